@@ -1,0 +1,52 @@
+"""deeplimits: compute the limit, simulate the network, see whether they agree."""
+
+import os
+import sys
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+from deeplimits.catalogue import catalogue
+
+if TYPE_CHECKING:
+    from deeplimits import limits as limits
+    from deeplimits.lab.compare import compare as compare
+    from deeplimits.lab.predict import predict as predict
+    from deeplimits.lab.simulate import simulate as simulate
+    from deeplimits.limit import Limit as Limit
+
+__version__ = version("deeplimits")
+__all__ = ["Limit", "__version__", "catalogue", "compare", "limits", "predict", "simulate"]
+
+_LAZY = {
+    "Limit": "deeplimits.limit",
+    "compare": "deeplimits.lab.compare",
+    "predict": "deeplimits.lab.predict",
+    "simulate": "deeplimits.lab.simulate",
+}
+
+
+def _use_double_precision() -> None:
+    # The digits of a prediction mean nothing in float32. The environment variable reaches a JAX imported later
+    # without importing it here; a JAX imported already is told directly.
+    if os.environ.get("DEEPLIMITS_X64", "1") == "0":
+        return
+    os.environ.setdefault("JAX_ENABLE_X64", "1")
+    if "jax" in sys.modules:
+        sys.modules["jax"].config.update("jax_enable_x64", True)
+
+
+_use_double_precision()
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name == "limits":
+        return importlib.import_module("deeplimits.limits")
+    if name in _LAZY:
+        return getattr(importlib.import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'deeplimits' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,154 @@
+"""The table of everything: each name leads to a limit, to a named result of a limit, or to a public function.
+
+Nothing here imports JAX; what a name leads to is imported when it is asked for.
+"""
+
+import difflib
+import functools
+import importlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import Any, Literal
+
+from deeplimits import source
+from deeplimits.errors import UnknownName
+
+ENTRY_POINT_GROUP = "deeplimits.limits"
+
+LIMITS = {
+    "equator-initialization": "online_sgd.equator_initialization:EquatorInitialization",
+    "gd-min-norm-least-squares": "bias.gd_min_norm_least_squares:MinNormLeastSquares",
+    "hard-margin-predictor": "bias.hard_margin_predictor:HardMarginPredictor",
+    "knn-bias-variance": "interpolation.knn_bias_variance:NearestNeighbours",
+    "marchenko-pastur-law": "random_matrices.marchenko_pastur_law:MarchenkoPastur",
+    "nadaraya-watson-singular-kernel": "interpolation.nadaraya_watson_singular_kernel:SingularKernelSmoother",
+    "ridgeless-double-descent": "regression.ridgeless_double_descent:RidgelessRegression",
+    "smooth-linearization-bound": "lazy.smooth_linearization_bound:SmoothLinearizationBound",
+}
+"""Limits: name -> family.module:Class, below `deeplimits.limits`."""
+
+RESULTS = {
+    "covariance-operator-norm-gap": "marchenko-pastur-law:operator_norm_gap",
+}
+"""Named results of a limit: name -> limit:result."""
+
+FUNCTIONS = {
+    "marchenko-pastur-self-consistent": "theory.spectra.marchenko_pastur:stieltjes",
+    "ridgeless-finite-sample": "theory.regression.ridgeless:finite_sample_risk",
+}
+"""Functions: name -> module:function, below `deeplimits`."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One name of the catalogue."""
+
+    name: str
+    role: Literal["limit", "result", "function"]
+    target: str
+    """Full path `package.module:Name` of the limit's class or of the function."""
+    result: str = ""
+    """Which of the limit's results the name stands for."""
+
+    @property
+    def source(self) -> source.Source:
+        return source.read(self.target)
+
+    @property
+    def family(self) -> str:
+        parts = self.target.partition(":")[0].split(".")
+        return parts[-2] if len(parts) > 1 else parts[0]
+
+    @property
+    def title(self) -> str:
+        title = self.source.title
+        return f"{self.result.replace('_', ' ')}: {title[0].lower()}{title[1:]}" if self.result else title
+
+    def load(self) -> Any:
+        module, _, name = self.target.partition(":")
+        return getattr(importlib.import_module(module), name)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "role": self.role,
+            "family": self.family,
+            "title": self.title,
+            "references": list(self.source.references),
+            "target": self.target,
+            **({"result": self.result} if self.result else {}),
+        }
+
+
+class Listing(tuple[Entry, ...]):
+    """Entries, printed as a table."""
+
+    def __repr__(self) -> str:
+        if not self:
+            return "(no entries)"
+        wide = max(len(entry.name) for entry in self)
+        broad = max(len(entry.family) for entry in self)
+        return "\n".join(f"{entry.name:<{wide}}  {entry.family:<{broad}}  {entry.title}" for entry in self)
+
+    __str__ = __repr__
+
+
+class Catalogue(Mapping[str, Any]):
+    """`catalogue()` lists, `catalogue["name"]` gives the limit's class (or the function), `search` finds by word."""
+
+    def __call__(self) -> Listing:
+        return Listing(self._entries.values())
+
+    def __getitem__(self, name: str) -> Any:
+        return self.entry(name).load()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def entry(self, name: str) -> Entry:
+        """What a name leads to; an unknown name is answered with the nearest ones."""
+        try:
+            return self._entries[name]
+        except KeyError:
+            near = difflib.get_close_matches(name, self._entries, n=3, cutoff=0.5)
+            hint = f"; did you mean {' or '.join(near)}?" if near else "; `deeplimits list` shows all names"
+            raise UnknownName(f"the catalogue has no entry {name!r}{hint}") from None
+
+    def limits(self) -> Listing:
+        """The entries that are limits of their own."""
+        return Listing(entry for entry in self._entries.values() if entry.role == "limit")
+
+    def search(self, words: str) -> Listing:
+        """The entries whose name, family or statement contains every one of these words."""
+
+        def text(entry: Entry) -> str:
+            return f"{entry.name} {entry.family} {entry.source.doc}".lower()
+
+        return Listing(
+            entry for entry in self._entries.values() if all(word in text(entry) for word in words.lower().split())
+        )
+
+    def name_of(self, cls: type) -> str:
+        """The catalogue's name of a limit's class; the class's own name where it is not in the catalogue."""
+        target = f"{cls.__module__}:{cls.__qualname__}"
+        return next((e.name for e in self._entries.values() if e.role == "limit" and e.target == target), cls.__name__)
+
+    @functools.cached_property
+    def _entries(self) -> dict[str, Entry]:
+        entries = [Entry(name, "limit", f"deeplimits.limits.{target}") for name, target in LIMITS.items()]
+        for name, target in RESULTS.items():
+            limit, _, result = target.partition(":")
+            entries.append(Entry(name, "result", f"deeplimits.limits.{LIMITS[limit]}", result))
+        entries += [Entry(name, "function", f"deeplimits.{target}") for name, target in FUNCTIONS.items()]
+        own = {entry.name for entry in entries}
+        for point in entry_points(group=ENTRY_POINT_GROUP):
+            if point.name not in own:
+                entries.append(Entry(point.name, "limit", point.value))
+        return {entry.name: entry for entry in sorted(entries, key=lambda entry: entry.name)}
+
+
+catalogue = Catalogue()

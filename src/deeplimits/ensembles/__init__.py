@@ -1,0 +1,1 @@
+"""Finite random systems: data, networks, estimators and the ways they are trained."""

@@ -1,0 +1,30 @@
+"""Random data."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+
+def independent_entries(key: PRNGKeyArray, samples: int, dimension: int, law: str = "gaussian") -> Float[Array, "n p"]:
+    """A data matrix with independent entries of mean zero and variance one; rows are samples."""
+    shape = (samples, dimension)
+    if law == "rademacher":
+        return jax.random.rademacher(key, shape, dtype=float)
+    if law == "uniform":
+        return jax.random.uniform(key, shape, minval=-jnp.sqrt(3.0), maxval=jnp.sqrt(3.0))
+    return jax.random.normal(key, shape)
+
+
+def on_sphere(key: PRNGKeyArray, dimension: int) -> Float[Array, " dimension"]:
+    """A uniform point of the unit sphere: a Gaussian vector, normalized."""
+    vector = jax.random.normal(key, (dimension,))
+    return vector / jnp.linalg.norm(vector)
+
+
+def in_ball(key: PRNGKeyArray, count: int, dimension: int) -> Float[Array, "count dimension"]:
+    """Independent uniform points of the unit ball: a uniform direction, and a radius whose power d is uniform."""
+    directions_key, radii_key = jax.random.split(key)
+    directions = jax.random.normal(directions_key, (count, dimension))
+    directions = directions / jnp.linalg.norm(directions, axis=1, keepdims=True)
+    radii = jax.random.uniform(radii_key, (count, 1)) ** (1 / dimension)
+    return radii * directions

@@ -1,0 +1,39 @@
+"""The ways things can go wrong, each with a message that says what to do."""
+
+
+class DeeplimitsError(Exception):
+    """Base of every error that deeplimits raises on purpose."""
+
+
+class ParameterError(DeeplimitsError, ValueError):
+    """A parameter has a value outside its allowed range, or of the wrong kind."""
+
+
+class OutsideValidity(DeeplimitsError, ValueError):
+    """Every parameter is allowed by itself, but the theorem does not speak about their combination."""
+
+
+class NotConverged(DeeplimitsError, RuntimeError):
+    """An iterative solver stopped with a residual above its tolerance."""
+
+
+class UnknownName(DeeplimitsError, LookupError):
+    """No limit, result or function of that name is in the catalogue."""
+
+
+class MissingExtra(DeeplimitsError, ImportError):
+    """An optional dependency is not installed."""
+
+
+def require(module: str, extra: str):
+    """Import an optional dependency, or say which extra brings it."""
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        if error.name is not None and error.name.partition(".")[0] != module.partition(".")[0]:
+            raise
+        raise MissingExtra(
+            f"this needs {module.partition('.')[0]}, which is not installed: pip install 'deeplimits[{extra}]'"
+        ) from None

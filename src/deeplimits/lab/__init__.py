@@ -1,0 +1,1 @@
+"""The laboratory: predict, simulate and compare, generic over every limit."""

@@ -1,0 +1,146 @@
+"""`compare`: theory against simulation, with a verdict."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from deeplimits.errors import DeeplimitsError, require
+from deeplimits.lab import report, statistics
+from deeplimits.lab.predict import predict
+from deeplimits.lab.simulate import check_count, run
+from deeplimits.limit import Limit
+from deeplimits.predictions import Finding, Kind, Trial
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """A limit's predictions beside simulations at several sizes, and what was found."""
+
+    limit: Limit
+    sizes: tuple[int, ...]
+    samples: int
+    seed: int
+    predictions: dict[str, Kind]
+    """What the theory says at the parameters asked for."""
+    trials: dict[str, list[Trial]]
+    """For each result, what was stated and measured at each size."""
+    findings: dict[str, Finding]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether every prediction agrees with its simulations."""
+        return all(finding.agrees for finding in self.findings.values())
+
+    @property
+    def decisive(self) -> str:
+        """The result that stands worst in relation to its threshold."""
+
+        def severity(name: str) -> tuple[bool, float]:
+            finding = self.findings[name]
+            return not finding.agrees, finding.statistic / finding.threshold
+
+        return max(self.findings, key=severity)
+
+    @property
+    def verdict(self) -> str:
+        """The verdict on the decisive result, in words and numbers."""
+        return f"{self.decisive} {self.findings[self.decisive].verdict}"
+
+    def __repr__(self) -> str:
+        rows = [
+            (name, finding.kind, finding.stated, finding.measured, finding.verdict)
+            for name, finding in self.findings.items()
+        ]
+        table = report.table(("result", "kind", "theory", f"simulation, n = {self.sizes[-1]}", "verdict"), rows)
+        sizes = ", ".join(map(str, self.sizes))
+        agreeing = sum(finding.agrees for finding in self.findings.values())
+        word = "AGREES" if self.agrees else "DISAGREES"
+        closing = f"{word}: {agreeing} of {len(self.findings)} predictions; closest to its threshold: {self.verdict}"
+        return f"{report.heading(self.limit)}\nn = {sizes}, {self.samples} samples each, seed {self.seed}\n{table}\n{closing}"
+
+    def plot(self, path: str | Path | None = None):
+        """A figure with a panel for each result; written to `path` where one is given."""
+        return report.figure(self.limit, self.predictions, self.trials, path)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything found, ready for `json.dumps`."""
+        decisive = self.findings[self.decisive]
+        return {
+            **self.limit.to_json(),
+            "sizes": list(self.sizes),
+            "samples": self.samples,
+            "seed": self.seed,
+            "statistic": decisive.statistic,
+            "threshold": decisive.threshold,
+            "verdict": self.verdict,
+            "agrees": self.agrees,
+            "findings": {name: finding.to_json() for name, finding in self.findings.items()},
+        }
+
+    def to_file(self, path: str | Path) -> None:
+        """Write `to_json()` to a file."""
+        Path(path).write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
+
+    def to_xarray(self):
+        """An `xarray.Dataset`: each prediction, and the mean and standard error of its simulations by size."""
+        xarray = require("xarray", "data")
+        variables = report.variables(self.predictions)
+        for name, trials in self.trials.items():
+            if len({trial.measured.shape for trial in trials}) > 1:
+                continue  # eigenvalues of matrices of different sizes do not stack
+            means = [statistics.mean_of(trial.measured) for trial in trials]
+            dims = ("size", *(f"{name}_{axis}" for axis in range(means[0].value.ndim)))
+            variables[f"{name}_measured"] = (dims, np.stack([mean.value for mean in means]))
+            variables[f"{name}_error"] = (dims, np.sqrt(np.stack([mean.variance for mean in means])))
+        attributes = {**report.attributes(self.limit), "verdict": self.verdict, "agrees": int(self.agrees)}
+        return xarray.Dataset(variables, coords={"size": list(self.sizes)}, attrs=attributes)
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """A page that stands by itself: statement, figure, table, verdict, references."""
+        page = report.page(report.card(self))
+        if path is not None:
+            Path(path).write_text(page, encoding="utf-8")
+        return page
+
+    def cite(self) -> str:
+        """BibTeX of the results used."""
+        return report.cite(self.limit)
+
+
+def compare(
+    limit: Limit,
+    sizes: Sequence[int] | None = None,
+    samples: int | None = None,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> Comparison:
+    """Simulate at several sizes and judge every prediction of the limit.
+
+    At each size the theory is evaluated at the ratios the finite system really has. What is left of the gap at
+    infinite size is tested against a threshold from the false-alarm budget of the whole catalogue; see
+    `deeplimits.lab.statistics`.
+
+    >>> import deeplimits as dl
+    >>> dl.compare(dl.limits.NearestNeighbours(neighbours=5), samples=2000).agrees
+    True
+    """
+    prediction = predict(limit)
+    sizes = tuple(check_count(size, "sizes") for size in sorted(limit.sizes if sizes is None else sizes))
+    samples = check_count(limit.samples if samples is None else samples, "samples", statistics.FEWEST_SAMPLES)
+    trials: dict[str, list[Trial]] = {name: [] for name in prediction}
+    with report.progress(samples * len(sizes), "comparing", progress) as bar:
+        for size in sizes:
+            simulation = run(limit, size, samples, seed, bar)
+            stated = predict(simulation.limit)
+            if set(stated) != set(simulation):
+                raise DeeplimitsError(
+                    f"{type(limit).__name__} predicts {sorted(stated)} but simulates {sorted(simulation)}"
+                )
+            for name in stated:
+                trials[name].append(Trial(size, stated[name], simulation[name]))
+    findings = {name: prediction[name].compare(found) for name, found in trials.items()}
+    return Comparison(limit, sizes, samples, seed, prediction.results, trials, findings)

@@ -1,0 +1,93 @@
+"""`predict`: what the theory says."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+
+from deeplimits.errors import NotConverged, ParameterError, require
+from deeplimits.lab import report
+from deeplimits.lab.compilation import use_cache
+from deeplimits.limit import Limit
+from deeplimits.predictions import Kind
+
+
+@dataclass(frozen=True, repr=False)
+class Prediction(Mapping[str, Kind]):
+    """The predictions of one limit, by name: `prediction["risk"].value`."""
+
+    limit: Limit
+    results: dict[str, Kind]
+
+    def __getitem__(self, name: str) -> Kind:
+        try:
+            return self.results[name]
+        except KeyError:
+            raise ParameterError(f"there is no result {name!r}; there are {', '.join(self.results)}") from None
+
+    def __iter__(self):
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __repr__(self) -> str:
+        rows = [(name, kind.kind, kind.label, kind.summary()) for name, kind in self.results.items()]
+        return f"{report.heading(self.limit)}\n{report.table(('result', 'kind', 'meaning', 'prediction'), rows)}"
+
+    def plot(self, path: str | Path | None = None):
+        """A figure with a panel for each result; written to `path` where one is given."""
+        return report.figure(self.limit, self.results, {}, path)
+
+    def to_xarray(self):
+        """An `xarray.Dataset`, a variable for each result, the parameters as attributes."""
+        xarray = require("xarray", "data")
+        return xarray.Dataset(report.variables(self.results), attrs=report.attributes(self.limit))
+
+    def to_json(self) -> dict[str, Any]:
+        """Name, parameters and every result, ready for `json.dumps`."""
+        return {**self.limit.to_json(), "predictions": {name: kind.to_json() for name, kind in self.results.items()}}
+
+    def to_file(self, path: str | Path) -> None:
+        """Write `to_json()` to a file."""
+        Path(path).write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
+
+    def cite(self) -> str:
+        """BibTeX of the results used."""
+        return report.cite(self.limit)
+
+
+@eqx.filter_jit
+def _theory(limit: Limit) -> list[tuple[str, Kind]]:
+    # As a list, because JAX sorts dictionaries and the order in which a limit states its results is meant.
+    return list(limit.theory().items())
+
+
+def predict(limit: Limit) -> Prediction:
+    """Compute what the theory says.
+
+    Raises `OutsideValidity` where the theorem does not cover the parameters. A prediction is compiled once per class
+    and choice of static parameters; other values of the continuous ones reuse it.
+
+    >>> import deeplimits as dl
+    >>> float(dl.predict(dl.limits.RidgelessRegression(gamma=2.0, noise=1.0, signal=1.0))["risk"].value)
+    1.5
+    """
+    if not isinstance(limit, Limit):
+        hint = "; construct it first, as in RidgelessRegression(gamma=2.0)" if isinstance(limit, type) else ""
+        raise ParameterError(f"limit = {limit!r} is not a limit{hint}")
+    limit.require_valid()
+    use_cache()
+    results = dict(_theory(limit))
+    for name, kind in results.items():
+        for part, (_, values) in kind.arrays().items():
+            if np.any(np.isnan(np.asarray(values))):
+                raise NotConverged(
+                    f"{type(limit).__name__}: the prediction {name} {part} is not a number at {limit.values()}; "
+                    "please report these parameters"
+                )
+    return Prediction(limit, results)

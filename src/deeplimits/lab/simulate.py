@@ -1,0 +1,133 @@
+"""`simulate`: finite systems, drawn and measured."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from deeplimits.errors import DeeplimitsError, ParameterError, require
+from deeplimits.lab import report
+from deeplimits.lab.compilation import use_cache
+from deeplimits.limit import Limit
+
+CHUNKS = 10  # a run is cut into that many pieces, so that its progress can be shown
+
+
+@dataclass(frozen=True, repr=False)
+class Simulation(Mapping[str, np.ndarray]):
+    """Measurements of independent finite systems, by name; the first axis of each array counts the systems."""
+
+    limit: Limit
+    """The limit at the ratios that the simulated systems have."""
+    sizes: dict[str, Any]
+    seed: int
+    results: dict[str, np.ndarray]
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.results[name]
+
+    def __iter__(self):
+        return iter(self.results)
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __repr__(self) -> str:
+        rows = []
+        for name, draws in self.results.items():
+            error = draws.std(axis=0, ddof=1) / np.sqrt(len(draws)) if len(draws) > 1 else np.full(draws.shape[1:], np.nan)
+            text = f"{draws.mean():.6g} ± {error:.2g}" if draws.ndim == 1 else f"array of shape {draws.shape}"
+            rows.append((name, text))
+        sizes = ", ".join(f"{name} = {value}" for name, value in self.sizes.items())
+        samples = len(next(iter(self.results.values())))
+        table = report.table(("result", "mean ± standard error"), rows)
+        return f"{report.heading(self.limit)}\n{samples} systems with {sizes}, seed {self.seed}\n{table}"
+
+    def to_xarray(self):
+        """An `xarray.Dataset` of the raw draws."""
+        xarray = require("xarray", "data")
+        variables = {
+            name: (("sample", *(f"{name}_{axis}" for axis in range(draws.ndim - 1))), draws)
+            for name, draws in self.results.items()
+        }
+        attributes = {**report.attributes(self.limit), **{k: str(v) for k, v in self.sizes.items()}, "seed": self.seed}
+        return xarray.Dataset(variables, attrs=attributes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Name, parameters, sizes, seed and every draw, ready for `json.dumps`."""
+        draws = {name: values.tolist() for name, values in self.results.items()}
+        return {**self.limit.to_json(), "sizes": self.sizes, "seed": self.seed, "draws": draws}
+
+    def cite(self) -> str:
+        """BibTeX of the results used."""
+        return report.cite(self.limit)
+
+
+@eqx.filter_jit
+def _simulate_many(limit: Limit, keys: PRNGKeyArray, sizes: dict[str, Any]) -> dict[str, Array]:
+    def one(key):
+        return limit.simulate(key, **sizes)
+
+    # On a GPU many small systems at once are nearly free; on a CPU they only spoil the cache.
+    return jax.lax.map(one, keys) if jax.default_backend() == "cpu" else jax.vmap(one)(keys)
+
+
+def simulate(
+    limit: Limit, size: int | None = None, samples: int | None = None, seed: int = 0, progress: bool | None = None
+) -> Simulation:
+    """Draw and measure `samples` independent finite systems of a given size.
+
+    `size` is the largest of the limit's usual sizes unless given; what it counts is said in the limit's documentation.
+    The same seed gives the same systems, whatever the number of samples. `progress` shows a bar: by default where
+    standard error is a terminal and the run takes more than a second.
+
+    >>> import deeplimits as dl
+    >>> simulation = dl.simulate(dl.limits.MarchenkoPastur(gamma=0.5), size=20, samples=8)
+    >>> simulation["eigenvalues"].shape
+    (8, 20)
+    """
+    size = check_count(max(limit.sizes) if size is None else size, "size")
+    samples = check_count(limit.samples if samples is None else samples, "samples")
+    with report.progress(samples, "simulating", progress) as bar:
+        return run(limit, size, samples, seed, bar)
+
+
+def run(limit: Limit, size: int, samples: int, seed: int, bar: Any) -> Simulation:
+    """`simulate` with its arguments checked, reporting to a progress bar."""
+    limit.require_valid()
+    use_cache()
+    sizes, realised = limit.at_size(size)
+    realised.require_valid()
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), size), samples)
+    pieces = []
+    if limit.compiled:
+        chunk = math.ceil(samples / CHUNKS)
+        for start in range(0, samples, chunk):
+            # The last piece is filled up with repeated keys, so that all pieces have one shape and compile once.
+            part = keys[np.minimum(np.arange(start, start + chunk), samples - 1)]
+            pieces.append(jax.tree.map(np.asarray, _simulate_many(realised, part, sizes)))
+            bar.update(min(chunk, samples - start))
+    else:
+        for key in keys:
+            pieces.append(jax.tree.map(lambda value: np.asarray(value)[None], realised.simulate(key, **sizes)))
+            bar.update(1)
+    results = {name: np.concatenate([piece[name] for piece in pieces])[:samples] for name in pieces[0]}
+    for name, draws in results.items():
+        if not np.all(np.isfinite(draws)):
+            raise DeeplimitsError(
+                f"{type(limit).__name__}: the simulation of {name} at size {size} is not finite at {realised.values()}; "
+                "the finite system diverged, so take a milder parameter or another size"
+            )
+    return Simulation(realised, sizes, seed, results)
+
+
+def check_count(value: Any, name: str, least: int = 1) -> int:
+    """A whole number of at least `least`, or a sentence about it."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ParameterError(f"{name} = {value!r} is not allowed; it must be a whole number of at least {least}")
+    return int(value)

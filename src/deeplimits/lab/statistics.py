@@ -1,0 +1,229 @@
+r"""The statistics behind every verdict.
+
+**False alarms.** One pass over the whole catalogue may raise a false alarm with probability at most
+`FALSE_ALARM_BUDGET`. The budget is shared evenly by `TESTS_IN_BUDGET` tests, more than a full catalogue makes, so that
+a threshold does not move when a limit is added. Each prediction is one test, however many points it has: a curve is
+judged by its largest standardized deviation, against the threshold for the largest of that many (Bonferroni's
+inequality, valid however the points are correlated; they share seeds, so they are).
+
+**Finite size.** A theory that is exact only as the size grows is not refuted by a gap at finite size. If the gap is
+stated to close like ``size**-rate``, the gaps :math:`g_j` at the sizes :math:`n_j` are fitted by
+:math:`g_\infty + c\, n_j^{-rate}` and :math:`g_\infty = \sum_j a_j g_j` is tested. Ordinary least squares fixes the
+:math:`a_j` before any data are seen: weights made from estimated variances would be correlated with the means.
+
+**The next order.** The fit leaves out :math:`c_2 n^{-2 rate}`. A relative gap :math:`\epsilon` at first order comes with
+one of order :math:`\epsilon^2` at second, so what :math:`g_\infty` owes to it is bounded by that size times
+`SECOND_ORDER` and is subtracted before testing. Where the gap is small, as it should be, this is negligible.
+
+**Skewness.** Squared errors and inverse eigenvalues are skewed, and a studentized mean of skewed draws is not normal in
+the tail where the threshold lies. Hall's monotone transformation removes the effect at first order.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from deeplimits.errors import ParameterError
+
+FALSE_ALARM_BUDGET = 0.01
+TESTS_IN_BUDGET = 4000
+LEVEL = FALSE_ALARM_BUDGET / TESTS_IN_BUDGET
+SECOND_ORDER = 2.0
+FEWEST_SAMPLES = 8
+
+Floats = NDArray[np.float64]
+
+
+class Mean(NamedTuple):
+    """The mean of independent draws and what is known of its error. All arrays have the shape of one draw."""
+
+    value: Floats
+    variance: Floats
+    third: Floats
+    """Third cumulant of the mean."""
+    dof: float
+    """Degrees of freedom of the variance; infinite where the theory fixes it."""
+
+
+def mean_of(draws: ArrayLike) -> Mean:
+    """Mean over the first axis, with the variance and third cumulant of that mean estimated from the draws."""
+    draws = np.asarray(draws, dtype=float)
+    count = draws.shape[0]
+    if count < FEWEST_SAMPLES:
+        raise ParameterError(f"samples = {count} is too few for a standard error; take at least {FEWEST_SAMPLES}")
+    value = draws.mean(axis=0)
+    centred = draws - value
+    variance = (centred**2).sum(axis=0) / (count - 1)
+    third = (centred**3).sum(axis=0) * count / ((count - 1) * (count - 2))
+    return Mean(value, variance / count, third / count**2, count - 1)
+
+
+def mean_of_successes(successes: ArrayLike, probability: ArrayLike, count: int) -> Mean:
+    """Frequencies of success in `count` trials, with the variance that the stated probability implies."""
+    p = np.asarray(probability, dtype=float)
+    return Mean(
+        np.asarray(successes, dtype=float) / count,
+        p * (1 - p) / count,
+        p * (1 - p) * (1 - 2 * p) / count**2,
+        np.inf,
+    )
+
+
+class Extrapolation(NamedTuple):
+    """The gap between measurement and theory, carried to infinite size."""
+
+    gap: Floats
+    """What is left at infinite size."""
+    error: Floats
+    """Its standard error."""
+    skewness: Floats
+    """Its skewness."""
+    dof: Floats
+    """Effective degrees of freedom of the standard error (Welch and Satterthwaite)."""
+    allowance: Floats
+    """The size that the second order may have in `gap`."""
+    coefficient: Floats
+    """c in gap(n) = c n**-rate; the mean gap where the theory is exact."""
+    coefficient_error: Floats
+
+
+def extrapolate(
+    sizes: Sequence[float], means: Sequence[Mean], stated: Sequence[ArrayLike], rate: float | None
+) -> Extrapolation:
+    """Fit the gaps between `means` and `stated` at several sizes and carry them to infinite size.
+
+    `rate` is the stated power of 1/size with which the gap closes, None for a theory exact at every size.
+    """
+    at_infinity, slope = fit_weights(sizes, rate)
+    stated_values = np.stack([np.broadcast_to(np.asarray(s, float), m.value.shape) for s, m in zip(stated, means, strict=True)])
+    gaps = np.stack([mean.value for mean in means]) - stated_values
+    variances = np.stack([mean.variance for mean in means])
+    thirds = np.stack([mean.third for mean in means])
+    dofs = np.array([mean.dof for mean in means])
+
+    def combine(weights, values):
+        return np.tensordot(weights, values, axes=1)
+
+    variance = combine(at_infinity**2, variances)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        skewness = np.where(variance > 0, combine(at_infinity**3, thirds) / variance**1.5, 0.0)
+        inverse_dof = combine(at_infinity**4 / dofs, variances**2) / variance**2
+        dof = np.where(inverse_dof > 0, 1 / inverse_dof, np.inf)
+    if rate is None:
+        allowance = np.zeros_like(variance)
+    else:
+        # The gap at the smallest size, relative to the value, squared, in the units of the value.
+        smallest = int(np.argmin(sizes))
+        first = np.abs(gaps[smallest])
+        scale = np.maximum(np.abs(stated_values[smallest]), first)
+        second = SECOND_ORDER * np.divide(first**2, scale, out=np.zeros_like(first), where=scale > 0)
+        shape = (np.asarray(sizes, float) / sizes[smallest]) ** (-2 * rate)
+        allowance = second * abs(at_infinity @ shape)
+    return Extrapolation(
+        gap=combine(at_infinity, gaps),
+        error=np.sqrt(variance),
+        skewness=skewness,
+        dof=dof,
+        allowance=allowance,
+        coefficient=combine(slope, gaps),
+        coefficient_error=np.sqrt(combine(slope**2, variances)),
+    )
+
+
+def fit_weights(sizes: Sequence[float], rate: float | None) -> tuple[Floats, Floats]:
+    """The linear functionals of the gaps that give the value at infinite size, and the coefficient of size**-rate."""
+    count = len(sizes)
+    if rate is None:
+        even = np.full(count, 1 / count)
+        return even, even
+    if len(set(sizes)) < 2:
+        raise ParameterError(
+            f"sizes = {list(sizes)} has one distinct size: the gap closes like size**-{rate:g}, "
+            "and only two or more sizes tell it from an error in the theory"
+        )
+    design = np.stack([np.ones(count), np.asarray(sizes, float) ** -rate], axis=1)
+    at_infinity, slope = np.linalg.pinv(design)
+    return at_infinity, slope
+
+
+class Deviation(NamedTuple):
+    """A whole prediction's disagreement with measurement: one number, its threshold, its p-value."""
+
+    statistic: float
+    threshold: float
+    p_value: float
+    worst: int
+    """Index of the point with the largest deviation."""
+
+    @property
+    def agrees(self) -> bool:
+        return self.p_value > LEVEL
+
+
+def largest_deviation(fit: Extrapolation, resolution: float = 0.0) -> Deviation:
+    """One statistic for all points: the largest standardized deviation, against the threshold for that many points.
+
+    Gaps below `resolution` are rounding errors and count as none.
+    """
+    gap, error, skewness, dof = (np.ravel(part) for part in (fit.gap, fit.error, fit.skewness, fit.dof))
+    excess = np.maximum(np.abs(gap) - np.ravel(fit.allowance) - resolution, 0.0) * np.sign(gap)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        t = np.where(excess == 0, 0.0, excess / error)
+        corrected = np.where(np.isfinite(dof), hall_transform(t, skewness), cornish_fisher(t, skewness))
+    # Where nothing is left of the gap there is nothing to correct.
+    z = np.where(t == 0, 0.0, np.abs(np.where(np.isfinite(t), corrected, t)))
+    log_p = np.log(2) + stats.t.logsf(z, dof)
+    worst = int(np.argmin(log_p))
+    points = len(z)
+    return Deviation(
+        statistic=float(z[worst]),
+        threshold=float(stats.t.isf(LEVEL / (2 * points), dof[worst])),
+        p_value=float(min(1.0, points * np.exp(log_p[worst]))),
+        worst=worst,
+    )
+
+
+def hall_transform(t: Floats, skewness: Floats) -> Floats:
+    """Hall's (1992) monotone transformation of a studentized mean; `skewness` is that of the mean."""
+    return t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
+
+
+def cornish_fisher(z: Floats, skewness: Floats) -> Floats:
+    """The normal score of a mean standardized by a known variance, to first order in its skewness."""
+    corrected = z - skewness * (z**2 - 1) / 6
+    # Beyond the turning point of the parabola the expansion no longer holds; keep the sign and the plain score there.
+    return np.where(np.abs(skewness * z) < 1.5, corrected, z)
+
+
+def binomial_p_value(successes: int, count: int, probability: float) -> float:
+    """Exact two-sided p-value of a number of successes."""
+    return float(stats.binomtest(successes, count, min(max(probability, 0.0), 1.0)).pvalue)
+
+
+def equivalent_z(p_value: float) -> float:
+    """The standardized normal deviation with the same two-sided p-value."""
+    return float(stats.norm.isf(max(p_value, 1e-300) / 2))
+
+
+def measured_rate(sizes: Sequence[float], fit_gaps: ArrayLike, errors: ArrayLike) -> tuple[float, float] | None:
+    """The power of 1/size with which a gap closes, with its standard error; None where noise hides the gap.
+
+    Needs two sizes and a gap above three standard errors at each of them.
+    """
+    gaps, errors = np.abs(np.asarray(fit_gaps, float)), np.asarray(errors, float)
+    if len(gaps) < 2 or np.any(gaps <= 3 * errors) or np.any(errors <= 0):
+        return None
+    relative = errors / gaps
+    (_, slope), covariance = weighted_line(np.log(np.asarray(sizes, float)), np.log(gaps), relative)
+    return -float(slope), float(np.sqrt(covariance[1, 1]))
+
+
+def weighted_line(x: Floats, y: Floats, errors: Floats, extra: Floats | None = None) -> tuple[Floats, Floats]:
+    """Weighted least squares of y on 1, x and, where given, one more regressor: coefficients and their covariance."""
+    columns = [np.ones_like(x), x] + ([] if extra is None else [extra])
+    design = np.stack(columns, axis=1) / errors[:, None]
+    covariance = np.linalg.inv(design.T @ design)
+    return covariance @ design.T @ (y / errors), covariance

@@ -1,0 +1,165 @@
+"""`Limit`: the protocol of every entry of the catalogue, and the fields its parameters are declared with."""
+
+import dataclasses
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, PRNGKeyArray
+
+from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.parameters import Axis, Choice, Integer, Parameter, Real
+from deeplimits.predictions import Kind
+
+
+def real(default: float, low: float, high: float = math.inf, *, log: bool = False, symbol: str = "", doc: str = ""):
+    """A continuous parameter in [low, high], stored as a traced array."""
+    return _field(Real(default=default, low=low, high=high, log=log, symbol=symbol, doc=doc), traced=True)
+
+
+def integer(default: int, low: int, high: float = math.inf, *, log: bool = False, symbol: str = "", doc: str = ""):
+    """A whole number in [low, high]; static, because shapes depend on it."""
+    return _field(Integer(default=default, low=low, high=high, log=log, symbol=symbol, doc=doc), traced=False)
+
+
+def choice(default: str, options: tuple[str, ...], *, symbol: str = "", doc: str = ""):
+    """One of the named options; static."""
+    return _field(Choice(default=default, options=options, symbol=symbol, doc=doc), traced=False)
+
+
+def axis(
+    default: tuple[float, ...], low: float, high: float = math.inf, *, log: bool = False, symbol: str = "", doc: str = ""
+):
+    """The increasing points in [low, high] at which a curve is evaluated, stored as a traced array."""
+    return _field(Axis(default=default, low=low, high=high, log=log, symbol=symbol, doc=doc), traced=True)
+
+
+def _field(parameter: Parameter, traced: bool) -> Any:
+    metadata = {"parameter": parameter}
+    if traced:
+        return eqx.field(default=parameter.default, converter=_to_array, metadata=metadata)
+    return eqx.field(default=parameter.default, converter=_to_python, static=True, metadata=metadata)
+
+
+def _to_array(value: Any) -> Any:
+    # What cannot become a real array is passed on unchanged: `__check_init__` then refuses it by name.
+    try:
+        array = jnp.asarray(value)
+        if jnp.issubdtype(array.dtype, jnp.bool_) or jnp.iscomplexobj(array):
+            return value
+        return array.astype(float)
+    except (TypeError, ValueError):
+        return value
+
+
+def _to_python(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+class Limit(eqx.Module):
+    """A limit theorem with its parameters.
+
+    A subclass declares its parameters as fields (`real`, `integer`, `choice`, `axis`) and three methods:
+
+    - `theory()`: the prediction, pure and traceable, as a dictionary from names to prediction kinds;
+    - `at_size(size)`: on the host, the integers of a finite system of that size, and the limit at exactly the ratios
+      those integers have, so that rounding `p = gamma n` is never mistaken for a finite-size effect;
+    - `simulate(key, **sizes)`: one finite system drawn and measured from its definition, as a dictionary with the
+      same names.
+
+    Values are checked at construction. `jax.grad`, `jax.vmap` and `jax.jit` see a limit as a pytree whose leaves are
+    its continuous parameters.
+    """
+
+    sizes: ClassVar[tuple[int, ...]] = (100, 200, 400)
+    """The sizes at which `compare` simulates unless told otherwise."""
+    samples: ClassVar[int] = 40
+    """How many systems `compare` draws at each size unless told otherwise."""
+    compiled: ClassVar[bool] = True
+    """Whether `simulate` can be traced by JAX; False where it calls a solver on the host."""
+
+    @abstractmethod
+    def theory(self) -> dict[str, Kind]:
+        """The prediction."""
+
+    @abstractmethod
+    def at_size(self, size: int) -> tuple[dict[str, Any], Self]:
+        """The sizes of a finite system, to be passed to `simulate`, and the limit at the ratios they really have."""
+
+    @abstractmethod
+    def simulate(self, key: PRNGKeyArray, **sizes: Any) -> dict[str, Array]:
+        """One finite system, measured."""
+
+    def validity(self) -> tuple[str, ...]:
+        """The conditions of the theorem that the present parameters violate, a sentence each."""
+        return ()
+
+    def __check_init__(self):
+        for name, parameter in self.parameters().items():
+            value = getattr(self, name)
+            if not _is_traced(value):
+                parameter.check(type(self).__name__, name, value)
+
+    @classmethod
+    def parameters(cls) -> dict[str, Parameter]:
+        """The specification of every parameter, by field name."""
+        return {
+            field.name: field.metadata["parameter"]
+            for field in dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]
+            if "parameter" in field.metadata
+        }
+
+    def values(self) -> dict[str, Any]:
+        """The parameters' values as plain Python numbers, strings and lists."""
+        return {name: _plain(getattr(self, name)) for name in self.parameters()}
+
+    def replace(self, **changes: Any) -> Self:
+        """The same limit with some parameters changed, checked again."""
+        unknown = sorted(set(changes) - set(self.parameters()))
+        if unknown:
+            raise ParameterError(
+                f"{type(self).__name__} has no parameter {unknown[0]}; it has {', '.join(self.parameters())}"
+            )
+        return dataclasses.replace(self, **changes)  # pyright: ignore[reportArgumentType]
+
+    def require_valid(self) -> None:
+        """Raise OutsideValidity, with the sentences of `validity()`, if the theorem does not cover these values."""
+        violated = self.validity()
+        if violated:
+            raise OutsideValidity(f"{type(self).__name__}: " + "; ".join(violated))
+
+    def to_json(self) -> dict[str, Any]:
+        """Name and parameters, ready for `json.dumps`."""
+        from deeplimits.catalogue import catalogue
+
+        return {"name": catalogue.name_of(type(self)), "parameters": self.values()}
+
+    @staticmethod
+    def from_json(document: Mapping[str, Any]) -> "Limit":
+        """The limit that `to_json` described."""
+        from deeplimits.catalogue import catalogue
+
+        return catalogue[document["name"]](**document["parameters"])
+
+
+def _is_traced(value: Any) -> bool:
+    return isinstance(value, jax.core.Tracer) or isinstance(value, jax.ShapeDtypeStruct)
+
+
+def _plain(value: Any) -> Any:
+    return np.asarray(value).tolist() if isinstance(value, jax.Array | np.ndarray) else value
+
+
+def whole(size: float, what: str, owner: Limit, least: int = 1) -> int:
+    """Round to a whole number of `what`, refusing fewer than `least`."""
+    count = round(float(size))
+    if count < least:
+        raise OutsideValidity(
+            f"{type(owner).__name__}: this size leaves {what} = {count}, fewer than {least}; take a larger size"
+        )
+    return count

@@ -1,0 +1,1 @@
+"""Instruments for finite systems."""

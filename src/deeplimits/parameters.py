@@ -1,0 +1,171 @@
+"""What a parameter of a limit may be: its default, its range, how it is read and how it is written.
+
+A specification is plain Python and imports nothing heavy, because the command line builds its flags, and `show` its
+table, from specifications read off the source without importing JAX.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from deeplimits.errors import ParameterError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameter:
+    """One parameter of a limit."""
+
+    kind: ClassVar[str]
+    default: Any
+    symbol: str = ""
+    doc: str = ""
+
+    @property
+    def allowed(self) -> str:
+        """The allowed values, as the end of a sentence that begins 'it must be'."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
+    def check(self, owner: str, name: str, value: Any) -> None:
+        """Raise a ParameterError naming class, field, value and range unless `value` is allowed."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
+    def read(self, text: str) -> Any:
+        """The value that a user typed."""
+        raise NotImplementedError  # pragma: no cover - abstract
+
+    def refuse(self, owner: str, name: str, value: Any) -> ParameterError:
+        return ParameterError(f"{owner}: {name} = {_short(value)} is not allowed; it must be {self.allowed}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Ranged(Parameter):
+    low: float
+    high: float
+    log: bool = False
+
+    @property
+    def _interval(self) -> str:
+        if math.isinf(self.high):
+            return f"at least {_short(self.low)}"
+        return f"between {_short(self.low)} and {_short(self.high)}"
+
+    def _inside(self, value: float) -> bool:
+        return math.isfinite(value) and self.low <= value <= self.high
+
+
+class Real(_Ranged):
+    """A continuous parameter. Traced: gradients pass through it, and a new value does not recompile."""
+
+    kind = "real"
+
+    @property
+    def allowed(self) -> str:
+        return f"a number {self._interval}"
+
+    def check(self, owner, name, value):
+        for entry in _entries(value):
+            if not isinstance(entry, float) or not self._inside(entry):
+                raise self.refuse(owner, name, entry)
+
+    def read(self, text):
+        return float(text)
+
+
+class Integer(_Ranged):
+    """A count. Static: it decides shapes, so a new value compiles anew."""
+
+    kind = "integer"
+
+    @property
+    def allowed(self) -> str:
+        return f"a whole number {self._interval}"
+
+    def check(self, owner, name, value):
+        if isinstance(value, bool) or not isinstance(value, int) or not self._inside(value):
+            raise self.refuse(owner, name, value)
+
+    def read(self, text):
+        return int(text)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice(Parameter):
+    """One of a few named options. Static."""
+
+    kind = "choice"
+    options: tuple[str, ...]
+
+    @property
+    def allowed(self) -> str:
+        return "one of " + ", ".join(self.options)
+
+    def check(self, owner, name, value):
+        if value not in self.options:
+            raise self.refuse(owner, name, value)
+
+    def read(self, text):
+        return text
+
+
+class Axis(_Ranged):
+    """The points at which a predicted curve is evaluated: increasing numbers within a range. Traced."""
+
+    kind = "axis"
+
+    @property
+    def allowed(self) -> str:
+        return f"a list of increasing numbers {self._interval}"
+
+    def check(self, owner, name, value):
+        entries = _entries(value)
+        if not entries or not all(isinstance(entry, float) for entry in entries):
+            raise self.refuse(owner, name, value)
+        for entry in entries:
+            if not self._inside(entry):
+                raise ParameterError(f"{owner}: {name} contains {_short(entry)}; it must be {self.allowed}")
+        if any(right <= left for left, right in zip(entries, entries[1:], strict=False)):
+            raise self.refuse(owner, name, value)
+
+    def read(self, text):
+        return read_list(text)
+
+
+KINDS = {kind.kind: kind for kind in (Real, Integer, Choice, Axis)}
+
+
+def read_list(text: str) -> list[float]:
+    """Read `0,0.5,1` as a list, and `0.1:10:20` or `0.1:10:20log` as a range with that many points."""
+    if ":" not in text:
+        return [float(part) for part in text.split(",")]
+    start_text, stop_text, count_text = text.split(":")
+    log = count_text.endswith("log")
+    start, stop, count = float(start_text), float(stop_text), int(count_text.removesuffix("log"))
+    if count < 2:
+        raise ValueError("a range needs at least two points")
+    if log and min(start, stop) <= 0:
+        raise ValueError("a logarithmic range needs positive ends")
+    if log:
+        start, stop = math.log(start), math.log(stop)
+    points = [start + (stop - start) * i / (count - 1) for i in range(count)]
+    if log:
+        points = [math.exp(point) for point in points]
+        points[0], points[-1] = float(start_text), float(stop_text)
+    return points
+
+
+def _entries(value: Any) -> list[Any]:
+    """The numbers in a scalar, a list or an array, as Python objects."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [entry for part in value for entry in _entries(part)]
+    return [float(value) if isinstance(value, int) and not isinstance(value, bool) else value]
+
+
+def _short(value: Any) -> str:
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, float):
+        return f"{value:g}"
+    return repr(value)

@@ -1,0 +1,109 @@
+"""What all kinds of prediction have in common."""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import equinox as eqx
+import numpy as np
+
+from deeplimits.lab.statistics import Deviation
+
+
+class Trial(NamedTuple):
+    """What was stated and what was measured at one size."""
+
+    size: int
+    stated: Any
+    """The prediction at the ratios that a system of this size really has."""
+    measured: np.ndarray
+    """The simulations' answers, one per row."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """How one prediction compared with its simulations."""
+
+    kind: str
+    agrees: bool
+    statistic: float
+    threshold: float
+    p_value: float | None
+    verdict: str
+    """The finding in words and numbers."""
+    stated: str
+    measured: str
+    details: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "verdict": self.verdict,
+            "agrees": self.agrees,
+            "statistic": self.statistic,
+            "threshold": self.threshold,
+            "p_value": self.p_value,
+            "stated": self.stated,
+            "measured": self.measured,
+            **self.details,
+        }
+
+
+class Kind(eqx.Module):
+    """One thing a theory predicts. The concrete kinds say how it is compared and how it is drawn."""
+
+    kind: ClassVar[str]
+
+    label: eqx.AbstractVar[str]
+    symbol: eqx.AbstractVar[str]
+
+    @staticmethod
+    @abstractmethod
+    def compare(trials: Sequence[Trial]) -> Finding:
+        """Judge simulations at several sizes."""
+
+    @abstractmethod
+    def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
+        """Draw the prediction, and the simulations where there are any, on matplotlib axes."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
+        """The prediction as named arrays: name -> (dimension names, values). The entry '' is the prediction itself."""
+
+    @abstractmethod
+    def summary(self) -> str:
+        """The prediction in a few characters."""
+
+    @property
+    def title(self) -> str:
+        """Label and symbol, as they stand on an axis."""
+        return f"{self.label} ${self.symbol}$" if self.symbol else self.label
+
+    def to_json(self) -> dict[str, Any]:
+        values = {name or "value": np.asarray(value).tolist() for name, (_, value) in self.arrays().items()}
+        return {"kind": self.kind, "label": self.label, "symbol": self.symbol, **values}
+
+
+def judge(deviation: Deviation, gap: str) -> str:
+    """The verdict on a deviation, in words and numbers."""
+    word = "agrees" if deviation.agrees else "disagrees"
+    return f"{word}: z = {deviation.statistic:.2g} (threshold {deviation.threshold:.2g}), {gap}"
+
+
+def number(value: float, error: float | None = None) -> str:
+    """A number to six digits, or to two digits of its error: 0.5012(34)."""
+    if error is None or not np.isfinite(error) or error <= 0:
+        return f"{value:.6g}"
+    places = max(0, 1 - int(np.floor(np.log10(error))))
+    if places > 8 or error >= 100:
+        return f"{value:.3g} ± {error:.1g}"
+    return f"{value:.{places}f}({error * 10**places:.0f})"
+
+
+def gap_law(coefficient: float, error: float, rate: float | None, exact_gap: float) -> str:
+    """How the gap depends on the size: '0.9(1)/n', or 'gap 1e-4' for a theory exact at every size."""
+    if rate is None:
+        return f"exact at every size, gap {exact_gap:.2g}"
+    power = "n" if rate == 1 else f"n^{rate:.3g}"
+    return f"gap {number(coefficient, error)}/{power}"

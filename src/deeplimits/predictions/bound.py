@@ -1,0 +1,125 @@
+"""`Bound`: what must not be crossed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Float
+from scipy import stats
+
+from deeplimits.errors import ParameterError
+from deeplimits.lab import statistics
+from deeplimits.predictions.base import Finding, Kind, Trial, number
+from deeplimits.predictions.drawing import SHADE, THEORY, simulation, size_axis
+
+ROUNDING = 1e-10
+
+
+class Bound(Kind):
+    """A bound on a number or on a curve.
+
+    With `failure=0` no simulation may cross it; with `failure=delta` a fraction delta may, and more than chance allows
+    is a disagreement. How close the simulations come, the tightness, is reported: 1 means the bound is attained.
+    """
+
+    kind = "Bound"
+
+    value: Float[Array, "..."]
+    label: str = eqx.field(static=True, kw_only=True)
+    symbol: str = eqx.field(static=True, default="", kw_only=True)
+    side: str = eqx.field(static=True, default="upper", kw_only=True)
+    failure: float = eqx.field(static=True, default=0.0, kw_only=True)
+    x: Float[Array, "... points"] | None = eqx.field(default=None, kw_only=True)
+    axis: str = eqx.field(static=True, default="", kw_only=True)
+
+    def __check_init__(self):
+        if self.side not in ("upper", "lower"):
+            raise ParameterError(f"Bound: side = {self.side!r} is not allowed; it must be 'upper' or 'lower'")
+
+    @staticmethod
+    def compare(trials: Sequence[Trial]) -> Finding:
+        stated = trials[-1].stated
+        sizes = [trial.size for trial in trials]
+        crossings = [int(_crossed(trial).sum()) for trial in trials]
+        counts = [len(trial.measured) for trial in trials]
+        closeness = [tightness(trial) for trial in trials]
+        crossed, total = sum(crossings), sum(counts)
+        if stated.failure == 0:
+            p_value, agrees = (1.0 if crossed == 0 else 0.0), crossed == 0
+        else:
+            p_value = float(stats.binom.sf(crossed - 1, total, stated.failure))
+            agrees = p_value > statistics.LEVEL
+        word = "agrees" if agrees else "disagrees"
+        permitted = "" if stated.failure == 0 else f" ({stated.failure:g} of them permitted)"
+        return Finding(
+            kind=Bound.kind,
+            agrees=agrees,
+            statistic=max(closeness),
+            threshold=1.0,
+            p_value=p_value,
+            verdict=f"{word}: crossed {crossed} times in {total}{permitted}, tightness {max(closeness):.4g}",
+            stated=stated.summary(),
+            measured=number(float(_extreme(trials[-1]))),
+            details={"sizes": sizes, "crossings": crossings, "samples": counts, "tightness": closeness},
+        )
+
+    def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
+        if self.x is not None:
+            axes.plot(self.x, self.value, label=f"{self.side} bound", **THEORY)
+            x, edge = np.asarray(self.x), np.asarray(self.value)
+            for index, trial in enumerate(trials):
+                middle = np.mean(trial.measured, axis=0)
+                axes.plot(trial.stated.x, middle, label=f"simulation, n = {trial.size}", **simulation(index, "--"))
+            axes.set_xlabel(self.axis)
+        elif trials:
+            sizes = [trial.size for trial in trials]
+            x, edge = np.array(sizes, float), np.array([float(trial.stated.value) for trial in trials])
+            axes.plot(x, edge, label=f"{self.side} bound", **THEORY)
+            for index, trial in enumerate(trials):
+                shown = trial.measured[:200]
+                places = np.full(len(shown), trial.size)
+                axes.plot(places, shown, label=f"simulation, n = {trial.size}", **simulation(index))
+            size_axis(axes, sizes)
+            if np.all(edge > 0):
+                axes.set_yscale("log")
+        else:
+            axes.axhline(float(self.value), label=f"{self.side} bound", **THEORY)
+            x, edge = np.array([0.0, 1.0]), np.full(2, float(self.value))
+            axes.set_xticks([])
+        low, high = axes.get_ylim()
+        beyond = high if self.side == "upper" else low
+        axes.fill_between(x, edge, beyond, label="excluded", **SHADE)
+        axes.set_ylim(low, high)
+        axes.set_ylabel(self.title)
+
+    def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
+        if self.x is None:
+            return {"": ((), self.value)}
+        return {"": ((self.axis,), self.value), self.axis: ((self.axis,), self.x)}
+
+    def summary(self) -> str:
+        values = np.asarray(self.value)
+        sign = "≤" if self.side == "upper" else "≥"
+        return f"{sign} {number(float(values.max() if self.side == 'upper' else values.min()))}"
+
+
+def tightness(trial: Trial) -> float:
+    """How close the simulations come to the bound: the largest ratio of the smaller to the larger side."""
+    bound, measured = np.asarray(trial.stated.value), trial.measured
+    over, under = (measured, bound) if trial.stated.side == "upper" else (bound, measured)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(over == under, 1.0, over / under)
+    return float(np.nanmax(ratio))
+
+
+def _crossed(trial: Trial) -> np.ndarray:
+    """Which simulations cross the bound anywhere by more than rounding."""
+    bound, measured = np.asarray(trial.stated.value), trial.measured
+    beyond = measured - bound if trial.stated.side == "upper" else bound - measured
+    over = beyond > ROUNDING * np.maximum(np.abs(bound), np.abs(measured)) + 1e-300
+    return over.reshape(len(measured), -1).any(axis=1) | ~np.isfinite(measured).reshape(len(measured), -1).all(axis=1)
+
+
+def _extreme(trial: Trial) -> float:
+    return trial.measured.max() if trial.stated.side == "upper" else trial.measured.min()

@@ -1,0 +1,80 @@
+"""`Curve`: a function on a grid."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Float
+
+from deeplimits.lab import statistics
+from deeplimits.predictions.base import Finding, Kind, Trial, gap_law, judge, number
+from deeplimits.predictions.drawing import THEORY, error_bars
+
+
+class Curve(Kind):
+    """Values on a grid with a named axis, that the mean over simulations must approach at every point.
+
+    One statistic judges the whole curve, because its points share seeds. `rate` and `resolution` as in `Value`.
+    """
+
+    kind = "Curve"
+
+    x: Float[Array, "... points"]
+    y: Float[Array, "... points"]
+    axis: str = eqx.field(static=True, kw_only=True)
+    label: str = eqx.field(static=True, kw_only=True)
+    symbol: str = eqx.field(static=True, default="", kw_only=True)
+    axis_symbol: str = eqx.field(static=True, default="", kw_only=True)
+    rate: float | None = eqx.field(static=True, default=None, kw_only=True)
+    resolution: float = eqx.field(static=True, default=1e-12, kw_only=True)
+    log_x: bool = eqx.field(static=True, default=False, kw_only=True)
+    log_y: bool = eqx.field(static=True, default=False, kw_only=True)
+
+    @staticmethod
+    def compare(trials: Sequence[Trial]) -> Finding:
+        stated = trials[-1].stated
+        sizes = [trial.size for trial in trials]
+        means = [statistics.mean_of(trial.measured) for trial in trials]
+        fit = statistics.extrapolate(sizes, means, [trial.stated.y for trial in trials], stated.rate)
+        deviation = statistics.largest_deviation(fit, stated.resolution)
+        at = deviation.worst
+        law = gap_law(float(fit.coefficient[at]), float(fit.coefficient_error[at]), stated.rate, float(fit.gap[at]))
+        place = f"at {stated.axis} = {float(stated.x[at]):.4g}"
+        return Finding(
+            kind=Curve.kind,
+            agrees=deviation.agrees,
+            statistic=deviation.statistic,
+            threshold=deviation.threshold,
+            p_value=deviation.p_value,
+            verdict=judge(deviation, f"{law} {place}, the worst of {len(stated.x)} points"),
+            stated=f"{number(float(stated.y[at]))} {place}",
+            measured=number(float(means[-1].value[at]), float(np.sqrt(means[-1].variance[at]))),
+            details={
+                "sizes": sizes,
+                "x": [np.asarray(trial.stated.x).tolist() for trial in trials],
+                "means": [mean.value.tolist() for mean in means],
+                "standard_errors": [np.sqrt(mean.variance).tolist() for mean in means],
+                "rate": stated.rate,
+            },
+        )
+
+    def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
+        axes.plot(self.x, self.y, label="theory", **THEORY)
+        for index, trial in enumerate(trials):
+            mean = statistics.mean_of(trial.measured)
+            label = f"simulation, n = {trial.size}"
+            error_bars(axes, trial.stated.x, mean.value, np.sqrt(mean.variance), index, label)
+        if self.log_x:
+            axes.set_xscale("log")
+        if self.log_y:
+            axes.set_yscale("log")
+        axes.set_xlabel(f"{self.axis} ${self.axis_symbol}$" if self.axis_symbol else self.axis)
+        axes.set_ylabel(self.title)
+
+    def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
+        return {"": ((self.axis,), self.y), self.axis: ((self.axis,), self.x)}
+
+    def summary(self) -> str:
+        low, high = float(np.min(self.y)), float(np.max(self.y))
+        return f"{number(low)} to {number(high)} over {self.axis}"

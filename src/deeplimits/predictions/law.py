@@ -1,0 +1,92 @@
+"""`Law`: the distribution of a random quantity."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Float
+
+from deeplimits.lab import statistics
+from deeplimits.predictions.base import Finding, Kind, Trial, judge
+from deeplimits.predictions.drawing import COLOURS, THEORY
+
+MOST_POINTS = 33
+
+
+class Law(Kind):
+    """A probability law on the line: its density and distribution function on a grid.
+
+    A simulation returns one draw, or several independent ones. The frequencies of draws below each of up to 33
+    quantiles are compared with the stated probabilities; the largest deviation judges the law.
+    """
+
+    kind = "Law"
+
+    x: Float[Array, "... points"]
+    density: Float[Array, "... points"]
+    cdf: Float[Array, "... points"]
+    label: str = eqx.field(static=True, kw_only=True)
+    symbol: str = eqx.field(static=True, default="", kw_only=True)
+    rate: float | None = eqx.field(static=True, default=None, kw_only=True)
+
+    @staticmethod
+    def compare(trials: Sequence[Trial]) -> Finding:
+        stated = trials[-1].stated
+        sizes = [trial.size for trial in trials]
+        cdf = np.asarray(stated.cdf)
+        points = np.unique(np.clip(np.searchsorted(cdf, np.linspace(0.02, 0.98, MOST_POINTS)), 0, len(cdf) - 1))
+        probabilities = [np.asarray(trial.stated.cdf)[points] for trial in trials]
+        means = [
+            statistics.mean_of_successes(_draws_below(trial, points), stated_p, trial.measured.size)
+            for trial, stated_p in zip(trials, probabilities, strict=True)
+        ]
+        fit = statistics.extrapolate(sizes, means, probabilities, stated.rate)
+        deviation = statistics.largest_deviation(fit)
+        distances = [kolmogorov_distance(trial) for trial in trials]
+        noise = 0.8687 / np.sqrt(trials[-1].measured.size)  # mean of Kolmogorov's law: sqrt(pi/2) log 2
+        law = f"Kolmogorov distance {distances[-1]:.2g} at n = {sizes[-1]} (noise alone {noise:.2g})"
+        return Finding(
+            kind=Law.kind,
+            agrees=deviation.agrees,
+            statistic=deviation.statistic,
+            threshold=deviation.threshold,
+            p_value=deviation.p_value,
+            verdict=judge(deviation, law),
+            stated=stated.summary(),
+            measured=f"median {np.median(trials[-1].measured):.3g}, sd {np.std(trials[-1].measured):.3g}",
+            details={"sizes": sizes, "kolmogorov_distances": distances, "rate": stated.rate},
+        )
+
+    def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
+        if trials:
+            draws = trials[-1].measured.ravel()
+            x = np.asarray(self.x)
+            inside = (draws >= x[0]) & (draws <= x[-1])
+            counts, bins = np.histogram(draws[inside], bins=min(60, max(12, int(np.sqrt(len(draws)) / 2))), density=True)
+            label = f"simulation, n = {trials[-1].size}"
+            axes.stairs(counts * inside.mean(), bins, fill=True, color=COLOURS[0], alpha=0.3, label=label)
+            axes.stairs(counts * inside.mean(), bins, color=COLOURS[0], linewidth=0.8)
+        axes.plot(self.x, self.density, label="theory", **THEORY)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel(self.title)
+        axes.set_ylabel("density")
+
+    def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
+        return {"": (("x",), self.density), "x": (("x",), self.x), "cdf": (("x",), self.cdf)}
+
+    def summary(self) -> str:
+        quartiles = np.interp([0.25, 0.5, 0.75], np.asarray(self.cdf), np.asarray(self.x))
+        return "quartiles " + ", ".join(f"{quartile:.4g}" for quartile in quartiles)
+
+
+def kolmogorov_distance(trial: Trial) -> float:
+    """Kolmogorov distance of the draws to the stated law, the latter interpolated on its grid."""
+    draws = np.sort(trial.measured.ravel())
+    stated = np.interp(draws, np.asarray(trial.stated.x), np.asarray(trial.stated.cdf), left=0.0, right=1.0)
+    steps = np.arange(len(draws) + 1) / len(draws)
+    return float(max(np.max(steps[1:] - stated), np.max(stated - steps[:-1])))
+
+
+def _draws_below(trial: Trial, points: np.ndarray) -> np.ndarray:
+    return np.searchsorted(np.sort(trial.measured.ravel()), np.asarray(trial.stated.x)[points], side="right")

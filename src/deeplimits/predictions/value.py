@@ -1,0 +1,78 @@
+"""`Value`: a number."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import numpy as np
+from jaxtyping import Array, Float
+
+from deeplimits.lab import statistics
+from deeplimits.predictions.base import Finding, Kind, Trial, gap_law, judge, number
+from deeplimits.predictions.drawing import THEORY, error_bars, size_axis
+
+
+class Value(Kind):
+    """A number that the mean over simulations must approach.
+
+    `rate` is the power of 1/size with which the gap closes; None states that the theory is exact at every size.
+    Gaps below `resolution` are rounding errors.
+    """
+
+    kind = "Value"
+
+    value: Float[Array, "..."]
+    label: str = eqx.field(static=True, kw_only=True)
+    symbol: str = eqx.field(static=True, default="", kw_only=True)
+    rate: float | None = eqx.field(static=True, default=None, kw_only=True)
+    resolution: float = eqx.field(static=True, default=1e-12, kw_only=True)
+
+    @staticmethod
+    def compare(trials: Sequence[Trial]) -> Finding:
+        stated = trials[-1].stated
+        sizes = [trial.size for trial in trials]
+        means = [statistics.mean_of(trial.measured) for trial in trials]
+        fit = statistics.extrapolate(sizes, means, [trial.stated.value for trial in trials], stated.rate)
+        deviation = statistics.largest_deviation(fit, stated.resolution)
+        gaps = [float(mean.value - np.asarray(trial.stated.value)) for mean, trial in zip(means, trials, strict=True)]
+        errors = [float(np.sqrt(mean.variance)) for mean in means]
+        law = gap_law(float(fit.coefficient), float(fit.coefficient_error), stated.rate, float(fit.gap))
+        return Finding(
+            kind=Value.kind,
+            agrees=deviation.agrees,
+            statistic=deviation.statistic,
+            threshold=deviation.threshold,
+            p_value=deviation.p_value,
+            verdict=judge(deviation, law),
+            stated=stated.summary(),
+            measured=number(float(means[-1].value), errors[-1]),
+            details={
+                "sizes": sizes,
+                "means": [float(mean.value) for mean in means],
+                "standard_errors": errors,
+                "gaps": gaps,
+                "rate": stated.rate,
+                "measured_rate": statistics.measured_rate(sizes, gaps, errors),
+            },
+        )
+
+    def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
+        if not trials:
+            axes.axhline(float(self.value), label="theory", **THEORY)
+            axes.set_xticks([])
+        for index, trial in enumerate(trials):
+            mean = statistics.mean_of(trial.measured)
+            error_bars(axes, [trial.size], [mean.value], [np.sqrt(mean.variance)], index, f"simulation, n = {trial.size}")
+        if trials:
+            sizes = [trial.size for trial in trials]
+            stated = [float(trial.stated.value) for trial in trials]
+            wide = [min(sizes) / 1.4, *sizes, max(sizes) * 1.4]
+            axes.plot(wide, [stated[0], *stated, stated[-1]], label="theory", **THEORY)
+            size_axis(axes, sizes)
+        axes.set_ylabel(self.title)
+
+    def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
+        return {"": ((), self.value)}
+
+    def summary(self) -> str:
+        return number(float(self.value))

@@ -1,0 +1,111 @@
+"""Reading limits and functions off their source, without importing them.
+
+`deeplimits list`, `show` and every `--help` answer from what this module reads, so that they need not wait for JAX.
+"""
+
+import ast
+import functools
+import importlib.util
+import math
+import re
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+from deeplimits.errors import UnknownName
+from deeplimits.parameters import KINDS, Parameter
+
+# Positional order of the arguments of real, integer, choice and axis in `limit.py`.
+_ARGUMENTS = {"choice": ("default", "options")}
+_RANGED_ARGUMENTS = ("default", "low", "high")
+_CONSTANTS = {"math.inf": math.inf, "math.pi": math.pi}
+SECTIONS = ("Setting", "Limit", "Result", "Validity", "Finite size", "References")
+
+
+@dataclass(frozen=True)
+class Source:
+    """What the source of a limit or function says about it."""
+
+    module: str
+    name: str
+    line: int
+    doc: str
+    parameters: dict[str, Parameter]
+    signature: str = ""
+
+    @property
+    def title(self) -> str:
+        return self.doc.partition("\n")[0].rstrip(".")
+
+    @property
+    def sections(self) -> dict[str, str]:
+        """The parts of the docstring that begin with one of the agreed words, by that word."""
+        found: dict[str, list[str]] = {}
+        current = None
+        for line in self.doc.splitlines()[1:]:
+            word = next((word for word in SECTIONS if re.match(rf"{word}\s\s", line + "  ")), None)
+            if word is not None:
+                current = word
+                found[word] = [line[len(word) :].strip()]
+            elif current is not None and (line.startswith(" ") or not line.strip()):
+                found[current].append(line)
+            else:
+                current = None
+        return {word: _dedent(lines) for word, lines in found.items()}
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The citation keys named in the docstring's References, in order."""
+        keys = re.findall(r"\b[a-z]+\d{4}[a-z]?\b", self.sections.get("References", ""))
+        return tuple(dict.fromkeys(keys))
+
+
+def _dedent(lines: list[str]) -> str:
+    rest = textwrap.dedent("\n".join(lines[1:])).strip("\n")
+    return "\n".join(part for part in (lines[0], rest) if part)
+
+
+@functools.cache
+def read(target: str) -> Source:
+    """Read `package.module:Name`, a class or a function."""
+    module, _, name = target.partition(":")
+    for node in _tree(module).body:
+        if isinstance(node, ast.ClassDef) and node.name == name:
+            return Source(module, name, node.lineno, ast.get_docstring(node) or "", _parameters(node))
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            signature = f"{name}({ast.unparse(node.args)})"
+            return Source(module, name, node.lineno, ast.get_docstring(node) or "", {}, signature)
+    raise UnknownName(f"{module} defines no {name}")
+
+
+@functools.cache
+def _tree(module: str) -> ast.Module:
+    spec = importlib.util.find_spec(module)
+    if spec is None or spec.origin is None:
+        raise UnknownName(f"there is no source for the module {module}")
+    with open(spec.origin, encoding="utf-8") as file:
+        return ast.parse(file.read())
+
+
+def _parameters(node: ast.ClassDef) -> dict[str, Parameter]:
+    found = {}
+    for statement in node.body:
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            call = statement.value
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in KINDS:
+                found[statement.target.id] = _parameter(call)
+    return found
+
+
+def _parameter(call: ast.Call) -> Parameter:
+    kind = call.func.id  # pyright: ignore[reportAttributeAccessIssue]
+    order = _ARGUMENTS.get(kind, _RANGED_ARGUMENTS)
+    arguments: dict[str, Any] = {} if kind == "choice" else {"high": math.inf}
+    arguments |= {name: _literal(value) for name, value in zip(order, call.args, strict=False)}
+    arguments |= {keyword.arg: _literal(keyword.value) for keyword in call.keywords if keyword.arg}
+    return KINDS[kind](**arguments)
+
+
+def _literal(node: ast.expr) -> Any:
+    constant = _CONSTANTS.get(ast.unparse(node))
+    return ast.literal_eval(node) if constant is None else constant

@@ -1,0 +1,1 @@
+"""Deterministic mathematics: no randomness, no networks."""
