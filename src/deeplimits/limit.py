@@ -70,7 +70,7 @@ class Limit(eqx.Module):
     - `at_size(size)`: on the host, the integers of a finite system of that size, and the limit at exactly the ratios
       those integers have, so that rounding `p = gamma n` is never mistaken for a finite-size effect;
     - `simulate(key, **sizes)`: one finite system drawn and measured from its definition, as a dictionary with the
-      same names.
+      same names; traceable, a solver on the host being called through `jax.pure_callback`.
 
     Values are checked at construction. `jax.grad`, `jax.vmap` and `jax.jit` see a limit as a pytree whose leaves are
     its continuous parameters.
@@ -80,8 +80,8 @@ class Limit(eqx.Module):
     """The sizes at which `compare` simulates unless told otherwise."""
     samples: ClassVar[int] = 40
     """How many systems `compare` draws at each size unless told otherwise."""
-    compiled: ClassVar[bool] = True
-    """Whether `simulate` can be traced by JAX; False where it calls a solver on the host."""
+    batch: ClassVar[int] = 1
+    """How many systems are simulated side by side on a CPU; more than one pays only for tiny systems."""
 
     @abstractmethod
     def theory(self) -> dict[str, Kind]:

@@ -73,8 +73,10 @@ def _simulate_many(limit: Limit, keys: PRNGKeyArray, sizes: dict[str, Any]) -> d
     def one(key):
         return limit.simulate(key, **sizes)
 
-    # On a GPU many small systems at once are nearly free; on a CPU they only spoil the cache.
-    return jax.lax.map(one, keys) if jax.default_backend() == "cpu" else jax.vmap(one)(keys)
+    # On a GPU many systems at once are nearly free. On a CPU that only spoils the cache, unless they are tiny.
+    if jax.default_backend() != "cpu":
+        return jax.vmap(one)(keys)
+    return jax.lax.map(one, keys, batch_size=min(limit.batch, len(keys)) if limit.batch > 1 else None)
 
 
 def simulate(
@@ -105,17 +107,12 @@ def run(limit: Limit, size: int, samples: int, seed: int, bar: Any) -> Simulatio
     realised.require_valid()
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), size), samples)
     pieces = []
-    if limit.compiled:
-        chunk = math.ceil(samples / CHUNKS)
-        for start in range(0, samples, chunk):
-            # The last piece is filled up with repeated keys, so that all pieces have one shape and compile once.
-            part = keys[np.minimum(np.arange(start, start + chunk), samples - 1)]
-            pieces.append(jax.tree.map(np.asarray, _simulate_many(realised, part, sizes)))
-            bar.update(min(chunk, samples - start))
-    else:
-        for key in keys:
-            pieces.append(jax.tree.map(lambda value: np.asarray(value)[None], realised.simulate(key, **sizes)))
-            bar.update(1)
+    chunk = math.ceil(samples / CHUNKS)
+    for start in range(0, samples, chunk):
+        # The last piece is filled up with repeated keys, so that all pieces have one shape and compile once.
+        part = keys[np.minimum(np.arange(start, start + chunk), samples - 1)]
+        pieces.append(jax.tree.map(np.asarray, _simulate_many(realised, part, sizes)))
+        bar.update(min(chunk, samples - start))
     results = {name: np.concatenate([piece[name] for piece in pieces])[:samples] for name in pieces[0]}
     for name, draws in results.items():
         if not np.all(np.isfinite(draws)):

@@ -29,7 +29,7 @@ class Exponent(Kind):
     value: Float[Array, "..."]
     label: str = eqx.field(static=True, kw_only=True)
     symbol: str = eqx.field(static=True, default="", kw_only=True)
-    correction: float | None = eqx.field(static=True, default=None, kw_only=True)
+    correction: Float[Array, "..."] | None = eqx.field(default=None, kw_only=True)
     x: Float[Array, "... points"] | None = eqx.field(default=None, kw_only=True)
     axis: str = eqx.field(static=True, default="", kw_only=True)
     rate: float | None = eqx.field(static=True, default=None, kw_only=True)
@@ -99,7 +99,7 @@ def _slope_over_sizes(trials: Sequence[Trial]) -> tuple[statistics.Extrapolation
     relative = np.array([float(np.sqrt(mean.variance)) for mean in means]) / values
     relative = np.maximum(relative, 1e-12)
     smallest = sizes.min()
-    extra = None if stated.correction is None else (sizes / smallest) ** -stated.correction
+    extra = None if stated.correction is None else (sizes / smallest) ** -float(stated.correction)
     coefficients, covariance = statistics.weighted_line(np.log(sizes), np.log(values), relative, extra)
     # What the next term of the correction, of the order of the square of the first, can do to the slope.
     allowance = 0.0

@@ -1,0 +1,1 @@
+"""Which solution does the optimizer pick?"""

@@ -1,0 +1,1 @@
+"""Estimators that interpolate the data and still generalize."""

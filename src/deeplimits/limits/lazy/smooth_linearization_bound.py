@@ -1,0 +1,72 @@
+r"""How far a wide smooth network is from its linearization."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import networks
+from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.models import activations
+from deeplimits.predictions import Bound
+from deeplimits.theory.kernels import linearization
+
+
+class SmoothLinearizationBound(Limit):
+    r"""A wide smooth network is close to its linearization, within a bound that cannot be improved.
+
+    Setting     f(x; W) = m^(−1/2) Σ_j a_j σ(⟨w_j, x⟩), |a_j| ≤ 1, ‖x‖ ≤ 1, |σ''| ≤ L; any two weight matrices V, W
+    Result      |f(x;W) − f(x;V) − ⟨∇f(x;V), W − V⟩| ≤ L‖W − V‖²_F / (2√m)
+                attained for σ = Lu²/2, and by any σ as m → ∞ when every neuron starts where |σ''| is largest and moves
+                along x
+    Validity    σ twice differentiable with bounded second derivative; size counts the neurons m
+    Finite size holds at every m
+    References  bartlett2021 Sec 5; chizat2019
+    """
+
+    activation: str = choice(
+        "tanh", ("quadratic", "tanh", "sigmoid", "erf", "gelu", "softplus", "sin"), doc="activation σ"
+    )
+    case: str = choice("adversarial", ("adversarial", "random"), doc="weights that attain the bound, or random ones")
+    width: int = integer(400, 1, 10_000_000, log=True, symbol="m", doc="number of neurons")
+    dimension: int = integer(10, 1, 10_000, log=True, symbol="d", doc="dimension of the input")
+    distance: Array = real(1.0, 1e-3, 100.0, log=True, symbol=r"\|W-V\|_F", doc="distance of the two weight matrices")
+
+    sizes = (100, 400, 1600)
+    samples = 40
+
+    def theory(self):
+        activation = activations.smooth(self.activation)
+        bound = linearization.smooth_remainder_bound(activation, self.width, self.distance)
+        return {"remainder": Bound(bound, label="distance from the linearization")}
+
+    def at_size(self, size):
+        m = whole(size, "m", self)
+        return {"width": m}, self.replace(width=m)
+
+    def simulate(self, key, *, width: int):
+        x_key, start_key, move_key, sign_key = jax.random.split(key, 4)
+        activation = activations.smooth(self.activation)
+        x = jax.random.normal(x_key, (self.dimension,))
+        x = x / jnp.linalg.norm(x)
+        v = jax.random.normal(start_key, (width, self.dimension))
+        if self.case == "adversarial":
+            output = jnp.ones(width)
+            v = v + jnp.outer(_most_curved(activation) - v @ x, x)
+            move = jnp.broadcast_to(x, v.shape)
+        else:
+            output = jax.random.rademacher(sign_key, (width,), dtype=float)
+            move = jax.random.normal(move_key, v.shape)
+        move = self.distance * move / jnp.linalg.norm(move)
+
+        def network(weights):
+            return networks.two_layer(weights, output, x, activation)
+
+        value, directional_derivative = jax.jvp(network, (v,), (move,))
+        return {"remainder": jnp.abs(network(v + move) - value - directional_derivative)}
+
+
+def _most_curved(activation: activations.Activation) -> Array:
+    """Where a neuron's curvature is largest, found on a grid by differentiating its value twice."""
+    grid = jnp.linspace(-5.0, 5.0, 20_001)
+    curvature = jax.vmap(jax.grad(jax.grad(activation.value)))(grid)
+    return grid[jnp.argmax(jnp.abs(curvature))]

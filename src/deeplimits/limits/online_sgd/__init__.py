@@ -1,0 +1,1 @@
+"""Online stochastic gradient descent in high dimension."""

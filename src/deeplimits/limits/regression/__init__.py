@@ -1,0 +1,1 @@
+"""Exact risks in high dimension."""

@@ -1,0 +1,131 @@
+r"""Double descent of minimum-norm least squares."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.errors import OutsideValidity
+from deeplimits.limit import Limit, axis, real, whole
+from deeplimits.ensembles import data, estimators
+from deeplimits.predictions import Curve, Value
+from deeplimits.theory.regression import ridgeless
+
+# Closer to p = n than this the risk of a finite sample has too few moments for its mean to be measured.
+CLOSEST = 8
+
+
+class RidgelessRegression(Limit):
+    r"""Risk of minimum-norm least squares and its peak at the interpolation threshold.
+
+    Setting     y = ⟨x, β⟩ + ε, isotropic x in R^p, ‖β‖² = r², Var ε = σ², n samples, β̂ = X⁺y
+    Limit       n, p → ∞ with p/n → γ
+    Result      γ < 1: bias B = 0, variance V = σ²γ/(1 − γ)
+                γ > 1: bias B = r²(1 − 1/γ), variance V = σ²/(γ − 1)
+                excess risk R = B + V, with a pole at γ = 1
+                ‖β̂‖² → r² min(1, 1/γ) + V, training error → σ²(1 − γ)₊
+    Validity    γ ≠ 1; features with finite moments of order above four; size counts the samples n
+    Finite size relative gap about 1/(n|1 − γ|)
+    References  hastie2022 Thm 1; belkin2019
+    """
+
+    gamma: Array = real(2.0, 0.01, 100.0, log=True, symbol=r"\gamma", doc="features per sample, p/n")
+    noise: Array = real(0.5, 0.0, 10.0, symbol=r"\sigma", doc="standard deviation of the label noise")
+    signal: Array = real(1.0, 0.0, 100.0, symbol=r"r^2", doc="squared norm of the true coefficients")
+    gammas: Array = axis(
+        (0.2, 0.35, 0.5, 0.65, 0.8, 1.25, 1.5, 2.0, 3.0, 5.0),
+        0.01,
+        100.0,
+        log=True,
+        symbol=r"\gamma",
+        doc="features per sample along the risk curve",
+    )
+
+    sizes = (60, 120, 240)
+    samples = 100
+
+    def validity(self):
+        ones = "; the risk is infinite at the interpolation threshold, so move away from 1"
+        found = []
+        if not isinstance(self.gamma, jax.core.Tracer) and bool(jnp.any(self.gamma == 1)):
+            found.append(f"gamma = 1 is outside the theorem{ones}")
+        if not isinstance(self.gammas, jax.core.Tracer) and bool(jnp.any(self.gammas == 1)):
+            found.append(f"gammas contains 1, which is outside the theorem{ones}")
+        return tuple(found)
+
+    def theory(self):
+        noise_variance = self.noise**2
+        risk = ridgeless.limiting_risk(self.gamma, self.signal, noise_variance)
+        along = ridgeless.limiting_risk(self.gammas, self.signal, noise_variance)
+        return {
+            "risk": Value(risk.total, label="excess risk", symbol="R", rate=1.0),
+            "bias": Value(risk.bias, label="squared bias", symbol="B", rate=1.0),
+            "variance": Value(risk.variance, label="variance", symbol="V", rate=1.0),
+            "norm": Value(
+                ridgeless.limiting_norm(self.gamma, self.signal, noise_variance),
+                label="squared norm of the estimate",
+                symbol=r"\|\hat\beta\|^2",
+                rate=1.0,
+            ),
+            "training_error": Value(
+                ridgeless.training_error(self.gamma, noise_variance), label="training error", rate=1.0
+            ),
+            "risk_curve": Curve(
+                self.gammas,
+                along.total,
+                axis="features per sample",
+                axis_symbol=r"\gamma",
+                label="excess risk",
+                symbol="R",
+                rate=1.0,
+                log_x=True,
+                log_y=True,
+            ),
+        }
+
+    def at_size(self, size):
+        n = whole(size, "n", self, least=2)
+        p = self._features(n, float(self.gamma))
+        along = tuple(self._features(n, float(gamma)) for gamma in self.gammas)
+        if len(set(along)) < len(along):
+            raise OutsideValidity(
+                f"RidgelessRegression: at n = {n} two points of gammas round to the same p; take a larger size"
+            )
+        realised = self.replace(gamma=p / n, gammas=[q / n for q in along])
+        return {"samples": n, "features": p, "along": along}, realised
+
+    def _features(self, n: int, gamma: float) -> int:
+        p = whole(gamma * n, "p", self)
+        if abs(p - n) < CLOSEST:
+            raise OutsideValidity(
+                f"RidgelessRegression: at n = {n} gamma = {gamma:g} means p = {p}, and a finite sample needs "
+                f"|p - n| >= {CLOSEST} for its mean risk to be measurable; take a larger size or gamma further from 1"
+            )
+        return p
+
+    def simulate(self, key, *, samples: int, features: int, along: tuple[int, ...]):
+        data_key, signal_key, noise_key = jax.random.split(key, 3)
+        widest = max(features, *along)
+        # The points of the curve share one data matrix and take its leading columns.
+        x = data.independent_entries(data_key, samples, widest)
+        direction = jax.random.normal(signal_key, (widest,))
+        noise = self.noise * jax.random.normal(noise_key, (samples,))
+
+        def coefficients(p):
+            return jnp.sqrt(self.signal) * direction[:p] / jnp.linalg.norm(direction[:p])
+
+        def risk(p):
+            return estimators.min_norm_risk(x[:, :p], coefficients(p), self.noise**2)
+
+        bias, variance = risk(features)
+        beta = coefficients(features)
+        labels = x[:, :features] @ beta + noise
+        estimate = estimators.min_norm_fit(x[:, :features], labels)
+        curve = [sum(risk(p)) for p in along]
+        return {
+            "risk": bias + variance,
+            "bias": bias,
+            "variance": variance,
+            "norm": estimate @ estimate,
+            "training_error": jnp.mean((labels - x[:, :features] @ estimate) ** 2),
+            "risk_curve": jnp.stack(curve),
+        }

@@ -1,0 +1,1 @@
+"""Descriptions that theory and simulation both start from: definitions only."""

@@ -1,0 +1,119 @@
+"""Gradient descent and gradient flow on least squares, solved exactly.
+
+The loss is c‖Xθ − y‖² with c = `loss_scale`, 1/n unless given; every step size and time depends on that normalization.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from deeplimits.errors import ParameterError
+
+
+class _Modes(NamedTuple):
+    """Compact singular value decomposition; directions below the rank threshold are marked, not cut."""
+
+    left: Float[Array, "n r"]
+    values: Float[Array, " r"]
+    right: Float[Array, "r d"]
+    kept: Array
+
+
+def _modes(x: Float[Array, "n d"]) -> _Modes:
+    left, values, right = jnp.linalg.svd(x, full_matrices=False)
+    kept = values > max(x.shape) * jnp.finfo(values.dtype).eps * values[0]
+    return _Modes(left, values, right, kept)
+
+
+def critical_step(x: Float[Array, "n d"], loss_scale: float | None = None) -> Float[Array, ""]:
+    """The step size 1/(c s_max²) from which on gradient descent diverges."""
+    largest = jnp.linalg.norm(x, ord=2)
+    return 1 / (_scale(x, loss_scale) * largest**2)
+
+
+def optimal_step(x: Float[Array, "n d"], loss_scale: float | None = None) -> Float[Array, ""]:
+    """The constant step size 1/(c(s_max² + s_min²)) of fastest convergence, s_min the smallest nonzero one."""
+    modes = _modes(x)
+    smallest = jnp.min(jnp.where(modes.kept, modes.values, jnp.inf))
+    return 1 / (_scale(x, loss_scale) * (modes.values[0] ** 2 + smallest**2))
+
+
+def gradient_descent(
+    x: Float[Array, "n d"],
+    y: Float[Array, " n"],
+    start: Float[Array, " d"],
+    step: ArrayLike,
+    steps: ArrayLike,
+    loss_scale: float | None = None,
+) -> Float[Array, "... d"]:
+    """The iterate after `steps` steps (an integer or an array of integers), without iterating.
+
+    θ_t = θ₀ + V diag([1 − (1 − 2ηc s²)^t]/s) U'(y − Xθ₀)
+
+    >>> x, y = jnp.array([[1.0, 2, 0, 1], [0, 1, 1, 3]]), jnp.array([1.0, 2])
+    >>> [round(v, 8) for v in gradient_descent(x, y, jnp.zeros(4), 0.1, 10).tolist()]
+    [0.02626404, 0.22207737, 0.16954929, 0.53491191]
+    """
+    _check_step(x, step, loss_scale)
+    steps = jnp.asarray(steps, float)
+    return _follow(x, y, start, lambda s: _one_minus_power(2 * _scale(x, loss_scale) * jnp.asarray(step) * s**2, steps))
+
+
+def gradient_flow(
+    x: Float[Array, "n d"],
+    y: Float[Array, " n"],
+    start: Float[Array, " d"],
+    times: ArrayLike,
+    loss_scale: float | None = None,
+) -> Float[Array, "... d"]:
+    """The solution of dθ/dt = −∇(c‖Xθ − y‖²) at the given times."""
+    times = jnp.asarray(times, float)
+    return _follow(x, y, start, lambda s: -jnp.expm1(-2 * _scale(x, loss_scale) * s**2 * times[..., None]))
+
+
+def closest_minimizer(x: Float[Array, "n d"], y: Float[Array, " n"], start: Float[Array, " d"]) -> Float[Array, " d"]:
+    """The limit θ₀ + X⁺(y − Xθ₀): of all minimizers the one closest to the start; from zero, the one of least norm."""
+    return _follow(x, y, start, jnp.ones_like)
+
+
+def in_row_space(x: Float[Array, "n d"], vector: Float[Array, "... d"]) -> Float[Array, "... d"]:
+    """The projection X⁺X of a vector on the row space of X, where every gradient lies."""
+    modes = _modes(x)
+    return (jnp.where(modes.kept, vector @ modes.right.T, 0.0)) @ modes.right
+
+
+def _follow(x, y, start, progress):
+    """θ₀ + Σ_i progress(s_i)/s_i ⟨u_i, y − Xθ₀⟩ v_i over the nonzero singular values."""
+    modes = _modes(x)
+    safe = jnp.where(modes.kept, modes.values, 1.0)
+    coefficients = progress(safe) / safe * (modes.left.T @ (y - x @ start))
+    return start + jnp.where(modes.kept, coefficients, 0.0) @ modes.right
+
+
+def _one_minus_power(x: Float[Array, " r"], power: Float[Array, "..."]) -> Float[Array, "... r"]:
+    """1 − (1 − x)^power for whole powers, without cancellation for small x; 1 − x may be negative."""
+    power = power[..., None]
+    below = x < 1
+    small = -jnp.expm1(power * jnp.log1p(-jnp.where(below, x, 0.0)))
+    sign = jnp.where(power % 2 == 0, 1.0, -1.0)
+    distance = jnp.where(below, 2.0, x) - 1
+    large = 1 - sign * jnp.where(distance > 0, jnp.exp(power * jnp.log(jnp.where(distance > 0, distance, 1.0))), 0.0)
+    return jnp.where(power == 0, 0.0, jnp.where(below, small, large))
+
+
+def _scale(x: Float[Array, "n d"], loss_scale: float | None) -> float:
+    return 1 / x.shape[0] if loss_scale is None else loss_scale
+
+
+def _check_step(x: Float[Array, "n d"], step: ArrayLike, loss_scale: float | None) -> None:
+    if isinstance(step, jax.core.Tracer) or isinstance(x, jax.core.Tracer):
+        return
+    critical = float(critical_step(x, loss_scale))
+    if not 0 < float(step) < critical:  # pyright: ignore[reportArgumentType]
+        raise ParameterError(
+            f"step = {float(step):g} is not allowed; gradient descent converges for "  # pyright: ignore[reportArgumentType]
+            f"0 < step < {critical:g} on these data and diverges beyond"
+        )

@@ -1,0 +1,19 @@
+"""When can a hyperplane through the origin separate randomly labelled points?"""
+
+import jax.numpy as jnp
+from jax.scipy.special import betainc
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+
+def cover_probability(points: ArrayLike, dimension: ArrayLike) -> Float[Array, "..."]:
+    """Probability that n points in general position in R^d with fair random labels are linearly separable.
+
+    Cover's count 2^{1−n} Σ_{k<d} C(n−1, k), which is P(Binomial(n−1, 1/2) ≤ d−1) = I_{1/2}(n−d, d); 1 for n ≤ d.
+
+    >>> float(cover_probability(4, 2))
+    0.5
+    """
+    n, d = jnp.asarray(points, float), jnp.asarray(dimension, float)
+    beyond = n > d
+    return jnp.where(beyond, betainc(jnp.where(beyond, n - d, 1.0), d, 0.5), 1.0)

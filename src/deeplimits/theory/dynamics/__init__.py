@@ -1,0 +1,3 @@
+"""What stochastic gradient descent becomes."""
+
+from deeplimits.theory.dynamics import equator as equator

@@ -1,0 +1,146 @@
+"""Exact risks of local averages: nearest neighbours, and kernel smoothers with a singular kernel.
+
+All are risks at one point x₀ of the estimate of f, for labels Y = f(X) + noise, averaged over the design. Designs are
+uniform in a ball around x₀.
+"""
+
+import math
+
+import jax.numpy as jnp
+from jax.scipy.special import gammaln
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+from scipy.special import roots_legendre
+
+from deeplimits.errors import ParameterError
+
+
+def order_statistic_moment(power: ArrayLike, k: int, n: int, dimension: int) -> Float[Array, ""]:
+    """E R^power, R the distance of the (k+1)-st nearest of n uniform points in the unit ball; 1 if k = n.
+
+    Γ(k+1+q/d) Γ(n+1) / (Γ(k+1) Γ(n+1+q/d)): R^d is a Beta(k+1, n−k) variable.
+    """
+    if not 1 <= k <= n:
+        raise ParameterError(f"order_statistic_moment: k = {k} is not allowed; it must be between 1 and n = {n}")
+    share = jnp.asarray(power, float) / dimension
+    if k == n:
+        return jnp.ones_like(share)
+    return jnp.exp(gammaln(k + 1 + share) - gammaln(k + 1.0) + gammaln(n + 1.0) - gammaln(n + 1 + share))
+
+
+def nearest_neighbours_bias_linear(slope: ArrayLike, k: int, n: int, dimension: int) -> Float[Array, ""]:
+    """E bias² of the k-NN average for a linear f with gradient norm `slope`: g² m₂ / (k(d+2)).
+
+    >>> round(float(nearest_neighbours_bias_linear(1.0, k=5, n=50, dimension=2)), 13)
+    0.0058823529412
+    """
+    second = order_statistic_moment(2.0, k, n, dimension)
+    return jnp.asarray(slope, float) ** 2 * second / (k * (dimension + 2))
+
+
+def nearest_neighbours_bias_cone(slope: ArrayLike, power: ArrayLike, k: int, n: int, dimension: int) -> Float[Array, ""]:
+    """E bias² of the k-NN average for the cone f = L‖x − x₀‖^β.
+
+    L² m_{2β} [(1/k) d/(d+2β) + (1 − 1/k)(d/(d+β))²]
+
+    >>> round(float(nearest_neighbours_bias_cone(1.0, 0.5, k=5, n=50, dimension=2)), 13)
+    0.2173209777969
+    """
+    slope, power = jnp.asarray(slope, float), jnp.asarray(power, float)
+    moment = order_statistic_moment(2 * power, k, n, dimension)
+    same = dimension / (dimension + 2 * power)
+    different = (dimension / (dimension + power)) ** 2
+    return slope**2 * moment * (same / k + (1 - 1 / k) * different)
+
+
+_NODES, _WEIGHTS = roots_legendre(120)
+
+
+def exponential_integral(order: ArrayLike, s: Float[Array, " points"]) -> Float[Array, " points"]:
+    """Generalized exponential integral E_ν(s) = ∫₁^∞ e^{−st} t^{−ν} dt for real ν > 1 and s > 0.
+
+    Integrated in x = log t by Gauss-Legendre; the range ends where either e^{−s e^x} or e^{−(ν−1)x} has vanished.
+    """
+    order = jnp.asarray(order, float)
+    end = jnp.minimum(jnp.log1p(40.0 / s), 40.0 / (order - 1))
+    nodes, weights = jnp.asarray(_NODES), jnp.asarray(_WEIGHTS)
+    x = end[:, None] * (nodes + 1) / 2
+    # e^{−s} is taken out, so that large s loses no digits.
+    integrand = jnp.exp(-s[:, None] * jnp.expm1(x) - (order - 1) * x)
+    return jnp.exp(-s) * (integrand @ weights) * end / 2
+
+
+def singular_kernel_risk(
+    n: int,
+    dimension: int,
+    singularity: ArrayLike,
+    smoothness: ArrayLike,
+    slope: ArrayLike,
+    noise_variance: ArrayLike,
+    bandwidth: ArrayLike,
+    radius: ArrayLike = 1.0,
+) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
+    """Variance, squared bias and probability of an empty window, exact at every n.
+
+    The kernel is ‖u‖^{−a} on the unit ball with a = `singularity` < d/2, the bandwidth h ≤ radius, the design uniform in
+    the ball of the given radius around x₀, and f the cone `slope`·‖x − x₀‖^β with β = `smoothness`.
+
+    With q = d/a, p̄ = (h/ρ)^d and G(s) = 1 − p̄ + p̄ q E_{q+1}(s):
+
+        Var   = σ² n p̄ ∫ s q E_{q−1}(s) G^{n−1} ds
+        bias² = L²h^{2β} {n p̄ ∫ s q E_{q−1+2β/a}(s) G^{n−1} ds + n(n−1) p̄² ∫ s [q E_{q+β/a}(s)]² G^{n−2} ds}
+
+    >>> variance, bias, empty = singular_kernel_risk(100, 2, 0.5, 1.0, 1.0, 1.0, 10**-0.5)
+    >>> round(float(variance), 13), round(float(bias), 13)
+    (0.1204182174366, 0.0383407288775)
+    """
+    a, beta, slope, noise_variance, h, radius = (
+        jnp.asarray(value, float) for value in (singularity, smoothness, slope, noise_variance, bandwidth, radius)
+    )
+    q = dimension / a
+    inside = (h / radius) ** dimension
+    # Trapezoid rule in log s: the integrands are analytic and vanish doubly exponentially at the upper end, like a
+    # power of s at the lower one, which moves down with the number of points in the window.
+    lower = -22.0 - jnp.log1p(n * inside)
+    x = jnp.linspace(lower, 6.0, 1025)
+    s = jnp.exp(x)
+    step = (6.0 - lower) / 1024
+
+    # log G, with 1 − q E_{q+1}(s) kept as the small number it is where s is small.
+    missing = _one_minus_laplace(q, s)
+    log_g = jnp.log1p(-inside * missing)
+
+    def integral(values):
+        return step * jnp.sum(s * s * values)  # one s from the integrand, one from ds = s dx
+
+    power_1, power_2 = jnp.exp((n - 1) * log_g), jnp.exp((n - 2) * log_g)
+    variance = noise_variance * n * inside * integral(q * exponential_integral(q - 1, s) * power_1)
+    same = n * inside * integral(q * exponential_integral(q - 1 + 2 * beta / a, s) * power_1)
+    cross = n * (n - 1) * inside**2 * integral((q * exponential_integral(q + beta / a, s)) ** 2 * power_2)
+    bias = slope**2 * h ** (2 * beta) * (same + cross)
+    return variance, bias, jnp.exp(n * jnp.log1p(-jnp.minimum(inside, 1.0)))
+
+
+def _one_minus_laplace(q: Float[Array, ""], s: Float[Array, " points"]) -> Float[Array, " points"]:
+    """1 − E e^{−sK} = 1 − q E_{q+1}(s) for K = U^{−1/q}; equals q s ∫₁^∞ … by parts: 1 − e^{−s} + s E_q(s)."""
+    return -jnp.expm1(-s) + s * exponential_integral(q, s)
+
+
+def singular_kernel_constants(
+    dimension: int, singularity: ArrayLike, smoothness: ArrayLike, slope: ArrayLike, noise_variance: ArrayLike
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Limits of n^r·variance and n^r·bias², r = 2β/(2β+d), at bandwidth h = n^{−1/(2β+d)} for uniform points in the ball.
+
+    Variance constant σ²(d−a)²/[d(d−2a)] (with n p V_d h^d = n h^d), bias constant L²((d−a)/(d−a+β))².
+    """
+    a, beta, slope, noise_variance = (
+        jnp.asarray(value, float) for value in (singularity, smoothness, slope, noise_variance)
+    )
+    variance = noise_variance * (dimension - a) ** 2 / (dimension * (dimension - 2 * a))
+    bias = slope**2 * ((dimension - a) / (dimension - a + beta)) ** 2
+    return variance, bias
+
+
+def ball_volume(dimension: int) -> float:
+    """Volume of the unit ball in R^d."""
+    return math.pi ** (dimension / 2) / math.gamma(1 + dimension / 2)
