@@ -15,6 +15,7 @@ from jaxtyping import Array, PRNGKeyArray
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.parameters import Axis, Choice, Integer, Parameter, Real
 from deeplimits.predictions import Kind
+from deeplimits.tracing import is_traced
 
 
 def real(default: float, low: float, high: float = math.inf, *, log: bool = False, symbol: str = "", doc: str = ""):
@@ -33,7 +34,13 @@ def choice(default: str, options: tuple[str, ...], *, symbol: str = "", doc: str
 
 
 def axis(
-    default: tuple[float, ...], low: float, high: float = math.inf, *, log: bool = False, symbol: str = "", doc: str = ""
+    default: tuple[float, ...],
+    low: float,
+    high: float = math.inf,
+    *,
+    log: bool = False,
+    symbol: str = "",
+    doc: str = "",
 ):
     """The increasing points in [low, high] at which a curve is evaluated, stored as a traced array."""
     return _field(Axis(default=default, low=low, high=high, log=log, symbol=symbol, doc=doc), traced=True)
@@ -84,7 +91,7 @@ class Limit(eqx.Module):
     """How many systems are simulated side by side on a CPU; more than one pays only for tiny systems."""
 
     @abstractmethod
-    def theory(self) -> dict[str, Kind]:
+    def theory(self) -> Mapping[str, Kind]:
         """The prediction."""
 
     @abstractmethod
@@ -102,7 +109,7 @@ class Limit(eqx.Module):
     def __check_init__(self):
         for name, parameter in self.parameters().items():
             value = getattr(self, name)
-            if not _is_traced(value):
+            if not is_traced(value):
                 parameter.check(type(self).__name__, name, value)
 
     @classmethod
@@ -145,10 +152,6 @@ class Limit(eqx.Module):
         from deeplimits.catalogue import catalogue
 
         return catalogue[document["name"]](**document["parameters"])
-
-
-def _is_traced(value: Any) -> bool:
-    return isinstance(value, jax.core.Tracer) or isinstance(value, jax.ShapeDtypeStruct)
 
 
 def _plain(value: Any) -> Any:

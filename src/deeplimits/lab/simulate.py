@@ -40,7 +40,9 @@ class Simulation(Mapping[str, np.ndarray]):
     def __repr__(self) -> str:
         rows = []
         for name, draws in self.results.items():
-            error = draws.std(axis=0, ddof=1) / np.sqrt(len(draws)) if len(draws) > 1 else np.full(draws.shape[1:], np.nan)
+            error = (
+                draws.std(axis=0, ddof=1) / np.sqrt(len(draws)) if len(draws) > 1 else np.full(draws.shape[1:], np.nan)
+            )
             text = f"{draws.mean():.6g} ± {error:.2g}" if draws.ndim == 1 else f"array of shape {draws.shape}"
             rows.append((name, text))
         sizes = ", ".join(f"{name} = {value}" for name, value in self.sizes.items())
@@ -117,8 +119,8 @@ def run(limit: Limit, size: int, samples: int, seed: int, bar: Any) -> Simulatio
     for name, draws in results.items():
         if not np.all(np.isfinite(draws)):
             raise DeeplimitsError(
-                f"{type(limit).__name__}: the simulation of {name} at size {size} is not finite at {realised.values()}; "
-                "the finite system diverged, so take a milder parameter or another size"
+                f"{type(limit).__name__}: {name} is not finite in a system of size {size} at {realised.values()}; "
+                "the system diverged, so take milder parameters or another size"
             )
     return Simulation(realised, sizes, seed, results)
 
