@@ -4,7 +4,7 @@ import dataclasses
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -95,7 +95,7 @@ class Limit(eqx.Module):
         """The prediction."""
 
     @abstractmethod
-    def at_size(self, size: int) -> tuple[dict[str, Any], Self]:
+    def at_size(self, size: int) -> tuple[dict[str, Any], "Limit"]:
         """The sizes of a finite system, to be passed to `simulate`, and the limit at the ratios they really have."""
 
     @abstractmethod
@@ -125,7 +125,7 @@ class Limit(eqx.Module):
         """The parameters' values as plain Python numbers, strings and lists."""
         return {name: _plain(getattr(self, name)) for name in self.parameters()}
 
-    def replace(self, **changes: Any) -> Self:
+    def replace(self, **changes: Any) -> "Limit":
         """The same limit with some parameters changed, checked again."""
         unknown = sorted(set(changes) - set(self.parameters()))
         if unknown:

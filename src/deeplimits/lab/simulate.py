@@ -8,7 +8,7 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Key
 
 from deeplimits.errors import DeeplimitsError, ParameterError, require
 from deeplimits.lab import report
@@ -71,7 +71,7 @@ class Simulation(Mapping[str, np.ndarray]):
 
 
 @eqx.filter_jit
-def _simulate_many(limit: Limit, keys: PRNGKeyArray, sizes: dict[str, Any]) -> dict[str, Array]:
+def _simulate_many(limit: Limit, keys: Key[Array, " systems"], sizes: dict[str, Any]) -> dict[str, Array]:
     def one(key):
         return limit.simulate(key, **sizes)
 
