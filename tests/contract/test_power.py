@@ -42,7 +42,7 @@ def many_small_systems(name):
         return dl.compare(limit, sizes=(24, 48, 96), samples=3000)
     if name == "marchenko-pastur-law":
         return dl.compare(dl.limits.MarchenkoPastur(), sizes=(20, 40, 80), samples=3000)
-    return usual_comparison(name)
+    return dl.compare(dl.limits.EquatorInitialization(), sizes=(6, 12, 24), samples=300_000)
 
 
 RATES = [

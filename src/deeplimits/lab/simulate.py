@@ -13,6 +13,7 @@ from jaxtyping import Array, Key
 from deeplimits.errors import DeeplimitsError, ParameterError, require
 from deeplimits.lab import report
 from deeplimits.lab.compilation import use_cache
+from deeplimits.lab.predict import check_limit
 from deeplimits.limit import Limit
 
 CHUNKS = 10  # a run is cut into that many pieces, so that its progress can be shown
@@ -95,6 +96,7 @@ def simulate(
     >>> simulation["eigenvalues"].shape
     (8, 20)
     """
+    check_limit(limit)
     size = check_count(max(limit.sizes) if size is None else size, "size")
     samples = check_count(limit.samples if samples is None else samples, "samples")
     with report.progress(samples, "simulating", progress) as bar:

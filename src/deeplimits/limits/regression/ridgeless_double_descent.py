@@ -41,8 +41,8 @@ class RidgelessRegression(Limit):
         doc="features per sample along the risk curve",
     )
 
-    sizes = (60, 120, 240)
-    samples = 100
+    sizes = (40, 80, 160)
+    samples = 1000
 
     def validity(self):
         ones = "; the risk is infinite at the interpolation threshold, so move away from 1"
