@@ -2,14 +2,11 @@
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-import deeplimits
 from deeplimits.atlas.fingerprint import imports
-
-ROOT = Path(deeplimits.__file__).parent
+from house import ROOT, modules
 
 # What each room may import of deeplimits, besides itself. Rooms at the top of the house may import everything below.
 BASE = {"errors", "parameters", "tracing", "source", "references"}
@@ -32,12 +29,6 @@ ALLOWED = {
     "atlas": BASE | {"lab", "limit", "catalogue"},
     "cli": BASE | {"lab", "atlas", "catalogue"},
 }
-
-
-def modules():
-    for path in sorted(ROOT.rglob("*.py")):
-        parts = path.relative_to(ROOT.parent).with_suffix("").parts
-        yield ".".join(part for part in parts if part != "__init__")
 
 
 def room_of(module):

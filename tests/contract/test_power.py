@@ -40,9 +40,7 @@ def many_small_systems(name):
     if name == "ridgeless-double-descent":
         limit = dl.limits.RidgelessRegression(gamma=0.5, noise=1.0, gammas=[0.4, 0.5, 2.0])
         return dl.compare(limit, sizes=(24, 48, 96), samples=3000)
-    if name == "marchenko-pastur-law":
-        return dl.compare(dl.limits.MarchenkoPastur(), sizes=(20, 40, 80), samples=3000)
-    return dl.compare(dl.limits.EquatorInitialization(), sizes=(6, 12, 24), samples=300_000)
+    return dl.compare(dl.limits.MarchenkoPastur(), sizes=(20, 40, 80), samples=3000)
 
 
 RATES = [
@@ -51,7 +49,6 @@ RATES = [
     ("marchenko-pastur-law", "eigenvalues"),
     ("marchenko-pastur-law", "operator_norm_gap"),
     ("marchenko-pastur-law", "frobenius_gap"),
-    ("equator-initialization", "overlap"),
 ]
 
 

@@ -47,14 +47,14 @@ def test_every_reference_is_used_and_complete():
 
 def test_search():
     assert "ridgeless-double-descent" in [entry.name for entry in dl.catalogue.search("peak interpolation")]
-    assert {entry.name for entry in dl.catalogue.search("Gaussian")} >= {"equator-initialization"}
+    assert {entry.name for entry in dl.catalogue.search("Poincaré")} >= {"equator-initialization"}
     assert repr(dl.catalogue.search("no such thing anywhere")) == "(no entries)"
 
 
 def test_unknown_names_are_answered_with_near_ones():
     with pytest.raises(UnknownName, match=r"did you mean .*marchenko-pastur-law"):
         dl.catalogue["marchenko-pastur-lw"]
-    with pytest.raises(UnknownName, match="no entry 'xyz'"):
+    with pytest.raises(UnknownName, match="no entry xyz"):
         references.bibtex(["xyz"])
 
 
