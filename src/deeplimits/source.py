@@ -20,6 +20,7 @@ from deeplimits.parameters import KINDS, Parameter
 _ARGUMENTS = {"choice": ("default", "options")}
 _RANGED_ARGUMENTS = ("default", "low", "high")
 _CONSTANTS = {"math.inf": math.inf, "math.pi": math.pi}
+COLUMN = 12  # where the text of a section begins
 SECTIONS = ("Setting", "Limit", "Result", "Validity", "Finite size", "References")
 
 
@@ -44,10 +45,10 @@ class Source:
         found: dict[str, list[str]] = {}
         current = None
         for line in self.doc.splitlines()[1:]:
-            word = next((word for word in SECTIONS if re.match(rf"{word}\s\s", line + "  ")), None)
-            if word is not None:
+            word = line[:COLUMN].rstrip()
+            if word in SECTIONS:
                 current = word
-                found[word] = [line[len(word) :].strip()]
+                found[word] = [line[COLUMN:].strip()]
             elif current is not None and (line.startswith(" ") or not line.strip()):
                 found[current].append(line)
             else:

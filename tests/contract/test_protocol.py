@@ -29,7 +29,7 @@ def test_is_a_final_limit_with_a_complete_docstring(name):
     limit = limit_of(name)
     assert isinstance(limit, Limit)
     sections = dl.catalogue.entry(name).source.sections
-    assert {"Setting", "Result", "Validity", "References"} <= set(sections)
+    assert {"Setting", "Result", "Validity", "Finite size", "References"} <= set(sections)
     assert "size counts" in sections["Validity"], "the docstring must say what a size counts"
     assert dl.catalogue.entry(name).source.references
     assert all(key in references.entries() for key in dl.catalogue.entry(name).source.references)

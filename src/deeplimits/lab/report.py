@@ -5,6 +5,7 @@ import html
 import io
 import math
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,9 +85,9 @@ def figure(
     require("matplotlib", "plot")
     from matplotlib.figure import Figure
 
-    columns = min(3, len(results))
+    columns = min(2, len(results))
     lines = math.ceil(len(results) / columns)
-    drawn = Figure(figsize=(4.6 * columns, 3.5 * lines), layout="constrained")
+    drawn = Figure(figsize=(4.8 * columns if columns > 1 else 6.4, 3.6 * lines), layout="constrained")
     panels = drawn.subplots(lines, columns, squeeze=False).ravel()
     for panel, (name, kind) in zip(panels, results.items(), strict=False):
         kind.draw(panel, trials.get(name, []))
@@ -95,13 +96,13 @@ def figure(
         panel.legend(fontsize=8.5, frameon=False)
     for panel in panels[len(results) :]:
         panel.set_visible(False)
-    drawn.suptitle(_caption(limit, sizes), fontsize=12)
+    drawn.suptitle(_caption(limit, sizes, columns), fontsize=12)
     if path is not None:
         drawn.savefig(path, dpi=150)
     return drawn
 
 
-def _caption(limit: Limit, sizes: Iterable[int]) -> str:
+def _caption(limit: Limit, sizes: Iterable[int], columns: int) -> str:
     """Title of the limit, and its scalar parameters by symbol, without those that the size decides."""
     realised = [limit.at_size(size)[1].values() for size in sizes]
     shown = []
@@ -113,8 +114,10 @@ def _caption(limit: Limit, sizes: Iterable[int]) -> str:
             shown.append(f"${parameter.symbol} = {value:.4g}$" if parameter.symbol else f"{name} = {value:.4g}")
         elif parameter.kind == "choice":
             shown.append(f"{name}: {value}")
-    title = read_source(limit).title
-    return f"{title}\n{', '.join(shown)}" if shown else title
+    title = textwrap.fill(read_source(limit).title, 60 if columns == 1 else 90)
+    per_line = 3 if columns == 1 else 6
+    lines = [", ".join(shown[i : i + per_line]) for i in range(0, len(shown), per_line)]
+    return "\n".join([title, *lines])
 
 
 def svg(comparison: "Comparison") -> str:
@@ -148,7 +151,7 @@ def card(comparison: "Comparison", picture: str | None = None) -> str:
         for key, finding in comparison.findings.items()
     )
     statement = "".join(
-        f"<dt>{escape(word)}</dt><dd><pre>{escape(text)}</pre></dd>"
+        f"<dt>{escape(word)}</dt><dd><pre>{escape(text if word == 'Result' else ' '.join(text.split()))}</pre></dd>"
         for word, text in found.sections.items()
         if word != "References"
     )

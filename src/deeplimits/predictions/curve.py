@@ -67,6 +67,12 @@ class Curve(Kind):
             axes.plot(self.x, self.y, label="theory", **THEORY)
         else:
             axes.plot(self.dense_x, self.dense_y, label="theory", **THEORY)
+            # A pole between two points of the grid must not flatten everything else.
+            highest, lowest = float(np.max(self.y)), float(np.min(self.y))
+            room = highest - lowest
+            axes.set_ylim(
+                lowest / 1.5 if self.log_y else lowest - 0.1 * room, highest * 3 if self.log_y else highest + room
+            )
         for index, trial in enumerate(trials):
             mean = statistics.mean_of(trial.measured)
             label = f"simulation, n = {trial.size}"

@@ -106,9 +106,8 @@ class Spectrum(Kind):
         top = float(np.quantile(heights[np.isfinite(heights)], 0.98)) * 1.25
         for place, weight in zip(np.asarray(self.atoms), np.asarray(self.atom_weights), strict=True):
             if weight > 0:
-                axes.annotate(
-                    f"atom {weight:.2g}", (place, 0), (place, 0.8 * top), ha="left", arrowprops={"arrowstyle": "<-"}
-                )
+                axes.plot([place, place], [0, 0.9 * top], color="black", linestyle="--", linewidth=1.2)
+                axes.plot([place], [0.9 * top], color="black", marker="^", label=f"atom of mass {weight:.3g}")
         for place in np.asarray(self.outliers):
             axes.axvline(place, linestyle=":", color="black")
         axes.set_ylim(0, top)

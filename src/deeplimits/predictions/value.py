@@ -65,8 +65,10 @@ class Value(Kind):
             means = [statistics.mean_of(trial.measured) for trial in trials]
             error_bars(axes, sizes, [mean.value for mean in means], [np.sqrt(mean.variance) for mean in means])
             stated = [float(trial.stated.value) for trial in trials]
-            wide = [min(sizes) / 1.4, *sizes, max(sizes) * 1.4]
-            axes.plot(wide, [stated[0], *stated, stated[-1]], label="theory", **THEORY)
+            if len(set(stated)) == 1:
+                axes.axhline(stated[0], label="theory", **THEORY)
+            else:
+                axes.plot(sizes, stated, label="theory", **THEORY)
             size_axis(axes, sizes)
             at_least(axes, stated[-1], 10 * self.resolution * max(1.0, abs(stated[-1])))
         axes.set_ylabel(self.title)

@@ -82,7 +82,7 @@ class RidgelessRegression(Limit):
                 symbol="R",
                 rate=1.0,
                 dense_x=dense,
-                dense_y=jnp.minimum(dense_risk, 4 * jnp.max(along.total)),
+                dense_y=dense_risk,
                 log_x=True,
                 log_y=True,
             ),
