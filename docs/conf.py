@@ -1,11 +1,11 @@
 """Sphinx configuration."""
 
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 
 project = "deeplimits"
 author = "The deeplimits authors"
-release = version("deeplimits")
+release = metadata.version("deeplimits")
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
@@ -27,12 +27,14 @@ autodoc_class_signature = "separated"
 
 
 def keep_columns(app, what, name, obj, options, lines):
-    """Statements of limits are aligned text: show them as they are written."""
+    """Docstrings are plain text with formulas: bars are bars, and aligned statements stay as they are written."""
+    lines[:] = [line if line.lstrip().startswith((">>>", "...")) else line.replace("|", "\\|") for line in lines]
     starts = [i for i, line in enumerate(lines) if line[:12].rstrip() in ("Setting", "Limit", "Result")]
     if starts:
         first = starts[0]
         end = next((i for i in range(first, len(lines)) if lines[i].startswith(">>>")), len(lines))
-        lines[first:end] = ["::", "", *("    " + line for line in lines[first:end]), ""]
+        statement = [line.replace("\\|", "|") for line in lines[first:end]]
+        lines[first:end] = ["::", "", *("    " + line for line in statement), ""]
 
 
 def write_limits(app):
