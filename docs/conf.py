@@ -14,6 +14,7 @@ extensions = [
     "sphinxcontrib.bibtex",
 ]
 bibtex_bibfiles = ["../src/deeplimits/references.bib"]
+default_role = "code"
 html_theme = "furo"
 html_static_path = ["_static"]
 html_title = "deeplimits"
