@@ -1,0 +1,169 @@
+"""Gradient flows of finite systems, integrated numerically, also to astronomically late times."""
+
+from collections.abc import Callable
+
+import diffrax
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from deeplimits.errors import ParameterError
+
+Field = Callable[[Float[Array, ""], Float[Array, " d"]], Float[Array, " d"]]
+
+
+def integrate(
+    field: Field,
+    start: Float[Array, " d"],
+    times: Float[Array, " points"],
+    rtol: float = 1e-10,
+    atol: float = 1e-12,
+) -> Float[Array, "points d"]:
+    """Solve dw/dt = field(t, w) from t = 0 by an implicit method of order five and return w at increasing `times`.
+
+    Implicit, because late in training the fast directions have settled and only the slow ones should limit the step.
+    """
+    solved = diffrax.diffeqsolve(
+        diffrax.ODETerm(lambda t, w, _: field(t, w)),
+        diffrax.Kvaerno5(),
+        0.0,
+        times[-1],
+        None,
+        start,
+        saveat=diffrax.SaveAt(ts=times),
+        stepsize_controller=diffrax.PIDController(rtol=rtol, atol=atol),
+        max_steps=200_000,
+    )
+    assert solved.ys is not None
+    return solved.ys
+
+
+def gradient_flow(
+    loss: Callable[[Float[Array, " d"]], Float[Array, ""]],
+    start: Float[Array, " d"],
+    times: Float[Array, " points"],
+    rtol: float = 1e-10,
+    atol: float = 1e-12,
+) -> Float[Array, "points d"]:
+    """dw/dt = −∇L(w), at increasing `times`."""
+    gradient = jax.grad(loss)
+    return integrate(lambda t, w: -gradient(w), start, times, rtol, atol)
+
+
+def gradient_flow_in_log_time(
+    loss: Callable[[Float[Array, " d"]], Float[Array, ""]],
+    start: Float[Array, " d"],
+    log_times: Float[Array, " points"],
+    rtol: float = 1e-10,
+    atol: float = 1e-12,
+) -> Float[Array, "points d"]:
+    """dw/dt = −∇L(w) in the variable s = log(1 + t), at increasing `log_times` s; for losses that decay like 1/t."""
+    gradient = jax.grad(loss)
+    return integrate(lambda s, w: -jnp.exp(s) * gradient(w), start, log_times, rtol, atol)
+
+
+def separable_flow(
+    signed: Float[Array, "n d"],
+    start: Float[Array, " d"],
+    log_times: Float[Array, " points"],
+    loss: str = "exponential",
+    loss_scale: float | None = None,
+    rtol: float = 1e-11,
+    atol: float = 1e-12,
+) -> Float[Array, "points d"]:
+    """Gradient flow on c Σ ℓ(⟨w, x̄_i⟩), ℓ = e^{−u} or log(1 + e^{−u}), at s = log(1 + t) as late as one likes.
+
+    e^s and ℓ' are combined in one exponent, so that nothing overflows: t = e^4000 is no harder than t = e^40.
+    """
+    scale = 1 / signed.shape[0] if loss_scale is None else loss_scale
+
+    def field(s, w):
+        margins = signed @ w
+        if loss == "exponential":
+            exponent = s - margins
+        else:
+            # e^s/(1 + e^u) = e^{s − log(1 + e^u)}
+            exponent = s - jax.nn.softplus(margins)
+        return scale * (jnp.exp(exponent) @ signed)
+
+    if loss not in ("exponential", "logistic"):
+        raise ParameterError(f"loss = {loss!r} is not allowed; it must be 'logistic' or 'exponential'")
+    return integrate(field, start, log_times, rtol, atol)
+
+
+def log_loss_along(
+    signed: Float[Array, "n d"], weights: Float[Array, " d"], loss: str, loss_scale: float | None = None
+) -> Float[Array, ""]:
+    """log of c Σ ℓ(⟨w, x̄_i⟩), which underflows nowhere."""
+    scale = 1 / signed.shape[0] if loss_scale is None else loss_scale
+    margins = signed @ weights
+    # log ℓ(u) = −u, or log log(1 + e^{−u}) = −u + log(log1p(e^{−u})/e^{−u}), whose last term vanishes for large u
+    if loss == "exponential":
+        logs = -margins
+    else:
+        tail = jnp.exp(-margins)
+        tiny = tail < 1e-8
+        logs = jnp.where(tiny, -margins - tail / 2, jnp.log(jnp.log1p(jnp.where(tiny, 1.0, tail))))
+    return jnp.log(scale) + jax.scipy.special.logsumexp(logs)
+
+
+def diagonal_network_flow(
+    x: Float[Array, "n d"],
+    y: Float[Array, " n"],
+    alpha: Float[Array, ""],
+    start: Float[Array, " d"],
+    depth: int,
+    times: Float[Array, " points"],
+) -> Float[Array, "points d"]:
+    """β = w₊^D − w₋^D along gradient flow on ½‖Xβ − y‖² from w± = αθ₀, in all 2d parameters, at the given times."""
+    path = gradient_flow(_diagonal_loss(x, y, depth), _twice(alpha * start), times, rtol=1e-10, atol=_FAINT)
+    return _coefficients(path, depth)
+
+
+def diagonal_network_limit(
+    x: Float[Array, "n d"],
+    y: Float[Array, " n"],
+    alpha: Float[Array, ""],
+    start: Float[Array, " d"],
+    depth: int,
+    precision: float = 1e-10,
+) -> Float[Array, " d"]:
+    """Where that flow ends: β once max |Xβ − y| has fallen below `precision` times max |y|.
+
+    The flow stops there because beyond it only rounding errors would be integrated.
+    """
+
+    def interpolates(t, weights, args, **kwargs):
+        return jnp.max(jnp.abs(x @ _coefficients(weights, depth) - y)) - precision * jnp.max(jnp.abs(y)) < 0
+
+    gradient = jax.grad(_diagonal_loss(x, y, depth))
+    solved = diffrax.diffeqsolve(
+        diffrax.ODETerm(lambda s, w, _: -jnp.exp(s) * gradient(w)),
+        diffrax.Kvaerno5(),
+        0.0,
+        60.0,
+        None,
+        _twice(alpha * start),
+        stepsize_controller=diffrax.PIDController(rtol=1e-10, atol=_FAINT),
+        event=diffrax.Event(interpolates),
+        max_steps=200_000,
+    )
+    assert solved.ys is not None
+    return _coefficients(solved.ys[-1], depth)
+
+
+# Parameters far below the others decide later what grows, so their relative precision matters.
+_FAINT = 1e-20
+
+
+def _diagonal_loss(x, y, depth):
+    return lambda weights: jnp.sum((x @ _coefficients(weights, depth) - y) ** 2) / 2
+
+
+def _coefficients(weights, depth):
+    plus, minus = jnp.split(weights, 2, axis=-1)
+    return plus**depth - minus**depth
+
+
+def _twice(start):
+    return jnp.concatenate([start, start])
