@@ -116,8 +116,8 @@ def diagonal_network_flow(
     times: Float[Array, " points"],
 ) -> Float[Array, "points d"]:
     """β = w₊^D − w₋^D along gradient flow on ½‖Xβ − y‖² from w± = αθ₀, in all 2d parameters, at the given times."""
-    path = gradient_flow(_diagonal_loss(x, y, depth), _twice(alpha * start), times, rtol=1e-10, atol=_FAINT)
-    return _coefficients(path, depth)
+    saveat = diffrax.SaveAt(ts=times)
+    return _coefficients(_diagonal_solve(x, y, alpha * start, depth, times[-1], saveat=saveat), depth)
 
 
 def diagonal_network_limit(
@@ -133,37 +133,42 @@ def diagonal_network_limit(
     The flow stops there because beyond it only rounding errors would be integrated.
     """
 
-    def interpolates(t, weights, args, **kwargs):
-        return jnp.max(jnp.abs(x @ _coefficients(weights, depth) - y)) - precision * jnp.max(jnp.abs(y)) < 0
+    def interpolates(t, logarithms, args, **kwargs):
+        beta = _coefficients(jnp.tile(alpha * start, 2) * jnp.exp(logarithms), depth)
+        return jnp.max(jnp.abs(x @ beta - y)) < precision * jnp.max(jnp.abs(y))
 
-    gradient = jax.grad(_diagonal_loss(x, y, depth))
+    end = _diagonal_solve(x, y, alpha * start, depth, jnp.inf, event=diffrax.Event(interpolates))
+    return _coefficients(end[-1], depth)
+
+
+def _diagonal_solve(x, y, start, depth, end, **options):
+    def loss(weights):
+        return jnp.sum((x @ _coefficients(weights, depth) - y) ** 2) / 2
+
+    gradient = jax.grad(loss)
+    beginning = jnp.concatenate([start, start])
+
+    def field(t, logarithms, args):
+        weights = beginning * jnp.exp(logarithms)
+        return -gradient(weights) / weights
+
     solved = diffrax.diffeqsolve(
-        diffrax.ODETerm(lambda s, w, _: -jnp.exp(s) * gradient(w)),
-        diffrax.Kvaerno5(),
+        # In u = log(w/w(0)), w stays positive: parameters far below the others decide later what grows, so their
+        # relative precision counts, and so does the precision of small moves of large parameters.
+        diffrax.ODETerm(field),
+        diffrax.Dopri8(),
         0.0,
-        60.0,
+        end,
         None,
-        _twice(alpha * start),
-        stepsize_controller=diffrax.PIDController(rtol=1e-10, atol=_FAINT),
-        event=diffrax.Event(interpolates),
-        max_steps=200_000,
+        jnp.zeros_like(beginning),
+        stepsize_controller=diffrax.PIDController(rtol=1e-11, atol=1e-14),
+        max_steps=1_000_000,
+        **options,
     )
     assert solved.ys is not None
-    return _coefficients(solved.ys[-1], depth)
-
-
-# Parameters far below the others decide later what grows, so their relative precision matters.
-_FAINT = 1e-20
-
-
-def _diagonal_loss(x, y, depth):
-    return lambda weights: jnp.sum((x @ _coefficients(weights, depth) - y) ** 2) / 2
+    return beginning * jnp.exp(solved.ys)
 
 
 def _coefficients(weights, depth):
     plus, minus = jnp.split(weights, 2, axis=-1)
     return plus**depth - minus**depth
-
-
-def _twice(start):
-    return jnp.concatenate([start, start])
