@@ -94,7 +94,11 @@ def max_margin(signed: Float[Array, "n d"], iterations: int = 60) -> tuple[Float
         centring = ((slack + length * ds) @ (dual + length * da) / n / gap) ** 3
         dw, ds, da = move(centring * gap - ds * da)
         length = jnp.minimum(1.0, 0.995 * jnp.minimum(longest(slack, ds), longest(dual, da)))
-        return w + length * dw, slack + length * ds, dual + length * da, count + 1
+        following = (w + length * dw, slack + length * ds, dual + length * da)
+        # Rounding ends the iteration: the last good point is kept.
+        good = jnp.all(jnp.stack([jnp.all(jnp.isfinite(part)) for part in following]))
+        w, slack, dual = (jnp.where(good, new, old) for new, old in zip(following, (w, slack, dual), strict=True))
+        return w, slack, dual, jnp.where(good, count + 1, iterations)
 
     def unfinished(state):
         w, slack, dual, count = state

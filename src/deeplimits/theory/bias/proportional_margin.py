@@ -50,7 +50,7 @@ def max_margin(ratio: ArrayLike, labels: str = "sign", strength: ArrayLike = 1.0
 
     >>> found = max_margin(1.0, "random")
     >>> round(float(found.margin), 12), round(float(found.error), 12)
-    (0.5486..., 0.5)
+    (0.470655352618, 0.5)
     """
     if not isinstance(ratio, jax.core.Tracer) and not isinstance(strength, jax.core.Tracer):
         least = threshold(labels, float(strength))  # pyright: ignore[reportArgumentType]

@@ -159,7 +159,7 @@ def degenerate_flow(log_time: ArrayLike) -> Float[np.ndarray, "... 2"]:
     with multiplier zero, makes w₂ grow like log log t.
 
     >>> [round(v, 10) for v in degenerate_flow(100.0).tolist()]
-    [99.3173509923, 4.5617986147]
+    [99.3173509916, 4.5617986147]
     """
     s = np.asarray(log_time, float)
     if not np.all(np.isfinite(s)):
