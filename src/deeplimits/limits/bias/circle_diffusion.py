@@ -5,8 +5,11 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.limit import Limit, integer, whole
-from deeplimits.predictions import Probability
+from deeplimits.predictions import Law, Probability
 from deeplimits.theory.bias import slow_directions
+
+
+GRID = 400
 
 
 class CircleDiffusion(Limit):
@@ -17,6 +20,7 @@ class CircleDiffusion(Limit):
     Limit       N → ∞, steps small against the circle
     Result      stationary density ∝ 1/a²: probability f²/(s² + f²) of the slow half; neither 1/a (Stratonovich) nor 1/√a
                 on the ring: the stationary law of the finite chain, exactly at every N
+                the same for Gaussian steps of standard deviation a(θ) 2π/N on the continuous circle
     Validity    s and f without common divisor; N even; size counts the sites N
     Finite size O(1/N); the lattice probability is exact
     References  gardiner2009 Sec 5.2
@@ -47,8 +51,13 @@ class CircleDiffusion(Limit):
 
     def theory(self):
         half = slow_directions.slow_half_mass(self.slow, self.fast)
+        angle = (jnp.arange(GRID) + 0.5) * (2 * jnp.pi / GRID)
+        density = slow_directions.diffusion_density(jnp.where(angle < jnp.pi, 1.0 * self.slow, 1.0 * self.fast))
+        # the density is constant between the middles of neighbouring cells but for the two jumps
+        cdf = (jnp.cumsum(density) - density / 2) * (2 * jnp.pi / GRID)
         lattice = slow_directions.lattice_slow_mass(self.sites, self.slow, self.fast)
         return {
+            "density": Law(angle, density, cdf, label="angle", symbol=r"\theta", rate=1.0),
             "slow_half": Probability(half, label="probability of the slow half", rate=1.0),
             "lattice": Probability(jnp.asarray(lattice), label="probability of the slow half of the ring"),
         }
@@ -59,7 +68,7 @@ class CircleDiffusion(Limit):
         return {"steps": int(20 * (n / (6 * self.slow)) ** 2) + 100}, self.replace(sites=n)
 
     def simulate(self, key, *, steps: int):
-        start_key, parity_key, run_key = jax.random.split(key, 3)
+        start_key, parity_key, run_key, angle_key = jax.random.split(key, 4)
         begin = jnp.zeros(self.walkers, dtype=int)
 
         def advance(place, key):
@@ -71,4 +80,10 @@ class CircleDiffusion(Limit):
         one_more, _ = advance(settled, parity_key)
         place = jnp.where(jax.random.bernoulli(start_key, 0.5, settled.shape), settled, one_more)
         slow = (place < self.sites // 2).astype(float)
-        return {"slow_half": slow, "lattice": slow}
+
+        def diffuse(angle, key):
+            amplitude = jnp.where(angle < jnp.pi, 1.0 * self.slow, 1.0 * self.fast) * (2 * jnp.pi / self.sites)
+            return (angle + amplitude * jax.random.normal(key, angle.shape)) % (2 * jnp.pi), None
+
+        angle, _ = jax.lax.scan(diffuse, jnp.zeros(self.walkers), jax.random.split(angle_key, steps))
+        return {"density": angle, "slow_half": slow, "lattice": slow}

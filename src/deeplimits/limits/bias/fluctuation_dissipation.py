@@ -36,9 +36,9 @@ class FluctuationDissipation(Limit):
         "with replacement", ("with replacement", "without replacement", "bernoulli"), doc="how batches are drawn"
     )
 
-    sizes = (1000, 2000, 4000)
-    samples = 300
-    batch = 100
+    sizes = (2000, 4000, 8000)
+    samples = 400
+    batch = 200
 
     def validity(self):
         if self.sampling != "with replacement" and self.batch_size > self.points:

@@ -27,8 +27,8 @@ class GradientDescentStability(Limit):
     gamma: Array = real(0.25, 0.01, 10.0, log=True, symbol=r"\gamma", doc="features per sample, d/n")
     step: Array = real(0.7, 0.01, 0.99, symbol=r"\eta\lambda_{\max}/2", doc="step size, in units of the largest stable one")
 
-    sizes = (50, 100, 200)
-    samples = 100
+    sizes = (80, 160, 320)
+    samples = 300
 
     def validity(self):
         if abs(float(self.gamma) - 1) < 0.05:

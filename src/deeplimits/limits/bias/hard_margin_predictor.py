@@ -1,25 +1,31 @@
-r"""Separability of random labels."""
+r"""The hard-margin predictor, and whether there is one."""
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import data
+from deeplimits.ensembles import data, estimators
 from deeplimits.limit import Limit, integer, real, whole
 from deeplimits.measure import separability as measured
-from deeplimits.predictions import Probability
-from deeplimits.theory.bias import separability
+from deeplimits.predictions import Bound, Identity, Probability
+from deeplimits.theory.bias import hard_margin, separability
+
+# The interior-point method leaves this fraction of the largest multiplier at points off the margin, at most.
+SUPPORT = 1e-6
 
 
 class HardMarginPredictor(Limit):
-    r"""Random labels are separable up to two points per dimension.
+    r"""The hard-margin predictor: its optimality, its few support vectors, and how likely it exists.
 
     Setting     n points in general position in R^d with independent fair labels ±1; separable means that some w has
                 y_i⟨w, x_i⟩ > 0 for all i, so that the hard-margin predictor argmin ‖w‖ : y_i⟨w, x_i⟩ ≥ 1 exists
     Limit       n, d → ∞ with n/d → α: the probability jumps from 1 to 0 at α = 2
-    Result      P(separable) = 2^(1−n) Σ_{k<d} C(n−1, k), exactly at every n and d
+    Result      ŵ = Σ a_i y_i x_i with a ≥ 0 and a_i > 0 on the support S only, Σ a_i = ‖ŵ‖², margin 1/‖ŵ‖; |S| ≤ d
+                (checked against an interior-point method, for labels of a linear teacher)
+                random labels: P(separable) = 2^(1−n) Σ_{k<d} C(n−1, k), exactly at every n and d
     Validity    a hyperplane through the origin; points in general position; size counts the dimension d
-    Finite size exact
-    References  cover1965
+    Finite size exact; the interior-point method to 1e-8
+    References  cover1965; lawson1995 Ch. 23
     """
 
     dimension: int = integer(10, 1, 10_000, log=True, symbol="d", doc="dimension")
@@ -30,7 +36,12 @@ class HardMarginPredictor(Limit):
 
     def theory(self):
         probability = separability.cover_probability(self.load * self.dimension, self.dimension)
-        return {"separable": Probability(probability, label="probability of separability", symbol="P")}
+        return {
+            "separable": Probability(probability, label="probability of separability", symbol="P"),
+            "predictor": Identity(label="shortest weights", symbol=r"\hat w", constant=1e8),
+            "multipliers": Identity(label="sum of the multipliers", symbol=r"\sum_i a_i = \|\hat w\|^2", constant=1e8),
+            "support": Bound(jnp.asarray(float(self.dimension)), label="support vectors", symbol="|S|"),
+        }
 
     def at_size(self, size):
         d = whole(size, "d", self)
@@ -41,4 +52,13 @@ class HardMarginPredictor(Limit):
         points_key, labels_key = jax.random.split(key)
         x = data.independent_entries(points_key, points, dimension)
         labels = jax.random.rademacher(labels_key, (points,), dtype=float)
-        return {"separable": measured.is_separable(measured.signed_points(x, labels))}
+        # Labels of a linear teacher, here the first axis, are always separable.
+        taught = measured.signed_points(x, jnp.where(x[:, 0] > 0, 1.0, -1.0))
+        weights, multipliers = estimators.max_margin(taught)
+        stated, _ = hard_margin.traced_hard_margin(taught)
+        return {
+            "separable": measured.is_separable(measured.signed_points(x, labels)),
+            "predictor": jnp.stack([weights, stated]),
+            "multipliers": jnp.stack([jnp.sum(multipliers), weights @ weights]),
+            "support": jnp.sum(multipliers > SUPPORT * jnp.max(multipliers)).astype(float),
+        }

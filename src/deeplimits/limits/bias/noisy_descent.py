@@ -29,9 +29,9 @@ class NoisyDescent(Limit):
     step: Array = real(0.4, 0.02, 1.9, symbol=r"\eta\lambda", doc="constant step size times the curvature")
     gain: Array = real(1.5, 1.05, 10.0, log=True, symbol=r"c\lambda", doc="gain of the steps c/t, times the curvature")
     noise: Array = real(1.0, 0.01, 100.0, log=True, symbol=r"\sigma", doc="standard deviation of the gradient noise")
-    steps: int = integer(200, 8, 100_000, log=True, symbol="t", doc="number of steps")
+    steps: int = integer(256, 64, 100_000, log=True, symbol="t", doc="number of steps")
 
-    sizes = (60, 120, 240)
+    sizes = (64, 128, 256)
     samples = 4000
     batch = 200
 
@@ -44,9 +44,8 @@ class NoisyDescent(Limit):
         return jnp.full(self.steps, 1.0) * eta, c / times
 
     def _seen(self):
-        """The times at which the curve is looked at: powers of two up to the last step."""
-        powers = [2**k for k in range(20) if 2**k < self.steps]
-        return jnp.array([*powers, self.steps])
+        """The times at which the curve is looked at: the last step and fractions of it."""
+        return jnp.array([self.steps // 2**k for k in reversed(range(7))])
 
     def theory(self):
         variance = self.noise**2
@@ -77,7 +76,7 @@ class NoisyDescent(Limit):
         }
 
     def at_size(self, size):
-        t = whole(size, "t", self, least=8)
+        t = whole(size, "t", self, least=64)
         return {}, self.replace(steps=t)
 
     def simulate(self, key):
