@@ -23,11 +23,11 @@ def integrate(
     """Solve dw/dt = field(t, w) from t = 0 and return w at increasing `times`.
 
     Late in training the fast directions have settled and only the slow ones should limit the step: for that an implicit
-    method of order five; with `stiff=False` an explicit one of order eight.
+    method of order five; with `stiff=False` an explicit one.
     """
     solved = diffrax.diffeqsolve(
         diffrax.ODETerm(lambda t, w, _: field(t, w)),
-        diffrax.Kvaerno5() if stiff else diffrax.Dopri8(),
+        diffrax.Kvaerno5() if stiff else diffrax.Tsit5(),
         0.0,
         times[-1],
         None,
@@ -168,7 +168,7 @@ def _diagonal_solve(x, y, start, depth, end, **options):
         # In u = log(w/w(0)), w stays positive: parameters far below the others decide later what grows, so their
         # relative precision counts, and so does the precision of small moves of large parameters.
         diffrax.ODETerm(field),
-        diffrax.Dopri8(),
+        diffrax.Tsit5(),
         0.0,
         end,
         None,

@@ -31,7 +31,7 @@ def error_split(
                 nonnegative `weights` (n,) of the points
     Result      f_* − f_found = (f_* − f_best) + (f_best − f_fit) + (f_fit − f_found), and the norm of each part
     Validity    an identity; the norms satisfy total ≤ approximation + generalization + optimization
-    References  bartlett2021 Sec 1
+    References  bartlett2021
 
     >>> error_split([1.0, 1.0], [1.0, 0.0], [0.0, 0.0], [0.0, 0.0]).generalization
     0.7071067811865476
@@ -39,7 +39,9 @@ def error_split(
     values = [np.asarray(part, float) for part in (target, best, fit, found)]
     if len({part.shape for part in values}) > 1 or values[0].ndim not in (1, 2) or not values[0].size:
         shapes = ", ".join(str(part.shape) for part in values)
-        raise ParameterError(f"target, best, fit and found have shapes {shapes}; they must share one shape (n,) or (n, k)")
+        raise ParameterError(
+            f"target, best, fit and found have shapes {shapes}; they must share one shape (n,) or (n, k)"
+        )
     if not all(np.all(np.isfinite(part)) for part in values):
         raise ParameterError("target, best, fit or found contains values that are not finite; leave those points out")
     count = len(values[0])

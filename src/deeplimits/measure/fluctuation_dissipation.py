@@ -125,7 +125,9 @@ class Recorder:
         self.centre = None if centre is None else _flat(centre)
         self.rows: list[Observation] = []
 
-    def __call__(self, theta: Any, gradient: Any, batch_gradient: Any, hessian_times_batch_gradient: Any = None) -> None:
+    def __call__(
+        self, theta: Any, gradient: Any, batch_gradient: Any, hessian_times_batch_gradient: Any = None
+    ) -> None:
         """Record one step: the position before it, the full gradient there, and the batch gradient that was used."""
         position = _flat(theta)
         if self.centre is None:
@@ -136,7 +138,9 @@ class Recorder:
                 f"theta, gradient and batch_gradient have {position.size}, {full.size} and {batch.size} entries; "
                 "they must have the same structure at every step"
             )
-        bent = 0.0 if hessian_times_batch_gradient is None else self.step / 2 * batch @ _flat(hessian_times_batch_gradient)
+        bent = (
+            0.0 if hessian_times_batch_gradient is None else self.step / 2 * batch @ _flat(hessian_times_batch_gradient)
+        )
         self.rows.append(
             Observation((position - self.centre) @ full, self.step / 2 * batch @ batch, full @ full, float(bent))
         )
@@ -144,8 +148,10 @@ class Recorder:
     @property
     def observations(self) -> Observation:
         """Everything recorded, stacked."""
-        return Observation(*(np.array(part) for part in zip(*self.rows, strict=True))) if self.rows else Observation(
-            *(np.zeros(0) for _ in range(4))
+        return (
+            Observation(*(np.array(part) for part in zip(*self.rows, strict=True)))
+            if self.rows
+            else Observation(*(np.zeros(0) for _ in range(4)))
         )
 
     def report(self, blocks: int = BLOCKS) -> Report:

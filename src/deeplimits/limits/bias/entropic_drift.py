@@ -52,7 +52,9 @@ class EntropicDrift(Limit):
         trace = 2 * jnp.sum(stiffness) * (1 + path**2 / 2)
         return {
             "position": Curve(self.slow_times, path, label="flat direction", symbol=r"\varphi", rate=1.0, **grid),
-            "trace": Curve(self.slow_times, trace, label="trace of the Hessian", symbol=r"\mathrm{tr}\,H", rate=1.0, **grid),
+            "trace": Curve(
+                self.slow_times, trace, label="trace of the Hessian", symbol=r"\mathrm{tr}\,H", rate=1.0, **grid
+            ),
             "variance": Value(
                 jnp.mean(variances), label="variance of the steep directions", symbol=r"\langle\theta^2\rangle"
             ),
@@ -70,7 +72,9 @@ class EntropicDrift(Limit):
         stiffness, eta, n = self._stiffness(), self.step, self.coordinates
 
         def gradients(theta, phi):
-            return jax.grad(lambda theta, phi: jnp.sum(stiffness * (1 + phi**2 / 2) * theta**2), argnums=(0, 1))(theta, phi)
+            return jax.grad(lambda theta, phi: jnp.sum(stiffness * (1 + phi**2 / 2) * theta**2), argnums=(0, 1))(
+                theta, phi
+            )
 
         def noise_scale(phi):
             # standard deviation √(α H_ii), H_ii = 2λ_i

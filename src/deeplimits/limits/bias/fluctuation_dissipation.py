@@ -83,9 +83,7 @@ class FluctuationDissipation(Limit):
         centre = jnp.mean(earlier[WARMUP // 2 :], axis=0)
 
         def look(theta, batch_gradient):
-            seen = fluctuation_dissipation.observe(
-                theta, jax.grad(mean_loss)(theta), batch_gradient, self.step, centre
-            )
+            seen = fluctuation_dissipation.observe(theta, jax.grad(mean_loss)(theta), batch_gradient, self.step, centre)
             return seen.position_side, seen.noise_side, (theta - centre) @ batch_gradient
 
         end, (position, noise, with_batch) = run(run_key, settled, steps, look)

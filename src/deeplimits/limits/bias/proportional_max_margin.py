@@ -21,7 +21,7 @@ class ProportionalMaxMargin(Limit):
                 random labels: E(κ* − Z)₊² = ψ (Gardner)
     Validity    ψ above the threshold of separability, min_m E(mu + Z)₋² (½ for random labels); size counts the samples n
     Finite size O(1/n)
-    References  montanari2019 Thm 3; deng2022; gardner1988
+    References  montanari2019; deng2022; gardner1988
     """
 
     ratio: Array = real(0.5, 0.05, 10.0, log=True, symbol=r"\psi", doc="features per sample, p/n")

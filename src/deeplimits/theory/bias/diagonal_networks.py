@@ -219,7 +219,9 @@ def _damping(s, move, depth):
 
 def _check(x, y, alpha, start, depth):
     if x.ndim != 2 or y.shape != x.shape[:1]:
-        raise ParameterError(f"x has shape {x.shape} and y shape {y.shape}; x must be (n, d) and y (n,) with the same n")
+        raise ParameterError(
+            f"x has shape {x.shape} and y shape {y.shape}; x must be (n, d) and y (n,) with the same n"
+        )
     if not (np.all(np.isfinite(x)) and np.all(np.isfinite(y)) and np.any(x)):
         raise ParameterError("x and y must be finite, and x must not be zero; remove the offending samples")
     if not (np.isfinite(float(alpha)) and float(alpha) > 0):

@@ -76,7 +76,9 @@ def hard_margin(x: ArrayLike, y: ArrayLike, *, intercept: bool = False) -> HardM
     signed = points * labels[:, None]
     scale = np.linalg.norm(signed, axis=1).max()
     if scale == 0:
-        raise NotSeparable("x contains only zeros, which nothing separates; give points other than the origin", _even(labels))
+        raise NotSeparable(
+            "x contains only zeros, which nothing separates; give points other than the origin", _even(labels)
+        )
     if intercept:
         return _with_intercept(points, labels)
     found = closest_point(signed / scale, np.ones(len(signed)))
@@ -92,7 +94,7 @@ def multiclass_hard_margin(x: ArrayLike, y: ArrayLike, *, intercept: bool = Fals
                 the cross-entropy. Σ_k w_k = 0; for two classes w₁ − w₀ = ŵ of `hard_margin`
     Validity    separable data, otherwise `NotSeparable`. With `intercept` a constant feature 1 is appended, and its
                 weights are part of the norm
-    References  soudry2018 Sec 4.2; crammer2001
+    References  soudry2018; crammer2001
 
     >>> found = multiclass_hard_margin([[1.0, 2], [2, 0.5], [-3, -3], [4, 1]], [1, 1, 0, 1])
     >>> [round(v, 10) for v in (found.weights[1] - found.weights[0]).tolist()]
@@ -128,7 +130,9 @@ def multiclass_hard_margin(x: ArrayLike, y: ArrayLike, *, intercept: bool = Fals
         intercept=offsets,
         multipliers=multipliers,
         support=np.unique(right[described.support]),
-        degenerate=np.setdiff1d(right[described.degenerate], right[np.flatnonzero(pairs > ZERO_MULTIPLIER * pairs.max())]),
+        degenerate=np.setdiff1d(
+            right[described.degenerate], right[np.flatnonzero(pairs > ZERO_MULTIPLIER * pairs.max())]
+        ),
     )
 
 
@@ -183,7 +187,9 @@ def _with_intercept(points: Floats, labels: Floats) -> HardMargin:
         # The proximal term leaves Σ a_i y_i = ε²(b_{k+1} − b_k); at rest the intercept is free.
         if abs(moved) <= 1e-13 * max(1.0, abs(offset)):
             weights = solution[:-1] / scale
-            return _described(points * labels[:, None], weights, offset - centre @ weights, multipliers / scale**2, labels)
+            return _described(
+                points * labels[:, None], weights, offset - centre @ weights, multipliers / scale**2, labels
+            )
     raise NotConverged(f"the intercept still moves by {moved:.2g} after 60 proximal steps; rescale the columns of x")
 
 
@@ -235,7 +241,9 @@ def _finite(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
             f"x has shape {points.shape} and y shape {labels.shape}; x must be (n, d) and y (n,) with the same n"
         )
     if points.size == 0:
-        raise ParameterError(f"x has shape {points.shape}, which holds no data; give at least one point and one feature")
+        raise ParameterError(
+            f"x has shape {points.shape}, which holds no data; give at least one point and one feature"
+        )
     if not (np.all(np.isfinite(points)) and np.all(np.isfinite(labels))):
         raise ParameterError("x or y contains values that are not finite; remove those points")
     return points, labels

@@ -46,7 +46,7 @@ def max_margin(ratio: ArrayLike, labels: str = "sign", strength: ArrayLike = 1.0
     Result      κ* = max_m t(m)/√(1+m²), E[(t − mu − Z)₊²] = ψ; overlap m/√(1+m²), error P(mu + Z < 0), support fraction
                 P(t > mu + Z). Random labels: E(κ − Z)₊² = ψ, Gardner's capacity
     Validity    ψ above `threshold`, below which the data are not separable
-    References  montanari2019 Thm 3; deng2022; gardner1988
+    References  montanari2019; deng2022; gardner1988; candes2020
 
     >>> found = max_margin(1.0, "random")
     >>> round(float(found.margin), 12), round(float(found.error), 12)

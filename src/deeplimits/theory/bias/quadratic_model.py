@@ -117,7 +117,9 @@ def first_order_path(
         + jnp.einsum("a,apj->jp", left, bent) * delta[:, None]
         + jnp.einsum("pa,aj->jp", phi, (ends @ u) * delta)
     )
-    double = jnp.einsum("ak,apj->jkp", moving, bent) * delta[:, None, None] + jnp.einsum("pa,ajk->jkp", phi, quadratic) / 2
+    double = (
+        jnp.einsum("ak,apj->jkp", moving, bent) * delta[:, None, None] + jnp.einsum("pa,ajk->jkp", phi, quadratic) / 2
+    )
     p = len(delta)
     forces = jnp.concatenate([constant[None], single, double.reshape(p * p, -1)]) @ u
     pairs = (modes.values[:, None] + modes.values[None, :]).ravel()

@@ -100,7 +100,9 @@ def in_support_span(
     return vector @ (jnp.linalg.pinv(rows) @ rows).T
 
 
-def direction_error(weights: Float[Array, " d"], offset: Float[Array, " d"], log_time: ArrayLike) -> Float[Array, "..."]:
+def direction_error(
+    weights: Float[Array, " d"], offset: Float[Array, " d"], log_time: ArrayLike
+) -> Float[Array, "..."]:
     """‖w/‖w‖ − ŵ/‖ŵ‖‖ to leading order, ‖w̃ − (⟨w̃, ŵ⟩/‖ŵ‖²)ŵ‖/(‖ŵ‖ log t); `offset` is the full limit w̃."""
     _check_log_time(log_time)
     norm = jnp.linalg.norm(weights)

@@ -186,7 +186,9 @@ def _drift(curvature):
 
 def _check(x, y, batch, sampling):
     if x.ndim != 2 or y.shape != x.shape[:1]:
-        raise ParameterError(f"x has shape {x.shape} and y shape {y.shape}; x must be (m, d) and y (m,) with the same m")
+        raise ParameterError(
+            f"x has shape {x.shape} and y shape {y.shape}; x must be (m, d) and y (m,) with the same m"
+        )
     if not (np.all(np.isfinite(x)) and np.all(np.isfinite(y))):
         raise ParameterError("x or y contains values that are not finite; remove those samples")
     if np.linalg.matrix_rank(x) < x.shape[1]:

@@ -21,7 +21,9 @@ def fast_variance(noise: ArrayLike, step: ArrayLike, curvature: ArrayLike) -> Fl
     """
     eta, lam = jnp.asarray(step, float), jnp.asarray(curvature, float)
     if not isinstance(eta, jax.core.Tracer) and not isinstance(lam, jax.core.Tracer) and not np.all(eta * lam < 1):
-        raise OutsideValidity(f"step = {step!r} is not allowed; the coordinate is stationary for 0 < step < 1/curvature")
+        raise OutsideValidity(
+            f"step = {step!r} is not allowed; the coordinate is stationary for 0 < step < 1/curvature"
+        )
     return jnp.asarray(noise) * eta / (2 * (1 - eta * lam))
 
 
@@ -76,7 +78,7 @@ def diffusion_density(amplitude: Float[Array, " points"], convention: str = "ito
     Setting     no drift, noise of amplitude a(θ); Itô: a is evaluated where the step begins, as in SGD
     Result      density ∝ 1/a² (Itô), ∝ 1/a (Stratonovich); mean one over the circle's points divided by 2π
     Validity    a > 0 on the whole circle
-    References  gardiner2009 Sec 5.2
+    References  gardiner2009
 
     >>> density = diffusion_density(jnp.array([1.0, 1.0, 2.0, 2.0]))
     >>> round(float(density[0] * jnp.pi), 12)
@@ -137,4 +139,6 @@ def _check_lattice(sites: int, slow: int, fast: int) -> None:
         raise ParameterError(f"sites = {sites} is not allowed; it must be an even number of at least 4")
     for name, value in (("slow", slow), ("fast", fast)):
         if not 1 <= value < sites // 2:
-            raise ParameterError(f"{name} = {value} is not allowed; it must be a whole number from 1 to below {sites // 2}")
+            raise ParameterError(
+                f"{name} = {value} is not allowed; it must be a whole number from 1 to below {sites // 2}"
+            )

@@ -14,7 +14,7 @@ from deeplimits.theory.bias import least_squares, noisy_descent, sgd_noise
 class StochasticDescent(Limit):
     r"""Gradient descent, its stochastic form and its noisy form on least squares, step by step.
 
-    Setting     L = (1/2m) Σ (⟨x_k, θ⟩ − y_k)² for a fixed polynomial regression, start 0, step η:
+    Setting     L = (1/2m) Σ (⟨x_k, θ⟩ − y_k)² for a fixed polynomial regression, all θ_0 = 2, step η:
                 θ_k = θ_{k−1} − η∇L(θ_{k−1}); SGD with fresh batches of size B; Langevin θ_k = θ_{k−1} − η∇L + √(2ητ) ξ_k
     Result      E θ_k of SGD is θ_k of gradient descent, exactly, because every batch is drawn afresh
                 E L(θ_k) of SGD by the recursion of second moments, exactly
@@ -28,7 +28,9 @@ class StochasticDescent(Limit):
     points: int = integer(8, 3, 200, log=True, symbol="m", doc="number of samples")
     features: int = integer(2, 1, 6, symbol="d", doc="number of features: monomials of a degree below d")
     batch_size: int = integer(2, 1, 200, log=True, symbol="B", doc="batch size")
-    step: Array = real(0.3, 0.01, 1.5, symbol=r"\eta\lambda_{\max}", doc="step size times the top eigenvalue of the Hessian")
+    step: Array = real(
+        0.3, 0.01, 1.5, symbol=r"\eta\lambda_{\max}", doc="step size times the top eigenvalue of the Hessian"
+    )
     temperature: Array = real(0.5, 0.001, 100.0, log=True, symbol=r"\tau", doc="temperature of the Langevin noise")
     sampling: str = choice(
         "with replacement", ("with replacement", "without replacement", "bernoulli"), doc="how batches are drawn"
@@ -36,7 +38,7 @@ class StochasticDescent(Limit):
     steps: int = integer(40, 8, 10_000, log=True, symbol="k", doc="number of steps")
 
     sizes = (16, 32, 64)
-    samples = 4000
+    samples = 20_000
     batch = 400
 
     def validity(self):
@@ -58,7 +60,7 @@ class StochasticDescent(Limit):
 
     def theory(self):
         x, y = designs.polynomial_regression(self.points, self.features)
-        step, start = self.step / self._top_eigenvalue(x), jnp.zeros(self.features)
+        step, start = self.step / self._top_eigenvalue(x), jnp.full(self.features, 2.0)
         mean = least_squares.gradient_descent(x, y, start, step, self._seen(), 1 / (2 * self.points))
         loss = sgd_noise.loss_path(x, y, start, step, self.batch_size, self.sampling, self.steps)[self._seen()]
         eigenvalues = jnp.linalg.svd(x, compute_uv=False) ** 2 / self.points
@@ -69,10 +71,14 @@ class StochasticDescent(Limit):
         seen = self._seen().astype(float)
         return {
             "descent": Identity(label="gradient descent, step by step", constant=1e4),
-            "sgd_mean": Curve(seen, mean[:, 0], label="mean of the first coefficient", symbol=r"E\,\theta_{k,1}", **grid),
+            "sgd_mean": Curve(
+                seen, mean[:, 0], label="mean of the first coefficient", symbol=r"E\,\theta_{k,1}", **grid
+            ),
             "sgd_loss": Curve(seen, loss, label="mean excess loss of SGD", symbol=r"E\,L(\theta_k)-L_{\min}", **grid),
             "langevin_energy": Value(
-                eigenvalues @ variances / 2, label="excess loss of Langevin dynamics", symbol=r"\frac12\sum\lambda_i v_i"
+                eigenvalues @ variances / 2,
+                label="excess loss of Langevin dynamics",
+                symbol=r"\frac12\sum\lambda_i v_i",
             ),
         }
 
@@ -81,7 +87,7 @@ class StochasticDescent(Limit):
 
     def simulate(self, key):
         x, y = designs.polynomial_regression(self.points, self.features)
-        step, start = self.step / self._top_eigenvalue(x), jnp.zeros(self.features)
+        step, start = self.step / self._top_eigenvalue(x), jnp.full(self.features, 2.0)
         batch_key, noise_key = jax.random.split(key)
         minimizer = jnp.linalg.lstsq(x, y)[0]
 
@@ -102,9 +108,7 @@ class StochasticDescent(Limit):
         noise = jnp.sqrt(2 * self.temperature / step)
         schedule = jnp.full(self.steps, 1.0) * step
         warm = trainers.noisy_gradient_descent(noise_key, jax.grad(mean_loss), minimizer, schedule, noise)[-1]
-        stated = least_squares.gradient_descent(
-            x, y, start, step, jnp.arange(self.steps + 1), 1 / (2 * self.points)
-        )
+        stated = least_squares.gradient_descent(x, y, start, step, jnp.arange(self.steps + 1), 1 / (2 * self.points))
         return {
             "descent": jnp.stack([plain, stated]),
             "sgd_mean": path[:, 0],

@@ -30,7 +30,9 @@ class StationarySGD(Limit):
     points: int = integer(10, 3, 1000, log=True, symbol="m", doc="number of samples")
     features: int = integer(2, 1, 6, symbol="d", doc="number of features: monomials of a degree below d")
     batch_size: int = integer(2, 1, 1000, log=True, symbol="B", doc="batch size")
-    step: Array = real(0.4, 0.01, 2.0, log=True, symbol=r"\eta\lambda_{\max}", doc="step size times the top eigenvalue of A")
+    step: Array = real(
+        0.4, 0.01, 2.0, log=True, symbol=r"\eta\lambda_{\max}", doc="step size times the top eigenvalue of A"
+    )
     sampling: str = choice(
         "without replacement", ("with replacement", "without replacement", "bernoulli"), doc="how batches are drawn"
     )
@@ -72,11 +74,17 @@ class StationarySGD(Limit):
                 label="stationary covariance",
                 symbol="S_{ij}",
             ),
-            "position_side": Value(found.position_side, label="position side", symbol=r"\langle\delta\cdot\nabla L\rangle"),
-            "noise_side": Value(found.noise_side, label="noise side", symbol=r"\frac{\eta}{2}\langle\mathrm{tr}\,\tilde C\rangle"),
+            "position_side": Value(
+                found.position_side, label="position side", symbol=r"\langle\delta\cdot\nabla L\rangle"
+            ),
+            "noise_side": Value(
+                found.noise_side, label="noise side", symbol=r"\frac{\eta}{2}\langle\mathrm{tr}\,\tilde C\rangle"
+            ),
             "gradient_side": Value(found.gradient_side, label="gradient side", symbol=r"\langle\|\nabla L\|^2\rangle"),
             "curvature_side": Value(
-                found.curvature_side, label="curvature side", symbol=r"\frac{\eta}{2}\langle\mathrm{tr}\,A\tilde C\rangle"
+                found.curvature_side,
+                label="curvature side",
+                symbol=r"\frac{\eta}{2}\langle\mathrm{tr}\,A\tilde C\rangle",
             ),
         }
 

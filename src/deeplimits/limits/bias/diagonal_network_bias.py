@@ -54,7 +54,5 @@ class DiagonalNetwork(Limit):
         path = flows.diagonal_network_flow(x, y, self.alpha, start, self.depth, times)
         return {
             "limit": jnp.stack([flows.diagonal_network_limit(x, y, self.alpha, start, self.depth), stated.beta]),
-            "trajectory": jnp.stack(
-                [path, diagonal_networks.trajectory(x, y, self.alpha, times, start, self.depth)]
-            ),
+            "trajectory": jnp.stack([path, diagonal_networks.trajectory(x, y, self.alpha, times, start, self.depth)]),
         }

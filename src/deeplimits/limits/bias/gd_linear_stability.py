@@ -25,7 +25,9 @@ class GradientDescentStability(Limit):
     """
 
     gamma: Array = real(0.25, 0.01, 10.0, log=True, symbol=r"\gamma", doc="features per sample, d/n")
-    step: Array = real(0.7, 0.01, 0.99, symbol=r"\eta\lambda_{\max}/2", doc="step size, in units of the largest stable one")
+    step: Array = real(
+        0.7, 0.01, 0.99, symbol=r"\eta\lambda_{\max}/2", doc="step size, in units of the largest stable one"
+    )
 
     sizes = (80, 160, 320)
     samples = 300
@@ -39,8 +41,12 @@ class GradientDescentStability(Limit):
         best = noisy_descent.proportional_best_step(self.gamma)
         return {
             "contraction": Identity(label="contraction along eigenvectors", symbol=r"1-\eta\lambda_i", constant=1e6),
-            "largest_step": Value(best.largest_step, label="largest stable step", symbol=r"2/\lambda_{\max}", rate=2 / 3),
-            "best_factor": Value(best.factor, label="best contraction factor", symbol=r"\frac{\kappa-1}{\kappa+1}", rate=2 / 3),
+            "largest_step": Value(
+                best.largest_step, label="largest stable step", symbol=r"2/\lambda_{\max}", rate=2 / 3
+            ),
+            "best_factor": Value(
+                best.factor, label="best contraction factor", symbol=r"\frac{\kappa-1}{\kappa+1}", rate=2 / 3
+            ),
             "momentum_factor": Value(
                 best.momentum_factor,
                 label="best factor of heavy ball",

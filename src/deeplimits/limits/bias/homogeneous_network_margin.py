@@ -38,7 +38,10 @@ class HomogeneousMargin(Limit):
         return {
             "margin": Value(jnp.ones(()), label="normalized margin, over its law", rate=1.0),
             "monotone": Bound(
-                jnp.ones(()), label="growth of the smoothed margin", symbol=r"\tilde\gamma(s')/\tilde\gamma(s)", side="lower"
+                jnp.ones(()),
+                label="growth of the smoothed margin",
+                symbol=r"\tilde\gamma(s')/\tilde\gamma(s)",
+                side="lower",
             ),
         }
 
