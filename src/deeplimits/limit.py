@@ -33,13 +33,7 @@ def choice(default: str, options: tuple[str, ...], *, symbol: str = "", doc: str
 
 
 def axis(
-    default: tuple[float, ...],
-    low: float,
-    high: float = math.inf,
-    *,
-    log: bool = False,
-    symbol: str = "",
-    doc: str = "",
+    default: tuple[float, ...], low: float, high: float = math.inf, *, log: bool = False, symbol: str = "", doc: str = ""
 ):
     """The increasing points in [low, high] at which a curve is evaluated, stored as a traced array."""
     return _field(Axis(default=default, low=low, high=high, log=log, symbol=symbol, doc=doc), traced=True)

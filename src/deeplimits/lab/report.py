@@ -70,15 +70,11 @@ def progress(total: int, what: str, shown: bool | None) -> Iterator[Any]:
     from tqdm import tqdm
 
     hidden = not (sys.stderr.isatty() if shown is None else shown)
-    with tqdm(
-        total=total, desc=what, unit="system", disable=hidden, delay=1.0 if shown is None else 0.0, leave=False
-    ) as bar:
+    with tqdm(total=total, desc=what, unit="system", disable=hidden, delay=1.0 if shown is None else 0.0, leave=False) as bar:
         yield bar
 
 
-def figure(
-    limit: Limit, results: Mapping[str, Kind], trials: Mapping[str, list[Trial]], path: str | Path | None
-) -> Any:
+def figure(limit: Limit, results: Mapping[str, Kind], trials: Mapping[str, list[Trial]], path: str | Path | None) -> Any:
     """One panel for each result, theory as lines, simulations as markers."""
     require("matplotlib", "plot")
     from matplotlib.figure import Figure

@@ -40,9 +40,7 @@ class Simulation(Mapping[str, np.ndarray]):
     def __repr__(self) -> str:
         rows = []
         for name, draws in self.results.items():
-            error = (
-                draws.std(axis=0, ddof=1) / np.sqrt(len(draws)) if len(draws) > 1 else np.full(draws.shape[1:], np.nan)
-            )
+            error = draws.std(axis=0, ddof=1) / np.sqrt(len(draws)) if len(draws) > 1 else np.full(draws.shape[1:], np.nan)
             text = f"{draws.mean():.6g} ± {error:.2g}" if draws.ndim == 1 else f"array of shape {draws.shape}"
             rows.append((name, text))
         sizes = ", ".join(f"{name} = {value}" for name, value in self.sizes.items())

@@ -98,9 +98,7 @@ def extrapolate(
     `rate` is the stated power of 1/size with which the gap closes, None for a theory exact at every size.
     """
     at_infinity, slope = fit_weights(sizes, rate)
-    stated_values = np.stack(
-        [np.broadcast_to(np.asarray(s, float), m.value.shape) for s, m in zip(stated, means, strict=True)]
-    )
+    stated_values = np.stack([np.broadcast_to(np.asarray(s, float), m.value.shape) for s, m in zip(stated, means, strict=True)])
     gaps = np.stack([mean.value for mean in means]) - stated_values
     variances = np.stack([mean.variance for mean in means])
     thirds = np.stack([mean.third for mean in means])

@@ -93,9 +93,7 @@ class Spectrum(Kind):
             atoms = np.asarray(trial.stated.atoms)
             eigenvalues = _away_from(trial.measured.ravel(), atoms)
             share = len(eigenvalues) / trial.measured.size
-            counts, bins = np.histogram(
-                eigenvalues, bins=min(80, max(12, int(np.sqrt(len(eigenvalues))))), density=True
-            )
+            counts, bins = np.histogram(eigenvalues, bins=min(80, max(12, int(np.sqrt(len(eigenvalues))))), density=True)
             axes.stairs(
                 counts * share, bins, fill=True, color=COLOURS[0], alpha=0.3, label=f"simulation, n = {trial.size}"
             )

@@ -62,9 +62,7 @@ class Value(Kind):
             axes.set_xticks([])
         for index, trial in enumerate(trials):
             mean = statistics.mean_of(trial.measured)
-            error_bars(
-                axes, [trial.size], [mean.value], [np.sqrt(mean.variance)], index, f"simulation, n = {trial.size}"
-            )
+            error_bars(axes, [trial.size], [mean.value], [np.sqrt(mean.variance)], index, f"simulation, n = {trial.size}")
         if trials:
             sizes = [trial.size for trial in trials]
             stated = [float(trial.stated.value) for trial in trials]

@@ -38,9 +38,7 @@ def nearest_neighbours_bias_linear(slope: ArrayLike, k: int, n: int, dimension: 
     return jnp.asarray(slope, float) ** 2 * second / (k * (dimension + 2))
 
 
-def nearest_neighbours_bias_cone(
-    slope: ArrayLike, power: ArrayLike, k: int, n: int, dimension: int
-) -> Float[Array, ""]:
+def nearest_neighbours_bias_cone(slope: ArrayLike, power: ArrayLike, k: int, n: int, dimension: int) -> Float[Array, ""]:
     """E bias² of the k-NN average for the cone f = L‖x − x₀‖^β.
 
     L² m_{2β} [(1/k) d/(d+2β) + (1 − 1/k)(d/(d+β))²]
