@@ -10,6 +10,7 @@ import math
 import re
 import textwrap
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from deeplimits.errors import UnknownName
@@ -79,12 +80,28 @@ def read(target: str) -> Source:
 
 
 @functools.cache
+def module_path(module: str) -> Path | None:
+    """The source file of a module, found without importing it or the packages it lies in."""
+    top, *rest = module.split(".")
+    spec = importlib.util.find_spec(top)
+    if spec is None:
+        return None
+    if not rest:
+        return Path(spec.origin) if spec.origin else None
+    for root in spec.submodule_search_locations or ():
+        place = Path(root, *rest)
+        for path in (place.with_suffix(".py"), place / "__init__.py"):
+            if path.is_file():
+                return path
+    return None
+
+
+@functools.cache
 def _tree(module: str) -> ast.Module:
-    spec = importlib.util.find_spec(module)
-    if spec is None or spec.origin is None:
+    path = module_path(module)
+    if path is None:
         raise UnknownName(f"there is no source for the module {module}")
-    with open(spec.origin, encoding="utf-8") as file:
-        return ast.parse(file.read())
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def _parameters(node: ast.ClassDef) -> dict[str, Parameter]:

@@ -5,7 +5,7 @@ import html
 import io
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,12 +70,17 @@ def progress(total: int, what: str, shown: bool | None) -> Iterator[Any]:
     from tqdm import tqdm
 
     hidden = not (sys.stderr.isatty() if shown is None else shown)
-    with tqdm(total=total, desc=what, unit="system", disable=hidden, delay=1.0 if shown is None else 0.0, leave=False) as bar:
+    with tqdm(
+        total=total, desc=what, unit="system", disable=hidden, delay=1.0 if shown is None else 0.0, leave=False
+    ) as bar:
         yield bar
 
 
-def figure(limit: Limit, results: Mapping[str, Kind], trials: Mapping[str, list[Trial]], path: str | Path | None) -> Any:
+def figure(
+    limit: Limit, results: Mapping[str, Kind], trials: Mapping[str, list[Trial]], path: str | Path | None
+) -> Any:
     """One panel for each result, theory as lines, simulations as markers."""
+    sizes = {trial.size for found in trials.values() for trial in found}
     require("matplotlib", "plot")
     from matplotlib.figure import Figure
 
@@ -90,17 +95,20 @@ def figure(limit: Limit, results: Mapping[str, Kind], trials: Mapping[str, list[
         panel.legend(fontsize=8.5, frameon=False)
     for panel in panels[len(results) :]:
         panel.set_visible(False)
-    drawn.suptitle(_caption(limit), fontsize=12)
+    drawn.suptitle(_caption(limit, sizes), fontsize=12)
     if path is not None:
         drawn.savefig(path, dpi=150)
     return drawn
 
 
-def _caption(limit: Limit) -> str:
-    """Title of the limit, and its scalar parameters by symbol."""
+def _caption(limit: Limit, sizes: Iterable[int]) -> str:
+    """Title of the limit, and its scalar parameters by symbol, without those that the size decides."""
+    realised = [limit.at_size(size)[1].values() for size in sizes]
     shown = []
     for name, parameter in limit.parameters().items():
         value = limit.values()[name]
+        if parameter.kind == "integer" and any(values[name] != value for values in realised):
+            continue
         if parameter.kind in ("real", "integer"):
             shown.append(f"${parameter.symbol} = {value:.4g}$" if parameter.symbol else f"{name} = {value:.4g}")
         elif parameter.kind == "choice":

@@ -74,7 +74,8 @@ class Spectrum(Kind):
         deviation = statistics.largest_deviation(fit)
         distances = [kolmogorov_distance(trial) for trial in trials]
         where = "in the bulk" if deviation.worst < len(points) else "at the edges or outliers"
-        law = f"Kolmogorov distance {distances[-1]:.2g} at n = {sizes[-1]} ({sizes[-1] * distances[-1]:.2g}/n), worst {where}"
+        scaled = sizes[-1] * distances[-1]
+        law = f"Kolmogorov distance {distances[-1]:.2g} at n = {sizes[-1]} ({scaled:.2g}/n), worst {where}"
         return Finding(
             kind=Spectrum.kind,
             agrees=deviation.agrees,
@@ -93,7 +94,9 @@ class Spectrum(Kind):
             atoms = np.asarray(trial.stated.atoms)
             eigenvalues = _away_from(trial.measured.ravel(), atoms)
             share = len(eigenvalues) / trial.measured.size
-            counts, bins = np.histogram(eigenvalues, bins=min(80, max(12, int(np.sqrt(len(eigenvalues))))), density=True)
+            counts, bins = np.histogram(
+                eigenvalues, bins=min(80, max(12, int(np.sqrt(len(eigenvalues))))), density=True
+            )
             axes.stairs(
                 counts * share, bins, fill=True, color=COLOURS[0], alpha=0.3, label=f"simulation, n = {trial.size}"
             )

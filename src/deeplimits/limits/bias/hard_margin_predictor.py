@@ -2,10 +2,9 @@ r"""The hard-margin predictor, and whether there is one."""
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.limit import Limit, integer, whole
 from deeplimits.measure import separability as measured
 from deeplimits.predictions import Bound, Identity, Probability
 from deeplimits.theory.bias import hard_margin, separability
@@ -23,20 +22,21 @@ class HardMarginPredictor(Limit):
     Result      ŵ = Σ a_i y_i x_i with a ≥ 0 and a_i > 0 on the support S only, Σ a_i = ‖ŵ‖², margin 1/‖ŵ‖; |S| ≤ d
                 (checked against an interior-point method, for a linear teacher with a gap of two between the classes)
                 random labels: P(separable) = 2^(1−n) Σ_{k<d} C(n−1, k), exactly at every n and d
-    Validity    a hyperplane through the origin; points in general position; size counts the dimension d
+    Validity    a hyperplane through the origin; points in general position; size counts the dimension d, at the
+                given ratio n/d
     Finite size exact; the interior-point method to 1e-8 in the margin
     References  cover1965; lawson1995 Ch. 23
     """
 
+    points: int = integer(16, 1, 100_000, log=True, symbol="n", doc="number of points")
     dimension: int = integer(10, 1, 10_000, log=True, symbol="d", doc="dimension")
-    load: Array = real(1.6, 0.05, 20.0, log=True, symbol=r"\alpha", doc="points per dimension, n/d")
 
     sizes = (5, 10, 20)
     samples = 2000
     batch = 50
 
     def theory(self):
-        probability = separability.cover_probability(self.load * self.dimension, self.dimension)
+        probability = separability.cover_probability(self.points, self.dimension)
         return {
             "separable": Probability(probability, label="probability of separability", symbol="P"),
             "margin": Identity(label="margin", symbol=r"1/\|\hat w\|", constant=1e8),
@@ -48,8 +48,8 @@ class HardMarginPredictor(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self)
-        n = whole(d * float(self.load), "n", self)
-        return {"points": n, "dimension": d}, self.replace(dimension=d, load=n / d)
+        n = whole(d * self.points / self.dimension, "n", self)
+        return {"points": n, "dimension": d}, self.replace(points=n, dimension=d)
 
     def simulate(self, key, *, points: int, dimension: int):
         points_key, labels_key = jax.random.split(key)
