@@ -76,8 +76,8 @@ def classification_flow(
 ) -> Float[Array, "points d"]:
     """Gradient flow on c Σ ℓ(q_i(w)), ℓ = e^{−q} or log(1 + e^{−q}), at s = log(1 + t) as late as one likes.
 
-    `scores` gives q_i = y_i f(x_i; w). e^s and ℓ' are combined in one exponent, so that nothing overflows: t = e^4000 is
-    no harder than t = e^40.
+    `scores` gives q_i = y_i f(x_i; w). e^s and ℓ' are combined in one exponent, so that nothing overflows: t = e^4000
+    is no harder than t = e^40.
     """
     if loss not in ("exponential", "logistic"):
         raise ParameterError(f"loss = {loss!r} is not allowed; it must be 'logistic' or 'exponential'")
@@ -97,10 +97,11 @@ def separable_flow(
     log_times: Float[Array, " points"],
     loss: str = "exponential",
     loss_scale: float | None = None,
+    rtol: float = 1e-11,
 ) -> Float[Array, "points d"]:
     """`classification_flow` of a linear classifier on the rows x̄_i = y_i x_i, c = 1/n unless given."""
     scale = 1 / signed.shape[0] if loss_scale is None else loss_scale
-    return classification_flow(lambda w: signed @ w, start, log_times, loss, scale)
+    return classification_flow(lambda w: signed @ w, start, log_times, loss, scale, rtol)
 
 
 def log_loss_along(

@@ -26,8 +26,8 @@ def error_split(
 ) -> ErrorSplit:
     """Approximation, generalization and optimization error of a trained model, as measured L² norms.
 
-    Setting     f_* the target, f_best the best of the model class for the population, f_fit the best for the sample, f_found
-                what the optimizer found; each given by its values at the same points (n,) or (n, k), with optional
+    Setting     f_* the target, f_best the best of the model class for the population, f_fit the best for the sample,
+                f_found what the optimizer found; each by its values at the same points (n,) or (n, k), with optional
                 nonnegative `weights` (n,) of the points
     Result      f_* − f_found = (f_* − f_best) + (f_best − f_fit) + (f_fit − f_found), and the norm of each part
     Validity    an identity; the norms satisfy total ≤ approximation + generalization + optimization

@@ -1,7 +1,7 @@
 r"""Fluctuation-dissipation relations as an instrument for any run of stochastic gradient descent.
 
-At stationarity the mean of every observable is the same before and after a step θ ← θ − η∇L_B. With ⟨·⟩ the average over the
-run,
+At stationarity the mean of every observable is the same before and after a step θ ← θ − η∇L_B. With ⟨·⟩ the average
+over the run,
 
     ⟨(θ − c)·∇L⟩ = (η/2) ⟨‖∇L_B‖²⟩               exactly, at every step size and for every fixed centre c,
     ⟨‖∇L‖²⟩ = (η/2) ⟨∇L_B·H∇L_B⟩ + O(η²)         exactly for a quadratic loss.

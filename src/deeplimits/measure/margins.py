@@ -1,8 +1,8 @@
 r"""Margins of finite classifiers, also of networks that are homogeneous in their parameters.
 
-q_i(θ) = y_i f(x_i; θ) with f homogeneous of degree D: q_i(cθ) = c^D q_i(θ). Gradient flow on Σ e^{−q_i} or the logistic loss, once
-every point is classified, increases the smoothed margin for ever, and its direction tends to a critical point of the
-maximum-margin problem min ‖θ‖² : q_i(θ) ≥ 1.
+q_i(θ) = y_i f(x_i; θ) with f homogeneous of degree D: q_i(cθ) = c^D q_i(θ). Gradient flow on Σ e^{−q_i} or the
+logistic loss, once every point is classified, increases the smoothed margin for ever, and its direction tends to a
+critical point of the maximum-margin problem min ‖θ‖² : q_i(θ) ≥ 1.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,9 @@ def normalized_margin(scores: Float[Array, " n"], norm: Float[Array, ""], degree
 
 
 def smoothed_margin(scores: Float[Array, " n"], norm: Float[Array, ""], degree: float = 1.0) -> Float[Array, ""]:
-    """−log Σ_i e^{−q_i(θ)} / ‖θ‖^D, which never decreases along gradient flow on Σ e^{−q_i} once that sum is below one."""
+    """−log Σ_i e^{−q_i(θ)} / ‖θ‖^D, which never decreases along gradient flow on Σ e^{−q_i} once that sum is below
+    one.
+    """
     return -jax.scipy.special.logsumexp(-scores) / norm**degree
 
 

@@ -2,12 +2,10 @@ r"""Diffusion with a noise amplitude that depends on the place."""
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
 
 from deeplimits.limit import Limit, integer, whole
 from deeplimits.predictions import Law, Probability
 from deeplimits.theory.bias import slow_directions
-
 
 GRID = 2000
 
@@ -15,12 +13,12 @@ GRID = 2000
 class CircleDiffusion(Limit):
     r"""Noise whose strength depends on the place collects where it is weak.
 
-    Setting     random steps ±a(θ) on a circle, a = s on one half and a = f on the other, evaluated where the step begins
-                (Itô, as in SGD); on a ring of N sites from site k to k ± s for k < N/2, else to k ± f
+    Setting     random steps ±a(θ) on a circle, a = s on one half and a = f on the other, evaluated where the step
+                begins (Itô, as in SGD); on a ring of N sites from site k to k ± s for k < N/2, else to k ± f
     Limit       N → ∞, steps small against the circle
-    Result      stationary density ∝ 1/a²: probability f²/(s² + f²) of the slow half; neither 1/a (Stratonovich) nor 1/√a
+    Result      density ∝ 1/a², neither 1/a (Stratonovich) nor 1/√a: probability f²/(s² + f²) of the slow half
                 on the ring: the stationary law of the finite chain, exactly at every N
-                on the continuous circle, Gaussian steps of deviation a(θ) 2π/N, a = (s+f)/2 − (f−s)/2 cos θ: density ∝ 1/a²
+                the same density for Gaussian steps of deviation a(θ) 2π/N, a = (s+f)/2 − (f−s)/2 cos θ
     Validity    s and f without common divisor; N even; size counts the sites N
     Finite size O(1/N) where a jumps, O(1/N²) where it is smooth; the lattice probability is exact
     References  gardiner2009
@@ -67,7 +65,7 @@ class CircleDiffusion(Limit):
 
     def at_size(self, size):
         n = whole(size, "N", self, least=4)
-        # A walker of step s forgets its start in about (N/2πs)² steps; e^{−20} is left. Periodic chains need both parities.
+        # A walker of step s forgets its start in about (N/2πs)² steps; e^{−20} is left.
         return {"steps": int(20 * (n / (6 * self.slow)) ** 2) + 100}, self.replace(sites=n)
 
     def simulate(self, key, *, steps: int):

@@ -12,12 +12,12 @@ from deeplimits.theory.bias import slow_directions
 class EntropicDrift(Limit):
     r"""Gradient noise drives flat directions towards smaller curvature.
 
-    Setting     L = Σ_i λ_i(φ)θ_i² with λ_i = s_i(1 + φ²/2) and s_i around one; SGD with step η, gradient noise of covariance
-                αH on the steep θ (H_ii = 2λ_i), none on φ; started at φ = φ₀ with stationary θ
-    Limit       η → 0 at fixed τ = αη² · (number of steps); size counts 1/η
+    Setting     L = Σ_i λ_i(φ)θ_i² with λ_i = s_i(1 + φ²/2) and s_i around one; SGD with step η, gradient noise of
+                covariance αH on the steep θ (H_ii = 2λ_i), none on φ; started at φ = φ₀ with stationary θ
+    Limit       η → 0 at fixed τ = αη² · (number of steps)
     Result      ⟨θ_i²⟩ = αη/(2(1 − ηλ_i)) exactly at fixed φ; φ drifts by −(αη²/2) ∂_φ Σλ_i a step, so that
                 φ(τ) = φ₀ exp(−Σs_i τ/2), and tr H = 2Σλ_i falls by (αη²/4)|∂_φ tr H|² a step
-    Validity    η λ_i < 1; C = αH is an assumption about the noise
+    Validity    η λ_i < 1; C = αH is an assumption about the noise; size counts 1/η
     Finite size O(η) for the drift; the variance is exact
     References  wei2019
     """
@@ -42,7 +42,7 @@ class EntropicDrift(Limit):
         return jnp.linspace(0.5, 1.5, self.coordinates) if self.coordinates > 1 else jnp.ones(1)
 
     def theory(self):
-        # Σλ_i = Σs_i (1 + φ²/2), and dφ/dτ = −½ ∂_φ Σλ_i in the slow time τ = αη² · steps: any α and η give the same path.
+        # dφ/dτ = −½ ∂_φ Σλ_i in the slow time τ = αη² · steps: any α and η give the same path.
         path = slow_directions.entropic_drift(
             lambda phi: self._stiffness() * (1 + phi**2 / 2), jnp.ones(1) * self.start, 1.0, 1.0, self.slow_times, True
         )[:, 0]

@@ -16,10 +16,10 @@ WARMUP = 2000
 class FluctuationDissipation(Limit):
     r"""Position and noise balance in every stationary run of stochastic gradient descent.
 
-    Setting     a two-layer tanh network with weight decay on a fixed regression problem, fresh batches, constant step η;
-                ∇L the full gradient, ∇L_B the batch's, c any fixed point; averages over T steps after a warm-up
+    Setting     a two-layer tanh network with weight decay on a fixed regression problem, fresh batches, constant step
+                η; ∇L the full gradient, ∇L_B the batch's, c any fixed point; averages over T steps after a warm-up
     Limit       T → ∞
-    Result      ⟨(θ − c)·∇L⟩ = (η/2)⟨‖∇L_B‖²⟩ at every η, for every model and batch size; measured is the ratio of the sides
+    Result      ⟨(θ − c)·∇L⟩ = (η/2)⟨‖∇L_B‖²⟩ for every η, model and batch size; measured is the ratio of the sides
                 exactly at every T: Σ_t [(θ_t − c)·∇L_B − (η/2)‖∇L_B‖²] = (‖θ_0 − c‖² − ‖θ_T − c‖²)/(2η)
                 to order η²: ⟨‖∇L‖²⟩ = (η/2)⟨∇L_B·H∇L_B⟩
     Validity    stationarity: the parameters stay bounded (here by weight decay); size counts the recorded steps T
@@ -37,8 +37,8 @@ class FluctuationDissipation(Limit):
     )
 
     sizes = (2000, 4000, 8000)
-    samples = 400
-    batch = 200
+    samples = 300
+    batch = 150
 
     def validity(self):
         if self.sampling != "with replacement" and self.batch_size > self.points:

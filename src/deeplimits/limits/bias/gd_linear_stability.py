@@ -16,7 +16,7 @@ class GradientDescentStability(Limit):
     Setting     gradient descent on ‖Xθ − y‖²/(2n), X of shape (n, d) with independent entries of unit variance; Hessian
                 eigenvalues λ_i, κ = λ_max/λ_min over the nonzero ones
     Limit       n, d → ∞ with d/n → γ for the values; none for the contraction itself
-    Result      the error along an eigenvector is multiplied by 1 − ηλ_i a step, so it shrinks by max|1 − ηλ_i|, for 0 < η < 2/λ_max
+    Result      the error along an eigenvector is multiplied by 1 − ηλ_i a step; all shrink for 0 < η < 2/λ_max
                 best step 2/(λ_max + λ_min), factor (κ−1)/(κ+1); heavy ball (√κ−1)/(√κ+1)
                 λ → (1 ± √γ)²: largest step 2/(1+√γ)², best factor 2√γ/(1+γ), heavy ball min(√γ, 1/√γ)
     Validity    γ ≠ 1 (at γ = 1 the least eigenvalue tends to zero and the factors to one); size counts the samples n

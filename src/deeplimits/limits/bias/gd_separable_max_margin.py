@@ -16,14 +16,14 @@ PATIENCE = 32.0
 class SeparableMaxMargin(Limit):
     r"""Gradient flow on separable data grows along the hard-margin predictor, with a predicted offset.
 
-    Setting     L(w) = (1/n) Σ ℓ(y_i⟨w, x_i⟩), ℓ = log(1 + e^{−u}) or e^{−u}; gradient flow from w₀, or descent with t = ηk;
-                separable data with x̄_i = y_i x_i, hard-margin predictor ŵ = Σ a_i x̄_i, support S
+    Setting     L(w) = (1/n) Σ ℓ(y_i⟨w, x_i⟩), ℓ = log(1 + e^{−u}) or e^{−u}; gradient flow from w₀, or descent with
+                t = ηk; separable data with x̄_i = y_i x_i, hard-margin predictor ŵ = Σ a_i x̄_i, support S
     Limit       t → ∞ at fixed data
     Result      w(t) = ŵ log t + w̃ + O(t^{−q}) with ⟨w̃, x̄_i⟩ = −log(n a_i) on S; t L(w(t)) → ‖ŵ‖²
-                q = min(λ_min⁺(Σ a_i x̄_i x̄_i'), ψ − 1), ψ the smallest margin off S; the component of w̃ across the span of
-                S depends on the start, and what is orthogonal to all data never moves
-    Validity    separable, non-degenerate data (a_i > 0 on S; degenerate data have a residual of order log log t); descent:
-                η < 8/λ_max(X'X/n) for the logistic loss; size counts the points n
+                q = min(λ_min⁺(Σ a_i x̄_i x̄_i'), ψ − 1), ψ the smallest margin off S
+                the component of w̃ across the span of S depends on the start; what is orthogonal to all data never moves
+    Validity    separable, non-degenerate data (a_i > 0 on S; degenerate data have a residual of order log log t);
+                descent: η < 8/λ_max(X'X/n) for the logistic loss; size counts the points n
     Finite size exact: integrated in log t until e^{−qs} vanishes
     References  soudry2018 Thm 3, Thm 4
     """

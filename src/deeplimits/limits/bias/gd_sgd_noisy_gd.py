@@ -15,11 +15,12 @@ class StochasticDescent(Limit):
     r"""Gradient descent, its stochastic form and its noisy form on least squares, step by step.
 
     Setting     L = (1/2m) Σ (⟨x_k, θ⟩ − y_k)² for a fixed polynomial regression, all θ_0 = 2, step η:
-                θ_k = θ_{k−1} − η∇L(θ_{k−1}); SGD with fresh batches of size B; Langevin θ_k = θ_{k−1} − η∇L + √(2ητ) ξ_k
+                θ_k = θ_{k−1} − η∇L(θ_{k−1}); SGD with fresh batches of size B; Langevin dynamics
+                θ_k = θ_{k−1} − η∇L + √(2ητ) ξ_k
     Result      E θ_k of SGD is θ_k of gradient descent, exactly, because every batch is drawn afresh
                 E L(θ_k) of SGD by the recursion of second moments, exactly
-                Langevin: E L − L_min → ½ Σ_i τ/(1 − ηλ_i/2), near the Gibbs value dτ/2 of e^{−L/τ} for small steps; noise of
-                variance s² added to the gradient has τ = ηs²/2
+                Langevin: E L − L_min → ½ Σ_i τ/(1 − ηλ_i/2), near the Gibbs value dτ/2 of e^{−L/τ} for small steps;
+                noise of variance s² added to the gradient has τ = ηs²/2
     Validity    η < 2/λ_max, for SGD less; size counts the steps
     Finite size exact
     References  bottou2018; robbins1951

@@ -1,5 +1,7 @@
 r"""Margins of homogeneous networks under gradient flow."""
 
+from itertools import pairwise
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -14,13 +16,13 @@ from deeplimits.theory.bias import hard_margin, homogeneous
 class HomogeneousMargin(Limit):
     r"""Gradient flow on a homogeneous network never lets the smoothed margin fall, and maximizes it if it is linear.
 
-    Setting     linear network f(x) = ⟨v, W_{D−1}⋯W₁x⟩, homogeneous of degree D; gradient flow on Σ exp(−q_i), q_i = y_i f(x_i),
-                separable data
-    Limit       t → ∞; size counts log t
+    Setting     linear network f(x) = ⟨v, W_{D−1}⋯W₁x⟩, homogeneous of degree D; gradient flow on Σ exp(−q_i),
+                q_i = y_i f(x_i), separable data
+    Limit       t → ∞
     Result      γ̃ = −log(Σ e^{−q_i})/‖θ‖^D never decreases once the loss is below one, for every homogeneous network
-                min_i q_i/‖θ‖^D → γ* D^{−D/2} for the linear one, γ* = 1/‖ŵ‖ the margin of the linear predictor; measured is
-                the ratio of the two sides
-    Validity    separable data; almost every start
+                min_i q_i/‖θ‖^D → γ* D^{−D/2} for the linear one, γ* = 1/‖ŵ‖ the margin of the linear predictor;
+                measured is the ratio of the two sides
+    Validity    separable data; almost every start; size counts log t
     Finite size O(1/log t)
     References  lyu2020 Thm 4.1; ji2019
     """
@@ -31,7 +33,7 @@ class HomogeneousMargin(Limit):
     features: int = integer(40, 2, 400, symbol="d", doc="dimension of the inputs")
     log_time: Array = real(400.0, 20.0, 1e5, log=True, symbol=r"\log t", doc="logarithm of the time")
 
-    sizes = (100, 200, 400)
+    sizes = (50, 100, 200)
     samples = 16
 
     def theory(self):
@@ -65,7 +67,7 @@ class HomogeneousMargin(Limit):
 
         start = jax.random.normal(start_key, (sum(sizes),)) / 2
         times = self.log_time * jnp.linspace(0.1, 1.0, 10)
-        path = flows.classification_flow(scores, start, times)
+        path = flows.classification_flow(scores, start, times, rtol=1e-9, atol=1e-10)
         norms = jnp.linalg.norm(path, axis=1)
         smoothed = jax.vmap(lambda theta, norm: margins.smoothed_margin(scores(theta), norm, self.depth))(path, norms)
         predictor, _ = hard_margin.traced_hard_margin(signed)
@@ -78,7 +80,7 @@ class HomogeneousMargin(Limit):
 
 def _shapes(depth: int, width: int, inputs: int) -> list[tuple[int, int]]:
     widths = [inputs, *[width] * (depth - 1), 1]
-    return [(after, before) for before, after in zip(widths, widths[1:], strict=False)]
+    return [(after, before) for before, after in pairwise(widths)]
 
 
 def _cuts(sizes: list[int]) -> list[int]:

@@ -14,11 +14,12 @@ class MaxMarginGradientFlow(Limit):
     r"""The direction and the margin of gradient flow converge like 1/log t.
 
     Setting     gradient flow on Σ exp(−y_i⟨w, x_i⟩) from zero, n points in R^d, d ≫ n; ŵ, w̃, a_i as in the log-time law
-    Limit       t → ∞; size counts log t
+    Limit       t → ∞
     Result      ‖w/‖w‖ − ŵ/‖ŵ‖‖ log t → ‖w̃ − (⟨w̃,ŵ⟩/‖ŵ‖²)ŵ‖/‖ŵ‖
                 (1/‖ŵ‖ − min_i y_i⟨w, x_i⟩/‖w‖) log t → [max log a_i + ⟨ŵ, w̃⟩/‖ŵ‖²]/‖ŵ‖
                 t L(t) → ‖ŵ‖² = 1/margin²; measured are the ratios of the two sides
-    Validity    separable, non-degenerate data; d ≫ n makes every point a support vector and q close to one
+    Validity    separable, non-degenerate data; d ≫ n makes every point a support vector and q close to one; size counts
+                log t
     Finite size relative gaps of order 1/log t for direction and margin, t^{−q} for the loss
     References  soudry2018 Thm 5
     """
@@ -48,7 +49,7 @@ class MaxMarginGradientFlow(Limit):
         x = data.independent_entries(key, self.points, features)
         # Labels are absorbed in x by symmetry. From zero the flow stays in the span of the data: coordinates there.
         signed = jnp.linalg.qr(x.T)[1].T
-        (end,) = flows.separable_flow(signed, jnp.zeros(self.points), self.log_time[None], loss_scale=1.0)
+        (end,) = flows.separable_flow(signed, jnp.zeros(self.points), self.log_time[None], loss_scale=1.0, rtol=1e-9)
         predictor, multipliers = hard_margin.traced_hard_margin(signed)
         offset = separable.support_offset(signed, multipliers, 1.0)
         norm, size = jnp.linalg.norm(predictor), jnp.linalg.norm(end)

@@ -16,7 +16,7 @@ class NoisyDescent(Limit):
 
     Setting     δ_{t+1} = (1 − η_t λ)δ_t − η_t ξ_t, independent ξ_t ~ N(0, σ²), from δ_0 = 0
     Limit       t → ∞
-    Result      v_t = E δ_t² obeys v_{t+1} = (1 − η_t λ)²v_t + η_t²σ² exactly; constant η: v_∞ = ησ²/(λ(2 − ηλ)), Gaussian
+    Result      v_t = E δ_t² obeys v_{t+1} = (1 − η_t λ)²v_t + η_t²σ² exactly; constant η: v_∞ = ησ²/(λ(2 − ηλ))
                 η_t = c/t: t v_t → c²σ²/(2cλ − 1) for 2cλ > 1; L² convergence needs Σ η = ∞ and η → 0, almost sure
                 convergence follows with Σ η² < ∞
                 averaging T iterates at a constant step: T E(mean²) → σ²/λ²

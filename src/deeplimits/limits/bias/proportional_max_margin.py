@@ -13,13 +13,14 @@ from deeplimits.theory.bias import proportional_margin
 class ProportionalMaxMargin(Limit):
     r"""Margin, error and support of the max-margin predictor when dimension and samples grow together.
 
-    Setting     n points x ~ N(0, 1) in R^p; labels y = ±1 that depend on g = ⟨θ, x⟩, ‖θ‖ = 1: its sign, a logistic draw with
-                P(y = 1) = 1/(1 + e^{−ρg}), or a fair coin; w = argmax_{‖w‖=1} min_i y_i⟨w, x_i⟩
+    Setting     n points x ~ N(0, 1) in R^p; labels y = ±1 that depend on g = ⟨θ, x⟩, ‖θ‖ = 1: its sign, a logistic
+                draw with P(y = 1) = 1/(1 + e^{−ρg}), or a fair coin; w = argmax_{‖w‖=1} min_i y_i⟨w, x_i⟩
     Limit       n, p → ∞ with p/n → ψ
     Result      with u = yg and Z ~ N(0, 1): margin κ* = max_m t(m)/√(1+m²), E[(t − mu − Z)₊²] = ψ
                 overlap ⟨w, θ⟩ → m/√(1+m²), error P(mu + Z < 0), fraction of support vectors P(t > mu + Z)
                 random labels: E(κ* − Z)₊² = ψ (Gardner)
-    Validity    ψ above the threshold of separability, min_m E(mu + Z)₋² (½ for random labels); size counts the samples n
+    Validity    ψ above the threshold of separability, min_m E(mu + Z)₋² (½ for random labels); size counts the
+                samples n
     Finite size O(1/n)
     References  montanari2019; deng2022; gardner1988
     """
@@ -29,7 +30,7 @@ class ProportionalMaxMargin(Limit):
     strength: Array = real(2.0, 0.0, 20.0, symbol=r"\rho", doc="signal strength of logistic labels")
 
     sizes = (40, 80, 160)
-    samples = 400
+    samples = 1000
 
     def validity(self):
         least = proportional_margin.threshold(self.labels, float(self.strength))

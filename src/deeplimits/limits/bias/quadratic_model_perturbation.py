@@ -2,6 +2,7 @@ r"""Models that are slightly quadratic in their parameters."""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, flows
@@ -12,18 +13,22 @@ from deeplimits.theory.bias import quadratic_model
 # By then e^{−At} has vanished for all but the worst conditioned features, and the flow has ended.
 END = 400.0
 
+# The strengths ε, relative to the smallest, over which the remainder's order is measured.
+STRENGTHS = np.array([1.0, 2.0, 4.0])
+
 
 class QuadraticModel(Limit):
     r"""A weakly quadratic model: where gradient flow ends, and how its features move, to first order.
 
-    Setting     z_a(θ) = ⟨Φ_a, θ⟩ + (ε/2)⟨θ, Ψ_a θ⟩, m samples, p > m parameters, loss ½ Σ (z_a − y_a)², gradient flow from θ₀
-    Limit       ε → 0; size counts 1/ε
+    Setting     z_a(θ) = ⟨Φ_a, θ⟩ + (ε/2)⟨θ, Ψ_a θ⟩, m samples, p > m parameters, loss ½ Σ (z_a − y_a)², gradient
+                flow from θ₀
+    Limit       ε → 0
     Result      (θ(∞) − θ_F)/ε → θ_I with A Πθ_I = −½ Σ Φ_a⟨θ_F, Ψ_a θ_F⟩ and, with Δ = Π(θ₀ − θ_F),
                 (1−Π)θ_I = −(1−Π) Σ Ψ_a [θ_F⟨Φ_a, A⁺Δ⟩ + Σ_jk u_j⟨u_j,Δ⟩⟨Φ_a,u_k⟩⟨u_k,Δ⟩/(a_j+a_k)]
                 effective features: [Φ^E(x;t) − Φ^E(x;0)]/ε → Ψ(x)(1 − e^{−At})(θ_F − θ₀)
                 measured are components along the stated vectors, in units of their lengths, and the remainder
-    Validity    the linear model interpolates (p ≥ m, independent features)
-    Finite size O(ε)
+    Validity    the linear model interpolates (p ≥ m, independent features); size counts 1/ε
+    Finite size O(ε), and the remainder grows like ε
     References  roberts2022 Ch. 11
     """
 
@@ -49,7 +54,13 @@ class QuadraticModel(Limit):
             "parallel": Value(one, label="component along the features", symbol=r"\Pi\theta_I", rate=1.0),
             "perpendicular": Value(one, label="component across the features", symbol=r"(1-\Pi)\theta_I", rate=1.0),
             "effective_features": Value(one, label="motion of the effective features", rate=1.0),
-            "remainder": Exponent(-one, label="distance from the first order, over its length"),
+            "remainder": Exponent(
+                one,
+                label="distance from the first order, over its length",
+                x=self.epsilon * STRENGTHS,
+                axis="ε",
+                rate=1.0,
+            ),
         }
 
     def at_size(self, size):
@@ -65,23 +76,27 @@ class QuadraticModel(Limit):
         forms = (forms + forms.transpose(0, 2, 1)) / 2
         y, start = jax.random.normal(label_key, (m,)), data.on_sphere(start_key, p)
 
-        def loss(theta):
-            outputs = phi.T @ theta + epsilon / 2 * jnp.einsum("p,apq,q->a", theta, forms, theta)
-            return jnp.sum((outputs - y) ** 2) / 2
+        def flow(epsilon):
+            def loss(theta):
+                outputs = phi.T @ theta + epsilon / 2 * jnp.einsum("p,apq,q->a", theta, forms, theta)
+                return jnp.sum((outputs - y) ** 2) / 2
 
-        middle, end = flows.gradient_flow(loss, start, jnp.stack([self.time, jnp.asarray(END)]), stiff=False)
+            return flows.gradient_flow(loss, start, jnp.stack([self.time, jnp.asarray(END)]), stiff=False)
+
         stated = quadratic_model.traced_perturbation(phi, forms, y, start)
-        moved = (end - stated.linear) / epsilon
+        paths = jax.vmap(flow)(epsilon * STRENGTHS)
+        middle = paths[0, 0]
+        all_moved = (paths[:, 1] - stated.linear) / (epsilon * STRENGTHS)[:, None]
+        moved = all_moved[0]
         along = basis @ (basis.T @ moved)
         test = jax.random.normal(test_key, (p, p))
         test = (test + test.T) / 2
         # ∇_θ of the model at an input with the quadratic form `test`, now and at the start
         seen = test @ middle - test @ start
         change = quadratic_model.feature_change(phi, test, y, start, self.time)
-        correction = stated.correction
         return {
             "parallel": along @ stated.parallel / (stated.parallel @ stated.parallel),
             "perpendicular": (moved - along) @ stated.perpendicular / (stated.perpendicular @ stated.perpendicular),
             "effective_features": seen @ change / (change @ change),
-            "remainder": jnp.linalg.norm(moved - correction) / jnp.linalg.norm(correction),
+            "remainder": jnp.linalg.norm(all_moved - stated.correction, axis=1) / jnp.linalg.norm(stated.correction),
         }

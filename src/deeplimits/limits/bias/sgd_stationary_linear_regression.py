@@ -15,8 +15,8 @@ from deeplimits.theory.bias import sgd_noise
 class StationarySGD(Limit):
     r"""Stationary covariance of stochastic gradient descent in linear regression, exactly.
 
-    Setting     l_k = (⟨x_k, θ⟩ − y_k)²/2 for m samples of a fixed polynomial regression, fresh batches of size B, constant
-                step η; A = X'X/m, δ = θ − θ_LS, residuals r_k
+    Setting     l_k = (⟨x_k, θ⟩ − y_k)²/2 for m samples of a fixed polynomial regression, fresh batches of size B,
+                constant step η; A = X'X/m, δ = θ − θ_LS, residuals r_k
     Limit       none is needed beyond stationarity, t → ∞
     Result      S = ⟨δδ'⟩ solves AS + SA = η C̃, C̃ = ASA + κ[Σ x_k(x_k'Sx_k)x_k' − χ m ASA] + κ Σ r_k² x_k x_k' with
                 Bernoulli batches (p = B/m): κ = (1−p)/(Bm), χ = 0; without replacement: κ = (m−B)/(Bm(m−1)), χ = 1;
@@ -52,8 +52,8 @@ class StationarySGD(Limit):
         largest = float(sgd_noise.largest_step(x, self.batch_size, self.sampling) * self._top_eigenvalue(x))
         if float(self.step) >= 0.95 * largest:
             return (
-                f"step = {float(self.step):g} is not below 0.95 of {largest:.4g}, where the second moment becomes infinite; "
-                "take a smaller step",
+                f"step = {float(self.step):g} is not below 0.95 of {largest:.4g}, where the second moment becomes "
+                "infinite; take a smaller step",
             )
         return ()
 

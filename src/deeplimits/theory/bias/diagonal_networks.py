@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 from scipy.optimize import linprog
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.tracing import is_traced
 
 TOLERANCE = 1e-10
 MOST_STEPS = 2000
@@ -141,7 +142,7 @@ def trajectory(
     x, y = jnp.asarray(x, float), jnp.asarray(y, float)
     start = jnp.broadcast_to(jnp.asarray(start, float), x.shape[1:])
     alpha, times = jnp.asarray(alpha, float), jnp.atleast_1d(jnp.asarray(times, float))
-    if not any(isinstance(part, jax.core.Tracer) for part in (x, y, alpha, times, start)):
+    if not any(is_traced(part) for part in (x, y, alpha, times, start)):
         _check(np.asarray(x), np.asarray(y), alpha, np.asarray(start), depth)
     scale, stretch = _scales(alpha, start, depth)
     # D = 2: ν = 4 ∫(y − Xβ); D > 2: ν = D(D−2) α^{D−2} ∫(y − Xβ)

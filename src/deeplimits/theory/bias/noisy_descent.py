@@ -1,7 +1,7 @@
 r"""Gradient descent with noise on a quadratic, and how fast step sizes must shrink.
 
-One eigendirection of curvature λ: δ_{t+1} = (1 − η_t λ)δ_t − η_t ξ_t with independent ξ_t of variance σ². Second moments
-obey v_{t+1} = (1 − η_t λ)² v_t + η_t² σ² exactly, whatever the law of ξ.
+One eigendirection of curvature λ: δ_{t+1} = (1 − η_t λ)δ_t − η_t ξ_t with independent ξ_t of variance σ². Second
+moments obey v_{t+1} = (1 − η_t λ)² v_t + η_t² σ² exactly, whatever the law of ξ.
 """
 
 import math
@@ -14,6 +14,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.tracing import is_traced
 
 
 def variance_path(
@@ -85,7 +86,8 @@ def robbins_monro(gain: float, curvature: float, noise_variance: float) -> Robbi
     """How E δ_t² decays for the step sizes η_t = c/t.
 
     Setting     δ_t = (1 − cλ/t)δ_{t−1} − (c/t)ξ_t, Var ξ = σ²
-    Result      2cλ > 1: t v_t → c²σ²/(2cλ − 1), least at c = 1/λ: σ²/λ²; 2cλ < 1: v_t ~ t^{−2cλ}; 2cλ = 1: v_t ~ c²σ² log t/t
+    Result      2cλ > 1: t v_t → c²σ²/(2cλ − 1), least at c = 1/λ: σ²/λ²; 2cλ < 1: v_t ~ t^{−2cλ}; 2cλ = 1: v_t ~
+                c²σ² log t/t
     Validity    c, λ > 0
     References  robbins1951; chung1954
 
@@ -186,7 +188,7 @@ def proportional_best_step(ratio: ArrayLike) -> BestStep:
 
 
 def _check_step(step: ArrayLike, curvature: ArrayLike) -> None:
-    if isinstance(step, jax.core.Tracer) or isinstance(curvature, jax.core.Tracer):
+    if is_traced(step) or is_traced(curvature):
         return
     eta, lam = np.asarray(step, float), np.asarray(curvature, float)
     if not np.all(lam > 0):

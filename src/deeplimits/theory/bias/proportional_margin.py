@@ -1,8 +1,8 @@
 r"""The maximum margin in high dimension: its value, and how well it predicts.
 
-n points x ~ N(0, 1) in R^p with labels y = ±1 that depend on x through g = ⟨θ, x⟩, ‖θ‖ = 1; p/n → ψ. With u = yg, the margin
-κ* = max_{‖w‖=1} min_i y_i⟨w, x_i⟩ tends to max_m t/√(1+m²) where t solves E[(t − m u − Z)₊²] = ψ, Z ~ N(0, 1), and m is
-the ratio of the weights along θ to those across it.
+n points x ~ N(0, 1) in R^p with labels y = ±1 that depend on x through g = ⟨θ, x⟩, ‖θ‖ = 1; p/n → ψ. With u = yg,
+the margin κ* = max_{‖w‖=1} min_i y_i⟨w, x_i⟩ tends to max_m t/√(1+m²) where t solves E[(t − m u − Z)₊²] = ψ, Z ~
+N(0, 1), and m is the ratio of the weights along θ to those across it.
 """
 
 from functools import cache
@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 from scipy.optimize import minimize_scalar
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.tracing import is_traced
 
 LABELS = ("sign", "logistic", "random")
 FARTHEST = 9.0
@@ -42,7 +43,8 @@ class MaxMargin(NamedTuple):
 def max_margin(ratio: ArrayLike, labels: str = "sign", strength: ArrayLike = 1.0) -> MaxMargin:
     """Maximum margin, error and support of isotropic Gaussian data in the proportional limit.
 
-    Setting     `ratio` ψ = p/n; labels 'sign' of g, 'logistic' with P(y = 1) = 1/(1 + e^{−ρg}), ρ = `strength`, or 'random'
+    Setting     `ratio` ψ = p/n; labels 'sign' of g, 'logistic' with P(y = 1) = 1/(1 + e^{−ρg}), ρ = `strength`, or
+                'random'
     Result      κ* = max_m t(m)/√(1+m²), E[(t − mu − Z)₊²] = ψ; overlap m/√(1+m²), error P(mu + Z < 0), support fraction
                 P(t > mu + Z). Random labels: E(κ − Z)₊² = ψ, Gardner's capacity
     Validity    ψ above `threshold`, below which the data are not separable
@@ -52,7 +54,7 @@ def max_margin(ratio: ArrayLike, labels: str = "sign", strength: ArrayLike = 1.0
     >>> round(float(found.margin), 12), round(float(found.error), 12)
     (0.470655352618, 0.5)
     """
-    if not isinstance(ratio, jax.core.Tracer) and not isinstance(strength, jax.core.Tracer):
+    if not is_traced(ratio) and not is_traced(strength):
         least = threshold(labels, float(strength))  # pyright: ignore[reportArgumentType]
         if not float(ratio) > least:  # pyright: ignore[reportArgumentType]
             raise OutsideValidity(

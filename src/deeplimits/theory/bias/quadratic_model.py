@@ -1,8 +1,9 @@
 r"""Nearly linear models: what a small quadratic term does to gradient flow.
 
-z_a(θ) = ⟨Φ_a, θ⟩ + (ε/2)⟨θ, Ψ_a θ⟩ for m samples with features Φ_a in R^p (the columns of Φ, shape (p, m)) and symmetric
-Ψ_a (shape (m, p, p)); loss ½ Σ_a (z_a − y_a)², gradient flow from θ₀. To first order θ(t) = θ_F(t) + ε θ_I(t) + O(ε²) with
-θ_F the flow of the linear model. A = ΦΦ' has eigenpairs (a_j, u_j); Π projects on the span of the features.
+z_a(θ) = ⟨Φ_a, θ⟩ + (ε/2)⟨θ, Ψ_a θ⟩ for m samples with features Φ_a in R^p (the columns of Φ, shape (p, m)) and
+symmetric Ψ_a (shape (m, p, p)); loss ½ Σ_a (z_a − y_a)², gradient flow from θ₀. To first order θ(t) = θ_F(t) + ε
+θ_I(t) + O(ε²) with θ_F the flow of the linear model. A = ΦΦ' has eigenpairs (a_j, u_j); Π projects on the span of
+the features.
 """
 
 from typing import NamedTuple
@@ -41,7 +42,8 @@ def perturbation(features: ArrayLike, forms: ArrayLike, y: ArrayLike, start: Arr
 
     Setting     `features` Φ (p, m), `forms` Ψ (m, p, p) symmetric, labels `y` (m,), `start` θ₀ (p,); ε → 0
     Result      A Πθ_I = −Σ_a [Ψ_a θ_F (⟨Φ_a, θ_F⟩ − y_a) + ½ Φ_a ⟨θ_F, Ψ_a θ_F⟩] on the span of the features, and with
-                Δ = Π(θ₀ − θ_F), (1−Π)θ_I = −(1−Π) Σ_a Ψ_a [θ_F ⟨Φ_a, A⁺Δ⟩ + Σ_jk u_j ⟨u_j,Δ⟩⟨Φ_a,u_k⟩⟨u_k,Δ⟩/(a_j + a_k)]
+                Δ = Π(θ₀ − θ_F), (1−Π)θ_I = −(1−Π) Σ_a Ψ_a [θ_F ⟨Φ_a, A⁺Δ⟩ + Σ_jk u_j ⟨u_j,Δ⟩⟨Φ_a,u_k⟩⟨u_k,Δ⟩/(a_j +
+                a_k)]
     Validity    the linear model interpolates, or the features span R^p (Π = 1); otherwise the perpendicular part grows
                 linearly in time and OutsideValidity is raised
     References  roberts2022 Ch. 11
@@ -98,8 +100,8 @@ def first_order_path(
 ) -> Float[Array, "times p"]:
     """θ_I(t), the derivative of the whole trajectory with respect to ε at ε = 0, in closed form.
 
-    Valid whether or not the model interpolates. The forcing −Σ_a[Ψ_aθ_F(t) r_a(t) + ½Φ_a⟨θ_F(t), Ψ_aθ_F(t)⟩] is a sum of
-    exponentials e^{−bt} with b = 0, a_j, a_j + a_k, and each is integrated against e^{−A(t−s)}.
+    Valid whether or not the model interpolates. The forcing −Σ_a[Ψ_aθ_F(t) r_a(t) + ½Φ_a⟨θ_F(t), Ψ_aθ_F(t)⟩] is a
+    sum of exponentials e^{−bt} with b = 0, a_j, a_j + a_k, and each is integrated against e^{−A(t−s)}.
     """
     phi, psi, y, start = (jnp.asarray(part, float) for part in (features, forms, y, start))
     times = jnp.atleast_1d(jnp.asarray(times, float))
@@ -141,7 +143,8 @@ def feature_change(
 ) -> Float[Array, " p"]:
     """How far an input's effective features have moved after time t, per ε: Ψ(x)(1 − e^{−At})(θ_F − θ₀).
 
-    Setting     effective features Φ(x) + εΨ(x)θ_t, the gradient of the model; `form` is Ψ(x) (p, p); flow to `time`, which
+    Setting     effective features Φ(x) + εΨ(x)θ_t, the gradient of the model; `form` is Ψ(x) (p, p); flow to `time`,
+                which
                 may be infinite (for a learning rate γ put γt)
     Result      to first order in ε; at infinity Ψ(x) Π(θ_F − θ₀)
     Validity    ε → 0; corrections O(ε²)

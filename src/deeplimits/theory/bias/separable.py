@@ -1,14 +1,13 @@
 r"""Gradient descent and gradient flow on separable data at late times.
 
-The loss is c Σ_i ℓ(⟨w, x̄_i⟩) with x̄_i = y_i x_i, ℓ logistic or exponential, and c = `loss_scale`, 1/n unless given. With
-ŵ the hard-margin predictor, a its multipliers and S its support, w(t) = ŵ log t + w̃ + o(1): everything below is about the
-offset w̃ and about how fast it is approached. For gradient descent with step η put t = ηk.
+The loss is c Σ_i ℓ(⟨w, x̄_i⟩) with x̄_i = y_i x_i, ℓ logistic or exponential, and c = `loss_scale`, 1/n unless given.
+With ŵ the hard-margin predictor, a its multipliers and S its support, w(t) = ŵ log t + w̃ + o(1): everything below is
+about the offset w̃ and about how fast it is approached. For gradient descent with step η put t = ηk.
 """
 
 import math
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
@@ -17,6 +16,7 @@ from scipy.special import lambertw
 
 from deeplimits.errors import ParameterError
 from deeplimits.theory.bias.hard_margin import ZERO_MULTIPLIER, HardMargin, hard_margin
+from deeplimits.tracing import is_traced
 
 
 class LogTimeLaw(NamedTuple):
@@ -187,7 +187,7 @@ def _scale(samples: int, loss_scale: float | None) -> float:
 
 
 def _check_log_time(log_time: ArrayLike) -> None:
-    if isinstance(log_time, jax.core.Tracer):
+    if is_traced(log_time):
         return
     if not np.all(np.asarray(log_time) > 0):
         raise ParameterError(f"log_time = {log_time!r} is not allowed; the law speaks about t > 1, so log t > 0")

@@ -1,7 +1,7 @@
 r"""Stochastic gradient descent on least squares, to second order exactly.
 
-Losses l_k = (⟨x_k, θ⟩ − y_k)²/2 of m samples; a step is θ ← θ − η ∇L_B with the mean loss L_B of a random batch of (mean)
-size B. With A = X'X/m, δ = θ − θ_LS and residuals r_k, the second moment S = E δδ' obeys the linear recursion
+Losses l_k = (⟨x_k, θ⟩ − y_k)²/2 of m samples; a step is θ ← θ − η ∇L_B with the mean loss L_B of a random batch of
+(mean) size B. With A = X'X/m, δ = θ − θ_LS and residuals r_k, the second moment S = E δδ' obeys the linear recursion
 
     S ← S − η(AS + SA) + η² C̃(S),
     C̃(S) = ASA + κ [Σ_k x_k (x_k'S x_k) x_k' − χ m ASA] + κ Σ_k r_k² x_k x_k',
@@ -116,8 +116,8 @@ def traced_stationary(
 def largest_step(x: ArrayLike, batch: ArrayLike, sampling: str) -> Float[Array, ""]:
     """The step size from which on second moments grow without bound, below 2/λ_max unless there is no gradient noise.
 
-    The recursion S ← E(1 − ηH_B)S(1 − ηH_B) preserves positive matrices, so the first eigenvalue to reach modulus one is
-    one itself: 1/η is the largest eigenvalue of (A⊕A)^{−1}N, N S = ASA + κ[Σ x_k x_k'S x_k x_k' − χ m ASA].
+    The recursion S ← E(1 − ηH_B)S(1 − ηH_B) preserves positive matrices, so the first eigenvalue to reach modulus
+    one is one itself: 1/η is the largest eigenvalue of (A⊕A)^{−1}N, N S = ASA + κ[Σ x_k x_k'S x_k x_k' − χ m ASA].
 
     >>> x = [[1.0, 0.0], [0.0, 1.0]]
     >>> float(largest_step(x, 2, "without replacement")), float(largest_step(x, 1, "without replacement"))
@@ -136,7 +136,8 @@ def loss_path(
 ) -> Float[Array, " steps+1"]:
     """E L(θ_k) − L(θ_LS) for k = 0, …, steps, exactly: tr(A S_k)/2 along the recursion of second moments.
 
-    While E δ ≠ 0 the recursion has one more term, η²κ Σ_k 2r_k⟨x_k, E δ⟩x_k x_k', and E δ itself obeys gradient descent.
+    While E δ ≠ 0 the recursion has one more term, η²κ Σ_k 2r_k⟨x_k, E δ⟩x_k x_k', and E δ itself obeys gradient
+    descent.
     """
     x, y, start = jnp.asarray(x, float), jnp.asarray(y, float), jnp.asarray(start, float)
     step = jnp.asarray(step, float)

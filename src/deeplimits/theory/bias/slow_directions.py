@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from scipy.sparse.csgraph import connected_components
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.tracing import is_traced
 
 
 def fast_variance(noise: ArrayLike, step: ArrayLike, curvature: ArrayLike) -> Float[Array, "..."]:
@@ -20,7 +21,7 @@ def fast_variance(noise: ArrayLike, step: ArrayLike, curvature: ArrayLike) -> Fl
     0.003092783505155
     """
     eta, lam = jnp.asarray(step, float), jnp.asarray(curvature, float)
-    if not isinstance(eta, jax.core.Tracer) and not isinstance(lam, jax.core.Tracer) and not np.all(eta * lam < 1):
+    if not is_traced(eta) and not is_traced(lam) and not np.all(eta * lam < 1):
         raise OutsideValidity(
             f"step = {step!r} is not allowed; the coordinate is stationary for 0 < step < 1/curvature"
         )
@@ -37,7 +38,8 @@ def entropic_drift(
 ) -> Float[Array, "points k"]:
     """The slow coordinates φ after the given numbers of SGD steps: noise pushes them to flatter places.
 
-    Setting     L = Σ_i λ_i(φ)θ_i², gradient noise of covariance αH on the steep θ, φ without noise of its own, step η → 0
+    Setting     L = Σ_i λ_i(φ)θ_i², gradient noise of covariance αH on the steep θ, φ without noise of its own, step
+                η → 0
     Result      φ moves by −η Σ_i ⟨θ_i²⟩∇λ_i a step, ⟨θ_i²⟩ = αη/(2(1−ηλ_i)); to leading order by −(αη²/2)∇Σλ_i, so that
                 tr H = 2Σλ_i falls by (αη²/4)‖∇tr H‖² a step
     Validity    η λ_i < 1 and slow φ: corrections of relative order η beyond the 1/(1−ηλ) kept here
@@ -86,7 +88,7 @@ def diffusion_density(amplitude: Float[Array, " points"], convention: str = "ito
     """
     if convention not in ("ito", "stratonovich"):
         raise ParameterError(f"convention = {convention!r} is not allowed; it must be 'ito' or 'stratonovich'")
-    if not isinstance(amplitude, jax.core.Tracer) and not np.all(np.asarray(amplitude) > 0):
+    if not is_traced(amplitude) and not np.all(np.asarray(amplitude) > 0):
         raise ParameterError("amplitude contains values that are not positive; the density is infinite there")
     weight = amplitude ** (-2.0 if convention == "ito" else -1.0)
     return weight / (jnp.mean(weight) * 2 * jnp.pi)
@@ -123,8 +125,8 @@ def lattice_slow_mass(sites: int, slow: int, fast: int) -> float:
     closed = [c for c in np.unique(component[reachable]) if not leaves[c]]
     if len(closed) > 1:
         raise OutsideValidity(
-            f"speeds {slow} and {fast} leave {len(closed)} closed parts of the ring, so the stationary law is not unique; "
-            "take speeds without a common divisor"
+            f"speeds {slow} and {fast} leave {len(closed)} closed parts of the ring, and the stationary law is not "
+            "unique; take speeds without a common divisor"
         )
     visited = np.flatnonzero(component == closed[0])
     # π(P − 1) = 0, one equation replaced by Σπ = 1
