@@ -52,7 +52,7 @@ class CircleDiffusion(Limit):
 
     def theory(self):
         half = slow_directions.slow_half_mass(self.slow, self.fast)
-        angle = (jnp.arange(GRID) + 0.5) * (2 * jnp.pi / GRID)
+        angle = (jnp.arange(GRID, dtype=float) + 0.5) * (2 * jnp.pi / GRID)
         density = slow_directions.diffusion_density(self._amplitude(angle))
         # the midpoint rule is spectrally accurate over the circle, and the trapezoid's in between accurate to GRID⁻²
         cdf = (jnp.cumsum(density) - density / 2) * (2 * jnp.pi / GRID)

@@ -29,8 +29,8 @@ class GradientDescentStability(Limit):
         0.7, 0.01, 0.99, symbol=r"\eta\lambda_{\max}/2", doc="step size, in units of the largest stable one"
     )
 
-    sizes = (80, 160, 320)
-    samples = 300
+    sizes = (100, 200, 400)
+    samples = 400
 
     def validity(self):
         if abs(float(self.gamma) - 1) < 0.05:
@@ -50,7 +50,7 @@ class GradientDescentStability(Limit):
             "momentum_factor": Value(
                 best.momentum_factor,
                 label="best factor of heavy ball",
-                symbol=r"\frac{\sqrt\kappa-1}{\sqrt\kappa+1}",
+                symbol=r"\frac{\sqrt{\kappa}-1}{\sqrt{\kappa}+1}",
                 rate=2 / 3,
             ),
         }
@@ -92,5 +92,6 @@ def _heavy_ball_radius(low, high):
     momentum = ((root_high - root_low) / (root_high + root_low)) ** 2
     # z² − (1 + β − ηλ)z + β = 0 at both ends of the spectrum
     trace = 1 + momentum - step * jnp.stack([low, high])
-    inside = (trace**2 - 4 * momentum).astype(complex)
-    return jnp.max(jnp.abs(trace + jnp.sqrt(inside)) / 2)
+    discriminant = trace**2 - 4 * momentum
+    real_roots = (jnp.abs(trace) + jnp.sqrt(jnp.maximum(discriminant, 0.0))) / 2
+    return jnp.max(jnp.where(discriminant > 0, real_roots, jnp.sqrt(momentum)))

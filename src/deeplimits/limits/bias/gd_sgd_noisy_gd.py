@@ -79,7 +79,7 @@ class StochasticDescent(Limit):
             "langevin_energy": Value(
                 eigenvalues @ variances / 2,
                 label="excess loss of Langevin dynamics",
-                symbol=r"\frac12\sum\lambda_i v_i",
+                symbol=r"\frac{1}{2}\sum_i\lambda_i v_i",
             ),
         }
 

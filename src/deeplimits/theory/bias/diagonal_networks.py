@@ -8,6 +8,7 @@ At every time β_i = c_i h(k_i (X'ν)_i) with c = (αθ₀)^D, k = θ₀^{D−2}
 Where the flow interpolates, β minimizes Q(β) = Σ (c_i/k_i) q(β_i/c_i) with q' = h^{−1} under Xβ = y.
 """
 
+from functools import partial
 from typing import NamedTuple
 
 import diffrax
@@ -95,6 +96,7 @@ def interpolant(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike =
     return found._replace(dual=jnp.asarray(left[:, kept]) @ found.dual)
 
 
+@partial(jax.jit, static_argnames="depth")
 def traced_interpolant(
     x: Float[Array, "n d"], y: Float[Array, " n"], alpha: Float[Array, ""], start: Float[Array, " d"], depth: int = 2
 ) -> Interpolant:
@@ -199,7 +201,8 @@ def _link(s, depth):
     if depth == 2:
         return 2 * jnp.sinh(s)
     power = depth / (depth - 2)
-    return (1 - s) ** -power - (1 + s) ** -power
+    # (1 − s)^{−p} − (1 + s)^{−p} = 2(1 − s²)^{−p/2} sinh(p artanh s), without cancellation for small s
+    return 2 * ((1 - s) * (1 + s)) ** (-power / 2) * jnp.sinh(power * jnp.arctanh(s))
 
 
 def _link_slope(s, depth):

@@ -185,12 +185,33 @@ def _with_intercept(points: Floats, labels: Floats) -> HardMargin:
         moved = solution[-1] / FREE
         offset += moved
         # The proximal term leaves Σ a_i y_i = ε²(b_{k+1} − b_k); at rest the intercept is free.
-        if abs(moved) <= 1e-13 * max(1.0, abs(offset)):
-            weights = solution[:-1] / scale
+        if abs(moved) <= 1e-12 * max(1.0, abs(offset)):
+            weights, shift, multipliers = _solve_support(centred / scale, labels, multipliers)
+            weights = weights / scale
             return _described(
-                points * labels[:, None], weights, offset - centre @ weights, multipliers / scale**2, labels
+                points * labels[:, None], weights, shift - float(centre @ weights), multipliers / scale**2, labels
             )
     raise NotConverged(f"the intercept still moves by {moved:.2g} after 60 proximal steps; rescale the columns of x")
+
+
+def _solve_support(points: Floats, labels: Floats, multipliers: Floats) -> tuple[Floats, float, Floats]:
+    """Weights, intercept and multipliers from the support alone, which the proximal steps have found.
+
+    There the constraints are equations, and solving them restores the digits that a nearly free intercept costs.
+    """
+    on = np.flatnonzero(multipliers > ZERO_MULTIPLIER * multipliers.max())
+    signs, rows = labels[on], points[on] * labels[on, None]
+
+    def without_labels(values: Floats) -> Floats:
+        return values - (np.multiply.outer(signs, signs @ values)) / len(on)
+
+    # ⟨w, x̄_i⟩ + b y_i = 1 on the support; projecting out y removes b, and w is the shortest solution
+    reduced = without_labels(rows)
+    weights = np.linalg.lstsq(reduced, without_labels(np.ones(len(on))), rcond=None)[0]
+    intercept = float(signs @ (1 - rows @ weights) / len(on))
+    refined = np.zeros_like(multipliers)
+    refined[on] = np.maximum(np.linalg.lstsq(reduced.T, weights, rcond=None)[0], 0.0)
+    return weights, intercept, refined
 
 
 def _separated(found: LeastDistance, scale: float) -> tuple[Floats, Floats]:

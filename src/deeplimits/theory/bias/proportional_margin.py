@@ -5,7 +5,7 @@ the margin κ* = max_{‖w‖=1} min_i y_i⟨w, x_i⟩ tends to max_m t/√(1+m�
 N(0, 1), and m is the ratio of the weights along θ to those across it.
 """
 
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 import jax
@@ -61,7 +61,12 @@ def max_margin(ratio: ArrayLike, labels: str = "sign", strength: ArrayLike = 1.0
                 f"ratio = {float(ratio):g} is not above {least:.6g}: large samples with these labels are "  # pyright: ignore[reportArgumentType]
                 "not separable, so there is no margin; take more features per sample"
             )
-    psi, u, weights = jnp.asarray(ratio, float), *_law(labels, jnp.asarray(strength, float))
+    return _max_margin(jnp.asarray(ratio, float), jnp.asarray(strength, float), labels)
+
+
+@partial(jax.jit, static_argnames="labels")
+def _max_margin(psi: Float[Array, ""], strength: Float[Array, ""], labels: str) -> MaxMargin:
+    u, weights = _law(labels, strength)
     if labels == "random":
         # The labels know nothing of θ: m = 0.
         t = _level(jnp.zeros(()), psi, u, weights)
