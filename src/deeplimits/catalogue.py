@@ -17,24 +17,39 @@ from deeplimits.errors import UnknownName
 ENTRY_POINT_GROUP = "deeplimits.limits"
 
 LIMITS = {
+    "circle-diffusion": "bias.circle_diffusion:CircleDiffusion",
+    "diagonal-network-bias": "bias.diagonal_network_bias:DiagonalNetwork",
+    "entropic-drift": "bias.entropic_drift:EntropicDrift",
     "equator-initialization": "online_sgd.equator_initialization:EquatorInitialization",
+    "fluctuation-dissipation": "bias.fluctuation_dissipation:FluctuationDissipation",
+    "gd-linear-stability": "bias.gd_linear_stability:GradientDescentStability",
     "gd-min-norm-least-squares": "bias.gd_min_norm_least_squares:MinNormLeastSquares",
+    "gd-separable-max-margin": "bias.gd_separable_max_margin:SeparableMaxMargin",
+    "gd-sgd-noisy-gd": "bias.gd_sgd_noisy_gd:StochasticDescent",
     "hard-margin-predictor": "bias.hard_margin_predictor:HardMarginPredictor",
+    "homogeneous-network-margin": "bias.homogeneous_network_margin:HomogeneousMargin",
     "knn-bias-variance": "interpolation.knn_bias_variance:NearestNeighbours",
     "marchenko-pastur-law": "random_matrices.marchenko_pastur_law:MarchenkoPastur",
+    "max-margin-gradient-flow": "bias.max_margin_gradient_flow:MaxMarginGradientFlow",
     "nadaraya-watson-singular-kernel": "interpolation.nadaraya_watson_singular_kernel:SingularKernelSmoother",
+    "noisy-gd": "bias.noisy_gd:NoisyDescent",
+    "proportional-max-margin": "bias.proportional_max_margin:ProportionalMaxMargin",
+    "quadratic-model-perturbation": "bias.quadratic_model_perturbation:QuadraticModel",
     "ridgeless-double-descent": "regression.ridgeless_double_descent:RidgelessRegression",
+    "sgd-stationary-linear-regression": "bias.sgd_stationary_linear_regression:StationarySGD",
     "smooth-linearization-bound": "lazy.smooth_linearization_bound:SmoothLinearizationBound",
 }
 """Limits: name -> family.module:Class, below `deeplimits.limits`."""
 
 RESULTS = {
     "covariance-operator-norm-gap": "marchenko-pastur-law:operator_norm_gap",
+    "quadratic-effective-features": "quadratic-model-perturbation:effective_features",
 }
 """Named results of a limit: name -> limit:result."""
 
 FUNCTIONS = {
     "marchenko-pastur-self-consistent": "theory.spectra.marchenko_pastur:stieltjes",
+    "review-model-and-errors": "measure.errors:error_split",
     "ridgeless-finite-sample": "theory.regression.ridgeless:finite_sample_risk",
 }
 """Functions: name -> module:function, below `deeplimits`."""

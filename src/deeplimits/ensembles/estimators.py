@@ -57,3 +57,55 @@ def singular_kernel_weights(
     relative = jnp.where(inside, (nearest / jnp.where(inside, distances, 1.0)) ** singularity, 0.0)
     total = jnp.sum(relative)
     return jnp.where(total > 0, relative / jnp.where(total > 0, total, 1.0), 0.0)
+
+
+def max_margin(signed: Float[Array, "n d"], iterations: int = 60) -> tuple[Float[Array, " d"], Float[Array, " n"]]:
+    """argmin ‖w‖ : ⟨w, x̄_i⟩ ≥ 1 for the rows x̄_i, and its multipliers, by a primal-dual interior-point method.
+
+    For separable rows; accurate to about 1e-9. What it returns for others is large and meaningless.
+    """
+    n, d = signed.shape
+    if d > n:
+        # The solution lies in the span of the rows: solve in an orthonormal basis of it.
+        basis, coordinates = jnp.linalg.qr(signed.T)
+        weights, multipliers = max_margin(coordinates.T, iterations)
+        return basis @ weights, multipliers
+    scale = jnp.max(jnp.linalg.norm(signed, axis=1))
+    rows = signed / scale
+
+    def advance(state):
+        w, slack, dual, count = state
+        stationarity, primal = w - rows.T @ dual, rows @ w - 1 - slack
+        gap = slack @ dual / n
+        ratio = dual / slack
+        factor = jax.scipy.linalg.cho_factor(jnp.eye(d) + (rows.T * ratio) @ rows)
+
+        def move(target):
+            # dual ∘ slack = target, linearized, with Δw eliminated last
+            push = -dual + target / slack - ratio * primal
+            dw = jax.scipy.linalg.cho_solve(factor, -stationarity + rows.T @ push)
+            return dw, rows @ dw + primal, push - ratio * (rows @ dw)
+
+        def longest(value, change):
+            return jnp.min(jnp.where(change < 0, -value / jnp.where(change < 0, change, -1.0), jnp.inf))
+
+        dw, ds, da = move(jnp.zeros(n))
+        length = jnp.minimum(1.0, jnp.minimum(longest(slack, ds), longest(dual, da)))
+        centring = ((slack + length * ds) @ (dual + length * da) / n / gap) ** 3
+        dw, ds, da = move(centring * gap - ds * da)
+        length = jnp.minimum(1.0, 0.995 * jnp.minimum(longest(slack, ds), longest(dual, da)))
+        following = (w + length * dw, slack + length * ds, dual + length * da)
+        # Rounding ends the iteration: the last good point is kept.
+        good = jnp.all(jnp.stack([jnp.all(jnp.isfinite(part)) for part in following]))
+        w, slack, dual = (jnp.where(good, new, old) for new, old in zip(following, (w, slack, dual), strict=True))
+        return w, slack, dual, jnp.where(good, count + 1, iterations)
+
+    def unfinished(state):
+        w, slack, dual, count = state
+        size = jnp.sum(dual)
+        error = jnp.maximum(jnp.max(jnp.abs(rows @ w - 1 - slack)), slack @ dual / size)
+        return (count < iterations) & (error > 1e-13)
+
+    begin = (jnp.zeros(d), jnp.ones(n), jnp.ones(n), 0)
+    w, _, dual, _ = jax.lax.while_loop(unfinished, advance, begin)
+    return w / scale, dual / scale**2

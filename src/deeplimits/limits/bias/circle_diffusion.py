@@ -1,0 +1,90 @@
+r"""Diffusion with a noise amplitude that depends on the place."""
+
+import jax
+import jax.numpy as jnp
+
+from deeplimits.limit import Limit, integer, whole
+from deeplimits.predictions import Law, Probability
+from deeplimits.theory.bias import slow_directions
+
+GRID = 2000
+
+
+class CircleDiffusion(Limit):
+    r"""Noise whose strength depends on the place collects where it is weak.
+
+    Setting     random steps ±a(θ) on a circle, a = s on one half and a = f on the other, evaluated where the step
+                begins (Itô, as in SGD); on a ring of N sites from site k to k ± s for k < N/2, else to k ± f
+    Limit       N → ∞, steps small against the circle
+    Result      density ∝ 1/a², neither 1/a (Stratonovich) nor 1/√a: probability f²/(s² + f²) of the slow half
+                on the ring: the stationary law of the finite chain, exactly at every N
+                the same density for Gaussian steps of deviation a(θ) 2π/N, a = (s+f)/2 − (f−s)/2 cos θ
+    Validity    s and f without common divisor; N even; size counts the sites N
+    Finite size O(1/N) where a jumps, O(1/N²) where it is smooth; the lattice probability is exact
+    References  gardiner2009
+    """
+
+    sites: int = integer(40, 4, 400, symbol="N", doc="sites of the ring")
+    slow: int = integer(1, 1, 10, symbol="s", doc="step length in the slow half")
+    fast: int = integer(2, 1, 10, symbol="f", doc="step length in the fast half")
+
+    sizes = (16, 32, 64)
+    samples = 300
+    batch = 300
+
+    # Independent walkers in one simulation, because a walker is one success or failure.
+    walkers = 50
+
+    def validity(self):
+        found = []
+        if self.sites % 2:
+            found.append(f"sites = {self.sites} is odd; take an even number")
+        if max(self.slow, self.fast) >= self.sites // 2:
+            found.append(f"the steps are longer than half of sites = {self.sites}; take more sites")
+        if not found:
+            common = jnp.gcd(jnp.gcd(self.slow, self.fast), self.sites)
+            if int(common) > 1:
+                found.append(f"slow and fast share the divisor {int(common)} with the ring; take steps without one")
+        return tuple(found)
+
+    def _amplitude(self, angle):
+        return (self.slow + self.fast) / 2 - (self.fast - self.slow) / 2 * jnp.cos(angle)
+
+    def theory(self):
+        half = slow_directions.slow_half_mass(self.slow, self.fast)
+        angle = (jnp.arange(GRID, dtype=float) + 0.5) * (2 * jnp.pi / GRID)
+        density = slow_directions.diffusion_density(self._amplitude(angle))
+        # the midpoint rule is spectrally accurate over the circle, and the trapezoid's in between accurate to GRID⁻²
+        cdf = (jnp.cumsum(density) - density / 2) * (2 * jnp.pi / GRID)
+        lattice = slow_directions.lattice_slow_mass(self.sites, self.slow, self.fast)
+        return {
+            "density": Law(angle, density, cdf, label="angle", symbol=r"\theta", rate=2.0),
+            "slow_half": Probability(half, label="probability of the slow half", rate=1.0),
+            "lattice": Probability(jnp.asarray(lattice), label="probability of the slow half of the ring"),
+        }
+
+    def at_size(self, size):
+        n = whole(size, "N", self, least=4)
+        # A walker of step s forgets its start in about (N/2πs)² steps; e^{−20} is left.
+        return {"steps": int(20 * (n / (6 * self.slow)) ** 2) + 100}, self.replace(sites=n)
+
+    def simulate(self, key, *, steps: int):
+        start_key, parity_key, run_key, angle_key = jax.random.split(key, 4)
+        begin = jnp.zeros(self.walkers, dtype=int)
+
+        def advance(place, key):
+            speed = jnp.where(place < self.sites // 2, self.slow, self.fast)
+            sign = jax.random.rademacher(key, place.shape, dtype=int)
+            return (place + sign * speed) % self.sites, None
+
+        settled, _ = jax.lax.scan(advance, begin, jax.random.split(run_key, steps))
+        one_more, _ = advance(settled, parity_key)
+        place = jnp.where(jax.random.bernoulli(start_key, 0.5, settled.shape), settled, one_more)
+        slow = (place < self.sites // 2).astype(float)
+
+        def diffuse(angle, key):
+            move = self._amplitude(angle) * (2 * jnp.pi / self.sites) * jax.random.normal(key, angle.shape)
+            return (angle + move) % (2 * jnp.pi), None
+
+        angle, _ = jax.lax.scan(diffuse, jnp.zeros(self.walkers), jax.random.split(angle_key, steps))
+        return {"density": angle, "slow_half": slow, "lattice": slow}

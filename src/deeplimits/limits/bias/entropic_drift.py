@@ -1,0 +1,102 @@
+r"""Gradient noise prefers flat valleys."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.limit import Limit, axis, integer, real, whole
+from deeplimits.predictions import Curve, Value
+from deeplimits.theory.bias import slow_directions
+
+
+class EntropicDrift(Limit):
+    r"""Gradient noise drives flat directions towards smaller curvature.
+
+    Setting     L = Σ_i λ_i(φ)θ_i² with λ_i = s_i(1 + φ²/2) and s_i around one; SGD with step η, gradient noise of
+                covariance αH on the steep θ (H_ii = 2λ_i), none on φ; started at φ = φ₀ with stationary θ
+    Limit       η → 0 at fixed τ = αη² · (number of steps)
+    Result      ⟨θ_i²⟩ = αη/(2(1 − ηλ_i)) exactly at fixed φ; φ drifts by −(αη²/2) ∂_φ Σλ_i a step, so that
+                φ(τ) = φ₀ exp(−Σs_i τ/2), and tr H = 2Σλ_i falls by (αη²/4)|∂_φ tr H|² a step
+    Validity    η λ_i < 1; C = αH is an assumption about the noise; size counts 1/η
+    Finite size O(η) for the drift; the variance is exact
+    References  wei2019
+    """
+
+    noise: Array = real(0.3, 0.01, 3.0, log=True, symbol=r"\alpha", doc="noise covariance per Hessian")
+    start: Array = real(1.0, 0.1, 2.0, symbol=r"\varphi_0", doc="initial position in the flat direction")
+    step: Array = real(0.02, 0.001, 0.1, log=True, symbol=r"\eta", doc="step size")
+    coordinates: int = integer(4, 1, 50, symbol="n", doc="number of steep coordinates")
+    slow_times: Array = axis((0.1, 0.25, 0.5), 0.01, 5.0, symbol=r"\tau", doc="slow times αη² · steps")
+
+    sizes = (16, 32, 64)
+    samples = 400
+    batch = 200
+
+    def validity(self):
+        steepest = 1.5 * (1 + float(self.start) ** 2 / 2)
+        if float(self.step) * steepest >= 0.5:
+            return (f"step = {float(self.step):g} times the curvature {steepest:g} is not small; take a smaller step",)
+        return ()
+
+    def _stiffness(self):
+        return jnp.linspace(0.5, 1.5, self.coordinates) if self.coordinates > 1 else jnp.ones(1)
+
+    def theory(self):
+        # dφ/dτ = −½ ∂_φ Σλ_i in the slow time τ = αη² · steps: any α and η give the same path.
+        path = slow_directions.entropic_drift(
+            lambda phi: self._stiffness() * (1 + phi**2 / 2), jnp.ones(1) * self.start, 1.0, 1.0, self.slow_times, True
+        )[:, 0]
+        stiffness = self._stiffness()
+        variances = slow_directions.fast_variance(self.noise, self.step, stiffness * (1 + self.start**2 / 2))
+        grid = {"axis": "slow time", "axis_symbol": r"\tau"}
+        trace = 2 * jnp.sum(stiffness) * (1 + path**2 / 2)
+        return {
+            "position": Curve(self.slow_times, path, label="flat direction", symbol=r"\varphi", rate=1.0, **grid),
+            "trace": Curve(
+                self.slow_times, trace, label="trace of the Hessian", symbol=r"\mathrm{tr}\,H", rate=1.0, **grid
+            ),
+            "variance": Value(
+                jnp.mean(variances), label="variance of the steep directions", symbol=r"\langle\theta^2\rangle"
+            ),
+        }
+
+    def at_size(self, size):
+        realised = self.replace(step=1 / whole(size, "1/η", self, least=4))
+        counts = [round(float(time) / float(self.noise * realised.step**2)) for time in self.slow_times]
+        times = [count * float(self.noise * realised.step**2) for count in counts]
+        # θ relaxes at the rate 2ηλ ≥ η a step: e^{−12} is left of its start after 12/η steps.
+        return {"counts": tuple(counts), "warmup": 12 * size}, realised.replace(slow_times=times)
+
+    def simulate(self, key, *, counts: tuple[int, ...], warmup: int):
+        begin_key, run_key, frozen_key = jax.random.split(key, 3)
+        stiffness, eta, n = self._stiffness(), self.step, self.coordinates
+
+        def gradients(theta, phi):
+            return jax.grad(lambda theta, phi: jnp.sum(stiffness * (1 + phi**2 / 2) * theta**2), argnums=(0, 1))(
+                theta, phi
+            )
+
+        def noise_scale(phi):
+            # standard deviation √(α H_ii), H_ii = 2λ_i
+            return jnp.sqrt(self.noise * 2 * stiffness * (1 + phi**2 / 2))
+
+        def advance(moving):
+            def step(state, key):
+                theta, phi = state
+                across, along = gradients(theta, phi)
+                kick = noise_scale(phi) * jax.random.normal(key, (n,))
+                following = theta - eta * (across + kick)
+                return (following, phi - eta * along if moving else phi), (theta**2, phi)
+
+            return step
+
+        begin = (jnp.zeros(n), self.start)
+        settled, _ = jax.lax.scan(advance(False), begin, jax.random.split(begin_key, warmup))
+        _, (squares, _) = jax.lax.scan(advance(False), settled, jax.random.split(frozen_key, warmup))
+        _, (_, path) = jax.lax.scan(advance(True), settled, jax.random.split(run_key, counts[-1] + 1))
+        seen = path[jnp.array(counts)]
+        return {
+            "position": seen,
+            "trace": 2 * jnp.sum(stiffness) * (1 + seen**2 / 2),
+            "variance": jnp.mean(squares),
+        }

@@ -1,0 +1,118 @@
+r"""Gradient descent, stochastic gradient descent and Langevin dynamics on one problem."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import trainers
+from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.models import designs
+from deeplimits.predictions import Curve, Identity, Value
+from deeplimits.theory.bias import least_squares, noisy_descent, sgd_noise
+
+
+class StochasticDescent(Limit):
+    r"""Gradient descent, its stochastic form and its noisy form on least squares, step by step.
+
+    Setting     L = (1/2m) Σ (⟨x_k, θ⟩ − y_k)² for a fixed polynomial regression, all θ_0 = 2, step η:
+                θ_k = θ_{k−1} − η∇L(θ_{k−1}); SGD with fresh batches of size B; Langevin dynamics
+                θ_k = θ_{k−1} − η∇L + √(2ητ) ξ_k
+    Result      E θ_k of SGD is θ_k of gradient descent, exactly, because every batch is drawn afresh
+                E L(θ_k) of SGD by the recursion of second moments, exactly
+                Langevin: E L − L_min → ½ Σ_i τ/(1 − ηλ_i/2), near the Gibbs value dτ/2 of e^{−L/τ} for small steps;
+                noise of variance s² added to the gradient has τ = ηs²/2
+    Validity    η < 2/λ_max, for SGD less; size counts the steps
+    Finite size exact
+    References  bottou2018; robbins1951
+    """
+
+    points: int = integer(8, 3, 200, log=True, symbol="m", doc="number of samples")
+    features: int = integer(2, 1, 6, symbol="d", doc="number of features: monomials of a degree below d")
+    batch_size: int = integer(2, 1, 200, log=True, symbol="B", doc="batch size")
+    step: Array = real(
+        0.3, 0.01, 1.5, symbol=r"\eta\lambda_{\max}", doc="step size times the top eigenvalue of the Hessian"
+    )
+    temperature: Array = real(0.5, 0.001, 100.0, log=True, symbol=r"\tau", doc="temperature of the Langevin noise")
+    sampling: str = choice(
+        "with replacement", ("with replacement", "without replacement", "bernoulli"), doc="how batches are drawn"
+    )
+    steps: int = integer(40, 8, 10_000, log=True, symbol="k", doc="number of steps")
+
+    sizes = (16, 32, 64)
+    samples = 20_000
+    batch = 400
+
+    def validity(self):
+        if self.sampling != "with replacement" and self.batch_size > self.points:
+            return (f"batch_size = {self.batch_size} exceeds points = {self.points}; take smaller batches",)
+        if self.points <= self.features:
+            return (f"points = {self.points} is not above features = {self.features}; take more samples",)
+        x, _ = designs.polynomial_regression(self.points, self.features)
+        largest = float(sgd_noise.largest_step(x, self.batch_size, self.sampling) * self._top_eigenvalue(x))
+        if float(self.step) >= largest:
+            return (f"step = {float(self.step):g} is not below {largest:.4g}, where SGD diverges; take a smaller step",)
+        return ()
+
+    def _top_eigenvalue(self, x):
+        return jnp.linalg.norm(x, ord=2) ** 2 / x.shape[0]
+
+    def _seen(self):
+        return jnp.array([self.steps * k // 8 for k in range(1, 9)])
+
+    def theory(self):
+        x, y = designs.polynomial_regression(self.points, self.features)
+        step, start = self.step / self._top_eigenvalue(x), jnp.full(self.features, 2.0)
+        mean = least_squares.gradient_descent(x, y, start, step, self._seen(), 1 / (2 * self.points))
+        loss = sgd_noise.loss_path(x, y, start, step, self.batch_size, self.sampling, self.steps)[self._seen()]
+        eigenvalues = jnp.linalg.svd(x, compute_uv=False) ** 2 / self.points
+        # v_k = v_∞ (1 − (1−ηλ)^{2k}) from a start at the minimum
+        reached = 1 - (1 - step * eigenvalues) ** (2 * self.steps)
+        variances = noisy_descent.langevin_variance(step, eigenvalues, self.temperature) * reached
+        grid = {"axis": "steps", "axis_symbol": "k"}
+        seen = self._seen().astype(float)
+        return {
+            "descent": Identity(label="gradient descent, step by step", constant=1e4),
+            "sgd_mean": Curve(
+                seen, mean[:, 0], label="mean of the first coefficient", symbol=r"E\,\theta_{k,1}", **grid
+            ),
+            "sgd_loss": Curve(seen, loss, label="mean excess loss of SGD", symbol=r"E\,L(\theta_k)-L_{\min}", **grid),
+            "langevin_energy": Value(
+                eigenvalues @ variances / 2,
+                label="excess loss of Langevin dynamics",
+                symbol=r"\frac{1}{2}\sum_i\lambda_i v_i",
+            ),
+        }
+
+    def at_size(self, size):
+        return {}, self.replace(steps=whole(size, "k", self, least=8))
+
+    def simulate(self, key):
+        x, y = designs.polynomial_regression(self.points, self.features)
+        step, start = self.step / self._top_eigenvalue(x), jnp.full(self.features, 2.0)
+        batch_key, noise_key = jax.random.split(key)
+        minimizer = jnp.linalg.lstsq(x, y)[0]
+
+        def losses(theta):
+            return (x @ theta - y) ** 2 / 2
+
+        def mean_loss(theta):
+            return jnp.mean(losses(theta))
+
+        def excess(theta):
+            return mean_loss(theta) - mean_loss(minimizer)
+
+        plain = trainers.gradient_descent(mean_loss, start, step, self.steps)
+        end, path = trainers.stochastic_gradient_descent(
+            batch_key, losses, start, step, self.steps, self.batch_size, self.sampling
+        )
+        path = jnp.concatenate([path, end[None]])[self._seen()]
+        noise = jnp.sqrt(2 * self.temperature / step)
+        schedule = jnp.full(self.steps, 1.0) * step
+        warm = trainers.noisy_gradient_descent(noise_key, jax.grad(mean_loss), minimizer, schedule, noise)[-1]
+        stated = least_squares.gradient_descent(x, y, start, step, jnp.arange(self.steps + 1), 1 / (2 * self.points))
+        return {
+            "descent": jnp.stack([plain, stated]),
+            "sgd_mean": path[:, 0],
+            "sgd_loss": jax.vmap(excess)(path),
+            "langevin_energy": excess(warm),
+        }

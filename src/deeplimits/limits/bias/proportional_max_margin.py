@@ -1,0 +1,83 @@
+r"""The maximum margin in high dimension."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import data, estimators
+from deeplimits.limit import Limit, choice, real, whole
+from deeplimits.predictions import Value
+from deeplimits.theory.bias import proportional_margin
+
+
+class ProportionalMaxMargin(Limit):
+    r"""Margin, error and support of the max-margin predictor when dimension and samples grow together.
+
+    Setting     n points x ~ N(0, 1) in R^p; labels y = ±1 that depend on g = ⟨θ, x⟩, ‖θ‖ = 1: its sign, a logistic
+                draw with P(y = 1) = 1/(1 + e^{−ρg}), or a fair coin; w = argmax_{‖w‖=1} min_i y_i⟨w, x_i⟩
+    Limit       n, p → ∞ with p/n → ψ
+    Result      with u = yg and Z ~ N(0, 1): margin κ* = max_m t(m)/√(1+m²), E[(t − mu − Z)₊²] = ψ
+                overlap ⟨w, θ⟩ → m/√(1+m²), error P(mu + Z < 0), fraction of support vectors P(t > mu + Z)
+                random labels: E(κ* − Z)₊² = ψ (Gardner)
+    Validity    ψ above the threshold of separability, min_m E(mu + Z)₋² (½ for random labels); size counts the
+                samples n
+    Finite size O(1/n)
+    References  montanari2019; deng2022; gardner1988
+    """
+
+    ratio: Array = real(0.5, 0.05, 10.0, log=True, symbol=r"\psi", doc="features per sample, p/n")
+    labels: str = choice("sign", ("sign", "logistic", "random"), doc="how labels depend on the signal")
+    strength: Array = real(2.0, 0.0, 20.0, symbol=r"\rho", doc="signal strength of logistic labels")
+
+    sizes = (40, 80, 160)
+    samples = 1000
+
+    def validity(self):
+        least = proportional_margin.threshold(self.labels, float(self.strength))
+        if float(self.ratio) <= 1.2 * least:
+            return (
+                f"ratio = {float(self.ratio):g} is not above 1.2 times the separability threshold {least:.4g}; finite "
+                "samples would not be separable, so take more features per sample",
+            )
+        return ()
+
+    def theory(self):
+        found = proportional_margin.max_margin(self.ratio, self.labels, self.strength)
+        return {
+            "margin": Value(found.margin, label="margin", symbol=r"\kappa^*", rate=1.0),
+            "overlap": Value(found.overlap, label="overlap with the signal", rate=1.0),
+            "error": Value(found.error, label="probability of a wrong label", rate=1.0),
+            "support": Value(found.support, label="fraction of support vectors", rate=1.0),
+        }
+
+    def at_size(self, size):
+        n = whole(size, "n", self, least=4)
+        p = whole(n * float(self.ratio), "p", self, least=2)
+        return {"samples": n, "features": p}, self.replace(ratio=p / n)
+
+    def simulate(self, key, *, samples: int, features: int):
+        x_key, label_key, test_key = jax.random.split(key, 3)
+        x = data.independent_entries(x_key, samples, features)
+        w, multipliers = estimators.max_margin(x * self._draw(label_key, x[:, 0])[:, None])
+        norm = jnp.linalg.norm(w)
+        # A new point meets the weights only through its components along and across the signal, here the first axis.
+        along = w[0] / norm
+        signal, rest = jax.random.normal(test_key, (2, TESTS))
+        guess = along * signal + jnp.sqrt(jnp.maximum(1 - along**2, 0.0)) * rest
+        wrong = guess * self._draw(jax.random.fold_in(test_key, 1), signal) < 0
+        return {
+            "margin": 1 / norm,
+            "overlap": along,
+            "error": jnp.mean(wrong.astype(float)),
+            "support": jnp.mean((multipliers > 1e-6 * jnp.max(multipliers)).astype(float)),
+        }
+
+    def _draw(self, key, signal):
+        if self.labels == "sign":
+            return jnp.where(signal > 0, 1.0, -1.0)
+        probability = jax.nn.sigmoid(self.strength * signal) if self.labels == "logistic" else 0.5
+        return jnp.where(jax.random.bernoulli(key, probability, signal.shape), 1.0, -1.0)
+
+
+# New points on which the error is measured.
+TESTS = 4000

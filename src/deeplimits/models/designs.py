@@ -1,0 +1,23 @@
+"""Data sets that are not random, for statements about one fixed data set."""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+class Design(NamedTuple):
+    """Inputs and labels of a regression problem."""
+
+    x: Float[Array, "m d"]
+    y: Float[Array, " m"]
+
+
+def polynomial_regression(samples: int, features: int) -> Design:
+    """Monomials 1, u, u², … at m evenly spaced points u of [−1, 1], labels cos 3u ± ½ with alternating sign.
+
+    No polynomial of low degree fits, so that every sample keeps a residual.
+    """
+    u = jnp.linspace(-1.0, 1.0, samples)
+    signs = jnp.where(jnp.arange(samples) % 2 == 0, 1.0, -1.0)
+    return Design(u[:, None] ** jnp.arange(features, dtype=float), jnp.cos(3 * u) + signs / 2)

@@ -1,0 +1,239 @@
+r"""Diagonal linear networks: which interpolating solution gradient flow picks, and the way there.
+
+The network is β = w₊^D − w₋^D (entrywise) with w₊ = w₋ = αθ₀ at the start, trained by gradient flow on ½‖Xβ − y‖².
+At every time β_i = c_i h(k_i (X'ν)_i) with c = (αθ₀)^D, k = θ₀^{D−2}, an n-dimensional ν, and
+
+    h(s) = 2 sinh s for D = 2,    h(s) = (1 − s)^{−D/(D−2)} − (1 + s)^{−D/(D−2)} for D > 2.
+
+Where the flow interpolates, β minimizes Q(β) = Σ (c_i/k_i) q(β_i/c_i) with q' = h^{−1} under Xβ = y.
+"""
+
+from functools import partial
+from typing import NamedTuple
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+from scipy.optimize import linprog
+
+from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.tracing import is_traced
+
+TOLERANCE = 1e-10
+MOST_STEPS = 2000
+
+
+class Interpolant(NamedTuple):
+    """The solution that gradient flow picks."""
+
+    beta: Float[Array, " d"]
+    dual: Float[Array, " n"]
+    """ν with β_i = c_i h(k_i (X'ν)_i)."""
+    residual: Float[Array, ""]
+    """max |Xβ − y| relative to max |y|."""
+
+
+def potential(z: ArrayLike) -> Float[Array, "..."]:
+    """q(z) = 2 − √(4 + z²) + z arcsinh(z/2), the potential of the network of depth two.
+
+    >>> round(float(potential(1.0)), 14)
+    0.24514384755981
+    """
+    z = jnp.asarray(z, float)
+    small = jnp.abs(z) < 0.05
+    s = jnp.where(small, z, 0.0)
+    # The three terms cancel for small z: z²/4 − z⁴/192 + z⁶/2560 − 5z⁸/114688 + 7z¹⁰/1179648
+    series = s**2 / 4 - s**4 / 192 + s**6 / 2560 - 5 * s**8 / 114688 + 7 * s**10 / 1179648
+    u = jnp.where(small, 1.0, z)
+    return jnp.where(small, series, 2 - jnp.sqrt(4 + u**2) + u * jnp.arcsinh(u / 2))
+
+
+def regularizer(beta: ArrayLike, alpha: ArrayLike, start: ArrayLike) -> Float[Array, ""]:
+    """Q(β) = Σ c_i q(β_i/c_i), c = α²θ₀², which gradient flow on a network of depth two minimizes among interpolants.
+
+    Q → Σ β_i²/(4α²θ_{0,i}²) as α → ∞ and Q/log(1/α²) → ‖β‖₁ as α → 0.
+
+    >>> round(float(regularizer([1.0, -0.5], 0.1, [1.0, 2.0])), 12)
+    4.464744666794
+    """
+    c = jnp.asarray(alpha, float) ** 2 * jnp.asarray(start, float) ** 2
+    return jnp.sum(c * potential(jnp.asarray(beta, float) / c))
+
+
+def interpolant(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike = 1.0, depth: int = 2) -> Interpolant:
+    """The limit of gradient flow from w± = αθ₀: the minimizer of Q among the solutions of Xβ = y.
+
+    Setting     β = w₊^D − w₋^D, gradient flow on ½‖Xβ − y‖² from w± = αθ₀; `x` (n, d), `y` (n,), `start` = θ₀ (d,)
+    Result      β = c h(k X'ν) with Xβ = y, by Newton's method on the dual; from the ℓ1 norm (α → 0) to a weighted ℓ2
+                norm (α → ∞)
+    Validity    α > 0, no zero in θ₀, y in the column space of X
+    References  woodworth2020 Thm 1, Thm 3
+
+    >>> x = [[1, 2, 0.5, -1, 0.3], [0.2, -1, 1.5, 0.7, 2]]
+    >>> found = interpolant(x, [1.0, 2.0], 0.5, [1, 0.5, 2, 1, 1.5])
+    >>> [round(v, 10) for v in found.beta.tolist()]
+    [0.1926612603, 0.072092158, 0.8045747836, -0.1238573505, 0.456698938]
+    """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    start = np.broadcast_to(np.asarray(start, float), x.shape[1:])
+    _check(x, y, alpha, start, depth)
+    # Dependent equations are dropped, so that Newton's matrix is invertible.
+    left, values, right = np.linalg.svd(x, full_matrices=False)
+    kept = values > max(x.shape) * np.finfo(float).eps * values[0]
+    projected = left[:, kept].T @ y
+    if np.max(np.abs(left[:, kept] @ projected - y), initial=0.0) > TOLERANCE * max(np.max(np.abs(y)), 1e-300):
+        raise OutsideValidity("X β = y has no solution, so no interpolant exists; remove the contradicting samples")
+    reduced = jnp.asarray(values[kept, None] * right[kept])
+    found = traced_interpolant(reduced, jnp.asarray(projected), jnp.asarray(alpha, float), jnp.asarray(start), depth)
+    if not float(found.residual) <= TOLERANCE:
+        raise NotConverged(
+            f"Newton's method for the diagonal network stopped with residual {float(found.residual):.1e} at "
+            f"alpha = {float(alpha):g}; take a larger alpha"  # pyright: ignore[reportArgumentType]
+        )
+    return found._replace(dual=jnp.asarray(left[:, kept]) @ found.dual)
+
+
+@partial(jax.jit, static_argnames="depth")
+def traced_interpolant(
+    x: Float[Array, "n d"], y: Float[Array, " n"], alpha: Float[Array, ""], start: Float[Array, " d"], depth: int = 2
+) -> Interpolant:
+    """`interpolant` for traced arguments: X of full row rank; the caller looks at the residual. Differentiable."""
+    scale, stretch = _scales(alpha, start, depth)
+
+    def solution(nu):
+        return scale * _link(stretch * (nu @ x), depth)
+
+    def newton_step(nu):
+        slopes = scale * stretch * _link_slope(stretch * (nu @ x), depth)
+        return jnp.linalg.solve((x * slopes) @ x.T, y - x @ solution(nu))
+
+    size = jnp.maximum(jnp.max(jnp.abs(y)), jnp.finfo(float).tiny)
+
+    def unfinished(state):
+        nu, steps, previous = state
+        error = jnp.max(jnp.abs(x @ solution(nu) - y)) / size
+        # Rounding is reached where the error no longer shrinks.
+        return (steps < MOST_STEPS) & (error > 1e-15) & ~((error < 1e-12) & (error >= previous))
+
+    def advance(state):
+        nu, steps, _ = state
+        error = jnp.max(jnp.abs(x @ solution(nu) - y)) / size
+        move = newton_step(nu)
+        return nu + _damping(stretch * (nu @ x), stretch * (move @ x), depth) * move, steps + 1, error
+
+    nu, _, _ = jax.lax.while_loop(unfinished, advance, (jnp.zeros_like(y), 0, jnp.inf))
+    nu = jax.lax.stop_gradient(nu)
+    # One more step: it changes nothing but carries the derivative with respect to every argument.
+    nu = nu + newton_step(nu)
+    beta = solution(nu)
+    return Interpolant(beta, nu, jnp.max(jnp.abs(x @ beta - y)) / size)
+
+
+def trajectory(
+    x: ArrayLike, y: ArrayLike, alpha: ArrayLike, times: ArrayLike, start: ArrayLike = 1.0, depth: int = 2
+) -> Float[Array, "times d"]:
+    """β(t) along gradient flow, from the n-dimensional flow of the dual.
+
+    dν/dt = 4(y − Xβ(ν)) for D = 2 and D(D−2)α^{D−2}(y − Xβ(ν)) for D > 2.
+
+    `times` is an increasing array of times, the first of which may be 0.
+    """
+    x, y = jnp.asarray(x, float), jnp.asarray(y, float)
+    start = jnp.broadcast_to(jnp.asarray(start, float), x.shape[1:])
+    alpha, times = jnp.asarray(alpha, float), jnp.atleast_1d(jnp.asarray(times, float))
+    if not any(is_traced(part) for part in (x, y, alpha, times, start)):
+        _check(np.asarray(x), np.asarray(y), alpha, np.asarray(start), depth)
+    scale, stretch = _scales(alpha, start, depth)
+    # D = 2: ν = 4 ∫(y − Xβ); D > 2: ν = D(D−2) α^{D−2} ∫(y − Xβ)
+    speed = 4.0 if depth == 2 else depth * (depth - 2) * alpha ** (depth - 2)
+
+    def field(t, nu, args):
+        return speed * (y - x @ (scale * _link(stretch * (nu @ x), depth)))
+
+    solved = diffrax.diffeqsolve(
+        diffrax.ODETerm(field),
+        diffrax.Kvaerno5(),
+        0.0,
+        times[-1],
+        None,
+        jnp.zeros_like(y),
+        saveat=diffrax.SaveAt(ts=times),
+        stepsize_controller=diffrax.PIDController(rtol=1e-10, atol=1e-12),
+        max_steps=100_000,
+    )
+    assert solved.ys is not None
+    return scale * _link(stretch * (solved.ys @ x), depth)
+
+
+def kernel_solution(x: ArrayLike, y: ArrayLike, start: ArrayLike = 1.0, depth: int = 2) -> Float[np.ndarray, " d"]:
+    """The limit α → ∞: argmin Σ β_i²/θ_{0,i}^{2D−2} : Xβ = y, approached like α^{−2D}.
+
+    >>> kernel_solution([[1.0, 2.0]], [5.0])
+    array([1., 2.])
+    """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    weights = np.broadcast_to(np.asarray(start, float), x.shape[1:]) ** (depth - 1)
+    return weights * (np.linalg.pinv(x * weights) @ y)
+
+
+def sparse_solution(x: ArrayLike, y: ArrayLike) -> Float[np.ndarray, " d"]:
+    """The limit α → 0: argmin ‖β‖₁ : Xβ = y, by linear programming (where it is unique).
+
+    >>> sparse_solution([[1.0, 2.0]], [5.0]).tolist()
+    [0.0, 2.5]
+    """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    found = linprog(np.ones(2 * x.shape[1]), A_eq=np.hstack([x, -x]), b_eq=y, bounds=(0, None), method="highs")
+    if not found.success:
+        raise OutsideValidity("X β = y has no solution, so no interpolant exists; remove the contradicting samples")
+    positive, negative = np.split(found.x, 2)
+    return positive - negative
+
+
+def _scales(alpha, start, depth):
+    return (alpha * start) ** depth, start ** (depth - 2)
+
+
+def _link(s, depth):
+    if depth == 2:
+        return 2 * jnp.sinh(s)
+    power = depth / (depth - 2)
+    # (1 − s)^{−p} − (1 + s)^{−p} = 2(1 − s²)^{−p/2} sinh(p artanh s), without cancellation for small s
+    return 2 * ((1 - s) * (1 + s)) ** (-power / 2) * jnp.sinh(power * jnp.arctanh(s))
+
+
+def _link_slope(s, depth):
+    if depth == 2:
+        return 2 * jnp.cosh(s)
+    power = depth / (depth - 2)
+    return power * ((1 - s) ** (-power - 1) + (1 + s) ** (-power - 1))
+
+
+def _damping(s, move, depth):
+    """How much of a Newton step to take: a step may change no cosh by more than a factor e, and leave no domain."""
+    if depth == 2:
+        return jnp.minimum(1.0, 1 / jnp.max(jnp.abs(move)))
+    # h lives on (−1, 1): go at most half of the way to its ends.
+    room = jnp.where(move > 0, 1 - s, 1 + s)
+    return jnp.minimum(1.0, 0.5 / jnp.max(jnp.abs(move) / room))
+
+
+def _check(x, y, alpha, start, depth):
+    if x.ndim != 2 or y.shape != x.shape[:1]:
+        raise ParameterError(
+            f"x has shape {x.shape} and y shape {y.shape}; x must be (n, d) and y (n,) with the same n"
+        )
+    if not (np.all(np.isfinite(x)) and np.all(np.isfinite(y)) and np.any(x)):
+        raise ParameterError("x and y must be finite, and x must not be zero; remove the offending samples")
+    if not (np.isfinite(float(alpha)) and float(alpha) > 0):
+        raise ParameterError(f"alpha = {float(alpha):g} is not allowed; the initialization scale must be positive")
+    if not (np.all(np.isfinite(start)) and np.all(start > 0)):
+        raise ParameterError(
+            f"start contains {float(np.min(start)):g}; θ₀ must be positive, because a coordinate that starts at zero "
+            "stays there: remove its column instead"
+        )
+    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 2:
+        raise ParameterError(f"depth = {depth!r} is not allowed; it must be a whole number of at least 2")

@@ -1,0 +1,200 @@
+r"""Gradient descent with noise on a quadratic, and how fast step sizes must shrink.
+
+One eigendirection of curvature λ: δ_{t+1} = (1 − η_t λ)δ_t − η_t ξ_t with independent ξ_t of variance σ². Second
+moments obey v_{t+1} = (1 − η_t λ)² v_t + η_t² σ² exactly, whatever the law of ξ.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.tracing import is_traced
+
+
+def variance_path(
+    curvature: ArrayLike, steps: Float[Array, " t"], noise_variance: ArrayLike, start: ArrayLike = 0.0
+) -> Float[Array, " t+1"]:
+    """v_0, …, v_t for the step sizes η_1, …, η_t in `steps`.
+
+    >>> eta = 1 / jnp.arange(1.0, 101.0)
+    >>> round(float(variance_path(1.0, eta, 1.0, 7.0)[-1]), 12)
+    0.01
+    """
+    lam, noise = jnp.asarray(curvature, float), jnp.asarray(noise_variance, float)
+
+    def advance(v, eta):
+        following = (1 - eta * lam) ** 2 * v + eta**2 * noise
+        return following, following
+
+    first = jnp.asarray(start, float)
+    _, path = jax.lax.scan(advance, first, steps)
+    return jnp.concatenate([first[None], path])
+
+
+def stationary_variance(step: ArrayLike, curvature: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
+    """v_∞ = ησ²/(λ(2 − ηλ)) of noisy gradient descent with a constant step.
+
+    Setting     θ ← θ − η(∇L + ξ) on L = λθ²/2, independent ξ of mean zero and variance σ²
+    Result      v_t = (1−ηλ)^{2t} v_0 + v_∞(1 − (1−ηλ)^{2t}); Gaussian ξ: the stationary law is N(0, v_∞)
+    Validity    0 < η < 2/λ
+    References  robbins1951
+
+    >>> round(float(stationary_variance(0.1, 2.0, 1.0)), 15)
+    0.027777777777778
+    """
+    _check_step(step, curvature)
+    eta, lam = jnp.asarray(step, float), jnp.asarray(curvature, float)
+    return eta * jnp.asarray(noise_variance) / (lam * (2 - eta * lam))
+
+
+def langevin_variance(step: ArrayLike, curvature: ArrayLike, temperature: ArrayLike) -> Float[Array, "..."]:
+    """τ/(λ(1 − ηλ/2)): the stationary variance of θ ← θ − ηλθ + √(2ητ) ξ, near the Gibbs law e^{−L/τ} for small steps.
+
+    >>> round(float(langevin_variance(0.1, 2.0, 0.5)), 14)
+    0.27777777777778
+    """
+    _check_step(step, curvature)
+    eta, lam = jnp.asarray(step, float), jnp.asarray(curvature, float)
+    return jnp.asarray(temperature) / (lam * (1 - eta * lam / 2))
+
+
+def temperature(step: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
+    """τ = ηs²/2: noise of variance s² added to the gradient acts as Langevin noise of this temperature.
+
+    >>> float(temperature(0.1, 10.0))
+    0.5
+    """
+    return jnp.asarray(step, float) * jnp.asarray(noise_variance) / 2
+
+
+class RobbinsMonro(NamedTuple):
+    """v_t ~ constant · t^{−power}, times log t where `logarithm`."""
+
+    power: float
+    constant: float | None
+    """None where the constant depends on the start."""
+    logarithm: bool
+
+
+def robbins_monro(gain: float, curvature: float, noise_variance: float) -> RobbinsMonro:
+    """How E δ_t² decays for the step sizes η_t = c/t.
+
+    Setting     δ_t = (1 − cλ/t)δ_{t−1} − (c/t)ξ_t, Var ξ = σ²
+    Result      2cλ > 1: t v_t → c²σ²/(2cλ − 1), least at c = 1/λ: σ²/λ²; 2cλ < 1: v_t ~ t^{−2cλ}; 2cλ = 1: v_t ~
+                c²σ² log t/t
+    Validity    c, λ > 0
+    References  robbins1951; chung1954
+
+    >>> robbins_monro(1.0, 1.0, 1.0)
+    RobbinsMonro(power=1.0, constant=1.0, logarithm=False)
+    """
+    if not (gain > 0 and curvature > 0 and noise_variance >= 0):
+        raise ParameterError(
+            f"gain = {gain:g}, curvature = {curvature:g}, noise_variance = {noise_variance:g} are not allowed; "
+            "the first two must be positive and the last not negative"
+        )
+    twice = 2 * gain * curvature
+    if math.isclose(twice, 1.0, rel_tol=1e-12):
+        return RobbinsMonro(1.0, gain**2 * noise_variance, True)
+    if twice < 1:
+        return RobbinsMonro(twice, None, False)
+    return RobbinsMonro(1.0, gain**2 * noise_variance / (twice - 1), False)
+
+
+class Convergence(NamedTuple):
+    """Whether step sizes c t^{−p} lead to the minimum."""
+
+    in_mean_square: bool
+    almost_surely: bool
+    """By the Robbins-Monro conditions Σ η = ∞ and Σ η² < ∞."""
+
+
+def schedule_converges(power: float) -> Convergence:
+    """Does noisy descent with η_t = c t^{−p} converge? In mean square for 0 < p ≤ 1, almost surely for ½ < p ≤ 1.
+
+    >>> schedule_converges(0.5)
+    Convergence(in_mean_square=True, almost_surely=False)
+    """
+    return Convergence(0 < power <= 1, 0.5 < power <= 1)
+
+
+def averaged_variance(step: ArrayLike, curvature: ArrayLike, noise_variance: ArrayLike, count: int) -> Float[Array, ""]:
+    """E of the squared mean of `count` successive stationary iterates with a constant step, exactly.
+
+    (v_∞/T)[(1+ρ)/(1−ρ) − 2ρ(1−ρ^T)/(T(1−ρ)²)] with ρ = 1 − ηλ; T times it tends to σ²/λ² for every step size, the
+    least possible (Polyak and Ruppert).
+    """
+    v = stationary_variance(step, curvature, noise_variance)
+    rho = 1 - jnp.asarray(step, float) * jnp.asarray(curvature, float)
+    return v / count * ((1 + rho) / (1 - rho) - 2 * rho * (1 - rho**count) / (count * (1 - rho) ** 2))
+
+
+def contraction_factor(eigenvalues: ArrayLike, step: ArrayLike) -> Float[Array, ""]:
+    """ρ(η) = max_i |1 − ηλ_i| over nonzero eigenvalues of the Hessian: the error shrinks by this factor a step.
+
+    Setting     gradient descent θ ← θ − η∇L on a quadratic with Hessian eigenvalues λ_i ≥ 0
+    Result      converges exactly for 0 < η < 2/λ_max; best at η = 2/(λ_max + λ_min), ρ = (κ−1)/(κ+1), κ = λ_max/λ_min;
+                heavy ball at best (√κ−1)/(√κ+1). Null directions never move
+    Validity    symmetric positive semidefinite Hessian
+    References  polyak1964
+
+    >>> round(float(contraction_factor([1.0, 10.0], 0.1)), 12)
+    0.9
+    """
+    values = jnp.asarray(eigenvalues, float)
+    positive = values > 1e-12 * jnp.max(values)
+    return jnp.max(jnp.where(positive, jnp.abs(1 - jnp.asarray(step, float) * values), 0.0))
+
+
+class BestStep(NamedTuple):
+    """The fastest constant step sizes on a quadratic."""
+
+    step: Float[Array, ""]
+    factor: Float[Array, ""]
+    largest_step: Float[Array, ""]
+    momentum_factor: Float[Array, ""]
+    """(√κ − 1)/(√κ + 1) of heavy ball with its own best step and momentum."""
+
+
+def best_step(eigenvalues: ArrayLike) -> BestStep:
+    """The best constant step, its contraction factor, the largest stable step and what momentum can do.
+
+    >>> [round(float(v), 12) for v in best_step([1.0, 10.0])]
+    [0.181818181818, 0.818181818182, 0.2, 0.519493853296]
+    """
+    values = jnp.asarray(eigenvalues, float)
+    high = jnp.max(values)
+    low = jnp.min(jnp.where(values > 1e-12 * high, values, jnp.inf))
+    root_high, root_low = jnp.sqrt(high), jnp.sqrt(low)
+    return BestStep(
+        2 / (high + low), (high - low) / (high + low), 2 / high, (root_high - root_low) / (root_high + root_low)
+    )
+
+
+def proportional_best_step(ratio: ArrayLike) -> BestStep:
+    """`best_step` for least squares on n samples of d = γn independent features, n → ∞: λ = (1 ± √γ)² in the limit.
+
+    Best factor 2√γ/(1+γ) at step 1/(1+γ), largest step 2/(1+√γ)²; heavy ball min(√γ, 1/√γ).
+    """
+    gamma = jnp.asarray(ratio, float)
+    root = jnp.sqrt(gamma)
+    return BestStep(1 / (1 + gamma), 2 * root / (1 + gamma), 2 / (1 + root) ** 2, jnp.minimum(root, 1 / root))
+
+
+def _check_step(step: ArrayLike, curvature: ArrayLike) -> None:
+    if is_traced(step) or is_traced(curvature):
+        return
+    eta, lam = np.asarray(step, float), np.asarray(curvature, float)
+    if not np.all(lam > 0):
+        raise ParameterError(f"curvature = {curvature!r} is not allowed; it must be positive")
+    if not (np.all(eta > 0) and np.all(eta * lam < 2)):
+        raise OutsideValidity(
+            f"step = {np.max(eta):g} is not allowed; the iteration has a stationary law for 0 < step < "
+            f"{float(np.min(2 / lam)):g} = 2/curvature and diverges beyond"
+        )

@@ -1,0 +1,166 @@
+r"""The maximum margin in high dimension: its value, and how well it predicts.
+
+n points x ~ N(0, 1) in R^p with labels y = ±1 that depend on x through g = ⟨θ, x⟩, ‖θ‖ = 1; p/n → ψ. With u = yg,
+the margin κ* = max_{‖w‖=1} min_i y_i⟨w, x_i⟩ tends to max_m t/√(1+m²) where t solves E[(t − m u − Z)₊²] = ψ, Z ~
+N(0, 1), and m is the ratio of the weights along θ to those across it.
+"""
+
+from functools import cache, partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.stats import norm
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+from scipy.optimize import minimize_scalar
+
+from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.tracing import is_traced
+
+LABELS = ("sign", "logistic", "random")
+FARTHEST = 9.0
+NODES = 160
+ANGLES = 400
+
+
+class MaxMargin(NamedTuple):
+    """The limit of the max-margin predictor."""
+
+    margin: Float[Array, ""]
+    """κ*, for weights of norm one."""
+    overlap: Float[Array, ""]
+    """Cosine of the angle between the weights and θ."""
+    error: Float[Array, ""]
+    """Probability of a wrong label at a new point."""
+    support: Float[Array, ""]
+    """Fraction of the points that lie on the margin."""
+    residual: Float[Array, ""]
+    """How well the equations are solved."""
+
+
+def max_margin(ratio: ArrayLike, labels: str = "sign", strength: ArrayLike = 1.0) -> MaxMargin:
+    """Maximum margin, error and support of isotropic Gaussian data in the proportional limit.
+
+    Setting     `ratio` ψ = p/n; labels 'sign' of g, 'logistic' with P(y = 1) = 1/(1 + e^{−ρg}), ρ = `strength`, or
+                'random'
+    Result      κ* = max_m t(m)/√(1+m²), E[(t − mu − Z)₊²] = ψ; overlap m/√(1+m²), error P(mu + Z < 0), support fraction
+                P(t > mu + Z). Random labels: E(κ − Z)₊² = ψ, Gardner's capacity
+    Validity    ψ above `threshold`, below which the data are not separable
+    References  montanari2019; deng2022; gardner1988; candes2020
+
+    >>> found = max_margin(1.0, "random")
+    >>> round(float(found.margin), 12), round(float(found.error), 12)
+    (0.470655352618, 0.5)
+    """
+    if not is_traced(ratio) and not is_traced(strength):
+        least = threshold(labels, float(strength))  # pyright: ignore[reportArgumentType]
+        if not float(ratio) > least:  # pyright: ignore[reportArgumentType]
+            raise OutsideValidity(
+                f"ratio = {float(ratio):g} is not above {least:.6g}: large samples with these labels are "  # pyright: ignore[reportArgumentType]
+                "not separable, so there is no margin; take more features per sample"
+            )
+    return _max_margin(jnp.asarray(ratio, float), jnp.asarray(strength, float), labels)
+
+
+@partial(jax.jit, static_argnames="labels")
+def _max_margin(psi: Float[Array, ""], strength: Float[Array, ""], labels: str) -> MaxMargin:
+    u, weights = _law(labels, strength)
+    if labels == "random":
+        # The labels know nothing of θ: m = 0.
+        t = _level(jnp.zeros(()), psi, u, weights)
+        return _described(t, jnp.zeros(()), psi, u, weights)
+    angles = jnp.linspace(0.0, jnp.pi / 2, ANGLES + 2)[1:-1]
+    slopes = jnp.tan(angles)
+    levels = jax.lax.stop_gradient(jax.vmap(lambda m: _level(m, psi, u, weights))(slopes))
+    best = jnp.argmax(levels * jnp.cos(angles))
+    point = jnp.stack([levels[best] * jnp.cos(angles[best]), angles[best]])
+
+    def equations(point):
+        kappa, angle = point
+        m = jnp.tan(angle)
+
+        def excess(t, m):
+            return _mean_square(t, m, u, weights) - psi
+
+        t = kappa / jnp.cos(angle)
+        value, (by_t, by_m) = jax.value_and_grad(excess, argnums=(0, 1))(t, m)
+        # dκ/dm = 0 along t(m): (1 + m²) H_m + t m H_t = 0; times cos² it stays finite at m → ∞
+        return jnp.stack([value, by_m + jnp.sin(angle) * jnp.cos(angle) * t * by_t])
+
+    def newton(_, point):
+        return point - jnp.linalg.solve(jax.jacfwd(equations)(point), equations(point))
+
+    point = jax.lax.stop_gradient(jax.lax.fori_loop(0, 12, newton, point))
+    # The last step carries the derivative with respect to ratio and strength.
+    point = point - jnp.linalg.solve(jax.lax.stop_gradient(jax.jacfwd(equations)(point)), equations(point))
+    m = jnp.tan(point[1])
+    found = _described(point[0] / jnp.cos(point[1]), m, psi, u, weights)
+    return found._replace(residual=jnp.max(jnp.abs(equations(point))))
+
+
+@cache
+def threshold(labels: str, strength: float = 1.0) -> float:
+    """The ratio p/n above which large samples are separable: min_m E(mu + Z)₋² (Candès and Sur); ½ for random labels.
+
+    >>> threshold("random"), threshold("sign")
+    (0.5, 0.0)
+    """
+    if labels == "sign":
+        return 0.0
+    if labels == "random":
+        return 0.5
+    u, weights = _law(labels, jnp.asarray(strength, float))
+
+    def mean_square(m: float) -> float:
+        return float(_mean_square(jnp.zeros(()), jnp.asarray(m), u, weights))
+
+    found = minimize_scalar(mean_square, bracket=(0.0, 1.0), tol=1e-12)
+    return float(found.fun)
+
+
+def _law(labels: str, strength: Float[Array, ""]) -> tuple[Float[Array, " nodes"], Float[Array, " nodes"]]:
+    """Nodes and weights of the law of u = yg: density 2φ(u) on u > 0, 2φ(u)/(1 + e^{−ρu}), or φ(u)."""
+    nodes, weights = np.polynomial.legendre.leggauss(NODES)
+    # u = L x² crowds nodes at zero, where the margin's integrand varies fastest if m is large.
+    x = (nodes + 1) / 2
+    half, half_weights = FARTHEST * x**2, weights / 2 * 2 * FARTHEST * x
+    half_weights = half_weights * np.exp(-(half**2) / 2) / np.sqrt(2 * np.pi)
+    if labels == "sign":
+        return jnp.asarray(half), jnp.asarray(2 * half_weights)
+    u, mass = jnp.asarray(np.concatenate([-half, half])), jnp.asarray(np.concatenate([half_weights, half_weights]))
+    if labels == "logistic":
+        return u, 2 * mass * jax.nn.sigmoid(strength * u)
+    if labels == "random":
+        return u, mass
+    raise ParameterError(f"labels = {labels!r} is not allowed; it must be one of {', '.join(LABELS)}")
+
+
+def _mean_square(t, m, u, weights):
+    """E(t − mu − Z)₊² = E[(a² + 1)Φ(a) + aφ(a)], a = t − mu."""
+    a = t - m * u
+    return weights @ ((a**2 + 1) * norm.cdf(a) + a * norm.pdf(a))
+
+
+def _level(m, psi, u, weights):
+    """t with E(t − mu − Z)₊² = ψ: Newton's method on a convex increasing function, from the right."""
+    start = jnp.sqrt(psi) + m * FARTHEST + 1.0
+
+    def newton(_, t):
+        value, slope = jax.value_and_grad(lambda t: _mean_square(t, m, u, weights))(t)
+        return t - (value - psi) / slope
+
+    t = jax.lax.stop_gradient(jax.lax.fori_loop(0, 60, newton, start))
+    return newton(0, t)
+
+
+def _described(t, m, psi, u, weights) -> MaxMargin:
+    root = jnp.sqrt(1 + m**2)
+    return MaxMargin(
+        margin=t / root,
+        overlap=m / root,
+        error=weights @ norm.cdf(-m * u),
+        support=weights @ norm.cdf(t - m * u),
+        residual=jnp.abs(_mean_square(t, m, u, weights) - psi),
+    )

@@ -1,0 +1,202 @@
+r"""Stochastic gradient descent on least squares, to second order exactly.
+
+Losses l_k = (⟨x_k, θ⟩ − y_k)²/2 of m samples; a step is θ ← θ − η ∇L_B with the mean loss L_B of a random batch of
+(mean) size B. With A = X'X/m, δ = θ − θ_LS and residuals r_k, the second moment S = E δδ' obeys the linear recursion
+
+    S ← S − η(AS + SA) + η² C̃(S),
+    C̃(S) = ASA + κ [Σ_k x_k (x_k'S x_k) x_k' − χ m ASA] + κ Σ_k r_k² x_k x_k',
+
+C̃ being the mean of ∇L_B ∇L_B'. κ and χ depend on how batches are drawn.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from deeplimits.errors import OutsideValidity, ParameterError
+
+SAMPLINGS = ("with replacement", "without replacement", "bernoulli")
+
+
+class Stationary(NamedTuple):
+    """What stationary stochastic gradient descent fluctuates around, and by how much."""
+
+    minimizer: Float[Array, " d"]
+    covariance: Float[Array, "d d"]
+    """S = ⟨δδ'⟩."""
+    position_side: Float[Array, ""]
+    """⟨θ·∇L⟩ = tr(AS)."""
+    noise_side: Float[Array, ""]
+    """(η/2)⟨tr C̃⟩, equal to `position_side` at every step size."""
+    gradient_side: Float[Array, ""]
+    """⟨‖∇L‖²⟩ = tr(A²S)."""
+    curvature_side: Float[Array, ""]
+    """(η/2)⟨tr(H C̃)⟩, equal to `gradient_side` for a quadratic loss."""
+    radius: Float[Array, ""]
+    """Spectral radius of the recursion of second moments; the covariance is finite where it is below one."""
+    residual: Float[Array, ""]
+    """How well S solves its equation, relative."""
+
+
+def batch_factors(sampling: str, samples: int, batch: ArrayLike) -> tuple[Float[Array, ""], float]:
+    """κ and χ: the covariance of a batch gradient is κ(Σ_k g_k g_k' − χ m ḡḡ') with the samples' gradients g_k.
+
+    κ = (1−p)/(Bm), χ = 0 for Bernoulli batches with p = B/m; κ = (m−B)/(Bm(m−1)), χ = 1 without replacement;
+    κ = 1/(Bm), χ = 1 with replacement.
+
+    >>> float(batch_factors("without replacement", 4, 2)[0])
+    0.08333333333333333
+    """
+    m, b = samples, jnp.asarray(batch, float)
+    if sampling == "bernoulli":
+        return (1 - b / m) / (b * m), 0.0
+    if sampling == "without replacement":
+        return (m - b) / (b * m * max(m - 1, 1)), 1.0
+    if sampling == "with replacement":
+        return 1 / (b * m), 1.0
+    raise ParameterError(f"sampling = {sampling!r} is not allowed; it must be one of {', '.join(SAMPLINGS)}")
+
+
+def stationary(x: ArrayLike, y: ArrayLike, step: ArrayLike, batch: ArrayLike, sampling: str) -> Stationary:
+    """The exact stationary covariance of stochastic gradient descent in linear regression.
+
+    Setting     mean of (⟨x_k, θ⟩ − y_k)²/2 over m samples, fresh batches of size B, constant step η
+    Result      S solves the linear equation above; fluctuation-dissipation: tr(AS) = (η/2) tr C̃, tr(A²S) = (η/2) tr(AC̃)
+    Validity    X of full column rank, η below `largest_step`; otherwise S is infinite and OutsideValidity is raised
+    References  yaida2019; defossez2015
+
+    >>> x, y = [[1.0, 0.0], [1.0, 1.0], [1.0, 2.0], [1.0, 4.0]], [0.0, 1.0, 1.0, 3.0]
+    >>> round(float(stationary(x, y, 0.05, 2, "bernoulli").position_side), 14)
+    0.00287458212886
+    """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    _check(x, y, batch, sampling)
+    largest = float(largest_step(x, batch, sampling))
+    if not 0 < float(step) < largest:  # pyright: ignore[reportArgumentType]
+        raise OutsideValidity(
+            f"step = {float(step):g} is not allowed; the stationary covariance is finite for "  # pyright: ignore[reportArgumentType]
+            f"0 < step < {largest:g} on these data with batches of {batch} {sampling}"
+        )
+    return traced_stationary(jnp.asarray(x), jnp.asarray(y), jnp.asarray(step, float), batch, sampling)
+
+
+def traced_stationary(
+    x: Float[Array, "m d"], y: Float[Array, " m"], step: Float[Array, ""], batch: ArrayLike, sampling: str
+) -> Stationary:
+    """`stationary` for traced arguments; the caller looks at `radius`."""
+    curvature, minimizer, operator, source = _moments(x, y, batch, sampling)
+    d = x.shape[1]
+    drift, noise = _drift(curvature), operator
+    # η(A⊕A) S − η² N S = η² source
+    matrix = drift - step * noise
+    flat = jnp.linalg.solve(matrix, step * source.ravel())
+    covariance = flat.reshape(d, d)
+    covariance = (covariance + covariance.T) / 2
+    second = (noise @ covariance.ravel()).reshape(d, d) + source
+    recursion = jnp.eye(d * d) - step * drift + step**2 * noise
+    # The recursion maps positive matrices to positive matrices and is symmetric: its radius is its top eigenvalue.
+    radius = jnp.max(jnp.abs(jnp.linalg.eigvalsh((recursion + recursion.T) / 2)))
+    equation = drift @ covariance.ravel() - step * second.ravel()
+    return Stationary(
+        minimizer,
+        covariance,
+        jnp.trace(curvature @ covariance),
+        step / 2 * jnp.trace(second),
+        jnp.trace(curvature @ curvature @ covariance),
+        step / 2 * jnp.trace(curvature @ second),
+        radius,
+        jnp.max(jnp.abs(equation)) / jnp.max(jnp.abs(step * second)),
+    )
+
+
+def largest_step(x: ArrayLike, batch: ArrayLike, sampling: str) -> Float[Array, ""]:
+    """The step size from which on second moments grow without bound, below 2/λ_max unless there is no gradient noise.
+
+    The recursion S ← E(1 − ηH_B)S(1 − ηH_B) preserves positive matrices, so the first eigenvalue to reach modulus
+    one is one itself: 1/η is the largest eigenvalue of (A⊕A)^{−1}N, N S = ASA + κ[Σ x_k x_k'S x_k x_k' − χ m ASA].
+
+    >>> x = [[1.0, 0.0], [0.0, 1.0]]
+    >>> float(largest_step(x, 2, "without replacement")), float(largest_step(x, 1, "without replacement"))
+    (4.0, 2.0)
+    """
+    x = jnp.asarray(x, float)
+    curvature, _, operator, _ = _moments(x, jnp.zeros(x.shape[0]), batch, sampling)
+    # Both matrices are symmetric and A⊕A is positive: a symmetric eigenvalue problem after a square root.
+    values, vectors = jnp.linalg.eigh(_drift(curvature))
+    half = vectors / jnp.sqrt(values)
+    return 1 / jnp.max(jnp.linalg.eigvalsh(half.T @ operator @ half))
+
+
+def loss_path(
+    x: ArrayLike, y: ArrayLike, start: ArrayLike, step: ArrayLike, batch: ArrayLike, sampling: str, steps: int
+) -> Float[Array, " steps+1"]:
+    """E L(θ_k) − L(θ_LS) for k = 0, …, steps, exactly: tr(A S_k)/2 along the recursion of second moments.
+
+    While E δ ≠ 0 the recursion has one more term, η²κ Σ_k 2r_k⟨x_k, E δ⟩x_k x_k', and E δ itself obeys gradient
+    descent.
+    """
+    x, y, start = jnp.asarray(x, float), jnp.asarray(y, float), jnp.asarray(start, float)
+    step = jnp.asarray(step, float)
+    curvature, minimizer, operator, source = _moments(x, y, batch, sampling)
+    d = x.shape[1]
+    drift = _drift(curvature)
+    away = start - minimizer
+
+    first = jnp.outer(away, away).ravel()
+
+    def advance(state, _):
+        second, mean = state
+        cross = _cross_source(x, y, minimizer, mean, batch, sampling)
+        following = second - step * (drift @ second) + step**2 * (operator @ second + source.ravel() + cross.ravel())
+        return (following, mean - step * (curvature @ mean)), following
+
+    _, path = jax.lax.scan(advance, (first, away), length=steps)
+    everything = jnp.concatenate([first[None], path]).reshape(steps + 1, d, d)
+    return jnp.einsum("ij,tji->t", curvature, everything) / 2
+
+
+def _cross_source(x, y, minimizer, mean, batch, sampling):
+    """κ Σ_k 2 r_k ⟨x_k, E δ⟩ x_k x_k': what residuals and a mean displacement contribute together."""
+    kappa, _ = batch_factors(sampling, x.shape[0], batch)
+    residuals = x @ minimizer - y
+    return kappa * (x.T * (2 * residuals * (x @ mean))) @ x
+
+
+def _moments(x, y, batch, sampling):
+    """A, θ_LS, the operator N on flattened matrices, and the source κ Σ r_k² x_k x_k'."""
+    m, d = x.shape
+    kappa, chi = batch_factors(sampling, m, batch)
+    curvature = x.T @ x / m
+    minimizer = jnp.linalg.solve(curvature, x.T @ y / m)
+    residuals = x @ minimizer - y
+    pairs = (x[:, :, None] * x[:, None, :]).reshape(m, d * d)
+    # ASA as an operator on S is A⊗A; Σ x_k (x_k'S x_k) x_k' is Σ (x_k⊗x_k)(x_k⊗x_k)'
+    operator = (1 - kappa * chi * m) * jnp.kron(curvature, curvature) + kappa * pairs.T @ pairs
+    return curvature, minimizer, operator, kappa * (x.T * residuals**2) @ x
+
+
+def _drift(curvature):
+    """A⊕A: the operator S → AS + SA on flattened matrices."""
+    eye = jnp.eye(curvature.shape[0])
+    return jnp.kron(curvature, eye) + jnp.kron(eye, curvature)
+
+
+def _check(x, y, batch, sampling):
+    if x.ndim != 2 or y.shape != x.shape[:1]:
+        raise ParameterError(
+            f"x has shape {x.shape} and y shape {y.shape}; x must be (m, d) and y (m,) with the same m"
+        )
+    if not (np.all(np.isfinite(x)) and np.all(np.isfinite(y))):
+        raise ParameterError("x or y contains values that are not finite; remove those samples")
+    if np.linalg.matrix_rank(x) < x.shape[1]:
+        raise OutsideValidity(
+            f"x has rank {np.linalg.matrix_rank(x)}, below its {x.shape[1]} columns: directions without gradient never "
+            "become stationary; remove dependent columns"
+        )
+    most = np.inf if sampling == "with replacement" else len(x)
+    if not 0 < float(batch) <= most:
+        raise ParameterError(f"batch = {batch} is not allowed; it must be positive and at most m = {len(x)}")
