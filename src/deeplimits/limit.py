@@ -4,7 +4,7 @@ import dataclasses
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import equinox as eqx
 import jax
@@ -16,6 +16,9 @@ from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.parameters import Axis, Choice, Integer, Parameter, Real
 from deeplimits.predictions import Kind
 from deeplimits.tracing import is_traced
+
+
+AnyLimit = TypeVar("AnyLimit", bound="Limit")
 
 
 def real(default: float, low: float, high: float = math.inf, *, log: bool = False, symbol: str = "", doc: str = ""):
@@ -125,7 +128,7 @@ class Limit(eqx.Module):
         """The parameters' values as plain Python numbers, strings and lists."""
         return {name: _plain(getattr(self, name)) for name in self.parameters()}
 
-    def replace(self, **changes: Any) -> "Limit":
+    def replace(self: AnyLimit, **changes: Any) -> AnyLimit:
         """The same limit with some parameters changed, checked again."""
         unknown = sorted(set(changes) - set(self.parameters()))
         if unknown:

@@ -4,6 +4,7 @@ f(x; W) = m^{−1/2} Σ_j a_j σ(⟨w_j, x⟩) with |a_j| ≤ 1 and m neurons; W
 """
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -38,7 +39,7 @@ def curvature_bound(activation: Activation) -> float:
     if not np.all(np.isfinite(values)) or values[[0, -1]].max() > 1.5 * values[len(grid) // 4 : -len(grid) // 4].max():
         raise OutsideValidity(f"the second derivative of {activation.name} is unbounded, so the bound does not apply")
     left, right = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    refined = minimize_scalar(lambda u: -float(curvature(u)), bounds=(left, right), options={"xatol": 1e-10})
+    refined: Any = minimize_scalar(lambda u: -float(curvature(u)), bounds=(left, right), options={"xatol": 1e-10})
     return float(max(values[best], -refined.fun))
 
 
