@@ -21,7 +21,11 @@ def batches(sampling, m, size):
         for taken in itertools.product((0, 1), repeat=m):
             yield np.array(taken) / size, p ** sum(taken) * (1 - p) ** (m - sum(taken))
         return
-    chosen = itertools.product(range(m), repeat=size) if sampling == "with replacement" else itertools.combinations(range(m), size)
+    chosen = (
+        itertools.product(range(m), repeat=size)
+        if sampling == "with replacement"
+        else itertools.combinations(range(m), size)
+    )
     every = [np.bincount(batch, minlength=m) / size for batch in chosen]
     for weights in every:
         yield weights, 1 / len(every)
