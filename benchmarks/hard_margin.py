@@ -3,10 +3,10 @@
     python benchmarks/hard_margin.py            n = 500, 2000, 10000
     python benchmarks/hard_margin.py 500 2000   other sizes
 
-Random points in dimension n/20, labels of a random hyperplane (so they are separable), features with an intercept for SVC,
-which cannot do without, and without one for the others. Every solver is judged by its time and by the margin that its
-hyperplane really has, min_i y_i(⟨w, x_i⟩ + b)/‖w‖, as a fraction of the best margin found. The QP solver, clarabel, lives in
-its own environment under .peers/; what cannot be installed is skipped with a sentence.
+Random points in dimension n/20, labels of a random hyperplane (so they are separable), with an intercept for SVC, which
+cannot do without, and without one for the others. Every solver is judged by its time and by the margin that its
+hyperplane really has, min_i y_i(⟨w, x_i⟩ + b)/‖w‖, as a fraction of the best margin found. The QP solver, clarabel,
+lives in its own environment under .peers/; what cannot be installed is skipped with a sentence.
 """
 
 import json

@@ -229,7 +229,7 @@ def test_proportional_margin():
     slope = jax.grad(lambda psi: proportional_margin.max_margin(psi, "sign").margin)(0.5)
     high, low = (float(proportional_margin.max_margin(psi, "sign").margin) for psi in (0.501, 0.499))
     assert float(slope) == pytest.approx((high - low) / 0.002, rel=1e-5)
-    with pytest.raises(OutsideValidity, match="not above 0.5"):
+    with pytest.raises(OutsideValidity, match=r"not above 0\.5"):
         proportional_margin.max_margin(0.5, "random")
     with pytest.raises(ParameterError, match="labels = 'noisy'"):
         proportional_margin.max_margin(0.5, "noisy")

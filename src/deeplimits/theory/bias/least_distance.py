@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, qr, solve_triangular
+from scipy.linalg import LinAlgError, solve_triangular
 from scipy.optimize import nnls
 
 from deeplimits.errors import NotConverged
@@ -99,12 +99,12 @@ def _polish(rows: Floats, bounds: Floats, point: Floats, multipliers: Floats) ->
     active = np.flatnonzero(multipliers > 0)
     if not 0 < len(active) <= rows.shape[1]:
         return point, multipliers
-    q, r = qr(rows[active].T, mode="economic")
+    q, r = np.linalg.qr(rows[active].T)
     diagonal = np.abs(np.diag(r))
     if diagonal.min() <= 1e-12 * diagonal.max():
         return point, multipliers
     try:
-        coordinates = solve_triangular(r, bounds[active], trans="T")
+        coordinates = solve_triangular(r, bounds[active], trans=1)
         refined = solve_triangular(r, coordinates)
     except LinAlgError:
         return point, multipliers
