@@ -3,10 +3,10 @@
     python benchmarks/hard_margin.py            n = 500, 2000, 10000
     python benchmarks/hard_margin.py 500 2000   other sizes
 
-Random points in dimension n/20, labels of a random hyperplane (so they are separable), features with an intercept for SVC,
-which cannot do without, and without one for the others. Every solver is judged by its time and by the margin that its
-hyperplane really has, min_i y_i(⟨w, x_i⟩ + b)/‖w‖, as a fraction of the best margin found. The QP solver, clarabel, lives in
-its own environment under .peers/; what cannot be installed is skipped with a sentence.
+Random points in dimension n/20, labels of a random hyperplane (so they are separable), with an intercept for SVC, which
+cannot do without, and without one for the others. Every solver is judged by its time and by the margin that its
+hyperplane really has, min_i y_i(⟨w, x_i⟩ + b)/‖w‖, as a fraction of the best margin found. The QP solver, clarabel,
+lives in its own environment under .peers/; what cannot be installed is skipped with a sentence.
 """
 
 import json
@@ -95,7 +95,17 @@ def peer_python() -> Path | None:
         made = subprocess.run([sys.executable, "-m", "venv", str(PEERS)], capture_output=True)
         if made.returncode:
             return None
-    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "clarabel", "numpy", "scipy"]
+    install = [
+        str(python),
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "clarabel",
+        "numpy",
+        "scipy",
+    ]
     return python if subprocess.run(install, capture_output=True).returncode == 0 else None
 
 
@@ -120,7 +130,9 @@ def main(sizes: tuple[int, ...]) -> None:
     if python is None:
         print("clarabel could not be installed into .peers/clarabel and is skipped")
     ours(*problem(200), False)  # imports and first calls are not timed
-    print(f"{'n':>6} {'d':>4}  {'solver':<26} {'seconds':>9} {'times ours':>11} {'margin':>10} {'of the best':>12}  note")
+    print(
+        f"{'n':>6} {'d':>4}  {'solver':<26} {'seconds':>9} {'times ours':>11} {'margin':>10} {'of the best':>12}  note"
+    )
     for n in sizes:
         x, y = problem(n)
         for intercept in (False, True):

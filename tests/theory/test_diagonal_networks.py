@@ -61,7 +61,10 @@ def test_limits_and_their_rates():
     assert np.log2(deep[0] / deep[1]) == pytest.approx(6, abs=0.05)
     scales = np.array([1e-2, 1e-4, 1e-6, 1e-9, 1e-12])
     excess = np.array(
-        [float(jnp.sum(jnp.abs(networks.interpolant(X, Y, alpha, START).beta))) / np.abs(sparse).sum() - 1 for alpha in scales]
+        [
+            float(jnp.sum(jnp.abs(networks.interpolant(X, Y, alpha, START).beta))) / np.abs(sparse).sum() - 1
+            for alpha in scales
+        ]
     )
     assert np.all(np.diff(excess) < 0)
     assert excess[2] == pytest.approx(0.015, abs=0.0005)
@@ -71,7 +74,10 @@ def test_limits_and_their_rates():
     dual = linprog(-Y, A_ub=np.vstack([X.T, -X.T]), b_ub=np.ones(10), bounds=(None, None)).x
     slack = np.sort(1 - np.abs(X.T @ dual))[2]
     late = np.array(
-        [float(jnp.sum(jnp.abs(networks.interpolant(X, Y, alpha, START).beta))) / np.abs(sparse).sum() - 1 for alpha in (1e-40, 1e-60)]
+        [
+            float(jnp.sum(jnp.abs(networks.interpolant(X, Y, alpha, START).beta))) / np.abs(sparse).sum() - 1
+            for alpha in (1e-40, 1e-60)
+        ]
     )
     assert np.log10(late[0] / late[1]) / 20 == pytest.approx(2 * slack, rel=0.02)
 

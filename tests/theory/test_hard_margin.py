@@ -49,7 +49,9 @@ def test_against_a_general_optimizer():
     rows = x * y[:, None]
     constraint = {"type": "ineq", "fun": lambda w: rows @ w - 1, "jac": lambda w: rows}
     start = 1000 * np.linalg.lstsq(x, y, rcond=None)[0]
-    exact = minimize(lambda w: w @ w / 2, start, jac=lambda w: w, constraints=[constraint], options={"ftol": 1e-15, "maxiter": 500})
+    exact = minimize(
+        lambda w: w @ w / 2, start, jac=lambda w: w, constraints=[constraint], options={"ftol": 1e-15, "maxiter": 500}
+    )
     np.testing.assert_allclose(hard_margin(x, y).weights, exact.x, rtol=1e-6)
 
 

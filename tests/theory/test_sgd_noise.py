@@ -21,7 +21,11 @@ def batches(sampling, m, size):
         for taken in itertools.product((0, 1), repeat=m):
             yield np.array(taken) / size, p ** sum(taken) * (1 - p) ** (m - sum(taken))
         return
-    chosen = itertools.product(range(m), repeat=size) if sampling == "with replacement" else itertools.combinations(range(m), size)
+    chosen = (
+        itertools.product(range(m), repeat=size)
+        if sampling == "with replacement"
+        else itertools.combinations(range(m), size)
+    )
     every = [np.bincount(batch, minlength=m) / size for batch in chosen]
     for weights in every:
         yield weights, 1 / len(every)
@@ -225,7 +229,7 @@ def test_proportional_margin():
     slope = jax.grad(lambda psi: proportional_margin.max_margin(psi, "sign").margin)(0.5)
     high, low = (float(proportional_margin.max_margin(psi, "sign").margin) for psi in (0.501, 0.499))
     assert float(slope) == pytest.approx((high - low) / 0.002, rel=1e-5)
-    with pytest.raises(OutsideValidity, match="not above 0.5"):
+    with pytest.raises(OutsideValidity, match=r"not above 0\.5"):
         proportional_margin.max_margin(0.5, "random")
     with pytest.raises(ParameterError, match="labels = 'noisy'"):
         proportional_margin.max_margin(0.5, "noisy")

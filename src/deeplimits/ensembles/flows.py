@@ -26,7 +26,7 @@ def integrate(
     method of order five; with `stiff=False` an explicit one.
     """
     solved = diffrax.diffeqsolve(
-        diffrax.ODETerm(lambda t, w, _: field(t, w)),
+        diffrax.ODETerm(lambda t, w, _: field(jnp.asarray(t), w)),
         diffrax.Kvaerno5() if stiff else diffrax.Tsit5(),
         0.0,
         times[-1],

@@ -1,5 +1,7 @@
 r"""Gradient noise prefers flat valleys."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -48,7 +50,7 @@ class EntropicDrift(Limit):
         )[:, 0]
         stiffness = self._stiffness()
         variances = slow_directions.fast_variance(self.noise, self.step, stiffness * (1 + self.start**2 / 2))
-        grid = {"axis": "slow time", "axis_symbol": r"\tau"}
+        grid: dict[str, Any] = {"axis": "slow time", "axis_symbol": r"\tau"}
         trace = 2 * jnp.sum(stiffness) * (1 + path**2 / 2)
         return {
             "position": Curve(self.slow_times, path, label="flat direction", symbol=r"\varphi", rate=1.0, **grid),
@@ -61,11 +63,13 @@ class EntropicDrift(Limit):
         }
 
     def at_size(self, size):
-        realised = self.replace(step=1 / whole(size, "1/η", self, least=4))
-        counts = [round(float(time) / float(self.noise * realised.step**2)) for time in self.slow_times]
-        times = [count * float(self.noise * realised.step**2) for count in counts]
+        inverse = whole(size, "1/η", self, least=4)
+        one_step = float(self.noise) / inverse**2
+        counts = [whole(float(time) / one_step, "steps", self) for time in self.slow_times]
+        times = [count * one_step for count in counts]
         # θ relaxes at the rate 2ηλ ≥ η a step: e^{−12} is left of its start after 12/η steps.
-        return {"counts": tuple(counts), "warmup": 12 * size}, realised.replace(slow_times=times)
+        realised = self.replace(step=1 / inverse, slow_times=times)
+        return {"counts": tuple(counts), "warmup": 12 * inverse}, realised
 
     def simulate(self, key, *, counts: tuple[int, ...], warmup: int):
         begin_key, run_key, frozen_key = jax.random.split(key, 3)

@@ -1,5 +1,7 @@
 r"""Gradient descent, stochastic gradient descent and Langevin dynamics on one problem."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -68,7 +70,7 @@ class StochasticDescent(Limit):
         # v_k = v_∞ (1 − (1−ηλ)^{2k}) from a start at the minimum
         reached = 1 - (1 - step * eigenvalues) ** (2 * self.steps)
         variances = noisy_descent.langevin_variance(step, eigenvalues, self.temperature) * reached
-        grid = {"axis": "steps", "axis_symbol": "k"}
+        grid: dict[str, Any] = {"axis": "steps", "axis_symbol": "k"}
         seen = self._seen().astype(float)
         return {
             "descent": Identity(label="gradient descent, step by step", constant=1e4),

@@ -178,14 +178,15 @@ def _with_intercept(points: Floats, labels: Floats) -> HardMargin:
         raise NotSeparable("all points of x coincide, and their labels differ; nothing separates them", _even(labels))
     rows = np.hstack([centred * (labels / scale)[:, None], labels[:, None] / FREE])
     size = np.linalg.norm(rows, axis=1).max()
-    offset = 0.0
+    offset, moved, guess = 0.0, 0.0, None
     for _ in range(60):
-        found = closest_point(rows / size, 1 - labels * offset)
+        found = closest_point(rows / size, 1 - labels * offset, guess)
+        guess = found.point
         solution, multipliers = _separated(found, size)
         moved = solution[-1] / FREE
         offset += moved
         # The proximal term leaves Σ a_i y_i = ε²(b_{k+1} − b_k); at rest the intercept is free.
-        if abs(moved) <= 1e-12 * max(1.0, abs(offset)):
+        if abs(moved) <= 1e-9 * max(1.0, abs(offset)):
             weights, shift, multipliers = _solve_support(centred / scale, labels, multipliers)
             weights = weights / scale
             return _described(
@@ -207,7 +208,7 @@ def _solve_support(points: Floats, labels: Floats, multipliers: Floats) -> tuple
 
     # ⟨w, x̄_i⟩ + b y_i = 1 on the support; projecting out y removes b, and w is the shortest solution
     reduced = without_labels(rows)
-    weights = np.linalg.lstsq(reduced, without_labels(np.ones(len(on))), rcond=None)[0]
+    weights = np.asarray(np.linalg.lstsq(reduced, without_labels(np.ones(len(on))), rcond=None)[0], float)
     intercept = float(signs @ (1 - rows @ weights) / len(on))
     refined = np.zeros_like(multipliers)
     refined[on] = np.maximum(np.linalg.lstsq(reduced.T, weights, rcond=None)[0], 0.0)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, qr, solve_triangular
+from scipy.linalg import LinAlgError, solve_triangular
 from scipy.optimize import nnls
 
 from deeplimits.errors import NotConverged
@@ -34,11 +34,12 @@ class LeastDistance(NamedTuple):
     """Largest violation of a constraint, relative to the largest |h_i|; ‖G'u‖ for a certificate."""
 
 
-def closest_point(rows: Floats, bounds: Floats) -> LeastDistance:
+def closest_point(rows: Floats, bounds: Floats, guess: Floats | None = None) -> LeastDistance:
     """Solve argmin ‖z‖ : ⟨g_i, z⟩ ≥ h_i, for rows g_i of norm about one.
 
     Constraints are taken in as they are violated: the closest point to a few of them moves outward with every one
-    that is added, so the loop ends, and it ends after a few rounds because few constraints are active.
+    that is added, so the loop ends, and it ends after a few rounds because few constraints are active. The first ones
+    are those that a `guess` of the point satisfies least.
 
     >>> found = closest_point(np.array([[1.0, 2.0], [2.0, 0.5], [3.0, 3.0], [4.0, 1.0]]), np.ones(4))
     >>> found.point, found.multipliers  # doctest: +NORMALIZE_WHITESPACE
@@ -46,7 +47,8 @@ def closest_point(rows: Floats, bounds: Floats) -> LeastDistance:
     """
     count, dimension = rows.shape
     block = max(FIRST * dimension, 200)
-    order = np.argsort(rows @ (rows.T @ bounds) - bounds, kind="stable")
+    first = rows.T @ bounds if guess is None else guess
+    order = np.argsort(rows @ first - bounds, kind="stable")
     working = np.sort(order[:block])
     while True:
         found = _solve(rows[working], bounds[working])
@@ -97,12 +99,12 @@ def _polish(rows: Floats, bounds: Floats, point: Floats, multipliers: Floats) ->
     active = np.flatnonzero(multipliers > 0)
     if not 0 < len(active) <= rows.shape[1]:
         return point, multipliers
-    q, r = qr(rows[active].T, mode="economic")
+    q, r = np.linalg.qr(rows[active].T)
     diagonal = np.abs(np.diag(r))
     if diagonal.min() <= 1e-12 * diagonal.max():
         return point, multipliers
     try:
-        coordinates = solve_triangular(r, bounds[active], trans="T")
+        coordinates = solve_triangular(r, bounds[active], trans=1)
         refined = solve_triangular(r, coordinates)
     except LinAlgError:
         return point, multipliers
