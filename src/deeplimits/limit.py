@@ -17,7 +17,6 @@ from deeplimits.parameters import Axis, Choice, Integer, Parameter, Real
 from deeplimits.predictions import Kind
 from deeplimits.tracing import is_traced
 
-
 AnyLimit = TypeVar("AnyLimit", bound="Limit")
 
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import deeplimits as dl
-from conftest import LIMITS, each_limit
+from conftest import each_limit
 from deeplimits import references, source
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.lab.predict import _theory
@@ -71,7 +71,7 @@ def test_sizes_round_to_the_ratio_they_have(name):
 
 @each_limit
 def test_theory_and_simulation_speak_of_the_same_results(name, comparison):
-    assert set(comparison.findings) == set(limit_of(name).theory())
+    assert set(comparison.findings) == set(comparison.predictions)
     for kind in comparison.predictions.values():
         assert isinstance(kind, Kind)
         assert kind.label
@@ -199,10 +199,22 @@ def values_for(parameter):
     return st.just(parameter.default)
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in LIMITS])
-@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@each_limit
+@settings(max_examples=3, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_predictions_are_numbers_over_the_whole_range(name, data):
+    check_somewhere(name, data)
+
+
+@pytest.mark.slow
+@each_limit
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_predictions_are_numbers_over_the_whole_range_at_length(name, data):
+    check_somewhere(name, data)
+
+
+def check_somewhere(name, data):
     cls = dl.catalogue[name]
     limit = cls(**{field: data.draw(values_for(parameter), field) for field, parameter in cls.parameters().items()})
     if limit.validity():
