@@ -17,25 +17,43 @@ from deeplimits.errors import UnknownName
 ENTRY_POINT_GROUP = "deeplimits.limits"
 
 LIMITS = {
+    "classical-gradient-flow-limit": "two_layer.classical_gradient_flow_limit:ClassicalGradientFlow",
     "equator-initialization": "online_sgd.equator_initialization:EquatorInitialization",
+    "escape-from-mediocrity": "two_layer.escape_from_mediocrity:EscapeFromMediocrity",
     "gd-min-norm-least-squares": "bias.gd_min_norm_least_squares:MinNormLeastSquares",
     "hard-margin-predictor": "bias.hard_margin_predictor:HardMarginPredictor",
     "knn-bias-variance": "interpolation.knn_bias_variance:NearestNeighbours",
+    "lazy-scaling-criterion": "two_layer.lazy_scaling_criterion:LazyScaling",
     "marchenko-pastur-law": "random_matrices.marchenko_pastur_law:MarchenkoPastur",
+    "mean-field-high-d-reduction": "two_layer.mean_field_high_d_reduction:MeanFieldReduction",
+    "mean-field-wasserstein-flow": "two_layer.mean_field_wasserstein_flow:WassersteinFlow",
     "nadaraya-watson-singular-kernel": "interpolation.nadaraya_watson_singular_kernel:SingularKernelSmoother",
+    "noise-floor-and-critical-learning-rate": "two_layer.noise_floor_and_critical_learning_rate:NoiseFloor",
+    "overlap-markov-chain": "two_layer.overlap_markov_chain:OverlapMarkovChain",
+    "population-risk-from-overlaps": "two_layer.population_risk_from_overlaps:PopulationRisk",
     "ridgeless-double-descent": "regression.ridgeless_double_descent:RidgelessRegression",
+    "saad-solla-ode": "two_layer.saad_solla_ode:SaadSolla",
+    "sgd-concentration-rate": "two_layer.sgd_concentration_rate:SgdConcentration",
+    "sgd-fluctuations": "two_layer.sgd_fluctuations:SgdFluctuations",
+    "sgd-noise-decomposition": "two_layer.sgd_noise_decomposition:SgdNoise",
+    "single-index-incremental-learning": "two_layer.single_index_incremental_learning:IncrementalLearning",
     "smooth-linearization-bound": "lazy.smooth_linearization_bound:SmoothLinearizationBound",
+    "symmetric-plateau-and-specialization": "two_layer.symmetric_plateau_and_specialization:SymmetricPlateau",
 }
 """Limits: name -> family.module:Class, below `deeplimits.limits`."""
 
 RESULTS = {
     "covariance-operator-norm-gap": "marchenko-pastur-law:operator_norm_gap",
+    "gd-minibatch-onepass": "saad-solla-ode:minibatch",
 }
 """Named results of a limit: name -> limit:result."""
 
 FUNCTIONS = {
+    "activation-integrals": "theory.dynamics.overlaps.integrals.moments:activation_integrals",
     "marchenko-pastur-self-consistent": "theory.spectra.marchenko_pastur:stieltjes",
+    "mean-field-global-convergence": "theory.dynamics.mean_field.particles:wasserstein_flow",
     "ridgeless-finite-sample": "theory.regression.ridgeless:finite_sample_risk",
+    "sgd-regime-diagram": "theory.dynamics.overlaps.regimes:regime",
 }
 """Functions: name -> module:function, below `deeplimits`."""
 
