@@ -33,7 +33,7 @@ class ClassicalGradientFlow(Limit):
     norm: Array = real(0.4, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span at the start")
     times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")
 
-    sizes = (3, 6, 12)
+    sizes = (3, 12)
     samples = 500
     batch = 100
 

@@ -26,13 +26,13 @@ class EscapeFromMediocrity(Limit):
     References  arnaboldi2023b; tan2023
     """
 
-    rate: Array = real(0.08, 0.001, 0.15, log=True, symbol=r"\gamma", doc="learning rate")
+    rate: Array = real(0.12, 0.001, 0.15, log=True, symbol=r"\gamma", doc="learning rate")
     noise: Array = real(0.0, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
     dimension: int = integer(1000, 10, 10_000_000, log=True, symbol="d", doc="dimension of the input")
 
-    sizes = (100, 200, 400)
-    samples = 4000
-    batch = 1000
+    sizes = (40, 240)
+    samples = 2500
+    batch = 250
 
     level = 0.5
     """The overlap that counts as having escaped."""

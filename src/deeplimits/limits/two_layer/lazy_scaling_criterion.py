@@ -34,7 +34,7 @@ class LazyScaling(Limit):
     dimension: int = integer(3, 1, 1000, log=True, symbol="d", doc="dimension of the input")
     label: Array = real(1.0, 0.0, 100.0, symbol="y", doc="label")
 
-    sizes = (20, 40, 120)
+    sizes = (20, 120)
     samples = 4000
     batch = 20
 

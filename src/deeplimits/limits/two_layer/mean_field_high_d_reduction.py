@@ -33,7 +33,7 @@ class MeanFieldReduction(Limit):
     other_norm: Array = real(0.6, 0.01, 5.0, symbol="q_2", doc="orthogonal norm of the second kind at the start")
     times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")
 
-    sizes = (6, 12, 24)
+    sizes = (6, 24)
     samples = 200
     batch = 20
 

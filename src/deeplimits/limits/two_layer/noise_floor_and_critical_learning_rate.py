@@ -30,8 +30,8 @@ class NoiseFloor(Limit):
     rate: Array = real(1.5, 1e-3, 100.0, log=True, symbol=r"\gamma", doc="learning rate")
     noise: Array = real(1e-4, 1e-12, 0.1, log=True, symbol=r"\Delta", doc="variance of the label noise")
 
-    sizes = (20, 40, 80)
-    samples = 300
+    sizes = (20, 80)
+    samples = 150
     batch = 100
 
     burn_in = 40.0

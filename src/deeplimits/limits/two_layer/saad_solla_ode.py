@@ -38,7 +38,7 @@ class SaadSolla(Limit):
     batch_size: int = integer(2, 1, 100, symbol="b", doc="samples in a batch, for the mini-batch curve")
     times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")
 
-    sizes = (24, 48, 96)
+    sizes = (24, 96)
     samples = 600
     batch = 50
 

@@ -29,10 +29,10 @@ class SgdFluctuations(Limit):
     noise: Array = real(0.1, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
     overlap: Array = real(0.3, -0.8, 0.8, symbol="M_0", doc="overlap with the teacher at the start")
     norm: Array = real(0.8, 0.7, 5.0, symbol="Q_0", doc="squared norm of the student at the start")
-    time: Array = real(1.5, 0.01, 100.0, log=True, symbol="T", doc="time at which the runs are compared")
+    time: Array = real(0.8, 0.01, 100.0, log=True, symbol="T", doc="time at which the runs are compared")
 
-    sizes = (20, 60, 180)
-    samples = 30_000
+    sizes = (16, 256)
+    samples = 40_000
     batch = 1000
 
     def _setting(self):

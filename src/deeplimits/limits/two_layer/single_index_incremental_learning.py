@@ -30,11 +30,11 @@ class IncrementalLearning(Limit):
     linear: Array = real(1.0, -5.0, 5.0, symbol=r"\varphi_1", doc="Hermite coefficient of degree 1 of the target")
     quadratic: Array = real(0.8, -5.0, 5.0, symbol=r"\varphi_2", doc="Hermite coefficient of degree 2 of the target")
     epsilon: Array = real(0.1, 0.02, 10.0, log=True, symbol=r"\varepsilon", doc="time scale of the second layer over the first")
-    times: Array = axis((0.1, 0.4, 0.8, 1.6), 0.01, 100.0, log=True, symbol="t", doc="times")
+    times: Array = axis((0.1, 0.3, 0.8), 0.01, 100.0, log=True, symbol="t", doc="times")
 
-    sizes = (8, 16, 32)
-    samples = 1500
-    batch = 50
+    sizes = (12, 24, 48)
+    samples = 100
+    batch = 10
 
     activation = (0.7, 1.0, 0.6)
     steps_per_time = 50
