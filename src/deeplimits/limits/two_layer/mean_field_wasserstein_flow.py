@@ -32,7 +32,7 @@ class WassersteinFlow(Limit):
     rate: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
     times: Array = axis((0.1, 0.25, 0.5), 0.001, 100.0, log=True, symbol=r"\tau", doc="times")
 
-    sizes = (50, 150, 450)
+    sizes = (40, 280)
     samples = 3000
     batch = 200
 
