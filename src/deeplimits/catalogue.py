@@ -121,6 +121,9 @@ class Catalogue(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         return self.entry(name).load()
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
 
@@ -152,8 +155,12 @@ class Catalogue(Mapping[str, Any]):
 
     def name_of(self, cls: type) -> str:
         """The catalogue's name of a limit's class; the class's own name where it is not in the catalogue."""
-        target = f"{cls.__module__}:{cls.__qualname__}"
-        return next((e.name for e in self._entries.values() if e.role == "limit" and e.target == target), cls.__name__)
+        return self.name_of_target(f"{cls.__module__}:{cls.__qualname__}")
+
+    def name_of_target(self, target: str) -> str:
+        """The name of the limit at `package.module:Class`; the class's own name where it is not in the catalogue."""
+        names = (entry.name for entry in self._entries.values() if entry.role == "limit" and entry.target == target)
+        return next(names, target.rpartition(":")[2])
 
     @functools.cached_property
     def _entries(self) -> dict[str, Entry]:

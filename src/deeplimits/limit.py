@@ -4,7 +4,7 @@ import dataclasses
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -15,6 +15,7 @@ from jaxtyping import Array, PRNGKeyArray
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.parameters import Axis, Choice, Integer, Parameter, Real
 from deeplimits.predictions import Kind
+from deeplimits.tracing import is_traced
 
 
 def real(default: float, low: float, high: float = math.inf, *, log: bool = False, symbol: str = "", doc: str = ""):
@@ -33,7 +34,13 @@ def choice(default: str, options: tuple[str, ...], *, symbol: str = "", doc: str
 
 
 def axis(
-    default: tuple[float, ...], low: float, high: float = math.inf, *, log: bool = False, symbol: str = "", doc: str = ""
+    default: tuple[float, ...],
+    low: float,
+    high: float = math.inf,
+    *,
+    log: bool = False,
+    symbol: str = "",
+    doc: str = "",
 ):
     """The increasing points in [low, high] at which a curve is evaluated, stored as a traced array."""
     return _field(Axis(default=default, low=low, high=high, log=log, symbol=symbol, doc=doc), traced=True)
@@ -84,11 +91,11 @@ class Limit(eqx.Module):
     """How many systems are simulated side by side on a CPU; more than one pays only for tiny systems."""
 
     @abstractmethod
-    def theory(self) -> dict[str, Kind]:
+    def theory(self) -> Mapping[str, Kind]:
         """The prediction."""
 
     @abstractmethod
-    def at_size(self, size: int) -> tuple[dict[str, Any], Self]:
+    def at_size(self, size: int) -> tuple[dict[str, Any], "Limit"]:
         """The sizes of a finite system, to be passed to `simulate`, and the limit at the ratios they really have."""
 
     @abstractmethod
@@ -102,7 +109,7 @@ class Limit(eqx.Module):
     def __check_init__(self):
         for name, parameter in self.parameters().items():
             value = getattr(self, name)
-            if not _is_traced(value):
+            if not is_traced(value):
                 parameter.check(type(self).__name__, name, value)
 
     @classmethod
@@ -118,7 +125,7 @@ class Limit(eqx.Module):
         """The parameters' values as plain Python numbers, strings and lists."""
         return {name: _plain(getattr(self, name)) for name in self.parameters()}
 
-    def replace(self, **changes: Any) -> Self:
+    def replace(self, **changes: Any) -> "Limit":
         """The same limit with some parameters changed, checked again."""
         unknown = sorted(set(changes) - set(self.parameters()))
         if unknown:
@@ -145,10 +152,6 @@ class Limit(eqx.Module):
         from deeplimits.catalogue import catalogue
 
         return catalogue[document["name"]](**document["parameters"])
-
-
-def _is_traced(value: Any) -> bool:
-    return isinstance(value, jax.core.Tracer) or isinstance(value, jax.ShapeDtypeStruct)
 
 
 def _plain(value: Any) -> Any:

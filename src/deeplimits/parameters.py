@@ -4,6 +4,7 @@ A specification is plain Python and imports nothing heavy, because the command l
 table, from specifications read off the source without importing JAX.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -124,7 +125,7 @@ class Axis(_Ranged):
         for entry in entries:
             if not self._inside(entry):
                 raise ParameterError(f"{owner}: {name} contains {_short(entry)}; it must be {self.allowed}")
-        if any(right <= left for left, right in zip(entries, entries[1:], strict=False)):
+        if any(right <= left for left, right in itertools.pairwise(entries)):
             raise self.refuse(owner, name, value)
 
     def read(self, text):

@@ -10,6 +10,7 @@ import math
 import re
 import textwrap
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from deeplimits.errors import UnknownName
@@ -19,6 +20,7 @@ from deeplimits.parameters import KINDS, Parameter
 _ARGUMENTS = {"choice": ("default", "options")}
 _RANGED_ARGUMENTS = ("default", "low", "high")
 _CONSTANTS = {"math.inf": math.inf, "math.pi": math.pi}
+COLUMN = 12  # where the text of a section begins
 SECTIONS = ("Setting", "Limit", "Result", "Validity", "Finite size", "References")
 
 
@@ -43,10 +45,10 @@ class Source:
         found: dict[str, list[str]] = {}
         current = None
         for line in self.doc.splitlines()[1:]:
-            word = next((word for word in SECTIONS if re.match(rf"{word}\s\s", line + "  ")), None)
-            if word is not None:
+            word = line[:COLUMN].rstrip()
+            if word in SECTIONS:
                 current = word
-                found[word] = [line[len(word) :].strip()]
+                found[word] = [line[COLUMN:].strip()]
             elif current is not None and (line.startswith(" ") or not line.strip()):
                 found[current].append(line)
             else:
@@ -79,12 +81,28 @@ def read(target: str) -> Source:
 
 
 @functools.cache
+def module_path(module: str) -> Path | None:
+    """The source file of a module, found without importing it or the packages it lies in."""
+    top, *rest = module.split(".")
+    spec = importlib.util.find_spec(top)
+    if spec is None:
+        return None
+    if not rest:
+        return Path(spec.origin) if spec.origin else None
+    for root in spec.submodule_search_locations or ():
+        place = Path(root, *rest)
+        for path in (place.with_suffix(".py"), place / "__init__.py"):
+            if path.is_file():
+                return path
+    return None
+
+
+@functools.cache
 def _tree(module: str) -> ast.Module:
-    spec = importlib.util.find_spec(module)
-    if spec is None or spec.origin is None:
+    path = module_path(module)
+    if path is None:
         raise UnknownName(f"there is no source for the module {module}")
-    with open(spec.origin, encoding="utf-8") as file:
-        return ast.parse(file.read())
+    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def _parameters(node: ast.ClassDef) -> dict[str, Parameter]:

@@ -8,7 +8,10 @@ from jaxtyping import Array, Float
 
 
 def gradient_descent(
-    loss: Callable[[Float[Array, " d"]], Float[Array, ""]], start: Float[Array, " d"], step: Float[Array, ""], steps: int
+    loss: Callable[[Float[Array, " d"]], Float[Array, ""]],
+    start: Float[Array, " d"],
+    step: Float[Array, ""],
+    steps: int,
 ) -> Float[Array, "steps+1 d"]:
     """Every iterate of plain gradient descent, the start included."""
     gradient = jax.grad(loss)

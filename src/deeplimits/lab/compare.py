@@ -60,7 +60,8 @@ class Comparison:
         agreeing = sum(finding.agrees for finding in self.findings.values())
         word = "AGREES" if self.agrees else "DISAGREES"
         closing = f"{word}: {agreeing} of {len(self.findings)} predictions; closest to its threshold: {self.verdict}"
-        return f"{report.heading(self.limit)}\nn = {sizes}, {self.samples} samples each, seed {self.seed}\n{table}\n{closing}"
+        runs = f"n = {sizes}, {self.samples} samples each, seed {self.seed}"
+        return f"{report.heading(self.limit)}\n{runs}\n{table}\n{closing}"
 
     def plot(self, path: str | Path | None = None):
         """A figure with a panel for each result; written to `path` where one is given."""

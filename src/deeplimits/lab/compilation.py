@@ -10,7 +10,7 @@ import jax
 @functools.cache
 def use_cache() -> None:
     """Turn the cache on, unless the user chose a directory, or chose none with DEEPLIMITS_CACHE=0."""
-    if os.environ.get("DEEPLIMITS_CACHE") == "0" or jax.config.jax_compilation_cache_dir is not None:
+    if os.environ.get("DEEPLIMITS_CACHE") == "0" or getattr(jax.config, "jax_compilation_cache_dir", None):
         return
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     jax.config.update("jax_compilation_cache_dir", str(Path(home) / "deeplimits" / "jax"))

@@ -77,9 +77,7 @@ def predict(limit: Limit) -> Prediction:
     >>> float(dl.predict(dl.limits.RidgelessRegression(gamma=2.0, noise=1.0, signal=1.0))["risk"].value)
     1.5
     """
-    if not isinstance(limit, Limit):
-        hint = "; construct it first, as in RidgelessRegression(gamma=2.0)" if isinstance(limit, type) else ""
-        raise ParameterError(f"limit = {limit!r} is not a limit{hint}")
+    check_limit(limit)
     limit.require_valid()
     use_cache()
     results = dict(_theory(limit))
@@ -91,3 +89,10 @@ def predict(limit: Limit) -> Prediction:
                     "please report these parameters"
                 )
     return Prediction(limit, results)
+
+
+def check_limit(limit: Any) -> None:
+    """Refuse what is not a limit; the usual slip is to pass the class."""
+    if not isinstance(limit, Limit):
+        hint = "; construct it first, as in RidgelessRegression(gamma=2.0)" if isinstance(limit, type) else ""
+        raise ParameterError(f"limit = {limit!r} is not a limit{hint}")

@@ -5,7 +5,8 @@ import html
 import io
 import math
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,18 +71,23 @@ def progress(total: int, what: str, shown: bool | None) -> Iterator[Any]:
     from tqdm import tqdm
 
     hidden = not (sys.stderr.isatty() if shown is None else shown)
-    with tqdm(total=total, desc=what, unit="system", disable=hidden, delay=1.0 if shown is None else 0.0, leave=False) as bar:
+    with tqdm(
+        total=total, desc=what, unit="system", disable=hidden, delay=1.0 if shown is None else 0.0, leave=False
+    ) as bar:
         yield bar
 
 
-def figure(limit: Limit, results: Mapping[str, Kind], trials: Mapping[str, list[Trial]], path: str | Path | None) -> Any:
+def figure(
+    limit: Limit, results: Mapping[str, Kind], trials: Mapping[str, list[Trial]], path: str | Path | None
+) -> Any:
     """One panel for each result, theory as lines, simulations as markers."""
+    sizes = {trial.size for found in trials.values() for trial in found}
     require("matplotlib", "plot")
     from matplotlib.figure import Figure
 
-    columns = min(3, len(results))
+    columns = min(2, len(results))
     lines = math.ceil(len(results) / columns)
-    drawn = Figure(figsize=(4.6 * columns, 3.5 * lines), layout="constrained")
+    drawn = Figure(figsize=(4.8 * columns if columns > 1 else 6.4, 3.6 * lines), layout="constrained")
     panels = drawn.subplots(lines, columns, squeeze=False).ravel()
     for panel, (name, kind) in zip(panels, results.items(), strict=False):
         kind.draw(panel, trials.get(name, []))
@@ -90,23 +96,28 @@ def figure(limit: Limit, results: Mapping[str, Kind], trials: Mapping[str, list[
         panel.legend(fontsize=8.5, frameon=False)
     for panel in panels[len(results) :]:
         panel.set_visible(False)
-    drawn.suptitle(_caption(limit), fontsize=12)
+    drawn.suptitle(_caption(limit, sizes, columns), fontsize=12)
     if path is not None:
         drawn.savefig(path, dpi=150)
     return drawn
 
 
-def _caption(limit: Limit) -> str:
-    """Title of the limit, and its scalar parameters by symbol."""
+def _caption(limit: Limit, sizes: Iterable[int], columns: int) -> str:
+    """Title of the limit, and its scalar parameters by symbol, without those that the size decides."""
+    realised = [limit.at_size(size)[1].values() for size in sizes]
     shown = []
     for name, parameter in limit.parameters().items():
         value = limit.values()[name]
+        if parameter.kind == "integer" and any(values[name] != value for values in realised):
+            continue
         if parameter.kind in ("real", "integer"):
             shown.append(f"${parameter.symbol} = {value:.4g}$" if parameter.symbol else f"{name} = {value:.4g}")
         elif parameter.kind == "choice":
             shown.append(f"{name}: {value}")
-    title = read_source(limit).title
-    return f"{title}\n{', '.join(shown)}" if shown else title
+    title = textwrap.fill(read_source(limit).title, 60 if columns == 1 else 90)
+    per_line = 3 if columns == 1 else 6
+    lines = [", ".join(shown[i : i + per_line]) for i in range(0, len(shown), per_line)]
+    return "\n".join([title, *lines])
 
 
 def svg(comparison: "Comparison") -> str:
@@ -140,7 +151,7 @@ def card(comparison: "Comparison", picture: str | None = None) -> str:
         for key, finding in comparison.findings.items()
     )
     statement = "".join(
-        f"<dt>{escape(word)}</dt><dd><pre>{escape(text)}</pre></dd>"
+        f"<dt>{escape(word)}</dt><dd><pre>{escape(text if word == 'Result' else ' '.join(text.split()))}</pre></dd>"
         for word, text in found.sections.items()
         if word != "References"
     )

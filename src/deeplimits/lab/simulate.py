@@ -8,11 +8,12 @@ from typing import Any
 import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array, Key
 
 from deeplimits.errors import DeeplimitsError, ParameterError, require
 from deeplimits.lab import report
 from deeplimits.lab.compilation import use_cache
+from deeplimits.lab.predict import check_limit
 from deeplimits.limit import Limit
 
 CHUNKS = 10  # a run is cut into that many pieces, so that its progress can be shown
@@ -40,7 +41,9 @@ class Simulation(Mapping[str, np.ndarray]):
     def __repr__(self) -> str:
         rows = []
         for name, draws in self.results.items():
-            error = draws.std(axis=0, ddof=1) / np.sqrt(len(draws)) if len(draws) > 1 else np.full(draws.shape[1:], np.nan)
+            error = (
+                draws.std(axis=0, ddof=1) / np.sqrt(len(draws)) if len(draws) > 1 else np.full(draws.shape[1:], np.nan)
+            )
             text = f"{draws.mean():.6g} ± {error:.2g}" if draws.ndim == 1 else f"array of shape {draws.shape}"
             rows.append((name, text))
         sizes = ", ".join(f"{name} = {value}" for name, value in self.sizes.items())
@@ -69,7 +72,7 @@ class Simulation(Mapping[str, np.ndarray]):
 
 
 @eqx.filter_jit
-def _simulate_many(limit: Limit, keys: PRNGKeyArray, sizes: dict[str, Any]) -> dict[str, Array]:
+def _simulate_many(limit: Limit, keys: Key[Array, " systems"], sizes: dict[str, Any]) -> dict[str, Array]:
     def one(key):
         return limit.simulate(key, **sizes)
 
@@ -93,6 +96,7 @@ def simulate(
     >>> simulation["eigenvalues"].shape
     (8, 20)
     """
+    check_limit(limit)
     size = check_count(max(limit.sizes) if size is None else size, "size")
     samples = check_count(limit.samples if samples is None else samples, "samples")
     with report.progress(samples, "simulating", progress) as bar:
@@ -117,8 +121,8 @@ def run(limit: Limit, size: int, samples: int, seed: int, bar: Any) -> Simulatio
     for name, draws in results.items():
         if not np.all(np.isfinite(draws)):
             raise DeeplimitsError(
-                f"{type(limit).__name__}: the simulation of {name} at size {size} is not finite at {realised.values()}; "
-                "the finite system diverged, so take a milder parameter or another size"
+                f"{type(limit).__name__}: {name} is not finite in a system of size {size} at {realised.values()}; "
+                "the system diverged, so take milder parameters or another size"
             )
     return Simulation(realised, sizes, seed, results)
 

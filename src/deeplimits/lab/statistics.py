@@ -11,8 +11,8 @@ stated to close like ``size**-rate``, the gaps :math:`g_j` at the sizes :math:`n
 :math:`g_\infty + c\, n_j^{-rate}` and :math:`g_\infty = \sum_j a_j g_j` is tested. Ordinary least squares fixes the
 :math:`a_j` before any data are seen: weights made from estimated variances would be correlated with the means.
 
-**The next order.** The fit leaves out :math:`c_2 n^{-2 rate}`. A relative gap :math:`\epsilon` at first order comes with
-one of order :math:`\epsilon^2` at second, so what :math:`g_\infty` owes to it is bounded by that size times
+**The next order.** The fit leaves out :math:`c_2 n^{-2 rate}`. A relative gap :math:`\epsilon` at first order comes
+with one of order :math:`\epsilon^2` at second, so what :math:`g_\infty` owes to it is bounded by that size times
 `SECOND_ORDER` and is subtracted before testing. Where the gap is small, as it should be, this is negligible.
 
 **Skewness.** Squared errors and inverse eigenvalues are skewed, and a studentized mean of skewed draws is not normal in
@@ -34,7 +34,7 @@ LEVEL = FALSE_ALARM_BUDGET / TESTS_IN_BUDGET
 SECOND_ORDER = 2.0
 FEWEST_SAMPLES = 8
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating]
 
 
 class Mean(NamedTuple):
@@ -98,7 +98,9 @@ def extrapolate(
     `rate` is the stated power of 1/size with which the gap closes, None for a theory exact at every size.
     """
     at_infinity, slope = fit_weights(sizes, rate)
-    stated_values = np.stack([np.broadcast_to(np.asarray(s, float), m.value.shape) for s, m in zip(stated, means, strict=True)])
+    stated_values = np.stack(
+        [np.broadcast_to(np.asarray(s, float), m.value.shape) for s, m in zip(stated, means, strict=True)]
+    )
     gaps = np.stack([mean.value for mean in means]) - stated_values
     variances = np.stack([mean.variance for mean in means])
     thirds = np.stack([mean.third for mean in means])

@@ -76,10 +76,8 @@ class Bound(Kind):
             sizes = [trial.size for trial in trials]
             x, edge = np.array(sizes, float), np.array([float(trial.stated.value) for trial in trials])
             axes.plot(x, edge, label=f"{self.side} bound", **THEORY)
-            for index, trial in enumerate(trials):
-                shown = trial.measured[:200]
-                places = np.full(len(shown), trial.size)
-                axes.plot(places, shown, label=f"simulation, n = {trial.size}", **simulation(index))
+            shown = [(trial.size, value) for trial in trials for value in trial.measured[:200]]
+            axes.plot(*np.array(shown).T, label="simulations", **simulation(0))
             size_axis(axes, sizes)
             if np.all(edge > 0):
                 axes.set_yscale("log")
@@ -118,7 +116,8 @@ def _crossed(trial: Trial) -> np.ndarray:
     bound, measured = np.asarray(trial.stated.value), trial.measured
     beyond = measured - bound if trial.stated.side == "upper" else bound - measured
     over = beyond > ROUNDING * np.maximum(np.abs(bound), np.abs(measured)) + 1e-300
-    return over.reshape(len(measured), -1).any(axis=1) | ~np.isfinite(measured).reshape(len(measured), -1).all(axis=1)
+    bad = over | ~np.isfinite(measured)
+    return np.asarray(bad.reshape(len(measured), -1).any(axis=1))
 
 
 def _extreme(trial: Trial) -> float:

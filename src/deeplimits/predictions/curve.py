@@ -9,13 +9,14 @@ from jaxtyping import Array, Float
 
 from deeplimits.lab import statistics
 from deeplimits.predictions.base import Finding, Kind, Trial, gap_law, judge, number
-from deeplimits.predictions.drawing import THEORY, error_bars
+from deeplimits.predictions.drawing import THEORY, error_bars, log_axis
 
 
 class Curve(Kind):
     """Values on a grid with a named axis, that the mean over simulations must approach at every point.
 
     One statistic judges the whole curve, because its points share seeds. `rate` and `resolution` as in `Value`.
+    `dense_x` and `dense_y` hold the curve on a finer grid, for drawing only.
     """
 
     kind = "Curve"
@@ -28,6 +29,8 @@ class Curve(Kind):
     axis_symbol: str = eqx.field(static=True, default="", kw_only=True)
     rate: float | None = eqx.field(static=True, default=None, kw_only=True)
     resolution: float = eqx.field(static=True, default=1e-12, kw_only=True)
+    dense_x: Float[Array, "... fine"] | None = eqx.field(default=None, kw_only=True)
+    dense_y: Float[Array, "... fine"] | None = eqx.field(default=None, kw_only=True)
     log_x: bool = eqx.field(static=True, default=False, kw_only=True)
     log_y: bool = eqx.field(static=True, default=False, kw_only=True)
 
@@ -60,15 +63,24 @@ class Curve(Kind):
         )
 
     def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
-        axes.plot(self.x, self.y, label="theory", **THEORY)
+        if self.dense_x is None or self.dense_y is None:
+            axes.plot(self.x, self.y, label="theory", **THEORY)
+        else:
+            axes.plot(self.dense_x, self.dense_y, label="theory", **THEORY)
+            # A pole between two points of the grid must not flatten everything else.
+            highest, lowest = float(np.max(self.y)), float(np.min(self.y))
+            room = highest - lowest
+            axes.set_ylim(
+                lowest / 1.5 if self.log_y else lowest - 0.1 * room, highest * 3 if self.log_y else highest + room
+            )
         for index, trial in enumerate(trials):
             mean = statistics.mean_of(trial.measured)
             label = f"simulation, n = {trial.size}"
             error_bars(axes, trial.stated.x, mean.value, np.sqrt(mean.variance), index, label)
         if self.log_x:
-            axes.set_xscale("log")
+            log_axis(axes.xaxis)
         if self.log_y:
-            axes.set_yscale("log")
+            log_axis(axes.yaxis)
         axes.set_xlabel(f"{self.axis} ${self.axis_symbol}$" if self.axis_symbol else self.axis)
         axes.set_ylabel(self.title)
 

@@ -23,13 +23,21 @@ def simulation(index: int, line: str = "none") -> dict[str, Any]:
     }
 
 
-def error_bars(axes: Any, x: Any, mean: Any, error: Any, index: int, label: str | None) -> None:
-    axes.errorbar(x, mean, yerror_of(error), capsize=2.5, label=label, **simulation(index))
+def error_bars(axes: Any, x: Any, mean: Any, error: Any, index: int = 0, label: str = "simulation ± 2 s.e.") -> None:
+    """Means with bars of two standard errors, about a 95 % interval."""
+    axes.errorbar(x, mean, 2 * np.asarray(error), capsize=2.5, label=label, **simulation(index))
 
 
-def yerror_of(error: Any) -> Any:
-    """Two standard errors, about a 95 % interval."""
-    return 2 * np.asarray(error)
+def log_axis(axis: Any) -> None:
+    """A logarithmic axis ticked at 1, 2, 5, 10, ... in plain numbers, where those are few enough to be read."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.axes.set(**{f"{axis.axis_name}scale": "log"})
+    low, high = axis.get_view_interval()
+    if high / low < 300:
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def size_axis(axes: Any, sizes: list[int]) -> None:
@@ -40,3 +48,9 @@ def size_axis(axes: Any, sizes: list[int]) -> None:
     if len(sizes) > 1:
         axes.set_xlim(min(sizes) / 1.4, max(sizes) * 1.4)
     axes.set_xlabel("size $n$")
+
+
+def at_least(axes: Any, centre: float, half_height: float) -> None:
+    """Keep rounding errors from filling the panel: show at least centre ± half_height."""
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(low, centre - half_height), max(high, centre + half_height))

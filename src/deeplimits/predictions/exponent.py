@@ -10,9 +10,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import ParameterError
 from deeplimits.lab import statistics
 from deeplimits.predictions.base import Finding, Kind, Trial, judge, number
-from deeplimits.predictions.drawing import THEORY, error_bars, simulation
-
-Floats = np.ndarray
+from deeplimits.predictions.drawing import THEORY, error_bars, log_axis, simulation
 
 
 class Exponent(Kind):
@@ -61,9 +59,7 @@ class Exponent(Kind):
             sizes = np.array([trial.size for trial in trials], float)
             means = [statistics.mean_of(trial.measured) for trial in trials]
             values = np.array([mean.value for mean in means])
-            for index, (trial, mean) in enumerate(zip(trials, means, strict=True)):
-                label = f"simulation, n = {trial.size}"
-                error_bars(axes, [trial.size], [mean.value], [np.sqrt(mean.variance)], index, label)
+            error_bars(axes, sizes, values, [np.sqrt(mean.variance) for mean in means])
             axes.plot(sizes, values[-1] * (sizes / sizes[-1]) ** exponent, label=f"slope {exponent:.4g}", **THEORY)
         else:
             x = np.asarray(self.x)
@@ -72,8 +68,8 @@ class Exponent(Kind):
                 axes.plot(trial.stated.x, middle, label=f"simulation, n = {trial.size}", **simulation(index))
             anchor = np.exp(np.log(trials[-1].measured).mean(axis=0))[-1]
             axes.plot(x, anchor * (x / x[-1]) ** exponent, label=f"slope {exponent:.4g}", **THEORY)
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+        log_axis(axes.xaxis)
+        log_axis(axes.yaxis)
         axes.set_xlabel("size $n$" if self.x is None else self.axis)
         axes.set_ylabel(self.title)
 

@@ -49,11 +49,9 @@ class Identity(Kind):
     def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
         threshold = self.constant * EPSILON
         axes.axhline(threshold, label="rounding permitted", **THEORY)
-        for index, trial in enumerate(trials):
-            found = np.maximum(residuals(trial), EPSILON / 10)
-            places = np.full(len(found), trial.size)
-            axes.plot(places, found, label=f"simulation, n = {trial.size}", **simulation(index))
         if trials:
+            found = [(trial.size, max(residual, EPSILON / 10)) for trial in trials for residual in residuals(trial)]
+            axes.plot(*np.array(found).T, label="simulations", **simulation(0))
             size_axis(axes, [trial.size for trial in trials])
         axes.set_yscale("log")
         axes.set_ylim(EPSILON / 20, threshold * 10)

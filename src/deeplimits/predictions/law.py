@@ -63,7 +63,9 @@ class Law(Kind):
             draws = trials[-1].measured.ravel()
             x = np.asarray(self.x)
             inside = (draws >= x[0]) & (draws <= x[-1])
-            counts, bins = np.histogram(draws[inside], bins=min(60, max(12, int(np.sqrt(len(draws)) / 2))), density=True)
+            counts, bins = np.histogram(
+                draws[inside], bins=min(60, max(12, int(np.sqrt(len(draws)) / 2))), density=True
+            )
             label = f"simulation, n = {trials[-1].size}"
             axes.stairs(counts * inside.mean(), bins, fill=True, color=COLOURS[0], alpha=0.3, label=label)
             axes.stairs(counts * inside.mean(), bins, color=COLOURS[0], linewidth=0.8)

@@ -66,14 +66,14 @@ class Probability(Kind):
             sizes = [trial.size for trial in trials]
             axes.plot(sizes, [float(trial.stated.value) for trial in trials], label="theory", **THEORY)
             size_axis(axes, sizes)
+            frequencies = np.array([trial.measured.mean() for trial in trials])
+            low, high = np.array([interval(trial.measured) for trial in trials]).T
+            bars = [frequencies - low, high - frequencies]
+            label = "simulation, 95 % interval"
+            axes.errorbar(sizes, frequencies, bars, capsize=2.5, label=label, **simulation(0))
         else:
             axes.axhline(float(self.value), label="theory", **THEORY)
             axes.set_xticks([])
-        for index, trial in enumerate(trials):
-            frequency, (low, high) = trial.measured.mean(), interval(trial.measured)
-            bars = [[frequency - low], [high - frequency]]
-            label = f"simulation, n = {trial.size}"
-            axes.errorbar([trial.size], [frequency], bars, capsize=2.5, label=label, **simulation(index))
         axes.set_ylabel(self.title)
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:

@@ -74,7 +74,8 @@ class Spectrum(Kind):
         deviation = statistics.largest_deviation(fit)
         distances = [kolmogorov_distance(trial) for trial in trials]
         where = "in the bulk" if deviation.worst < len(points) else "at the edges or outliers"
-        law = f"Kolmogorov distance {distances[-1]:.2g} at n = {sizes[-1]} ({sizes[-1] * distances[-1]:.2g}/n), worst {where}"
+        scaled = sizes[-1] * distances[-1]
+        law = f"Kolmogorov distance {distances[-1]:.2g} at n = {sizes[-1]} ({scaled:.2g}/n), worst {where}"
         return Finding(
             kind=Spectrum.kind,
             agrees=deviation.agrees,
@@ -93,7 +94,9 @@ class Spectrum(Kind):
             atoms = np.asarray(trial.stated.atoms)
             eigenvalues = _away_from(trial.measured.ravel(), atoms)
             share = len(eigenvalues) / trial.measured.size
-            counts, bins = np.histogram(eigenvalues, bins=min(80, max(12, int(np.sqrt(len(eigenvalues))))), density=True)
+            counts, bins = np.histogram(
+                eigenvalues, bins=min(80, max(12, int(np.sqrt(len(eigenvalues))))), density=True
+            )
             axes.stairs(
                 counts * share, bins, fill=True, color=COLOURS[0], alpha=0.3, label=f"simulation, n = {trial.size}"
             )
@@ -103,9 +106,8 @@ class Spectrum(Kind):
         top = float(np.quantile(heights[np.isfinite(heights)], 0.98)) * 1.25
         for place, weight in zip(np.asarray(self.atoms), np.asarray(self.atom_weights), strict=True):
             if weight > 0:
-                axes.annotate(
-                    f"atom {weight:.2g}", (place, 0), (place, 0.8 * top), ha="left", arrowprops={"arrowstyle": "<-"}
-                )
+                axes.plot([place, place], [0, 0.9 * top], color="black", linestyle="--", linewidth=1.2)
+                axes.plot([place], [0.9 * top], color="black", marker="^", label=f"atom of mass {weight:.3g}")
         for place in np.asarray(self.outliers):
             axes.axvline(place, linestyle=":", color="black")
         axes.set_ylim(0, top)

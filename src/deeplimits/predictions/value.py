@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.lab import statistics
 from deeplimits.predictions.base import Finding, Kind, Trial, gap_law, judge, number
-from deeplimits.predictions.drawing import THEORY, error_bars, size_axis
+from deeplimits.predictions.drawing import THEORY, at_least, error_bars, size_axis
 
 
 class Value(Kind):
@@ -60,15 +60,17 @@ class Value(Kind):
         if not trials:
             axes.axhline(float(self.value), label="theory", **THEORY)
             axes.set_xticks([])
-        for index, trial in enumerate(trials):
-            mean = statistics.mean_of(trial.measured)
-            error_bars(axes, [trial.size], [mean.value], [np.sqrt(mean.variance)], index, f"simulation, n = {trial.size}")
         if trials:
             sizes = [trial.size for trial in trials]
+            means = [statistics.mean_of(trial.measured) for trial in trials]
+            error_bars(axes, sizes, [mean.value for mean in means], [np.sqrt(mean.variance) for mean in means])
             stated = [float(trial.stated.value) for trial in trials]
-            wide = [min(sizes) / 1.4, *sizes, max(sizes) * 1.4]
-            axes.plot(wide, [stated[0], *stated, stated[-1]], label="theory", **THEORY)
+            if len(set(stated)) == 1:
+                axes.axhline(stated[0], label="theory", **THEORY)
+            else:
+                axes.plot(sizes, stated, label="theory", **THEORY)
             size_axis(axes, sizes)
+            at_least(axes, stated[-1], 10 * self.resolution * max(1.0, abs(stated[-1])))
         axes.set_ylabel(self.title)
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:

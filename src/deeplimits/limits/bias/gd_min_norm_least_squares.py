@@ -23,7 +23,9 @@ class MinNormLeastSquares(Limit):
     """
 
     gamma: Array = real(2.5, 0.05, 20.0, log=True, symbol=r"\gamma", doc="features per sample, d/n")
-    step: Array = real(0.6, 0.001, 0.999, symbol=r"\eta/\eta_{\max}", doc="step size, in units of the largest stable one")
+    step: Array = real(
+        0.6, 0.001, 0.999, symbol=r"\eta/\eta_{\max}", doc="step size, in units of the largest stable one"
+    )
     steps: int = integer(100, 1, 100_000, log=True, symbol="t", doc="number of steps")
 
     sizes = (10, 20, 40)

@@ -12,8 +12,8 @@ from deeplimits.theory.regression import smoothing
 class SingularKernelSmoother(Limit):
     r"""Risk of an interpolating kernel smoother: minimax although it fits every label.
 
-    Setting     K(u) = ‖u‖^(−a) on the unit ball, f_n(x) = Σ Y_i K((x−X_i)/h) / Σ K((x−X_i)/h), which takes the value Y_i
-                at X_i for every h; n points uniform in the unit ball around x₀ = 0, f = L‖x‖^β, Var ε = σ²,
+    Setting     K(u) = ‖u‖^(−a) on the unit ball, f_n(x) = Σ Y_i K((x−X_i)/h) / Σ K((x−X_i)/h), which takes the value
+                Y_i at X_i for every h; n points uniform in the unit ball around x₀ = 0, f = L‖x‖^β, Var ε = σ²,
                 bandwidth h = n^(−1/(2β+d)), 0 if no point is within h
     Limit       n → ∞
     Result      E(f_n(x₀) − f(x₀))² ~ C n^(−2β/(2β+d)), the minimax rate,

@@ -36,7 +36,7 @@ class MarchenkoPastur(Limit):
     def theory(self):
         low, high = marchenko_pastur.edges(self.gamma, self.variance)
         # A cosine grid is dense at the edges, where the density has square roots.
-        angle = (jnp.arange(GRID) + 0.5) * (jnp.pi / GRID)
+        angle = jnp.arange(0.5, GRID) * (jnp.pi / GRID)
         x = (low + high) / 2 - (high - low) / 2 * jnp.cos(angle)
         return {
             "eigenvalues": Spectrum(

@@ -5,12 +5,12 @@ The loss is c‖Xθ − y‖² with c = `loss_scale`, 1/n unless given; every st
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
+from deeplimits.tracing import is_traced
 
 
 class _Modes(NamedTuple):
@@ -109,7 +109,7 @@ def _scale(x: Float[Array, "n d"], loss_scale: float | None) -> float:
 
 
 def _check_step(x: Float[Array, "n d"], step: ArrayLike, loss_scale: float | None) -> None:
-    if isinstance(step, jax.core.Tracer) or isinstance(x, jax.core.Tracer):
+    if is_traced(step) or is_traced(x):
         return
     critical = float(critical_step(x, loss_scale))
     if not 0 < float(step) < critical:  # pyright: ignore[reportArgumentType]

@@ -43,7 +43,11 @@ def curvature_bound(activation: Activation) -> float:
 
 
 def smooth_remainder_bound(
-    activation: Activation, width: ArrayLike, distance: ArrayLike, largest_output_weight: ArrayLike = 1.0, input_norm: ArrayLike = 1.0
+    activation: Activation,
+    width: ArrayLike,
+    distance: ArrayLike,
+    largest_output_weight: ArrayLike = 1.0,
+    input_norm: ArrayLike = 1.0,
 ) -> Float[Array, "..."]:
     """Bound on |f(x;W) − f(x;V) − ⟨∇f(x;V), W−V⟩| for ‖W − V‖_F = `distance`: sup|σ''| max|a| ‖x‖² distance²/(2√m)."""
     curvature = curvature_bound(activation)

@@ -12,6 +12,8 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
 
+AT_THRESHOLD = 1e-12
+
 
 class Risk(NamedTuple):
     """Excess risk, split."""
@@ -36,7 +38,8 @@ def limiting_risk(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike
     # γ < 1:  B = 0,            V = σ²γ/(1−γ)
     # γ > 1:  B = r²(1 − 1/γ),  V = σ²/(γ−1)
     bias = jnp.where(over, signal * (1 - 1 / gamma), 0.0)
-    distance = jnp.abs(1 - gamma)
+    # A ratio that differs from 1 by rounding means 1, not a risk of 1e15.
+    distance = jnp.where(jnp.abs(1 - gamma) < AT_THRESHOLD, 0.0, jnp.abs(1 - gamma))
     inflation = jnp.where(over, 1.0, gamma) / jnp.where(distance == 0, 1.0, distance)
     variance = jnp.where(distance == 0, jnp.inf, noise_variance * inflation)
     return Risk(bias, variance)

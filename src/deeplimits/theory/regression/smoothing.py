@@ -38,7 +38,9 @@ def nearest_neighbours_bias_linear(slope: ArrayLike, k: int, n: int, dimension: 
     return jnp.asarray(slope, float) ** 2 * second / (k * (dimension + 2))
 
 
-def nearest_neighbours_bias_cone(slope: ArrayLike, power: ArrayLike, k: int, n: int, dimension: int) -> Float[Array, ""]:
+def nearest_neighbours_bias_cone(
+    slope: ArrayLike, power: ArrayLike, k: int, n: int, dimension: int
+) -> Float[Array, ""]:
     """E bias² of the k-NN average for the cone f = L‖x − x₀‖^β.
 
     L² m_{2β} [(1/k) d/(d+2β) + (1 − 1/k)(d/(d+β))²]
@@ -57,7 +59,7 @@ _NODES, _WEIGHTS = roots_legendre(120)
 
 
 def exponential_integral(order: ArrayLike, s: Float[Array, " points"]) -> Float[Array, " points"]:
-    """Generalized exponential integral E_ν(s) = ∫₁^∞ e^{−st} t^{−ν} dt for real ν > 1 and s > 0.
+    """Generalized exponential integral E_ν(s) = ∫₁^∞ e^{−st} t^{−ν} dt for real ν > 1 and s > 0, to 1e-13 relative.
 
     Integrated in x = log t by Gauss-Legendre; the range ends where either e^{−s e^x} or e^{−(ν−1)x} has vanished.
     """
@@ -82,8 +84,8 @@ def singular_kernel_risk(
 ) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
     """Variance, squared bias and probability of an empty window, exact at every n.
 
-    The kernel is ‖u‖^{−a} on the unit ball with a = `singularity` < d/2, the bandwidth h ≤ radius, the design uniform in
-    the ball of the given radius around x₀, and f the cone `slope`·‖x − x₀‖^β with β = `smoothness`.
+    The kernel is ‖u‖^{−a} on the unit ball with a = `singularity` < d/2, the bandwidth h ≤ radius, the design uniform
+    in the ball of the given radius around x₀, and f the cone `slope`·‖x − x₀‖^β with β = `smoothness`.
 
     With q = d/a, p̄ = (h/ρ)^d and G(s) = 1 − p̄ + p̄ q E_{q+1}(s):
 
@@ -129,7 +131,7 @@ def _one_minus_laplace(q: Float[Array, ""], s: Float[Array, " points"]) -> Float
 def singular_kernel_constants(
     dimension: int, singularity: ArrayLike, smoothness: ArrayLike, slope: ArrayLike, noise_variance: ArrayLike
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Limits of n^r·variance and n^r·bias², r = 2β/(2β+d), at bandwidth h = n^{−1/(2β+d)} for uniform points in the ball.
+    """Limits of n^r·variance and n^r·bias², r = 2β/(2β+d), at bandwidth h = n^{−1/(2β+d)}, uniform design.
 
     Variance constant σ²(d−a)²/[d(d−2a)] (with n p V_d h^d = n h^d), bias constant L²((d−a)/(d−a+β))².
     """

@@ -91,11 +91,13 @@ def stieltjes(z: ArrayLike, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Comp
     """
     z = jnp.asarray(z, complex)
     gamma, variance = jnp.asarray(gamma, float), jnp.asarray(variance, float)
-    low, high = edges(gamma, variance)
-    b = z - variance * (1 - gamma)
+    low, high, centre, scale = (
+        real.astype(complex) for real in (*edges(gamma, variance), variance * (1 - gamma), 2 * gamma * variance)
+    )
+    b = z - centre
     root = jnp.sqrt(z - low) * jnp.sqrt(z - high)
     # Of the two equal forms (−b + root)/(2γσ²z) and −2/(b + root) take the one without cancellation.
     stable = -2 / (b + root)
-    direct = (root - b) / jnp.where(z == 0, 1.0, 2 * gamma * variance * z)
+    direct = (root - b) / jnp.where(z == 0, 1.0, scale * z)
     aligned = jnp.real(b * jnp.conj(root)) >= 0
     return jnp.where(aligned, stable, direct)

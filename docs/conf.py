@@ -1,0 +1,66 @@
+"""Sphinx configuration."""
+
+from importlib import metadata
+from pathlib import Path
+
+project = "deeplimits"
+author = "The deeplimits authors"
+release = metadata.version("deeplimits")
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinxcontrib.bibtex",
+]
+bibtex_bibfiles = ["../src/deeplimits/references.bib"]
+default_role = "code"
+html_theme = "furo"
+html_static_path = ["_static"]
+html_title = "deeplimits"
+exclude_patterns = ["_build", "_limits.md"]
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 3
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_class_signature = "separated"
+
+
+def keep_columns(app, what, name, obj, options, lines):
+    """Docstrings are plain text with formulas: bars are bars, and aligned statements stay as they are written."""
+    lines[:] = [line if line.lstrip().startswith((">>>", "...")) else line.replace("|", "\\|") for line in lines]
+    starts = [i for i, line in enumerate(lines) if line[:12].rstrip() in ("Setting", "Limit", "Result")]
+    if starts:
+        first = starts[0]
+        end = next((i for i in range(first, len(lines)) if lines[i].startswith(">>>")), len(lines))
+        statement = [line.replace("\\|", "|") for line in lines[first:end]]
+        lines[first:end] = ["::", "", *("    " + line for line in statement), ""]
+
+
+def write_limits(app):
+    """One section per name of the catalogue, from the source."""
+    from deeplimits.catalogue import catalogue
+
+    parts = []
+    for entry in catalogue():
+        statement = entry.source.doc.partition("\n")[2].strip("\n")
+        parts.append(f"## {entry.name}\n\n{entry.source.title}.\n")
+        if entry.role == "result":
+            owner = catalogue.name_of_target(entry.target)
+            parts.append(f"The result `{entry.result}` of [{owner}](#{owner}).\n")
+            continue
+        parts.append(f"```text\n{statement}\n```\n")
+        if entry.source.parameters:
+            parts.append("| parameter | default | allowed | meaning |\n| --- | --- | --- | --- |")
+            for name, parameter in entry.source.parameters.items():
+                parts.append(f"| `{name}` | {parameter.default} | {parameter.allowed} | {parameter.doc} |")
+            parts.append("")
+        if entry.role == "function":
+            parts.append(f"`{entry.source.module}.{entry.source.signature}`\n")
+    (Path(app.srcdir) / "_limits.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def setup(app):
+    app.connect("builder-inited", write_limits)
+    app.connect("autodoc-process-docstring", keep_columns)

@@ -1,0 +1,215 @@
+"""Every limit of the catalogue obeys the protocol."""
+
+import json
+import xml.etree.ElementTree
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import deeplimits as dl
+from conftest import LIMITS, each_limit
+from deeplimits import references, source
+from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.lab.predict import _theory
+from deeplimits.limit import Limit
+from deeplimits.predictions import Kind
+
+
+def limit_of(name):
+    return dl.catalogue[name]()
+
+
+@each_limit
+def test_is_a_final_limit_with_a_complete_docstring(name):
+    limit = limit_of(name)
+    assert isinstance(limit, Limit)
+    sections = dl.catalogue.entry(name).source.sections
+    assert {"Setting", "Result", "Validity", "Finite size", "References"} <= set(sections)
+    assert "size counts" in sections["Validity"], "the docstring must say what a size counts"
+    assert dl.catalogue.entry(name).source.references
+    assert all(key in references.entries() for key in dl.catalogue.entry(name).source.references)
+
+
+@each_limit
+def test_source_reads_the_same_parameters_as_python(name):
+    cls = dl.catalogue[name]
+    assert source.read(f"{cls.__module__}:{cls.__name__}").parameters == cls.parameters()
+
+
+@each_limit
+def test_every_parameter_is_explained_and_its_default_allowed(name):
+    for field, parameter in dl.catalogue[name].parameters().items():
+        assert parameter.doc, field
+        parameter.check(name, field, parameter.default)
+
+
+@each_limit
+def test_json_round_trip(name):
+    limit = limit_of(name)
+    document = json.loads(json.dumps(limit.to_json()))
+    assert document["name"] == name
+    again = Limit.from_json(document)
+    assert type(again) is type(limit)
+    assert again.values() == limit.values()
+
+
+@each_limit
+def test_sizes_round_to_the_ratio_they_have(name):
+    limit = limit_of(name)
+    for size in limit.sizes:
+        sizes, realised = limit.at_size(size)
+        assert all(isinstance(value, int | tuple) for value in sizes.values())
+        again_sizes, again = realised.at_size(size)
+        assert again_sizes == sizes
+        assert again.values() == realised.values()
+
+
+@each_limit
+def test_theory_and_simulation_speak_of_the_same_results(name, comparison):
+    assert set(comparison.findings) == set(limit_of(name).theory())
+    for kind in comparison.predictions.values():
+        assert isinstance(kind, Kind)
+        assert kind.label
+        assert kind.summary()
+        for _, values in kind.arrays().values():
+            assert not np.any(np.isnan(np.asarray(values)))
+
+
+@each_limit
+def test_theory_agrees_with_simulation(name, comparison):
+    assert comparison.agrees, str(comparison)
+
+
+@each_limit
+def test_simulation_is_reproducible(name):
+    limit = limit_of(name)
+    size = min(limit.sizes)
+    first, second, longer, other = (
+        dl.simulate(limit, size, samples, seed) for samples, seed in ((8, 3), (8, 3), (12, 3), (8, 4))
+    )
+    for result in first:
+        np.testing.assert_array_equal(first[result], second[result])
+        np.testing.assert_allclose(first[result], longer[result][:8], rtol=1e-9, atol=1e-12)
+    changed = [not np.array_equal(first[result], other[result]) for result in first]
+    constant = all(np.ptp(first[result]) < 1e-9 for result in first)
+    assert any(changed) or constant or set(np.unique(np.concatenate([first[r].ravel() for r in first]))) <= {0.0, 1.0}
+
+
+@each_limit
+def test_gradients_pass_through_every_real_parameter(name):
+    limit = limit_of(name)
+    real = [field for field, parameter in limit.parameters().items() if parameter.kind == "real"]
+
+    def total(limit):
+        leaves = jax.tree.leaves(eqx.filter(list(limit.theory().values()), eqx.is_inexact_array))
+        return sum((jnp.sum(leaf) for leaf in leaves), jnp.zeros(()))
+
+    gradient = eqx.filter_grad(total)(limit) if jax.tree.leaves(limit) else limit
+    for field in real:
+        assert np.isfinite(float(getattr(gradient, field))), field
+
+
+@each_limit
+def test_batches_of_limits(name):
+    limit = limit_of(name)
+    if not jax.tree.leaves(limit):
+        pytest.skip("no continuous parameters")
+    stacked = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), limit)
+    batch = jax.vmap(lambda one: one.theory())(stacked)
+    alone = limit.theory()
+    for left, right in zip(jax.tree.leaves(batch), jax.tree.leaves(alone), strict=True):
+        if left.shape != np.shape(right):
+            np.testing.assert_allclose(left[1], right, rtol=1e-10, atol=1e-12)
+
+
+@each_limit
+def test_new_values_do_not_recompile(name):
+    limit = limit_of(name)
+    compiled = []
+    jax.monitoring.register_event_duration_secs_listener(
+        lambda event, *_, **__: compiled.append(event) if "backend_compile" in event else None
+    )
+    try:
+        real = {f: p for f, p in limit.parameters().items() if p.kind == "real"}
+        changed = limit.replace(
+            **{
+                f: float(p.default) * 1.01 if p.default else 0.01 * (p.high - p.low)
+                for f, p in real.items()
+                if p.default < p.high
+            }
+        )
+        jax.block_until_ready(jax.tree.leaves(_theory(limit)))
+        compiled.clear()
+        jax.block_until_ready(jax.tree.leaves(_theory(changed)))
+        assert compiled == []
+    finally:
+        jax.monitoring.clear_event_listeners()
+
+
+@each_limit
+def test_results_can_be_exported(name, comparison, tmp_path):
+    prediction = dl.predict(comparison.limit)
+    assert prediction.to_xarray().attrs["limit"] == name
+    assert set(comparison.findings) <= set(comparison.to_xarray().data_vars)
+    document = json.loads(json.dumps(comparison.to_json(), allow_nan=False))
+    assert {"name", "parameters", "sizes", "statistic", "threshold", "verdict"} <= set(document)
+    json.dumps(prediction.to_json(), allow_nan=False)
+    page = comparison.to_html(tmp_path / "page.html")
+    assert name in page
+    assert "<svg" in page
+    prediction.plot(tmp_path / "prediction.svg")
+    xml.etree.ElementTree.parse(tmp_path / "prediction.svg")
+    assert "@" in comparison.cite()
+    assert str(comparison).count("\n") >= len(comparison.findings)
+
+
+@each_limit
+def test_bad_values_are_refused_by_name(name):
+    cls = dl.catalogue[name]
+    for field, parameter in cls.parameters().items():
+        bad = {
+            "real": (float("nan"), "much", True, parameter.default * 0 + 1e300 if parameter.kind == "real" else 0),
+            "integer": (2.5, "many", -(10**9)),
+            "choice": ("no such option",),
+            "axis": ([], [2.0, 1.0], [float("nan")]),
+        }[parameter.kind]
+        for value in bad:
+            with pytest.raises(ParameterError, match=field) as caught:
+                cls(**{field: value})
+            assert cls.__name__ in str(caught.value)
+
+
+def values_for(parameter):
+    if parameter.kind == "choice":
+        return st.sampled_from(parameter.options)
+    if parameter.kind == "integer":
+        return st.integers(parameter.low, min(int(parameter.high), 5000))
+    if parameter.kind == "real":
+        high = min(parameter.high, 1e6)
+        if parameter.log:
+            return st.floats(np.log(parameter.low), np.log(high)).map(
+                lambda u: float(np.clip(np.exp(u), parameter.low, high))
+            )
+        return st.floats(parameter.low, high)
+    return st.just(parameter.default)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in LIMITS])
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_predictions_are_numbers_over_the_whole_range(name, data):
+    cls = dl.catalogue[name]
+    limit = cls(**{field: data.draw(values_for(parameter), field) for field, parameter in cls.parameters().items()})
+    if limit.validity():
+        with pytest.raises(OutsideValidity, match=cls.__name__):
+            dl.predict(limit)
+        return
+    prediction = dl.predict(limit)
+    for kind in prediction.values():
+        for part, (_, values) in kind.arrays().items():
+            assert not np.any(np.isnan(np.asarray(values))), (kind.label, part)

@@ -1,0 +1,33 @@
+"""The code on the pages of the documentation runs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def blocks(page):
+    return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize("page", ["tour.md", "add_a_limit.md"])
+def test_code_on_a_page_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    # Written to a file, because a limit is read off its source.
+    text = "\n".join(blocks(DOCS / page))
+    module = tmp_path / f"page_{page.removesuffix('.md')}.py"
+    module.write_text(text, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    __import__(module.stem)
+
+
+def test_readme_code_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (code,) = blocks(DOCS.parent / "README.md")
+    fewer = code.replace("samples=100", "samples=8").replace("compare(limit)", "compare(limit, (40, 80), 50)")
+    names = {}
+    exec(compile(fewer, "README.md", "exec"), names)
+    assert names["comparison"].agrees
+    assert (tmp_path / "double-descent.png").exists()

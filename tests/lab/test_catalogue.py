@@ -1,0 +1,75 @@
+"""The catalogue: three kinds of names, search, helpful errors, limits of third parties."""
+
+import sys
+import types
+
+import pytest
+
+import deeplimits as dl
+from deeplimits import references
+from deeplimits.catalogue import Catalogue, Entry
+from deeplimits.errors import UnknownName
+
+
+def test_listing():
+    listing = dl.catalogue()
+    assert len(listing) == len(dl.catalogue)
+    assert "ridgeless-double-descent" in repr(listing)
+    assert {entry.role for entry in listing} == {"limit", "result", "function"}
+
+
+def test_names_lead_to_classes_and_functions():
+    assert dl.catalogue["marchenko-pastur-law"] is dl.limits.MarchenkoPastur
+    assert dl.catalogue["covariance-operator-norm-gap"] is dl.limits.MarchenkoPastur
+    assert callable(dl.catalogue["ridgeless-finite-sample"])
+    assert "MarchenkoPastur" in dir(dl.limits)
+    with pytest.raises(AttributeError, match="no limit class 'Nothing'"):
+        _ = dl.limits.Nothing
+
+
+@pytest.mark.parametrize("entry", dl.catalogue(), ids=lambda entry: entry.name)
+def test_every_name_resolves(entry):
+    loaded = entry.load()
+    assert entry.title
+    assert entry.source.references, f"{entry.name} must cite its source"
+    assert references.bibtex(entry.source.references)
+    assert all(references.short(key) for key in entry.source.references)
+    if entry.role == "result":
+        assert entry.result in loaded().theory()
+
+
+def test_every_reference_is_used_and_complete():
+    used = {key for entry in dl.catalogue() for key in entry.source.references}
+    for key, text in references.entries().items():
+        assert {"author", "title", "year"} <= {line.split("=")[0].strip() for line in text.splitlines()}, key
+    assert used <= set(references.entries())
+
+
+def test_search():
+    assert "ridgeless-double-descent" in [entry.name for entry in dl.catalogue.search("peak interpolation")]
+    assert {entry.name for entry in dl.catalogue.search("Poincaré")} >= {"equator-initialization"}
+    assert repr(dl.catalogue.search("no such thing anywhere")) == "(no entries)"
+
+
+def test_unknown_names_are_answered_with_near_ones():
+    with pytest.raises(UnknownName, match=r"did you mean .*marchenko-pastur-law"):
+        dl.catalogue["marchenko-pastur-lw"]
+    with pytest.raises(UnknownName, match="no entry xyz"):
+        references.bibtex(["xyz"])
+
+
+def test_third_parties_add_limits(monkeypatch):
+    point = types.SimpleNamespace(
+        name="their-limit", value="deeplimits.limits.bias.hard_margin_predictor:HardMarginPredictor"
+    )
+    taken = types.SimpleNamespace(name="marchenko-pastur-law", value="elsewhere:Impostor")
+    monkeypatch.setattr(sys.modules["deeplimits.catalogue"], "entry_points", lambda group: [point, taken])
+    extended = Catalogue()
+    assert extended["their-limit"] is dl.limits.HardMarginPredictor
+    assert extended["marchenko-pastur-law"] is dl.limits.MarchenkoPastur
+
+
+def test_a_module_without_source():
+    with pytest.raises(UnknownName, match="no source"):
+        _ = Entry("x", "limit", "no_such_package.module:Thing").source
+    assert "no_such_package" not in sys.modules

@@ -1,0 +1,128 @@
+"""The command line: flags from fields, one line for bad input, exit codes that mean something."""
+
+import json
+import xml.etree.ElementTree
+
+import pytest
+
+import deeplimits as dl
+from deeplimits.cli import main
+
+
+def run(capsys, *arguments):
+    try:
+        code = main(arguments)
+    except SystemExit as stop:
+        code = stop.code
+    shown = capsys.readouterr()
+    return code, shown.out, shown.err
+
+
+def test_list_and_search(capsys):
+    code, out, _ = run(capsys, "list")
+    assert code == 0
+    assert len(out.splitlines()) == len(dl.catalogue)
+    code, out, _ = run(capsys, "list", "--json", "separable")
+    assert [entry["name"] for entry in json.loads(out)] == ["hard-margin-predictor"]
+
+
+@pytest.mark.parametrize("name", list(dl.catalogue))
+def test_show_every_name(capsys, name):
+    code, out, _ = run(capsys, "show", name)
+    assert code == 0
+    for word in (name, "Result", "Validity", "Cited", "Source", "To call it"):
+        assert word in out
+
+
+def test_cite(capsys):
+    code, out, _ = run(capsys, "cite", "ridgeless-double-descent")
+    assert code == 0
+    assert "@article{hastie2022," in out
+
+
+def test_predict_one_value_and_many(capsys, tmp_path):
+    code, out, _ = run(capsys, "predict", "ridgeless-double-descent", "--gamma", "2", "--noise", "1", "--json")
+    assert code == 0
+    assert json.loads(out)["predictions"]["risk"]["value"] == pytest.approx(1.5)
+    code, out, _ = run(capsys, "predict", "ridgeless-double-descent", "--gamma", "2:8:3log", "--noise", "0,1")
+    assert code == 0
+    assert len(out.splitlines()) == 2 + 6
+    figure = tmp_path / "figure.svg"
+    assert run(capsys, "predict", "ridgeless-double-descent", "--plot", str(figure))[0] == 0
+    xml.etree.ElementTree.parse(figure)
+
+
+def test_simulate(capsys):
+    code, out, _ = run(capsys, "simulate", "knn-bias-variance", "--size", "20", "--samples", "9", "--json")
+    assert code == 0
+    assert len(json.loads(out)["draws"]["risk"]) == 9
+    assert run(capsys, "simulate", "knn-bias-variance", "--size", "20", "--samples", "9")[1].startswith("knn")
+
+
+def test_compare_as_in_the_readme(capsys, tmp_path):
+    page = tmp_path / "page.html"
+    arguments = ("compare", "ridgeless-double-descent", "--gamma", "2", "--noise", "0.5", "--gammas", "0.5,2")
+    few = ("--sizes", "40,80", "--samples", "40")
+    code, out, _ = run(capsys, *arguments, *few, "--html", str(page))
+    assert code == 0
+    assert out.strip().splitlines()[-1].startswith("AGREES")
+    assert "ridgeless-double-descent" in page.read_text()
+    code, out, _ = run(capsys, *arguments, *few, "--json", "--seed", "1")
+    document = json.loads(out)
+    assert code == 0
+    assert {"name", "parameters", "sizes", "statistic", "threshold", "verdict"} <= set(document)
+    assert document["sizes"] == [40, 80]
+
+
+def test_a_disagreement_exits_with_two(capsys, monkeypatch):
+    from deeplimits.theory.regression import smoothing
+
+    right = smoothing.nearest_neighbours_bias_cone
+    monkeypatch.setattr(smoothing, "nearest_neighbours_bias_cone", lambda *a: 1.3 * right(*a))
+    code, out, _ = run(capsys, "compare", "knn-bias-variance", "--dimension", "3", "--samples", "3000")
+    assert code == 2
+    assert "DISAGREES" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("compare", "marchenko-pastur-law", "--gamma", "-1"), ("gamma = -1", "between 0.01 and 100")),
+        (("compare", "marchenko-pastur-law", "--gamma", "nan"), ("gamma = nan", "between 0.01 and 100")),
+        (("predict", "marchenko-pastur-law", "--gamma", "big"), ("gamma = 'big'", "a number between")),
+        (("predict", "marchenko-pastur-law", "--gamma", "1:2"), ("gamma = '1:2'",)),
+        (("predict", "marchenko-pastur-law", "--gamma", "0:2:3log"), ("positive ends",)),
+        (("predict", "marchenko-pastur-law", "--entries", "cauchy"), ("entries = 'cauchy'", "gaussian, rademacher")),
+        (("predict", "knn-bias-variance", "--neighbours", "2.5"), ("neighbours = '2.5'", "whole number")),
+        (("predict", "knn-bias-variance", "--neighbours", "0"), ("neighbours = 0", "at least 1", "between")),
+        (("predict", "marchenko-pastur-low"), ("did you mean marchenko-pastur-law",)),
+        (("predict", "ridgeless-finite-sample"), ("is a function",)),
+        (("compare", "marchenko-pastur-law", "--sizes", "a,b"), ("sizes = 'a,b'",)),
+        (("compare", "marchenko-pastur-law", "--bogus", "1"), ("--bogus",)),
+        (("predict", "marchenko-pastur-law", "--plot", "figure.xyz"), ("figure.xyz",)),
+        (("atlas", "--only", "ridgeless-finite-sample"), ("not a limit of its own",)),
+        (("nonsense",), ("nonsense",)),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_one(capsys, arguments, words):
+    code, _, err = run(capsys, *arguments)
+    assert code == 1
+    assert len(err.strip().splitlines()) == 1
+    assert any(word in err for word in words), err
+
+
+def test_debug_shows_the_traceback(capsys):
+    from deeplimits.errors import ParameterError
+
+    with pytest.raises(ParameterError):
+        main(["--debug", "predict", "marchenko-pastur-law", "--gamma", "-1"])
+
+
+def test_help_teaches(capsys):
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    assert "deeplimits compare marchenko-pastur-law" in out
+    code, out, _ = run(capsys, "compare", "marchenko-pastur-law", "--help")
+    assert "--gamma" in out
+    assert "dimension per sample" in out
+    assert "between 0.01 and" in " ".join(out.split())

@@ -1,0 +1,153 @@
+"""Each prediction kind on made-up measurements: true statements pass, false ones do not."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.scipy.stats import norm
+
+from deeplimits.errors import ParameterError
+from deeplimits.predictions import Bound, Curve, Exponent, Identity, Law, Probability, Spectrum, Trial, Value
+from planting import planted
+
+SIZES = (50, 100, 200)
+
+
+def trials_of(stated, measure, count=400, seed=0):
+    rng = np.random.default_rng(seed)
+    return [Trial(n, stated(n) if callable(stated) else stated, np.asarray(measure(rng, n, count))) for n in SIZES]
+
+
+def grid(points):
+    return jnp.linspace(-4.0, 4.0, points)
+
+
+CASES = {
+    "Value": lambda: trials_of(
+        Value(jnp.asarray(2.0), label="v", rate=0.5), lambda rng, n, m: 2 + n**-0.5 + 0.1 * rng.standard_normal(m)
+    ),
+    "Curve": lambda: trials_of(
+        Curve(grid(9), 3 + jnp.sin(grid(9)), axis="x", label="c", rate=1.0),
+        lambda rng, n, m: 3 + np.sin(np.asarray(grid(9))) + 1 / n + 0.1 * rng.standard_normal((m, 9)),
+    ),
+    "Law": lambda: trials_of(
+        Law(grid(201), norm.pdf(grid(201)), norm.cdf(grid(201)), label="l"),
+        lambda rng, n, m: rng.standard_normal(200 * m),
+    ),
+    "Probability": lambda: trials_of(
+        Probability(jnp.asarray(0.9), label="p"), lambda rng, n, m: rng.random(20 * m) < 0.9
+    ),
+    "Probability, asymptotic": lambda: trials_of(
+        Probability(jnp.asarray(0.9), label="p", rate=1.0), lambda rng, n, m: rng.random(50 * m) < 0.9 - 1 / n
+    ),
+    "Bound": lambda: trials_of(Bound(jnp.asarray(1.0), label="b"), lambda rng, n, m: rng.random(m) ** 0.01),
+    "Bound from below": lambda: trials_of(
+        Bound(jnp.asarray(1.0), label="b", side="lower"), lambda rng, n, m: 1 / rng.random(m) ** 0.01
+    ),
+    "Bound with probability": lambda: trials_of(
+        Bound(jnp.asarray(1.6449), label="b", failure=0.05), lambda rng, n, m: rng.standard_normal(20 * m)
+    ),
+    "Bound on a curve": lambda: trials_of(
+        Bound(jnp.ones(3), label="b", x=jnp.arange(3.0), axis="x"), lambda rng, n, m: rng.random((m, 3)) ** 0.01
+    ),
+    "Exponent": lambda: trials_of(
+        Exponent(jnp.asarray(-0.5), label="e", correction=jnp.asarray(1.0)),
+        lambda rng, n, m: 3 * n**-0.5 * (1 + 5 / n) * np.exp(0.01 * rng.standard_normal(m)),
+    ),
+    "Exponent inside": lambda: trials_of(
+        Exponent(jnp.asarray(1.5), label="e", x=jnp.geomspace(1.0, 100.0, 6), axis="t", rate=1.0),
+        lambda rng, n, m: np.geomspace(1, 100, 6) ** (1.5 + 1 / n) * np.exp(0.1 * rng.standard_normal((m, 6))),
+    ),
+    "Identity": lambda: trials_of(
+        Identity(label="i"), lambda rng, n, m: np.repeat(rng.standard_normal((m, 1, 5)), 2, axis=1)
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_true_statements_agree_and_false_ones_do_not(case):
+    trials = CASES[case]()
+    kind = trials[-1].stated
+    finding = kind.compare(trials)
+    assert finding.agrees, finding.verdict
+    assert finding.verdict.startswith("agrees")
+    for factor in (1.05, 1 / 1.05):
+        if kind.kind == "Bound" and factor < 1:
+            continue
+        wrong = planted(trials, factor)
+        finding = wrong[-1].stated.compare(wrong)
+        assert not finding.agrees, (factor, finding.verdict)
+        assert finding.verdict.startswith("disagrees")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_drawing(case, tmp_path):
+    from matplotlib.figure import Figure
+
+    trials = CASES[case]()
+    for shown in (trials, ()):
+        figure = Figure()
+        axes = figure.subplots()
+        trials[-1].stated.draw(axes, shown)
+        axes.legend()
+        figure.savefig(tmp_path / "figure.png")
+        if shown:
+            assert axes.get_ylabel() or axes.get_xlabel()
+
+
+def wigner(rng, n, spike=0.0):
+    noise = rng.standard_normal((n, n))
+    matrix = (noise + noise.T) / np.sqrt(2 * n)
+    matrix[0, 0] += spike
+    return np.linalg.eigvalsh(matrix)
+
+
+def semicircle(**rest):
+    x = -2 * jnp.cos(jnp.arange(0.5, 200) * (jnp.pi / 200))
+    density = jnp.sqrt(4 - x**2) / (2 * jnp.pi)
+    cdf = 0.5 + x * density / 2 + jnp.arcsin(x / 2) / jnp.pi
+    return Spectrum(x, density, cdf, jnp.array([-2.0, 2.0]), **rest)
+
+
+@pytest.fixture(scope="module")
+def wigner_spectra():
+    rng = np.random.default_rng(0)
+    return {n: np.stack([wigner(rng, n) for _ in range(150)]) for n in (40, 80, 160)}
+
+
+def test_spectrum(wigner_spectra):
+    trials = [Trial(n, semicircle(), eigenvalues) for n, eigenvalues in wigner_spectra.items()]
+    finding = trials[-1].stated.compare(trials)
+    assert finding.agrees, finding.verdict
+    assert finding.details["kolmogorov_distances"][-1] < 4 / 160
+    wrong = planted(trials, 1.02)
+    assert not wrong[-1].stated.compare(wrong).agrees
+
+
+def test_an_outlier_that_is_not_predicted_is_noticed():
+    rng = np.random.default_rng(1)
+    spectra = {n: np.stack([wigner(rng, n, spike=2.0) for _ in range(150)]) for n in (40, 80, 160)}
+    unaware = [Trial(n, semicircle(), eigenvalues) for n, eigenvalues in spectra.items()]
+    assert not unaware[-1].stated.compare(unaware).agrees
+    # A rank-one addition of size 2 to a Wigner matrix sends an eigenvalue to 2 + 1/2.
+    aware = [Trial(n, semicircle(outliers=jnp.array([2.5])), eigenvalues) for n, eigenvalues in spectra.items()]
+    assert aware[-1].stated.compare(aware).agrees
+    wrong = [Trial(n, semicircle(outliers=jnp.array([2.6])), eigenvalues) for n, eigenvalues in spectra.items()]
+    assert not wrong[-1].stated.compare(wrong).agrees
+
+
+def test_exponents_refuse_what_has_no_logarithm():
+    trials = trials_of(Exponent(jnp.asarray(-0.5), label="e"), lambda rng, n, m: rng.standard_normal(m) - 5)
+    with pytest.raises(ParameterError, match="positive"):
+        trials[-1].stated.compare(trials)
+    with pytest.raises(ParameterError, match="distinct sizes"):
+        trials[-1].stated.compare(trials[:1])
+
+
+def test_bounds_know_two_sides():
+    with pytest.raises(ParameterError, match="side = 'left'"):
+        Bound(jnp.asarray(1.0), label="b", side="left")
+
+
+def test_a_result_that_is_not_a_number_crosses_its_bound():
+    trial = Trial(10, Bound(jnp.asarray(1.0), label="b"), np.array([0.5, np.nan]))
+    assert not trial.stated.compare([trial]).agrees
