@@ -111,7 +111,9 @@ def relu_by_conditioning(c, a, b, p, q):
         else:
             rho = left[0, 1] / np.sqrt(left[0, 0] * left[1, 1])
             shape = scaled.shape[:-1] if scaled.ndim == 3 else (scaled.shape[0], 1)
-            probability = bivariate(scaled[..., 0].reshape(shape), scaled[..., 1].reshape(shape), rho).reshape(grid.shape[:-1])
+            probability = bivariate(scaled[..., 0].reshape(shape), scaled[..., 1].reshape(shape), rho).reshape(
+                grid.shape[:-1]
+            )
     product = grid[..., 0] ** 2 if p == q else grid[..., 0] * grid[..., 1]
     total = density * product * probability
     for measure in reversed(measures):

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, PRNGKeyArray
+from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
@@ -26,7 +26,7 @@ class Record(NamedTuple):
     q: Float[Array, "times p p"]
     a: Float[Array, "times p"]
     online_risk: Float[Array, " times"]
-    """Mean over the steps since the mark before of (f* − f)²/2, each on its fresh sample: unbiased for the mean risk."""
+    """Mean of (f* − f)²/2 over the steps since the mark before, each on its fresh sample: unbiased for the risk."""
 
 
 def with_overlaps(key: PRNGKeyArray, task: Task, state: Overlaps, dimension: int) -> Network:
@@ -48,9 +48,7 @@ def overlaps(network: Network) -> tuple[Float[Array, "p k"], Float[Array, "p p"]
     return network.w @ network.teacher.T / dimension, network.w @ network.w.T / dimension
 
 
-def residual(
-    task: Task, network: Network, x: Float[Array, "b d"]
-) -> tuple[Float[Array, " b"], Float[Array, "b p"]]:
+def residual(task: Task, network: Network, x: Float[Array, "b d"]) -> tuple[Float[Array, " b"], Float[Array, "b p"]]:
     """f* − f on inputs, without label noise, and the student's fields."""
     scale = jnp.sqrt(1.0 * x.shape[-1])
     fields, teacher_fields = x @ network.w.T / scale, x @ network.teacher.T / scale

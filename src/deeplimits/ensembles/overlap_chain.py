@@ -12,7 +12,9 @@ from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
 
 
-def chain_step(key: PRNGKeyArray, task: Task, state: Overlaps, t: Float[Array, ""], dimension: int) -> tuple[Overlaps, Array, Array]:
+def chain_step(
+    key: PRNGKeyArray, task: Task, state: Overlaps, t: Float[Array, ""], dimension: int
+) -> tuple[Overlaps, Array, Array]:
     """One step: the state after it, the time it took, and (f* − f)²/2 on its sample."""
     p, k = state.students, task.teachers
     fields_key, norm_key = jax.random.split(key)

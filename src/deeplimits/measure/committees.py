@@ -33,9 +33,7 @@ def test_risk(
     return jnp.mean((teacher - student) ** 2) / 2
 
 
-def batch_gradient(
-    task: Task, network: Network, x: Float[Array, "b d"], z: Float[Array, " b"]
-) -> Float[Array, "p d"]:
+def batch_gradient(task: Task, network: Network, x: Float[Array, "b d"], z: Float[Array, " b"]) -> Float[Array, "p d"]:
     """Gradient in the first layer of the mean loss on a batch, by automatic differentiation."""
 
     def loss(w):
@@ -46,7 +44,12 @@ def batch_gradient(
 
 
 def laziness(
-    scale: Float[Array, ""], w: Float[Array, "p d"], a: Float[Array, " p"], x: Float[Array, " d"], label: Array, activation: Activation
+    scale: Float[Array, ""],
+    w: Float[Array, "p d"],
+    a: Float[Array, " p"],
+    x: Float[Array, " d"],
+    label: Array,
+    activation: Activation,
 ) -> Float[Array, ""]:
     """κ = |h − y| ‖D²h‖/‖Dh‖² of h(a, w) = α Σ_i a_i σ(⟨w_i, x⟩) at one input.
 

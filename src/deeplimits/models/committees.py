@@ -14,15 +14,15 @@ import math
 from collections.abc import Callable
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import erf
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError, UnknownName
 from deeplimits.models.activations import Activation, smooth
+from deeplimits.tracing import is_traced
 
 _ROOT = math.sqrt(2 / math.pi)
 
@@ -72,7 +72,9 @@ class Overlaps(eqx.Module):
             )
         self.a = jnp.ones(self.m.shape[0]) if a is None else jnp.asarray(a, float)
         if self.a.shape != self.m.shape[:1]:
-            raise ParameterError(f"a has shape {self.a.shape}; with p = {self.m.shape[0]} students it must be ({self.m.shape[0]},)")
+            raise ParameterError(
+                f"a has shape {self.a.shape}; with p = {self.m.shape[0]} students it must be ({self.m.shape[0]},)"
+            )
 
     @property
     def students(self) -> int:
@@ -119,7 +121,9 @@ class Task(eqx.Module):
     ):
         self.teacher = jnp.asarray(teacher, float)
         if self.teacher.ndim != 2 or self.teacher.shape[0] != self.teacher.shape[1] or self.teacher.size == 0:
-            raise ParameterError(f"teacher has shape {self.teacher.shape}; it must be a square matrix (k, k), the overlaps P")
+            raise ParameterError(
+                f"teacher has shape {self.teacher.shape}; it must be a square matrix (k, k), the overlaps P"
+            )
         count = self.teacher.shape[0]
         self.teacher_output = jnp.ones(count) if teacher_output is None else jnp.asarray(teacher_output, float)
         if self.teacher_output.shape != (count,):
@@ -136,8 +140,10 @@ class Task(eqx.Module):
     def _check(self) -> None:
         for name, low in (("rate", 0.0), ("noise", 0.0), ("output_rate", 0.0), ("batch", 1.0)):
             value = getattr(self, name)
-            if not isinstance(value, jax.core.Tracer) and not np.all((np.asarray(value) >= low) & np.isfinite(value)):
-                raise ParameterError(f"{name} = {np.asarray(value)} is not allowed; it must be a number of at least {low:g}")
+            if not is_traced(value) and not np.all((np.asarray(value) >= low) & np.isfinite(value)):
+                raise ParameterError(
+                    f"{name} = {np.asarray(value)} is not allowed; it must be a number of at least {low:g}"
+                )
 
     @property
     def teachers(self) -> int:

@@ -25,12 +25,14 @@ class ClassicalGradientFlow(Limit):
     References  robbins1951; saad1995
     """
 
-    activation: str = choice("erf", ("erf", "relu", "quadratic", "linear", "tanh"), doc="activation σ")
-    students: int = integer(2, 1, 8, symbol="p", doc="student units")
-    teachers: int = integer(1, 1, 8, symbol="k", doc="teacher units")
+    activation: str = choice("erf", ("erf", "relu", "quadratic", "linear"), doc="activation σ")
+    students: int = integer(2, 1, 3, symbol="p", doc="student units")
+    teachers: int = integer(1, 1, 3, symbol="k", doc="teacher units")
     dimension: int = integer(5, 2, 1000, log=True, symbol="d", doc="dimension of the input")
     overlap: Array = real(0.2, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher at the start")
-    norm: Array = real(0.4, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span at the start")
+    norm: Array = real(
+        0.4, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span at the start"
+    )
     times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")
 
     sizes = (3, 12)

@@ -9,13 +9,14 @@ from deeplimits.limit import Limit, integer, real, whole
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.dynamics.overlaps import escape
+from deeplimits.tracing import is_traced
 
 
 class EscapeFromMediocrity(Limit):
     r"""A random start knows nothing of the teacher, and one-pass SGD needs d ln d samples to find out.
 
-    Setting     one quadratic student σ = x², one quadratic teacher of norm P = 1, learning rate γ, label noise Δ; start on
-                the plateau M ≈ 0, Q = Q_pl with M₀ = √(Q_pl/d) × a standard normal, as for a random direction
+    Setting     one quadratic student σ = x², one quadratic teacher of norm P = 1, learning rate γ, label noise Δ; start
+                on the plateau M ≈ 0, Q = Q_pl with M₀ = √(Q_pl/d) × a standard normal, as for a random direction
     Limit       d → ∞
     Result      Q_pl the lower root of 15γQ² − (3 + 6γP)Q + (P + 3γP² + γΔ) = 0, growth rate λ = 6(P − Q_pl);
                 t_esc, when |M| first exceeds half: λ t_esc − ½ ln d → c₀ − ln|N| in law, N ~ N(0, 1),
@@ -26,31 +27,32 @@ class EscapeFromMediocrity(Limit):
     References  arnaboldi2023b; tan2023
     """
 
-    rate: Array = real(0.12, 0.001, 0.15, log=True, symbol=r"\gamma", doc="learning rate")
-    noise: Array = real(0.0, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
+    rate: Array = real(0.14, 0.001, 0.15, log=True, symbol=r"\gamma", doc="learning rate")
+    noise: Array = real(0.0, 0.0, 0.5, symbol=r"\Delta", doc="variance of the label noise")
     dimension: int = integer(1000, 10, 10_000_000, log=True, symbol="d", doc="dimension of the input")
 
     sizes = (40, 240)
-    samples = 2500
+    samples = 4000
     batch = 250
 
     level = 0.5
     """The overlap that counts as having escaped."""
 
     def validity(self):
-        if isinstance(self.rate, jax.core.Tracer) or float(escape.discriminant(self.rate, self.noise)) >= 0:
+        if is_traced(self.rate) or float(escape.discriminant(self.rate, self.noise)) >= 0:
             return ()
         return (f"rate = {float(self.rate):g} leaves no plateau: the student's norm diverges",)
 
     def theory(self):
         found = escape.escape_time(self.rate, self.noise, 1.0, self.level)
         # P(c₀ − ln|N| ≤ y) = P(|N| ≥ e^{c₀ − y}) = erfc(e^{c₀ − y}/√2)
+        half_log = jnp.log(1.0 * self.dimension) / 2
         y = jnp.linspace(-2.0, 8.0, 401)
         argument = jnp.exp(found.centre - y)
         cdf = jax.scipy.special.erfc(argument / jnp.sqrt(2.0))
         density = jnp.sqrt(2 / jnp.pi) * argument * jnp.exp(-(argument**2) / 2)
         return {
-            "escape_law": Law(y, density, cdf, label="centred escape time", symbol=r"\lambda t_{esc}-\frac12\ln d", rate=1.0),
+            "escape_law": Law(half_log + y, density, cdf, label="escape time", symbol=r"\lambda t_{esc}", rate=1.0),
             "escape_time": Value(found.mean(self.dimension), label="mean escape time", symbol=r"E\,t_{esc}", rate=1.0),
         }
 
@@ -67,4 +69,4 @@ class EscapeFromMediocrity(Limit):
         most = int(60 * dimension / 0.02)
         start = Overlaps(m, plateau.norm[None, None])
         t = overlap_chain.first_passage(chain_key, task, start, jnp.asarray(self.level), dimension, most)
-        return {"escape_law": plateau.growth * t - jnp.log(1.0 * dimension) / 2, "escape_time": t}
+        return {"escape_law": plateau.growth * t, "escape_time": t}

@@ -15,11 +15,12 @@ from deeplimits.theory.dynamics.mean_field import reduction
 class MeanFieldReduction(Limit):
     r"""With many neurons in high dimension, the p × p overlaps reduce to (m, q) for each neuron.
 
-    Setting     p students of two kinds, half with (m, q) = (m₁, q₁) and half with (m₂, q₂), orthogonal outside the teacher;
-                one teacher of unit norm, a = a* = 1, learning rate γ, in dimension d = 2p; time t = νγ/(dp)
+    Setting     p students of two kinds, half with (m, q) = (m₁, q₁) and half with (m₂, q₂), orthogonal outside the
+                span of the teacher; one teacher of unit norm, a = a* = 1, learning rate γ, in dimension d = 2p; time t = νγ/(dp)
     Limit       d, p → ∞ with γ/p → 0
     Result      Q = MP⁻¹Mᵀ + diag(q): off-diagonal parts outside the teacher vanish, and each neuron obeys
-                ṁ_i = a_i E[E(λ*)λ*σ'(λ_i)],  q̇_i = 2a_i q_i E[E(λ*)σ''(λ_i)],  E(λ*) = f*(λ*) − (1/p)Σ_j a_j E_ξ σ(m_jλ* + √q_j ξ)
+                ṁ_i = a_i E[E(λ*)λ*σ'(λ_i)],  q̇_i = 2a_i q_i E[E(λ*)σ''(λ_i)],
+                E(λ*) = f*(λ*) − (1/p)Σ_j a_j E_ξ σ(m_jλ* + √q_j ξ)
     Validity    P invertible; γ/p → 0, else the off-diagonal part is forced at O(γ/p); size counts the students p
     Finite size O(1/p) and O(1/d) in the mean
     References  arnaboldi2023
@@ -27,8 +28,10 @@ class MeanFieldReduction(Limit):
 
     activation: str = choice("erf", ("erf", "tanh", "quadratic"), doc="activation σ")
     rate: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
-    overlap: Array = real(0.4, -1.0, 2.0, symbol="m_1", doc="overlap with the teacher of the first kind at the start")
-    other_overlap: Array = real(-0.1, -1.0, 2.0, symbol="m_2", doc="overlap with the teacher of the second kind at the start")
+    overlap: Array = real(0.4, -1.0, 2.0, symbol="m_1", doc="overlap with the teacher of the first kind")
+    other_overlap: Array = real(
+        -0.1, -1.0, 2.0, symbol="m_2", doc="overlap with the teacher of the second kind at the start"
+    )
     norm: Array = real(0.3, 0.01, 5.0, symbol="q_1", doc="orthogonal norm of the first kind at the start")
     other_norm: Array = real(0.6, 0.01, 5.0, symbol="q_2", doc="orthogonal norm of the second kind at the start")
     times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")

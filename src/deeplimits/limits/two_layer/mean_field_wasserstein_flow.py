@@ -15,7 +15,7 @@ from deeplimits.theory.dynamics.mean_field import initial_laws, particles
 class WassersteinFlow(Limit):
     r"""A wide two-layer network under SGD is a measure on neurons that flows down the risk.
 
-    Setting     f(x) = (1/p) Σ a_i σ(⟨w_i, x⟩), x ~ N(0, I_d) with d fixed, y = b σ(x_1); w_i ~ N(0, s²I), a_i = 1 at the start;
+    Setting     f(x) = (1/p) Σ a_i σ(⟨w_i, x⟩), x ~ N(0, I_d) with d fixed, y = b σ(x_1); at the start w_i ~ N(0, s²I), a_i = 1;
                 one-pass SGD with learning rate γ on both layers, time τ = γν/p
     Limit       p → ∞ at fixed d and γ
     Result      ∂_τ ρ = ∇·(ρ∇Ψ(·; ρ)), Ψ(θ; ρ) = −E[(y − f_ρ) aσ(⟨w, x⟩)], R(τ) = E(y − f_ρ)²/2 non-increasing;
@@ -25,8 +25,8 @@ class WassersteinFlow(Limit):
     References  mei2018; chizat2018; rotskoff2022; sirignano2020
     """
 
-    activation: str = choice("erf", ("erf", "tanh", "quadratic"), doc="activation σ")
-    dimension: int = integer(2, 1, 3, symbol="d", doc="dimension of the input")
+    activation: str = choice("erf", ("erf", "quadratic"), doc="activation σ")
+    dimension: int = integer(2, 1, 2, symbol="d", doc="dimension of the input")
     spread: Array = real(0.7, 0.01, 3.0, symbol="s", doc="standard deviation of the initial weights")
     target: Array = real(2.0, -5.0, 5.0, symbol="b", doc="output weight of the teacher")
     rate: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\gamma", doc="learning rate")

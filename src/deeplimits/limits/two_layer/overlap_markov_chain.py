@@ -28,9 +28,9 @@ class OverlapMarkovChain(Limit):
     References  saad1995; veiga2022
     """
 
-    activation: str = choice("erf", ("erf", "relu", "quadratic", "linear", "tanh"), doc="activation σ")
-    students: int = integer(1, 1, 20, symbol="p", doc="student units")
-    teachers: int = integer(1, 1, 20, symbol="k", doc="teacher units")
+    activation: str = choice("erf", ("erf", "relu", "quadratic", "linear"), doc="activation σ")
+    students: int = integer(1, 1, 4, symbol="p", doc="student units")
+    teachers: int = integer(1, 1, 4, symbol="k", doc="teacher units")
     rate: Array = real(4.0, 1e-3, 100.0, log=True, symbol=r"\gamma", doc="learning rate")
     noise: Array = real(0.1, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
     overlap: Array = real(0.1, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher")

@@ -27,8 +27,8 @@ class PopulationRisk(Limit):
     """
 
     activation: str = choice("erf", ("erf", "relu", "quadratic", "linear", "tanh"), doc="activation σ")
-    students: int = integer(3, 2, 20, symbol="p", doc="student units")
-    teachers: int = integer(2, 2, 20, symbol="k", doc="teacher units")
+    students: int = integer(3, 2, 4, symbol="p", doc="student units")
+    teachers: int = integer(2, 2, 4, symbol="k", doc="teacher units")
     overlap: Array = real(0.5, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher at the start")
     norm: Array = real(0.5, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span")
     dimension: int = integer(50, 4, 100_000, log=True, symbol="d", doc="dimension of the input")
@@ -57,7 +57,7 @@ class PopulationRisk(Limit):
             "i2": Value(integrals.i2(omega, a, c), label="second moment", symbol=r"E\,\sigma_a\sigma_c"),
             "j2": Value(integrals.j2(omega, a, b), label="second moment of slopes", symbol=r"E\,\sigma'_a\sigma'_b"),
             "i3": Value(integrals.i3(omega, a, c, b), label="gradient moment", symbol=r"E\,\sigma'_a\lambda_c\sigma_b"),
-            "i4": Value(integrals.i4(omega, a, b, c, d), label="noise moment", symbol=r"E\,\sigma'_a\sigma'_b\sigma_c\sigma_d"),
+            "i4": Value(integrals.i4(omega, a, b, c, d), label="noise moment", symbol=r"E\,\sigma'\sigma'\sigma\sigma"),
         }
 
     def at_size(self, size):

@@ -21,20 +21,22 @@ class SaadSolla(Limit):
     Limit       d → ∞ at fixed p, k, γ
     Result      dM_ir/dt = a_i Σ_c v_c I₃(i,r,c),  da_i/dt = ρ_a Σ_c v_c I₂(i,c),
                 dQ_ij/dt = a_i Σ_c v_c I₃(i,j,c) + a_j Σ_c v_c I₃(j,i,c) + (γ/(pb)) Ψ^var_ij,
-                Ψ^var_ij = a_i a_j [Σ_cd v_c v_d I₄(i,j,c,d) + Δ J₂(i,j)]; a batch of b = O(1) changes the last term only
+                Ψ^var_ij = a_i a_j [Σ_cd v_c v_d I₄(i,j,c,d) + Δ J₂(i,j)]; a batch of b changes the last term only
     Validity    γ, b = O(1), the start not within d^(−1/2) of a saddle; size counts the dimension d
     Finite size means deviate by O(1/d), single runs by O(√(γ/(dp)))
     References  saad1995; saad1995b; goldt2019; veiga2022
     """
 
-    activation: str = choice("erf", ("erf", "relu", "quadratic", "linear", "tanh"), doc="activation σ")
-    students: int = integer(2, 1, 8, symbol="p", doc="student units")
-    teachers: int = integer(1, 1, 8, symbol="k", doc="teacher units")
+    activation: str = choice("erf", ("erf", "relu", "linear"), doc="activation σ")
+    students: int = integer(2, 1, 3, symbol="p", doc="student units")
+    teachers: int = integer(1, 1, 3, symbol="k", doc="teacher units")
     rate: Array = real(2.0, 1e-3, 20.0, log=True, symbol=r"\gamma", doc="learning rate")
     output_rate: Array = real(0.5, 0.0, 20.0, symbol=r"\rho_a", doc="relative learning rate of the second layer")
     noise: Array = real(0.05, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
     overlap: Array = real(0.3, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher at the start")
-    norm: Array = real(0.3, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span at the start")
+    norm: Array = real(
+        0.3, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span at the start"
+    )
     batch_size: int = integer(2, 1, 100, symbol="b", doc="samples in a batch, for the mini-batch curve")
     times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")
 

@@ -1,8 +1,8 @@
 r"""How closely one run of SGD follows the overlap equations."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
-import jax
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
@@ -25,14 +25,18 @@ class SgdConcentration(Limit):
     References  veiga2022 Thm 3.1
     """
 
-    students: int = integer(2, 1, 8, symbol="p", doc="student units")
-    teachers: int = integer(1, 1, 8, symbol="k", doc="teacher units")
+    students: int = integer(2, 1, 4, symbol="p", doc="student units")
+    teachers: int = integer(1, 1, 4, symbol="k", doc="teacher units")
     rate: Array = real(1.5, 1e-3, 20.0, log=True, symbol=r"\gamma", doc="learning rate")
     noise: Array = real(0.05, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
     overlap: Array = real(0.3, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher at the start")
-    norm: Array = real(0.3, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span at the start")
+    norm: Array = real(
+        0.3, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span at the start"
+    )
     time: Array = real(0.5, 0.01, 100.0, log=True, symbol="T", doc="time at which the run is compared")
-    simulator: str = choice("chain", ("chain", "weights"), doc="exact Markov chain of the overlaps, or SGD in weight space")
+    simulator: str = choice(
+        "chain", ("chain", "weights"), doc="exact Markov chain of the overlaps, or SGD in weight space"
+    )
 
     sizes = (100, 400, 1600)
     samples = 3000

@@ -17,7 +17,7 @@ class SgdFluctuations(Limit):
 
     Setting     one student, one teacher of unit norm, one-pass SGD with label noise Δ, from M₀ and Q₀
     Limit       d → ∞ at fixed γ and T
-    Result      √(d/γ) (Ω^ν − Ω(t)) → N(0, Σ(t)), dΣ/dt = JΣ + ΣJᵀ + D, Σ(0) = 0, J the Jacobian of the overlap equations,
+    Result      √(d/γ) (Ω^ν − Ω(t)) → N(0, Σ(t)), dΣ/dt = JΣ + ΣJᵀ + D, Σ(0) = 0, J the Jacobian of the equations,
                 D the covariance of one step ξ = (E σ'λ*, 2E σ'λ + γ E²σ'²); at a stable fixed point JΣ + ΣJᵀ + D = 0
     Validity    times T ≪ ln d where J has unstable directions; size counts the dimension d
     Finite size covariances deviate by O(1/d)
@@ -29,10 +29,10 @@ class SgdFluctuations(Limit):
     noise: Array = real(0.1, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
     overlap: Array = real(0.3, -0.8, 0.8, symbol="M_0", doc="overlap with the teacher at the start")
     norm: Array = real(0.8, 0.7, 5.0, symbol="Q_0", doc="squared norm of the student at the start")
-    time: Array = real(0.8, 0.01, 100.0, log=True, symbol="T", doc="time at which the runs are compared")
+    time: Array = real(0.5, 0.01, 100.0, log=True, symbol="T", doc="time at which the runs are compared")
 
-    sizes = (16, 256)
-    samples = 40_000
+    sizes = (16, 200)
+    samples = 60_000
     batch = 1000
 
     def _setting(self):

@@ -26,9 +26,9 @@ class SgdNoise(Limit):
     References  veiga2022; saad1995
     """
 
-    activation: str = choice("erf", ("erf", "relu", "quadratic", "linear", "tanh"), doc="activation σ")
-    students: int = integer(2, 1, 20, symbol="p", doc="student units")
-    teachers: int = integer(2, 1, 20, symbol="k", doc="teacher units")
+    activation: str = choice("erf", ("erf", "relu", "quadratic", "linear"), doc="activation σ")
+    students: int = integer(2, 1, 4, symbol="p", doc="student units")
+    teachers: int = integer(2, 1, 4, symbol="k", doc="teacher units")
     overlap: Array = real(0.4, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher")
     norm: Array = real(0.5, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span")
     noise: Array = real(0.05, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
@@ -55,7 +55,9 @@ class SgdNoise(Limit):
         return {
             "second_moment": Value(second, label="squared gradient of a sample", symbol=r"E\|\nabla_1\ell\|^2"),
             "noise": Value(
-                (second - mean) / self.batch_size, label="noise of a batch", symbol=r"\mathrm{tr}\,\mathrm{Cov}\,\epsilon_1"
+                (second - mean) / self.batch_size,
+                label="noise of a batch",
+                symbol=r"\mathrm{tr\,Cov}\,\epsilon_1",
             ),
         }
 

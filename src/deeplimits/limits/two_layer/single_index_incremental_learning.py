@@ -15,7 +15,7 @@ class IncrementalLearning(Limit):
     r"""A wide network learns a single-index target degree by degree.
 
     Setting     y = φ(⟨u*, x⟩) with Hermite coefficients φ₀, φ₁, φ₂, neurons (1/m) Σ a_i σ(⟨u_i, x⟩), ‖u_i‖ = 1, σ with
-                coefficients (0.7, 1, 0.6); spherical gradient flow on the population risk, second layer 1/ε times faster;
+                coefficients (0.7, 1, 0.6); spherical gradient flow on the risk, second layer 1/ε times faster;
                 start: a_i ~ N(0, 1), u_i orthogonal to u* and to each other
     Limit       d ≥ m + 1, m → ∞
     Result      ε ȧ = V(s) − ∫a'U(ss')dρ,  ṡ = a(1 − s²)[V'(s) − ∫a's'U'(ss')dρ],  s = ⟨u, u*⟩,
@@ -29,7 +29,9 @@ class IncrementalLearning(Limit):
     constant: Array = real(0.5, -5.0, 5.0, symbol=r"\varphi_0", doc="Hermite coefficient of degree 0 of the target")
     linear: Array = real(1.0, -5.0, 5.0, symbol=r"\varphi_1", doc="Hermite coefficient of degree 1 of the target")
     quadratic: Array = real(0.8, -5.0, 5.0, symbol=r"\varphi_2", doc="Hermite coefficient of degree 2 of the target")
-    epsilon: Array = real(0.1, 0.02, 10.0, log=True, symbol=r"\varepsilon", doc="time scale of the second layer over the first")
+    epsilon: Array = real(
+        0.1, 0.02, 10.0, log=True, symbol=r"\varepsilon", doc="time scale of the second layer over the first"
+    )
     times: Array = axis((0.1, 0.3, 0.8), 0.01, 100.0, log=True, symbol="t", doc="times")
 
     sizes = (12, 24, 48)
@@ -58,7 +60,7 @@ class IncrementalLearning(Limit):
         m = whole(size, "m", self, least=2)
         # Steps short enough for the fast layer as well.
         rate = int(np.ceil(self.steps_per_time * max(1.0, 0.1 / float(self.epsilon))))
-        marks = tuple(int(round(float(t) * rate)) for t in self.times)
+        marks = tuple(round(float(t) * rate) for t in self.times)
         return {"neurons": m, "marks": marks, "rate": rate}, self.replace(times=[mark / rate for mark in marks])
 
     def simulate(self, key, *, neurons: int, marks: tuple[int, ...], rate: int):

@@ -28,7 +28,9 @@ class SymmetricPlateau(Limit):
 
     units: int = integer(2, 2, 6, symbol="K", doc="student and teacher units")
     rate: Array = real(2.0, 1e-3, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
-    asymmetry: Array = real(0.15, 1e-4, 0.3, log=True, symbol=r"\delta_0", doc="initial difference of the teacher overlaps")
+    asymmetry: Array = real(
+        0.15, 1e-4, 0.3, log=True, symbol=r"\delta_0", doc="initial difference of the teacher overlaps"
+    )
     times: Array = axis((5.0, 15.0, 30.0, 45.0), 0.001, 1e4, log=True, symbol="t", doc="times")
 
     sizes = (60, 240)

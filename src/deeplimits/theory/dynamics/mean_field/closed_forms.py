@@ -3,12 +3,12 @@ r"""Mean-field flows that close: linear neurons with noise, and quadratic neuron
 from typing import NamedTuple
 
 import diffrax
-import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.tracing import is_traced
 
 
 class Gaussian(NamedTuple):
@@ -41,7 +41,7 @@ def noisy_linear_neuron(
 
 def check_temperature(ridge: ArrayLike, inverse_temperature: ArrayLike) -> None:
     """Raise where noise has no normalizable stationary law."""
-    if isinstance(ridge, jax.core.Tracer) or isinstance(inverse_temperature, jax.core.Tracer):
+    if is_traced(ridge) or is_traced(inverse_temperature):
         return
     if not float(jnp.min(jnp.asarray(inverse_temperature))) > 0:
         raise ParameterError(f"inverse_temperature = {inverse_temperature} is not allowed; β must be positive")
@@ -65,7 +65,9 @@ def quadratic_neurons(
     start, goal = jnp.asarray(second_moment, float), jnp.asarray(target, float)
     times = jnp.atleast_1d(jnp.asarray(times, float))
     if start.ndim != 2 or start.shape != goal.shape or start.shape[0] != start.shape[1]:
-        raise ParameterError(f"second_moment and target have shapes {start.shape} and {goal.shape}; both must be (d, d)")
+        raise ParameterError(
+            f"second_moment and target have shapes {start.shape} and {goal.shape}; both must be (d, d)"
+        )
     identity = jnp.eye(start.shape[0])
 
     def slope(t, a, _):

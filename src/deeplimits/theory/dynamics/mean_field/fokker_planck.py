@@ -11,8 +11,8 @@ import diffrax
 import jax.numpy as jnp
 import numpy as np
 import optimistix
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.theory.dynamics.mean_field.closed_forms import check_temperature
@@ -48,7 +48,12 @@ class Interaction(NamedTuple):
 
 
 def interaction(
-    grid: ArrayLike, external: ArrayLike, pair: ArrayLike, constant: ArrayLike, ridge: ArrayLike, inverse_temperature: ArrayLike
+    grid: ArrayLike,
+    external: ArrayLike,
+    pair: ArrayLike,
+    constant: ArrayLike,
+    ridge: ArrayLike,
+    inverse_temperature: ArrayLike,
 ) -> Interaction:
     """Check and assemble a problem; the grid must be uniform."""
     check_temperature(ridge, inverse_temperature)
@@ -57,7 +62,9 @@ def interaction(
     if theta.ndim != 1 or len(theta) < 3 or not np.allclose(np.diff(theta), theta[1] - theta[0], rtol=1e-8):
         raise ParameterError("grid is not uniform; give at least three equally spaced increasing points")
     if parts[1].shape != theta.shape or parts[2].shape != theta.shape * 2:
-        raise ParameterError(f"external and pair have shapes {parts[1].shape}, {parts[2].shape}; the grid has {len(theta)} points")
+        raise ParameterError(
+            f"external and pair have shapes {parts[1].shape}, {parts[2].shape}; the grid has {len(theta)} points"
+        )
     return Interaction(*parts)
 
 

@@ -15,10 +15,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optimistix
-from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
+from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, ParameterError
+from deeplimits.tracing import is_traced
 
 
 class SingleIndex(eqx.Module):
@@ -36,7 +37,7 @@ class SingleIndex(eqx.Module):
                 f"target and activation have shapes {self.target.shape} and {self.activation.shape}; give as many Hermite "
                 "coefficients of one as of the other"
             )
-        if not isinstance(self.epsilon, jax.core.Tracer) and not float(self.epsilon) > 0:
+        if not is_traced(self.epsilon) and not float(self.epsilon) > 0:
             raise ParameterError(f"epsilon = {float(self.epsilon):g} is not allowed; it must be positive")
 
 
@@ -73,7 +74,14 @@ def velocity(problem: SingleIndex, a: Array, s: Array, weights: Array) -> tuple[
     return left @ powers / problem.epsilon, a * (1 - s**2) * (left @ slopes)
 
 
-def learn(problem: SingleIndex, a: ArrayLike, times: ArrayLike, *, s: ArrayLike | None = None, weights: ArrayLike | None = None) -> Learning:
+def learn(
+    problem: SingleIndex,
+    a: ArrayLike,
+    times: ArrayLike,
+    *,
+    s: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+) -> Learning:
     """Solve the equations from a(0) and s(0), zero by default; stiff when ε is small, hence an implicit method.
 
     >>> problem = SingleIndex([0.5, 1.0, 0.8], [0.7, 1.0, 0.6], 1e-3)
@@ -86,10 +94,12 @@ def learn(problem: SingleIndex, a: ArrayLike, times: ArrayLike, *, s: ArrayLike 
     weights = jnp.full(a.shape, 1 / max(a.size, 1)) if weights is None else jnp.asarray(weights, float)
     if a.ndim != 1 or a.size == 0 or s.shape != a.shape or weights.shape != a.shape:
         raise ParameterError(f"a, s and weights have shapes {a.shape}, {s.shape}, {weights.shape}; all must be (n,)")
-    if not isinstance(times, jax.core.Tracer) and (np.any(np.diff(times) <= 0) or float(times[0]) < 0):
-        raise ParameterError(f"times = {np.asarray(times).tolist()} is not allowed; it must be increasing and not negative")
+    if not is_traced(times) and (np.any(np.diff(times) <= 0) or float(times[0]) < 0):
+        raise ParameterError(
+            f"times = {np.asarray(times).tolist()} is not allowed; it must be increasing and not negative"
+        )
     found = _solve(problem, a, s, weights, times)
-    if not isinstance(found.converged, jax.core.Tracer) and not bool(found.converged):
+    if not is_traced(found.converged) and not bool(found.converged):
         raise NotConverged("the equations need more steps than allowed; raise epsilon or ask for earlier times")
     return found
 
@@ -111,7 +121,6 @@ def _solve(problem: SingleIndex, a, s, weights, times) -> Learning:
         stepsize_controller=diffrax.ClipStepSizeController(controller, step_ts=times),
         max_steps=50_000,
         throw=False,
-        adjoint=diffrax.ForwardMode(),
     )
     left = jax.vmap(lambda a, s: residuals(problem, a, s, weights))(*found.ys)
     risk = jnp.sum(left**2, axis=1) / 2

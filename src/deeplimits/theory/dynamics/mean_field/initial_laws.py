@@ -30,5 +30,7 @@ def gauss_hermite(degree: int, dimensions: int) -> tuple[NDArray[np.float64], ND
     nodes, weights = np.polynomial.hermite_e.hermegauss(degree)
     weights = weights / weights.sum()
     points = np.stack(np.meshgrid(*[nodes] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions)
-    products = np.stack(np.meshgrid(*[weights] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions).prod(axis=1)
+    products = (
+        np.stack(np.meshgrid(*[weights] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions).prod(axis=1)
+    )
     return points, products

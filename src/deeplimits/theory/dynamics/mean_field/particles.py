@@ -1,8 +1,10 @@
 r"""Wasserstein gradient flow of two-layer networks at fixed dimension, on the population risk.
 
-θ = (a, w), Φ(x; θ) = a σ(⟨w, x⟩) with x ~ N(0, I_d) and no 1/√d; f_ρ = ∫Φ dρ, y = Σ_r b_r σ(⟨w*_r, x⟩), R = E(y − f_ρ)²/2.
+θ = (a, w), Φ(x; θ) = a σ(⟨w, x⟩) with x ~ N(0, I_d) and no 1/√d; f_ρ = ∫Φ dρ, y = Σ_r b_r σ(⟨w*_r, x⟩),
+R = E(y − f_ρ)²/2.
 θ̇ = −∇Ψ(θ; ρ), Ψ = δR/δρ = −E[(y − f_ρ)Φ(x; θ)]; the measure is carried by weighted points, Σ_i ω_i δ_{θ_i}.
-By Stein's lemma the flow closes on the Gram matrix: ẇ_i = a_i Σ_c v_c [K₂₀(i,c) w_i + J₂(i,c) w_c], ȧ_i = Σ_c v_c I₂(i,c),
+By Stein's lemma the flow closes on the Gram matrix:
+ẇ_i = a_i Σ_c v_c [K₂₀(i,c) w_i + J₂(i,c) w_c], ȧ_i = Σ_c v_c I₂(i,c),
 v = −ω_i a_i for students and b_r for teachers.
 """
 
@@ -13,13 +15,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
+from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.models.activations import Activation
 from deeplimits.models.committees import neuron
 from deeplimits.theory.dynamics.overlaps.integrals.moments import Moments
+from deeplimits.tracing import is_traced
 
 
 class Particles(eqx.Module):
@@ -52,7 +55,11 @@ class Flow(NamedTuple):
 
 
 def velocity(
-    particles: Particles, teacher: Float[Array, "k d"], outputs: Float[Array, " k"], moments: Moments, train_outputs: bool
+    particles: Particles,
+    teacher: Float[Array, "k d"],
+    outputs: Float[Array, " k"],
+    moments: Moments,
+    train_outputs: bool,
 ) -> tuple[Float[Array, "n d"], Float[Array, " n"]]:
     """(ẇ, ȧ) = −∇Ψ(θ; ρ) at every particle."""
     every = jnp.concatenate([particles.w, teacher])
@@ -98,14 +105,18 @@ def wasserstein_flow(
     times = jnp.atleast_1d(jnp.asarray(times, float))
     teacher, outputs = jnp.asarray(teacher, float), jnp.asarray(outputs, float)
     if teacher.ndim != 2 or teacher.shape[1] != start.w.shape[1]:
-        raise ParameterError(f"teacher has shape {teacher.shape}; its rows must have the dimension {start.w.shape[1]} of w")
+        raise ParameterError(
+            f"teacher has shape {teacher.shape}; its rows must have the dimension {start.w.shape[1]} of w"
+        )
     if outputs.shape != teacher.shape[:1]:
         raise ParameterError(f"outputs has shape {outputs.shape}; it must be ({teacher.shape[0]},)")
-    if not isinstance(times, jax.core.Tracer) and (np.any(np.diff(times) <= 0) or float(times[0]) < 0):
-        raise ParameterError(f"times = {np.asarray(times).tolist()} is not allowed; it must be increasing and not negative")
+    if not is_traced(times) and (np.any(np.diff(times) <= 0) or float(times[0]) < 0):
+        raise ParameterError(
+            f"times = {np.asarray(times).tolist()} is not allowed; it must be increasing and not negative"
+        )
     sigma = neuron(activation)
     flow = _solve(start, teacher, outputs, times, Moments(sigma, sigma), train_outputs)
-    if not isinstance(flow.converged, jax.core.Tracer) and not bool(flow.converged):
+    if not is_traced(flow.converged) and not bool(flow.converged):
         raise NotConverged("the flow needs more steps than allowed or diverges; ask for earlier times")
     return flow
 
@@ -134,7 +145,11 @@ def _solve(start: Particles, teacher, outputs, times, moments: Moments, train_ou
 
 
 def dissipation(
-    particles: Particles, teacher: ArrayLike, outputs: ArrayLike, activation: str | Activation, train_outputs: bool = True
+    particles: Particles,
+    teacher: ArrayLike,
+    outputs: ArrayLike,
+    activation: str | Activation,
+    train_outputs: bool = True,
 ) -> Float[Array, ""]:
     """−dR/dτ = ∫|∇Ψ|² dρ."""
     sigma = neuron(activation)

@@ -11,13 +11,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
+from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.models.committees import Task
 from deeplimits.theory.dynamics.overlaps.equations import moments
 from deeplimits.theory.dynamics.overlaps.integrals import quadrature
+from deeplimits.tracing import is_traced
 
 
 class Reduced(eqx.Module):
@@ -36,7 +37,9 @@ class Reduced(eqx.Module):
         self.a = jnp.ones(count) if a is None else jnp.asarray(a, float)
         self.weights = jnp.full(count, 1 / count) if weights is None else jnp.asarray(weights, float)
         if self.a.shape != (count,) or self.weights.shape != (count,):
-            raise ParameterError(f"a and weights have shapes {self.a.shape}, {self.weights.shape}; both must be ({count},)")
+            raise ParameterError(
+                f"a and weights have shapes {self.a.shape}, {self.weights.shape}; both must be ({count},)"
+            )
 
 
 class ReducedFlow(NamedTuple):
@@ -80,7 +83,11 @@ def _pairs(task: Task, covariances, variances, neurons: int):
     rows, columns = variances[:neurons, None], variances[None, :]
     closed = integrals._closed
     if closed is not None:
-        return closed.i2(rows, columns, covariances), closed.j2(rows, columns, covariances), closed.k20(rows, columns, covariances)
+        return (
+            closed.i2(rows, columns, covariances),
+            closed.j2(rows, columns, covariances),
+            closed.k20(rows, columns, covariances),
+        )
     return _pairs_by_quadrature(task, covariances, variances, neurons)
 
 
@@ -123,16 +130,22 @@ def reduced_flow(task: Task, start: Reduced, times: ArrayLike) -> ReducedFlow:
     (0.7836576095, 0.3254082627, 0.0087040712)
     """
     times = jnp.atleast_1d(jnp.asarray(times, float))
-    traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((task, start, times)))
+    traced = any(is_traced(leaf) for leaf in jax.tree.leaves((task, start, times)))
     if start.m.shape[1] != task.teachers:
-        raise ParameterError(f"m has {start.m.shape[1]} columns but the teacher has {task.teachers} units; they must agree")
+        raise ParameterError(
+            f"m has {start.m.shape[1]} columns but the teacher has {task.teachers} units; they must agree"
+        )
     if not traced:
         if np.linalg.eigvalsh(np.asarray(task.teacher))[0] <= 1e-12:
             raise ParameterError("teacher is singular: the reduction divides by P; merge teachers that coincide")
         if bool(jnp.any(start.q <= 0)):
-            raise ParameterError(f"q = {np.asarray(start.q).tolist()} is not allowed; orthogonal norms must be positive")
+            raise ParameterError(
+                f"q = {np.asarray(start.q).tolist()} is not allowed; orthogonal norms must be positive"
+            )
         if np.any(np.diff(times) <= 0) or float(times[0]) < 0:
-            raise ParameterError(f"times = {np.asarray(times).tolist()} is not allowed; it must be increasing and not negative")
+            raise ParameterError(
+                f"times = {np.asarray(times).tolist()} is not allowed; it must be increasing and not negative"
+            )
     flow = _solve(task, start, times)
     if not traced and not bool(flow.converged):
         raise NotConverged("the reduced flow needs more steps than allowed or diverges; ask for earlier times")

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError, UnknownName
 from deeplimits.models.committees import Overlaps, Task
@@ -85,7 +85,8 @@ def export(task: Task, state: Overlaps, name: str) -> Foreign:
     Saad and Solla's outputs are c = p times ours (p = k, a = a* = 1): residuals and noise grow by c, so that the same
     motion of the weights needs η = γ/p². Goldt's v_i = a_i/p leave the residual as it is: η_w = γ, η_v = ρ_a γ/p².
 
-    >>> task, state = Task(teacher=[[1.0, 0.0], [0.0, 1.0]], rate=4.0), Overlaps([[0.1, 0.0], [0.0, 0.1]], [[1.0, 0.0], [0.0, 1.0]])
+    >>> task = Task(teacher=[[1.0, 0.0], [0.0, 1.0]], rate=4.0)
+    >>> state = Overlaps([[0.1, 0.0], [0.0, 0.1]], [[1.0, 0.0], [0.0, 1.0]])
     >>> foreign = export(task, state, "saad-solla")
     >>> float(foreign.rate), float(foreign.time_unit), float(foreign.risk_unit)
     (1.0, 0.5, 4.0)
@@ -96,7 +97,9 @@ def export(task: Task, state: Overlaps, name: str) -> Foreign:
     if rules.unit_outputs and not bool(jnp.all(state.a == 1) & jnp.all(task.teacher_output == 1)):
         raise ParameterError(f"{name} fixes the second layer to one, but a or teacher_output differs from one")
     if rules.unit_outputs and float(task.output_rate) != 0:
-        raise ParameterError(f"output_rate = {float(task.output_rate):g} is not allowed: {name} does not train the second layer")
+        raise ParameterError(
+            f"output_rate = {float(task.output_rate):g} is not allowed: {name} does not train the second layer"
+        )
     # w_i moves by (rate) × (output weight) × E σ': ours is (γ/p) a_i E σ'.
     if rules.normalized_outputs:
         outputs, teacher_outputs, rate = state.a, task.teacher_output, task.rate
@@ -142,7 +145,9 @@ def import_task(
     rules = convention(name)
     p, k = jnp.asarray(m, float).shape
     ones = (jnp.ones(p), jnp.ones(k))
-    given = tuple(one if x is None else jnp.asarray(x, float) for x, one in zip((outputs, teacher_outputs), ones, strict=True))
+    given = tuple(
+        one if x is None else jnp.asarray(x, float) for x, one in zip((outputs, teacher_outputs), ones, strict=True)
+    )
     rate = jnp.asarray(rate, float)
     if rules.normalized_outputs or rules.unit_outputs:
         a, teacher_a = given
@@ -170,7 +175,7 @@ def _output_scale(rules: Convention, p: int, k: int) -> float:
         return 1.0
     if p != k:
         raise ParameterError(
-            f"{rules.name} adds its units without normalizing: with p = {p} students and k = {k} teachers it is another "
-            "task than ours with unit outputs; use goldt, which has output weights"
+            f"{rules.name} adds its units without normalizing: with p = {p} students and k = {k} teachers it is another"
+            " task than ours with unit outputs; use goldt, which has output weights"
         )
     return float(p)

@@ -6,10 +6,11 @@ residual without label noise is E = Σ_c v_c σ_c.
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
@@ -33,7 +34,9 @@ def covariance(task: Task, state: Overlaps) -> Float[Array, "n n"]:
 def check(task: Task, state: Overlaps) -> None:
     """Raise unless the state is possible: shapes that fit, P positive definite, Ω positive semidefinite."""
     if state.teachers != task.teachers:
-        raise ParameterError(f"m has {state.teachers} columns but the teacher has {task.teachers} units; they must agree")
+        raise ParameterError(
+            f"m has {state.teachers} columns but the teacher has {task.teachers} units; they must agree"
+        )
     check_covariance(task.teacher, "teacher")
     check_covariance(covariance(task, state), "Omega")
 
@@ -47,6 +50,7 @@ def moments(task: Task) -> Moments:
     return Moments(task.activation, task.teacher_activation)
 
 
+@eqx.filter_jit
 def risk(task: Task, state: Overlaps) -> Float[Array, ""]:
     """R = ½ Σ_cc' v_c v_c' I₂(c, c'), the excess risk; that of noisy labels is R + Δ/2.
 
@@ -68,6 +72,7 @@ class Gradient(NamedTuple):
     outputs: Float[Array, " p"]
 
 
+@eqx.filter_jit
 def gradient(task: Task, state: Overlaps) -> Gradient:
     """G_ic = v_c J₂(i,c) + δ_ic Σ_c' v_c' K₂₀(i,c'), by Stein's lemma: the gradient lies in the span of all weights."""
     v = signed_outputs(task, state)
@@ -77,6 +82,7 @@ def gradient(task: Task, state: Overlaps) -> Gradient:
     return Gradient(weights.at[students, students].add(k20 @ v), i2 @ v)
 
 
+@eqx.filter_jit
 def squared_gradient(task: Task, state: Overlaps) -> Float[Array, "p p"]:
     """Ψ^var_ij = a_i a_j [Σ_cd v_c v_d I₄(i,j,c,d) + Δ J₂(i,j)], the limit of p² E⟨∇_i ℓ, ∇_j ℓ⟩."""
     return _squares(task, state, covariance(task, state))
@@ -89,6 +95,7 @@ def _squares(task: Task, state: Overlaps, omega: Float[Array, "n n"]) -> Float[A
     return state.a[:, None] * state.a * inside
 
 
+@eqx.filter_jit
 def squared_gradient_at(task: Task, state: Overlaps, dimension: ArrayLike) -> Float[Array, "p p"]:
     r"""p² E⟨∇_i ℓ, ∇_j ℓ⟩ at finite d, exactly: a_i a_j E[E² σ'_i σ'_j ‖x‖²/d].
 
@@ -100,6 +107,7 @@ def squared_gradient_at(task: Task, state: Overlaps, dimension: ArrayLike) -> Fl
     return value + 2 / jnp.asarray(dimension, float) * stretched
 
 
+@eqx.filter_jit
 def drift(task: Task, state: Overlaps) -> Drift:
     """The parts of the overlap equations at one state.
 
@@ -122,6 +130,7 @@ def drift(task: Task, state: Overlaps) -> Drift:
     )
 
 
+@eqx.filter_jit
 def velocity(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Overlaps:
     """(dM/dt, dQ/dt, da/dt).
 

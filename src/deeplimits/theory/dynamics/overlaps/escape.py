@@ -7,12 +7,12 @@ r"""One quadratic neuron that learns one quadratic neuron: escape from mediocrit
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from deeplimits.errors import OutsideValidity
+from deeplimits.tracing import is_traced
 
 EULER_GAMMA = 0.5772156649015329
 
@@ -40,7 +40,7 @@ def mediocrity(rate: ArrayLike, noise: ArrayLike = 0.0, teacher: ArrayLike = 1.0
     """
     g, delta, p = (jnp.asarray(value, float) for value in (rate, noise, teacher))
     inside = discriminant(g, delta, p)
-    if not isinstance(inside, jax.core.Tracer) and bool(jnp.any(inside < 0)):
+    if not is_traced(inside) and bool(jnp.any(inside < 0)):
         raise OutsideValidity(
             f"rate = {float(g):.6g} leaves no plateau at teacher norm {float(p):.6g} and noise {float(delta):.6g}: the "
             f"student's norm diverges; without noise the rate must be at most {0.180189805014 / float(p):.6g}"

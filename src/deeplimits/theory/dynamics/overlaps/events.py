@@ -54,7 +54,9 @@ def first_time(task: Task, start: Overlaps, condition: Callable[[Overlaps], obje
     )
     if found.result != diffrax.RESULTS.event_occurred:
         reached = float(np.asarray(found.ts)[0])
-        raise NotConverged(f"nothing happened before t = {reached:.6g}; raise latest = {latest:g} or change the condition")
+        raise NotConverged(
+            f"nothing happened before t = {reached:.6g}; raise latest = {latest:g} or change the condition"
+        )
     return Event(float(found.ts[0]), integration.unpack(found.ys[0], students, teachers))
 
 

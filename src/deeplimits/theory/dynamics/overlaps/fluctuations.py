@@ -11,14 +11,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
+from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models import committees
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.theory.dynamics.overlaps import equations, fixed_points, integration
 from deeplimits.theory.dynamics.overlaps.integrals.quadrature import semidefinite_factor
+from deeplimits.tracing import is_traced
 
 # Nodes per dimension of the trapezoid rule on [−7.5, 7.5] for the one-step covariance, by number of fields.
 _NODES = {2: 61, 3: 47, 4: 35}
@@ -35,7 +36,9 @@ class Fluctuations(NamedTuple):
 
 
 def step_covariance(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Float[Array, "size size"]:
-    """D, the covariance of ξ = (a_i E σ'_i λ*_r; a_i E σ'_i λ_j + a_j E σ'_j λ_i + (γ/pb) a_i a_j E² σ'_i σ'_j; ρ_a E σ_i).
+    """D, the covariance of one step ξ.
+
+    ξ = (a_i E σ'_i λ*_r;  a_i E σ'_i λ_j + a_j E σ'_j λ_i + (γ/pb) a_i a_j E² σ'_i σ'_j;  ρ_a E σ_i)
 
     By the trapezoid rule over all p + k fields and Gauss-Hermite over the label noise. For a batch, the first-order
     parts of ξ average over b samples.
@@ -117,8 +120,8 @@ def stationary_covariance(task: Task, guess: Overlaps) -> tuple[fixed_points.Fix
     point = fixed_points.fixed_point(task, guess)
     if point.rates.real.max() > -1e-10:
         raise OutsideValidity(
-            f"the fixed point has a perturbation that grows or stays (rate {point.rates.real.max():.3g}): fluctuations have "
-            "no stationary law there"
+            f"the fixed point has a perturbation that grows or stays (rate {point.rates.real.max():.3g}): fluctuations "
+            "have no stationary law there"
         )
     j = np.asarray(eqx.filter_jit(fixed_points.jacobian)(task, point.state))
     d = np.asarray(eqx.filter_jit(step_covariance)(task, point.state))
@@ -149,4 +152,4 @@ def _check(task: Task, fields: int) -> None:
 
 
 def _frozen(task: Task) -> bool:
-    return not isinstance(task.output_rate, jax.core.Tracer) and float(task.output_rate) == 0
+    return not is_traced(task.output_rate) and float(task.output_rate) == 0

@@ -1,7 +1,7 @@
 r"""Solving the overlap equations: adaptively, through plateaus, to any time.
 
-Short runs use an explicit method of order eight. A long run ends near a fixed point where an explicit method is held back
-by stability, not accuracy; there an implicit method of order five takes steps as long as the plateau.
+Short runs use an explicit method of order eight. A long run ends near a fixed point where an explicit method is held
+back by stability, not accuracy; there an implicit method of order five takes steps as long as the plateau.
 """
 
 from collections.abc import Callable
@@ -13,12 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optimistix
-from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, Int
+from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.theory.dynamics.overlaps import equations
+from deeplimits.tracing import is_traced
 
 # Beyond this time the implicit method wins.
 LONG = 3e3
@@ -38,13 +39,15 @@ class Trajectory(NamedTuple):
 
 
 def pack(state: Overlaps, with_outputs: bool = True) -> Float[Array, " size"]:
-    """The state as a vector: M row by row, Q_ij for i ≤ j, a. An antisymmetric part of Q, spurious, has no place here."""
+    """The state as a vector: M row by row, Q_ij for i ≤ j, a. A spurious antisymmetric part of Q has no place here."""
     upper = jnp.triu_indices(state.students)
     parts = [jnp.ravel(state.m), state.q[upper]] + ([state.a] if with_outputs else [])
     return jnp.concatenate(parts)
 
 
-def unpack(vector: Float[Array, " size"], students: int, teachers: int, a: Float[Array, " p"] | None = None) -> Overlaps:
+def unpack(
+    vector: Float[Array, " size"], students: int, teachers: int, a: Float[Array, " p"] | None = None
+) -> Overlaps:
     """The state that `pack` made a vector of; `a` is the second layer where it was left out."""
     overlaps = students * teachers
     symmetric = overlaps + students * (students + 1) // 2
@@ -104,16 +107,18 @@ def trajectory(
     _check_times(times)
     if method not in ("auto", "explicit", "implicit"):
         raise ParameterError(f"method = {method!r} is not allowed; it must be 'auto', 'explicit' or 'implicit'")
-    traced = any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves((task, start, times)))
+    traced = any(is_traced(leaf) for leaf in jax.tree.leaves((task, start, times)))
     if not traced:
         equations.check(task, start)
     if method == "auto":
-        long = not isinstance(times, jax.core.Tracer) and float(times[-1]) > LONG
-        stiff = not isinstance(task.output_rate, jax.core.Tracer) and float(task.output_rate) >= 50
+        long = not is_traced(times) and float(times[-1]) > LONG
+        stiff = not is_traced(task.output_rate) and float(task.output_rate) >= 50
         method = "implicit" if long or stiff else "explicit"
     usual = (1e-11, 1e-13) if method == "explicit" else (1e-9, 1e-11)
     rtol, atol = (usual[0] if rtol is None else rtol), (usual[1] if atol is None else atol)
-    solution = _solve(task, start, times, rtol, atol, method, variance)
+    # A frozen second layer is left out of the state; a traced rate might not be zero, so it stays in.
+    frozen = not is_traced(task.output_rate) and float(task.output_rate) == 0
+    solution = _solve(task, start, times, rtol, atol, method, variance, frozen)
     if not traced and not bool(solution.converged):
         reached = np.asarray(solution.t)[np.isfinite(np.asarray(solution.risk))]
         last = f"t = {reached[-1]:.4g}" if len(reached) else "t = 0"
@@ -125,10 +130,8 @@ def trajectory(
 
 
 @eqx.filter_jit
-def _solve(task: Task, start: Overlaps, times, rtol, atol, method: str, variance: bool) -> Trajectory:
+def _solve(task: Task, start: Overlaps, times, rtol, atol, method: str, variance: bool, frozen: bool) -> Trajectory:
     students, teachers = start.students, start.teachers
-    # A frozen second layer is left out of the state; a traced rate might not be zero, so it stays in.
-    frozen = not isinstance(task.output_rate, jax.core.Tracer) and float(task.output_rate) == 0
     a = start.a if frozen else None
     right_side = packed_velocity(task, students, a, variance)
     if method == "explicit":
@@ -149,7 +152,6 @@ def _solve(task: Task, start: Overlaps, times, rtol, atol, method: str, variance
         stepsize_controller=accuracy,
         max_steps=MOST_STEPS,
         throw=False,
-        adjoint=diffrax.ForwardMode() if method == "implicit" else diffrax.RecursiveCheckpointAdjoint(),
     )
     converged = found.result == diffrax.RESULTS.successful
     vectors = jnp.where(jnp.isfinite(found.ys), found.ys, jnp.nan)
@@ -159,8 +161,10 @@ def _solve(task: Task, start: Overlaps, times, rtol, atol, method: str, variance
 
 
 def _check_times(times: Array) -> None:
-    if isinstance(times, jax.core.Tracer):
+    if is_traced(times):
         return
     values = np.asarray(times)
     if not np.all(np.isfinite(values)) or np.any(values < 0) or np.any(np.diff(values) <= 0):
-        raise ParameterError(f"times = {values.tolist()} is not allowed; it must be finite, not negative and increasing")
+        raise ParameterError(
+            f"times = {values.tolist()} is not allowed; it must be finite, not negative and increasing"
+        )

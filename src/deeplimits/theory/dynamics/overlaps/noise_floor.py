@@ -1,7 +1,7 @@
 r"""Around perfect learning: the largest stable learning rate, and the risk at which label noise stops the descent.
 
-p = k and the student equals the teacher, w_i = w*_i + δ_i with small δ_i orthogonal to all teachers; q_ij = ⟨δ_i, δ_j⟩/d.
-With B_ij = a_i a_j E σ'_i σ'_j and T[q]_ij = Σ_lm a_i a_j a_l a_m E[σ'_i σ'_j σ'_l σ'_m] q_lm,
+p = k and the student equals the teacher, w_i = w*_i + δ_i with small δ_i orthogonal to all teachers and
+q_ij = ⟨δ_i, δ_j⟩/d. With B_ij = a_i a_j E σ'_i σ'_j and T[q]_ij = Σ_lm a_i a_j a_l a_m E[σ'_i σ'_j σ'_l σ'_m] q_lm,
 
     dq/dt = −(1/p)(Bq + qB) + (γ/p³) T[q] + (γ/p) Δ B,        R = (1/2p²) Σ_ij B_ij q_ij
 """
@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity
 from deeplimits.models.committees import Task
 from deeplimits.theory.dynamics.overlaps.equations import moments
+from deeplimits.tracing import is_traced
 
 
 class _Linearization(NamedTuple):
@@ -39,6 +40,11 @@ def critical_learning_rate(task: Task) -> Float[Array, ""]:
     p = task.teachers
     # γ_c = p² / λ_max(L^{−1/2} T L^{−1/2}), L[q] = Bq + qB
     values, vectors = jnp.linalg.eigh(parts.damping)
+    if not is_traced(values) and float(values[0]) < 1e-12 * float(values[-1]):
+        raise OutsideValidity(
+            f"teacher of {p} {task.activation.name} units is degenerate: some of its motions do not change the output, "
+            "so perfect learning is not isolated and has no critical rate"
+        )
     root = vectors * jax.lax.rsqrt(values)
     return p**2 / jnp.linalg.eigvalsh(root.T @ parts.amplification @ root)[-1]
 
@@ -67,7 +73,7 @@ def noise_floor(task: Task) -> Float[Array, ""]:
 
 def check_learning_rate(task: Task) -> None:
     """Raise OutsideValidity, with the critical value, where the rate is not below it."""
-    if isinstance(task.rate, jax.core.Tracer):
+    if is_traced(task.rate):
         return
     critical = float(critical_learning_rate(task))
     if not float(task.rate) < critical:

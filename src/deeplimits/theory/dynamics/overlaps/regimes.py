@@ -3,8 +3,8 @@ r"""Which equations hold when learning rate and width scale with the dimension: 
 import diffrax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.models.committees import Overlaps, Task
@@ -39,7 +39,9 @@ def regime(width_exponent: float, rate_exponent: float, boundary: str = "entrywi
         return "gradient-flow"
     if abs(total) <= ROUNDING:
         return "saad-solla"
-    lost = total <= -0.5 + ROUNDING if boundary == "entrywise" else -rate_exponent >= (width_exponent + 1) / 2 - ROUNDING
+    lost = (
+        total <= -0.5 + ROUNDING if boundary == "entrywise" else -rate_exponent >= (width_exponent + 1) / 2 - ROUNDING
+    )
     return "no-ode" if lost else "variance-dominated"
 
 

@@ -1,16 +1,16 @@
 """One face for all activations: single integrals for a user, contracted ones for the equations."""
 
 import equinox as eqx
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
 from deeplimits.models import committees
 from deeplimits.models.activations import Activation
 from deeplimits.theory.dynamics.overlaps.integrals import erf, polynomial, quadrature, relu
+from deeplimits.tracing import is_traced
 
 CLOSED_FORMS = {
     committees.ERF: erf,
@@ -98,7 +98,7 @@ class Moments(eqx.Module):
             value, slope = self.activation.value, self.activation.derivative
             return _on_distinct(c, (a, b, d, e), lambda w, x, y, z: slope(w) * slope(x) * value(y) * value(z))
         index = jnp.array([a, b, d, e])
-        return self._closed.i4(c[index][:, index])
+        return jax.jit(self._closed.i4)(c[index][:, index])
 
     def j4(self, c: ArrayLike, a: int, b: int, d: int, e: int) -> Float[Array, ""]:
         """E σ'_a σ'_b σ'_d σ'_e."""
@@ -107,14 +107,15 @@ class Moments(eqx.Module):
             slope = self.activation.derivative
             return _on_distinct(c, (a, b, d, e), lambda w, x, y, z: slope(w) * slope(x) * slope(y) * slope(z))
         index = jnp.array([a, b, d, e])
-        return self._closed.j4(c[index][:, index])
+        return jax.jit(self._closed.j4)(c[index][:, index])
 
 
 def activation_integrals(activation: str | Activation) -> Moments:
     r"""Gaussian integrals I₂, J₂, I₃, I₄ of an activation, for indices that coincide in any pattern.
 
     Setting     λ ~ N(0, C), C positive semidefinite, possibly singular; σ_a = σ(λ_a)
-    Result      I₂(a,b) = E σ_a σ_b, J₂(a,b) = E σ'_a σ'_b, I₃(a,b,c) = E σ'_a λ_b σ_c, I₄(a,b,c,d) = E σ'_a σ'_b σ_c σ_d
+    Result      I₂(a,b) = E σ_a σ_b, J₂(a,b) = E σ'_a σ'_b, I₃(a,b,c) = E σ'_a λ_b σ_c,
+                I₄(a,b,c,d) = E σ'_a σ'_b σ_c σ_d
                 erf(x/√2): I₂ = (2/π) arcsin(C_ab/√((1+C_aa)(1+C_bb))), I₄ a Schur complement inside an arcsine
                 ReLU: arc-cosine kernels, orthant probabilities, and one integral over the unit interval in I₄
                 x², x: Wick's theorem; any other smooth σ: trapezoid rule in as many dimensions as distinct indices
@@ -152,7 +153,7 @@ def check_covariance(c: Array, name: str) -> None:
     """Raise unless c is square, finite, symmetric and positive semidefinite up to rounding; traced arrays pass."""
     if c.ndim != 2 or c.shape[0] != c.shape[1] or c.size == 0:
         raise ParameterError(f"{name} has shape {c.shape}; a covariance must be a square matrix")
-    if isinstance(c, jax.core.Tracer):
+    if is_traced(c):
         return
     values = np.asarray(c)
     if not np.all(np.isfinite(values)):

@@ -42,7 +42,10 @@ class Quadrature(eqx.Module):
                 x = jnp.sqrt(jnp.maximum(cii, 0.0)) * first
                 slope = cic / jnp.where(cii > 0, jnp.sqrt(jnp.where(cii > 0, cii, 1.0)), 1.0)
                 left = ccc - slope**2
-                y = slope * first + jnp.where(left > 1e-15 * ccc, jnp.sqrt(jnp.where(left > 1e-15 * ccc, left, 1.0)), 0.0) * second
+                y = (
+                    slope * first
+                    + jnp.where(left > 1e-15 * ccc, jnp.sqrt(jnp.where(left > 1e-15 * ccc, left, 1.0)), 0.0) * second
+                )
                 value, derivative = activation.value(y), activation.derivative(y)
                 return (
                     jnp.sum(weight * self.student.value(x) * value),
@@ -88,7 +91,9 @@ class Quadrature(eqx.Module):
                 return product if i == j else product * self.student.derivative(fields[1])
 
             def own(fields):
-                return sum(v[index] * self._value(index, students)(fields[place]) for place, index in enumerate(distinct))
+                return sum(
+                    v[index] * self._value(index, students)(fields[place]) for place, index in enumerate(distinct)
+                )
 
             total = expectation(lambda *f: slopes(f) * own(f) ** 2, c, distinct)
             place = len(distinct)
@@ -117,7 +122,9 @@ def nodes(dimensions: int) -> list[Array]:
     """The grid, one broadcastable array for each dimension."""
     reach, step = _REACH[dimensions], _STEP[dimensions]
     line = np.arange(-math.floor(reach / step), math.floor(reach / step) + 1) * step
-    return [jnp.asarray(line.reshape([-1 if axis == own else 1 for axis in range(dimensions)])) for own in range(dimensions)]
+    return [
+        jnp.asarray(line.reshape([-1 if axis == own else 1 for axis in range(dimensions)])) for own in range(dimensions)
+    ]
 
 
 def expectation(function, c: Float[Array, "n n"], indices: list[int]) -> Float[Array, ""]:

@@ -128,9 +128,9 @@ def squares(c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Flo
 
 def _one_indicator_square(rho: Array) -> Array:
     # E 1_a relu_c² = 1/4 + arcsin(ρ)/(2π) + ρ√(1 − ρ²)/(2π)
-    return _angle_share(jnp.ones(()), jnp.ones(()), rho) + rho * _root_determinant(
-        jnp.ones(()), jnp.ones(()), rho
-    ) / (2 * math.pi)
+    return _angle_share(jnp.ones(()), jnp.ones(()), rho) + rho * _root_determinant(jnp.ones(()), jnp.ones(()), rho) / (
+        2 * math.pi
+    )
 
 
 def _three_orthant(r: Array, i: int, j: int, k: int) -> Array:
@@ -153,20 +153,12 @@ def _residual(rho: Array) -> Array:
 
 def _two_indicators_square(r: Float[Array, "4 4"]) -> Array:
     # E 1_a 1_b relu_c² = P₃ + ρ_ca φ T(b, c | a) + ρ_cb φ T(a, c | b)
-    return (
-        _three_orthant(r, 0, 1, 2)
-        + r[2, 0] * PHI * _half_mean(r, 1, 2, 0)
-        + r[2, 1] * PHI * _half_mean(r, 0, 2, 1)
-    )
+    return _three_orthant(r, 0, 1, 2) + r[2, 0] * PHI * _half_mean(r, 1, 2, 0) + r[2, 1] * PHI * _half_mean(r, 0, 2, 1)
 
 
 def _one_indicator(r: Float[Array, "3 3"]) -> Array:
     # E 1_a relu_c relu_d = ρ_cd P₃ + ρ_ca φ T(c, d | a) + φ T(a, d | c)
-    return (
-        r[1, 2] * _three_orthant(r, 0, 1, 2)
-        + r[1, 0] * PHI * _half_mean(r, 1, 2, 0)
-        + PHI * _half_mean(r, 0, 2, 1)
-    )
+    return r[1, 2] * _three_orthant(r, 0, 1, 2) + r[1, 0] * PHI * _half_mean(r, 1, 2, 0) + PHI * _half_mean(r, 0, 2, 1)
 
 
 def _two_indicators(r: Float[Array, "4 4"]) -> Array:
@@ -191,11 +183,25 @@ def _quarter_mean(r: Array, x: int, y: int, z: int, given: int) -> Array:
         euu = d[u, u] - d[u, s] ** 2 / d[s, s]
         eww = d[w, w] - d[w, s] ** 2 / d[s, s]
         euw = d[u, w] - d[u, s] * d[w, s] / d[s, s]
-        # Three fields in one plane leave nothing to correlate; the sum does not depend on what is put here then.
-        flat = (euu < VANISHING) | (eww < VANISHING)
-        share = _angle_share(jnp.where(flat, 1.0, euu), jnp.where(flat, 1.0, eww), jnp.where(flat, 0.0, euw))
+        # Fields in one plane leave nothing to correlate, and the sum does not depend on what is put here as long as it
+        # is the limit along one path: that of independent noise of variance ε → 0 on every field, whose residual
+        # covariance is ε(I + AAᵀ), A the regression on the two fields that are given.
+        au, aw = (_regression(r, d, index, given, s, other) for other in (u, w))
+        flat_u, flat_w = euu < VANISHING, eww < VANISHING
+        both = flat_u & flat_w
+        share = _angle_share(
+            jnp.where(flat_u, 1 + au @ au, euu),
+            jnp.where(flat_w, 1 + aw @ aw, eww),
+            jnp.where(both, au @ aw, jnp.where(flat_u | flat_w, 0.0, euw)),
+        )
         total = total + d[2, s] * PHI / jnp.sqrt(d[s, s]) * share
     return total
+
+
+def _regression(r: Array, d: Array, index: Array, given: int, s: int, other: int) -> Float[Array, " 2"]:
+    """Coefficients of a field's regression on λ_given and λ_s."""
+    on_s = d[other, s] / d[s, s]
+    return jnp.stack([r[index[other], given] - on_s * r[index[s], given], on_s])
 
 
 # Tanh-sinh nodes on (0, 1) as pairs (u, 1 − u), each without cancellation.
