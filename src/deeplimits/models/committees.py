@@ -68,7 +68,7 @@ class Overlaps(eqx.Module):
         self.q = jnp.asarray(q, float)
         if self.m.ndim != 2 or self.q.ndim != 2 or self.q.shape != (self.m.shape[0],) * 2 or 0 in self.m.shape:
             raise ParameterError(
-                f"m has shape {self.m.shape} and q has shape {self.q.shape}; they must be (p, k) and (p, p) with p, k ≥ 1"
+                f"m has shape {self.m.shape} and q has shape {self.q.shape}; they must be (p, k) and (p, p), p, k ≥ 1"
             )
         self.a = jnp.ones(self.m.shape[0]) if a is None else jnp.asarray(a, float)
         if self.a.shape != self.m.shape[:1]:

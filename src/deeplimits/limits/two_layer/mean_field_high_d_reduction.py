@@ -16,7 +16,8 @@ class MeanFieldReduction(Limit):
     r"""With many neurons in high dimension, the p × p overlaps reduce to (m, q) for each neuron.
 
     Setting     p students of two kinds, half with (m, q) = (m₁, q₁) and half with (m₂, q₂), orthogonal outside the
-                span of the teacher; one teacher of unit norm, a = a* = 1, learning rate γ, in dimension d = 2p; time t = νγ/(dp)
+                span of the teacher; one teacher of unit norm, a = a* = 1, learning rate γ, in dimension d = 2p;
+                time t = νγ/(dp)
     Limit       d, p → ∞ with γ/p → 0
     Result      Q = MP⁻¹Mᵀ + diag(q): off-diagonal parts outside the teacher vanish, and each neuron obeys
                 ṁ_i = a_i E[E(λ*)λ*σ'(λ_i)],  q̇_i = 2a_i q_i E[E(λ*)σ''(λ_i)],

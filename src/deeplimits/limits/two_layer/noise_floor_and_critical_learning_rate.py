@@ -47,7 +47,7 @@ class NoiseFloor(Limit):
         if float(self.rate) < critical:
             return ()
         return (
-            f"rate = {float(self.rate):g} is not below the critical learning rate {critical:.6g}, so nothing is stationary",
+            f"rate = {float(self.rate):g} is not below the critical learning rate {critical:.6g}: nothing is at rest",
         )
 
     def theory(self):

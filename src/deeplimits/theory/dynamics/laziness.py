@@ -23,9 +23,8 @@ def _statistics(activation: Activation) -> tuple[float, float, float]:
     weight = np.exp(-(line**2) / 2)
     weight /= weight.sum()
     with jax.ensure_compile_time_eval():
-        value, slope, curvature = (
-            np.asarray(function(jnp.asarray(line)))
-            for function in (activation.value, activation.derivative, activation.second_derivative)
+        value, slope = (
+            np.asarray(function(jnp.asarray(line))) for function in (activation.value, activation.derivative)
         )
         fine = jnp.linspace(-12.0, 12.0, 400_001)
         norms = _block_norm(activation.derivative(fine), activation.second_derivative(fine))

@@ -34,8 +34,8 @@ class SingleIndex(eqx.Module):
         self.epsilon = jnp.asarray(epsilon, float)
         if self.target.ndim != 1 or self.target.shape != self.activation.shape or self.target.size == 0:
             raise ParameterError(
-                f"target and activation have shapes {self.target.shape} and {self.activation.shape}; give as many Hermite "
-                "coefficients of one as of the other"
+                f"target and activation have shapes {self.target.shape} and {self.activation.shape}; give as many "
+                "Hermite coefficients of one as of the other"
             )
         if not is_traced(self.epsilon) and not float(self.epsilon) > 0:
             raise ParameterError(f"epsilon = {float(self.epsilon):g} is not allowed; it must be positive")

@@ -95,8 +95,8 @@ def trajectory(
 
     `method` is "explicit" (order 8), "implicit" (order 5, for long or stiff runs) or "auto". `variance=False` is
     gradient flow. The tolerances, by default 1e-11 and 1e-13 (explicit) or 1e-9 and 1e-11 (implicit), are per step; the
-    error at the end is about ten times larger. Traceable: jit, vmap over initial conditions, grad. Outside a trace, an impossible start or a run
-    that diverges raises; inside one, a run that diverges gives not-a-number.
+    error at the end is about ten times larger. Traceable: jit, vmap over initial conditions, grad. Outside a trace, an
+    impossible start or a run that diverges raises; inside one, a run that diverges gives not-a-number.
 
     >>> task = Task(teacher=[[1.0]], rate=0.4, noise=0.3, activation="linear")
     >>> solution = trajectory(task, Overlaps([[0.2]], [[0.7]]), [1.5])

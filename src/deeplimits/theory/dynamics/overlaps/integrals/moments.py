@@ -1,6 +1,7 @@
 """One face for all activations: single integrals for a user, contracted ones for the equations."""
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
