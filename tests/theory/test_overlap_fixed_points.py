@@ -38,12 +38,11 @@ def test_critical_learning_rates():
 def test_critical_rate_is_where_the_jacobian_changes_sign():
     perfect = Overlaps(np.eye(2), np.eye(2))
     critical = float(critical_learning_rate(Task(np.eye(2))))
-    leading = [
-        np.linalg.eigvals(
-            np.asarray(jax.jit(fixed_points.jacobian)(Task(np.eye(2), critical * factor), perfect))
-        ).real.max()
-        for factor in (1 - 1e-6, 1 + 1e-6)
-    ]
+    leading = []
+    for factor in (1 - 1e-6, 1 + 1e-6):
+        task = Task(np.eye(2), critical * factor)
+        found = jax.jit(lambda state, task=task: fixed_points.jacobian(task, state))(perfect)
+        leading.append(np.linalg.eigvals(np.asarray(found)).real.max())
     assert leading[0] < 0 < leading[1]
 
 
@@ -66,7 +65,7 @@ def test_fixed_point_with_noise():
     assert abs(float(point.state.q[0, 0]) - 1.287116874710) < 1e-11
     assert point.residual < 1e-13
     with pytest.raises(NotConverged, match="start closer"):
-        fixed_points.fixed_point(Task(np.eye(1), 5.0, 0.1), Overlaps([[1.0]], [[1.0]]), iterations=30)
+        fixed_points.fixed_point(Task(np.eye(1), 1.0, 0.1), Overlaps([[0.1]], [[1.0]]), iterations=1)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ from deeplimits.theory.dynamics.mean_field import initial_laws, particles
 class WassersteinFlow(Limit):
     r"""A wide two-layer network under SGD is a measure on neurons that flows down the risk.
 
-    Setting     f(x) = (1/p) Σ a_i σ(⟨w_i, x⟩), x ~ N(0, I_d) with d fixed, y = b σ(x_1); start: w_i ~ N(0, s²I), a_i = 1;
-                one-pass SGD with learning rate γ on both layers, time τ = γν/p
+    Setting     f(x) = (1/p) Σ a_i σ(⟨w_i, x⟩), x ~ N(0, I_d) with d fixed, y = b σ(x_1), w_i ~ N(0, s²I) and a_i = 1 at
+                the start; one-pass SGD with learning rate γ on both layers, time τ = γν/p
     Limit       p → ∞ at fixed d and γ
     Result      ∂_τ ρ = ∇·(ρ∇Ψ(·; ρ)), Ψ(θ; ρ) = −E[(y − f_ρ) aσ(⟨w, x⟩)], R(τ) = E(y − f_ρ)²/2 non-increasing;
                 the initial law is replaced by its Gauss-Hermite points, carried by the flow

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import NotConverged
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.theory.dynamics.overlaps import equations, integration
+from deeplimits.tracing import is_traced
 
 
 class FixedPoint(NamedTuple):
@@ -80,4 +81,4 @@ def fixed_point(
 
 
 def _frozen(task: Task) -> bool:
-    return float(task.output_rate) == 0
+    return not is_traced(task.output_rate) and float(task.output_rate) == 0

@@ -7,7 +7,6 @@ covariance of one step. State: M row by row, Q_ij for i ≤ j, then a if it is t
 from typing import NamedTuple
 
 import diffrax
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -123,8 +122,9 @@ def stationary_covariance(task: Task, guess: Overlaps) -> tuple[fixed_points.Fix
             f"the fixed point has a perturbation that grows or stays (rate {point.rates.real.max():.3g}): fluctuations "
             "have no stationary law there"
         )
-    j = np.asarray(eqx.filter_jit(fixed_points.jacobian)(task, point.state))
-    d = np.asarray(eqx.filter_jit(step_covariance)(task, point.state))
+    # The task is closed over, so that a second layer at rest is known to be at rest.
+    j = np.asarray(jax.jit(lambda state: fixed_points.jacobian(task, state))(point.state))
+    d = np.asarray(jax.jit(lambda state: step_covariance(task, state))(point.state))
     sigma = solve_continuous_lyapunov(j, -d)
     residual = np.abs(j @ sigma + sigma @ j.T + d).max()
     if residual > 1e-9 * np.abs(d).max():
