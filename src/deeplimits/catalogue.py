@@ -18,9 +18,11 @@ ENTRY_POINT_GROUP = "deeplimits.limits"
 
 LIMITS = {
     "circle-diffusion": "bias.circle_diffusion:CircleDiffusion",
+    "classical-gradient-flow-limit": "two_layer.classical_gradient_flow_limit:ClassicalGradientFlow",
     "diagonal-network-bias": "bias.diagonal_network_bias:DiagonalNetwork",
     "entropic-drift": "bias.entropic_drift:EntropicDrift",
     "equator-initialization": "online_sgd.equator_initialization:EquatorInitialization",
+    "escape-from-mediocrity": "two_layer.escape_from_mediocrity:EscapeFromMediocrity",
     "fluctuation-dissipation": "bias.fluctuation_dissipation:FluctuationDissipation",
     "gd-linear-stability": "bias.gd_linear_stability:GradientDescentStability",
     "gd-min-norm-least-squares": "bias.gd_min_norm_least_squares:MinNormLeastSquares",
@@ -29,28 +31,44 @@ LIMITS = {
     "hard-margin-predictor": "bias.hard_margin_predictor:HardMarginPredictor",
     "homogeneous-network-margin": "bias.homogeneous_network_margin:HomogeneousMargin",
     "knn-bias-variance": "interpolation.knn_bias_variance:NearestNeighbours",
+    "lazy-scaling-criterion": "two_layer.lazy_scaling_criterion:LazyScaling",
     "marchenko-pastur-law": "random_matrices.marchenko_pastur_law:MarchenkoPastur",
     "max-margin-gradient-flow": "bias.max_margin_gradient_flow:MaxMarginGradientFlow",
+    "mean-field-high-d-reduction": "two_layer.mean_field_high_d_reduction:MeanFieldReduction",
+    "mean-field-wasserstein-flow": "two_layer.mean_field_wasserstein_flow:WassersteinFlow",
     "nadaraya-watson-singular-kernel": "interpolation.nadaraya_watson_singular_kernel:SingularKernelSmoother",
+    "noise-floor-and-critical-learning-rate": "two_layer.noise_floor_and_critical_learning_rate:NoiseFloor",
     "noisy-gd": "bias.noisy_gd:NoisyDescent",
+    "overlap-markov-chain": "two_layer.overlap_markov_chain:OverlapMarkovChain",
+    "population-risk-from-overlaps": "two_layer.population_risk_from_overlaps:PopulationRisk",
     "proportional-max-margin": "bias.proportional_max_margin:ProportionalMaxMargin",
     "quadratic-model-perturbation": "bias.quadratic_model_perturbation:QuadraticModel",
     "ridgeless-double-descent": "regression.ridgeless_double_descent:RidgelessRegression",
+    "saad-solla-ode": "two_layer.saad_solla_ode:SaadSolla",
+    "sgd-concentration-rate": "two_layer.sgd_concentration_rate:SgdConcentration",
+    "sgd-fluctuations": "two_layer.sgd_fluctuations:SgdFluctuations",
+    "sgd-noise-decomposition": "two_layer.sgd_noise_decomposition:SgdNoise",
     "sgd-stationary-linear-regression": "bias.sgd_stationary_linear_regression:StationarySGD",
+    "single-index-incremental-learning": "two_layer.single_index_incremental_learning:IncrementalLearning",
     "smooth-linearization-bound": "lazy.smooth_linearization_bound:SmoothLinearizationBound",
+    "symmetric-plateau-and-specialization": "two_layer.symmetric_plateau_and_specialization:SymmetricPlateau",
 }
 """Limits: name -> family.module:Class, below `deeplimits.limits`."""
 
 RESULTS = {
     "covariance-operator-norm-gap": "marchenko-pastur-law:operator_norm_gap",
+    "gd-minibatch-onepass": "saad-solla-ode:minibatch",
     "quadratic-effective-features": "quadratic-model-perturbation:effective_features",
 }
 """Named results of a limit: name -> limit:result."""
 
 FUNCTIONS = {
+    "activation-integrals": "theory.dynamics.overlaps.integrals.moments:activation_integrals",
     "marchenko-pastur-self-consistent": "theory.spectra.marchenko_pastur:stieltjes",
+    "mean-field-global-convergence": "theory.dynamics.mean_field.particles:wasserstein_flow",
     "review-model-and-errors": "measure.errors:error_split",
     "ridgeless-finite-sample": "theory.regression.ridgeless:finite_sample_risk",
+    "sgd-regime-diagram": "theory.dynamics.overlaps.regimes:regime",
 }
 """Functions: name -> module:function, below `deeplimits`."""
 

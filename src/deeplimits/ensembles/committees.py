@@ -1,0 +1,101 @@
+"""Finite committee machines trained by one-pass SGD, step by step in weight space."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+from numpy.typing import ArrayLike
+
+from deeplimits.errors import ParameterError
+from deeplimits.models.committees import Overlaps, Task
+
+
+class Network(NamedTuple):
+    """A student and its teacher: first layers w (p, d) and teacher (k, d), second layer a (p)."""
+
+    w: Float[Array, "p d"]
+    a: Float[Array, " p"]
+    teacher: Float[Array, "k d"]
+
+
+class Record(NamedTuple):
+    """What was measured after given numbers of steps."""
+
+    m: Float[Array, "times p k"]
+    q: Float[Array, "times p p"]
+    a: Float[Array, "times p"]
+    online_risk: Float[Array, " times"]
+    """Mean of (f* − f)²/2 over the steps since the mark before, each on its fresh sample: unbiased for the risk."""
+
+
+def with_overlaps(key: PRNGKeyArray, task: Task, state: Overlaps, dimension: int) -> Network:
+    """Random weights whose overlaps are exactly those wanted: a random frame, combined by a root of Ω."""
+    p, k = state.students, task.teachers
+    if dimension < p + k:
+        raise ParameterError(f"dimension = {dimension} is not allowed; {p + k} weight vectors need at least {p + k}")
+    omega = jnp.block([[state.q, state.m], [state.m.T, task.teacher]])
+    values, vectors = jnp.linalg.eigh(omega)
+    root = vectors * jnp.sqrt(jnp.maximum(values, 0.0))
+    frame, _ = jnp.linalg.qr(jax.random.normal(key, (dimension, p + k)))
+    weights = jnp.sqrt(1.0 * dimension) * root @ frame.T
+    return Network(weights[:p], state.a, weights[p:])
+
+
+def overlaps(network: Network) -> tuple[Float[Array, "p k"], Float[Array, "p p"]]:
+    """M = W W*ᵀ/d and Q = W Wᵀ/d."""
+    dimension = network.w.shape[1]
+    return network.w @ network.teacher.T / dimension, network.w @ network.w.T / dimension
+
+
+def residual(task: Task, network: Network, x: Float[Array, "b d"]) -> tuple[Float[Array, " b"], Float[Array, "b p"]]:
+    """f* − f on inputs, without label noise, and the student's fields."""
+    scale = jnp.sqrt(1.0 * x.shape[-1])
+    fields, teacher_fields = x @ network.w.T / scale, x @ network.teacher.T / scale
+    student = task.activation.value(fields) @ network.a / network.w.shape[0]
+    teacher = task.teacher_activation.value(teacher_fields) @ task.teacher_output / network.teacher.shape[0]
+    return teacher - student, fields
+
+
+def step(
+    task: Task, network: Network, rate: ArrayLike, x: Float[Array, "b d"], z: Float[Array, " b"]
+) -> tuple[Network, Float[Array, ""]]:
+    """One SGD step on a batch of fresh inputs x with standard normal noises z; also the batch's mean of (f* − f)²/2."""
+    p, d = network.w.shape
+    clean, fields = residual(task, network, x)
+    error = clean + jnp.sqrt(task.noise) * z
+    batch = x.shape[0]
+    # w_i ← w_i + (γ/p) E a_i σ'(λ_i) x/√d, averaged over the batch
+    push = error[:, None] * network.a * task.activation.derivative(fields)
+    w = network.w + jnp.asarray(rate, float) / (p * batch * jnp.sqrt(1.0 * d)) * push.T @ x
+    # a_i ← a_i + (ρ_a γ/(dp)) E σ(λ_i)
+    a = network.a + task.output_rate * rate / (d * p * batch) * error @ task.activation.value(fields)
+    return Network(w, a, network.teacher), jnp.mean(clean**2) / 2
+
+
+def one_pass_sgd(
+    key: PRNGKeyArray, task: Task, network: Network, marks: Int[Array, " times"], batch: int = 1
+) -> tuple[Record, Network]:
+    """Train on fresh samples and record the overlaps after `marks` steps (increasing), as one compiled loop."""
+    p, d = network.w.shape
+
+    def advance(index, carry):
+        network, t, total = carry
+        x_key, z_key = jax.random.split(jax.random.fold_in(key, index))
+        rate = task.learning_rate(t)
+        x = jax.random.normal(x_key, (batch, d))
+        z = jax.random.normal(z_key, (batch,))
+        network, risk = step(task, network, rate, x, z)
+        return network, t + rate / (d * p), total + risk
+
+    def to_mark(carry, ends):
+        begin, end = ends
+        network, t = carry
+        network, t, total = jax.lax.fori_loop(begin, end, advance, (network, t, jnp.zeros(())))
+        m, q = overlaps(network)
+        return (network, t), Record(m, q, network.a, total / jnp.maximum(end - begin, 1).astype(float))
+
+    marks = jnp.asarray(marks)
+    begins = jnp.concatenate([jnp.zeros_like(marks[:1]), marks[:-1]])
+    (network, _), record = jax.lax.scan(to_mark, (network, jnp.zeros(())), (begins, marks))
+    return record, network

@@ -1,0 +1,27 @@
+"""Where the committee machines of this family start, and how their clocks are read."""
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from deeplimits.errors import OutsideValidity
+from deeplimits.models.committees import Overlaps
+
+
+def aligned_start(
+    students: int, teachers: int, overlap: Array, norm: Array, second_layer: Array | None = None
+) -> Overlaps:
+    """Each student leans to one teacher, a third as much to the others; outside the teachers they are orthogonal."""
+    own = jnp.arange(students)[:, None] % teachers == jnp.arange(teachers)
+    m = overlap * jnp.where(own, 1.0, 1 / 3)
+    return Overlaps(m, m @ m.T + norm * jnp.eye(students))
+
+
+def steps_at(times: Array, steps_per_time: float, owner: object) -> tuple[tuple[int, ...], list[float]]:
+    """Numbers of SGD steps nearest to the times wanted, and the times they really take."""
+    steps = tuple(round(t * steps_per_time) for t in np.atleast_1d(np.asarray(times)).tolist())
+    if steps[0] < 1 or len(set(steps)) < len(steps):
+        raise OutsideValidity(
+            f"{type(owner).__name__}: at this size two of the times fall on one step; take a larger size or later times"
+        )
+    return steps, [count / steps_per_time for count in steps]

@@ -1,0 +1,72 @@
+r"""How long a quadratic neuron looks at nothing before it finds its teacher."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import overlap_chain
+from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.models.committees import Overlaps, Task
+from deeplimits.predictions import Law, Value
+from deeplimits.theory.dynamics.overlaps import escape
+from deeplimits.tracing import is_traced
+
+
+class EscapeFromMediocrity(Limit):
+    r"""A random start knows nothing of the teacher, and one-pass SGD needs d ln d samples to find out.
+
+    Setting     one quadratic student σ = x², one quadratic teacher of norm P = 1, learning rate γ, label noise Δ; start
+                on the plateau M ≈ 0, Q = Q_pl with M₀ = √(Q_pl/d) × a standard normal, as for a random direction
+    Limit       d → ∞
+    Result      Q_pl the lower root of 15γQ² − (3 + 6γP)Q + (P + 3γP² + γΔ) = 0, growth rate λ = 6(P − Q_pl);
+                t_esc, when |M| first exceeds half: λ t_esc − ½ ln d → c₀ − ln|N| in law, N ~ N(0, 1),
+                c₀ = ln c − ½ ln(PQ_pl + γD/(2λ)), c from the deterministic escape, D = 4PQ(15P² − 18PQ + 15Q² + Δ);
+                n = d t_esc/γ = O(d ln d) samples. The mean of M is not the solution of the equations from M₀ ~ d^(−1/2)
+    Validity    9 − 24γP − 144γ²P² − 60γ²Δ ≥ 0 (γ ≤ 0.1802 for P = 1, Δ = 0), else the norm diverges; size counts d
+    Finite size O(1/d) up to logarithms
+    References  arnaboldi2023b; tan2023
+    """
+
+    rate: Array = real(0.14, 0.001, 0.15, log=True, symbol=r"\gamma", doc="learning rate")
+    noise: Array = real(0.0, 0.0, 0.5, symbol=r"\Delta", doc="variance of the label noise")
+    dimension: int = integer(1000, 10, 10_000_000, log=True, symbol="d", doc="dimension of the input")
+
+    sizes = (40, 240)
+    samples = 4000
+    batch = 250
+
+    level = 0.5
+    """The overlap that counts as having escaped."""
+
+    def validity(self):
+        if is_traced(self.rate) or float(escape.discriminant(self.rate, self.noise)) >= 0:
+            return ()
+        return (f"rate = {float(self.rate):g} leaves no plateau: the student's norm diverges",)
+
+    def theory(self):
+        found = escape.escape_time(self.rate, self.noise, 1.0, self.level)
+        # P(c₀ − ln|N| ≤ y) = P(|N| ≥ e^{c₀ − y}) = erfc(e^{c₀ − y}/√2)
+        half_log = jnp.log(1.0 * self.dimension) / 2
+        y = jnp.linspace(-2.0, 8.0, 401)
+        argument = jnp.exp(found.centre - y)
+        cdf = jax.scipy.special.erfc(argument / jnp.sqrt(2.0))
+        density = jnp.sqrt(2 / jnp.pi) * argument * jnp.exp(-(argument**2) / 2)
+        return {
+            "escape_law": Law(half_log + y, density, cdf, label="escape time", symbol=r"\lambda t_{esc}", rate=1.0),
+            "escape_time": Value(found.mean(self.dimension), label="mean escape time", symbol=r"E\,t_{esc}", rate=1.0),
+        }
+
+    def at_size(self, size):
+        d = whole(size, "d", self, least=10)
+        return {"dimension": d}, self.replace(dimension=d)
+
+    def simulate(self, key, *, dimension: int):
+        start_key, chain_key = jax.random.split(key)
+        task = Task(jnp.eye(1), self.rate, self.noise, "quadratic")
+        plateau = escape.mediocrity(self.rate, self.noise)
+        m = jnp.sqrt(plateau.norm / dimension) * jax.random.normal(start_key, (1, 1))
+        # Ten times the typical escape is never reached: the tail of −ln|N| is thin.
+        most = int(60 * dimension / 0.02)
+        start = Overlaps(m, plateau.norm[None, None])
+        t = overlap_chain.first_passage(chain_key, task, start, jnp.asarray(self.level), dimension, most)
+        return {"escape_law": plateau.growth * t, "escape_time": t}

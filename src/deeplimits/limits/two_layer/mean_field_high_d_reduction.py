@@ -1,0 +1,83 @@
+r"""Wide and high-dimensional: each neuron is two numbers."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import committees as ensemble
+from deeplimits.limit import Limit, axis, choice, real, whole
+from deeplimits.limits.two_layer.committee_start import steps_at
+from deeplimits.models.committees import Overlaps, Task
+from deeplimits.predictions import Curve
+from deeplimits.theory.dynamics.mean_field import reduction
+
+
+class MeanFieldReduction(Limit):
+    r"""With many neurons in high dimension, the p × p overlaps reduce to (m, q) for each neuron.
+
+    Setting     p students of two kinds, half with (m, q) = (m₁, q₁) and half with (m₂, q₂), orthogonal outside the
+                span of the teacher; one teacher of unit norm, a = a* = 1, learning rate γ, in dimension d = 2p;
+                time t = νγ/(dp)
+    Limit       d, p → ∞ with γ/p → 0
+    Result      Q = MP⁻¹Mᵀ + diag(q): off-diagonal parts outside the teacher vanish, and each neuron obeys
+                ṁ_i = a_i E[E(λ*)λ*σ'(λ_i)],  q̇_i = 2a_i q_i E[E(λ*)σ''(λ_i)],
+                E(λ*) = f*(λ*) − (1/p)Σ_j a_j E_ξ σ(m_jλ* + √q_j ξ)
+    Validity    P invertible; γ/p → 0, else the off-diagonal part is forced at O(γ/p); size counts the students p
+    Finite size O(1/p) and O(1/d) in the mean
+    References  arnaboldi2023
+    """
+
+    activation: str = choice("erf", ("erf", "tanh", "quadratic"), doc="activation σ")
+    rate: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
+    overlap: Array = real(0.4, -1.0, 2.0, symbol="m_1", doc="overlap with the teacher of the first kind")
+    other_overlap: Array = real(
+        -0.1, -1.0, 2.0, symbol="m_2", doc="overlap with the teacher of the second kind at the start"
+    )
+    norm: Array = real(0.3, 0.01, 5.0, symbol="q_1", doc="orthogonal norm of the first kind at the start")
+    other_norm: Array = real(0.6, 0.01, 5.0, symbol="q_2", doc="orthogonal norm of the second kind at the start")
+    times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")
+
+    sizes = (6, 24)
+    samples = 200
+    batch = 20
+
+    def _kinds(self):
+        return jnp.stack([self.overlap, self.other_overlap])[:, None], jnp.stack([self.norm, self.other_norm])
+
+    def theory(self):
+        m, q = self._kinds()
+        task = Task(jnp.eye(1), self.rate, 0.0, self.activation)
+        flow = reduction.reduced_flow(task, reduction.Reduced(m, q), self.times)
+
+        def curve(y, label, symbol):
+            return Curve(self.times, y, axis="time", axis_symbol="t", label=label, symbol=symbol, rate=1.0)
+
+        return {
+            "overlap": curve(flow.m[:, 0, 0], "overlap of the first kind", "m_1"),
+            "other_overlap": curve(flow.m[:, 1, 0], "overlap of the second kind", "m_2"),
+            "norm": curve(flow.q[:, 0], "orthogonal norm of the first kind", "q_1"),
+            "other_norm": curve(flow.q[:, 1], "orthogonal norm of the second kind", "q_2"),
+        }
+
+    def at_size(self, size):
+        p = 2 * whole(size / 2, "p/2", self)
+        d = 2 * p
+        marks, times = steps_at(self.times, d * p / float(self.rate), self)
+        return {"students": p, "dimension": d, "marks": marks}, self.replace(times=times)
+
+    def simulate(self, key, *, students: int, dimension: int, marks: tuple[int, ...]):
+        weights_key, sgd_key = jax.random.split(key)
+        m, q = self._kinds()
+        m, q = jnp.repeat(m, students // 2, axis=0), jnp.repeat(q, students // 2)
+        task = Task(jnp.eye(1), self.rate, 0.0, self.activation)
+        start = Overlaps(m, m @ m.T + jnp.diag(q))
+        network = ensemble.with_overlaps(weights_key, task, start, dimension)
+        record, _ = ensemble.one_pass_sgd(sgd_key, task, network, jnp.array(marks))
+        norms = jnp.diagonal(record.q, axis1=1, axis2=2) - record.m[:, :, 0] ** 2
+        first, second = slice(0, students // 2), slice(students // 2, None)
+        return {
+            "overlap": jnp.mean(record.m[:, first, 0], axis=1),
+            "other_overlap": jnp.mean(record.m[:, second, 0], axis=1),
+            "norm": jnp.mean(norms[:, first], axis=1),
+            "other_norm": jnp.mean(norms[:, second], axis=1),
+        }

@@ -1,0 +1,92 @@
+r"""Infinitely many neurons: SGD becomes a flow of measures."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import committees as ensemble
+from deeplimits.limit import Limit, axis, choice, integer, real, whole
+from deeplimits.limits.two_layer.committee_start import steps_at
+from deeplimits.models.committees import Task
+from deeplimits.predictions import Curve, Exponent
+from deeplimits.theory.dynamics.mean_field import initial_laws, particles
+
+
+class WassersteinFlow(Limit):
+    r"""A wide two-layer network under SGD is a measure on neurons that flows down the risk.
+
+    Setting     f(x) = (1/p) Σ a_i σ(⟨w_i, x⟩), x ~ N(0, I_d) with d fixed, y = b σ(x_1), w_i ~ N(0, s²I) and a_i = 1 at
+                the start; one-pass SGD with learning rate γ on both layers, time τ = γν/p
+    Limit       p → ∞ at fixed d and γ
+    Result      ∂_τ ρ = ∇·(ρ∇Ψ(·; ρ)), Ψ(θ; ρ) = −E[(y − f_ρ) aσ(⟨w, x⟩)], R(τ) = E(y − f_ρ)²/2 non-increasing;
+                the initial law is replaced by its Gauss-Hermite points, carried by the flow
+    Validity    smooth σ; size counts the neurons p
+    Finite size the mean risk deviates by O(1/p), a single network by O(p^(−1/2))
+    References  mei2018; chizat2018; rotskoff2022; sirignano2020
+    """
+
+    activation: str = choice("erf", ("erf", "quadratic"), doc="activation σ")
+    dimension: int = integer(2, 1, 2, symbol="d", doc="dimension of the input")
+    spread: Array = real(0.7, 0.01, 3.0, symbol="s", doc="standard deviation of the initial weights")
+    target: Array = real(2.0, -5.0, 5.0, symbol="b", doc="output weight of the teacher")
+    rate: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
+    times: Array = axis((0.1, 0.25, 0.5), 0.001, 100.0, log=True, symbol=r"\tau", doc="times")
+
+    sizes = (40, 280)
+    samples = 3000
+    batch = 200
+
+    inputs = 200
+    """Fresh inputs on which a risk is measured."""
+    points = 12
+    """Gauss-Hermite points of the initial law in each direction."""
+
+    def _flow(self):
+        nodes, weights = initial_laws.gauss_hermite(self.points, self.dimension)
+        start = particles.Particles(self.spread * jnp.asarray(nodes), jnp.ones(len(nodes)), jnp.asarray(weights))
+        teacher = jnp.eye(1, self.dimension)
+        return particles.wasserstein_flow(start, teacher, self.target[None], self.times, activation=self.activation)
+
+    def theory(self):
+        return {
+            "risk": Curve(
+                self.times, self._flow().risk, axis="time", axis_symbol=r"\tau", label="risk", symbol="R", rate=1.0
+            ),
+            "distance": Exponent(
+                jnp.asarray(-0.5), label="distance of a network from the flow", symbol=r"E\,\|\rho_p-\rho\|"
+            ),
+        }
+
+    def at_size(self, size):
+        p = whole(size, "p", self)
+        marks, times = steps_at(self.times, p / float(self.rate), self)
+        realised = self.replace(times=times)
+        flow = realised._flow()
+        _, weights = initial_laws.gauss_hermite(self.points, self.dimension)
+        goal = jnp.asarray(weights) @ _features(flow.w[-1], flow.a[-1])
+        return {"neurons": p, "marks": marks, "goal": tuple(goal.tolist())}, realised
+
+    def simulate(self, key, *, neurons: int, marks: tuple[int, ...], goal: tuple[float, ...]):
+        weights_key, sgd_key, test_key = jax.random.split(key, 3)
+        d = self.dimension
+        # In the convention with fields over √d: weights √d larger, learning rate d times larger, equal for both layers.
+        root = jnp.sqrt(1.0 * d)
+        task = Task(jnp.eye(1), d * self.rate, 0.0, self.activation, teacher_output=self.target[None], output_rate=1.0)
+        w = root * self.spread * jax.random.normal(weights_key, (neurons, d))
+        network = ensemble.Network(w, jnp.ones(neurons), root * jnp.eye(1, d))
+
+        risks = []
+        begin = 0
+        for index, mark in enumerate(marks):
+            key = jax.random.fold_in(sgd_key, index)
+            _, network = ensemble.one_pass_sgd(key, task, network, jnp.array([mark - begin]))
+            begin = mark
+            x = jax.random.normal(jax.random.fold_in(test_key, index), (self.inputs, d))
+            risks.append(jnp.mean(ensemble.residual(task, network, x)[0] ** 2) / 2)
+        found = jnp.mean(_features(network.w / root, network.a), axis=0)
+        return {"risk": jnp.stack(risks), "distance": jnp.linalg.norm(found - jnp.array(goal))}
+
+
+def _features(w: Array, a: Array) -> Array:
+    """What is compared of two measures on neurons: the means of a, w, aw and w² by coordinate."""
+    return jnp.concatenate([a[:, None], w, a[:, None] * w, w**2], axis=1)

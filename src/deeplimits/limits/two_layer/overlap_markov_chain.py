@@ -1,0 +1,87 @@
+r"""One-pass SGD closes on its overlaps at every dimension."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import committees as ensemble
+from deeplimits.ensembles import overlap_chain
+from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limits.two_layer.committee_start import aligned_start
+from deeplimits.models.committees import Task
+from deeplimits.predictions import Value
+from deeplimits.theory.dynamics.overlaps import equations
+
+
+class OverlapMarkovChain(Limit):
+    r"""The overlaps are a Markov chain: exact mean of one step at finite dimension.
+
+    Setting     committee machine trained by one-pass SGD in any dimension d ≥ p + k; δt = γ/(dp)
+    Limit       none is needed
+    Result      M_ir ← M_ir + δt a_i E σ'_i λ*_r,  a_i ← a_i + δt ρ_a E σ_i,
+                Q_ij ← Q_ij + δt (a_i E σ'_i λ_j + a_j E σ'_j λ_i) + δt (γ/p) a_i a_j E² σ'_i σ'_j ‖x‖²/d,
+                with (λ, λ*) ~ N(0, Ω) and ‖x‖² = λᵀΩ⁻¹λ + χ²_(d−p−k): closed in (M, Q, a), at a cost independent of d;
+                E ΔM = δt Ψ^M,  E ΔQ = δt [Ψ^GF + (γ/p)(Ψ^var(Ω) + (2/d) ∂_s Ψ^var(sΩ)|_{s=1})]
+                measured for a step in weight space and for a step of the chain
+    Validity    d ≥ p + k; size counts the dimension d
+    Finite size exact
+    References  saad1995; veiga2022
+    """
+
+    activation: str = choice("erf", ("erf", "relu", "quadratic", "linear"), doc="activation σ")
+    students: int = integer(1, 1, 4, symbol="p", doc="student units")
+    teachers: int = integer(1, 1, 4, symbol="k", doc="teacher units")
+    rate: Array = real(4.0, 1e-3, 100.0, log=True, symbol=r"\gamma", doc="learning rate")
+    noise: Array = real(0.1, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
+    overlap: Array = real(0.1, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher")
+    norm: Array = real(0.5, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span")
+    dimension: int = integer(20, 2, 100_000, log=True, symbol="d", doc="dimension of the input")
+
+    sizes = (4, 8, 16)
+    samples = 600
+    batch = 20
+
+    steps = 200
+    """Independent steps in each measurement."""
+
+    def _setting(self):
+        task = Task(jnp.eye(self.teachers), self.rate, self.noise, self.activation)
+        return task, aligned_start(self.students, self.teachers, self.overlap, self.norm)
+
+    def theory(self):
+        task, start = self._setting()
+        mean = equations.mean_increment(task, start, self.dimension)
+        m, q = self.dimension * mean.m[0, 0], self.dimension * mean.q[0, 0]
+        return {
+            "step_m": Value(m, label="mean step of M, weight space", symbol=r"d\,E\,\Delta M_{11}"),
+            "step_q": Value(q, label="mean step of Q, weight space", symbol=r"d\,E\,\Delta Q_{11}"),
+            "chain_m": Value(m, label="mean step of M, chain", symbol=r"d\,E\,\Delta M_{11}"),
+            "chain_q": Value(q, label="mean step of Q, chain", symbol=r"d\,E\,\Delta Q_{11}"),
+        }
+
+    def at_size(self, size):
+        d = whole(size, "d", self, least=self.students + self.teachers)
+        return {"dimension": d}, self.replace(dimension=d)
+
+    def simulate(self, key, *, dimension: int):
+        weights_key, x_key, z_key, chain_key = jax.random.split(key, 4)
+        task, start = self._setting()
+        network = ensemble.with_overlaps(weights_key, task, start, dimension)
+
+        def in_weights(x, z):
+            m, q = ensemble.overlaps(ensemble.step(task, network, self.rate, x[None], z[None])[0])
+            return m[0, 0], q[0, 0]
+
+        def in_chain(key):
+            state, _, _ = overlap_chain.chain_step(key, task, start, jnp.zeros(()), dimension)
+            return state.m[0, 0], state.q[0, 0]
+
+        x = jax.random.normal(x_key, (self.steps, dimension))
+        m, q = jax.vmap(in_weights)(x, jax.random.normal(z_key, (self.steps,)))
+        chain_m, chain_q = jax.vmap(in_chain)(jax.random.split(chain_key, self.steps))
+        return {
+            "step_m": dimension * (jnp.mean(m) - start.m[0, 0]),
+            "step_q": dimension * (jnp.mean(q) - start.q[0, 0]),
+            "chain_m": dimension * (jnp.mean(chain_m) - start.m[0, 0]),
+            "chain_q": dimension * (jnp.mean(chain_q) - start.q[0, 0]),
+        }

@@ -1,0 +1,93 @@
+r"""The overlap equations of one-pass SGD."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import committees as ensemble
+from deeplimits.limit import Limit, axis, choice, integer, real, whole
+from deeplimits.limits.two_layer.committee_start import aligned_start, steps_at
+from deeplimits.measure import committees as measure
+from deeplimits.models.committees import Task
+from deeplimits.predictions import Curve
+from deeplimits.theory.dynamics.overlaps import integration
+
+
+class SaadSolla(Limit):
+    r"""In high dimension the overlaps of a committee machine under one-pass SGD follow ordinary differential equations.
+
+    Setting     student (1/p)Σ a_i σ(λ_i), teacher (1/k)Σ σ(λ*_r) orthonormal, label noise Δ, learning rate γ,
+                second layer at relative rate ρ_a, time t = νγ/(dp); start: each student leans towards one teacher
+    Limit       d → ∞ at fixed p, k, γ
+    Result      dM_ir/dt = a_i Σ_c v_c I₃(i,r,c),  da_i/dt = ρ_a Σ_c v_c I₂(i,c),
+                dQ_ij/dt = a_i Σ_c v_c I₃(i,j,c) + a_j Σ_c v_c I₃(j,i,c) + (γ/(pb)) Ψ^var_ij,
+                Ψ^var_ij = a_i a_j [Σ_cd v_c v_d I₄(i,j,c,d) + Δ J₂(i,j)]; a batch of b changes the last term only
+    Validity    γ, b = O(1), the start not within d^(−1/2) of a saddle; size counts the dimension d
+    Finite size means deviate by O(1/d), single runs by O(√(γ/(dp)))
+    References  saad1995; saad1995b; goldt2019; veiga2022
+    """
+
+    activation: str = choice("erf", ("erf", "relu", "linear"), doc="activation σ")
+    students: int = integer(2, 1, 3, symbol="p", doc="student units")
+    teachers: int = integer(1, 1, 3, symbol="k", doc="teacher units")
+    rate: Array = real(2.0, 1e-3, 20.0, log=True, symbol=r"\gamma", doc="learning rate")
+    output_rate: Array = real(0.5, 0.0, 20.0, symbol=r"\rho_a", doc="relative learning rate of the second layer")
+    noise: Array = real(0.05, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
+    overlap: Array = real(0.3, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher at the start")
+    norm: Array = real(
+        0.3, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span at the start"
+    )
+    batch_size: int = integer(2, 1, 100, symbol="b", doc="samples in a batch, for the mini-batch curve")
+    times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")
+
+    sizes = (24, 96)
+    samples = 600
+    batch = 50
+
+    inputs = 200
+    """Fresh inputs on which a risk is measured."""
+
+    def _setting(self, batch: int = 1):
+        task = Task(
+            jnp.eye(self.teachers), self.rate, self.noise, self.activation, output_rate=self.output_rate, batch=batch
+        )
+        return task, aligned_start(self.students, self.teachers, self.overlap, self.norm)
+
+    def theory(self):
+        single = integration.trajectory(*self._setting(), self.times, method="explicit")
+        batched = integration.trajectory(*self._setting(self.batch_size), self.times, method="explicit")
+
+        def curve(y, label, symbol):
+            return Curve(self.times, y, axis="time", axis_symbol="t", label=label, symbol=symbol, rate=1.0)
+
+        return {
+            "risk": curve(single.risk, "risk", "R"),
+            "teacher_overlap": curve(single.m[:, 0, 0], "overlap with the teacher", "M_{11}"),
+            "student_overlap": curve(single.q[:, 0, 0], "squared norm of a student", "Q_{11}"),
+            "output": curve(single.a[:, 0], "output weight", "a_1"),
+            "minibatch": curve(batched.q[:, 0, 0], "squared norm of a student, mini-batches", "Q_{11}"),
+        }
+
+    def at_size(self, size):
+        d = whole(size, "d", self, least=self.students + self.teachers)
+        marks, times = steps_at(self.times, d * self.students / float(self.rate), self)
+        return {"dimension": d, "marks": marks}, self.replace(times=times)
+
+    def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
+        weights_key, sgd_key, test_key, batch_key = jax.random.split(key, 4)
+        task, start = self._setting()
+        network = ensemble.with_overlaps(weights_key, task, start, dimension)
+        record, _ = ensemble.one_pass_sgd(sgd_key, task, network, jnp.array(marks))
+        batched, _ = ensemble.one_pass_sgd(batch_key, task, network, jnp.array(marks), self.batch_size)
+        keys = jax.random.split(test_key, len(marks))
+        risks = [
+            measure.test_risk(keys[index], task, record.m[index], record.q[index], record.a[index], self.inputs)
+            for index in range(len(marks))
+        ]
+        return {
+            "risk": jnp.stack(risks),
+            "teacher_overlap": record.m[:, 0, 0],
+            "student_overlap": record.q[:, 0, 0],
+            "output": record.a[:, 0],
+            "minibatch": batched.q[:, 0, 0],
+        }

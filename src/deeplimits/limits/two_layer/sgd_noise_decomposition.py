@@ -1,0 +1,81 @@
+r"""A stochastic gradient is the population gradient plus noise."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import committees as ensemble
+from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limits.two_layer.committee_start import aligned_start
+from deeplimits.measure import committees as measure
+from deeplimits.models.committees import Task
+from deeplimits.predictions import Value
+from deeplimits.theory.dynamics.overlaps import equations
+
+
+class SgdNoise(Limit):
+    r"""Size of the gradient noise of a fresh mini-batch, exactly at every dimension.
+
+    Setting     committee machine at given overlaps, loss ℓ = E²/2, fresh batch of b samples;
+                Θ⁺ = Θ − γ∇R + γε, ε = ∇(R − R̂_b), E ε = 0, Cov ε = Cov(∇ℓ)/b
+    Limit       none is needed; d → ∞ gives Ψ^var of the overlap equations
+    Result      E‖∇_i ℓ‖² = [Ψ^var_ii(Ω) + (2/d) ∂_s Ψ^var_ii(sΩ)|_{s=1}]/p²,  tr Cov ε_i = (E‖∇_i ℓ‖² − ‖∇_i R‖²)/b,
+                ‖∇_i R‖² = (a_i²/(p²d)) G_i Ω G_iᵀ,  G_ic = v_c J₂(i,c) + δ_ic Σ_c' v_c' K₂₀(i,c')
+    Validity    fresh batches (a fixed batch has frozen noise); size counts the dimension d ≥ p + k
+    Finite size exact
+    References  veiga2022; saad1995
+    """
+
+    activation: str = choice("erf", ("erf", "relu", "quadratic", "linear"), doc="activation σ")
+    students: int = integer(2, 1, 4, symbol="p", doc="student units")
+    teachers: int = integer(2, 1, 4, symbol="k", doc="teacher units")
+    overlap: Array = real(0.4, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher")
+    norm: Array = real(0.5, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span")
+    noise: Array = real(0.05, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
+    batch_size: int = integer(4, 1, 100, symbol="b", doc="samples in a batch")
+    dimension: int = integer(50, 2, 100_000, log=True, symbol="d", doc="dimension of the input")
+
+    sizes = (6, 12, 24)
+    samples = 1000
+    batch = 20
+
+    batches = 40
+    """Pairs of batches in each measurement."""
+
+    def _setting(self):
+        task = Task(jnp.eye(self.teachers), 1.0, self.noise, self.activation)
+        return task, aligned_start(self.students, self.teachers, self.overlap, self.norm)
+
+    def theory(self):
+        task, start = self._setting()
+        p = self.students
+        second = equations.squared_gradient_at(task, start, self.dimension)[0, 0] / p**2
+        row = start.a[0] * equations.gradient(task, start).weights[0] / p
+        mean = row @ equations.covariance(task, start) @ row / self.dimension
+        return {
+            "second_moment": Value(second, label="squared gradient of a sample", symbol=r"E\|\nabla_1\ell\|^2"),
+            "noise": Value(
+                (second - mean) / self.batch_size,
+                label="noise of a batch",
+                symbol=r"\mathrm{tr\,Cov}\,\epsilon_1",
+            ),
+        }
+
+    def at_size(self, size):
+        d = whole(size, "d", self, least=self.students + self.teachers)
+        return {"dimension": d}, self.replace(dimension=d)
+
+    def simulate(self, key, *, dimension: int):
+        weights_key, x_key, z_key = jax.random.split(key, 3)
+        task, start = self._setting()
+        network = ensemble.with_overlaps(weights_key, task, start, dimension)
+        x = jax.random.normal(x_key, (2 * self.batches, self.batch_size, dimension))
+        z = jax.random.normal(z_key, (2 * self.batches, self.batch_size))
+        single = jax.vmap(jax.vmap(lambda x, z: measure.batch_gradient(task, network, x[None], z[None])[0]))(x, z)
+        means = jnp.mean(single, axis=1)
+        # Half the squared difference of two independent batches has the trace of the covariance as its mean.
+        gap = means[: self.batches] - means[self.batches :]
+        return {
+            "second_moment": jnp.mean(jnp.sum(single**2, axis=-1)),
+            "noise": jnp.mean(jnp.sum(gap**2, axis=-1)) / 2,
+        }

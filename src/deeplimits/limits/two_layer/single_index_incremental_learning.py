@@ -1,0 +1,74 @@
+r"""One Hermite degree after the other."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from deeplimits.ensembles import single_index
+from deeplimits.limit import Limit, axis, real, whole
+from deeplimits.predictions import Curve
+from deeplimits.theory.dynamics.mean_field import incremental, initial_laws
+
+
+class IncrementalLearning(Limit):
+    r"""A wide network learns a single-index target degree by degree.
+
+    Setting     y = φ(⟨u*, x⟩) with Hermite coefficients φ₀, φ₁, φ₂, neurons (1/m) Σ a_i σ(⟨u_i, x⟩), ‖u_i‖ = 1, σ with
+                coefficients (0.7, 1, 0.6); spherical gradient flow on the risk, second layer 1/ε times faster;
+                start: a_i ~ N(0, 1), u_i orthogonal to u* and to each other
+    Limit       d ≥ m + 1, m → ∞
+    Result      ε ȧ = V(s) − ∫a'U(ss')dρ,  ṡ = a(1 − s²)[V'(s) − ∫a's'U'(ss')dρ],  s = ⟨u, u*⟩,
+                V = Σ φ_lσ_l s^l, U = Σ σ_l² r^l, R = ½ Σ_l (φ_l − σ_l ∫a s^l dρ)²;
+                as ε → 0 degree 0 is learnt at ε ln2/σ₀², degree 1 at √ε ln(1/ε)/(4|φ₁σ₁|), degree l ≥ 2 at Θ(ε^(1/2l))
+    Validity    ε > 0; a component with σ_l = 0 is never learnt; size counts the neurons m
+    Finite size O(1/m) in the mean
+    References  berthier2024
+    """
+
+    constant: Array = real(0.5, -5.0, 5.0, symbol=r"\varphi_0", doc="Hermite coefficient of degree 0 of the target")
+    linear: Array = real(1.0, -5.0, 5.0, symbol=r"\varphi_1", doc="Hermite coefficient of degree 1 of the target")
+    quadratic: Array = real(0.8, -5.0, 5.0, symbol=r"\varphi_2", doc="Hermite coefficient of degree 2 of the target")
+    epsilon: Array = real(
+        0.1, 0.02, 10.0, log=True, symbol=r"\varepsilon", doc="time scale of the second layer over the first"
+    )
+    times: Array = axis((0.1, 0.3, 0.8), 0.01, 100.0, log=True, symbol="t", doc="times")
+
+    sizes = (12, 24, 48)
+    samples = 100
+    batch = 10
+
+    activation = (0.7, 1.0, 0.6)
+    steps_per_time = 50
+    points = 40
+    """Gauss-Hermite points of the initial law of a."""
+
+    def _target(self):
+        return jnp.stack([self.constant, self.linear, self.quadratic])
+
+    def theory(self):
+        a, weights = initial_laws.gauss_hermite(self.points, 1)
+        problem = incremental.SingleIndex(self._target(), jnp.array(self.activation), self.epsilon)
+        learning = incremental.learn(problem, jnp.asarray(a[:, 0]), self.times, weights=jnp.asarray(weights))
+        return {
+            "risk": Curve(
+                self.times, learning.risk, axis="time", axis_symbol="t", label="risk", symbol="R", rate=1.0, log_x=True
+            )
+        }
+
+    def at_size(self, size):
+        m = whole(size, "m", self, least=2)
+        # Steps short enough for the fast layer as well.
+        rate = int(np.ceil(self.steps_per_time * max(1.0, 0.1 / float(self.epsilon))))
+        marks = tuple(round(float(t) * rate) for t in self.times)
+        return {"neurons": m, "marks": marks, "rate": rate}, self.replace(times=[mark / rate for mark in marks])
+
+    def simulate(self, key, *, neurons: int, marks: tuple[int, ...], rate: int):
+        # By rotation symmetry the neurons may start along the axes, with the target's direction last.
+        u = jnp.eye(neurons, neurons + 1)
+        direction = jnp.eye(neurons + 1)[-1]
+        a = jax.random.normal(key, (neurons,))
+        risk = single_index.spherical_flow(
+            a, u, direction, self._target(), jnp.array(self.activation), self.epsilon, jnp.asarray(1 / rate), marks
+        )
+        return {"risk": risk}

@@ -1,0 +1,67 @@
+"""Instruments for committee machines: risk on fresh samples, averages over fields, gradients, laziness."""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from deeplimits.ensembles.committees import Network, residual
+from deeplimits.models.activations import Activation
+from deeplimits.models.committees import Task
+
+
+def test_risk(
+    key: PRNGKeyArray,
+    task: Task,
+    m: Float[Array, "p k"],
+    q: Float[Array, "p p"],
+    a: Float[Array, " p"],
+    samples: int,
+) -> Float[Array, ""]:
+    """Mean of (f* − f)²/2 over fresh inputs, drawn through their fields: unbiased for the risk.
+
+    Half of the inputs are drawn, each used with both signs of its fields.
+    """
+    p = m.shape[0]
+    values, vectors = jnp.linalg.eigh(jnp.block([[q, m], [m.T, task.teacher]]))
+    drawn = jax.random.normal(key, (samples // 2, values.shape[0]))
+    lam = drawn @ (vectors * jnp.sqrt(jnp.maximum(values, 0.0))).T
+    lam = jnp.concatenate([lam, -lam])
+    student = task.activation.value(lam[:, :p]) @ a / p
+    teacher = task.teacher_activation.value(lam[:, p:]) @ task.teacher_output / task.teachers
+    return jnp.mean((teacher - student) ** 2) / 2
+
+
+def batch_gradient(task: Task, network: Network, x: Float[Array, "b d"], z: Float[Array, " b"]) -> Float[Array, "p d"]:
+    """Gradient in the first layer of the mean loss on a batch, by automatic differentiation."""
+
+    def loss(w):
+        clean, _ = residual(task, Network(w, network.a, network.teacher), x)
+        return jnp.mean((clean + jnp.sqrt(task.noise) * z) ** 2) / 2
+
+    return jax.grad(loss)(network.w)
+
+
+def laziness(
+    scale: Float[Array, ""],
+    w: Float[Array, "p d"],
+    a: Float[Array, " p"],
+    x: Float[Array, " d"],
+    label: Array,
+    activation: Activation,
+) -> Float[Array, ""]:
+    """κ = |h − y| ‖D²h‖/‖Dh‖² of h(a, w) = α Σ_i a_i σ(⟨w_i, x⟩) at one input.
+
+    D²h is block diagonal over neurons, so its operator norm is the largest of the blocks'.
+    """
+
+    def one(parameters: Array) -> Array:
+        return parameters[0] * activation.value(parameters[1:] @ x)
+
+    neurons = jnp.concatenate([a[:, None], w], axis=1)
+    output = scale * jnp.sum(jax.vmap(one)(neurons))
+    gradients = scale * jax.vmap(jax.grad(one))(neurons)
+    hessians: Callable = jax.vmap(jax.hessian(one))
+    curvature = scale * jnp.max(jnp.abs(jnp.linalg.eigvalsh(hessians(neurons))))
+    return jnp.abs(output - label) * curvature / jnp.sum(gradients**2)

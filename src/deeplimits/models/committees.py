@@ -1,0 +1,154 @@
+r"""Committee machines: a two-layer student that learns from a two-layer teacher, one fresh sample per step.
+
+The convention of the whole subject, fixed here once for theory and simulation:
+
+- input x ~ N(0, I_d); student weights w_i (i = 1..p), teacher weights w*_r (r = 1..k), of norm O(√d);
+- fields λ_i = ⟨w_i, x⟩/√d, λ*_r = ⟨w*_r, x⟩/√d;
+- student f = (1/p) Σ_i a_i σ(λ_i), label y = (1/k) Σ_r a*_r σ*(λ*_r) + √Δ z, residual E = y − f, loss E²/2;
+- one step: w_i ← w_i + (γ/p) E a_i σ'(λ_i) x/√d,  a_i ← a_i + (ρ_a γ/(d p)) E σ(λ_i);
+- time t = ν γ/(d p) after ν steps; a batch of b samples replaces each increment by its mean over the batch;
+- overlaps M = W W*ᵀ/d (p × k), Q = W Wᵀ/d, P = W* W*ᵀ/d; risk R = E(f* − f)²/2, without the label noise.
+"""
+
+import math
+from collections.abc import Callable
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import erf
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
+
+from deeplimits.errors import ParameterError, UnknownName
+from deeplimits.models.activations import Activation, smooth
+from deeplimits.tracing import is_traced
+
+_ROOT = math.sqrt(2 / math.pi)
+
+# These four have closed-form Gaussian integrals. erf and the square are scaled as this subject scales them.
+ERF = Activation(
+    "erf",
+    lambda u: erf(u / math.sqrt(2)),
+    lambda u: _ROOT * jnp.exp(-(u**2) / 2),
+    lambda u: -_ROOT * u * jnp.exp(-(u**2) / 2),
+)
+RELU = Activation("relu", lambda u: jnp.maximum(u, 0.0), lambda u: (u > 0).astype(float), jnp.zeros_like)
+QUADRATIC = Activation("quadratic", lambda u: u**2, lambda u: 2 * u, lambda u: jnp.full_like(u, 2.0))
+LINEAR = Activation("linear", lambda u: u, jnp.ones_like, jnp.zeros_like)
+TANH = smooth("tanh")
+
+NEURONS = {activation.name: activation for activation in (ERF, RELU, QUADRATIC, LINEAR, TANH)}
+
+
+def neuron(activation: str | Activation) -> Activation:
+    """The activation of that name, as this subject scales it: erf is erf(u/√2), quadratic is u². Others pass through.
+
+    >>> round(float(neuron("erf").value(1.0)), 6)
+    0.682689
+    """
+    if isinstance(activation, Activation):
+        return activation
+    if activation not in NEURONS:
+        raise UnknownName(
+            f"activation = {activation!r} is unknown; give one of {', '.join(NEURONS)}, or an Activation of your own"
+        )
+    return NEURONS[activation]
+
+
+class Overlaps(eqx.Module):
+    """The state that closes on itself: teacher overlaps M (p × k), student overlaps Q (p × p), second layer a (p)."""
+
+    m: Float[Array, "p k"]
+    q: Float[Array, "p p"]
+    a: Float[Array, " p"]
+
+    def __init__(self, m: ArrayLike, q: ArrayLike, a: ArrayLike | None = None):
+        self.m = jnp.asarray(m, float)
+        self.q = jnp.asarray(q, float)
+        if self.m.ndim != 2 or self.q.ndim != 2 or self.q.shape != (self.m.shape[0],) * 2 or 0 in self.m.shape:
+            raise ParameterError(
+                f"m has shape {self.m.shape} and q has shape {self.q.shape}; they must be (p, k) and (p, p), p, k ≥ 1"
+            )
+        self.a = jnp.ones(self.m.shape[0]) if a is None else jnp.asarray(a, float)
+        if self.a.shape != self.m.shape[:1]:
+            raise ParameterError(
+                f"a has shape {self.a.shape}; with p = {self.m.shape[0]} students it must be ({self.m.shape[0]},)"
+            )
+
+    @property
+    def students(self) -> int:
+        return self.m.shape[0]
+
+    @property
+    def teachers(self) -> int:
+        return self.m.shape[1]
+
+
+class Task(eqx.Module):
+    """What is learnt and how: teacher overlaps P, teacher outputs a*, label noise Δ, learning rates, batch, activation.
+
+    `rate` is γ; `schedule`, where given, multiplies it by a function of t. `output_rate` is ρ_a: 0 freezes the second
+    layer. `rate=0` is gradient flow. `teacher_activation` is σ* where it differs from σ.
+
+    >>> task = Task(teacher=[[1.0, 0.2], [0.2, 1.0]], rate=1.0, noise=0.01)
+    >>> task.teachers
+    2
+    """
+
+    teacher: Float[Array, "k k"]
+    teacher_output: Float[Array, " k"]
+    rate: Float[Array, ""]
+    noise: Float[Array, ""]
+    output_rate: Float[Array, ""]
+    batch: Float[Array, ""]
+    activation: Activation = eqx.field(static=True)
+    teacher_activation: Activation = eqx.field(static=True)
+    schedule: Callable[[Array], Array] | None = eqx.field(static=True)
+
+    def __init__(
+        self,
+        teacher: ArrayLike,
+        rate: ArrayLike = 1.0,
+        noise: ArrayLike = 0.0,
+        activation: str | Activation = "erf",
+        *,
+        teacher_output: ArrayLike | None = None,
+        output_rate: ArrayLike = 0.0,
+        batch: ArrayLike = 1.0,
+        teacher_activation: str | Activation | None = None,
+        schedule: Callable[[Array], Array] | None = None,
+    ):
+        self.teacher = jnp.asarray(teacher, float)
+        if self.teacher.ndim != 2 or self.teacher.shape[0] != self.teacher.shape[1] or self.teacher.size == 0:
+            raise ParameterError(
+                f"teacher has shape {self.teacher.shape}; it must be a square matrix (k, k), the overlaps P"
+            )
+        count = self.teacher.shape[0]
+        self.teacher_output = jnp.ones(count) if teacher_output is None else jnp.asarray(teacher_output, float)
+        if self.teacher_output.shape != (count,):
+            raise ParameterError(f"teacher_output has shape {self.teacher_output.shape}; it must be ({count},)")
+        self.rate = jnp.asarray(rate, float)
+        self.noise = jnp.asarray(noise, float)
+        self.output_rate = jnp.asarray(output_rate, float)
+        self.batch = jnp.asarray(batch, float)
+        self.activation = neuron(activation)
+        self.teacher_activation = self.activation if teacher_activation is None else neuron(teacher_activation)
+        self.schedule = schedule
+        self._check()
+
+    def _check(self) -> None:
+        for name, low in (("rate", 0.0), ("noise", 0.0), ("output_rate", 0.0), ("batch", 1.0)):
+            value = getattr(self, name)
+            if not is_traced(value) and not np.all((np.asarray(value) >= low) & np.isfinite(value)):
+                raise ParameterError(
+                    f"{name} = {np.asarray(value)} is not allowed; it must be a number of at least {low:g}"
+                )
+
+    @property
+    def teachers(self) -> int:
+        return self.teacher.shape[0]
+
+    def learning_rate(self, t: ArrayLike) -> Float[Array, ""]:
+        """γ at time t."""
+        return self.rate if self.schedule is None else self.rate * self.schedule(jnp.asarray(t, float))

@@ -1,0 +1,77 @@
+r"""The laziness κ = |h − y| ‖D²h‖/‖Dh‖² of h = α Σ_i a_i σ(⟨w_i, x⟩) at initialization (Chizat, Oyallon and Bach)."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import erf
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
+
+from deeplimits.errors import ParameterError
+from deeplimits.models import committees
+from deeplimits.models.activations import Activation
+
+
+@functools.cache
+def _statistics(activation: Activation) -> tuple[float, float, float]:
+    """E σ², E[σ² + σ'²] under N(0, 1), and the largest norm of a neuron's second derivative."""
+    if activation == committees.RELU:
+        raise ParameterError("activation = relu has no second derivative; laziness needs a smooth activation")
+    line = np.arange(-12.0, 12.0, 0.02)
+    weight = np.exp(-(line**2) / 2)
+    weight /= weight.sum()
+    with jax.ensure_compile_time_eval():
+        value, slope = (
+            np.asarray(function(jnp.asarray(line))) for function in (activation.value, activation.derivative)
+        )
+        fine = jnp.linspace(-12.0, 12.0, 400_001)
+        norms = _block_norm(activation.derivative(fine), activation.second_derivative(fine))
+        largest = float(jnp.max(norms))
+    return float(weight @ value**2), float(weight @ (value**2 + slope**2)), largest
+
+
+def _block_norm(slope: Array, curvature: Array) -> Array:
+    # Norm of [[0, b], [b, c]]: (|c| + √(c² + 4b²))/2
+    return (jnp.abs(curvature) + jnp.sqrt(curvature**2 + 4 * slope**2)) / 2
+
+
+def expected_laziness(
+    activation: Activation, width: ArrayLike, exponent: ArrayLike, label: ArrayLike
+) -> Float[Array, ""]:
+    """E κ for p neurons with a = ±1, w·x ~ N(0, 1) and α = p^{−s}, up to a relative O(1/p).
+
+    The output is normal with variance p^{1−2s} E σ²; its mean distance from y has a closed form.
+    """
+    p, s, y = (jnp.asarray(value, float) for value in (width, exponent, label))
+    square, gradient, largest = _statistics(activation)
+    spread = jnp.sqrt(p ** (1 - 2 * s) * square)
+    # E|N(0, τ²) − y| = τ√(2/π) e^{−y²/2τ²} + |y| erf(|y|/(τ√2))
+    distance = spread * jnp.sqrt(2 / jnp.pi) * jnp.exp(-(y**2) / (2 * spread**2))
+    distance = distance + jnp.abs(y) * erf(jnp.abs(y) / (spread * jnp.sqrt(2.0)))
+    return distance * largest * p ** (s - 1) / gradient
+
+
+def identical_neurons(
+    activation: Activation, scale: ArrayLike, width: int, a: ArrayLike, w: ArrayLike, x: ArrayLike, label: ArrayLike
+) -> Float[Array, ""]:
+    """κ of p identical neurons (a, w) at one scalar input, exactly.
+
+    κ = |αp a s − y| ‖[[0, s'x], [s'x, a s''x²]]‖ / (αp (s² + (a s'x)²)), s = σ(wx)
+
+    >>> from deeplimits.models.activations import smooth
+    >>> round(float(identical_neurons(smooth("tanh"), 0.1, 20, 1.0, 0.0, 1.0, 1.0)), 12)
+    0.5
+    """
+    if not float(jnp.asarray(scale)) > 0:
+        raise ParameterError(f"scale = {scale} is not allowed; the output scale α must be positive")
+    if activation == committees.RELU:
+        raise ParameterError("activation = relu has no second derivative; laziness needs a smooth activation")
+    alpha, a, w, x, y = (jnp.asarray(value, float) for value in (scale, a, w, x, label))
+    u = w * x
+    s, slope = activation.value(u), activation.derivative(u) * x
+    curvature = a * activation.second_derivative(u) * x**2
+    return (
+        jnp.abs(alpha * width * a * s - y) * _block_norm(slope, curvature) / (alpha * width * (s**2 + (a * slope) ** 2))
+    )

@@ -1,0 +1,107 @@
+r"""One quadratic neuron that learns one quadratic neuron: escape from mediocrity (phase retrieval).
+
+σ = x², p = k = 1, a = a* = 1; M the overlap with the teacher, Q the student's norm, P the teacher's:
+
+    Ṁ = 6M(P − Q),   Q̇ = 4(PQ + 2M² − 3Q²) + 4γ[3P²Q + 12PM² − 6PQ² − 24QM² + 15Q³ + ΔQ]
+"""
+
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
+
+from deeplimits.errors import OutsideValidity
+from deeplimits.tracing import is_traced
+
+EULER_GAMMA = 0.5772156649015329
+
+
+class Mediocrity(NamedTuple):
+    """The plateau M = 0: its norm Q, the growth rate of M on it, and the noise that drives M away from 0."""
+
+    norm: Float[Array, ""]
+    growth: Float[Array, ""]
+    noise: Float[Array, ""]
+    """D in Var(dM) = D (γ/d) dt."""
+
+
+def discriminant(rate: ArrayLike, noise: ArrayLike = 0.0, teacher: ArrayLike = 1.0) -> Float[Array, ""]:
+    """9 − 24γP − 144γ²P² − 60γ²Δ: where it is negative there is no plateau and SGD diverges."""
+    g, delta, p = (jnp.asarray(value, float) for value in (rate, noise, teacher))
+    return 9 - 24 * g * p - 144 * g**2 * p**2 - 60 * g**2 * delta
+
+
+def mediocrity(rate: ArrayLike, noise: ArrayLike = 0.0, teacher: ArrayLike = 1.0) -> Mediocrity:
+    """The plateau on M = 0: the lower root of 15γQ² − (3 + 6γP)Q + (P + 3γP² + γΔ) = 0.
+
+    >>> round(float(mediocrity(0.05).norm), 12)
+    0.381575773735
+    """
+    g, delta, p = (jnp.asarray(value, float) for value in (rate, noise, teacher))
+    inside = discriminant(g, delta, p)
+    if not is_traced(inside) and bool(jnp.any(inside < 0)):
+        raise OutsideValidity(
+            f"rate = {float(g):.6g} leaves no plateau at teacher norm {float(p):.6g} and noise {float(delta):.6g}: the "
+            f"student's norm diverges; without noise the rate must be at most {0.180189805014 / float(p):.6g}"
+        )
+    # The smaller root as c/(the larger one), which is finite also at γ = 0.
+    norm = 2 * (p + 3 * g * p**2 + g * delta) / (3 + 6 * g * p + jnp.sqrt(jnp.maximum(inside, 0.0)))
+    # Var(E σ' λ*) at M = 0 by Wick: 4 E[(λ*² − λ²)² λ² λ*²] + 4ΔPQ
+    strength = 4 * p * norm * (15 * p**2 - 18 * p * norm + 15 * norm**2 + delta)
+    return Mediocrity(norm, 6 * (p - norm), strength)
+
+
+class EscapeTime(NamedTuple):
+    """t_esc ≃ (ln d)/(2λ) + (centre − ln|N|)/λ in law, N a standard normal variable."""
+
+    growth: Float[Array, ""]
+    centre: Float[Array, ""]
+
+    def mean(self, dimension: ArrayLike) -> Float[Array, ""]:
+        """E t_esc, with E ln|N| = −(γ_E + ln 2)/2."""
+        d = jnp.asarray(dimension, float)
+        return (jnp.log(d) / 2 + self.centre + (EULER_GAMMA + jnp.log(2.0)) / 2) / self.growth
+
+
+def escape_time(
+    rate: ArrayLike, noise: ArrayLike, teacher: ArrayLike, level: ArrayLike, alignment: ArrayLike = 1.0
+) -> EscapeTime:
+    r"""When |M| first exceeds `level`, from a start on the plateau with M₀ = alignment × √(PQ/d) × a standard normal.
+
+    On the plateau M is an Ornstein-Uhlenbeck process run backwards: M e^{−λt} → √(s/d) N with
+    s = alignment² PQ + γD/(2λ). From there the deterministic equations carry it to the level, which takes
+    (1/λ) ln(c/M) when M is small; c comes from those equations. Samples: d t/γ = O(d ln d).
+    """
+    g, delta, p, level = (jnp.asarray(value, float) for value in (rate, noise, teacher, level))
+    start = mediocrity(g, delta, p)
+    s = jnp.asarray(alignment, float) ** 2 * p * start.norm + g * start.noise / (2 * start.growth)
+    return EscapeTime(start.growth, _travel(g, delta, p, level, start) - jnp.log(s) / 2)
+
+
+def _travel(g, delta, p, level, start: Mediocrity) -> Float[Array, ""]:
+    """lim_{M₀→0} λ t(M₀ → level) + ln M₀, by integrating dt/d ln M − 1/λ over ln M: the integrand vanishes like M²."""
+    import diffrax
+
+    first = jnp.log(level) - 12.0
+
+    def slope(u, y, _):
+        # y = (Q, λ t − ln M)
+        m, q = jnp.exp(u), y[0]
+        speed = 6 * (p - q)
+        dq = 4 * (p * q + 2 * m**2 - 3 * q**2) + 4 * g * (
+            3 * p**2 * q + 12 * p * m**2 - 6 * p * q**2 - 24 * q * m**2 + 15 * q**3 + delta * q
+        )
+        return jnp.stack([dq / speed, start.growth / speed - 1])
+
+    found = diffrax.diffeqsolve(
+        diffrax.ODETerm(slope),
+        diffrax.Tsit5(),
+        t0=first,
+        t1=jnp.log(level),
+        dt0=None,
+        y0=jnp.stack([start.norm, jnp.zeros(())]),
+        stepsize_controller=diffrax.PIDController(rtol=1e-9, atol=1e-11),
+        max_steps=20_000,
+    )
+    return found.ys[0, 1] + jnp.log(level)

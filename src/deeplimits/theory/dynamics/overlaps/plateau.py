@@ -1,0 +1,45 @@
+r"""The symmetric plateau of K erf students that learn from K orthonormal erf teachers, and the escape from it.
+
+Gradient flow (γ → 0), a = a* = 1. All students are equal there: each sees the mean of the teachers.
+"""
+
+import math
+from typing import NamedTuple
+
+from deeplimits.errors import ParameterError
+from deeplimits.models.committees import Overlaps
+
+
+class Plateau(NamedTuple):
+    """The fixed point, its risk, and the rate at which students break the symmetry."""
+
+    state: Overlaps
+    risk: float
+    escape_rate: float
+
+
+def symmetric_plateau(units: int) -> Plateau:
+    r"""The permutation-symmetric fixed point of gradient flow, in closed form.
+
+    Q_ij = 1/(2K−1),  M_ir = 1/√(K(2K−1)),  R = (1/(πK)) [π/6 − K arcsin(1/(2K))],
+    escape rate λ = (2/π) (2K−1)^{−1/2} (2K+1)^{−3/2}
+
+    >>> plateau = symmetric_plateau(2)
+    >>> round(plateau.risk, 12), round(plateau.escape_rate, 12)
+    (0.002902710078, 0.032874903683)
+    """
+    if isinstance(units, bool) or not isinstance(units, int) or units < 2:
+        raise ParameterError(f"units = {units!r} is not allowed; a plateau needs a whole number of at least 2 units")
+    k = float(units)
+    m = [[1 / math.sqrt(k * (2 * k - 1))] * units] * units
+    q = [[1 / (2 * k - 1)] * units] * units
+    risk = (math.pi / 6 - k * math.asin(1 / (2 * k))) / (math.pi * k)
+    rate = 2 / math.pi / math.sqrt(2 * k - 1) / (2 * k + 1) ** 1.5
+    return Plateau(Overlaps(m, q), risk, rate)
+
+
+def plateau_length(units: int, asymmetry: float) -> float:
+    """Leading order of the time spent on the plateau, ln(1/δ₀)/λ, for an initial asymmetry δ₀ of M."""
+    if not 0 < asymmetry < 1:
+        raise ParameterError(f"asymmetry = {asymmetry} is not allowed; it must lie between 0 and 1")
+    return math.log(1 / asymmetry) / symmetric_plateau(units).escape_rate
