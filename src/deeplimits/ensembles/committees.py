@@ -62,12 +62,13 @@ def step(
 ) -> tuple[Network, Float[Array, ""]]:
     """One SGD step on a batch of fresh inputs x with standard normal noises z; also the batch's mean of (f* − f)²/2."""
     p, d = network.w.shape
+    rate = jnp.asarray(rate, float)
     clean, fields = residual(task, network, x)
     error = clean + jnp.sqrt(task.noise) * z
     batch = x.shape[0]
     # w_i ← w_i + (γ/p) E a_i σ'(λ_i) x/√d, averaged over the batch
     push = error[:, None] * network.a * task.activation.derivative(fields)
-    w = network.w + jnp.asarray(rate, float) / (p * batch * jnp.sqrt(1.0 * d)) * push.T @ x
+    w = network.w + rate / (p * batch * jnp.sqrt(1.0 * d)) * push.T @ x
     # a_i ← a_i + (ρ_a γ/(dp)) E σ(λ_i)
     a = network.a + task.output_rate * rate / (d * p * batch) * error @ task.activation.value(fields)
     return Network(w, a, network.teacher), jnp.mean(clean**2) / 2

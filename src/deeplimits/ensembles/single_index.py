@@ -49,7 +49,7 @@ def spherical_flow(
 
     def to_mark(state, ends):
         state = jax.lax.fori_loop(ends[0], ends[1], advance, state)
-        return state, population_risk(*state, direction, target, activation)
+        return state, population_risk(state[0], state[1], direction, target, activation)
 
     ends = jnp.asarray(marks)
     begins = jnp.concatenate([jnp.zeros_like(ends[:1]), ends[:-1]])

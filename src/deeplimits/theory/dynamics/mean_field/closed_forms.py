@@ -1,6 +1,6 @@
 r"""Mean-field flows that close: linear neurons with noise, and quadratic neurons."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import diffrax
 import jax.numpy as jnp
@@ -77,7 +77,7 @@ def quadratic_neurons(
         return -(moved + moved.T)
 
     controller = diffrax.PIDController(rtol=1e-10, atol=1e-12)
-    found = diffrax.diffeqsolve(
+    found: Any = diffrax.diffeqsolve(
         diffrax.ODETerm(slope),
         diffrax.Tsit5(),
         t0=0.0,

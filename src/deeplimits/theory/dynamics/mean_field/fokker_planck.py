@@ -5,7 +5,7 @@ Neurons θ ∈ R with features Φ(x; θ); V(θ) = −E[yΦ], U(θ, θ') = E[ΦΦ
     ∂_τ ρ = ∂_θ(ρ ∂_θ Ψ_λ) + β⁻¹ ∂²_θ ρ,      F(ρ) = R(ρ) + (λ/2)∫θ²ρ + β⁻¹ ∫ρ ln ρ,      R = E y²/2 + ∫Vρ + ½∫∫Uρρ
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import diffrax
 import jax.numpy as jnp
@@ -84,7 +84,7 @@ def density_flow(problem: Interaction, start: ArrayLike, times: ArrayLike) -> Fl
         return jnp.diff(-jnp.pad(flux, 1)) / h
 
     controller = diffrax.PIDController(rtol=1e-8, atol=1e-10)
-    found = diffrax.diffeqsolve(
+    found: Any = diffrax.diffeqsolve(
         diffrax.ODETerm(slope),
         diffrax.Kvaerno5(root_finder=optimistix.Chord(1e-9, 1e-12, cauchy_termination=True)),
         t0=0.0,

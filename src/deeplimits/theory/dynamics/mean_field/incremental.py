@@ -7,7 +7,7 @@ V(s) = Σ φ_l σ_l s^l, U(r) = Σ σ_l² r^l; ε = 1/ρ_a is the time scale of 
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -110,7 +110,7 @@ def _solve(problem: SingleIndex, a, s, weights, times) -> Learning:
         return velocity(problem, y[0], y[1], weights)
 
     controller = diffrax.PIDController(rtol=1e-9, atol=1e-11)
-    found = diffrax.diffeqsolve(
+    found: Any = diffrax.diffeqsolve(
         diffrax.ODETerm(slope),
         diffrax.Kvaerno5(root_finder=optimistix.Chord(1e-10, 1e-13, cauchy_termination=True)),
         t0=0.0,
@@ -122,9 +122,10 @@ def _solve(problem: SingleIndex, a, s, weights, times) -> Learning:
         max_steps=50_000,
         throw=False,
     )
-    left = jax.vmap(lambda a, s: residuals(problem, a, s, weights))(*found.ys)
+    amplitudes, alignments = found.ys
+    left = jax.vmap(lambda a, s: residuals(problem, a, s, weights))(amplitudes, alignments)
     risk = jnp.sum(left**2, axis=1) / 2
-    return Learning(times, *found.ys, left, risk, found.result == diffrax.RESULTS.successful)
+    return Learning(times, amplitudes, alignments, left, risk, found.result == diffrax.RESULTS.successful)
 
 
 def time_scales(problem: SingleIndex) -> np.ndarray:

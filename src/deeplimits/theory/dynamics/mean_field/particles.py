@@ -8,7 +8,7 @@ By Stein's lemma the flow closes on the Gram matrix:
 v = −ω_i a_i for students and b_r for teachers.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -127,7 +127,7 @@ def _solve(start: Particles, teacher, outputs, times, moments: Moments, train_ou
         return velocity(Particles(y[0], y[1], start.weights), teacher, outputs, moments, train_outputs)
 
     controller = diffrax.PIDController(rtol=1e-9, atol=1e-11)
-    found = diffrax.diffeqsolve(
+    found: Any = diffrax.diffeqsolve(
         diffrax.ODETerm(slope),
         diffrax.Tsit5(),
         t0=0.0,

@@ -4,7 +4,7 @@ W = M P⁻¹ W* + W^⊥; as p → ∞ with γ/p → 0 the parts W^⊥ of differe
 Q_ij = m_i P⁻¹ m_jᵀ for i ≠ j, while Q_ii = m_i P⁻¹ m_iᵀ + q_i. No dimension is left in the equations.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -160,7 +160,7 @@ def _solve(task: Task, start: Reduced, times) -> ReducedFlow:
         return moved.m, moved.q / jnp.exp(log_q), moved.a
 
     controller = diffrax.PIDController(rtol=1e-10, atol=1e-12)
-    found = diffrax.diffeqsolve(
+    found: Any = diffrax.diffeqsolve(
         diffrax.ODETerm(slope),
         diffrax.Tsit5(),
         t0=0.0,

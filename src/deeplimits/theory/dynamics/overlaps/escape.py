@@ -5,7 +5,7 @@ r"""One quadratic neuron that learns one quadratic neuron: escape from mediocrit
     Ṁ = 6M(P − Q),   Q̇ = 4(PQ + 2M² − 3Q²) + 4γ[3P²Q + 12PM² − 6PQ² − 24QM² + 15Q³ + ΔQ]
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -94,7 +94,7 @@ def _travel(g, delta, p, level, start: Mediocrity) -> Float[Array, ""]:
         )
         return jnp.stack([dq / speed, start.growth / speed - 1])
 
-    found = diffrax.diffeqsolve(
+    found: Any = diffrax.diffeqsolve(
         diffrax.ODETerm(slope),
         diffrax.Tsit5(),
         t0=first,

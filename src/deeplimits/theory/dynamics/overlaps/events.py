@@ -1,7 +1,7 @@
 """When something happens along a trajectory: the plateau is left, a student specializes."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import diffrax
 import jax.numpy as jnp
@@ -39,7 +39,7 @@ def first_time(task: Task, start: Overlaps, condition: Callable[[Overlaps], obje
         lambda t, y, args, **_: jnp.asarray(condition(integration.unpack(y, students, teachers))),
         optimistix.Newton(1e-13, 1e-13, cauchy_termination=True),
     )
-    found = diffrax.diffeqsolve(
+    found: Any = diffrax.diffeqsolve(
         diffrax.ODETerm(lambda t, y, _: right_side(t, y)),
         diffrax.Dopri8(),
         t0=0.0,

@@ -24,7 +24,7 @@ class FixedPoint(NamedTuple):
     @property
     def stable(self) -> bool:
         """No perturbation grows; neutral directions, as at zero risk with spare students, are allowed."""
-        return bool(self.rates.real.max() < 1e-9)
+        return bool(np.real(self.rates).max() < 1e-9)
 
 
 def jacobian(task: Task, state: Overlaps, variance: bool = True) -> Float[Array, "size size"]:

@@ -4,7 +4,7 @@ r"""Gaussian fluctuations of the overlaps around their deterministic limit.
 covariance of one step. State: M row by row, Q_ij for i ≤ j, then a if it is trained.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import diffrax
 import jax
@@ -96,7 +96,7 @@ def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuatio
         return velocity, moved + moved.T + d
 
     controller = diffrax.PIDController(rtol=1e-8, atol=1e-10)
-    found = diffrax.diffeqsolve(
+    found: Any = diffrax.diffeqsolve(
         diffrax.ODETerm(slope),
         diffrax.Tsit5(),
         t0=0.0,
@@ -117,10 +117,11 @@ def stationary_covariance(task: Task, guess: Overlaps) -> tuple[fixed_points.Fix
     from scipy.linalg import solve_continuous_lyapunov
 
     point = fixed_points.fixed_point(task, guess)
-    if point.rates.real.max() > -1e-10:
+    slowest = np.real(point.rates).max()
+    if slowest > -1e-10:
         raise OutsideValidity(
-            f"the fixed point has a perturbation that grows or stays (rate {point.rates.real.max():.3g}): fluctuations "
-            "have no stationary law there"
+            f"the fixed point has a perturbation that grows or stays (rate {slowest:.3g}): fluctuations have no "
+            "stationary law there"
         )
     # The task is closed over, so that a second layer at rest is known to be at rest.
     j = np.asarray(jax.jit(lambda state: fixed_points.jacobian(task, state))(point.state))

@@ -5,7 +5,7 @@ back by stability, not accuracy; there an implicit method of order five takes st
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import diffrax
 import equinox as eqx
@@ -141,7 +141,7 @@ def _solve(task: Task, start: Overlaps, times, rtol, atol, method: str, variance
         solver = diffrax.Kvaerno5(root_finder=optimistix.Chord(rtol / 10, atol / 100, cauchy_termination=True))
     # Steps end at the times asked for: interpolating between steps would cost four digits.
     accuracy = diffrax.ClipStepSizeController(diffrax.PIDController(rtol=rtol, atol=atol), step_ts=times)
-    found = diffrax.diffeqsolve(
+    found: Any = diffrax.diffeqsolve(
         diffrax.ODETerm(lambda t, y, _: right_side(t, y)),
         solver,
         t0=0.0,

@@ -90,7 +90,7 @@ def _linearize(task: Task) -> _Linearization:
     second = jnp.stack([jnp.stack([integrals.j2(task.teacher, i, j) for j in range(p)]) for i in range(p)])
     b = a[:, None] * a * second
     fourth = np.empty((p,) * 4, dtype=object)
-    values = {
+    values: dict[tuple[int, ...], Array] = {
         index: integrals.j4(task.teacher, *index) for index in itertools.combinations_with_replacement(range(p), 4)
     }
     for index in itertools.product(range(p), repeat=4):

@@ -74,8 +74,8 @@ class Quadrature(eqx.Module):
             x, y = factor[0, 0] * first, factor[1, 0] * first + factor[1, 1] * second
             return jnp.sum(weight * self._value(i, students)(x) * self._value(j, students)(y))
 
-        rows = [[entry(min(i, j), max(i, j)) if j >= i else None for j in range(count)] for i in range(count)]
-        return jnp.stack([jnp.stack([rows[min(i, j)][max(i, j)] for j in range(count)]) for i in range(count)])
+        found = {(i, j): entry(i, j) for i in range(count) for j in range(i, count)}
+        return jnp.stack([jnp.stack([found[min(i, j), max(i, j)] for j in range(count)]) for i in range(count)])
 
     def squares(self, c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Float[Array, "p p"]:
         """E[σ'_i σ'_j (Σ_c v_c σ_c)²]: the square is split so that no integral has more than four dimensions."""
@@ -114,8 +114,8 @@ class Quadrature(eqx.Module):
                     total = total + 2 * v[index] * v[second] * expectation(with_two, c, [*distinct, index, second])
             return total
 
-        rows = [[one(i, j) if j >= i else None for j in range(students)] for i in range(students)]
-        return jnp.stack([jnp.stack([rows[min(i, j)][max(i, j)] for j in range(students)]) for i in range(students)])
+        found = {(i, j): one(i, j) for i in range(students) for j in range(i, students)}
+        return jnp.stack([jnp.stack([found[min(i, j), max(i, j)] for j in range(students)]) for i in range(students)])
 
 
 def nodes(dimensions: int) -> list[Array]:
