@@ -125,7 +125,7 @@ def clarabel(python: Path, x, y):
     return found["seconds"], margin(x, y, np.array(found["weights"])), found["status"]
 
 
-def main(sizes: tuple[int, ...]) -> None:
+def main(sizes: tuple[int, ...] = SIZES) -> None:
     python = peer_python()
     if python is None:
         print("clarabel could not be installed into .peers/clarabel and is skipped")

@@ -12,7 +12,10 @@ def blocks(page):
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.parametrize("page", ["docs/tour.md", "CONTRIBUTING.md"])
+ROOMS = [pytest.param(f"docs/rooms/{path.name}", marks=pytest.mark.slow) for path in (ROOT / "docs/rooms").glob("*.md")]
+
+
+@pytest.mark.parametrize("page", ["docs/tour.md", "CONTRIBUTING.md", *ROOMS])
 def test_code_on_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # Written to a file, because a limit is read off its source.
