@@ -35,6 +35,7 @@ def two_layer_model(
 ) -> Float[Array, "... k"]:
     """g(β₀ + Σ_j β_j σ(b_j + ⟨w_j, x⟩)) for inputs `x` of shape (..., d).
 
+    >>> import jax.numpy as jnp
     >>> model = TwoLayer(jnp.ones((1, 2)), jnp.zeros(1), jnp.array([[1.0], [1.0]]), jnp.array([0.0, 1000.0]))
     >>> two_layer_model(model, jnp.array([1.0, 2.0]), "relu", "softmax").tolist()
     [0.0, 1.0]
