@@ -27,11 +27,11 @@ class EscapeFromMediocrity(Limit):
     References  arnaboldi2023b; tan2023
     """
 
-    rate: Array = real(0.14, 0.001, 0.15, log=True, symbol=r"\gamma", doc="learning rate")
+    rate: Array = real(0.12, 0.001, 0.15, log=True, symbol=r"\gamma", doc="learning rate")
     noise: Array = real(0.0, 0.0, 0.5, symbol=r"\Delta", doc="variance of the label noise")
     dimension: int = integer(1000, 10, 10_000_000, log=True, symbol="d", doc="dimension of the input")
 
-    sizes = (40, 240)
+    sizes = (50, 200)
     samples = 4000
     batch = 250
 

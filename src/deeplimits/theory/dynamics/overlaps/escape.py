@@ -7,6 +7,7 @@ r"""One quadratic neuron that learns one quadratic neuron: escape from mediocrit
 
 from typing import Any, NamedTuple
 
+import diffrax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
@@ -81,8 +82,6 @@ def escape_time(
 
 def _travel(g, delta, p, level, start: Mediocrity) -> Float[Array, ""]:
     """lim_{M₀→0} λ t(M₀ → level) + ln M₀, by integrating dt/d ln M − 1/λ over ln M: the integrand vanishes like M²."""
-    import diffrax
-
     first = jnp.log(level) - 12.0
 
     def slope(u, y, _):
@@ -103,5 +102,7 @@ def _travel(g, delta, p, level, start: Mediocrity) -> Float[Array, ""]:
         y0=jnp.stack([start.norm, jnp.zeros(())]),
         stepsize_controller=diffrax.PIDController(rtol=1e-9, atol=1e-11),
         max_steps=20_000,
+        throw=False,
     )
-    return found.ys[0, 1] + jnp.log(level)
+    # A student whose norm diverges before it escapes has no escape time.
+    return jnp.where(found.result == diffrax.RESULTS.successful, found.ys[0, 1] + jnp.log(level), jnp.nan)
