@@ -34,8 +34,12 @@ RESULTS = {
 """Named results of a limit: name -> limit:result."""
 
 FUNCTIONS = {
+    "gronwall-bihari-lasalle": "theory.dynamics.inequalities:growth_bounds",
+    "information-exponent": "theory.dynamics.single_index:information_exponent",
     "marchenko-pastur-self-consistent": "theory.spectra.marchenko_pastur:stieltjes",
+    "regularity-assumptions": "theory.dynamics.regularity:check_regularity",
     "ridgeless-finite-sample": "theory.regression.ridgeless:finite_sample_risk",
+    "xor-component-count": "theory.dynamics.xor:component_count",
 }
 """Functions: name -> module:function, below `deeplimits`."""
 
