@@ -17,19 +17,35 @@ from deeplimits.errors import UnknownName
 ENTRY_POINT_GROUP = "deeplimits.limits"
 
 LIMITS = {
+    "classical-ode-limit": "online_sgd.classical_ode_limit:ClassicalOdeLimit",
+    "directional-error-martingale": "online_sgd.directional_error_martingale:DirectionalErrorMartingale",
+    "effective-dynamics-framework": "online_sgd.effective_dynamics_framework:EffectiveDynamicsFramework",
     "equator-initialization": "online_sgd.equator_initialization:EquatorInitialization",
+    "exit-times-search-vs-descent": "online_sgd.exit_times_search_vs_descent:ExitTimes",
     "gd-min-norm-least-squares": "bias.gd_min_norm_least_squares:MinNormLeastSquares",
     "hard-margin-predictor": "bias.hard_margin_predictor:HardMarginPredictor",
     "knn-bias-variance": "interpolation.knn_bias_variance:NearestNeighbours",
     "marchenko-pastur-law": "random_matrices.marchenko_pastur_law:MarchenkoPastur",
     "nadaraya-watson-singular-kernel": "interpolation.nadaraya_watson_singular_kernel:SingularKernelSmoother",
+    "population-loss-binary-gmm": "online_sgd.population_loss_binary_gmm:BinaryMixture",
+    "population-loss-online-pca": "online_sgd.population_loss_online_pca:OnlinePca",
+    "population-loss-teacher-student": "online_sgd.population_loss_teacher_student:TeacherStudent",
     "ridgeless-double-descent": "regression.ridgeless_double_descent:RidgelessRegression",
+    "sample-complexity-thresholds": "online_sgd.sample_complexity_thresholds:SampleComplexity",
     "smooth-linearization-bound": "lazy.smooth_linearization_bound:SmoothLinearizationBound",
+    "spherical-online-sgd": "online_sgd.spherical_online_sgd:SphericalOnlineSgd",
+    "spiked-microscopic-sde": "online_sgd.spiked_microscopic_sde:SpikedMicroscopicSde",
+    "spiked-tensor-ballistic": "online_sgd.spiked_tensor_ballistic:SpikedTensorBallistic",
+    "spiked-tensor-fixed-points": "online_sgd.spiked_tensor_fixed_points:SpikedTensorFixedPoints",
+    "xor-gmm-ballistic": "online_sgd.xor_gmm_ballistic:XorGmmBallistic",
+    "xor-large-lambda-limit": "online_sgd.xor_large_lambda_limit:XorLargeLambda",
+    "xor-success-probability": "online_sgd.xor_success_probability:XorSuccessProbability",
 }
 """Limits: name -> family.module:Class, below `deeplimits.limits`."""
 
 RESULTS = {
     "covariance-operator-norm-gap": "marchenko-pastur-law:operator_norm_gap",
+    "weak-and-strong-recovery": "population-loss-online-pca:weak_recovery",
 }
 """Named results of a limit: name -> limit:result."""
 
