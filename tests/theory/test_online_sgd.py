@@ -175,9 +175,14 @@ def test_exit_times():
         exit_times.search_offset(pca, 0.8, 0.3)
     with pytest.raises(OutsideValidity, match="never gets"):
         exit_times.passage_time(pca, 0.3, 0.9, 0.3)
-    for call in (lambda: exit_times.critical_ratio(1000, 0), lambda: exit_times.critical_ratio(1, 2),
-                 lambda: exit_times.search_offset(pca, 1.5, 0.3), lambda: exit_times.descent_time(pca, 0.7),
-                 lambda: exit_times.step_window(100, 2, -1.0), lambda: exit_times.critical_ratio(100, 2.5)):  # fmt: skip
+    for call in (
+        lambda: exit_times.critical_ratio(1000, 0),
+        lambda: exit_times.critical_ratio(1, 2),
+        lambda: exit_times.search_offset(pca, 1.5, 0.3),
+        lambda: exit_times.descent_time(pca, 0.7),
+        lambda: exit_times.step_window(100, 2, -1.0),
+        lambda: exit_times.critical_ratio(100, 2.5),
+    ):
         with pytest.raises(ParameterError):
             call()
 

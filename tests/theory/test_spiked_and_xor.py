@@ -81,8 +81,12 @@ def test_zooming_into_the_finite_system_gives_the_microscopic_law():
 
 
 def test_spiked_bad_input():
-    for call in (lambda: spiked.dynamics(1.0, 1, 1.0), lambda: spiked.rest_points(-1.0, 2, 1.0),
-                 lambda: spiked.critical_signal(1, 1.0), lambda: spiked.tensor_microscopic_variance(2, 1.0, [1.0])):  # fmt: skip
+    for call in (
+        lambda: spiked.dynamics(1.0, 1, 1.0),
+        lambda: spiked.rest_points(-1.0, 2, 1.0),
+        lambda: spiked.critical_signal(1, 1.0),
+        lambda: spiked.tensor_microscopic_variance(2, 1.0, [1.0]),
+    ):
         with pytest.raises(ParameterError):
             call()
     with pytest.raises(OutsideValidity, match="never leaves"):

@@ -1,8 +1,9 @@
 """Exact reduced Markov chains of online SGD: the law of the summary statistics at a cost that does not depend on N.
 
-By rotation symmetry the statistics after a step depend on those before, on a few Gaussian variables (the sample's components
-in the span of signal and iterate) and on the squared length of the rest of the sample, which is χ². Each chain is the exact
-law of its statistics at every finite N. A step is a function of a key and of the statistics.
+By rotation symmetry the statistics after a step depend on those before, on a few Gaussian variables (the sample's
+components
+in the span of signal and iterate) and on the squared length of the rest of the sample, which is χ². Each chain is
+the exact law of its statistics at every finite N. A step is a function of a key and of the statistics.
 """
 
 from collections.abc import Callable
@@ -14,6 +15,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from deeplimits.models.links import Link
+
 
 class Gradient(NamedTuple):
     """One sample's loss and spherical gradient at a point with correlation m, in the frame of x and e = (θ − mx)/q."""
@@ -74,7 +76,9 @@ def spherical_step(m: Array, gradient: Gradient, dimension: int, step: ArrayLike
     return moved / jnp.sqrt(1 + rate**2 * (gradient.across**2 + gradient.rest))
 
 
-def gradient_moments(gradient: Callable, key: PRNGKeyArray, overlaps: Array, dimension: int, draws: int) -> dict[str, Array]:
+def gradient_moments(
+    gradient: Callable, key: PRNGKeyArray, overlaps: Array, dimension: int, draws: int
+) -> dict[str, Array]:
     """Averages over fresh samples at each correlation: loss, ⟨∇L, θ⟩, |∇L|²/N and ⟨∇L, θ⟩²."""
 
     def at(key, m):
@@ -221,7 +225,7 @@ def _gaussians(key: PRNGKeyArray, count: int, freedom: int) -> tuple[Float[Array
 
 
 def chi_square(key: PRNGKeyArray, freedom: int, normal: Array | None = None) -> Float[Array, ""]:
-    """A χ² variable by Marsaglia and Tsang's method: a Gaussian (`normal`, where one is at hand), cubed and seldom refused.
+    """A χ² variable by Marsaglia and Tsang's method: a Gaussian (`normal`, where given), cubed and seldom refused.
 
     `jax.random.chisquare` has the same law; this compiles and runs several times faster in a loop over steps.
     """

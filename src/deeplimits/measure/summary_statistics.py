@@ -113,8 +113,8 @@ def closability(
 ) -> Closure:  # fmt: skip
     """Compare the coefficients at points with equal statistics: a difference beyond noise refutes closability.
 
-    The same samples are not shared by the points, so that the differences have known errors. A model that closes only as
-    N → ∞ shows differences of order 1/N here; take N large or `level` small.
+    The same samples are not shared by the points, so that the differences have known errors. A model that closes
+    only as N → ∞ shows differences of order 1/N here; take N large or `level` small.
     """
     if len(points) < 2:
         raise ParameterError(f"points = {len(points)} of them; comparing takes two or more")

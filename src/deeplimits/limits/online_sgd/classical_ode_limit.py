@@ -48,16 +48,15 @@ class ClassicalOdeLimit(Limit):
         shared = {"axis": "time", "axis_symbol": "t", "rate": 1.0}
         return {
             "path": Curve(times, path[:, 0], label="mean iterate", symbol=r"\bar x", **shared),
-            "fluctuation": Curve(
-                times, covariance[:, 0, 0], label="scaled variance", symbol=r"E\,\zeta^2", **shared
-            ),
+            "fluctuation": Curve(times, covariance[:, 0, 0], label="scaled variance", symbol=r"E\,\zeta^2", **shared),
         }
 
     def at_size(self, size):
         n = whole(size, "1/δ", self)
         if float(self.curvature) >= 2 * n:
             raise OutsideValidity(
-                f"ClassicalOdeLimit: at 1/δ = {n} SGD diverges; with curvature = {float(self.curvature):g} the critical "
+                f"ClassicalOdeLimit: at 1/δ = {n} SGD diverges; with curvature = {float(self.curvature):g} the "
+                f"critical "
                 f"step is {2 / float(self.curvature):g}, so take a size above {float(self.curvature) / 2:g}"
             )
         every = whole(float(self.horizon) * n / POINTS, "steps between records", self)

@@ -30,7 +30,7 @@ class DirectionalErrorMartingale(Limit):
 
     sizes = (20, 40, 80)
     samples = 120_000
-    batch = 2000
+    batch = 6000
 
     def theory(self):
         variance = single_index.online_pca(self.signal).directional_variance(jnp.zeros(()))

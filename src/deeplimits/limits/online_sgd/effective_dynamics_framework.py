@@ -19,7 +19,8 @@ class EffectiveDynamicsFramework(Limit):
                 L = |λvv' + W − xx'|², W with independent standard Gaussian entries, u = (m, r) = (⟨x, v⟩, |x|² − m²)
     Limit       N → ∞ with c fixed
     Result      f = lim⟨∇Φ, ∇u⟩, g = lim(δ/2)⟨V, ∇²u⟩, Σ = lim δJVJ'
-                here −f = (4m(λ − R²), −8R²r), g = (0, 8cR²), R² = m² + r, and N Σ_mm → 8c(R² + m²), the diffusion of √N m
+                here −f = (4m(λ − R²), −8R²r), g = (0, 8cR²), R² = m² + r, and N Σ_mm → 8c(R² + m²), the diffusion
+                of √N m
     Validity    statistics localizable and closed; the coefficients are estimated from the loss alone, by automatic
                 differentiation and Monte Carlo; size counts the dimension N
     Finite size gap O(1/N)

@@ -33,16 +33,20 @@ class ExitTimes(Limit):
 
     sizes = (50, 100, 200)
     samples = 10_000
-    batch = 500
+    batch = 1000
 
     def validity(self):
         lam, delta = float(self.signal), float(self.step)
         if delta >= lam:
-            return (f"step = {delta:g} is not below the critical step λ = {lam:g}, so that nothing is found; take a smaller",)
+            return (
+                f"step = {delta:g} is not below the critical step λ = {lam:g}, so that nothing is found; take a "
+                f"smaller",
+            )
         plateau = float(spherical_ode.pca_plateau(lam, delta))
         if not float(self.threshold) < float(self.end) < 0.98 * plateau:
             return (
-                f"threshold = {float(self.threshold):g}, end = {float(self.end):g}: they must be increasing and below the "
+                f"threshold = {float(self.threshold):g}, end = {float(self.end):g}: they must be increasing and "
+                f"below the "
                 f"plateau {plateau:.4g} (by 2 % or more), so lower them or take a smaller step",
             )
         return ()

@@ -17,8 +17,8 @@ DRAWS = 60
 class BinaryMixture(Limit):
     r"""The direction of a two-component Gaussian mixture, learnt by online SGD.
 
-    Setting     Y ~ p N(θ, I) + (1−p) N(−θ, I), 2p − 1 = tanh h; L = −log cosh(⟨Y, x⟩ + h); spherical online SGD with step
-                δ/N, m = ⟨x, θ⟩, τ = steps/N
+    Setting     Y ~ p N(θ, I) + (1−p) N(−θ, I), 2p − 1 = tanh h; L = −log cosh(⟨Y, x⟩ + h); spherical online SGD
+                with step δ/N, m = ⟨x, θ⟩, τ = steps/N
     Limit       N → ∞ with δ fixed
     Result      φ(m) = −E log cosh(z + εm + h), φ'(m) = −E ε tanh(z + εm + h), s(m) = E tanh²(z + εm + h), z ~ N(0, 1),
                 P(ε = 1) = p
@@ -32,10 +32,10 @@ class BinaryMixture(Limit):
     field: Array = real(0.3, 0.0, 3.0, symbol="h", doc="log-odds h of the components, halved")
     step: Array = real(1.0, 0.001, 10.0, log=True, symbol=r"\delta", doc="step size δ")
     start: Array = real(0.3, 0.0, 0.99, symbol="m_0", doc="correlation at the start")
-    horizon: Array = real(4.0, 0.1, 50.0, log=True, symbol=r"\tau", doc="samples per dimension")
+    horizon: Array = real(3.0, 0.1, 50.0, log=True, symbol=r"\tau", doc="samples per dimension")
     overlaps: Array = axis((0.1, 0.4, 0.8), 0.0, 0.99, symbol="m", doc="correlations at which the loss is measured")
 
-    sizes = (100, 200, 400)
+    sizes = (50, 100, 200)
     samples = 2000
     batch = 200
 

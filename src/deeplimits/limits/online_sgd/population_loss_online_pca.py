@@ -25,28 +25,29 @@ class OnlinePca(Limit):
                 weak recovery (P(m ≥ η) → 1 for some η > 0) iff δ < λ, for η below m_*; strong recovery (m → 1) for no
                 constant δ
     Validity    λ > 0; weak recovery is stated for η < m(τ); size counts the dimension N
-    Finite size gap O(1/N) of mean path and of |∇L|²/N; loss, drift and directional moment exact; the recovery probability
-                misses 1 by exp(−cN)
+    Finite size gap O(1/N) of mean path and of |∇L|²/N; loss, drift and directional moment exact; the recovery
+                probability misses 1 by exp(−cN)
     References  benarous2021
     """
 
     signal: Array = real(1.0, 0.01, 20.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
     step: Array = real(0.3, 0.001, 5.0, log=True, symbol=r"\delta", doc="step size δ")
     start: Array = real(0.3, 0.01, 0.99, symbol="m_0", doc="correlation at the start")
-    horizon: Array = real(5.0, 0.1, 100.0, log=True, symbol=r"\tau", doc="samples per dimension")
-    threshold: Array = real(0.45, 0.01, 0.99, symbol=r"\eta", doc="level η of weak recovery")
+    horizon: Array = real(4.0, 0.1, 100.0, log=True, symbol=r"\tau", doc="samples per dimension")
+    threshold: Array = real(0.25, 0.01, 0.99, symbol=r"\eta", doc="level η of weak recovery")
     overlaps: Array = axis((0.0, 0.4, 0.8), 0.0, 0.99, symbol="m", doc="correlations at which the loss is measured")
 
-    sizes = (200, 400, 800)
-    samples = 1000
-    batch = 100
+    sizes = (80, 160, 320)
+    samples = 2000
+    batch = 200
 
     def validity(self):
         reached = float(spherical_ode.pca_correlation(self.signal, self.start, self.step, self.horizon))
         if float(self.threshold) < reached:
             return ()
         return (
-            f"threshold = {float(self.threshold):g} is not reached: the correlation is {reached:.4g} at the horizon (the "
+            f"threshold = {float(self.threshold):g} is not reached: the correlation is {reached:.4g} at the horizon "
+            f"(the "
             f"critical step is δ = λ = {float(self.signal):g}), so take a smaller step, threshold or a longer horizon",
         )
 

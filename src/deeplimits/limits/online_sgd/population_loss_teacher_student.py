@@ -38,10 +38,13 @@ class TeacherStudent(Limit):
         try:
             found = single_index.information_exponent(link(self.teacher).value, link(self.student).value)
         except DeeplimitsError:
-            return (f"teacher = {self.teacher} and student = {self.student} share no Hermite coefficient; choose others",)
+            return (
+                f"teacher = {self.teacher} and student = {self.student} share no Hermite coefficient; choose others",
+            )
         if not found.fisher_consistent:
             return (
-                f"teacher = {self.teacher} and student = {self.student} have a negative product of order {found.exponent}, "
+                f"teacher = {self.teacher} and student = {self.student} have a negative product of order "
+                f"{found.exponent}, "
                 "so that SGD is driven away from the signal; choose others",
             )
         return ()

@@ -15,35 +15,36 @@ from deeplimits.theory.dynamics import single_index, spherical_ode
 class SampleComplexity(Limit):
     r"""The information exponent k decides how many samples SGD needs to find the signal: N, N log N, or N^(k−1).
 
-    Setting     spherical online SGD on tensor PCA, L = −⟨λθ^(⊗k) + W, x^(⊗k)⟩, from √N m₀ = u₀; step δ = c for k ≤ 2 and
-                c N^(−(k−2)/2), the largest admissible one, for k ≥ 3; T = number of samples until m > η
+    Setting     spherical online SGD on tensor PCA, L = −⟨λθ^(⊗k) + W, x^(⊗k)⟩, from √N m₀ = u₀; step δ = c for k ≤
+                2 and c N^(−(k−2)/2), the largest admissible one, for k ≥ 3; T = number of samples until m > η
     Limit       N → ∞
     Result      k = 1: T ∝ N; k = 2: T = N log N/(2κ) + O(N), κ = 2λδ − δ²; k ≥ 3: T ∝ N^(k−1)
-                α_c = T/N of order 1, log N, N^(k−2) samples per dimension are necessary, and sufficient up to logarithms
-                the measured power law is that of T for k ≠ 2; for k = 2 that of exp(−2κT/N) ∝ 1/N
+                α_c = T/N of order 1, log N, N^(k−2) samples per dimension are necessary, and sufficient up to
+                logarithms the measured power law is that of T for k ≠ 2; for k = 2 that of exp(−2κT/N) ∝ 1/N
     Validity    k ≥ 1; δ < 2λ for k = 2 and η below the plateau; size counts the dimension N
     Finite size relative gap O(N^(−1/2)) for k ≠ 2, O(1/N) for k = 2
     References  benarous2021
     """
 
     order: int = integer(3, 1, 5, symbol="k", doc="information exponent k")
-    signal: Array = real(4.0, 0.1, 20.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
-    step: Array = real(1.0, 0.01, 10.0, log=True, symbol="c", doc="step constant c")
+    signal: Array = real(8.0, 0.1, 20.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
+    step: Array = real(2.0, 0.01, 10.0, log=True, symbol="c", doc="step constant c")
     start: Array = real(3.0, 0.5, 10.0, symbol="u_0", doc="correlation at the start, times √N")
     threshold: Array = real(0.8, 0.1, 0.95, symbol=r"\eta", doc="correlation η that counts as recovery")
 
-    sizes = (128, 256, 512, 1024)
-    samples = 400
-    batch = 40
+    sizes = (64, 128, 256, 512)
+    samples = 2000
+    batch = 200
 
     def validity(self):
         lam, c, eta = float(self.signal), float(self.step), float(self.threshold)
         landscape = single_index.tensor_pca(lam, self.order)
         if self.order <= 2 and float(spherical_ode.velocity(landscape, eta, c)) <= 0:
-            critical = 2 * (1 - eta**2) * lam / eta**2 if self.order == 2 else 2 * lam * (1 - eta**2) / eta
-            critical = 2 * lam * (1 - eta**2) if self.order == 2 else critical
+            # v = 0 at δ = −2(1 − η²)φ'(η)/(s η)
+            critical = -2 * (1 - eta**2) * float(landscape.slope(eta)) / (self.order * eta)
             return (
-                f"threshold = {eta:g} is never reached with step = {c:g}: the critical step is {critical:.4g}, so take a "
+                f"threshold = {eta:g} is never reached with step = {c:g}: the critical step is {critical:.4g}, so "
+                f"take a "
                 "smaller one",
             )
         return ()
@@ -63,7 +64,8 @@ class SampleComplexity(Limit):
         n = whole(size, "N", self, least=16)
         if float(self.start) > 0.5 * math.sqrt(n) * float(self.threshold):
             raise OutsideValidity(
-                f"SampleComplexity: at N = {n} the start {float(self.start):g}/√N is not small against the threshold; take "
+                f"SampleComplexity: at N = {n} the start {float(self.start):g}/√N is not small against the "
+                f"threshold; take "
                 f"a size of at least {math.ceil((2 * float(self.start) / float(self.threshold)) ** 2)}"
             )
         return {"dimension": n}, self

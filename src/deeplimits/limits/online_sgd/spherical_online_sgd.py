@@ -14,7 +14,7 @@ POINTS = 5
 
 
 class SphericalOnlineSgd(Limit):
-    r"""Online SGD on the sphere follows an ODE with two terms: the population gradient, and the retraction of its noise.
+    r"""Online SGD on the sphere follows an ODE with two terms: population gradient and retraction of the noise.
 
     Setting     x̃ = x − (δ/N)∇L(x, Y), x' = x̃/|x̃|, one fresh sample a step, ∇ on the sphere; L = (y − f(⟨a, x⟩))²,
                 y = f(⟨a, θ⟩) + ε, a ~ N(0, I_N), |θ| = 1; m = ⟨x, θ⟩, τ = steps/N
@@ -31,11 +31,11 @@ class SphericalOnlineSgd(Limit):
     noise: Array = real(0.3, 0.0, 2.0, symbol=r"\sigma", doc="standard deviation of the label noise")
     step: Array = real(0.5, 0.001, 2.0, log=True, symbol=r"\delta", doc="step size δ")
     start: Array = real(0.2, 0.0, 0.95, symbol="m_0", doc="correlation at the start")
-    horizon: Array = real(4.0, 0.1, 50.0, log=True, symbol=r"\tau", doc="samples per dimension")
+    horizon: Array = real(3.0, 0.1, 50.0, log=True, symbol=r"\tau", doc="samples per dimension")
 
     sizes = (50, 100, 200)
     samples = 2000
-    batch = 500
+    batch = 200
 
     def _times(self):
         return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS

@@ -31,7 +31,7 @@ class SpikedMicroscopicSde(Limit):
 
     sizes = (100, 200, 400)
     samples = 100_000
-    batch = 2000
+    batch = 5000
 
     def theory(self):
         results = {}
@@ -40,7 +40,12 @@ class SpikedMicroscopicSde(Limit):
             sd = jnp.sqrt(variance)
             x = sd * jnp.linspace(-5.0, 5.0, 401)
             results[name] = Law(
-                x, norm.pdf(x / sd) / sd, norm.cdf(x / sd), label=f"{name} scaled overlap", symbol=r"\sqrt{N}m", rate=1.0
+                x,
+                norm.pdf(x / sd) / sd,
+                norm.cdf(x / sd),
+                label=f"{name} scaled overlap",
+                symbol=r"\sqrt{N}m",
+                rate=1.0,
             )
         variance, radius = spiked.microscopic_variance(self.signal, self.step, self.time)
         results["variance"] = Value(variance, label="variance of the scaled overlap", symbol=r"N\,E\,m^2", rate=1.0)

@@ -21,8 +21,8 @@ class SpikedTensorBallistic(Limit):
     Result      dm/dt = 2km(λm^(k−2) − R^(2k−2)), dr/dt = −4kR^(2k−2)(r − c); the c is the corrector
                 N Cov(m, r) → C, dC/dt = JC + CJ' + D, J the Jacobian of the velocity
                 a single path is off by O(N^(−1/2))
-    Validity    k ≥ 2, r > 0; for k ≥ 3 the gradient grows faster than linearly and a step too large for N explodes; size
-                counts the dimension N
+    Validity    k ≥ 2, r > 0; for k ≥ 3 the gradient grows faster than linearly and a step too large for N
+                explodes; size counts the dimension N
     Finite size mean gap O(1/N)
     References  benarous2022
     """
@@ -36,7 +36,7 @@ class SpikedTensorBallistic(Limit):
 
     sizes = (200, 800, 3200)
     samples = 24_000
-    batch = 800
+    batch = 2400
 
     def _times(self):
         return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
@@ -46,25 +46,28 @@ class SpikedTensorBallistic(Limit):
 
     def theory(self):
         times = self._times()
-        path, covariance = spiked.ballistic_with_fluctuations(
-            self.signal, self.order, self.step, self._start(), times
-        )
+        path, covariance = spiked.ballistic_with_fluctuations(self.signal, self.order, self.step, self._start(), times)
         shared = {"axis": "time", "axis_symbol": "t", "rate": 1.0}
         zero = 0.0 * (self.signal + self.step)
         return {
             "overlap": Curve(times, path[:, 0], label="overlap", symbol="m", **shared),
             "radius": Curve(times, path[:, 1], label="squared length of the rest", symbol="r", **shared),
-            "fluctuation": Value(covariance[-1, 0, 0], label="scaled variance of m", symbol=r"N\,\mathrm{Var}\,m", rate=1.0),
+            "fluctuation": Value(
+                covariance[-1, 0, 0], label="scaled variance of m", symbol=r"N\,\mathrm{Var}\,m", rate=1.0
+            ),
             "path_gap": Exponent(-0.5 + zero, label="distance of a path from the ODE", symbol=r"\sup_t|m_N-m|"),
         }
 
     def at_size(self, size):
         n = whole(size, "N", self, least=3)
-        largest = max(float(self.overlap) ** 2 + float(self.radius), float(self.step), float(self.signal) ** (2 / self.order))
+        largest = max(
+            float(self.overlap) ** 2 + float(self.radius), float(self.step), float(self.signal) ** (2 / self.order)
+        )
         least = 4 * self.order * float(self.step) * largest ** (self.order - 1)
         if n < least:
             raise OutsideValidity(
-                f"SpikedTensorBallistic: at N = {n} SGD diverges; with step = {float(self.step):g} the critical dimension "
+                f"SpikedTensorBallistic: at N = {n} SGD diverges; with step = {float(self.step):g} the critical "
+                f"dimension "
                 f"is about {least:.3g}, so take a larger size or a smaller step"
             )
         every = whole(float(self.horizon) * n / float(self.step) / POINTS, "steps between records", self)

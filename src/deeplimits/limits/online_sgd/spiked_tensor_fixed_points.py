@@ -17,9 +17,10 @@ class SpikedTensorFixedPoints(Limit):
     Setting     Y = λv^(⊗k) + W, L = |Y − x^(⊗k)|², x' = x − δ∇L, δ = c/N, t = δ·steps; m = ⟨x, v⟩, r = |x|² − m²
     Limit       N → ∞, then t → ∞
     Result      rest points: (0, 0) unstable; (0, c), with rates 4(λ − c), −8c for k = 2 (stable iff λ < c) and
-                −2kc^(k−1), −4kc^(k−1) for k ≥ 3 (stable); (m, c) with λm^(k−2) = (m² + c)^(k−1): √(λ − c) for k = 2; for k ≥ 3
-                two roots m_† < m_* iff λ > λ_c = c^(k/2)(2(k−1)/k)^(k−1)(k/(k−2))^((k−2)/2), m_* stable and m_† a saddle
-                from m₀ = 1.2m_* SGD reaches m_*; from m₀ = m_†/2 it forgets the signal (k ≥ 3)
+                −2kc^(k−1), −4kc^(k−1) for k ≥ 3 (stable); (m, c) with λm^(k−2) = (m² + c)^(k−1): √(λ − c) for k =
+                2; for k ≥ 3
+                two roots m_† < m_* iff λ > λ_c = c^(k/2)(2(k−1)/k)^(k−1)(k/(k−2))^((k−2)/2), m_* stable and m_† a
+                saddle from m₀ = 1.2m_* SGD reaches m_*; from m₀ = m_†/2 it forgets the signal (k ≥ 3)
     Validity    λ above λ_c by 5 % or more; size counts the dimension N
     Finite size gap O(1/N); the probability to leave the wrong basin is exponentially small
     References  benarous2022
@@ -28,11 +29,11 @@ class SpikedTensorFixedPoints(Limit):
     order: int = integer(3, 2, 5, symbol="k", doc="order k of the tensor")
     signal: Array = real(1.5, 0.05, 20.0, log=True, symbol=r"\lambda", doc="strength λ of the spike")
     step: Array = real(0.3, 0.01, 2.0, log=True, symbol="c", doc="step constant c = δN")
-    horizon: Array = real(1.0, 0.05, 10.0, log=True, symbol="t", doc="time after which SGD is taken to be at rest")
+    horizon: Array = real(0.6, 0.05, 10.0, log=True, symbol="t", doc="time after which SGD is taken to be at rest")
 
-    sizes = (200, 400, 800)
-    samples = 1500
-    batch = 250
+    sizes = (100, 200, 400)
+    samples = 1000
+    batch = 100
 
     def _rates(self):
         points = spiked.rest_points(float(self.signal), self.order, float(self.step))
@@ -42,13 +43,15 @@ class SpikedTensorFixedPoints(Limit):
         critical = float(spiked.critical_signal(self.order, self.step))
         if float(self.signal) < 1.05 * critical:
             return (
-                f"signal = {float(self.signal):g} is not above the threshold {critical:.4g} by 5 %; there is no rest point "
+                f"signal = {float(self.signal):g} is not above the threshold {critical:.4g} by 5 %; there is no "
+                f"rest point "
                 "with an overlap to approach, so raise the signal or take a smaller step",
             )
         slowest = -max(self._rates().eigenvalues)
         if slowest * float(self.horizon) < 9:
             return (
-                f"horizon = {float(self.horizon):g} is too short to come to rest: the slowest rate is {slowest:.3g}, so take "
+                f"horizon = {float(self.horizon):g} is too short to come to rest: the slowest rate is "
+                f"{slowest:.3g}, so take "
                 f"a horizon of at least {9 / slowest:.3g}",
             )
         return ()

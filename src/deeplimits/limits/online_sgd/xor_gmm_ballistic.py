@@ -16,12 +16,13 @@ OUTPUT, ALONG_MU, ALONG_NU, OVERLAPS = (1.0, -0.8), (0.5, 0.3), (-0.2, 0.6), ((0
 class XorGmmBallistic(Limit):
     r"""The statistics of a two-layer ReLU network on an XOR mixture follow a closed ODE, overlaps of neurons included.
 
-    Setting     y fair; X ~ N(±μ, I/λ) if y = 1, N(±ν, I/λ) if y = 0; network v·g(WX) with K neurons (here 2), logistic loss
-                plus (α/2)(|v|² + |W|²), δ = c/N, t = δ·steps; m^μ = Wμ, m^ν = Wν, R_ij = W_i^⊥·W_j^⊥
+    Setting     y fair; X ~ N(±μ, I/λ) if y = 1, N(±ν, I/λ) if y = 0; network v·g(WX) with K neurons (here 2),
+                logistic loss plus (α/2)(|v|² + |W|²), δ = c/N, t = δ·steps; m^μ = Wμ, m^ν = Wν, R_ij = W_i^⊥·W_j^⊥
     Limit       N → ∞ with c, λ, K fixed
     Result      dv_i/dt = −C_i − αv_i, dm_i/dt = −v_iA_i − αm_i (for μ and ν)
                 dR_ij/dt = −v_iA^⊥_ij − v_jA^⊥_ji − 2αR_ij + (c/λ)v_iv_jB_ij, the last term the corrector
-                C_i = E g(h_i)e, A_i = E(X·μ)1{h_i>0}e, A^⊥_ij = Eζ_j1{h_i>0}e, B_ij = E1{h_i>0}1{h_j>0}e², e = σ(v·g(h)) − y
+                C_i = E g(h_i)e, A_i = E(X·μ)1{h_i>0}e, A^⊥_ij = Eζ_j1{h_i>0}e, B_ij = E1{h_i>0}1{h_j>0}e², e =
+                σ(v·g(h)) − y
     Validity    λ, K fixed; from m = 0 the limit never leaves m = 0; size counts the dimension N
     Finite size mean gap O(1/N)
     References  benarous2022

@@ -16,12 +16,13 @@ SMALL = 1e-3
 class XorSuccessProbability(Limit):
     r"""Each neuron finds one of the four clusters at random, and all four must be found.
 
-    Setting     X in {±μ} (y = 1) or {±ν} (y = 0), network v·g(WX) of width K, logistic loss with ridge α, step δ; v_i ~ N(0, 1)
-                and W small against v (here W_i·μ, W_i·ν ~ 10⁻³ N(0, 1)): λ → ∞ after N → ∞
+    Setting     X in {±μ} (y = 1) or {±ν} (y = 0), network v·g(WX) of width K, logistic loss with ridge α, step δ;
+                v_i ~ N(0, 1) and W small against v (here W_i·μ, W_i·ν ~ 10⁻³ N(0, 1)): λ → ∞ after N → ∞
     Limit       δ → 0, t → ∞
     Result      P(all four clusters are fitted) = 1 − 4(3/4)^K + 6(1/2)^K − 4(1/4)^K: 3/32 for K = 4, 0 for K ≤ 3;
                 it approaches 1 like 4(3/4)^K
-    Validity    0 < α < 1/8; |W_i| < |v_i| at the start, so that v_i keeps its sign; a cluster counts as fitted when its score
+    Validity    0 < α < 1/8; |W_i| < |v_i| at the start, so that v_i keeps its sign; a cluster counts as fitted
+                when its score
                 exceeds half of that at rest, log((1−4α)/(4α)); size counts the steps 1/δ per unit of time
     Finite size exact by symmetry for small steps
     References  benarous2022

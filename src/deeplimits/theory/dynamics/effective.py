@@ -55,8 +55,8 @@ def solve_ode(dynamics: EffectiveDynamics, start: ArrayLike, times: ArrayLike, t
 
     Setting     online SGD x' = x − δ∇L(x, Y) in R^N with δ = c/N; summary statistics u(x) in R^k, t = δ·steps
     Result      u → the solution of du = (−f + g)(u) dt + Σ(u)^{1/2} dB; without Σ, of the ODE solved here
-    Validity    statistics localizable (bounded operator norms of their Hessians up to δ^{−1/2}, gradient noise with eight
-                moments) and closed: f, g, Σ depend on x through u only
+    Validity    statistics localizable (bounded operator norms of their Hessians up to δ^{−1/2}, gradient noise
+                with eight moments) and closed: f, g, Σ depend on x through u only
     References  benarous2022
 
     >>> import jax.numpy as jnp

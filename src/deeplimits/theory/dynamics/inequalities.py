@@ -14,8 +14,8 @@ def growth_bounds(
 ) -> tuple[Array, Array]:
     """Lower and upper bound of the sequence m_{t+1} = m_t + b m_t^{k−1}, m_0 = a.
 
-    Setting     m_t = a + b Σ_{j<t} m_j^{k−1}, a, b > 0 (k = `order`, a = `start`, b = `gain`); any sequence that is at least
-                its own right-hand side is at least m_t
+    Setting     m_t = a + b Σ_{j<t} m_j^{k−1}, a, b > 0 (k = `order`, a = `start`, b = `gain`); any sequence that
+                is at least its own right-hand side is at least m_t
     Result      k = 1: m_t = a + bt. k = 2: m_t = a(1+b)^t. k ≥ 3, for t < t_* = 1/((k−2) b a^{k−2}):
                 a(1 − (k−2)(1+ε)^{−(k−1)} b a^{k−2} t)^{−1/(k−2)} ≤ m_t ≤ a(1 − (k−2) b a^{k−2} t)^{−1/(k−2)},
                 the lower bound as long as b m_t^{k−2} ≤ ε (`slack`)

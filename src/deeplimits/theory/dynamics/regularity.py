@@ -28,8 +28,8 @@ def check_regularity(landscape: Landscape, points: int = 400, edge: float = 0.98
     """Check the assumptions A (moments of the gradient noise) and B (the loss falls towards the signal).
 
     Setting     a loss that depends on the unit vector x through m = ⟨x, θ⟩ in mean; H = L − EL, ∇ on the sphere
-    Result      A: sup E⟨∇H, θ⟩² ≤ C and E|∇H|^{4+ε} ≤ C N^{(4+ε)/2}; B: φ' < 0 on (0, 1). B holds iff gradient flow on φ
-                from the upper half-sphere reaches the signal
+    Result      A: sup E⟨∇H, θ⟩² ≤ C and E|∇H|^{4+ε} ≤ C N^{(4+ε)/2}; B: φ' < 0 on (0, 1). B holds iff gradient
+                flow on φ from the upper half-sphere reaches the signal
     Validity    the suprema are taken over a grid of `points` in [0, edge]; the sign of φ' is refined by bisection
     References  benarous2021
 

@@ -58,7 +58,8 @@ def information_exponent(
     Setting     y = f(⟨a, θ⟩) + ε, a ~ N(0, I_N), L = (y − g(⟨a, x⟩))², |x| = |θ| = 1; g = f unless given
     Result      k = min{l ≥ 1 : u_l(f) u_l(g) ≠ 0}, and −φ'(m) ≈ a_k m^{k−1} with a_k = 2k u_k(f) u_k(g)
     Validity    f, g square integrable under the Gaussian law; a coefficient counts as zero when it is below `tolerance`
-                times the norm of its function or below ten times its quadrature error; raises when all up to `degree` are
+                times the norm of its function or below ten times its quadrature error; raises when all up to
+                `degree` are
     References  benarous2021
 
     >>> import numpy as np
@@ -74,7 +75,8 @@ def information_exponent(
     present[0] = False
     if not present.any():
         raise NotConverged(
-            f"degree = {degree}: no Hermite coefficient of order 1 to {degree} is shared by f and g above the tolerance "
+            f"degree = {degree}: no Hermite coefficient of order 1 to {degree} is shared by f and g above the "
+            f"tolerance "
             f"{tolerance:g}; the information exponent is larger than that or undefined, so raise degree"
         )
     k = int(np.argmax(present))
@@ -179,7 +181,8 @@ def single_index(f: Callable, f_slope: Callable, g: Callable, g_slope: Callable,
     found = information_exponent(f, g)
     if not found.fisher_consistent:
         raise OutsideValidity(
-            f"the leading shared coefficient, of order {found.exponent}, is negative ({found.products[found.exponent]:.4g}): "
+            f"the leading shared coefficient, of order {found.exponent}, is negative "
+            f"({found.products[found.exponent]:.4g}): "
             "SGD is driven away from the signal; change the sign of the student"
         )
 

@@ -81,7 +81,7 @@ def ballistic_with_fluctuations(
 
 
 def critical_signal(order: int, step: ArrayLike) -> Array:
-    """λ_c(k, c) = c^{k/2} (2(k−1)/k)^{k−1} (k/(k−2))^{(k−2)/2}, λ_c(2, c) = c: above it SGD has a rest point with m ≠ 0.
+    """λ_c(k, c) = c^{k/2} (2(k−1)/k)^{k−1} (k/(k−2))^{(k−2)/2}, λ_c(2, c) = c: above it m ≠ 0 can rest.
 
     >>> round(float(critical_signal(3, 1.0)), 10)
     3.0792014357

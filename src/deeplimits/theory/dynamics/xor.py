@@ -1,8 +1,8 @@
 r"""The XOR mixture learnt by a two-layer ReLU network.
 
 y fair, X ~ ½N(μ, I/λ) + ½N(−μ, I/λ) if y = 1, with ν in place of μ if y = 0; μ, ν orthonormal. Network v·g(WX) with K
-neurons, logistic loss with ridge α, δ = c/N. Statistics: v_i, m^μ_i = W_i·μ, m^ν_i = W_i·ν and R_ij, the overlaps of the
-parts of the W_i orthogonal to μ, ν.
+neurons, logistic loss with ridge α, δ = c/N. Statistics: v_i, m^μ_i = W_i·μ, m^ν_i = W_i·ν and R_ij, the overlaps
+of the parts of the W_i orthogonal to μ, ν.
 """
 
 import functools
@@ -40,7 +40,7 @@ class XorState(NamedTuple):
 
 @functools.cache
 def _points(dimension: int, count: int) -> np.ndarray:
-    """Scrambled Sobol points turned Gaussian, with their reflections: fixed, so that the velocity is a smooth function."""
+    """Scrambled Sobol points turned Gaussian, with their reflections: fixed, so that the velocity is a function."""
     sobol = qmc.Sobol(dimension, seed=20).random(count)
     gaussian = ndtri(np.clip(sobol, 1e-12, 1 - 1e-12))
     return np.concatenate([gaussian, -gaussian])
@@ -217,7 +217,8 @@ def component_count(width: int) -> int:
 
     Setting     width K, ridge 0 < α < 1/8, λ → ∞: each neuron is at rest at 0 or in one of four types (±μ, ±ν), and the
                 neurons of a type share a mass Σv² = S
-    Result      n(K) = Σ_{a=0}^{min(4,K)} C(4, a)·(K! if a = K, else 1): with a spare neuron, mass moves continuously, so that
+    Result      n(K) = Σ_{a=0}^{min(4,K)} C(4, a)·(K! if a = K, else 1): with a spare neuron, mass moves
+                continuously, so that
                 only the set of active types counts; without one the assignments are isolated. n(4) = 39, of which the
                 4! = 24 with all four types are stable
     Validity    K ≥ 1
@@ -233,8 +234,8 @@ def component_count(width: int) -> int:
 def components_by_enumeration(width: int) -> int:
     """The same number from the definition: union of neighbouring assignments of neurons to types or to zero.
 
-    Two rest points with the same active types are neighbours where one arises from the other by emptying a neuron whose type
-    has another neuron, or by filling an empty one.
+    Two rest points with the same active types are neighbours where one arises from the other by emptying a neuron
+    whose type has another neuron, or by filling an empty one.
     """
     check_order(width)
     patterns = list(np.ndindex(*[5] * width))

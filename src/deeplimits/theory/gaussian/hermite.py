@@ -1,7 +1,7 @@
 r"""Hermite expansions of functions of one Gaussian variable.
 
-h_k = He_k/√k! are orthonormal under the standard Gaussian law γ; u_k(f) = ∫ f h_k dγ. If z, z' are standard Gaussian with
-correlation m then E f(z) g(z') = Σ_k u_k(f) u_k(g) m^k (Mehler).
+h_k = He_k/√k! are orthonormal under the standard Gaussian law γ; u_k(f) = ∫ f h_k dγ. If z, z' are standard
+Gaussian with correlation m then E f(z) g(z') = Σ_k u_k(f) u_k(g) m^k (Mehler).
 """
 
 from collections.abc import Callable
@@ -40,8 +40,10 @@ class HermiteExpansion(NamedTuple):
 def hermite_coefficients(f: Callable, degree: int, tolerance: float = 1e-11) -> HermiteExpansion:
     """The Hermite coefficients of f up to `degree`, each with an error estimate.
 
-    `f` maps an array of points to an array of values. The integral is cut into panels with 24 Gauss-Legendre nodes, with
-    ends at 0 and at the dyadic rationals, so that kinks and jumps there (ReLU, |z|, sign) cost nothing; elsewhere panels are
+    `f` maps an array of points to an array of values. The integral is cut into panels with 24 Gauss-Legendre
+    nodes, with
+    ends at 0 and at the dyadic rationals, so that kinks and jumps there (ReLU, |z|, sign) cost nothing; elsewhere
+    panels are
     halved until two refinements agree. Even and odd functions are recognized by their values, and the coefficients of
     the other parity are then exactly zero.
 
