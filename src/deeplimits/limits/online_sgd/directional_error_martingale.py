@@ -26,9 +26,9 @@ class DirectionalErrorMartingale(Limit):
 
     signal: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
     step: Array = real(0.3, 0.001, 2.0, log=True, symbol=r"\delta", doc="step size δ")
-    ratio: Array = real(0.5, 0.05, 5.0, log=True, symbol=r"\alpha", doc="samples per dimension α")
+    ratio: Array = real(0.25, 0.05, 5.0, log=True, symbol=r"\alpha", doc="samples per dimension α")
 
-    sizes = (20, 40, 80)
+    sizes = (40, 80, 160)
     samples = 120_000
     batch = 6000
 

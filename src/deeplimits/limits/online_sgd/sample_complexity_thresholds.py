@@ -27,14 +27,14 @@ class SampleComplexity(Limit):
     """
 
     order: int = integer(3, 1, 5, symbol="k", doc="information exponent k")
-    signal: Array = real(8.0, 0.1, 20.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
-    step: Array = real(2.0, 0.01, 10.0, log=True, symbol="c", doc="step constant c")
-    start: Array = real(3.0, 0.5, 10.0, symbol="u_0", doc="correlation at the start, times √N")
-    threshold: Array = real(0.8, 0.1, 0.95, symbol=r"\eta", doc="correlation η that counts as recovery")
+    signal: Array = real(4.0, 0.1, 20.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
+    step: Array = real(1.0, 0.01, 10.0, log=True, symbol="c", doc="step constant c")
+    start: Array = real(2.5, 0.5, 10.0, symbol="u_0", doc="correlation at the start, times √N")
+    threshold: Array = real(0.83, 0.1, 0.95, symbol=r"\eta", doc="correlation η that counts as recovery")
 
-    sizes = (64, 128, 256, 512)
-    samples = 2000
-    batch = 200
+    sizes = (48, 96, 192, 384)
+    samples = 1500
+    batch = 150
 
     def validity(self):
         lam, c, eta = float(self.signal), float(self.step), float(self.threshold)
