@@ -22,16 +22,16 @@ class ExitTimes(Limit):
                 m_*² = (λ − δ)/(λ(1 + δ)); in general log(ηm_*) … becomes C(η) − ½ log(1 + δ²σ²/(2κ))
                 E(τ_η' − τ_η)/N → ∫_η^η' dm/v(m), v the velocity of the critical-step ODE
     Validity    δ < λ and η < η' < m_*; size counts the dimension N
-    Finite size gap O(1/N)
+    Finite size gap O(log N/N) of the search time, O(1/N) of the descent
     References  benarous2021
     """
 
-    signal: Array = real(2.0, 0.1, 20.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
+    signal: Array = real(3.0, 0.1, 20.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
     step: Array = real(0.5, 0.01, 10.0, log=True, symbol=r"\delta", doc="step size δ")
     threshold: Array = real(0.3, 0.01, 0.95, symbol=r"\eta", doc="correlation η at which the search ends")
     end: Array = real(0.5, 0.02, 0.98, symbol=r"\eta'", doc="correlation η' at which the descent ends")
 
-    sizes = (50, 100, 200)
+    sizes = (200, 400, 800)
     samples = 10_000
     batch = 1000
 

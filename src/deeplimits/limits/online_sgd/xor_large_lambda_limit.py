@@ -5,7 +5,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, real, whole
-from deeplimits.predictions import Curve
+from deeplimits.predictions import Curve, Probability
 from deeplimits.theory.dynamics import xor
 
 # Four neurons, one of each type to be; the first two also overlap with ν, against the flow, and slide to 0.
@@ -26,7 +26,7 @@ class XorLargeLambda(Limit):
                 reverse
                 rest points for α < 1/8: types ±μ, ±ν and 0; the neurons of a type have Σv² = S = log((1−4α)/(4α))
     Validity    0 < α < 1/8 for rest points other than 0; size counts the steps 1/δ per unit of time
-    Finite size gap O(δ)
+    Finite size gap O(δ); a sliding overlap chatters within one step of 0
     References  benarous2022
     """
 
@@ -41,11 +41,13 @@ class XorLargeLambda(Limit):
         start = xor.XorState(*(jnp.asarray(part) for part in (OUTPUT, ALONG_MU, ALONG_NU)), jnp.zeros((4, 4)))
         end = xor.noiseless_ballistic(start, self.horizon[None], self.ridge)
         neurons = jnp.arange(1.0, 5.0)
+        never = jnp.ones(()) + 0.0 * self.ridge
         shared = {"axis": "neuron", "rate": 1.0}
         return {
             "output": Curve(neurons, end.output[0], label="output weight", symbol="v", **shared),
-            "along_mu": Curve(neurons, end.along_mu[0], label="overlap with μ", symbol=r"m^\mu", **shared),
-            "along_nu": Curve(neurons, end.along_nu[0], label="overlap with ν", symbol=r"m^\nu", **shared),
+            "along_mu": Curve(neurons[:2], end.along_mu[0, :2], label="overlap with μ", symbol=r"m^\mu", **shared),
+            "along_nu": Curve(neurons[2:], end.along_nu[0, 2:], label="overlap with ν", symbol=r"m^\nu", **shared),
+            "sliding": Probability(never, label="sliding overlaps within one step of 0", symbol=r"P(|m^\nu|<\delta)"),
         }
 
     def at_size(self, size):
@@ -59,4 +61,11 @@ class XorLargeLambda(Limit):
 
         parts = (jnp.asarray(part) for part in (OUTPUT, ALONG_MU, ALONG_NU))
         found = reduced_chains.run(step, key, reduced_chains.XorStatistics(*parts, jnp.zeros((4, 4))), 1, steps)
-        return {"output": found.output[-1], "along_mu": found.along_mu[-1], "along_nu": found.along_nu[-1]}
+        mu, nu = found.along_mu[-1], found.along_nu[-1]
+        return {
+            "output": found.output[-1],
+            "along_mu": mu[:2],
+            "along_nu": nu[2:],
+            # An SGD step moves an overlap by at most δ|v|/2 there, and |v| stays below 2.
+            "sliding": jnp.all(jnp.abs(nu[:2]) < 1 / per_unit).astype(float),
+        }
