@@ -57,7 +57,7 @@ def test_online_pca():
         statistics,
         x,
         step,
-        40_000,
+        10_000,
     )
     sx = spread @ np.asarray(x)
     # ∇L = −2⟨x,Y⟩Y: by Wick, its covariance is 4[(x'Sx)S + Sxx'S]
@@ -79,7 +79,7 @@ def test_spiked_matrix():
         statistics,
         x,
         c / N,
-        20_000,
+        6000,
     )
     square = 0.3**2 + 0.7
     covariance = 4 * (2 * square * np.eye(N) + 2 * np.outer(x, x))
@@ -114,7 +114,7 @@ def test_xor():
         values,
         (state.output, weights),
         c / dimension,
-        20_000,
+        6000,
     )
     limit = xor.velocity(state, lam, ridge, c)
     exact = jnp.concatenate(
@@ -138,7 +138,7 @@ def test_closability():
             values,
             points,
             0.1,
-            4000,
+            2000,
         )
 
     assert check(statistics, [point(0.4, 0.8, seed) for seed in (0, 1)]).closed

@@ -13,7 +13,7 @@ from deeplimits.ensembles import online_sgd, reduced_chains
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.links import link
 
-N, STEPS, RUNS = 12, 24, 4000
+N, STEPS, RUNS = 12, 24, 2000
 THETA = jnp.eye(N)[0]
 
 
@@ -165,7 +165,7 @@ def test_xor_success(width, samples):
 
 
 def test_bad_input_is_refused_before_running():
-    with pytest.raises(OutsideValidity, match="critical step λ = 2"):
+    with pytest.raises(OutsideValidity, match="critical step λ = 3"):
         dl.compare(dl.limits.ExitTimes(step=3.0))
     with pytest.raises(OutsideValidity, match="plateau"):
         dl.predict(dl.limits.ExitTimes(end=0.9))
