@@ -22,7 +22,7 @@ class SampleComplexity(Limit):
                 α_c = T/N of order 1, log N, N^(k−2) samples per dimension are necessary, and sufficient up to
                 logarithms the measured power law is that of T for k ≠ 2; for k = 2 that of exp(−2κT/N) ∝ 1/N
     Validity    k ≥ 1; δ < 2λ for k = 2 and η below the plateau; size counts the dimension N
-    Finite size relative gap O(N^(−1/2)) for k = 1 and, with a constant that vanishes at η = 0.834, for k = 3; else O(1/N)
+    Finite size relative gap O(N^(−1/2)) for k = 1 and, but for η = 0.834, for k = 3; else O(1/N)
                 up to logarithms
     References  benarous2021
     """

@@ -21,8 +21,8 @@ class SphericalOnlineSgd(Limit):
     Limit       N → ∞ with δ fixed
     Result      dm/dτ = −δ(1 − m²)φ'(m) − (δ²/2) s(m) m, φ the population loss, s = lim E|∇L|²/N
                 exactly at every step |x̃|² = 1 + (δ/N)²|∇L|²
-    Validity    δ fixed; for links with information exponent 2 the equator repels iff δ < 2a₂/s(0) (1/12 for z²); size
-                counts the dimension N
+    Validity    δ fixed; for links with information exponent 2 the equator repels iff δ < 2a₂/s(0) (1/12 for z²);
+                size counts the dimension N
     Finite size mean gap O(1/N), single paths fluctuate by O(N^(−1/2))
     References  benarous2021
     """
