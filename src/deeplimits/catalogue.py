@@ -19,10 +19,14 @@ ENTRY_POINT_GROUP = "deeplimits.limits"
 LIMITS = {
     "circle-diffusion": "bias.circle_diffusion:CircleDiffusion",
     "classical-gradient-flow-limit": "two_layer.classical_gradient_flow_limit:ClassicalGradientFlow",
+    "classical-ode-limit": "online_sgd.classical_ode_limit:ClassicalOdeLimit",
     "diagonal-network-bias": "bias.diagonal_network_bias:DiagonalNetwork",
+    "directional-error-martingale": "online_sgd.directional_error_martingale:DirectionalErrorMartingale",
+    "effective-dynamics-framework": "online_sgd.effective_dynamics_framework:EffectiveDynamicsFramework",
     "entropic-drift": "bias.entropic_drift:EntropicDrift",
     "equator-initialization": "online_sgd.equator_initialization:EquatorInitialization",
     "escape-from-mediocrity": "two_layer.escape_from_mediocrity:EscapeFromMediocrity",
+    "exit-times-search-vs-descent": "online_sgd.exit_times_search_vs_descent:ExitTimes",
     "fluctuation-dissipation": "bias.fluctuation_dissipation:FluctuationDissipation",
     "gd-linear-stability": "bias.gd_linear_stability:GradientDescentStability",
     "gd-min-norm-least-squares": "bias.gd_min_norm_least_squares:MinNormLeastSquares",
@@ -40,18 +44,29 @@ LIMITS = {
     "noise-floor-and-critical-learning-rate": "two_layer.noise_floor_and_critical_learning_rate:NoiseFloor",
     "noisy-gd": "bias.noisy_gd:NoisyDescent",
     "overlap-markov-chain": "two_layer.overlap_markov_chain:OverlapMarkovChain",
+    "population-loss-binary-gmm": "online_sgd.population_loss_binary_gmm:BinaryMixture",
+    "population-loss-online-pca": "online_sgd.population_loss_online_pca:OnlinePca",
+    "population-loss-teacher-student": "online_sgd.population_loss_teacher_student:TeacherStudent",
     "population-risk-from-overlaps": "two_layer.population_risk_from_overlaps:PopulationRisk",
     "proportional-max-margin": "bias.proportional_max_margin:ProportionalMaxMargin",
     "quadratic-model-perturbation": "bias.quadratic_model_perturbation:QuadraticModel",
     "ridgeless-double-descent": "regression.ridgeless_double_descent:RidgelessRegression",
     "saad-solla-ode": "two_layer.saad_solla_ode:SaadSolla",
+    "sample-complexity-thresholds": "online_sgd.sample_complexity_thresholds:SampleComplexity",
     "sgd-concentration-rate": "two_layer.sgd_concentration_rate:SgdConcentration",
     "sgd-fluctuations": "two_layer.sgd_fluctuations:SgdFluctuations",
     "sgd-noise-decomposition": "two_layer.sgd_noise_decomposition:SgdNoise",
     "sgd-stationary-linear-regression": "bias.sgd_stationary_linear_regression:StationarySGD",
     "single-index-incremental-learning": "two_layer.single_index_incremental_learning:IncrementalLearning",
     "smooth-linearization-bound": "lazy.smooth_linearization_bound:SmoothLinearizationBound",
+    "spherical-online-sgd": "online_sgd.spherical_online_sgd:SphericalOnlineSgd",
+    "spiked-microscopic-sde": "online_sgd.spiked_microscopic_sde:SpikedMicroscopicSde",
+    "spiked-tensor-ballistic": "online_sgd.spiked_tensor_ballistic:SpikedTensorBallistic",
+    "spiked-tensor-fixed-points": "online_sgd.spiked_tensor_fixed_points:SpikedTensorFixedPoints",
     "symmetric-plateau-and-specialization": "two_layer.symmetric_plateau_and_specialization:SymmetricPlateau",
+    "xor-gmm-ballistic": "online_sgd.xor_gmm_ballistic:XorGmmBallistic",
+    "xor-large-lambda-limit": "online_sgd.xor_large_lambda_limit:XorLargeLambda",
+    "xor-success-probability": "online_sgd.xor_success_probability:XorSuccessProbability",
 }
 """Limits: name -> family.module:Class, below `deeplimits.limits`."""
 
@@ -59,16 +74,21 @@ RESULTS = {
     "covariance-operator-norm-gap": "marchenko-pastur-law:operator_norm_gap",
     "gd-minibatch-onepass": "saad-solla-ode:minibatch",
     "quadratic-effective-features": "quadratic-model-perturbation:effective_features",
+    "weak-and-strong-recovery": "population-loss-online-pca:weak_recovery",
 }
 """Named results of a limit: name -> limit:result."""
 
 FUNCTIONS = {
     "activation-integrals": "theory.dynamics.overlaps.integrals.moments:activation_integrals",
+    "gronwall-bihari-lasalle": "theory.dynamics.inequalities:growth_bounds",
+    "information-exponent": "theory.dynamics.single_index:information_exponent",
     "marchenko-pastur-self-consistent": "theory.spectra.marchenko_pastur:stieltjes",
     "mean-field-global-convergence": "theory.dynamics.mean_field.particles:wasserstein_flow",
+    "regularity-assumptions": "theory.dynamics.regularity:check_regularity",
     "review-model-and-errors": "measure.errors:error_split",
     "ridgeless-finite-sample": "theory.regression.ridgeless:finite_sample_risk",
     "sgd-regime-diagram": "theory.dynamics.overlaps.regimes:regime",
+    "xor-component-count": "theory.dynamics.xor:component_count",
 }
 """Functions: name -> module:function, below `deeplimits`."""
 

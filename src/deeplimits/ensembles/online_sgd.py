@@ -1,0 +1,140 @@
+"""Online SGD: one fresh sample a step, drawn when it is needed and never stored.
+
+Both loops take `draw(key)`, which makes one sample, and `loss(x, sample)`; they are compiled as one program,
+whatever the
+number of steps, and return statistics of the iterates at equidistant steps. Map them over keys for many runs. The
+keys may be
+of any of JAX's generators: most of the time goes into random numbers, and `jax.random.key(seed, impl="rbg")` draws them
+several times faster than the default on a GPU.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from deeplimits.models.links import Link
+
+
+def spherical(
+    key: PRNGKeyArray, start: Float[Array, " N"], loss: Callable, draw: Callable, step: ArrayLike,
+    records: int, every: int, statistic: Callable,
+) -> Any:  # fmt: skip
+    """x̃ = x − (δ/N)(∇L − ⟨∇L, x⟩x), x' = x̃/|x̃|: `statistic(x)` at the steps 0, every, …, records·every."""
+    rate = jnp.asarray(step, float) / start.shape[0]
+
+    def advance(x, gradient):
+        moved = x - rate * (gradient - (gradient @ x) * x)
+        return moved / jnp.linalg.norm(moved)
+
+    return _loop(key, start, jax.grad(loss), draw, advance, records, every, statistic)
+
+
+def euclidean(
+    key: PRNGKeyArray, start: Any, loss: Callable, draw: Callable, step: ArrayLike,
+    records: int, every: int, statistic: Callable,
+) -> Any:  # fmt: skip
+    """x' = x − δ∇L(x, Y) for any pytree x of parameters: `statistic(x)` at the steps 0, every, …, records·every."""
+    rate = jnp.asarray(step, float)
+
+    def advance(x, gradient):
+        return jax.tree.map(lambda part, slope: part - rate * slope, x, gradient)
+
+    return _loop(key, start, jax.grad(loss), draw, advance, records, every, statistic)
+
+
+def spiked_tensor(
+    key: PRNGKeyArray, start: Float[Array, " N"], spike: Float[Array, " N"], signal: ArrayLike, order: int,
+    step: ArrayLike, records: int, every: int, statistic: Callable,
+) -> Any:  # fmt: skip
+    """SGD on |Y − x^{⊗k}|², Y = λv^{⊗k} + W, in O(N) a step: the tensor is never formed.
+
+    What a gradient sees of the noise is the sum of its k contractions with x in all slots but one: a Gaussian vector, k
+    equal contributions along x and k independent ones across.
+    """
+    rate, lam, k = jnp.asarray(step, float), jnp.asarray(signal, float), order
+
+    def gradient(x, noise):
+        square = x @ x
+        radius = jnp.sqrt(square)
+        along = noise @ x / radius
+        contraction = jnp.sqrt(1.0 * k) * (noise - along * x / radius) + k * along * x / radius
+        population = -2 * k * lam * (x @ spike) ** (k - 1) * spike + 2 * k * square ** (k - 1) * x
+        return population - 2 * radius ** (k - 1) * contraction
+
+    def draw(key):
+        return jax.random.normal(key, start.shape)
+
+    return _loop(key, start, gradient, draw, lambda x, slope: x - rate * slope, records, every, statistic)
+
+
+def _loop(key, start, gradient, draw, advance, records, every, statistic):
+    def one(i, state):
+        x, key = state
+        return advance(x, gradient(x, draw(jax.random.fold_in(key, i)))), key
+
+    def block(x, key):
+        x, _ = jax.lax.fori_loop(0, every, one, (x, key))
+        return x, statistic(x)
+
+    _, found = jax.lax.scan(block, start, jax.random.split(key, records))
+    return jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), statistic(start), found)
+
+
+def pca_sample(key: PRNGKeyArray, signal: ArrayLike, direction: Float[Array, " N"]) -> Float[Array, " N"]:
+    """Y ~ N(0, I + λθθ')."""
+    noise = jax.random.normal(key, direction.shape)
+    return noise + (jnp.sqrt(1 + jnp.asarray(signal, float)) - 1) * (noise @ direction) * direction
+
+
+def pca_loss(x: Float[Array, " N"], sample: Float[Array, " N"]) -> Float[Array, ""]:
+    """−⟨x, Y⟩²."""
+    return -((x @ sample) ** 2)
+
+
+def mixture_sample(key: PRNGKeyArray, field: ArrayLike, direction: Float[Array, " N"]) -> Float[Array, " N"]:
+    """±θ + noise, with P(+) = e^h/(e^h + e^{−h})."""
+    sign_key, noise_key = jax.random.split(key)
+    plus = jax.random.bernoulli(sign_key, jax.nn.sigmoid(2 * jnp.asarray(field, float)))
+    return jax.random.normal(noise_key, direction.shape) + jnp.where(plus, 1.0, -1.0) * direction
+
+
+def mixture_loss(x: Float[Array, " N"], sample: Float[Array, " N"], field: ArrayLike) -> Float[Array, ""]:
+    """−log cosh(⟨x, Y⟩ + h)."""
+    t = x @ sample + jnp.asarray(field, float)
+    return jnp.log(2.0) - jnp.logaddexp(t, -t)
+
+
+def single_index_sample(
+    key: PRNGKeyArray, teacher: Link, noise: ArrayLike, direction: Float[Array, " N"]
+) -> tuple[Float[Array, " N"], Float[Array, ""]]:
+    """a ~ N(0, I) and its label f(⟨a, θ⟩) + ε."""
+    input_key, noise_key = jax.random.split(key)
+    a = jax.random.normal(input_key, direction.shape)
+    return a, teacher.value(a @ direction) + jnp.asarray(noise, float) * jax.random.normal(noise_key)
+
+
+def single_index_loss(x: Float[Array, " N"], sample: tuple[Array, Array], student: Link) -> Float[Array, ""]:
+    """(y − g(⟨a, x⟩))²."""
+    a, label = sample
+    return (label - student.value(a @ x)) ** 2
+
+
+def xor_sample(key: PRNGKeyArray, separation: ArrayLike, dimension: int) -> tuple[Float[Array, " N"], Float[Array, ""]]:
+    """X around ±e_1 (label 1) or ±e_2 (label 0) with covariance I/λ, and its label."""
+    cluster_key, noise_key = jax.random.split(key)
+    cluster = jax.random.randint(cluster_key, (), 0, 4)
+    x = jax.random.normal(noise_key, (dimension,)) / jnp.sqrt(jnp.asarray(separation, float))
+    return x.at[cluster // 2].add(jnp.where(cluster % 2 == 0, 1.0, -1.0)), jnp.where(cluster < 2, 1.0, 0.0)
+
+
+def xor_loss(network: tuple[Array, Array], sample: tuple[Array, Array], ridge: ArrayLike) -> Float[Array, ""]:
+    """Logistic loss of v·g(WX) with ridge: network = (v of shape (K,), W of shape (K, N))."""
+    v, weights = network
+    x, label = sample
+    score = v @ jax.nn.relu(weights @ x)
+    penalty = jnp.asarray(ridge, float) / 2 * (v @ v + jnp.sum(weights**2))
+    return -label * score + jnp.logaddexp(score, 0.0) + penalty

@@ -1,0 +1,60 @@
+r"""The noise of SGD along the signal."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import reduced_chains
+from deeplimits.limit import Limit, real, whole
+from deeplimits.predictions import Value
+from deeplimits.theory.dynamics import single_index
+
+
+class DirectionalErrorMartingale(Limit):
+    r"""The error of the gradient along the signal adds up to a martingale of variance δ²αE⟨∇H, θ⟩²/N.
+
+    Setting     online PCA: Y ~ N(0, I + λθθ'), L = −⟨x, Y⟩², spherical online SGD with step δ/N from a uniform point;
+                M_t = (δ/N) Σ_{j≤t} ⟨∇H_j(x_{j−1}), θ⟩, H = L − EL, t = αN steps
+    Limit       N → ∞ with α, δ fixed
+    Result      N E M_t²/(δ²α) → σ² = E⟨∇H, θ⟩² at the equator, 4(1 + λ) for PCA
+                m_t = m₀ − (δ/N) Σ (1 − m²)φ'(m) − M_t − (δ²/2N²) Σ|∇L|²m + …: noise is negligible against
+                m₀ ~ N^(−1/2) iff δ²α ≪ 1
+    Validity    α, δ fixed, so that m stays of order N^(−1/2); size counts the dimension N
+    Finite size gap O(1/N)
+    References  benarous2021
+    """
+
+    signal: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
+    step: Array = real(0.3, 0.001, 2.0, log=True, symbol=r"\delta", doc="step size δ")
+    ratio: Array = real(0.25, 0.05, 5.0, log=True, symbol=r"\alpha", doc="samples per dimension α")
+
+    sizes = (40, 80, 160)
+    samples = 120_000
+    batch = 6000
+
+    def theory(self):
+        variance = single_index.online_pca(self.signal).directional_variance(jnp.zeros(()))
+        return {
+            "variance": Value(variance, label="scaled variance of the martingale", symbol=r"\sigma^2", rate=1.0),
+            "quadratic_variation": Value(variance, label="scaled quadratic variation", symbol=r"\sigma^2", rate=1.0),
+        }
+
+    def at_size(self, size):
+        n = whole(size, "N", self, least=5)
+        steps = whole(float(self.ratio) * n, "steps", self)
+        return {"dimension": n, "steps": steps}, self.replace(ratio=steps / n)
+
+    def simulate(self, key, *, dimension: int, steps: int):
+        start_key, rest_key, chain_key = jax.random.split(key, 3)
+        gaussian = jax.random.normal(start_key)
+        start = gaussian / jnp.sqrt(gaussian**2 + reduced_chains.chi_square(rest_key, dimension - 1))
+
+        def step(key, state):
+            m, total, squares = state
+            gradient = reduced_chains.pca_gradient(key, m, dimension, self.signal)
+            # ⟨∇H, θ⟩: the population loss −1 − λm² has the spherical gradient −2λm(1 − m²) along the signal
+            error = jnp.sqrt(1 - m**2) * gradient.across + 2 * self.signal * m * (1 - m**2)
+            return reduced_chains.spherical_step(m, gradient, dimension, self.step), total + error, squares + error**2
+
+        _, total, squares = reduced_chains.run(step, chain_key, (start, jnp.zeros(()), jnp.zeros(())), 1, steps)
+        return {"variance": total[-1] ** 2 / steps, "quadratic_variation": squares[-1] / steps}

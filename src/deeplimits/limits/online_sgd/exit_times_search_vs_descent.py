@@ -1,0 +1,89 @@
+r"""How long SGD searches, and how long it descends."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import reduced_chains
+from deeplimits.limit import Limit, real, whole
+from deeplimits.predictions import Law, Value
+from deeplimits.theory.dynamics import exit_times, single_index, spherical_ode
+
+
+class ExitTimes(Limit):
+    r"""The search takes ½N log N/κ steps and a random multiple of N more; the descent takes a fixed multiple of N.
+
+    Setting     online PCA: Y ~ N(0, I + λθθ'), L = −⟨x, Y⟩², spherical online SGD with step δ/N from a uniform point;
+                τ_η is the first step with |⟨x, θ⟩| > η
+    Limit       N → ∞ with δ fixed
+    Result      κτ_η/N − ½ log N → log(ηm_*) − ½ log(1 − η²/m_*²) − log|G| in law, G ~ N(0, 1), κ = 2δ(λ − δ),
+                m_*² = (λ − δ)/(λ(1 + δ)); in general log(ηm_*) … becomes C(η) − ½ log(1 + δ²σ²/(2κ))
+                E(τ_η' − τ_η)/N → ∫_η^η' dm/v(m), v the velocity of the critical-step ODE
+    Validity    δ < λ and η < η' < m_*; size counts the dimension N
+    Finite size gap O(log N/N) of the search time, O(1/N) of the descent
+    References  benarous2021
+    """
+
+    signal: Array = real(3.0, 0.1, 20.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
+    step: Array = real(0.5, 0.01, 10.0, log=True, symbol=r"\delta", doc="step size δ")
+    threshold: Array = real(0.3, 0.01, 0.95, symbol=r"\eta", doc="correlation η at which the search ends")
+    end: Array = real(0.5, 0.02, 0.98, symbol=r"\eta'", doc="correlation η' at which the descent ends")
+
+    sizes = (200, 400, 800)
+    samples = 10_000
+    batch = 1000
+
+    def validity(self):
+        lam, delta = float(self.signal), float(self.step)
+        if delta >= lam:
+            return (
+                f"step = {delta:g} is not below the critical step λ = {lam:g}, so that nothing is found; take a "
+                f"smaller",
+            )
+        plateau = float(spherical_ode.pca_plateau(lam, delta))
+        if not float(self.threshold) < float(self.end) < 0.98 * plateau:
+            return (
+                f"threshold = {float(self.threshold):g}, end = {float(self.end):g}: they must be increasing and "
+                f"below the "
+                f"plateau {plateau:.4g} (by 2 % or more), so lower them or take a smaller step",
+            )
+        return ()
+
+    def theory(self):
+        landscape = single_index.online_pca(self.signal)
+        offset = exit_times.search_offset(landscape, self.threshold, self.step)
+        x = offset + jnp.linspace(-2.5, 10.0, 401)
+        return {
+            "search": Law(
+                x, *exit_times.search_law(offset, x), label="scaled search time", rate=1.0,
+                symbol=r"\kappa\tau_\eta/N-\frac{1}{2}\log N",
+            ),
+            "descent": Value(
+                exit_times.passage_time(landscape, self.threshold, self.end, self.step),
+                label="mean descent time over N", symbol=r"E(\tau_{\eta'}-\tau_\eta)/N", rate=1.0,
+            ),
+        }  # fmt: skip
+
+    def at_size(self, size):
+        n = whole(size, "N", self, least=10)
+        rate = 2 * float(self.step) * (float(self.signal) - float(self.step))
+        # A walk that takes longer than this has a start below e^{−30}/√N.
+        most = math.ceil(n * (math.log(n) / 2 + 30) / rate + 100 * n * float(self.theory()["descent"].value))
+        return {"dimension": n, "most": most}, self
+
+    def simulate(self, key, *, dimension: int, most: int):
+        start_key, chain_key = jax.random.split(key)
+        gaussian_key, rest_key = jax.random.split(start_key)
+        gaussian = jax.random.normal(gaussian_key)
+        start = gaussian / jnp.sqrt(gaussian**2 + reduced_chains.chi_square(rest_key, dimension - 1))
+
+        def step(key, m):
+            gradient = reduced_chains.pca_gradient(key, m, dimension, self.signal)
+            return reduced_chains.spherical_step(m, gradient, dimension, self.step)
+
+        levels = jnp.stack([self.threshold, self.end])
+        found = reduced_chains.first_passage(step, chain_key, start, levels, most, True) / dimension
+        rate = 2 * self.step * (self.signal - self.step)
+        return {"search": rate * found[0] - jnp.log(1.0 * dimension) / 2, "descent": found[1] - found[0]}

@@ -1,0 +1,77 @@
+r"""A mixture of two Gaussians."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import reduced_chains
+from deeplimits.limit import Limit, axis, real, whole
+from deeplimits.limits.online_sgd.landscapes import moment_curves
+from deeplimits.predictions import Curve
+from deeplimits.theory.dynamics import single_index, spherical_ode
+
+POINTS = 5
+DRAWS = 60
+
+
+class BinaryMixture(Limit):
+    r"""The direction of a two-component Gaussian mixture, learnt by online SGD.
+
+    Setting     Y ~ p N(θ, I) + (1−p) N(−θ, I), 2p − 1 = tanh h; L = −log cosh(⟨Y, x⟩ + h); spherical online SGD
+                with step δ/N, m = ⟨x, θ⟩, τ = steps/N
+    Limit       N → ∞ with δ fixed
+    Result      φ(m) = −E log cosh(z + εm + h), φ'(m) = −E ε tanh(z + εm + h), s(m) = E tanh²(z + εm + h), z ~ N(0, 1),
+                P(ε = 1) = p
+                information exponent 1 for h ≠ 0, 2 for h = 0, where the equator repels iff δ < 3.0724
+                dm/dτ = −δ(1 − m²)φ'(m) − (δ²/2) s(m) m
+    Validity    any h; size counts the dimension N
+    Finite size gap O(1/N) of mean path and of |∇L|²/N; loss, drift and directional moment exact
+    References  benarous2021
+    """
+
+    field: Array = real(0.3, 0.0, 3.0, symbol="h", doc="log-odds h of the components, halved")
+    step: Array = real(1.0, 0.001, 10.0, log=True, symbol=r"\delta", doc="step size δ")
+    start: Array = real(0.3, 0.0, 0.99, symbol="m_0", doc="correlation at the start")
+    horizon: Array = real(3.0, 0.1, 50.0, log=True, symbol=r"\tau", doc="samples per dimension")
+    overlaps: Array = axis((0.1, 0.4, 0.8), 0.0, 0.99, symbol="m", doc="correlations at which the loss is measured")
+
+    sizes = (50, 100, 200)
+    samples = 2000
+    batch = 200
+
+    def _times(self):
+        return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
+
+    def theory(self):
+        landscape = single_index.binary_mixture(self.field)
+        times = self._times()
+        return {
+            "correlation": Curve(
+                times,
+                spherical_ode.correlation(landscape, self.start, self.step, times),
+                axis="samples per dimension",
+                axis_symbol=r"\tau",
+                label="correlation",
+                symbol="m",
+                rate=1.0,
+            ),
+            **moment_curves(landscape, self.overlaps),
+        }
+
+    def at_size(self, size):
+        n = whole(size, "N", self, least=10)
+        every = whole(float(self.horizon) * n / POINTS, "steps between records", self)
+        return {"dimension": n, "every": every}, self.replace(horizon=every * POINTS / n)
+
+    def simulate(self, key, *, dimension: int, every: int):
+        chain_key, moment_key = jax.random.split(key)
+
+        def gradient(key, m):
+            return reduced_chains.mixture_gradient(key, m, dimension, self.field)
+
+        def step(key, m):
+            return reduced_chains.spherical_step(m, gradient(key, m), dimension, self.step)
+
+        path = reduced_chains.run(step, chain_key, self.start, POINTS, every)
+        moments = reduced_chains.gradient_moments(gradient, moment_key, self.overlaps, dimension, DRAWS)
+        return {"correlation": path[1:], **moments}

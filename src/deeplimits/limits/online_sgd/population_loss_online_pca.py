@@ -1,0 +1,92 @@
+r"""Online principal component analysis."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import reduced_chains
+from deeplimits.limit import Limit, axis, real, whole
+from deeplimits.limits.online_sgd.landscapes import moment_curves
+from deeplimits.predictions import Curve, Probability
+from deeplimits.theory.dynamics import single_index, spherical_ode
+
+POINTS = 5
+DRAWS = 60
+
+
+class OnlinePca(Limit):
+    r"""Online PCA with a constant step: the loss it descends, the path it takes, and how much it recovers.
+
+    Setting     Y ~ N(0, I + λθθ'), L = −⟨x, Y⟩², spherical online SGD with step δ/N, m = ⟨x, θ⟩, τ = steps/N
+    Limit       N → ∞ with δ fixed
+    Result      φ(m) = −1 − λm²; s(m) = 4(1 + λm²); information exponent 2
+                E⟨∇H, θ⟩² = 4[(1+λm²)((1−m²)+λ(1−m²)²) + λ²m²(1−m²)²]
+                m(τ)² = m_*²/(1 + (m_*²/m₀² − 1)e^(−2κτ)), κ = 2δ(λ − δ), m_*² = (λ − δ)/(λ(1 + δ))
+                weak recovery (P(m ≥ η) → 1 for some η > 0) iff δ < λ, for η below m_*; strong recovery (m → 1) for no
+                constant δ
+    Validity    λ > 0; weak recovery is stated for η < m(τ); size counts the dimension N
+    Finite size gap O(1/N) of mean path and of |∇L|²/N; loss, drift and directional moment exact; the recovery
+                probability misses 1 by exp(−cN)
+    References  benarous2021
+    """
+
+    signal: Array = real(1.0, 0.01, 20.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
+    step: Array = real(0.3, 0.001, 5.0, log=True, symbol=r"\delta", doc="step size δ")
+    start: Array = real(0.3, 0.01, 0.99, symbol="m_0", doc="correlation at the start")
+    horizon: Array = real(4.0, 0.1, 100.0, log=True, symbol=r"\tau", doc="samples per dimension")
+    threshold: Array = real(0.25, 0.01, 0.99, symbol=r"\eta", doc="level η of weak recovery")
+    overlaps: Array = axis((0.0, 0.4, 0.8), 0.0, 0.99, symbol="m", doc="correlations at which the loss is measured")
+
+    sizes = (80, 160, 320)
+    samples = 2000
+    batch = 200
+
+    def validity(self):
+        reached = float(spherical_ode.pca_correlation(self.signal, self.start, self.step, self.horizon))
+        if float(self.threshold) < reached:
+            return ()
+        return (
+            f"threshold = {float(self.threshold):g} is not reached: the correlation is {reached:.4g} at the horizon "
+            f"(the "
+            f"critical step is δ = λ = {float(self.signal):g}), so take a smaller step, threshold or a longer horizon",
+        )
+
+    def _times(self):
+        return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
+
+    def theory(self):
+        times = self._times()
+        return {
+            "correlation": Curve(
+                times,
+                spherical_ode.pca_correlation(self.signal, self.start, self.step, times),
+                axis="samples per dimension",
+                axis_symbol=r"\tau",
+                label="correlation",
+                symbol="m",
+                rate=1.0,
+            ),
+            "weak_recovery": Probability(jnp.ones(()), label="weak recovery", symbol=r"P(m\geq\eta)"),
+            **moment_curves(single_index.online_pca(self.signal), self.overlaps),
+        }
+
+    def at_size(self, size):
+        n = whole(size, "N", self, least=10)
+        every = whole(float(self.horizon) * n / POINTS, "steps between records", self)
+        return {"dimension": n, "every": every}, self.replace(horizon=every * POINTS / n)
+
+    def simulate(self, key, *, dimension: int, every: int):
+        chain_key, moment_key = jax.random.split(key)
+
+        def gradient(key, m):
+            return reduced_chains.pca_gradient(key, m, dimension, self.signal)
+
+        def step(key, m):
+            return reduced_chains.spherical_step(m, gradient(key, m), dimension, self.step)
+
+        path = reduced_chains.run(step, chain_key, self.start, POINTS, every)
+        return {
+            "correlation": path[1:],
+            "weak_recovery": (path[-1] >= self.threshold).astype(float),
+            **reduced_chains.gradient_moments(gradient, moment_key, self.overlaps, dimension, DRAWS),
+        }

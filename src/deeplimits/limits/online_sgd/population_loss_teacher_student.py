@@ -1,0 +1,67 @@
+r"""Teacher and student of one index."""
+
+from jaxtyping import Array
+
+from deeplimits.ensembles import reduced_chains
+from deeplimits.errors import DeeplimitsError
+from deeplimits.limit import Limit, axis, choice, real, whole
+from deeplimits.limits.online_sgd.landscapes import moment_curves
+from deeplimits.models.links import link
+from deeplimits.theory.dynamics import single_index
+
+DRAWS = 400
+
+
+class TeacherStudent(Limit):
+    r"""The population loss of a single-index model is a power series in the correlation.
+
+    Setting     y = f(⟨a, θ⟩) + ε, a ~ N(0, I_N), Var ε = σ², L = (y − g(⟨a, x⟩))², |x| = |θ| = 1, m = ⟨x, θ⟩
+    Limit       N → ∞ for |∇L|²/N; none is needed for the rest
+    Result      φ(m) = −2 Σ_k u_k(f) u_k(g) m^k + ‖f‖² + ‖g‖² + σ², u_k the Hermite coefficients
+                −φ'(m) = 2E f'(z')g'(z), s(m) = 4E[((f(z') − g(z))² + σ²) g'(z)²], z, z' with correlation m
+                information exponent: the first k ≥ 1 with u_k(f) u_k(g) ≠ 0
+    Validity    f and g share a Hermite coefficient, the first of them positive; size counts the dimension N
+    Finite size gap O(1/N) of |∇L|²/N; loss, drift and directional moment exact
+    References  benarous2021
+    """
+
+    teacher: str = choice("relu", ("relu", "tanh", "erf", "square", "abs", "hermite3"), symbol="f", doc="teacher f")
+    student: str = choice("relu", ("relu", "tanh", "erf", "square", "abs", "hermite3"), symbol="g", doc="student g")
+    noise: Array = real(0.3, 0.0, 5.0, symbol=r"\sigma", doc="standard deviation of the label noise")
+    overlaps: Array = axis((0.1, 0.4, 0.7), 0.0, 0.8, symbol="m", doc="correlations at which the loss is measured")
+
+    sizes = (50, 100, 200)
+    samples = 2000
+    batch = 100
+
+    def validity(self):
+        try:
+            found = single_index.information_exponent(link(self.teacher).value, link(self.student).value)
+        except DeeplimitsError:
+            return (
+                f"teacher = {self.teacher} and student = {self.student} share no Hermite coefficient; choose others",
+            )
+        if not found.fisher_consistent:
+            return (
+                f"teacher = {self.teacher} and student = {self.student} have a negative product of order "
+                f"{found.exponent}, "
+                "so that SGD is driven away from the signal; choose others",
+            )
+        return ()
+
+    def theory(self):
+        f, g = link(self.teacher), link(self.student)
+        landscape = single_index.single_index(f.value, f.derivative, g.value, g.derivative, self.noise)
+        return moment_curves(landscape, self.overlaps)
+
+    def at_size(self, size):
+        n = whole(size, "N", self, least=3)
+        return {"dimension": n}, self
+
+    def simulate(self, key, *, dimension: int):
+        f, g = link(self.teacher), link(self.student)
+
+        def gradient(key, m):
+            return reduced_chains.single_index_gradient(key, m, dimension, f, g, self.noise)
+
+        return reduced_chains.gradient_moments(gradient, key, self.overlaps, dimension, DRAWS)

@@ -1,0 +1,90 @@
+r"""How many samples weak recovery takes."""
+
+import math
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import reduced_chains
+from deeplimits.errors import OutsideValidity
+from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.predictions import Exponent
+from deeplimits.theory.dynamics import single_index, spherical_ode
+
+
+class SampleComplexity(Limit):
+    r"""The information exponent k decides how many samples SGD needs to find the signal: N, N log N, or N^(k−1).
+
+    Setting     spherical online SGD on tensor PCA, L = −⟨λθ^(⊗k) + W, x^(⊗k)⟩, from √N m₀ = u₀; step δ = c for k ≤
+                2 and c N^(−(k−2)/2), the largest admissible one, for k ≥ 3; T = number of samples until m > η
+    Limit       N → ∞
+    Result      k = 1: T ∝ N; k = 2: T = N log N/(2κ) + O(N), κ = 2λδ − δ²; k ≥ 3: T ∝ N^(k−1)
+                α_c = T/N of order 1, log N, N^(k−2) samples per dimension are necessary, and sufficient up to
+                logarithms the measured power law is that of T for k ≠ 2; for k = 2 that of exp(−2κT/N) ∝ 1/N
+    Validity    k ≥ 1; δ < 2λ for k = 2 and η below the plateau; size counts the dimension N
+    Finite size relative gap O(N^(−1/2)) for k = 1 and, but for η = 0.834, for k = 3; else O(1/N)
+                up to logarithms
+    References  benarous2021
+    """
+
+    order: int = integer(3, 1, 5, symbol="k", doc="information exponent k")
+    signal: Array = real(4.0, 0.1, 20.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
+    step: Array = real(1.0, 0.01, 10.0, log=True, symbol="c", doc="step constant c")
+    start: Array = real(2.5, 0.5, 10.0, symbol="u_0", doc="correlation at the start, times √N")
+    threshold: Array = real(0.83, 0.1, 0.95, symbol=r"\eta", doc="correlation η that counts as recovery")
+
+    sizes = (48, 96, 192, 384)
+    samples = 1500
+    batch = 150
+
+    def validity(self):
+        lam, c, eta = float(self.signal), float(self.step), float(self.threshold)
+        landscape = single_index.tensor_pca(lam, self.order)
+        if self.order <= 2 and float(spherical_ode.velocity(landscape, eta, c)) <= 0:
+            # v = 0 at δ = −2(1 − η²)φ'(η)/(s η)
+            critical = -2 * (1 - eta**2) * float(landscape.slope(eta)) / (self.order * eta)
+            return (
+                f"threshold = {eta:g} is never reached with step = {c:g}: the critical step is {critical:.4g}, so "
+                f"take a "
+                "smaller one",
+            )
+        return ()
+
+    def _rate(self):
+        return spherical_ode.growth_rate(single_index.tensor_pca(self.signal, 2), self.step)
+
+    def theory(self):
+        slope = -1.0 if self.order == 2 else float(max(1, self.order - 1))
+        what = "exp(−2κT/N)" if self.order == 2 else "samples to recovery"
+        # T is a power of N times 1 + O(1/N), but for k = 1, where the start counts, and k = 3, where
+        # ∫ dm/(m²(1−m²)) = 1/m_0 − (1/η − artanh η) + O(m_0): the constant vanishes at η = 0.834.
+        constant = 1 / self.threshold - jnp.arctanh(self.threshold)
+        correction = {1: jnp.asarray(0.5), 3: jnp.where(jnp.abs(constant) < 0.05, 1.0, 0.5)}.get(
+            self.order, jnp.ones(())
+        )
+        # Independent of the continuous parameters, but a function of them to JAX.
+        zero = 0.0 * (self.signal + self.step + self.start + self.threshold)
+        return {"samples": Exponent(slope + zero, label=what, symbol="T", correction=correction)}
+
+    def at_size(self, size):
+        n = whole(size, "N", self, least=16)
+        if float(self.start) > 0.5 * math.sqrt(n) * float(self.threshold):
+            raise OutsideValidity(
+                f"SampleComplexity: at N = {n} the start {float(self.start):g}/√N is not small against the "
+                f"threshold; take "
+                f"a size of at least {math.ceil((2 * float(self.start) / float(self.threshold)) ** 2)}"
+            )
+        return {"dimension": n}, self
+
+    def simulate(self, key, *, dimension: int):
+        delta = self.step * dimension ** (-max(0, self.order - 2) / 2)
+
+        def step(key, m):
+            gradient = reduced_chains.tensor_pca_gradient(key, m, dimension, self.signal, self.order)
+            return reduced_chains.spherical_step(m, gradient, dimension, delta)
+
+        start = self.start / jnp.sqrt(1.0 * dimension)
+        passage = reduced_chains.first_passage(step, key, start, self.threshold[None], 2**30, False)[0]
+        # The rate at which the equator repels, from the definition of the step: 2λδ − δ²
+        rate = 2 * self.signal * self.step - self.step**2
+        return {"samples": jnp.exp(-2 * rate * passage / dimension) if self.order == 2 else passage}

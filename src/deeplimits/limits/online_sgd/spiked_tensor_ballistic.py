@@ -1,0 +1,89 @@
+r"""Spiked matrices and tensors under online SGD."""
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import reduced_chains
+from deeplimits.errors import OutsideValidity
+from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.predictions import Curve, Exponent, Value
+from deeplimits.theory.dynamics import spiked
+
+POINTS = 5
+
+
+class SpikedTensorBallistic(Limit):
+    r"""Overlap and radius of SGD on a spiked matrix or tensor follow two ODEs.
+
+    Setting     Y = λv^(⊗k) + W, W with independent standard Gaussian entries, L = |Y − x^(⊗k)|², x' = x − δ∇L, δ = c/N,
+                t = δ·steps; m = ⟨x, v⟩, r = |x|² − m², R² = m² + r
+    Limit       N → ∞ with c fixed
+    Result      dm/dt = 2km(λm^(k−2) − R^(2k−2)), dr/dt = −4kR^(2k−2)(r − c); the c is the corrector
+                N Cov(m, r) → C, dC/dt = JC + CJ' + D, J the Jacobian of the velocity
+                a single path is off by O(N^(−1/2))
+    Validity    k ≥ 2, r > 0; for k ≥ 3 the gradient grows faster than linearly and a step too large for N
+                explodes; size counts the dimension N
+    Finite size mean gap O(1/N)
+    References  benarous2022
+    """
+
+    order: int = integer(2, 2, 5, symbol="k", doc="order k of the tensor")
+    signal: Array = real(2.0, 0.0, 8.0, symbol=r"\lambda", doc="strength λ of the spike")
+    step: Array = real(1.0, 0.01, 2.0, log=True, symbol="c", doc="step constant c = δN")
+    overlap: Array = real(0.3, -1.5, 1.5, symbol="m_0", doc="overlap at the start")
+    radius: Array = real(0.7, 0.01, 2.0, symbol="r_0", doc="squared length of the rest at the start")
+    horizon: Array = real(0.1, 0.01, 2.0, log=True, symbol="t", doc="time up to which SGD is followed")
+
+    sizes = (200, 800, 3200)
+    samples = 24_000
+    batch = 2400
+
+    def _times(self):
+        return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
+
+    def _start(self):
+        return jnp.stack([self.overlap, self.radius])
+
+    def theory(self):
+        times = self._times()
+        path, covariance = spiked.ballistic_with_fluctuations(self.signal, self.order, self.step, self._start(), times)
+        shared = {"axis": "time", "axis_symbol": "t", "rate": 1.0}
+        zero = 0.0 * (self.signal + self.step)
+        return {
+            "overlap": Curve(times, path[:, 0], label="overlap", symbol="m", **shared),
+            "radius": Curve(times, path[:, 1], label="squared length of the rest", symbol="r", **shared),
+            "fluctuation": Value(
+                covariance[-1, 0, 0], label="scaled variance of m", symbol=r"N\,\mathrm{Var}\,m", rate=1.0
+            ),
+            "path_gap": Exponent(-0.5 + zero, label="distance of a path from the ODE", symbol=r"\sup_t|m_N-m|"),
+        }
+
+    def at_size(self, size):
+        n = whole(size, "N", self, least=3)
+        largest = max(
+            float(self.overlap) ** 2 + float(self.radius), float(self.step), float(self.signal) ** (2 / self.order)
+        )
+        least = 4 * self.order * float(self.step) * largest ** (self.order - 1)
+        if n < least:
+            raise OutsideValidity(
+                f"SpikedTensorBallistic: at N = {n} SGD diverges; with step = {float(self.step):g} the critical "
+                f"dimension "
+                f"is about {least:.3g}, so take a larger size or a smaller step"
+            )
+        every = whole(float(self.horizon) * n / float(self.step) / POINTS, "steps between records", self)
+        return {"dimension": n, "every": every}, self.replace(horizon=every * POINTS * float(self.step) / n)
+
+    def simulate(self, key, *, dimension: int, every: int):
+        def step(key, state):
+            return reduced_chains.spiked_step(key, state, dimension, self.signal, self.order, self.step)
+
+        start = reduced_chains.SpikedState(self.overlap, self.radius)
+        found = reduced_chains.run(step, key, start, POINTS, every)
+        expected = spiked.ballistic(self.signal, self.order, self.step, self._start(), self._times())[:, 0]
+        gap = found.overlap[1:] - expected
+        return {
+            "overlap": found.overlap[1:],
+            "radius": found.radius[1:],
+            "fluctuation": dimension * gap[-1] ** 2,
+            "path_gap": jnp.max(jnp.abs(gap)),
+        }

@@ -1,0 +1,71 @@
+r"""The XOR mixture without noise."""
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import reduced_chains
+from deeplimits.limit import Limit, real, whole
+from deeplimits.predictions import Curve, Probability
+from deeplimits.theory.dynamics import xor
+
+# Four neurons, one of each type to be; the first two also overlap with ν, against the flow, and slide to 0.
+OUTPUT, ALONG_MU, ALONG_NU = (1.0, 0.5, -0.8, -0.6), (0.3, -0.2, 0.0, 0.0), (0.04, -0.02, 0.4, -0.1)
+
+
+class XorLargeLambda(Limit):
+    r"""Without noise the XOR network follows a discontinuous ODE, and overlaps against the flow slide to zero.
+
+    Setting     X in {μ, −μ} (y = 1) or {ν, −ν} (y = 0), network v·g(WX), logistic loss plus (α/2)(|v|² + |W|²), step δ;
+                m^μ = Wμ, m^ν = Wν; the limit λ → ∞ of the XOR mixture
+    Limit       δ → 0
+    Result      dv_i/dt = ¼[g(m^μ_i)σ(−v·g(m^μ)) + g(−m^μ_i)σ(−v·g(−m^μ)) − g(m^ν_i)σ(v·g(m^ν)) −
+                g(−m^ν_i)σ(v·g(−m^ν))] − αv_i
+                dm^μ_i/dt = (v_i/4)[1{m^μ_i>0}σ(−v·g(m^μ)) − 1{m^μ_i<0}σ(−v·g(−m^μ))] − αm^μ_i, and likewise for ν
+                with −v_i
+                for v_i > 0, m^μ = 0 repels and m^ν = 0 attracts in finite time and is never left; for v_i < 0 the
+                reverse
+                rest points for α < 1/8: types ±μ, ±ν and 0; the neurons of a type have Σv² = S = log((1−4α)/(4α))
+    Validity    0 < α < 1/8 for rest points other than 0; size counts the steps 1/δ per unit of time
+    Finite size gap O(δ); a sliding overlap chatters within one step of 0
+    References  benarous2022
+    """
+
+    ridge: Array = real(0.05, 0.001, 0.124, log=True, symbol=r"\alpha", doc="ridge parameter α")
+    horizon: Array = real(2.0, 0.1, 50.0, log=True, symbol="t", doc="time up to which SGD is followed")
+
+    sizes = (20, 40, 80)
+    samples = 10_000
+    batch = 1000
+
+    def theory(self):
+        start = xor.XorState(*(jnp.asarray(part) for part in (OUTPUT, ALONG_MU, ALONG_NU)), jnp.zeros((4, 4)))
+        end = xor.noiseless_ballistic(start, self.horizon[None], self.ridge)
+        neurons = jnp.arange(1.0, 5.0)
+        never = jnp.ones(()) + 0.0 * self.ridge
+        shared = {"axis": "neuron", "rate": 1.0}
+        return {
+            "output": Curve(neurons, end.output[0], label="output weight", symbol="v", **shared),
+            "along_mu": Curve(neurons[:2], end.along_mu[0, :2], label="overlap with μ", symbol=r"m^\mu", **shared),
+            "along_nu": Curve(neurons[2:], end.along_nu[0, 2:], label="overlap with ν", symbol=r"m^\nu", **shared),
+            "sliding": Probability(never, label="sliding overlaps within one step of 0", symbol=r"P(|m^\nu|<\delta)"),
+        }
+
+    def at_size(self, size):
+        n = whole(size, "1/δ", self, least=2)
+        steps = whole(float(self.horizon) * n, "steps", self)
+        return {"per_unit": n, "steps": steps}, self.replace(horizon=steps / n)
+
+    def simulate(self, key, *, per_unit: int, steps: int):
+        def step(key, state):
+            return reduced_chains.noiseless_xor_step(key, state, self.ridge, 1 / per_unit)
+
+        parts = (jnp.asarray(part) for part in (OUTPUT, ALONG_MU, ALONG_NU))
+        found = reduced_chains.run(step, key, reduced_chains.XorStatistics(*parts, jnp.zeros((4, 4))), 1, steps)
+        mu, nu = found.along_mu[-1], found.along_nu[-1]
+        return {
+            "output": found.output[-1],
+            "along_mu": mu[:2],
+            "along_nu": nu[2:],
+            # An SGD step moves an overlap by at most δ|v|/2 there, and |v| stays below 2.
+            "sliding": jnp.all(jnp.abs(nu[:2]) < 1 / per_unit).astype(float),
+        }

@@ -1,0 +1,63 @@
+r"""How often a network of given width learns XOR."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import reduced_chains
+from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.predictions import Probability
+from deeplimits.theory.dynamics import xor
+
+TIME = 120
+SMALL = 1e-3
+
+
+class XorSuccessProbability(Limit):
+    r"""Each neuron finds one of the four clusters at random, and all four must be found.
+
+    Setting     X in {±μ} (y = 1) or {±ν} (y = 0), network v·g(WX) of width K, logistic loss with ridge α, step δ;
+                v_i ~ N(0, 1) and W small against v (here W_i·μ, W_i·ν ~ 10⁻³ N(0, 1)): λ → ∞ after N → ∞
+    Limit       δ → 0, t → ∞
+    Result      P(all four clusters are fitted) = 1 − 4(3/4)^K + 6(1/2)^K − 4(1/4)^K: 3/32 for K = 4, 0 for K ≤ 3;
+                it approaches 1 like 4(3/4)^K
+    Validity    0 < α < 1/8; |W_i| < |v_i| at the start, so that v_i keeps its sign; a cluster counts as fitted
+                when its score
+                exceeds half of that at rest, log((1−4α)/(4α)); size counts the steps 1/δ per unit of time
+    Finite size exact by symmetry for small steps
+    References  benarous2022
+    """
+
+    width: int = integer(8, 1, 100, symbol="K", doc="number of neurons K")
+    ridge: Array = real(0.02, 0.002, 0.06, log=True, symbol=r"\alpha", doc="ridge parameter α")
+
+    sizes = (6, 12)
+    samples = 4000
+    batch = 400
+
+    def theory(self):
+        zero = 0.0 * self.ridge
+        value = jnp.asarray(xor.success_probability(self.width)) + zero
+        return {"success": Probability(value, label="all four clusters found", symbol="p_K")}
+
+    def at_size(self, size):
+        n = whole(size, "1/δ", self, least=2)
+        return {"per_unit": n}, self
+
+    def simulate(self, key, *, per_unit: int):
+        output_key, mu_key, nu_key, chain_key = jax.random.split(key, 4)
+        start = reduced_chains.XorStatistics(
+            jax.random.normal(output_key, (self.width,)),
+            SMALL * jax.random.normal(mu_key, (self.width,)),
+            SMALL * jax.random.normal(nu_key, (self.width,)),
+            jnp.zeros((1, 1)),
+        )
+
+        def step(key, state):
+            return reduced_chains.noiseless_xor_step(key, state, self.ridge, 1 / per_unit)
+
+        found = reduced_chains.run(step, chain_key, start, 1, TIME * per_unit)
+        v, mu, nu = found.output[-1], found.along_mu[-1], found.along_nu[-1]
+        half = jnp.log((1 - 4 * self.ridge) / (4 * self.ridge)) / 2
+        fitted = [v @ jax.nn.relu(s * mu) > half for s in (1, -1)] + [v @ jax.nn.relu(s * nu) < -half for s in (1, -1)]
+        return {"success": jnp.all(jnp.stack(fitted)).astype(float)}

@@ -1,0 +1,147 @@
+r"""Drift, corrector and diffusion of summary statistics, estimated for any model from its per-sample loss alone.
+
+At a point x, with ∇L one sample's gradient, H = L − EL, V = E ∇H∇Hᵀ and δ the step:
+f = ⟨E∇L, ∇u⟩, g = (δ/2)⟨V, ∇²u⟩, Σ = δ J V Jᵀ. Only Jacobian-vector products are formed, so the cost is O(N) a sample.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
+from scipy import stats
+
+from deeplimits.errors import OutsideValidity, ParameterError
+
+
+class Estimate(NamedTuple):
+    """A Monte Carlo mean and its standard error, arrays of one shape."""
+
+    value: Array
+    error: Array
+
+
+class Coefficients(NamedTuple):
+    """What the effective dynamics du = (−f + g)dt + Σ^{1/2}dB of k statistics needs, at one point."""
+
+    statistics: Array
+    """u(x)."""
+    drift: Estimate
+    """f, shape (k,)."""
+    corrector: Estimate
+    """g, shape (k,)."""
+    diffusion: Estimate
+    """Σ, shape (k, k)."""
+
+    @property
+    def velocity(self) -> Array:
+        """−f + g."""
+        return -self.drift.value + self.corrector.value
+
+
+class Closure(NamedTuple):
+    """Whether the coefficients depend on the point through its statistics only."""
+
+    closed: bool
+    p_value: float
+    """Of the largest difference between two points with the same statistics, by Bonferroni."""
+    worst: str
+    """Which coefficient differs most."""
+
+
+def coefficients(
+    key: PRNGKeyArray, loss: Callable, draw: Callable, statistics: Callable, point: Any, step: ArrayLike, draws: int
+) -> Coefficients:
+    """Estimate f, g and Σ at a point.
+
+    `loss(x, sample)` and `draw(key)` define the model, `statistics(x)` returns a vector (k,), x is any pytree.
+
+    >>> import jax, jax.numpy as jnp
+    >>> found = coefficients(jax.random.key(0), lambda x, y: jnp.sum((x - y) ** 2) / 2,
+    ...     lambda key: jax.random.normal(key, (3,)), lambda x: jnp.stack([x @ x]), jnp.ones(3), 0.1, 4000)
+    >>> bool(abs(found.drift.value[0] - 6) < 5 * found.drift.error[0])  # ⟨x, 2x⟩
+    True
+    >>> bool(abs(found.corrector.value[0] - 0.3) < 5 * found.corrector.error[0])  # δ tr V
+    True
+    """
+    if isinstance(draws, bool) or draws < 2:
+        raise ParameterError(f"draws = {draws!r} is not allowed; a standard error needs 2 or more")
+    if not float(step) > 0:
+        raise ParameterError(f"step = {float(step):g} is not allowed; it must be positive")
+    found = estimate(key, loss, draw, statistics, point, step, draws)
+    if not all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(found)):
+        raise OutsideValidity(
+            "the statistics or the loss are not differentiable at this point, or not finite there; move the point"
+        )
+    return found
+
+
+def estimate(
+    key: PRNGKeyArray, loss: Callable, draw: Callable, statistics: Callable, point: Any, step: ArrayLike, draws: int
+) -> Coefficients:
+    """`coefficients` without its checks, traceable."""
+    delta = jnp.asarray(step, float)
+    gradient = jax.grad(loss)
+
+    def along(direction):
+        return jax.jvp(statistics, (point,), (direction,))[1]
+
+    def curved(direction):
+        # ⟨d, ∇²u d⟩: the derivative of the derivative along d
+        return jax.jvp(lambda x: jax.jvp(statistics, (x,), (direction,))[1], (point,), (direction,))[1]
+
+    slopes = jax.vmap(lambda key: gradient(point, draw(key)))(jax.random.split(key, draws))
+    mean = jax.tree.map(lambda s: s.mean(axis=0), slopes)
+    centred = jax.tree.map(lambda s, m: s - m, slopes, mean)
+    drifts, noise = jax.vmap(along)(slopes), jax.vmap(along)(centred)
+    # The sample mean takes one degree of freedom from the covariance.
+    unbiased = draws / (draws - 1)
+    return Coefficients(
+        jnp.asarray(statistics(point)),
+        _mean(drifts),
+        _mean(delta / 2 * unbiased * jax.vmap(curved)(centred)),
+        _mean(delta * unbiased * noise[:, :, None] * noise[:, None, :]),
+    )
+
+
+def closability(
+    key: PRNGKeyArray, loss: Callable, draw: Callable, statistics: Callable, points: Sequence[Any], step: ArrayLike,
+    draws: int, level: float = 1e-4,
+) -> Closure:  # fmt: skip
+    """Compare the coefficients at points with equal statistics: a difference beyond noise refutes closability.
+
+    The same samples are not shared by the points, so that the differences have known errors. A model that closes
+    only as N → ∞ shows differences of order 1/N here; take N large or `level` small.
+    """
+    if len(points) < 2:
+        raise ParameterError(f"points = {len(points)} of them; comparing takes two or more")
+    keys = jax.random.split(key, len(points))
+    found = [coefficients(k, loss, draw, statistics, x, step, draws) for k, x in zip(keys, points, strict=True)]
+    first = np.asarray(found[0].statistics)
+    for other in found[1:]:
+        if not np.allclose(other.statistics, first, rtol=1e-8, atol=1e-10):
+            raise ParameterError(
+                f"points have different statistics, {first.tolist()} and {np.asarray(other.statistics).tolist()}; "
+                "closability compares points with the same ones"
+            )
+    worst, largest, count = "", 0.0, 0
+    for name in ("drift", "corrector", "diffusion"):
+        for other in found[1:]:
+            one, two = getattr(found[0], name), getattr(other, name)
+            error = np.sqrt(np.asarray(one.error) ** 2 + np.asarray(two.error) ** 2)
+            gap = np.abs(np.asarray(one.value) - np.asarray(two.value))
+            # Gaps of rounding size, as between coefficients that vanish, are none.
+            scale = 1e-9 * (1 + np.abs(np.asarray(one.value)))
+            z = np.where(gap <= scale, 0.0, gap / np.maximum(error, scale))
+            count += z.size
+            if z.max() > largest:
+                worst, largest = name, float(z.max())
+    p_value = float(min(1.0, 2 * count * stats.norm.sf(largest)))
+    return Closure(p_value > level, p_value, worst)
+
+
+def _mean(draws: Array) -> Estimate:
+    return Estimate(draws.mean(axis=0), draws.std(axis=0, ddof=1) / jnp.sqrt(1.0 * draws.shape[0]))

@@ -1,0 +1,278 @@
+r"""Losses that see a unit vector x only through its correlation m = ⟨x, θ⟩ with a signal θ.
+
+A `Landscape` holds the population loss φ(m) and what the noise of one gradient adds: s(m) = lim E|∇L|²/N, with ∇ the
+spherical gradient, and σ² = E⟨∇H, θ⟩² at the equator, H = L − EL. Online SGD on the sphere is determined by these.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array
+from numpy.polynomial.hermite_e import hermegauss
+
+from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.theory.gaussian.hermite import hermite_coefficients, power_series
+
+DEGREE = 60
+
+
+class Landscape(NamedTuple):
+    """What spherical online SGD knows of a model: functions of the correlation m, and constants at the equator."""
+
+    loss: Callable
+    """φ(m)."""
+    slope: Callable
+    """φ'(m)."""
+    squared_gradient: Callable
+    """s(m) = lim E|∇L|²/N."""
+    directional_variance: Callable
+    """E⟨∇H, θ⟩², the variance of the gradient's component along the signal."""
+    exponent: int
+    """Information exponent k."""
+    drift_constant: Array
+    """a_k in −φ'(m) ≈ a_k m^{k−1}."""
+
+
+class InformationExponent(NamedTuple):
+    """The first Hermite coefficient that teacher and student share."""
+
+    exponent: int
+    drift_constant: float
+    """a_k = −φ^{(k)}(0)/(k−1)! = 2 k u_k(f) u_k(g)."""
+    fisher_consistent: bool
+    """Whether a_k > 0, so that the flow leaves the equator towards the signal."""
+    products: np.ndarray
+    """u_l(f) u_l(g)."""
+    errors: np.ndarray
+
+
+def information_exponent(
+    f: Callable, g: Callable | None = None, degree: int = 20, tolerance: float = 1e-9
+) -> InformationExponent:
+    """Information exponent of a single-index teacher f and student g.
+
+    Setting     y = f(⟨a, θ⟩) + ε, a ~ N(0, I_N), L = (y − g(⟨a, x⟩))², |x| = |θ| = 1; g = f unless given
+    Result      k = min{l ≥ 1 : u_l(f) u_l(g) ≠ 0}, and −φ'(m) ≈ a_k m^{k−1} with a_k = 2k u_k(f) u_k(g)
+    Validity    f, g square integrable under the Gaussian law; a coefficient counts as zero when it is below `tolerance`
+                times the norm of its function or below ten times its quadrature error; raises when all up to
+                `degree` are
+    References  benarous2021
+
+    >>> import numpy as np
+    >>> found = information_exponent(lambda z: z**2 * np.exp(-z**2))
+    >>> found.exponent, found.fisher_consistent
+    (4, True)
+    """
+    teacher = hermite_coefficients(f, degree)
+    student = teacher if g is None else hermite_coefficients(g, degree)
+    products = teacher.coefficients * student.coefficients
+    errors = np.abs(teacher.errors * student.coefficients) + np.abs(student.errors * teacher.coefficients)
+    present = ~(teacher.vanishes(tolerance) | student.vanishes(tolerance))
+    present[0] = False
+    if not present.any():
+        raise NotConverged(
+            f"degree = {degree}: no Hermite coefficient of order 1 to {degree} is shared by f and g above the "
+            f"tolerance "
+            f"{tolerance:g}; the information exponent is larger than that or undefined, so raise degree"
+        )
+    k = int(np.argmax(present))
+    constant = float(2 * k * products[k])
+    return InformationExponent(k, constant, constant > 0, products, errors)
+
+
+def online_pca(signal: ArrayLike) -> Landscape:
+    """Y ~ N(0, I + λθθ'), L = −⟨x, Y⟩².
+
+    >>> float(online_pca(1.0).squared_gradient(0.0))
+    4.0
+    """
+    lam = jnp.asarray(signal, float)
+
+    def directional(m):
+        # 4[(1+λm²)(q²+λq⁴) + λ²m²q⁴], q² = 1 − m²
+        q2 = 1 - m**2
+        return 4 * ((1 + lam * m**2) * (q2 + lam * q2**2) + lam**2 * m**2 * q2**2)
+
+    return Landscape(
+        loss=lambda m: -1 - lam * m**2,
+        slope=lambda m: -2 * lam * m,
+        squared_gradient=lambda m: 4 * (1 + lam * m**2),
+        directional_variance=directional,
+        exponent=2,
+        drift_constant=2 * lam,
+    )
+
+
+def tensor_pca(signal: ArrayLike, order: int) -> Landscape:
+    """Y = λθ^{⊗k} + W with independent standard Gaussian entries, L = −⟨Y, x^{⊗k}⟩ on the sphere; k ≥ 1.
+
+    The spherical gradient's noise is Gaussian with covariance k on the tangent space.
+
+    >>> float(tensor_pca(2.0, 3).drift_constant)
+    6.0
+    """
+    check_order(order, least=1)
+    lam = jnp.asarray(signal, float)
+    return Landscape(
+        loss=lambda m: -lam * m**order,
+        slope=lambda m: -order * lam * m ** (order - 1),
+        squared_gradient=lambda m: order * jnp.ones_like(m),
+        directional_variance=lambda m: order * (1 - m**2),
+        exponent=order,
+        drift_constant=order * lam,
+    )
+
+
+def binary_mixture(field: ArrayLike, unbalanced: bool = True) -> Landscape:
+    """Y ~ p N(θ, I) + (1−p) N(−θ, I) with 2p − 1 = tanh h, L = −log cosh(⟨Y, x⟩ + h).
+
+    The information exponent is 1 for h ≠ 0 and 2 for h = 0 (`unbalanced=False`, which demands h = 0).
+
+    >>> round(float(binary_mixture(0.0, unbalanced=False).drift_constant), 10)
+    0.6057055096
+    """
+    h = jnp.asarray(field, float)
+    nodes, weights = (jnp.asarray(part) for part in _gauss_hermite(100))
+    balance = jnp.tanh(h)
+
+    def mean(function, m):
+        # E over z ~ N(0,1) and over the label ε = ±1 with P(ε = 1) = (1 + tanh h)/2
+        m = jnp.asarray(m, float)[..., None]
+        plus, minus = function(nodes + m + h, 1.0) @ weights, function(nodes - m + h, -1.0) @ weights
+        return (1 + balance) / 2 * plus + (1 - balance) / 2 * minus
+
+    def slope(m):
+        return -mean(lambda t, label: label * jnp.tanh(t), m)
+
+    def directional(m):
+        # ⟨∇L, θ⟩ = −tanh(t) q (ε q + ζ), ζ ~ N(0,1) independent of t
+        m = jnp.asarray(m, float)
+        q2 = 1 - m**2
+        second = mean(lambda t, _: jnp.tanh(t) ** 2, m)
+        return q2 * (q2 + 1) * second - (q2 * slope(m)) ** 2
+
+    zero = jnp.zeros(())
+    return Landscape(
+        loss=lambda m: -mean(lambda t, _: jnp.abs(t) + jnp.log1p(jnp.exp(-2 * jnp.abs(t))) - math.log(2), m),
+        slope=slope,
+        squared_gradient=lambda m: mean(lambda t, _: jnp.tanh(t) ** 2, m),
+        directional_variance=directional,
+        exponent=1 if unbalanced else 2,
+        drift_constant=-slope(zero) if unbalanced else mean(lambda t, _: _squared_sech(t), zero),
+    )
+
+
+def single_index(f: Callable, f_slope: Callable, g: Callable, g_slope: Callable, noise: ArrayLike) -> Landscape:
+    """y = f(⟨a, θ⟩) + ε with Var ε = noise², L = (y − g(⟨a, x⟩))², a ~ N(0, I).
+
+    Every quantity is a power series in m by Mehler's formula, cut at degree 60: exact for polynomial links, and for
+    others accurate for |m| bounded away from 1. `f` and `g` map arrays to arrays; so do their derivatives.
+
+    >>> square = lambda z: z**2
+    >>> landscape = single_index(square, lambda z: 2 * z, square, lambda z: 2 * z, 0.0)
+    >>> landscape.exponent, round(float(landscape.squared_gradient(0.0)), 8)
+    (2, 192.0)
+    """
+    variance = jnp.asarray(noise, float) ** 2
+    found = information_exponent(f, g)
+    if not found.fisher_consistent:
+        raise OutsideValidity(
+            f"the leading shared coefficient, of order {found.exponent}, is negative "
+            f"({found.products[found.exponent]:.4g}): "
+            "SGD is driven away from the signal; change the sign of the student"
+        )
+
+    def gg(z):
+        return np.asarray(g_slope(z), float) ** 2
+
+    def ggg(z):
+        return np.asarray(g(z), float) * gg(z)
+
+    def gggg(z):
+        return np.asarray(g(z), float) * ggg(z)
+
+    def ff(z):
+        return np.asarray(f(z), float) ** 2
+
+    def correlation(left, right, degree=DEGREE):
+        return power_series(left, right, degree)
+
+    constant = _norm2(f) + _norm2(g)
+    # φ(m) = −2 Σ u_k(f)u_k(g) m^k + |f|² + |g|² + σ²;  −φ'(m) = 2 E f'(z') g'(z)
+    loss = _polynomial(-2 * correlation(f, g))
+    minus_slope = _polynomial(2 * correlation(f_slope, g_slope))
+    # s(m) = 4 E[((f(z') − g(z))² + σ²) g'(z)²]
+    last = hermite_coefficients(gggg, 0).coefficients[0]
+    base = correlation(ff, gg) - 2 * correlation(f, ggg)
+    base[0] += last
+    mean_square = hermite_coefficients(gg, 0).coefficients[0]
+    squared = _polynomial(4 * base)
+
+    # ⟨∇L, θ⟩ = −2 (y − g(z)) g'(z)(z' − m z): expand the square of z' − m z, functions of z' on the left
+    def along(p):
+        return lambda z: z**p
+
+    parts = []
+    for p, factor in ((0, 1.0), (1, -2.0), (2, 1.0)):
+        # (z')^{2−p} (−m z)^p
+        part = correlation(_times(ff, along(2 - p)), _times(gg, along(p)))
+        part = part - 2 * correlation(_times(f, along(2 - p)), _times(ggg, along(p)))
+        part = part + correlation(along(2 - p), _times(gggg, along(p)))
+        noise_part = correlation(along(2 - p), _times(gg, along(p)))
+        parts.append((p, _polynomial(4 * factor * part), _polynomial(4 * factor * noise_part)))
+
+    def directional(m):
+        total = sum((m**p * (signal(m) + variance * extra(m)) for p, signal, extra in parts), 0.0)
+        return total - ((1 - m**2) * minus_slope(m)) ** 2
+
+    return Landscape(
+        loss=lambda m: loss(m) + constant + variance,
+        slope=lambda m: -minus_slope(m),
+        squared_gradient=lambda m: squared(m) + 4 * variance * mean_square,
+        directional_variance=directional,
+        exponent=found.exponent,
+        drift_constant=jnp.asarray(found.drift_constant),
+    )
+
+
+def critical_step(landscape: Landscape) -> Array:
+    """The step below which a constant step leaves the equator when k = 2: δ < 2 a_2/s(0).
+
+    >>> float(critical_step(online_pca(1.5)))
+    1.5
+    """
+    return 2 * landscape.drift_constant / landscape.squared_gradient(jnp.zeros(()))
+
+
+def check_order(order: int, least: int = 1) -> None:
+    """Refuse an order that is not a whole number of at least `least`."""
+    if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < least:
+        raise ParameterError(f"order = {order!r} is not allowed; it must be a whole number of at least {least}")
+
+
+def _norm2(f: Callable) -> float:
+    return hermite_coefficients(f, 0).squared_norm
+
+
+def _times(f: Callable, g: Callable) -> Callable:
+    return lambda z: np.asarray(f(z), float) * np.asarray(g(z), float)
+
+
+def _polynomial(coefficients: np.ndarray) -> Callable:
+    highest_first = jnp.asarray(coefficients[::-1].copy())
+    return lambda m: jnp.polyval(highest_first, jnp.asarray(m, float))
+
+
+def _gauss_hermite(count: int) -> tuple[np.ndarray, np.ndarray]:
+    nodes, weights = hermegauss(count)
+    return nodes, weights / weights.sum()
+
+
+def _squared_sech(t: Array) -> Array:
+    # 1 − tanh² loses all digits for large |t|
+    small = jnp.exp(-2 * jnp.abs(t))
+    return 4 * small / (1 + small) ** 2

@@ -1,0 +1,218 @@
+"""The estimator of effective dynamics, fed with losses only, against dense linear algebra and against SGD."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from deeplimits.ensembles import online_sgd
+from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.measure import summary_statistics as measured
+from deeplimits.theory.dynamics import spiked, xor
+
+N = 12
+
+
+def statistics(x):
+    return jnp.stack([x[0], x @ x - x[0] ** 2])
+
+
+def point(m, r, seed=0):
+    rest = np.random.default_rng(seed).standard_normal(N)
+    rest[0] = 0
+    x = np.sqrt(r) * rest / np.linalg.norm(rest)
+    x[0] = m
+    return jnp.asarray(x)
+
+
+def close(estimate, exact, widest=5.0):
+    gap = np.abs(np.asarray(estimate.value) - np.asarray(exact))
+    assert np.all(gap <= widest * np.asarray(estimate.error) + 1e-9), (estimate, exact)
+
+
+def dense(x, mean, covariance, step):
+    """f, g and Σ of (m, r) from the gradient's mean and covariance as full matrices."""
+    jacobian = np.zeros((2, N))
+    jacobian[0, 0] = 1
+    jacobian[1] = 2 * np.asarray(x)
+    jacobian[1, 0] = 0
+    hessian = 2 * np.eye(N)
+    hessian[0, 0] = 0
+    return (
+        jacobian @ mean,
+        np.array([0, step / 2 * np.trace(covariance @ hessian)]),
+        step * jacobian @ covariance @ jacobian.T,
+    )
+
+
+def test_online_pca():
+    lam, step, x = 1.7, 0.1, point(0.4, 0.8)
+    spread = np.eye(N)
+    spread[0, 0] += lam
+    direction = jnp.eye(N)[0]
+    found = measured.coefficients(
+        jax.random.key(0),
+        online_sgd.pca_loss,
+        lambda key: online_sgd.pca_sample(key, lam, direction),
+        statistics,
+        x,
+        step,
+        10_000,
+    )
+    sx = spread @ np.asarray(x)
+    # ∇L = −2⟨x,Y⟩Y: by Wick, its covariance is 4[(x'Sx)S + Sxx'S]
+    covariance = 4 * ((np.asarray(x) @ sx) * spread + np.outer(sx, sx))
+    for estimate, exact in zip(
+        (found.drift, found.corrector, found.diffusion), dense(x, -2 * sx, covariance, step), strict=True
+    ):
+        close(estimate, exact)
+    np.testing.assert_allclose(found.velocity, -found.drift.value + found.corrector.value)
+
+
+def test_spiked_matrix():
+    lam, c, x = 2.0, 1.0, point(0.3, 0.7)
+    spike = jnp.zeros((N, N)).at[0, 0].set(lam)
+    found = measured.coefficients(
+        jax.random.key(1),
+        lambda x, y: jnp.sum((y - jnp.outer(x, x)) ** 2),
+        lambda key: spike + jax.random.normal(key, (N, N)),
+        statistics,
+        x,
+        c / N,
+        6000,
+    )
+    square = 0.3**2 + 0.7
+    covariance = 4 * (2 * square * np.eye(N) + 2 * np.outer(x, x))
+    mean = -4 * lam * 0.3 * np.eye(N)[0] + 4 * square * np.asarray(x)
+    for estimate, exact in zip(
+        (found.drift, found.corrector, found.diffusion), dense(x, mean, covariance, c / N), strict=True
+    ):
+        close(estimate, exact)
+    # The closed form of the limit: the drift exactly, the rest up to 1/N.
+    limit = spiked.dynamics(lam, 2, c)
+    close(found.drift, limit.drift(jnp.array([0.3, 0.7])))
+    close(found.diffusion, spiked.path_noise(jnp.array([0.3, 0.7]), 2, c) / N)
+
+
+def test_xor():
+    dimension, lam, ridge, c = 200, 4.0, 0.05, 2.0
+    state = xor.XorState(
+        jnp.array([1.0, -0.8]), jnp.array([0.5, 0.3]), jnp.array([-0.2, 0.6]), jnp.array([[0.6, 0.2], [0.2, 0.5]])
+    )
+    frame = jnp.linalg.cholesky(state.overlaps)
+    weights = jnp.zeros((2, dimension)).at[:, 0].set(state.along_mu).at[:, 1].set(state.along_nu).at[:, 2:4].set(frame)
+
+    def values(network):
+        v, w = network
+        gram = w[:, 2:] @ w[:, 2:].T
+        return jnp.concatenate([v, w[:, 0], w[:, 1], jnp.stack([gram[0, 0], gram[0, 1], gram[1, 1]])])
+
+    found = measured.coefficients(
+        jax.random.key(2),
+        lambda network, sample: online_sgd.xor_loss(network, sample, ridge),
+        lambda key: online_sgd.xor_sample(key, lam, dimension),
+        values,
+        (state.output, weights),
+        c / dimension,
+        6000,
+    )
+    limit = xor.velocity(state, lam, ridge, c)
+    exact = jnp.concatenate(
+        [limit.output, limit.along_mu, limit.along_nu, limit.overlaps[jnp.array([0, 0, 1]), jnp.array([0, 1, 1])]]
+    )
+    error = np.hypot(found.drift.error, found.corrector.error)
+    # The corrector is of the form (N − O(1))/N, the quasi-random expectations are good to 1e-3.
+    assert np.all(np.abs(found.velocity - exact) < 5 * error + 0.02 * np.abs(found.corrector.value) + 1e-3)
+    assert float(found.corrector.value[6]) > 10 * float(found.corrector.error[6])
+
+
+def test_closability():
+    lam = 1.7
+    direction = jnp.eye(N)[0]
+
+    def check(values, points):
+        return measured.closability(
+            jax.random.key(3),
+            online_sgd.pca_loss,
+            lambda key: online_sgd.pca_sample(key, lam, direction),
+            values,
+            points,
+            0.1,
+            2000,
+        )
+
+    assert check(statistics, [point(0.4, 0.8, seed) for seed in (0, 1)]).closed
+    # The squared length alone does not close: the loss also sees the overlap.
+    alone = check(lambda x: jnp.stack([x @ x]), [point(0.0, 1.0), point(0.9, 0.19)])
+    assert not alone.closed
+    assert alone.worst
+    with pytest.raises(ParameterError, match="different statistics"):
+        check(statistics, [point(0.4, 0.8), point(0.5, 0.8)])
+    with pytest.raises(ParameterError, match="two or more"):
+        check(statistics, [point(0.4, 0.8)])
+
+
+def test_bad_input():
+    def estimate(values=statistics, step=0.1, draws=100):
+        return measured.coefficients(
+            jax.random.key(0),
+            online_sgd.pca_loss,
+            lambda key: jax.random.normal(key, (N,)),
+            values,
+            jnp.zeros(N),
+            step,
+            draws,
+        )
+
+    with pytest.raises(ParameterError, match="draws"):
+        estimate(draws=1)
+    with pytest.raises(ParameterError, match="step"):
+        estimate(step=-1.0)
+    with pytest.raises(OutsideValidity, match="not differentiable"):
+        measured.coefficients(
+            jax.random.key(0), lambda x, y: jnp.sum((x - y) ** 2), lambda key: jax.random.normal(key, (N,)),
+            lambda x: jnp.stack([jnp.sqrt(x @ x)]), jnp.zeros(N), 0.1, 100,
+        )  # fmt: skip
+
+
+def test_a_model_for_which_nothing_is_written_down():
+    """A two-index teacher: the estimated coefficients give an ODE, and SGD follows it."""
+    dimension, c = 100, 0.02
+
+    def draw(key):
+        a = jax.random.normal(key, (dimension,))
+        return a, a[0] ** 2 + 0.5 * a[1] ** 2 + 0.3 * a[0] * a[1]
+
+    def loss(x, sample):
+        a, label = sample
+        return (label - (a @ x) ** 2) ** 2
+
+    def values(x):
+        return jnp.stack([x[0], x[1], x[2:] @ x[2:]])
+
+    def at(u):
+        return jnp.zeros(dimension).at[0].set(u[0]).at[1].set(u[1]).at[2].set(jnp.sqrt(u[2]))
+
+    start, steps = jnp.array([0.4, 0.3, 0.5]), 16
+    end = 0.08
+
+    @jax.jit
+    def heun(key, u):
+        # The same samples in both stages, so that the difference of the slopes is not noise.
+        def slope(u):
+            found = measured.estimate(key, loss, draw, values, at(u), c / dimension, 4000)
+            return -found.drift.value + found.corrector.value
+
+        first = slope(u)
+        return u + end / steps * (first + slope(u + end / steps * first)) / 2
+
+    u = start
+    for key in jax.random.split(jax.random.key(4), steps):
+        u = heun(key, u)
+
+    run = jax.jit(jax.vmap(lambda key: online_sgd.euclidean(
+        key, at(start), loss, draw, c / dimension, 1, round(end / c * dimension), values)[-1]))  # fmt: skip
+    ends = np.asarray(run(jax.random.split(jax.random.key(5), 400)))
+    error = ends.std(axis=0) / np.sqrt(400)
+    np.testing.assert_array_less(np.abs(ends.mean(axis=0) - np.asarray(u)), 5 * error + 0.015)
+    assert np.abs(np.asarray(u) - np.asarray(start)).min() > 0.05

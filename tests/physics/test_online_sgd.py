@@ -1,0 +1,189 @@
+"""Direct SGD against the reduced chains, limits at other parameters, bad input."""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+import deeplimits as dl
+from deeplimits.ensembles import online_sgd, reduced_chains
+from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.models.links import link
+
+N, STEPS, RUNS = 12, 24, 2000
+THETA = jnp.eye(N)[0]
+
+
+def at(m, r):
+    return jnp.zeros(N).at[0].set(m).at[1].set(jnp.sqrt(1.0 * r))
+
+
+def same_law(direct, reduced):
+    """Each column has one law in both samples."""
+    for left, right in zip(np.asarray(direct).T, np.asarray(reduced).T, strict=True):
+        assert stats.ks_2samp(left, right).pvalue > 1e-5
+
+
+def many(function):
+    return jax.jit(jax.vmap(function))(jax.random.split(jax.random.key(7), RUNS))
+
+
+def chain(step, start):
+    found = many(lambda key: reduced_chains.run(step, key, start, 1, STEPS))
+    return jax.tree.map(lambda x: x[:, -1], found)
+
+
+def spherical(loss, draw, start, delta):
+    return many(lambda key: online_sgd.spherical(key, start, loss, draw, delta, 1, STEPS, lambda x: x[:1])[-1])
+
+
+def test_spherical_chains_have_the_law_of_sgd():
+    def walk(gradient, delta):
+        step = lambda key, m: reduced_chains.spherical_step(m, gradient(key, m), N, delta)  # noqa: E731
+        return chain(step, jnp.asarray(0.4))[:, None]
+
+    start = at(0.4, 1 - 0.16)
+    pca = functools.partial(reduced_chains.pca_gradient, dimension=N, signal=1.5)
+    same_law(spherical(online_sgd.pca_loss, lambda k: online_sgd.pca_sample(k, 1.5, THETA), start, 0.7), walk(pca, 0.7))
+    mixture = functools.partial(reduced_chains.mixture_gradient, dimension=N, field=0.3)
+    same_law(
+        spherical(
+            lambda x, y: online_sgd.mixture_loss(x, y, 0.3),
+            lambda k: online_sgd.mixture_sample(k, 0.3, THETA),
+            start,
+            1.0,
+        ),
+        walk(mixture, 1.0),
+    )
+    f = link("tanh")
+    index = functools.partial(reduced_chains.single_index_gradient, dimension=N, teacher=f, student=f, noise=0.2)
+    same_law(
+        spherical(
+            lambda x, y: online_sgd.single_index_loss(x, y, f),
+            lambda k: online_sgd.single_index_sample(k, f, 0.2, THETA), start, 1.0,
+        ),
+        walk(index, 1.0),
+    )  # fmt: skip
+    # Tensor PCA with the tensor written out, k = 2.
+    tensor = functools.partial(reduced_chains.tensor_pca_gradient, dimension=N, signal=1.5, order=2)
+    same_law(
+        spherical(lambda x, w: -1.5 * x[0] ** 2 - x @ w @ x, lambda k: jax.random.normal(k, (N, N)), start, 0.7),
+        walk(tensor, 0.7),
+    )
+
+
+def test_spiked_chain_has_the_law_of_sgd_with_the_tensor_written_out():
+    lam, c, n = 2.0, 0.3, 8
+    start = jnp.zeros(n).at[0].set(0.5).at[1].set(0.6)
+    spike = jnp.zeros((n, n, n)).at[0, 0, 0].set(lam)
+
+    def values(x):
+        return jnp.stack([x[0], x @ x - x[0] ** 2])
+
+    def loss(x, y):
+        return jnp.sum((y - jnp.einsum("i,j,k->ijk", x, x, x)) ** 2)
+
+    def draw(key):
+        return spike + jax.random.normal(key, (n, n, n))
+
+    full = many(lambda key: online_sgd.euclidean(key, start, loss, draw, c / n, 1, 6, values)[-1])
+    cheap = many(lambda key: online_sgd.spiked_tensor(key, start, jnp.eye(n)[0], lam, 3, c / n, 1, 6, values)[-1])
+    step = lambda key, state: reduced_chains.spiked_step(key, state, n, lam, 3, c)  # noqa: E731
+    state = reduced_chains.SpikedState(jnp.asarray(0.5), jnp.asarray(0.36))
+    reduced = many(lambda key: reduced_chains.run(step, key, state, 1, 6))
+    reduced = jnp.stack([reduced.overlap[:, -1], reduced.radius[:, -1]], axis=1)
+    same_law(full, reduced)
+    same_law(cheap, reduced)
+
+
+def test_xor_chain_has_the_law_of_sgd():
+    start = reduced_chains.XorStatistics(
+        jnp.array([1.0, -0.8]), jnp.array([0.5, 0.3]), jnp.array([-0.2, 0.6]), jnp.array([[0.6, 0.2], [0.2, 0.5]])
+    )
+    frame = jnp.linalg.cholesky(start.overlaps)
+    weights = jnp.zeros((2, N)).at[:, 0].set(start.along_mu).at[:, 1].set(start.along_nu).at[:, 2:4].set(frame)
+
+    def values(network):
+        v, w = network
+        return jnp.stack([v[0], w[0, 0], w[1, 1], w[0, 2:] @ w[0, 2:], w[0, 2:] @ w[1, 2:]])
+
+    direct = many(lambda key: online_sgd.euclidean(
+        key, (start.output, weights), lambda p, s: online_sgd.xor_loss(p, s, 0.05),
+        lambda k: online_sgd.xor_sample(k, 4.0, N), 2.0 / N, 1, STEPS, values)[-1])  # fmt: skip
+    found = chain(lambda key, state: reduced_chains.xor_step(key, state, N, 4.0, 0.05, 2.0), start)
+    columns = [
+        found.output[:, 0],
+        found.along_mu[:, 0],
+        found.along_nu[:, 1],
+        found.overlaps[:, 0, 0],
+        found.overlaps[:, 0, 1],
+    ]
+    same_law(direct, jnp.stack(columns, axis=1))
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 50, 1000])
+def test_chi_square(freedom):
+    draws = np.asarray(
+        jax.jit(jax.vmap(lambda key: reduced_chains.chi_square(key, freedom)))(
+            jax.random.split(jax.random.key(1), 20_000)
+        )
+    )
+    assert stats.kstest(draws, stats.chi2(freedom).cdf).pvalue > 1e-5
+
+
+@pytest.mark.parametrize(
+    ("order", "signal", "start"), [(2, 0.5, (0.3, 0.7)), (2, 3.0, (0.3, 0.7)), (3, 4.0, (0.9, 0.8))]
+)
+def test_other_spiked_tensors(order, signal, start):
+    limit = dl.limits.SpikedTensorBallistic(order=order, signal=signal, overlap=start[0], radius=start[1], horizon=0.05)
+    comparison = dl.compare(limit, sizes=(500, 1000, 2000), samples=2000)
+    assert comparison.agrees, str(comparison)
+    slope, error = (comparison.findings["path_gap"].details[name] for name in ("slope", "slope_error"))
+    assert abs(slope + 0.5) < 5 * error
+    assert error < 0.03
+
+
+def test_below_the_transition():
+    comparison = dl.compare(dl.limits.SpikedMicroscopicSde(signal=0.5), samples=20_000)
+    assert comparison.agrees, str(comparison)
+
+
+@pytest.mark.parametrize(("order", "step"), [(1, 0.25), (2, 0.25)])
+def test_samples_to_recovery(order, step):
+    comparison = dl.compare(dl.limits.SampleComplexity(order=order, step=step, threshold=0.5), samples=2000)
+    assert comparison.agrees, str(comparison)
+    assert comparison.findings["samples"].details["slope_error"] < 0.1
+
+
+@pytest.mark.parametrize(("width", "samples"), [(2, 200), (3, 200), (4, 8000), (6, 1000), (20, 400)])
+def test_xor_success(width, samples):
+    comparison = dl.compare(dl.limits.XorSuccessProbability(width=width), sizes=(6,), samples=samples)
+    assert comparison.agrees, str(comparison)
+
+
+def test_bad_input_is_refused_before_running():
+    with pytest.raises(OutsideValidity, match="critical step λ = 3"):
+        dl.compare(dl.limits.ExitTimes(step=3.0))
+    with pytest.raises(OutsideValidity, match="plateau"):
+        dl.predict(dl.limits.ExitTimes(end=0.9))
+    with pytest.raises(OutsideValidity, match="critical dimension"):
+        dl.simulate(dl.limits.SpikedTensorBallistic(order=4), size=20)
+    with pytest.raises(OutsideValidity, match=r"critical step is 0\.2"):
+        dl.simulate(dl.limits.ClassicalOdeLimit(curvature=10.0), size=4)
+    with pytest.raises(OutsideValidity, match="threshold"):
+        dl.predict(dl.limits.SpikedTensorFixedPoints(signal=0.1))
+    with pytest.raises(OutsideValidity, match="critical step"):
+        dl.predict(dl.limits.OnlinePca(step=2.0))
+    with pytest.raises(OutsideValidity, match="critical step"):
+        dl.predict(dl.limits.SampleComplexity(order=2, step=9.0))
+    with pytest.raises(OutsideValidity, match="share no Hermite"):
+        dl.predict(dl.limits.TeacherStudent(teacher="square", student="tanh"))
+    with pytest.raises(OutsideValidity, match="size of at least"):
+        dl.simulate(dl.limits.SampleComplexity(), size=20)
+    with pytest.raises(ParameterError, match="order"):
+        dl.limits.SampleComplexity(order=0)
+    with pytest.raises(OutsideValidity, match="N = 2"):
+        dl.simulate(dl.limits.SphericalOnlineSgd(), size=2)
