@@ -151,9 +151,10 @@ def test_below_the_transition():
     assert comparison.agrees, str(comparison)
 
 
-@pytest.mark.parametrize(("order", "step"), [(1, 0.25), (2, 0.25)])
-def test_samples_to_recovery(order, step):
-    comparison = dl.compare(dl.limits.SampleComplexity(order=order, step=step, threshold=0.5), samples=2000)
+@pytest.mark.parametrize(("order", "sizes"), [(1, (200, 400, 800, 1600)), (2, (100, 200, 400, 800))])
+def test_samples_to_recovery(order, sizes):
+    limit = dl.limits.SampleComplexity(order=order, step=0.25, threshold=0.5, start=1.0)
+    comparison = dl.compare(limit, sizes=sizes, samples=1000)
     assert comparison.agrees, str(comparison)
     assert comparison.findings["samples"].details["slope_error"] < 0.1
 

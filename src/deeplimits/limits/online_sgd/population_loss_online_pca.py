@@ -32,9 +32,9 @@ class OnlinePca(Limit):
 
     signal: Array = real(1.0, 0.01, 20.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
     step: Array = real(0.3, 0.001, 5.0, log=True, symbol=r"\delta", doc="step size δ")
-    start: Array = real(0.3, 0.01, 0.99, symbol="m_0", doc="correlation at the start")
+    start: Array = real(0.6, 0.01, 0.99, symbol="m_0", doc="correlation at the start")
     horizon: Array = real(4.0, 0.1, 100.0, log=True, symbol=r"\tau", doc="samples per dimension")
-    threshold: Array = real(0.25, 0.01, 0.99, symbol=r"\eta", doc="level η of weak recovery")
+    threshold: Array = real(0.3, 0.01, 0.99, symbol=r"\eta", doc="level η of weak recovery")
     overlaps: Array = axis((0.0, 0.4, 0.8), 0.0, 0.99, symbol="m", doc="correlations at which the loss is measured")
 
     sizes = (80, 160, 320)
