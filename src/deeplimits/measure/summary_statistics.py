@@ -69,8 +69,8 @@ def coefficients(
     """
     if isinstance(draws, bool) or draws < 2:
         raise ParameterError(f"draws = {draws!r} is not allowed; a standard error needs 2 or more")
-    if not float(step) > 0:
-        raise ParameterError(f"step = {float(step):g} is not allowed; it must be positive")
+    if not float(jnp.asarray(step)) > 0:
+        raise ParameterError(f"step = {step} is not allowed; it must be positive")
     found = estimate(key, loss, draw, statistics, point, step, draws)
     if not all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(found)):
         raise OutsideValidity(

@@ -1,5 +1,7 @@
 """What the limits about population losses state in common."""
 
+from typing import Any
+
 from jaxtyping import Array
 
 from deeplimits.predictions import Curve
@@ -9,7 +11,7 @@ from deeplimits.theory.dynamics.single_index import Landscape
 def moment_curves(landscape: Landscape, overlaps: Array) -> dict[str, Curve]:
     """Loss, drift and second moments of one sample's gradient, over the correlation."""
     drift = (1 - overlaps**2) * landscape.slope(overlaps)
-    shared = {"axis": "correlation", "axis_symbol": "m"}
+    shared: dict[str, Any] = {"axis": "correlation", "axis_symbol": "m"}
     return {
         "loss": Curve(overlaps, landscape.loss(overlaps), label="population loss", symbol=r"\varphi", **shared),
         "slope": Curve(overlaps, drift, label="gradient along the signal", symbol=r"(1-m^2)\varphi'", **shared),

@@ -7,7 +7,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, integer, real, whole
-from deeplimits.predictions import Probability, Value
+from deeplimits.predictions import Kind, Probability, Value
 from deeplimits.theory.dynamics import spiked
 
 
@@ -58,7 +58,7 @@ class SpikedTensorFixedPoints(Limit):
 
     def theory(self):
         saddle, overlap = spiked.overlap_roots(self.signal, self.order, self.step)
-        results = {
+        results: dict[str, Kind] = {
             "overlap": Value(overlap, label="overlap at rest", symbol="m_*", rate=1.0),
             "radius": Value(self.step, label="squared length of the rest", symbol="r", rate=1.0),
         }

@@ -38,7 +38,7 @@ class XorLargeLambda(Limit):
     batch = 1000
 
     def theory(self):
-        start = xor.XorState(*(jnp.asarray(part) for part in (OUTPUT, ALONG_MU, ALONG_NU)), jnp.zeros((4, 4)))
+        start = xor.XorState(jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), jnp.zeros((4, 4)))
         end = xor.noiseless_ballistic(start, self.horizon[None], self.ridge)
         neurons = jnp.arange(1.0, 5.0)
         never = jnp.ones(()) + 0.0 * self.ridge
@@ -59,8 +59,10 @@ class XorLargeLambda(Limit):
         def step(key, state):
             return reduced_chains.noiseless_xor_step(key, state, self.ridge, 1 / per_unit)
 
-        parts = (jnp.asarray(part) for part in (OUTPUT, ALONG_MU, ALONG_NU))
-        found = reduced_chains.run(step, key, reduced_chains.XorStatistics(*parts, jnp.zeros((4, 4))), 1, steps)
+        start = reduced_chains.XorStatistics(
+            jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), jnp.zeros((4, 4))
+        )
+        found = reduced_chains.run(step, key, start, 1, steps)
         mu, nu = found.along_mu[-1], found.along_nu[-1]
         return {
             "output": found.output[-1],

@@ -41,7 +41,7 @@ class XorState(NamedTuple):
 @functools.cache
 def _points(dimension: int, count: int) -> np.ndarray:
     """Scrambled Sobol points turned Gaussian, with their reflections: fixed, so that the velocity is a function."""
-    sobol = qmc.Sobol(dimension, seed=20).random(count)
+    sobol = qmc.Sobol(dimension, seed=20).random(count)  # pyright: ignore[reportCallIssue]
     gaussian = ndtri(np.clip(sobol, 1e-12, 1 - 1e-12))
     return np.concatenate([gaussian, -gaussian])
 
