@@ -1,11 +1,10 @@
 """Online SGD: steps per second against a NumPy loop, a PyTorch loop and the floor of drawing the samples alone.
 
 Spherical online PCA, −⟨x, Y⟩², one fresh Gaussian sample a step, in single precision. Nearly all of the time is random
-numbers. JAX's default generator, threefry, computes some twenty rounds of integer arithmetic for each number, and
-the inverse
-error function turns it Gaussian; "rbg" leaves the bits to the generator built into the compiler, Philox on a GPU,
-and costs a fraction there. Its streams are independent for distinct keys, which is all that SGD asks; only `vmap`
-over keys does not promise the numbers that a loop over keys gives, so the tests of the library stay with threefry.
+numbers, so the generator is what there is to choose: JAX's default, threefry, computes some twenty rounds of integer
+arithmetic for each number; "rbg" leaves the bits to the generator built into the compiler. On a CPU threefry is the
+faster of the two, and it is the one whose numbers do not depend on batching, so the library stays with it; on another
+device the table below decides.
 
 The first part needs JAX alone, and PyTorch where it is installed; it also runs on a GPU. The reduced chains need
 deeplimits.

@@ -1,11 +1,9 @@
 """Online SGD: one fresh sample a step, drawn when it is needed and never stored.
 
-Both loops take `draw(key)`, which makes one sample, and `loss(x, sample)`; they are compiled as one program,
-whatever the
-number of steps, and return statistics of the iterates at equidistant steps. Map them over keys for many runs. The
-keys may be
-of any of JAX's generators: most of the time goes into random numbers, and `jax.random.key(seed, impl="rbg")` draws them
-several times faster than the default on a GPU.
+Both loops take `draw(key)`, which makes one sample, and `loss(x, sample)`; they are compiled as one program, whatever
+the number of steps, and return statistics of the iterates at equidistant steps. Map them over keys for many runs.
+Most of the time goes into random numbers, and the keys may be of any of JAX's generators: `benchmarks/online_sgd.py`
+compares them.
 """
 
 from collections.abc import Callable
