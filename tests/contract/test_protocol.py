@@ -1,7 +1,6 @@
 """Every limit of the catalogue obeys the protocol."""
 
 import json
-import math
 import xml.etree.ElementTree
 
 import equinox as eqx
@@ -17,7 +16,7 @@ from conftest import each_limit
 from deeplimits import references, source
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.lab.predict import _theory
-from deeplimits.lab.simulate import CHUNKS, _simulate_many
+from deeplimits.lab.simulate import _simulate_many, chunk_size
 from deeplimits.limit import Limit
 from deeplimits.predictions import Kind
 
@@ -91,7 +90,7 @@ def test_theory_agrees_with_simulation(name, comparison):
 def test_simulation_is_reproducible(name, comparison):
     """The same seed gives the same systems, another seed others; by the programs that the comparison compiled."""
     limit = comparison.limit
-    size, chunk = min(limit.sizes), math.ceil(comparison.samples / CHUNKS)
+    size, chunk = min(limit.sizes), chunk_size(limit, comparison.samples)
     sizes, realised = limit.at_size(size)
 
     def first_chunk(seed):

@@ -135,7 +135,8 @@ def test_chi_square(freedom):
 
 
 @pytest.mark.parametrize(
-    ("order", "signal", "start"), [(2, 0.5, (0.3, 0.7)), (2, 3.0, (0.3, 0.7)), (3, 4.0, (0.9, 0.8))]
+    ("order", "signal", "start"),
+    [(2, 0.5, (0.3, 0.7)), (2, 1.5, (0.3, 0.7)), (2, 3.0, (0.3, 0.7)), (3, 4.0, (0.9, 0.8))],
 )
 def test_other_spiked_tensors(order, signal, start):
     limit = dl.limits.SpikedTensorBallistic(order=order, signal=signal, overlap=start[0], radius=start[1], horizon=0.05)

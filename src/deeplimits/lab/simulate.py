@@ -111,7 +111,7 @@ def run(limit: Limit, size: int, samples: int, seed: int, bar: Any) -> Simulatio
     realised.require_valid()
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), size), samples)
     pieces = []
-    chunk = math.ceil(samples / CHUNKS)
+    chunk = chunk_size(limit, samples)
     for start in range(0, samples, chunk):
         # The last piece is filled up with repeated keys, so that all pieces have one shape and compile once.
         part = keys[np.minimum(np.arange(start, start + chunk), samples - 1)]
@@ -125,6 +125,11 @@ def run(limit: Limit, size: int, samples: int, seed: int, bar: Any) -> Simulatio
                 "the system diverged, so take milder parameters or another size"
             )
     return Simulation(realised, sizes, seed, results)
+
+
+def chunk_size(limit: Limit, samples: int) -> int:
+    """How many systems are simulated between two marks of the progress bar: a tenth, or as many as run side by side."""
+    return max(math.ceil(samples / CHUNKS), min(limit.batch, samples))
 
 
 def check_count(value: Any, name: str, least: int = 1) -> int:
