@@ -6,6 +6,7 @@ table, from specifications read off the source without importing JAX.
 
 import itertools
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -14,7 +15,7 @@ from deeplimits.errors import ParameterError
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parameter:
+class Parameter(ABC):
     """One parameter of a limit."""
 
     kind: ClassVar[str]
@@ -23,17 +24,17 @@ class Parameter:
     doc: str = ""
 
     @property
+    @abstractmethod
     def allowed(self) -> str:
         """The allowed values, as the end of a sentence that begins 'it must be'."""
-        raise NotImplementedError  # pragma: no cover - abstract
 
+    @abstractmethod
     def check(self, owner: str, name: str, value: Any) -> None:
         """Raise a ParameterError naming class, field, value and range unless `value` is allowed."""
-        raise NotImplementedError  # pragma: no cover - abstract
 
+    @abstractmethod
     def read(self, text: str) -> Any:
         """The value that a user typed."""
-        raise NotImplementedError  # pragma: no cover - abstract
 
     def refuse(self, owner: str, name: str, value: Any) -> ParameterError:
         return ParameterError(f"{owner}: {name} = {_short(value)} is not allowed; it must be {self.allowed}")
