@@ -115,7 +115,7 @@ class Entry:
 
     @property
     def title(self) -> str:
-        title = self.source.title
+        title = source.first_line(self.target)
         return f"{self.result.replace('_', ' ')}: {title[0].lower()}{title[1:]}" if self.result else title
 
     def load(self) -> Any:

@@ -81,6 +81,16 @@ def read(target: str) -> Source:
 
 
 @functools.cache
+def first_line(target: str) -> str:
+    """The title alone, by a search of the text: a listing of everything need not parse everything."""
+    module, _, name = target.partition(":")
+    path = module_path(module)
+    pattern = rf'^(?:class|def) {name}\b.*?"""(.+?)(?:\n|""")'
+    match = path and re.search(pattern, path.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    return match[1].rstrip(".") if match else read(target).title
+
+
+@functools.cache
 def module_path(module: str) -> Path | None:
     """The source file of a module, found without importing it or the packages it lies in."""
     top, *rest = module.split(".")

@@ -30,7 +30,8 @@ def test_names_lead_to_classes_and_functions():
 @pytest.mark.parametrize("entry", dl.catalogue(), ids=lambda entry: entry.name)
 def test_every_name_resolves(entry):
     loaded = entry.load()
-    assert entry.title
+    assert entry.source.title
+    assert entry.title.lower().endswith(entry.source.title.lower())
     assert entry.source.references, f"{entry.name} must cite its source"
     assert references.bibtex(entry.source.references)
     assert all(references.short(key) for key in entry.source.references)
