@@ -31,8 +31,8 @@ class EscapeFromMediocrity(Limit):
     noise: Array = real(0.0, 0.0, 0.5, symbol=r"\Delta", doc="variance of the label noise")
     dimension: int = integer(1000, 10, 10_000_000, log=True, symbol="d", doc="dimension of the input")
 
-    sizes = (50, 200)
-    samples = 4000
+    sizes = (20, 160)
+    samples = 5000
     batch = 250
 
     level = 0.5
