@@ -31,9 +31,9 @@ class EscapeFromMediocrity(Limit):
     noise: Array = real(0.0, 0.0, 0.5, symbol=r"\Delta", doc="variance of the label noise")
     dimension: int = integer(1000, 10, 10_000_000, log=True, symbol="d", doc="dimension of the input")
 
-    sizes = (50, 200)
-    samples = 4000
-    batch = 250
+    sizes = (80, 320)
+    samples = 3500
+    batch = 125
 
     level = 0.5
     """The overlap that counts as having escaped."""

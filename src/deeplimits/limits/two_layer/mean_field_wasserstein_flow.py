@@ -33,10 +33,10 @@ class WassersteinFlow(Limit):
     times: Array = axis((0.1, 0.25, 0.5), 0.001, 100.0, log=True, symbol=r"\tau", doc="times")
 
     sizes = (40, 280)
-    samples = 3000
+    samples = 4500
     batch = 200
 
-    inputs = 200
+    inputs = 60
     """Fresh inputs on which a risk is measured."""
     points = 12
     """Gauss-Hermite points of the initial law in each direction."""

@@ -37,7 +37,7 @@ class PopulationRisk(Limit):
     samples = 1000
     batch = 20
 
-    inputs = 400
+    inputs = 1200
     """Fresh inputs in each measurement."""
 
     def _setting(self):

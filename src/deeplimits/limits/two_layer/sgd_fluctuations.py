@@ -44,7 +44,12 @@ class SgdFluctuations(Limit):
         sigma = fluctuations.covariance_flow(task, start, self.time).covariance[0]
         return {
             "teacher_variance": Value(sigma[0, 0], label="variance of M", symbol=r"\Sigma_{MM}", rate=1.0),
-            "covariance": Value(sigma[0, 1], label="covariance of M and Q", symbol=r"\Sigma_{MQ}", rate=1.0),
+            "joint_variance": Value(
+                sigma[0, 0] + 2 * sigma[0, 1] + sigma[1, 1],
+                label="variance of M + Q",
+                symbol=r"\Sigma_{MM}+2\Sigma_{MQ}+\Sigma_{QQ}",
+                rate=1.0,
+            ),
             "student_variance": Value(sigma[1, 1], label="variance of Q", symbol=r"\Sigma_{QQ}", rate=1.0),
         }
 
@@ -61,4 +66,4 @@ class SgdFluctuations(Limit):
         record = overlap_chain.overlap_chain(key, task, start, jnp.array(marks), dimension)
         scale = jnp.sqrt(dimension / self.rate)
         m, q = scale * (record.m[0, 0, 0] - centre[0]), scale * (record.q[0, 0, 0] - centre[1])
-        return {"teacher_variance": m**2, "covariance": m * q, "student_variance": q**2}
+        return {"teacher_variance": m**2, "joint_variance": (m + q) ** 2, "student_variance": q**2}
