@@ -24,7 +24,7 @@ LINKS = {
     for link in (
         Link("linear", lambda z: z, jnp.ones_like),
         Link("tanh", jnp.tanh, lambda z: 1 - jnp.tanh(z) ** 2),
-        Link("relu", lambda z: jnp.maximum(z, 0.0), lambda z: (z > 0) * 1.0),
+        Link("relu", lambda z: jnp.maximum(z, 0.0), lambda z: jnp.where(z > 0, 1.0, 0.0)),
         Link("erf", lambda z: erf(z / math.sqrt(2)), lambda z: math.sqrt(2 / math.pi) * jnp.exp(-(z**2) / 2)),
         Link("square", lambda z: z**2, lambda z: 2 * z),
         Link("abs", jnp.abs, jnp.sign),
