@@ -36,10 +36,10 @@ class ClassicalGradientFlow(Limit):
     times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")
 
     sizes = (3, 12)
-    samples = 500
+    samples = 800
     batch = 100
 
-    inputs = 200
+    inputs = 400
     """Fresh inputs on which a risk is measured."""
 
     def validity(self):

@@ -32,7 +32,7 @@ class EscapeFromMediocrity(Limit):
     dimension: int = integer(1000, 10, 10_000_000, log=True, symbol="d", doc="dimension of the input")
 
     sizes = (80, 320)
-    samples = 3500
+    samples = 4800
     batch = 125
 
     level = 0.5

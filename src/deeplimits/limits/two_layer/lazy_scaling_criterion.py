@@ -35,7 +35,7 @@ class LazyScaling(Limit):
     label: Array = real(1.0, 0.0, 100.0, symbol="y", doc="label")
 
     sizes = (20, 120)
-    samples = 8000
+    samples = 14_000
     batch = 20
 
     def theory(self):

@@ -41,10 +41,10 @@ class SaadSolla(Limit):
     times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")
 
     sizes = (24, 96)
-    samples = 600
+    samples = 900
     batch = 50
 
-    inputs = 200
+    inputs = 400
     """Fresh inputs on which a risk is measured."""
 
     def _setting(self, batch: int = 1):
