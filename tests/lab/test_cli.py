@@ -23,7 +23,9 @@ def test_list_and_search(capsys):
     assert code == 0
     assert len(out.splitlines()) == len(dl.catalogue)
     code, out, _ = run(capsys, "list", "--json", "separable")
-    assert [entry["name"] for entry in json.loads(out)] == ["hard-margin-predictor"]
+    found = [entry["name"] for entry in json.loads(out)]
+    assert "hard-margin-predictor" in found
+    assert len(found) < len(dl.catalogue) / 2
 
 
 @pytest.mark.parametrize("name", list(dl.catalogue))
