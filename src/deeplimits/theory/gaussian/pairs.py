@@ -1,7 +1,8 @@
 r"""Two centred Gaussian variables (u, v): their covariance, with the digits that matter kept.
 
-Kernels of kinked activations depend on the angle θ between u and v, and θ ≈ √(2(1 − ρ)) near coinciding inputs: with ρ alone
-half the digits are lost. A `Pair` therefore carries 1 − ρ and 1 + ρ beside the variances, each with its own relative accuracy.
+Kernels of kinked activations depend on the angle θ between u and v, and θ ≈ √(2(1 − ρ)) near coinciding inputs: with
+ρ alone half the digits are lost. A `Pair` therefore carries 1 − ρ and 1 + ρ beside the variances, each with its own
+relative accuracy.
 """
 
 import math
@@ -120,7 +121,7 @@ def _(primals, tangents):
 
 
 def _exact_product(x, y):
-    """xy as a rounded product and its rounding error (Dekker); the halves are cut bit by bit, whatever the compiler fuses."""
+    """xy rounded, and its rounding error (Dekker); the halves are cut bit by bit, whatever the compiler fuses."""
     product = x * y
     x_high, y_high = _high_half(x), _high_half(y)
     x_low, y_low = x - x_high, y - y_high

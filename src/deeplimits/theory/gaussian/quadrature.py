@@ -1,8 +1,8 @@
 r"""Gaussian expectations of any function of one or two Gaussian variables, with a reported error.
 
-The line is cut into panels with Gauss-Legendre nodes: ends at the kinks, panels that shrink geometrically towards the kinks
-and towards 0 (where activations do what they do, however large the variance), and none wider than 1.5 standard deviations.
-Smooth, kinked and jumping functions all converge like their smooth pieces.
+The line is cut into panels with Gauss-Legendre nodes: ends at the kinks, panels that shrink geometrically towards the
+kinks and towards 0 (where activations do what they do, however large the variance), and none wider than 1.5 standard
+deviations. Smooth, kinked and jumping functions all converge like their smooth pieces.
 """
 
 from collections.abc import Callable
@@ -41,15 +41,15 @@ def expect(
 ) -> Expectation:
     """E f(u) for u ~ N(0, variance), by quadrature; `variance` may be an array.
 
-    `f` is a JAX function applied to arrays. Name the points where f or f' jumps in `kinks`; f should vary on scales of order
-    one near them and near 0, and be smooth elsewhere.
+    `f` is a JAX function applied to arrays. Name the points where f or f' jumps in `kinks`; f should vary on scales
+    of order one near them and near 0, and be smooth elsewhere.
 
     >>> import jax.numpy as jnp
     >>> round(float(expect(lambda u: jnp.maximum(u, 0.0) ** 2, 3.0, kinks=(0.0,)).value), 12)
     1.5
 
-    Raises `NotConverged` where two rules differ by more than `tolerance` (relative to E|f|), and `OutsideValidity` where the
-    integral does not exist.
+    Raises `NotConverged` where two rules differ by more than `tolerance` (relative to E|f|), and `OutsideValidity`
+    where the integral does not exist.
     """
     variance = jnp.asarray(variance, float)
     check_covariance(variance, variance, 0.0)
@@ -60,7 +60,8 @@ def expect(
         return fine, jnp.abs(fine - coarse) + 1e-15 * size, size
 
     value, error, size = jax.lax.map(both, jnp.ravel(variance), batch_size=64)
-    return _checked(*(found.reshape(variance.shape) for found in (value, error, size)), tolerance)
+    value, error, size = (found.reshape(variance.shape) for found in (value, error, size))
+    return _checked(value, error, size, tolerance)
 
 
 def expect_pair(
@@ -149,7 +150,7 @@ def _plane(f, g, where: Pair, kinks, order):
 
 
 def _panels(centre, deviation, special, finest, order):
-    """Gauss-Legendre nodes on panels that cover centre ± REACH·deviation and shrink to `finest` at the special points."""
+    """Gauss-Legendre nodes on panels that cover centre ± REACH·deviation and shrink to `finest` at special points."""
     low, high = centre - REACH * deviation, centre + REACH * deviation
     # No panel is wider than 1.5 deviations, and none longer than its distance from the nearest special point.
     widest = _WIDEST * deviation
@@ -183,7 +184,8 @@ def _checked(value, error, size, tolerance) -> Expectation:
     relative = np.max(np.asarray(error) / np.maximum(np.asarray(size), 1e-300), initial=0.0)
     if relative > tolerance:
         raise NotConverged(
-            f"the quadrature is uncertain by {relative:.2g} of its size, more than {tolerance:g}; name the points where the "
+            f"the quadrature is uncertain by {relative:.2g} of its size, more than {tolerance:g}; name the points "
+            f"where the "
             "function or its derivative jumps in `kinks`, or raise the tolerance"
         )
     return Expectation(value, error)

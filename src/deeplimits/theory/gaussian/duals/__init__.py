@@ -96,7 +96,8 @@ def _run(of: Dual, method: str, a, b, c):
 def _finite(found, sigma: Activation, what: str):
     if not is_traced(found) and not np.all(np.isfinite(found)):
         raise OutsideValidity(
-            f"{what} is infinite for {sigma.name} at some of these variances: a step has no tangent kernel on the diagonal, and "
+            f"{what} is infinite for {sigma.name} at some of these variances: a step has no tangent kernel on the "
+            f"diagonal, and "
             "exponential growth overflows at large variance; take other inputs or another activation"
         )
     return found

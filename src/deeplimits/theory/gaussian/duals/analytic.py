@@ -1,4 +1,4 @@
-r"""Duals of analytic activations with a closed form: erf, the normal distribution function, GELU, bell, sines, exp, polynomials."""
+"""Duals of analytic activations in closed form: erf, Φ, GELU, bell, sine and cosine, exp, polynomials."""
 
 import math
 

@@ -15,7 +15,7 @@ Floats = Float[Array, "..."]
 
 
 class Quadrature(Dual):
-    """E σ(u)σ(v) by nested quadrature: any activation, any variance, any correlation; some milliseconds for each pair."""
+    """E σ(u)σ(v) by nested quadrature: any activation, variance and correlation; milliseconds for each pair."""
 
     activation: Activation = eqx.field(static=True)
 
@@ -32,8 +32,8 @@ class Quadrature(Dual):
 class Series(Dual):
     """E σ(u)σ(v) = Σ_{k ≤ degree} h_k(a) h_k(b) ρ^k, with h_k(a) the Hermite coefficients of σ(√a ·).
 
-    What is left out is at most √(tail(a) tail(b)), tail(a) = E σ(u)² − Σ_{k ≤ degree} h_k(a)²: see `series_tail`. The variances
-    are to vary along one axis each, as in a tile of a kernel matrix: a of shape (m, 1), b of shape (1, n).
+    What is left out is at most √(tail(a) tail(b)), tail(a) = E σ(u)² − Σ_{k ≤ degree} h_k(a)²: see `series_tail`. The
+    variances are to vary along one axis each, as in a tile of a kernel matrix: a of shape (m, 1), b of shape (1, n).
     """
 
     activation: Activation = eqx.field(static=True)
@@ -120,9 +120,9 @@ def _expectation(activation, f, g, where: Pair):
     return pair_rule(f, g, where, activation.kinks)[0]
 
 
-# Derivatives by Price's theorem instead of through the nodes: ∂K/∂c = K̇ and, with Stein's identity, which holds across kinks,
-# ∂K/∂a = (E[u σ'(u)σ(v)] − c K̇)/2a; in the variables √a, √b, ρ of a Pair: ∂K/∂√a = E[u σ'(u)σ(v)]/√a − …, and the terms in c
-# cancel because c itself moves with √a: ∂K/∂√a = E[(u/√a)σ'(u)σ(v)], ∂K/∂ρ = √(ab) K̇.
+# Derivatives by Price's theorem instead of through the nodes: ∂K/∂c = K̇ and, with Stein's identity, which holds
+# across kinks, ∂K/∂a = (E[u σ'(u)σ(v)] − c K̇)/2a; in the variables √a, √b, ρ of a Pair: ∂K/∂√a = E[u σ'(u)σ(v)]/√a −
+# …, and the terms in c cancel because c itself moves with √a: ∂K/∂√a = E[(u/√a)σ'(u)σ(v)], ∂K/∂ρ = √(ab) K̇.
 
 
 _value_of = jax.custom_jvp(
