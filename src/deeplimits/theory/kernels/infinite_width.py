@@ -11,12 +11,14 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models import architectures
 from deeplimits.theory.gaussian.duals import closed_form, dual_of, numerical_dual
+from deeplimits.theory.gaussian.duals.numerical import Quadrature
 from deeplimits.theory.kernels import matrices
 from deeplimits.theory.kernels.matrices import Kernels
 from deeplimits.theory.kernels.recursion import Network, points
 from deeplimits.tracing import is_traced
 
 KINDS = ("nngp", "ntk", "conjugate")
+MOST_PAIRS_BY_QUADRATURE = 40_000
 
 
 class FullyConnected(architectures.FullyConnected):
@@ -129,6 +131,14 @@ class FullyConnected(architectures.FullyConnected):
             closed_form(activation) or numerical_dual(activation, roots[layer] ** 2)
             for layer, activation in enumerate(self.activations)
         ]
+        pairs = x1.shape[0] * (x1.shape[0] if x2 is None else x2.shape[0])
+        for layer, dual in enumerate(chosen):
+            if isinstance(dual, Quadrature) and pairs > MOST_PAIRS_BY_QUADRATURE:
+                raise OutsideValidity(
+                    f"{self.activations[layer].name} has no closed form, and at variance {roots[layer].max() ** 2:.3g} "
+                    f"(layer {layer + 1}) its Hermite series is too long: {pairs} pairs would take hours by quadrature; "
+                    "use layer_norm or smaller weight_variance, a smooth activation, or fewer inputs"
+                )
         return Network(self, tuple(chosen))
 
 
