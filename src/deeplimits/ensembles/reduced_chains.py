@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from deeplimits.models.links import Link
 
@@ -171,6 +171,22 @@ def noiseless_xor_step(key: PRNGKeyArray, state: XorStatistics, ridge: ArrayLike
         keep * nu - (1 - label) * pull,
         keep**2 * overlaps,
     )
+
+
+def noiseless_xor_fits(
+    key: PRNGKeyArray, start: XorStatistics, ridge: ArrayLike, step: ArrayLike, steps: int
+) -> Bool[Array, "4"]:
+    """Which of the clusters μ, −μ, ν, −ν the network fits after so many steps without noise.
+
+    A cluster counts as fitted when its score has the right sign and exceeds half of log((1 − 4α)/(4α)), its size at
+    rest.
+    """
+    found = run(lambda key, state: noiseless_xor_step(key, state, ridge, step), key, start, 1, steps)
+    v, mu, nu = found.output[-1], found.along_mu[-1], found.along_nu[-1]
+    alpha = jnp.asarray(ridge, float)
+    half = jnp.log((1 - 4 * alpha) / (4 * alpha)) / 2
+    scores = jnp.stack([v @ jax.nn.relu(mu), v @ jax.nn.relu(-mu), -v @ jax.nn.relu(nu), -v @ jax.nn.relu(-nu)])
+    return scores > half
 
 
 def run(step: Callable, key: PRNGKeyArray, start: Any, records: int, every: int) -> Any:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, real, whole
+from deeplimits.limit import Limit, integer, real, whole
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.dynamics import exit_times, single_index, spherical_ode
 
@@ -22,16 +22,20 @@ class ExitTimes(Limit):
                 m_*² = (λ − δ)/(λ(1 + δ)); in general log(ηm_*) … becomes C(η) − ½ log(1 + δ²σ²/(2κ))
                 E(τ_η' − τ_η)/N → ∫_η^η' dm/v(m), v the velocity of the critical-step ODE
     Validity    δ < λ and η < η' < m_*; size counts the dimension N
-    Finite size gap O(log N/N) of the search time, O(1/N) of the descent
+    Finite size gap O(log N/N) of the search law F: log m grows at the rate κ + k/N with variance s²/N in ½ log N/κ
+                units of time, so that F_N = F + (log N/(2κN))(kF' + ½s²F'') + O(1/N), k = −2δ²(3L² − 6L + 1) + 12δ⁴,
+                s² = 4δ²(3L² − 7L + 3 − λ²) − 16δ³λ + 8δ⁴, L = 1 + λ; F_N is what is stated, with a gap O(1/N); the
+                default η is large, because √N η m_* must exceed what |G| usually is; gap O(1/N) of the descent
     References  benarous2021
     """
 
     signal: Array = real(3.0, 0.1, 20.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
-    step: Array = real(0.5, 0.01, 10.0, log=True, symbol=r"\delta", doc="step size δ")
-    threshold: Array = real(0.3, 0.01, 0.95, symbol=r"\eta", doc="correlation η at which the search ends")
-    end: Array = real(0.5, 0.02, 0.98, symbol=r"\eta'", doc="correlation η' at which the descent ends")
+    step: Array = real(0.3, 0.01, 10.0, log=True, symbol=r"\delta", doc="step size δ")
+    threshold: Array = real(0.6, 0.01, 0.95, symbol=r"\eta", doc="correlation η at which the search ends")
+    end: Array = real(0.7, 0.02, 0.98, symbol=r"\eta'", doc="correlation η' at which the descent ends")
+    dimension: int = integer(1_000_000, 10, 10**9, log=True, symbol="N", doc="dimension, for the term in log N/N")
 
-    sizes = (200, 400, 800)
+    sizes = (80, 160, 320)
     samples = 10_000
     batch = 1000
 
@@ -55,10 +59,10 @@ class ExitTimes(Limit):
         landscape = single_index.online_pca(self.signal)
         offset = exit_times.search_offset(landscape, self.threshold, self.step)
         x = offset + jnp.linspace(-2.5, 10.0, 401)
+        law = exit_times.pca_search_law(self.signal, self.threshold, self.step, self.dimension, x)
         return {
             "search": Law(
-                x, *exit_times.search_law(offset, x), label="scaled search time", rate=1.0,
-                symbol=r"\kappa\tau_\eta/N-\frac{1}{2}\log N",
+                x, *law, label="scaled search time", rate=1.0, symbol=r"\kappa\tau_\eta/N-\frac{1}{2}\log N"
             ),
             "descent": Value(
                 exit_times.passage_time(landscape, self.threshold, self.end, self.step),
@@ -71,7 +75,7 @@ class ExitTimes(Limit):
         rate = 2 * float(self.step) * (float(self.signal) - float(self.step))
         # A walk that takes longer than this has a start below e^{−30}/√N.
         most = math.ceil(n * (math.log(n) / 2 + 30) / rate + 100 * n * float(self.theory()["descent"].value))
-        return {"dimension": n, "most": most}, self
+        return {"dimension": n, "most": most}, self.replace(dimension=n)
 
     def simulate(self, key, *, dimension: int, most: int):
         start_key, chain_key = jax.random.split(key)

@@ -52,12 +52,5 @@ class XorSuccessProbability(Limit):
             SMALL * jax.random.normal(nu_key, (self.width,)),
             jnp.zeros((1, 1)),
         )
-
-        def step(key, state):
-            return reduced_chains.noiseless_xor_step(key, state, self.ridge, 1 / per_unit)
-
-        found = reduced_chains.run(step, chain_key, start, 1, TIME * per_unit)
-        v, mu, nu = found.output[-1], found.along_mu[-1], found.along_nu[-1]
-        half = jnp.log((1 - 4 * self.ridge) / (4 * self.ridge)) / 2
-        fitted = [v @ jax.nn.relu(s * mu) > half for s in (1, -1)] + [v @ jax.nn.relu(s * nu) < -half for s in (1, -1)]
-        return {"success": jnp.all(jnp.stack(fitted)).astype(float)}
+        fitted = reduced_chains.noiseless_xor_fits(chain_key, start, self.ridge, 1 / per_unit, TIME * per_unit)
+        return {"success": jnp.all(fitted).astype(float)}
