@@ -154,6 +154,18 @@ def test_below_the_transition():
     assert comparison.agrees, str(comparison)
 
 
+@pytest.mark.parametrize(("order", "signal"), [(3, 1.5), (4, 1.5)])
+def test_a_tensor_is_invisible_from_a_random_start(order, signal):
+    limit = dl.limits.SpikedMicroscopicSde(order=order, signal=signal, step=0.5, time=0.05)
+    comparison = dl.compare(limit, samples=20_000)
+    assert comparison.agrees, str(comparison)
+
+
+def test_critical_window_of_even_order():
+    comparison = dl.compare(dl.limits.CriticalWindow(order=4, signal=1.0), sizes=(28, 40), samples=1000)
+    assert comparison.agrees, str(comparison)
+
+
 @pytest.mark.parametrize(("order", "sizes"), [(1, (200, 400, 800, 1600)), (2, (100, 200, 400, 800))])
 def test_samples_to_recovery(order, sizes):
     limit = dl.limits.SampleComplexity(order=order, step=0.25, threshold=0.5, start=1.0)

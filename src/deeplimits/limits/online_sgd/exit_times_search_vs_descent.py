@@ -22,10 +22,11 @@ class ExitTimes(Limit):
                 m_*² = (λ − δ)/(λ(1 + δ)); in general log(ηm_*) … becomes C(η) − ½ log(1 + δ²σ²/(2κ))
                 E(τ_η' − τ_η)/N → ∫_η^η' dm/v(m), v the velocity of the critical-step ODE
     Validity    δ < λ and η < η' < m_*; size counts the dimension N
-    Finite size gap O(log N/N) of the search law F: log m grows at the rate κ + k/N with variance s²/N in ½ log N/κ
-                units of time, so that F_N = F + (log N/(2κN))(kF' + ½s²F'') + O(1/N), k = −2δ²(3L² − 6L + 1) + 12δ⁴,
-                s² = 4δ²(3L² − 7L + 3 − λ²) − 16δ³λ + 8δ⁴, L = 1 + λ; F_N is what is stated, with a gap O(1/N); the
-                default η is large, because √N η m_* must exceed what |G| usually is; gap O(1/N) of the descent
+    Finite size the law F of the search has a gap O(log N/N): on the way from m ~ N^(−1/2) to m ~ 1, which takes ½ log
+                N/κ, log m has the drift κ + k/N and the variance s²/N, so that F_N = F + (log N/(2κN))(kF' + ½s²F'')
+                + O(1/N), k = −2δ²(3λ² − 2) + 12δ⁴, s² = 8δ²λ² − 16δ³λ + 8δ⁴ + 4δ²(1+λ)(3/m_*² − 1). Stated is F_N for
+                κτ_η/N, with a gap O(1/N), once √N ηm_* exceeds what |G| usually is (why η is not small); gap O(1/N)
+                of the descent
     References  benarous2021
     """
 
@@ -36,7 +37,7 @@ class ExitTimes(Limit):
     dimension: int = integer(1_000_000, 10, 10**9, log=True, symbol="N", doc="dimension, for the term in log N/N")
 
     sizes = (80, 160, 320)
-    samples = 10_000
+    samples = 6000
     batch = 1000
 
     def validity(self):
@@ -62,7 +63,11 @@ class ExitTimes(Limit):
         law = exit_times.pca_search_law(self.signal, self.threshold, self.step, self.dimension, x)
         return {
             "search": Law(
-                x, *law, label="scaled search time", rate=1.0, symbol=r"\kappa\tau_\eta/N-\frac{1}{2}\log N"
+                x + math.log(self.dimension) / 2,
+                *law,
+                label="scaled search time",
+                symbol=r"\kappa\tau_\eta/N",
+                rate=1.0,
             ),
             "descent": Value(
                 exit_times.passage_time(landscape, self.threshold, self.end, self.step),
@@ -90,4 +95,4 @@ class ExitTimes(Limit):
         levels = jnp.stack([self.threshold, self.end])
         found = reduced_chains.first_passage(step, chain_key, start, levels, most, True) / dimension
         rate = 2 * self.step * (self.signal - self.step)
-        return {"search": rate * found[0] - jnp.log(1.0 * dimension) / 2, "descent": found[1] - found[0]}
+        return {"search": rate * found[0], "descent": found[1] - found[0]}

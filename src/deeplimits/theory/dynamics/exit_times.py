@@ -115,8 +115,8 @@ def pca_search_correction(signal: ArrayLike, step: ArrayLike) -> tuple[Array, Ar
     log(m'/m) = log(1 + αqze/m) − ½ log(1 + α²z²(e² + χ²)), and E z²e² = L + 3λ²m² + …, E z³e = 3λm + …
     The mean is κ/N + (k − 2δ²L/m²)/N², the variance (s_m² + 4δ²L/m²)/N², with
     k = −2δ²(3λ² − 2) + 12δ⁴ and s_m² = 4δ²(2λ² − L) − 16δ³λ + 8δ⁴.
-    The terms in 1/m² are the noise of the limiting diffusion. As m² = e^{2θ}(1 − m²/m_*² + …), they are constant in part:
-    k is the same for θ, and s² = s_m² + 12δ²L/m_*².
+    The terms in 1/m² are the noise of the limiting diffusion; since m² = e^{2θ}(1 − m²/m_*² + …), they are constant in
+    part. k is the same for θ, and s² = s_m² + 12δ²L/m_*².
 
     >>> [round(float(x), 10) for x in pca_search_correction(3.0, 0.5)]
     [-11.75, 30.1]
@@ -134,8 +134,9 @@ def pca_search_law(
 ) -> tuple[Array, Array]:
     """Density and distribution function of κτ_η/N − ½ log N in online PCA, up to O(1/N).
 
-    The way from m ~ N^{−1/2} to m ~ 1 takes ½ log N/κ units of time, in which the corrections k/N to the drift of θ
-    and s²/N to its variance (`pca_search_correction`) add up: F_N = F + (log N/(2κN)) (k f + ½ s² f'), F and f the limit, `search_law`.
+    The way from m ~ N^{−1/2} to m ~ 1 takes ½ log N/κ units of time, in which the corrections k/N to the drift of θ and
+    s²/N to its variance (`pca_search_correction`) add up: F_N = F + (log N/(2κN)) (k f + ½ s² f'), F and f being
+    the limit (`search_law`).
 
     >>> from deeplimits.theory.dynamics.single_index import online_pca
     >>> limit = search_law(search_offset(online_pca(1.0), 0.4, 0.3), 1.0)[1]
