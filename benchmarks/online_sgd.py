@@ -3,21 +3,28 @@
     python -m benchmarks online_sgd                       in double precision, as the library computes
     DEEPLIMITS_X64=0 python -m benchmarks online_sgd      in single precision
 
-Spherical online PCA, −⟨x, Y⟩², one fresh Gaussian sample a step, by the compiled loop of `deeplimits.ensembles`. Nearly
-all of the time is random numbers, so the generator is what there is to choose: JAX's default, threefry, computes some
-twenty rounds of integer arithmetic for each number; "rbg" leaves the bits to the generator built into the compiler, whose
-numbers depend on how a program is batched. Both are timed, each beside its floor: the same loop, with the same samples,
-for the loss x·ΣY of a number x, which does nothing with a sample but add it up.
+Spherical online PCA, −⟨x, Y⟩², one fresh Gaussian sample a step, by the compiled loop of `deeplimits.ensembles`; on a CPU
+everything runs in one thread. Nearly all of the time is random numbers, so the generator is what there is to choose:
+JAX's default, threefry, computes some twenty rounds of integer arithmetic for each number; "rbg" leaves the bits to the
+generator built into the compiler, and its numbers depend on how a program is batched. Both are timed, each beside its
+floor: the same loop, with the same samples, for the loss a⟨w, Y⟩ of a number a, a single inner product a step. (A floor
+that only adds a sample up is none: the compiler then draws inside the reduction, where it is slow.)
 
 The package need not be installed (PYTHONPATH=src will do), and a GPU is used where JAX finds one. PyTorch is the one of
 this interpreter or else that of its own environment, .peers/torch; where neither can be had it is skipped.
 """
 
 import importlib.util
+import os
 import subprocess
 import sys
 import time
 from pathlib import Path
+
+# Before NumPy and JAX are imported: one thread, so that a loop is compared with a loop.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +43,7 @@ PRECISION = jnp.zeros(()).dtype.name
 TORCH_LOOP = f"""
 import sys, time, torch
 n, steps, precision = int(sys.argv[1]), int(sys.argv[2]), getattr(torch, sys.argv[3])
-device = "cuda" if torch.cuda.is_available() else "cpu"
+device, clock = ("cuda", time.perf_counter) if torch.cuda.is_available() else ("cpu", time.process_time)
 def run(steps):
     x = torch.zeros(n, device=device, dtype=precision)
     x[0], x[1] = 0.6, 0.8
@@ -47,13 +54,14 @@ def run(steps):
         x = x + (2 * {STEP} / n) * z * (y - z * x)
         x = x / torch.linalg.vector_norm(x)
     float(x[0])  # waits for the device
+torch.set_num_threads(1)
 with torch.no_grad():
     run(steps)
     times = []
     for _ in range({REPEATS}):
-        began = time.perf_counter()
+        began = clock()
         run(steps)
-        times.append(time.perf_counter() - began)
+        times.append(clock() - began)
 print(steps / min(times))
 """
 
@@ -73,12 +81,13 @@ def ours(n: int, generator: str, seeds: int = 1):
 
 
 def samples_alone(n: int, generator: str, seeds: int = 1):
-    """The same samples in the same loop, added up."""
+    """The same samples in the same loop, each multiplied by a vector and forgotten."""
+    direction = jnp.zeros(n).at[0].set(0.6).at[1].set(0.8)
 
     def one(key, steps):
         return online_sgd.euclidean(
-            key, jnp.zeros(()), lambda x, y: x * jnp.sum(y), lambda key: jax.random.normal(key, (n,)), 1e-9,
-            1, steps, lambda x: x,
+            key, jnp.zeros(()), lambda a, y: a * (direction @ y), lambda key: online_sgd.gaussian(key, (n,)), 1e-9,
+            1, steps, lambda a: a,
         )  # fmt: skip
 
     return compiled(one, generator, seeds)
@@ -107,10 +116,9 @@ def torch_python() -> str | None:
     if importlib.util.find_spec("torch") is not None:
         return sys.executable
     python = TORCH / "bin" / "python"
-    if (
-        not python.exists()
-        and subprocess.run([sys.executable, "-m", "venv", str(TORCH)], capture_output=True).returncode
-    ):
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(TORCH)], capture_output=True)
+    if not python.exists():
         return None
     if subprocess.run([str(python), "-c", "import torch"], capture_output=True).returncode == 0:
         return str(python)
@@ -124,13 +132,14 @@ def torch_steps_per_second(python: str, n: int, steps: int) -> float:
 
 
 def steps_per_second(function, steps: int) -> float:
-    """The best of a few runs, after one that compiles and warms up."""
+    """The best of a few runs, after one that compiles and warms up; on a CPU in seconds of its time, not of the clock."""
+    clock = time.process_time if jax.default_backend() == "cpu" else time.perf_counter
     function(steps)
     times = []
     for _ in range(REPEATS):
-        began = time.perf_counter()
+        began = clock()
         function(steps)
-        times.append(time.perf_counter() - began)
+        times.append(clock() - began)
     return steps / min(times)
 
 
@@ -140,9 +149,8 @@ def direct() -> None:
     if python is None:
         print("PyTorch could not be installed into .peers/torch and is skipped")
     print(f"spherical online PCA on {jax.devices()[0].device_kind}, {PRECISION}, steps per second")
-    print(
-        f"{'N':>8} {'generator':>13} {'deeplimits':>11} {'samples alone':>14} {'NumPy':>9} {'PyTorch':>9}   deeplimits is"
-    )
+    heads = f"{'deeplimits':>11} {'samples alone':>14} {'NumPy':>9} {'PyTorch':>9}   deeplimits is"
+    print(f"{'N':>8} {'generator':>13} {heads}")
     for n in DIMENSIONS:
         steps = max(200, (10_000_000 if cpu else 20_000_000) // n)
         peers = {"NumPy": steps_per_second(lambda count, n=n: numpy_loop(n, count), max(200, 10_000_000 // n))}
