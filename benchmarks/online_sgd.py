@@ -3,12 +3,14 @@
     python -m benchmarks online_sgd                       in double precision, as the library computes
     DEEPLIMITS_X64=0 python -m benchmarks online_sgd      in single precision
 
-Spherical online PCA, −⟨x, Y⟩², one fresh Gaussian sample a step, by the compiled loop of `deeplimits.ensembles`; on a CPU
-everything runs in one thread. Nearly all of the time is random numbers, so the generator is what there is to choose:
-JAX's default, threefry, computes some twenty rounds of integer arithmetic for each number; "rbg" leaves the bits to the
-generator built into the compiler, and its numbers depend on how a program is batched. Both are timed, each beside its
-floor: the same loop, with the same samples, for the loss a⟨w, Y⟩ of a number a, a single inner product a step. (A floor
-that only adds a sample up is none: the compiler then draws inside the reduction, where it is slow.)
+Spherical online PCA, −⟨x, Y⟩², one fresh Gaussian sample a step, by the compiled loop of `deeplimits.ensembles`. On a
+CPU everything runs in one thread, and seconds are those of the processor, not of the clock on the wall.
+
+Nearly all of the time is random numbers, so the generator is what there is to choose: JAX's default, threefry, computes
+some twenty rounds of integer arithmetic for each number; "rbg" leaves the bits to the generator built into the compiler,
+and its numbers depend on how a program is batched. Both are timed, each beside its floor: the same loop, with the same
+samples, for the loss a⟨w, Y⟩ of a number a, a single inner product a step. (A floor that only adds a sample up is none:
+the compiler then draws inside the reduction, where it is slow.)
 
 The package need not be installed (PYTHONPATH=src will do), and a GPU is used where JAX finds one. PyTorch is the one of
 this interpreter or else that of its own environment, .peers/torch; where neither can be had it is skipped.
@@ -132,7 +134,7 @@ def torch_steps_per_second(python: str, n: int, steps: int) -> float:
 
 
 def steps_per_second(function, steps: int) -> float:
-    """The best of a few runs, after one that compiles and warms up; on a CPU in seconds of its time, not of the clock."""
+    """The best of a few runs, after one that compiles and warms up."""
     clock = time.process_time if jax.default_backend() == "cpu" else time.perf_counter
     function(steps)
     times = []

@@ -76,6 +76,24 @@ def spherical_step(m: Array, gradient: Gradient, dimension: int, step: ArrayLike
     return moved / jnp.sqrt(1 + rate**2 * (gradient.across**2 + gradient.rest))
 
 
+def uniform_start(key: PRNGKeyArray, dimension: int) -> Float[Array, ""]:
+    """The correlation of a uniform point of the sphere with the signal: G/√(G² + χ²_{N−1})."""
+    gaussian_key, rest_key = jax.random.split(key)
+    gaussian = jax.random.normal(gaussian_key)
+    return gaussian / jnp.sqrt(gaussian**2 + chi_square(rest_key, dimension - 1))
+
+
+def spherical_path(
+    gradient: Callable, key: PRNGKeyArray, start: Array, dimension: int, step: ArrayLike, records: int, every: int
+) -> Float[Array, " records"]:
+    """The correlation at the steps every, …, records·every, for `gradient(key, m)` of one sample."""
+
+    def advance(key, m):
+        return spherical_step(m, gradient(key, m), dimension, step)
+
+    return run(advance, key, start, records, every)[1:]
+
+
 def gradient_moments(
     gradient: Callable, key: PRNGKeyArray, overlaps: Array, dimension: int, draws: int
 ) -> dict[str, Array]:

@@ -45,9 +45,8 @@ class DirectionalErrorMartingale(Limit):
         return {"dimension": n, "steps": steps}, self.replace(ratio=steps / n)
 
     def simulate(self, key, *, dimension: int, steps: int):
-        start_key, rest_key, chain_key = jax.random.split(key, 3)
-        gaussian = jax.random.normal(start_key)
-        start = gaussian / jnp.sqrt(gaussian**2 + reduced_chains.chi_square(rest_key, dimension - 1))
+        start_key, chain_key = jax.random.split(key)
+        start = reduced_chains.uniform_start(start_key, dimension)
 
         def step(key, state):
             m, total, squares = state

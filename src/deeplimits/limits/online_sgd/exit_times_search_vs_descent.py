@@ -84,9 +84,7 @@ class ExitTimes(Limit):
 
     def simulate(self, key, *, dimension: int, most: int):
         start_key, chain_key = jax.random.split(key)
-        gaussian_key, rest_key = jax.random.split(start_key)
-        gaussian = jax.random.normal(gaussian_key)
-        start = gaussian / jnp.sqrt(gaussian**2 + reduced_chains.chi_square(rest_key, dimension - 1))
+        start = reduced_chains.uniform_start(start_key, dimension)
 
         def step(key, m):
             gradient = reduced_chains.pca_gradient(key, m, dimension, self.signal)
