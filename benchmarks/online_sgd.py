@@ -7,10 +7,10 @@ Spherical online PCA, −⟨x, Y⟩², one fresh Gaussian sample a step, by the 
 CPU everything runs in one thread, and seconds are those of the processor, not of the clock on the wall.
 
 Nearly all of the time is random numbers, so the generator is what there is to choose: JAX's default, threefry, computes
-some twenty rounds of integer arithmetic for each number; "rbg" leaves the bits to the generator built into the compiler,
-and its numbers depend on how a program is batched. Both are timed, each beside its floor: the same loop, with the same
-samples, for the loss a⟨w, Y⟩ of a number a, a single inner product a step. (A floor that only adds a sample up is none:
-the compiler then draws inside the reduction, where it is slow.)
+some twenty rounds of integer arithmetic for each number; "rbg" leaves the bits to the compiler's generator, and its
+numbers depend on how a program is batched. Both are timed, each beside its floor: the same loop, with the same samples,
+for the loss a⟨w, Y⟩ of a number a, a single inner product a step. (A floor that only adds a sample up is none: the
+compiler then draws inside the reduction, where it is slow.)
 
 The package need not be installed (PYTHONPATH=src will do), and a GPU is used where JAX finds one. PyTorch is the one of
 this interpreter or else that of its own environment, .peers/torch; where neither can be had it is skipped.

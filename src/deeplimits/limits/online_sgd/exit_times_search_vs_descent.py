@@ -33,7 +33,7 @@ class ExitTimes(Limit):
     signal: Array = real(3.0, 0.1, 20.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
     step: Array = real(0.3, 0.01, 10.0, log=True, symbol=r"\delta", doc="step size δ")
     threshold: Array = real(0.6, 0.01, 0.95, symbol=r"\eta", doc="correlation η at which the search ends")
-    end: Array = real(0.7, 0.02, 0.98, symbol=r"\eta'", doc="correlation η' at which the descent ends")
+    end: Array = real(0.75, 0.02, 0.98, symbol=r"\eta'", doc="correlation η' at which the descent ends")
     dimension: int = integer(1_000_000, 10, 10**9, log=True, symbol="N", doc="dimension, for the term in log N/N")
 
     sizes = (80, 160, 320)

@@ -26,7 +26,8 @@ class OnlinePca(Limit):
                 constant δ
     Validity    λ > 0; weak recovery is stated for η < m(τ); size counts the dimension N
     Finite size gap O(1/N) of mean path and of |∇L|²/N; loss, drift and directional moment exact; the recovery
-                probability misses 1 by exp(−cN)
+                probability misses 1 by exp(−cN), c small where m₀ is: at N = 80 and τ = 4 one run in 80 is below
+                0.3 from m₀ = 0.3, one in 2000 from 0.4, and none was seen from 0.6, the default
     References  benarous2021
     """
 
