@@ -15,7 +15,7 @@ POINTS = 5
 
 
 class CriticalWindow(Limit):
-    r"""With the largest admissible step SGD on a spiked k-tensor, k ≥ 3, finds the spike when a diffusion explodes.
+    r"""At the largest admissible step a spiked k-tensor, k ≥ 3, is found when a diffusion explodes.
 
     Setting     spherical online SGD on tensor PCA, L = −⟨λθ^(⊗k) + W, x^(⊗k)⟩, k ≥ 3, δ = cN^(−(k−2)/2), from √N m₀ =
                 u₀; u = √N m, ϑ = δ²·steps/N = c²·steps/N^(k−1)
@@ -57,7 +57,7 @@ class CriticalWindow(Limit):
         passed = critical_window.passage_probability(landscape, self.step, self.start, self.level, times)
         return {
             "passed": Curve(
-                times, passed, axis="scaled time", axis_symbol=r"\vartheta", label="probability to have passed",
+                times, passed, axis="scaled time", axis_symbol=r"\vartheta", label="share that passed",
                 symbol=r"P(\max u>U)", rate=1.0,
             )
         }  # fmt: skip

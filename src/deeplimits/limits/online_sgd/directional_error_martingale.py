@@ -11,7 +11,7 @@ from deeplimits.theory.dynamics import single_index
 
 
 class DirectionalErrorMartingale(Limit):
-    r"""The error of the gradient along the signal adds up to a martingale of variance δ²αE⟨∇H, θ⟩²/N.
+    r"""The error of the gradient along the signal adds up to a martingale of known variance.
 
     Setting     online PCA: Y ~ N(0, I + λθθ'), L = −⟨x, Y⟩², spherical online SGD with step δ/N from a uniform point;
                 M_t = (δ/N) Σ_{j≤t} ⟨∇H_j(x_{j−1}), θ⟩, H = L − EL, t = αN steps

@@ -34,7 +34,7 @@ class ExitTimes(Limit):
     step: Array = real(0.3, 0.01, 10.0, log=True, symbol=r"\delta", doc="step size δ")
     threshold: Array = real(0.6, 0.01, 0.95, symbol=r"\eta", doc="correlation η at which the search ends")
     end: Array = real(0.75, 0.02, 0.98, symbol=r"\eta'", doc="correlation η' at which the descent ends")
-    dimension: int = integer(1_000_000, 10, 10**9, log=True, symbol="N", doc="dimension, for the term in log N/N")
+    dimension: int = integer(320, 10, 1_000_000_000, log=True, symbol="N", doc="dimension of the stated search law")
 
     sizes = (80, 160, 320)
     samples = 6000
