@@ -30,14 +30,14 @@ class CriticalWindow(Limit):
     """
 
     order: int = integer(3, 3, 5, symbol="k", doc="information exponent k")
-    signal: Array = real(2.0, 0.1, 20.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
+    signal: Array = real(3.0, 0.1, 20.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
     step: Array = real(2.0, 0.05, 10.0, log=True, symbol="c", doc="step constant c")
     start: Array = real(1.0, 0.0, 3.0, symbol="u_0", doc="correlation at the start, times √N")
     level: Array = real(2.5, 0.5, 8.0, symbol="U", doc="level U to be passed, times √N")
-    horizon: Array = real(0.75, 0.05, 5.0, log=True, symbol=r"\vartheta", doc="time up to which the level is awaited")
+    horizon: Array = real(0.5, 0.05, 5.0, log=True, symbol=r"\vartheta", doc="time up to which the level is awaited")
 
     sizes = (32, 64, 128)
-    samples = 6000
+    samples = 8000
     batch = 1000
 
     def validity(self):
