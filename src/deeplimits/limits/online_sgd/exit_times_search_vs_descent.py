@@ -13,7 +13,7 @@ from deeplimits.theory.dynamics import exit_times, single_index, spherical_ode
 
 
 class ExitTimes(Limit):
-    r"""The search takes ½N log N/κ steps and a random multiple of N more; the descent takes a fixed multiple of N.
+    r"""The search takes ½N log N/κ steps and a random multiple of N, the descent a fixed multiple of N.
 
     Setting     online PCA: Y ~ N(0, I + λθθ'), L = −⟨x, Y⟩², spherical online SGD with step δ/N from a uniform point;
                 τ_η is the first step with |⟨x, θ⟩| > η
@@ -71,7 +71,7 @@ class ExitTimes(Limit):
             ),
             "descent": Value(
                 exit_times.passage_time(landscape, self.threshold, self.end, self.step),
-                label="mean descent time over N", symbol=r"E(\tau_{\eta'}-\tau_\eta)/N", rate=1.0,
+                label="descent time", symbol=r"E(\tau_{\eta'}-\tau_\eta)/N", rate=1.0,
             ),
         }  # fmt: skip
 

@@ -35,7 +35,7 @@ def moment_curves(landscape: Landscape, overlaps: Array) -> dict[str, Curve]:
     shared: dict[str, Any] = {"axis": "correlation", "axis_symbol": "m"}
     return {
         "loss": Curve(overlaps, landscape.loss(overlaps), label="population loss", symbol=r"\varphi", **shared),
-        "slope": Curve(overlaps, drift, label="gradient along the signal", symbol=r"(1-m^2)\varphi'", **shared),
+        "slope": Curve(overlaps, drift, label="gradient along θ", symbol=r"(1-m^2)\varphi'", **shared),
         "squared_gradient": Curve(
             overlaps,
             landscape.squared_gradient(overlaps),
@@ -47,7 +47,7 @@ def moment_curves(landscape: Landscape, overlaps: Array) -> dict[str, Curve]:
         "directional_moment": Curve(
             overlaps,
             landscape.directional_variance(overlaps) + drift**2,
-            label="squared gradient along the signal",
+            label="its second moment",
             symbol=r"E\langle\nabla L,\theta\rangle^2",
             **shared,
         ),
