@@ -47,7 +47,7 @@ def moment_curves(landscape: Landscape, overlaps: Array) -> dict[str, Curve]:
         "directional_moment": Curve(
             overlaps,
             landscape.directional_variance(overlaps) + drift**2,
-            label="its second moment",
+            label="second moment along θ",
             symbol=r"E\langle\nabla L,\theta\rangle^2",
             **shared,
         ),
