@@ -49,7 +49,7 @@ class XorLargeLambda(Limit):
             "output": Curve(neurons, end.output[0], label="output weight", symbol="v", **shared),
             "along_mu": Curve(neurons[:2], end.along_mu[0, :2], label="overlap with μ", symbol=r"m^\mu", **shared),
             "along_nu": Curve(neurons[2:], end.along_nu[0, 2:], label="overlap with ν", symbol=r"m^\nu", **shared),
-            "sliding": Probability(never, label="sliding overlaps within one step of 0", symbol=r"P(|m^\nu|<\delta)"),
+            "sliding": Probability(never, label="overlaps held at 0", symbol=r"P(|m^\nu|<\delta)"),
         }
 
     def at_size(self, size):

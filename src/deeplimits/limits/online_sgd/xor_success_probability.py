@@ -28,12 +28,12 @@ class XorSuccessProbability(Limit):
     References  benarous2022
     """
 
-    width: int = integer(8, 1, 100, symbol="K", doc="number of neurons K")
+    width: int = integer(12, 1, 100, symbol="K", doc="number of neurons K")
     ridge: Array = real(0.02, 0.002, 0.06, log=True, symbol=r"\alpha", doc="ridge parameter α")
 
     sizes = (6, 12)
-    samples = 4000
-    batch = 400
+    samples = 5000
+    batch = 500
 
     def theory(self):
         zero = 0.0 * self.ridge
