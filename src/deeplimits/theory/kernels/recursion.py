@@ -197,7 +197,7 @@ def _step(net: FullyConnected, dual: Dual, where: Pair, ntk: Floats | None, laye
     following = Pair(layer.left_root, layer.right_root, *_sum_gaps(parts, layer.left_root * layer.right_root))
     if ntk is not None:
         # T' = λ_W E σσ + λ_b + (C_w E σ'σ' + skip²) T; behind a layer norm T is divided by √(K(x,x) K(x',x'))
-        incoming = ntk / jnp.where(where.scale > 0, where.scale, 1.0) if net.layer_norm else ntk
+        incoming = ntk / jnp.where(where.scale == 0, 1.0, where.scale) if net.layer_norm else ntk
         passed = layer.weight_variance * dual.slope(inside) * incoming
         if net.residual:
             passed = passed + layer.skip**2 * ntk
@@ -226,11 +226,12 @@ def _sum_gaps(parts: list[_Part], scale: Floats) -> tuple[Floats, Floats]:
         for index, one in enumerate(parts)
         for other in parts[index + 1 :]
     )
-    bracket = apart / jnp.where(scale > 0, scale + inner, 1.0)
-    safe = jnp.where(scale > 0, scale, 1.0)
+    # A comparison with 0, not with > 0: what is not a number must stay so.
+    bracket = apart / jnp.where(scale == 0, 1.0, scale + inner)
+    safe = jnp.where(scale == 0, 1.0, scale)
     gap = (bracket + sum(part.left * part.right * part.gap for part in parts)) / safe
     cogap = (bracket + sum(part.left * part.right * part.cogap for part in parts)) / safe
-    return jnp.where(scale > 0, gap, 1.0), jnp.where(scale > 0, cogap, 1.0)
+    return jnp.where(scale == 0, 1.0, gap), jnp.where(scale == 0, 1.0, cogap)
 
 
 def _layer(net: FullyConnected, left: Points, right: Points, layer: int) -> _Layer:
@@ -254,4 +255,4 @@ def _skips(net: FullyConnected, layer: int) -> Floats:
 
 
 def _root(x: Floats) -> Floats:
-    return jnp.where(x > 0, jnp.sqrt(jnp.where(x > 0, x, 1.0)), 0.0)
+    return jnp.where(x == 0, 0.0, jnp.sqrt(jnp.where(x == 0, 1.0, x)))

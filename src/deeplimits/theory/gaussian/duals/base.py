@@ -32,6 +32,6 @@ class Dual(eqx.Module):
         Here by subtraction. Duals of kinked activations, for which the digits of 1 − ρ matter, override this.
         """
         value = self.value(where)
-        correlation = jnp.where(scale > 0, value / jnp.where(scale > 0, scale, 1.0), 0.0)
+        correlation = jnp.where(scale == 0, 0.0, value / jnp.where(scale == 0, 1.0, scale))
         correlation = jnp.clip(correlation, -1.0, 1.0)
         return value, 1 - correlation, 1 + correlation
