@@ -9,11 +9,12 @@ import pytest
 from scipy import stats
 from sklearn.datasets import load_digits
 
-from deeplimits.ensembles import flows, trainers
+from deeplimits.ensembles import data, estimators, flows, trainers
 from deeplimits.lab.statistics import LEVEL
 from deeplimits.measure import fluctuation_dissipation as fd
 from deeplimits.models import designs
 from deeplimits.theory.bias import diagonal_networks, quadratic_model, separable
+from deeplimits.theory.bias.hard_margin import hard_margin
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +88,17 @@ def test_gradient_descent_within_the_band_of_its_law(random_data):
     distance = jnp.linalg.norm(w / jnp.linalg.norm(w) - predictor / jnp.linalg.norm(predictor))
     stated = separable.direction_error(predictor, law.offset, log_time)
     assert abs(float(distance / stated) - 1) < 1.5 * np.linalg.norm(law.offset) / (np.linalg.norm(predictor) * log_time)
+
+
+def test_interior_points_do_not_cycle():
+    """Eight points in five dimensions on which a full second-order correction cycles."""
+    key = jax.random.split(jax.random.fold_in(jax.random.key(101), 5), 2000)[1955]
+    x = data.independent_entries(jax.random.split(key)[0], 8, 5)
+    signed = (x * jnp.where(x[:, :1] > 0, 1.0, -1.0)).at[:, 0].add(1.0)
+    weights, multipliers = estimators.max_margin(signed)
+    stated = hard_margin(signed, np.ones(8))
+    np.testing.assert_allclose(weights, stated.weights, atol=1e-10)
+    np.testing.assert_allclose(multipliers, stated.multipliers, atol=1e-9)
 
 
 def test_diagonal_networks_from_tiny_to_large_scales():
