@@ -50,6 +50,7 @@ class FluctuationDissipation(Limit):
             "first_relation": Value(
                 jnp.ones(()),
                 label="position side over noise side",
+                symbol=r"2\langle\theta\cdot\nabla L\rangle/\eta\langle\|\nabla L_B\|^2\rangle",
                 rate=1.0,
             ),
             "telescope": Identity(label="sum of the balances", constant=1e7),
