@@ -16,8 +16,9 @@ WARMUP = 2000
 class FluctuationDissipation(Limit):
     r"""Position and noise balance in every stationary run of stochastic gradient descent.
 
-    Setting     a two-layer tanh network with output bias and weight decay on a regression problem, fresh batches, constant step
-                η; ∇L the full gradient, ∇L_B the batch's, c any fixed point; averages over T steps after a warm-up
+    Setting     a two-layer tanh network with output bias and weight decay on a regression problem, fresh batches,
+                constant step η; ∇L the full gradient, ∇L_B the batch's, c any fixed point; averages over T steps after
+                a warm-up
     Limit       T → ∞
     Result      ⟨(θ − c)·∇L⟩ = (η/2)⟨‖∇L_B‖²⟩ for every η, model and batch size; measured is the ratio of the sides
                 exactly at every T: Σ_t [(θ_t − c)·∇L_B − (η/2)‖∇L_B‖²] = (‖θ_0 − c‖² − ‖θ_T − c‖²)/(2η)
