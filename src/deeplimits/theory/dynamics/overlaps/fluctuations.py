@@ -97,7 +97,8 @@ def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuatio
 
     at_rest = (integration.pack(start, a is None), jnp.zeros((size, size)))
     found = solve_at(slope, at_rest, times, rtol=1e-8, atol=1e-10, most_steps=20_000)
-    return Fluctuations(times, *found.states, found.converged)
+    mean, covariance = found.states
+    return Fluctuations(times, mean, covariance, found.converged)
 
 
 def stationary_covariance(task: Task, guess: Overlaps) -> tuple[fixed_points.FixedPoint, np.ndarray]:
