@@ -199,7 +199,7 @@ def on_gpu() -> None:
             x = jnp.asarray(np.random.default_rng(0).standard_normal((n, DIMENSION)))
             net = network(activation, layers)
             own = seconds(lambda net=net, x=x: net.kernels(x), repeat=3)
-            floor = max(2 * 8 * n**2 / bandwidth * 2, n**2 * DIMENSION / rate)
+            floor = max(2 * 8 * n**2 / bandwidth, n**2 * DIMENSION / rate)
             print(f"{activation:<6} {layers:>3} {n:>6} {own:>9.4f} {floor:>8.4f} {own / floor:>6.1f}", flush=True)
 
 

@@ -69,7 +69,7 @@ class FullyConnected(architectures.FullyConnected):
         *,
         diagonal: bool = False,
         every_layer: bool = False,
-        tile: int = matrices.TILE,
+        tile: int | None = None,
     ) -> Kernels:
         """The kernels named in `get`, in one pass.
 
@@ -79,6 +79,7 @@ class FullyConnected(architectures.FullyConnected):
         that JAX sees.
         """
         wanted = self._wanted(get)
+        tile = matrices.usual_tile() if tile is None else tile
         x1, x2 = self._checked(x1, x2, wanted, diagonal, tile)
         network = self._network(x1, x2)
         small = max(x1.shape[0], 0 if x2 is None else x2.shape[0]) <= tile

@@ -11,8 +11,10 @@ from jaxtyping import Array, Float
 
 from deeplimits.theory.kernels.recursion import Network, Points, carry, carry_to_the_end, first_gaps, points
 
-TILE = 256
-"""A tile of 256 × 256 numbers is half a megabyte."""
+
+def usual_tile() -> int:
+    """256 × 256 numbers, half a megabyte, stay in a processor's cache; a GPU needs many more to be busy."""
+    return 256 if jax.default_backend() == "cpu" else 4096
 
 
 class Kernels(NamedTuple):
@@ -52,7 +54,7 @@ def tiled(
     x1: Float[Array, "m d"],
     x2: Float[Array, "n d"] | None,
     wanted: tuple[str, ...],
-    tile: int = TILE,
+    tile: int,
     overlap: bool = False,
 ) -> Kernels:
     """The full matrices, tile by tile; beyond the result itself only a few tiles are in memory.
@@ -87,7 +89,7 @@ def tiled(
 
 
 def on_all_devices(
-    network: Network, x1: Float[Array, "m d"], x2: Float[Array, "n d"] | None, wanted: tuple[str, ...], tile: int = TILE
+    network: Network, x1: Float[Array, "m d"], x2: Float[Array, "n d"] | None, wanted: tuple[str, ...], tile: int
 ) -> Kernels:
     """`tiled`, with the work shared among the devices of the default backend where there are several."""
     devices = jax.devices()

@@ -62,7 +62,7 @@ class Network(eqx.Module):
 
     @property
     def uniform(self) -> bool:
-        """Whether all hidden layers have the same activation, so that they can be one compiled loop."""
+        """Whether all hidden layers have the same activation and are many, so that they become one compiled loop."""
         return self.net.hidden_layers > 3 and len(set(self.duals)) == 1
 
     @property
@@ -124,7 +124,12 @@ def _by_differences(left: Points, right: Points, gap: Floats, sign: float) -> Fl
     """1 ∓ ρ = |x̂ ∓ x̂'|²/2, where a matrix product has too few digits; most blocks have no such pair and pay nothing."""
 
     def recomputed():
-        exact = jnp.sum((left.directions[:, None] - sign * right.directions[None]) ** 2, axis=2) / 2
+        columns = (left.directions.T, right.directions.T)
+
+        def add(k, total):
+            return total + (columns[0][k][:, None] - sign * columns[1][k][None]) ** 2
+
+        exact = jax.lax.fori_loop(0, columns[0].shape[0], add, jnp.zeros_like(gap)) / 2
         return jnp.where(gap < CLOSE, exact, gap)
 
     return jax.lax.cond(jnp.any(gap < CLOSE), recomputed, lambda: gap)
