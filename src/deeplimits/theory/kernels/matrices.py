@@ -2,6 +2,8 @@
 
 import functools
 import itertools
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import jax
@@ -88,13 +90,66 @@ def tiled(
     return jax.lax.fori_loop(0, starts.shape[0], one, empty)
 
 
+def threaded(
+    network: Network, x1: Float[Array, "m d"], x2: Float[Array, "n d"] | None, wanted: tuple[str, ...], tile: int
+) -> Kernels:
+    """`tiled` for the cores of a processor: each thread takes the next tile and writes it into the result."""
+    left = _points(network, x1)
+    right = left if x2 is None else _points(network, x2)
+    rows, columns = left.roots.shape[1], right.roots.shape[1]
+    high, wide = min(tile, rows), min(tile, columns)
+    symmetric = x2 is None
+    results = {name: _aligned(rows, columns) for name in wanted}
+
+    def one(start) -> None:
+        row, column = int(start[0]), int(start[1])
+        block = _tile(network, left, right, row, column, wanted, high, wide, symmetric)
+        for name, result in results.items():
+            value = np.asarray(getattr(block, name))
+            if symmetric:
+                if row == column:
+                    # The upper half is copied to the lower: the matrix is symmetric to the last bit.
+                    value = np.where(np.tri(high, dtype=bool), value.T, value)
+                else:
+                    result[column : column + wide, row : row + high] = value.T
+            result[row : row + high, column : column + wide] = value
+
+    starts = np.asarray(_starts(rows, columns, tile, symmetric))
+    with ThreadPoolExecutor(_cores()) as pool:
+        for _ in pool.map(one, starts):
+            pass
+    return Kernels(**{name: jax.device_put(result, may_alias=True) for name, result in results.items()})
+
+
+_points = jax.jit(points)
+
+
+@functools.partial(jax.jit, static_argnames=("wanted", "high", "wide", "symmetric"))
+def _tile(network, left, right, row, column, wanted, high, wide, symmetric) -> Kernels:
+    offset = column - row if symmetric else None
+    return _block(network, _rows(left, row, high), _rows(right, column, wide), wanted, False, offset)
+
+
+def _aligned(rows: int, columns: int) -> np.ndarray:
+    """An empty matrix whose memory JAX can take over without copying it: aligned to 64 bytes."""
+    kind = np.dtype(jnp.zeros(()).dtype)
+    memory = np.empty(rows * columns * kind.itemsize + 64, np.uint8)
+    skip = -memory.ctypes.data % 64
+    return memory[skip : skip + rows * columns * kind.itemsize].view(kind).reshape(rows, columns)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def on_all_devices(
     network: Network, x1: Float[Array, "m d"], x2: Float[Array, "n d"] | None, wanted: tuple[str, ...], tile: int
 ) -> Kernels:
     """`tiled`, with the work shared among the devices of the default backend where there are several."""
     devices = jax.devices()
     if len(devices) == 1 or x1.shape[0] < len(devices):
-        return tiled(network, x1, x2, wanted, tile)
+        run = threaded if jax.default_backend() == "cpu" else tiled
+        return run(network, x1, x2, wanted, tile)
     rows, count = x1.shape[0], len(devices)
     shares = np.arange(count + 1) / count
     # Bands of rows: equal ones, or, if only the triangle right of the diagonal is computed, of equal area.

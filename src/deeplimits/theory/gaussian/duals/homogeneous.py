@@ -9,7 +9,7 @@ from fractions import Fraction
 import equinox as eqx
 import jax.numpy as jnp
 
-from deeplimits.theory.gaussian.angles import angles
+from deeplimits.theory.gaussian.angles import angles, once
 from deeplimits.theory.gaussian.duals.base import Dual
 from deeplimits.theory.gaussian.pairs import Pair
 
@@ -141,4 +141,4 @@ def _horner(coefficients: list[Fraction], x):
 def _sine(where: Pair):
     product = where.gap * where.cogap
     # The root's derivative at 0 is infinite; sin θ only enters where it is multiplied by something that vanishes too.
-    return jnp.where(product > 0, jnp.sqrt(jnp.where(product > 0, product, 1.0)), 0.0)
+    return once(jnp.where(product > 0, jnp.sqrt(jnp.where(product > 0, product, 1.0)), 0.0))
