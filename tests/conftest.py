@@ -1,6 +1,8 @@
 """Every test runs with checked shapes and types, strict dtype promotion and warnings as errors."""
 
 import functools
+import os
+from pathlib import Path
 
 from jaxtyping import install_import_hook
 
@@ -34,3 +36,20 @@ def usual_comparison(name: str, seed: int = 0):
 @pytest.fixture
 def comparison(name):
     return usual_comparison(name)
+
+
+MEMORY = 2.5e9
+"""Bytes that a worker may hold before compiled programs that are no longer needed are dropped."""
+
+
+def pytest_runtest_teardown(item, nextitem):
+    statistics = Path("/proc/self/statm")
+    leaving = nextitem is None or nextitem.path != item.path or _group(nextitem) != _group(item)
+    if leaving and statistics.exists():
+        resident = int(statistics.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        if resident > MEMORY:
+            jax.clear_caches()
+
+
+def _group(item) -> str:
+    return item.callspec.params.get("name", "") if hasattr(item, "callspec") else ""
