@@ -25,7 +25,7 @@ class Atomic(SpectralMeasure):
 
     @property
     def atoms(self):
-        return jself.values, jself.weights
+        return jnp.asarray(self.values), jnp.asarray(self.weights)
 
     def above(self, z: NDArray) -> tuple[NDArray, NDArray]:
         with np.errstate(divide="ignore", invalid="ignore"):

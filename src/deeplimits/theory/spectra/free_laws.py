@@ -10,7 +10,6 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-
 from deeplimits.theory.spectra import marchenko_pastur as formulas
 from deeplimits.theory.spectra.measure import SpectralMeasure
 

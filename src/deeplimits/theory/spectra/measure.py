@@ -1,5 +1,6 @@
 """`SpectralMeasure`: a law of eigenvalues, atoms plus a density on known intervals."""
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
@@ -311,10 +312,10 @@ class SpectralMeasure(ABC):
         return np.clip(centre - radius * np.cos(angle), low, high)
 
     def _solve_outside(self, residual, begin, reach, name, asked):
-        """The point between `begin` and `begin + reach` outside the support where a monotone residual vanishes."""
+        """The point between `begin` and a little beyond `begin + reach` outside the support where a monotone residual vanishes."""
         # In the logarithm of the distance from the support, by bisection and then by secants inside the bracket.
         near = np.log(np.maximum(1e-15, 4e-16 * np.abs(begin / reach)))
-        far = np.zeros(begin.shape)
+        far = np.full(begin.shape, np.log(1.5))
 
         def at(depth):
             x = begin + reach * np.exp(depth)
@@ -347,11 +348,11 @@ class Rule(NamedTuple):
 
 
 def quadrature_rule(measure: SpectralMeasure) -> Rule:
-    """Points and weights with ∫ f ρ ≈ Σ w f(x): pieces are cut until halving the step changes nothing in any of them."""
+    """Points and weights with ∫ f ρ ≈ Σ w f(x): pieces are cut until halving the step changes nothing in any."""
     pieces = []
     for low, high in np.asarray(measure.edges):
         ends = [low, *(cut for cut in np.sort(measure.cuts) if low < cut < high), high]
-        pieces += list(zip(ends[:-1], ends[1:], strict=True))
+        pieces += list(itertools.pairwise(ends))
     pieces = np.array(pieces).reshape(-1, 2)
     t = np.linspace(-REACH, REACH, NODES)
     # x = low + width s, s = 1/(1 + exp(−π sinh t))

@@ -1,5 +1,6 @@
 """The law of the eigenvalues of a sample covariance matrix, for any population."""
 
+import itertools
 from dataclasses import dataclass
 
 import jax.numpy as jnp
@@ -227,7 +228,7 @@ def _intervals(population: SpectralMeasure) -> Floats:
     places, masses = (np.asarray(part) for part in population.atoms)
     blocks = [(place, place) for place, mass in zip(places, masses, strict=True) if mass > 0 and place > 0]
     blocks = sorted([*blocks, *(tuple(bulk) for bulk in np.asarray(population.edges))])
-    pairs = zip(blocks[:-1], blocks[1:], strict=True)
+    pairs = itertools.pairwise(blocks)
     return np.array([(left[1], right[0]) for left, right in pairs if right[0] > left[1]]).reshape(-1, 2)
 
 

@@ -20,7 +20,7 @@ NEAR = 1e-10
 def atoms_of_combination(
     laws: Sequence[SpectralMeasure], counts: Sequence[int], combine: Callable[[Sequence[float]], float]
 ) -> tuple[Floats, Floats]:
-    """Atoms of a sum or product of free matrices: masses w_j at points a_j leave Σ n_j w_j − (Σ n_j − 1), if positive."""
+    """Atoms of a sum or product of free matrices: masses w_j at a_j leave 1 − Σ n_j(1 − w_j), where positive."""
     heavy = []
     for law in laws:
         places, masses = (np.asarray(part) for part in law.atoms)
@@ -40,7 +40,7 @@ def atoms_of_combination(
 
 
 def scan(density: Callable[[NDArray], NDArray], span: tuple[float, float], atoms: Floats) -> Floats:
-    """The intervals on which a density is positive, found on a grid that is dense at the ends and refined by bisection."""
+    """The intervals on which a density is positive: a grid that is dense at the ends, refined by bisection."""
     low, high = span
     width = high - low
     if width <= 0:
