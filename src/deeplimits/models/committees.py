@@ -10,33 +10,27 @@ The convention of the whole subject, fixed here once for theory and simulation:
 - overlaps M = W W*ᵀ/d (p × k), Q = W Wᵀ/d, P = W* W*ᵀ/d; risk R = E(f* − f)²/2, without the label noise.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import erf
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError, UnknownName
-from deeplimits.models.activations import Activation, smooth
+from deeplimits.models.activations import Activation, rescaled
+from deeplimits.models.activations import activation as activation_named
 from deeplimits.tracing import is_traced
 
-_ROOT = math.sqrt(2 / math.pi)
-
 # These four have closed-form Gaussian integrals. erf and the square are scaled as this subject scales them.
-ERF = Activation(
-    "erf",
-    lambda u: erf(u / math.sqrt(2)),
-    lambda u: _ROOT * jnp.exp(-(u**2) / 2),
-    lambda u: -_ROOT * u * jnp.exp(-(u**2) / 2),
-)
-RELU = Activation("relu", lambda u: jnp.maximum(u, 0.0), lambda u: (u > 0).astype(float), jnp.zeros_like)
-QUADRATIC = Activation("quadratic", lambda u: u**2, lambda u: 2 * u, lambda u: jnp.full_like(u, 2.0))
-LINEAR = Activation("linear", lambda u: u, jnp.ones_like, jnp.zeros_like)
-TANH = smooth("tanh")
+ERF = rescaled(activation_named("erf"), 1 / math.sqrt(2), name="erf")
+RELU = activation_named("relu")
+QUADRATIC = rescaled(activation_named("quadratic"), 1.0, 2.0, name="quadratic")
+LINEAR = dataclasses.replace(activation_named("identity"), name="linear")
+TANH = activation_named("tanh")
 
 NEURONS = {activation.name: activation for activation in (ERF, RELU, QUADRATIC, LINEAR, TANH)}
 

@@ -1,0 +1,146 @@
+"""Duals of analytic activations in closed form: erf, Φ, GELU, bell, sine and cosine, exp, polynomials."""
+
+import math
+
+import equinox as eqx
+import jax.numpy as jnp
+
+from deeplimits.theory.gaussian.angles import angles
+from deeplimits.theory.gaussian.duals.base import Dual
+from deeplimits.theory.gaussian.pairs import Pair
+
+
+class _Lifted:
+    """The angle between (√k u, 1) and (√k v, 1): arcsine laws are about it. r = kc/√((1 + ka)(1 + kb))."""
+
+    def __init__(self, where: Pair, k: float):
+        left, right = 1 + k * where.a, 1 + k * where.b
+        self.length = jnp.sqrt(left) * jnp.sqrt(right)
+        # √((1 + ka)(1 + kb)) − k√(ab), without cancellation
+        excess = (1 + k * (where.a + where.b)) / (self.length + k * where.scale)
+        self.gap = (excess + k * where.scale * where.gap) / self.length
+        self.cogap = (excess + k * where.scale * where.cogap) / self.length
+        self.arcsine = math.pi / 2 - angles(self.gap, self.cogap)[0]
+        # D = (1 + ka)(1 + kb) − k²c²
+        self.root_determinant = self.length * jnp.sqrt(self.gap * self.cogap)
+
+
+class Erf(Dual):
+    """erf(u): Williams' arcsine law."""
+
+    def value(self, where: Pair):
+        # K = (2/π) asin(2c/√((1 + 2a)(1 + 2b)))
+        return 2 / math.pi * _Lifted(where, 2.0).arcsine
+
+    def slope(self, where: Pair):
+        # K̇ = (4/π)/√((1 + 2a)(1 + 2b) − 4c²)
+        return 4 / math.pi / _Lifted(where, 2.0).root_determinant
+
+
+class NormalCdf(Dual):
+    """Φ(u), the normal distribution function."""
+
+    def value(self, where: Pair):
+        # K = 1/4 + asin(c/√((1 + a)(1 + b)))/2π
+        return 0.25 + _Lifted(where, 1.0).arcsine / (2 * math.pi)
+
+    def slope(self, where: Pair):
+        # K̇ = 1/(2π√D)
+        return 1 / (2 * math.pi * _Lifted(where, 1.0).root_determinant)
+
+
+class Gelu(Dual):
+    """uΦ(u)."""
+
+    def value(self, where: Pair):
+        a, b, c = where.a, where.b, where.covariance
+        lifted = _Lifted(where, 1.0)
+        # K = c/4 + c asin(·)/2π + [ab − c² + c²(1/(1 + a) + 1/(1 + b))]/(2π√D)
+        bracket = where.determinant + c**2 * (1 / (1 + a) + 1 / (1 + b))
+        return c / 4 + (c * lifted.arcsine + bracket / lifted.root_determinant) / (2 * math.pi)
+
+    def slope(self, where: Pair):
+        a, b, c = where.a, where.b, where.covariance
+        lifted = _Lifted(where, 1.0)
+        # K̇ = 1/4 + asin(·)/2π + (c/(2π√D))(1/(1 + a) + 1/(1 + b) + 1/D)
+        bracket = 1 / (1 + a) + 1 / (1 + b) + 1 / lifted.root_determinant**2
+        return 0.25 + (lifted.arcsine + c * bracket / lifted.root_determinant) / (2 * math.pi)
+
+
+class Bell(Dual):
+    """exp(−u²/2)."""
+
+    def value(self, where: Pair):
+        # K = 1/√D
+        return 1 / _Lifted(where, 1.0).root_determinant
+
+    def slope(self, where: Pair):
+        # K̇ = c/D^{3/2}
+        return where.covariance / _Lifted(where, 1.0).root_determinant ** 3
+
+
+class Wave(Dual):
+    """sin u (odd) and cos u (even): K = e^{−(a+b)/2} sinh c and e^{−(a+b)/2} cosh c, and the other for the slope."""
+
+    odd: bool = eqx.field(static=True)
+
+    def value(self, where: Pair):
+        return _wave(where, self.odd)
+
+    def slope(self, where: Pair):
+        return _wave(where, not self.odd)
+
+
+def _wave(where: Pair, odd: bool):
+    # −(a + b)/2 ± c, each as a sum of squares: √a − √b, and √(ab) times 1 ∓ ρ
+    apart = (where.root_a - where.root_b) ** 2 / 2
+    plus, minus = -apart - where.scale * where.gap, -apart - where.scale * where.cogap
+    if not odd:
+        return (jnp.exp(plus) + jnp.exp(minus)) / 2
+    # e^{p} − e^{m} = e^{p}(1 − e^{m−p}) with m − p = −2c
+    return -jnp.exp(jnp.maximum(plus, minus)) * jnp.expm1(-jnp.abs(plus - minus)) / 2 * jnp.sign(plus - minus)
+
+
+class Exponential(Dual):
+    """e^u: K = K̇ = e^{(a+b)/2 + c}."""
+
+    def value(self, where: Pair):
+        return jnp.exp((where.a + where.b) / 2 + where.covariance)
+
+    def slope(self, where: Pair):
+        return self.value(where)
+
+
+class Polynomial(Dual):
+    """c₀ + c₁u + …: K = Σ_k c^k/k! E[σ^(k)(u)] E[σ^(k)(v)], a finite sum."""
+
+    coefficients: tuple[float, ...] = eqx.field(static=True)
+
+    def value(self, where: Pair):
+        return _covariance_series(self.coefficients, where)
+
+    def slope(self, where: Pair):
+        return _covariance_series(_derivative(self.coefficients), where)
+
+
+def _covariance_series(coefficients, where: Pair):
+    c = where.covariance
+    total, power = jnp.zeros_like(c), jnp.ones_like(c)
+    for order in range(len(coefficients)):
+        if order:
+            coefficients = _derivative(coefficients)
+            power = power * c / order
+        total = total + power * _gaussian_mean(coefficients, where.a) * _gaussian_mean(coefficients, where.b)
+    return total
+
+
+def _derivative(coefficients: tuple[float, ...]) -> tuple[float, ...]:
+    return tuple(k * c for k, c in enumerate(coefficients))[1:] or (0.0,)
+
+
+def _gaussian_mean(coefficients: tuple[float, ...], a):
+    """E Σ c_k u^k = Σ c_{2j} (2j − 1)!! a^j"""
+    total = jnp.zeros_like(a)
+    for j in range((len(coefficients) - 1) // 2, -1, -1):
+        total = total * a + coefficients[2 * j] * math.prod(range(2 * j - 1, 0, -2))
+    return total

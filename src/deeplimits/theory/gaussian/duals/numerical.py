@@ -1,0 +1,168 @@
+r"""Duals of any activation, by quadrature, or by a Hermite series where that is known to suffice."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from deeplimits.models.activations import Activation
+from deeplimits.theory.gaussian.duals.base import Dual
+from deeplimits.theory.gaussian.pairs import Pair
+from deeplimits.theory.gaussian.quadrature import line_nodes, pair_rule
+
+Floats = Float[Array, "..."]
+
+
+class Quadrature(Dual):
+    """E σ(u)σ(v) by nested quadrature: any activation, variance and correlation; milliseconds for each pair."""
+
+    activation: Activation = eqx.field(static=True)
+
+    def value(self, where: Pair):
+        return _value(self.activation, where)
+
+    def slope(self, where: Pair):
+        return _slope(self.activation, where)
+
+    def variance(self, a):
+        return _along_line(lambda u: self.activation.value(u) ** 2, self.activation.kinks, a)
+
+
+class Series(Dual):
+    """E σ(u)σ(v) = Σ_{k ≤ degree} h_k(a) h_k(b) ρ^k, with h_k(a) the Hermite coefficients of σ(√a ·).
+
+    What is left out is at most √(tail(a) tail(b)), tail(a) = E σ(u)² − Σ_{k ≤ degree} h_k(a)²: see `series_tail`. The
+    variances are to vary along one axis each, as in a tile of a kernel matrix: a of shape (m, 1), b of shape (1, n).
+    """
+
+    activation: Activation = eqx.field(static=True)
+    degree: int = eqx.field(static=True)
+
+    def value(self, where: Pair):
+        return self._sum(where, self.activation.value)
+
+    def slope(self, where: Pair):
+        return self._sum(where, self.activation.derivative)
+
+    def variance(self, a):
+        return _along_line(lambda u: self.activation.value(u) ** 2, self.activation.kinks, a)
+
+    def _sum(self, where: Pair, function):
+        left, right = (
+            hermite_rows(function, root**2, self.activation.kinks, self.degree) for root in (where.root_a, where.root_b)
+        )
+        rho = (where.cogap - where.gap) / 2
+
+        def lower(k, total):
+            index = self.degree - k
+            return total * rho + left[index] * right[index]
+
+        return jax.lax.fori_loop(0, self.degree + 1, lower, jnp.zeros(jnp.broadcast_shapes(*(p.shape for p in where))))
+
+
+def hermite_rows(function, a: Floats, kinks: tuple[float, ...], degree: int) -> Floats:
+    """h_k(a) = E σ(√a z) h_k(z) for k = 0 … degree, one row each, in the shape of a."""
+
+    def one(variance):
+        u, weight = line_nodes(variance, kinks)
+        z = u / jnp.sqrt(jnp.where(variance > 0, variance, 1.0))
+        values = jnp.broadcast_to(function(u), u.shape) * weight
+
+        def raise_degree(pair, k):
+            low, high = pair
+            following = (z * high - jnp.sqrt(k) * low) / jnp.sqrt(k + 1)
+            return (high, following), jnp.sum(values * high)
+
+        start = (jnp.zeros_like(z), jnp.ones_like(z))
+        _, rows = jax.lax.scan(raise_degree, start, jnp.arange(degree + 1.0))
+        # At variance 0 the function is the constant σ(0); only h_0 is not zero.
+        constant = jnp.zeros(degree + 1).at[0].set(jnp.sum(values))
+        return jnp.where(variance > 0, rows, constant)
+
+    rows = jax.lax.map(one, jnp.ravel(a), batch_size=16)
+    return jnp.moveaxis(rows, 0, 1).reshape(degree + 1, *a.shape)
+
+
+def series_tail(activation: Activation, a: Floats, degree: int) -> tuple[Floats, Floats]:
+    """What the series of K and K̇ leave out at ρ = 1, relative to their sum; both fall with the degree."""
+
+    def one(function):
+        rows = hermite_rows(function, a, activation.kinks, degree)
+        whole = _along_line(lambda u: function(u) ** 2, activation.kinks, a)
+        return jnp.abs(whole - jnp.sum(rows**2, axis=0)) / jnp.where(whole > 0, whole, 1.0)
+
+    return one(activation.value), one(activation.derivative)
+
+
+def numerical_dual(activation: Activation, variances: np.ndarray, tolerance: float = 1e-13) -> Dual:
+    """The cheapest dual that is right to `tolerance` at these variances: a short series, a long one, or quadrature."""
+    if activation.smooth:
+        ends = jnp.asarray([float(np.min(variances)), float(np.max(variances))])
+        for degree in (48, 128, 320):
+            if all(np.max(np.asarray(tail)) < tolerance for tail in _tail(activation, ends, degree)):
+                return Series(activation, degree)
+    return Quadrature(activation)
+
+
+_tail = jax.jit(series_tail, static_argnums=(0, 2))
+
+
+def _along_line(function, kinks, a):
+    def one(variance):
+        u, weight = line_nodes(variance, kinks)
+        return jnp.sum(weight * function(u))
+
+    return jax.lax.map(one, jnp.ravel(a), batch_size=64).reshape(a.shape)
+
+
+def _expectation(activation, f, g, where: Pair):
+    return pair_rule(f, g, where, activation.kinks)[0]
+
+
+# Derivatives by Price's theorem instead of through the nodes: ∂K/∂c = K̇ and, with Stein's identity, which holds
+# across kinks, ∂K/∂a = (E[u σ'(u)σ(v)] − c K̇)/2a; in the variables √a, √b, ρ of a Pair: ∂K/∂√a = E[u σ'(u)σ(v)]/√a −
+# …, and the terms in c cancel because c itself moves with √a: ∂K/∂√a = E[(u/√a)σ'(u)σ(v)], ∂K/∂ρ = √(ab) K̇.
+
+
+_value_of = jax.custom_jvp(
+    lambda activation, *parts: _expectation(activation, activation.value, activation.value, Pair(*parts)),
+    nondiff_argnums=(0,),
+)
+_slope_of = jax.custom_jvp(
+    lambda activation, *parts: _expectation(activation, activation.derivative, activation.derivative, Pair(*parts)),
+    nondiff_argnums=(0,),
+)
+
+
+def _rule(function_of, value, derivative):
+    """Forward derivative of E f(u)f(v) with f = `value(activation)` and f' = `derivative(activation)`."""
+
+    def jvp(activation, primals, tangents):
+        where = Pair(*primals)
+        f, slope = value(activation), derivative(activation)
+        left, right, moved, comoved = tangents
+        mirrored = Pair(where.root_b, where.root_a, where.gap, where.cogap)
+
+        def by_root(pair):
+            found = _expectation(activation, lambda u: u * slope(u), f, pair)
+            return jnp.where(pair.root_a > 0, found / jnp.where(pair.root_a > 0, pair.root_a, 1.0), 0.0)
+
+        both = where.scale * _expectation(activation, slope, slope, where)
+        moved_correlation = (comoved - moved) / 2
+        tangent = by_root(where) * left + by_root(mirrored) * right + both * moved_correlation
+        return function_of(activation, *primals), tangent
+
+    return jvp
+
+
+_value_of.defjvp(_rule(_value_of, lambda a: a.value, lambda a: a.derivative))
+_slope_of.defjvp(_rule(_slope_of, lambda a: a.derivative, lambda a: a.second_derivative))
+
+
+def _value(activation: Activation, where: Pair):
+    return _value_of(activation, *jnp.broadcast_arrays(*where))
+
+
+def _slope(activation: Activation, where: Pair):
+    return _slope_of(activation, *jnp.broadcast_arrays(*where))

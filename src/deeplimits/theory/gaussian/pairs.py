@@ -1,0 +1,136 @@
+r"""Two centred Gaussian variables (u, v): their covariance, with the digits that matter kept.
+
+Kernels of kinked activations depend on the angle θ between u and v, and θ ≈ √(2(1 − ρ)) near coinciding inputs: with
+ρ alone half the digits are lost. A `Pair` therefore carries 1 − ρ and 1 + ρ beside the variances, each with its own
+relative accuracy.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from deeplimits.errors import ParameterError
+from deeplimits.tracing import is_traced
+
+Floats = Float[Array, "..."]
+
+
+class Pair(NamedTuple):
+    """Standard deviations √a, √b, and 1 − ρ (`gap`) and 1 + ρ (`cogap`) of the correlation ρ; shapes broadcast."""
+
+    root_a: Floats
+    root_b: Floats
+    gap: Floats
+    cogap: Floats
+
+    @property
+    def a(self) -> Floats:
+        return self.root_a**2
+
+    @property
+    def b(self) -> Floats:
+        return self.root_b**2
+
+    @property
+    def scale(self) -> Floats:
+        """√(ab)"""
+        return self.root_a * self.root_b
+
+    @property
+    def covariance(self) -> Floats:
+        # Whichever of the two is small has the digits.
+        correlation = jnp.where(self.gap < self.cogap, 1 - self.gap, self.cogap - 1)
+        return self.scale * correlation
+
+    @property
+    def determinant(self) -> Floats:
+        """ab − c²"""
+        return self.scale**2 * self.gap * self.cogap
+
+
+def pair(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Pair:
+    """The pair of variances a, b and covariance c.
+
+    >>> float(pair(1.0, 4.0, 1.0).gap)
+    0.5
+    """
+    a, b, c = jnp.broadcast_arrays(*(jnp.asarray(value, float) for value in (a, b, c)))
+    alive = (a > 0) & (b > 0)
+    left, right = jnp.where(alive, a, 1.0), jnp.where(alive, b, 1.0)
+    middle = jnp.where(alive, c, 0.0)
+    root_a, root_b = jnp.sqrt(left), jnp.sqrt(right)
+    scale = root_a * root_b
+    # 1 − ρ = (ab − c²)/(√(ab)(√(ab) + c)), for ρ > 0 without cancellation; 1 + ρ likewise for ρ < 0.
+    determinant = jnp.maximum(_determinant(left, right, middle), 0.0)
+    away = scale + jnp.abs(middle)
+    small, large = determinant / (scale * away), away / scale
+    gap = jnp.where(middle >= 0, small, large)
+    cogap = jnp.where(middle >= 0, large, small)
+    zero = jnp.zeros_like(a)
+    return Pair(
+        jnp.where(a > 0, jnp.sqrt(jnp.where(a > 0, a, 1.0)), zero),
+        jnp.where(b > 0, jnp.sqrt(jnp.where(b > 0, b, 1.0)), zero),
+        gap,
+        cogap,
+    )
+
+
+def coincident(a: ArrayLike) -> Pair:
+    """u = v with variance a: the diagonal, exactly."""
+    a = jnp.asarray(a, float)
+    root = jnp.where(a > 0, jnp.sqrt(jnp.where(a > 0, a, 1.0)), 0.0)
+    return Pair(root, root, jnp.zeros_like(root), jnp.full_like(root, 2.0))
+
+
+def check_covariance(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> None:
+    """Refuse variances and covariances that no pair of Gaussian variables has (unless they are traced)."""
+    if any(is_traced(value) for value in (a, b, c)):
+        return
+    for name, value in (("a", a), ("b", b), ("c", c)):
+        value = np.asarray(value, float)
+        if not np.all(np.isfinite(value)) or (name != "c" and np.any(value < 0)):
+            wrong = value[~np.isfinite(value) | (value < 0)].ravel()[0] if name != "c" else value
+            raise ParameterError(f"{name} = {wrong} is not allowed; a variance is at least 0, and everything is finite")
+    a, b, c = np.broadcast_arrays(*(np.asarray(value, float) for value in (a, b, c)))
+    bad = np.abs(c) > np.sqrt(a) * np.sqrt(b) * (1 + 1e-12)
+    if np.any(bad):
+        where = tuple(index[0] for index in np.nonzero(bad))
+        raise ParameterError(
+            f"c = {c[where]} is not allowed with variances {a[where]} and {b[where]}; |c| is at most √(ab) = "
+            f"{math.sqrt(a[where] * b[where])}"
+        )
+
+
+@jax.custom_jvp
+def _determinant(a, b, c):
+    """ab − c² with the rounding errors of both products put back."""
+    product, rest = _exact_product(a, b)
+    square, remainder = _exact_product(c, c)
+    return (product - square) + (rest - remainder)
+
+
+@_determinant.defjvp
+def _(primals, tangents):
+    (a, b, c), (da, db, dc) = primals, tangents
+    return _determinant(a, b, c), b * da + a * db - 2 * c * dc
+
+
+def _exact_product(x, y):
+    """xy rounded, and its rounding error (Dekker); the halves are cut bit by bit, whatever the compiler fuses."""
+    product = x * y
+    x_high, y_high = _high_half(x), _high_half(y)
+    x_low, y_low = x - x_high, y - y_high
+    rest = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
+    return product, rest
+
+
+def _high_half(x):
+    kind, dropped = (jnp.uint64, 27) if x.dtype == jnp.float64 else (jnp.uint32, 12)
+    bits = jax.lax.bitcast_convert_type(x, kind)
+    mask = jnp.asarray(~((1 << dropped) - 1) & (2 ** (8 * x.dtype.itemsize) - 1), kind)
+    return jax.lax.bitcast_convert_type(bits & mask, x.dtype)
