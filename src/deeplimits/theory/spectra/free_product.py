@@ -121,7 +121,14 @@ def _correct(factors, counts, log_z, y):
             # Logarithms are compared up to turns.
             gap = gap.real + 1j * ((gap.imag + np.pi) % (2 * np.pi) - np.pi)
             lags = [first - other for other in m]
-            size = np.abs(gap) / (1 + order) + sum(np.abs(lag) for lag in lags) / np.abs(first)
+            pull = sum(n * lag / (slope * part) for n, lag, slope, part in zip(counts, lags, slopes, here, strict=True))
+            rate = -order / (first * (1 + first))
+            rate = rate - sum(n / (slope * part) for n, slope, part in zip(counts, slopes, here, strict=True))
+            # δM solves gap + rate δM − pull = 0; δy_j = (lag_j + δM)/M_j'.
+            move = (pull - gap) / rate
+            # Small in the equation or small in M: beside zero the equation amplifies the rounding of M.
+            size = np.minimum(np.abs(gap) / (1 + order), np.abs(move / first))
+            size = size + sum(np.abs(lag) for lag in lags) / np.abs(first)
             improved = size < error[active]
             error[active[improved]] = size[improved]
             for kept, part in zip(best, here, strict=True):
@@ -129,11 +136,6 @@ def _correct(factors, counts, log_z, y):
             going = ~((size < 1e-15) | (~improved & (error[active] < 1e-12)) | ~np.isfinite(size))
             if not going.any():
                 break
-            pull = sum(n * lag / (slope * part) for n, lag, slope, part in zip(counts, lags, slopes, here, strict=True))
-            rate = -order / (first * (1 + first))
-            rate = rate - sum(n / (slope * part) for n, slope, part in zip(counts, slopes, here, strict=True))
-            # δM solves gap + rate δM − pull = 0; δy_j = (lag_j + δM)/M_j'.
-            move = (pull - gap) / rate
             for kept, part, lag, slope in zip(y, here, lags, slopes, strict=True):
                 step = (lag + move) / slope
                 # A step may not leave the upper half plane.
