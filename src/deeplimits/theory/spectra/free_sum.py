@@ -123,5 +123,5 @@ def free_sum(left: SpectralMeasure, right: SpectralMeasure) -> FreeSum:
     """Build the law, its edges and its atoms; see `laws.free_sum`."""
     places, masses = supports.atoms_of_combination([left, right], [1, 1], lambda points: sum(points))
     span = (left.support[0] + right.support[0], left.support[1] + right.support[1])
-    bulks = supports.scan(lambda x: transform(left, right, x.astype(complex))[0].imag / np.pi, span, places)
+    bulks = supports.scan(lambda x: transform(left, right, x.astype(complex))[0], span, places)
     return FreeSum(left, right, bulks, places, masses)

@@ -20,6 +20,7 @@ from deeplimits.theory.spectra.atomic import Atomic
 from deeplimits.theory.spectra.free_product import FreeProduct
 
 WEIGHTS = ("gaussian", "orthogonal")
+SLOPE_NODES = 120
 
 
 class Criticality(NamedTuple):
@@ -53,11 +54,15 @@ def critical_point(activation: str | Activation | Callable, variance: float) -> 
 
 
 def slope_law(activation: str | Activation | Callable, variance: float) -> Atomic:
-    """The law of φ'(√q ξ)², as the atoms of a quadrature rule; exact for piecewise linear φ."""
+    """The law of φ'(√q ξ)², as atoms: exact for piecewise linear φ, Gauss-Hermite nodes for smooth ones."""
     found = find_activation(activation)
-    nodes, weights = line_nodes(jnp.asarray(checks.positive("variance", variance)), found.kinks)
-    slopes = np.asarray(found.derivative(nodes)) ** 2
-    weights = np.asarray(weights)
+    variance = checks.positive("variance", variance)
+    if found.kinks:
+        nodes, weights = (np.asarray(part) for part in line_nodes(jnp.asarray(variance), found.kinks))
+    else:
+        nodes, weights = np.polynomial.hermite_e.hermegauss(SLOPE_NODES)
+        nodes = np.sqrt(variance) * nodes
+    slopes = np.round(np.asarray(found.derivative(jnp.asarray(nodes))) ** 2, 15)
     return laws.from_atoms(np.ravel(slopes), np.ravel(weights) / weights.sum())
 
 

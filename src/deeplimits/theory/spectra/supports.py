@@ -12,9 +12,9 @@ from deeplimits.theory.spectra.measure import Floats, SpectralMeasure, cumulants
 
 GRID = 600
 REFINEMENTS = 60
-# A density above this, in units of 1/width, belongs to a bulk: it is reached within 1e-14 widths of an edge.
+# An imaginary part above this share of |m| + 1/width belongs to a bulk: it is reached within 1e-14 widths of an edge.
 VISIBLE = 1e-7
-NEAR = 1e-10
+NEAR = 1e-7
 
 
 def atoms_of_combination(
@@ -39,12 +39,18 @@ def atoms_of_combination(
     return places, np.array([found[place] for place in places])
 
 
-def scan(density: Callable[[NDArray], NDArray], span: tuple[float, float], atoms: Floats) -> Floats:
-    """The intervals on which a density is positive: a grid that is dense at the ends, refined by bisection."""
+def scan(boundary: Callable[[NDArray], NDArray], span: tuple[float, float], atoms: Floats) -> Floats:
+    """The intervals on which Im m(x + i0) is positive: a grid that is dense at the ends, refined by bisection."""
     low, high = span
     width = high - low
     if width <= 0:
         return np.zeros((0, 2))
+
+    def visible(x):
+        m = boundary(x)
+        # Beside an atom the rounding of its pole must not count.
+        return m.imag * width > VISIBLE * (1 + np.abs(m) * width)
+
     # Points that crowd towards both ends and towards every atom.
     t = np.linspace(-3.2, 3.2, GRID)
     share = 1 / (1 + np.exp(-np.pi * np.sinh(t)))
@@ -55,7 +61,7 @@ def scan(density: Callable[[NDArray], NDArray], span: tuple[float, float], atoms
     # Right beside an atom its pole drowns the density.
     clear = np.min(np.abs(x[:, None] - marks), axis=1) > NEAR * width * np.isin(marks, atoms).any()
     x = x[(x > low) & (x < high) & clear]
-    seen = density(x) * width > VISIBLE
+    seen = visible(x)
     if not seen.any():
         return np.zeros((0, 2))
     changes = np.flatnonzero(seen[1:] != seen[:-1])
@@ -67,13 +73,13 @@ def scan(density: Callable[[NDArray], NDArray], span: tuple[float, float], atoms
         if not len(dark):
             break
         middle = (dark + bright) / 2
-        lit = density(middle) * width > VISIBLE
+        lit = visible(middle)
         dark, bright = np.where(lit, dark, middle), np.where(lit, middle, bright)
         if np.all(np.abs(bright - dark) <= 4e-16 * np.maximum(np.abs(dark), np.abs(bright))):
             break
     found = [*([low] if seen[0] else []), *dark, *([high] if seen[-1] else [])]
     bulks = np.sort(np.array(found)).reshape(-1, 2)
-    return bulks[bulks[:, 1] - bulks[:, 0] > 10 * NEAR * width]
+    return bulks[bulks[:, 1] - bulks[:, 0] > NEAR * width]
 
 
 def moment_of_sum(left: SpectralMeasure, right: SpectralMeasure, order: int):
