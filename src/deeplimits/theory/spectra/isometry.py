@@ -20,7 +20,7 @@ from deeplimits.theory.spectra.atomic import Atomic
 from deeplimits.theory.spectra.free_product import FreeProduct
 
 WEIGHTS = ("gaussian", "orthogonal")
-SLOPE_NODES = 120
+PANELS, PANEL_NODES = 10, 16
 
 
 class Criticality(NamedTuple):
@@ -54,15 +54,20 @@ def critical_point(activation: str | Activation | Callable, variance: float) -> 
 
 
 def slope_law(activation: str | Activation | Callable, variance: float) -> Atomic:
-    """The law of φ'(√q ξ)², as atoms: exact for piecewise linear φ, Gauss-Hermite nodes for smooth ones."""
+    """The law of φ'(√q ξ)², as atoms: exact for piecewise linear φ, quadrature nodes for smooth ones."""
     found = find_activation(activation)
     variance = checks.positive("variance", variance)
     if found.kinks:
         nodes, weights = (np.asarray(part) for part in line_nodes(jnp.asarray(variance), found.kinks))
     else:
-        nodes, weights = np.polynomial.hermite_e.hermegauss(SLOPE_NODES)
-        nodes = np.sqrt(variance) * nodes
-    slopes = np.round(np.asarray(found.derivative(jnp.asarray(nodes))) ** 2, 15)
+        # Gauss-Legendre in panels: Gauss-Hermite converges slowly for activations with poles near the real line.
+        inside, share = np.polynomial.legendre.leggauss(PANEL_NODES)
+        ends = np.linspace(-9.0, 9.0, PANELS + 1)
+        half = (ends[1] - ends[0]) / 2
+        nodes = ((ends[:-1] + ends[1:])[:, None] / 2 + half * inside).ravel()
+        weights = np.tile(share, PANELS) * np.exp(-(nodes**2) / 2)
+        nodes = math.sqrt(variance) * nodes
+    slopes = np.asarray(found.derivative(jnp.asarray(nodes))) ** 2
     return laws.from_atoms(np.ravel(slopes), np.ravel(weights) / weights.sum())
 
 

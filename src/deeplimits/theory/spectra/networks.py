@@ -3,15 +3,17 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array, Float
 from scipy.optimize import brentq
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import Activation
 from deeplimits.models.activations import activation as find_activation
 from deeplimits.theory.gaussian import expect
-from deeplimits.theory.spectra import checks, laws
+from deeplimits.theory.spectra import checks, laws, marchenko_pastur
 from deeplimits.theory.spectra.measure import SpectralMeasure
 
 
@@ -183,18 +185,38 @@ def conjugate_kernel_spectrum(
     return law
 
 
-def conjugate_kernel_transform(share: float | jnp.ndarray, data_ratio, width_ratios, inner):
-    """z and m_L(z) from the argument z₀ < 0 of the first law, explicit and traceable: one curve through all layers.
+def conjugate_kernel_transform(
+    y: Float[Array, " points"], share: Float[Array, ""], data_ratio: Float[Array, ""], width_ratios: Sequence[Array]
+) -> Float[Array, " points"]:
+    """∫ y/(y + λ) dμ_L(λ) for y > 0, traceable and differentiable: all layers are one explicit map of a point z₀ < 0.
 
-    α = b²z_{l−1} + 1 − b² and m_H = m_{l−1}/b² give z_l = α(1 − c_l − c_l α m_H), m_l = m_H/(1 − c_l − c_l α m_H).
+    α = b²z_{l−1} + 1 − b² and m_H = m_{l−1}/b² give z_l = α(1 − c_l − c_l α m_H), m_l = m_H/(1 − c_l − c_l α m_H); the z₀
+    with z_L = −y is found by bisection in log(−z₀).
     """
-    from deeplimits.theory.spectra import marchenko_pastur
 
-    z = inner
-    m = jnp.real(marchenko_pastur.stieltjes(inner, data_ratio))
-    for ratio in width_ratios:
-        alpha = share * z + 1 - share
-        hidden = m / share
-        stretch = 1 - ratio - ratio * alpha * hidden
-        z, m = alpha * stretch, hidden / stretch
-    return z, m
+    def through(log_inner, y, share, data_ratio, *ratios):
+        z = -jnp.exp(log_inner)
+        m = jnp.real(marchenko_pastur.stieltjes(z, data_ratio))
+        for ratio in ratios:
+            alpha = share * z + 1 - share
+            hidden = m / share
+            stretch = 1 - ratio - ratio * alpha * hidden
+            z, m = alpha * stretch, hidden / stretch
+        return z + y, m
+
+    parameters = (y, share, data_ratio, *width_ratios)
+    frozen = jax.lax.stop_gradient(parameters)
+
+    def halve(_, ends):
+        low, high = ends
+        middle = (low + high) / 2
+        value, m = through(middle, *frozen)
+        # Too small a |z₀| leaves the half line on which every layer's transform is positive.
+        below = (value > 0) | (m < 0)
+        return jnp.where(below, middle, low), jnp.where(below, high, middle)
+
+    start = jnp.full(y.shape, -40.0), jnp.full(y.shape, 60.0)
+    root = jax.lax.stop_gradient(jax.lax.fori_loop(0, 80, halve, start)[1])
+    slope = jax.jvp(lambda u: through(u, *frozen)[0], (root,), (jnp.ones_like(root),))[1]
+    root = root - through(root, *parameters)[0] / slope
+    return y * through(root, *parameters)[1]

@@ -9,7 +9,6 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.theory.spectra import laws
 from deeplimits.theory.spectra.measure import SpectralMeasure
 from deeplimits.theory.spectra.sample_covariance import SampleCovariance
 

@@ -108,3 +108,37 @@ def _zero_of_slope(negative, positive, t, w, gamma):
     root = jax.lax.fori_loop(0, 70, halve, jax.lax.stop_gradient((negative, positive)))[1]
     bend = jax.grad(slope_at)(root, *frozen)
     return root - slope_at(root, t, w, gamma) / bend
+
+
+def mean_square_shrinkage(law: SpectralCurve, a: Array, t: Array, w: Array, gamma: Array) -> Float[Array, ""]:
+    """∫ d(λ)² dμ(λ) over a curve from end to end, d = |α|²/λ in the bulk and −α₀/(γ − 1) on the null space, ψ(α₀) = 0."""
+    b = height(a, t, w, gamma)
+    best = (a**2 + b**2) / law.x
+    steps = jnp.diff(law.cdf)
+    # The first and last half step, from the ends of the curve, carry the value of the nearest point.
+    zero = jnp.maximum(1 - 1 / gamma, 0.0)
+    bulk = jnp.sum(steps * (best[1:] ** 2 + best[:-1] ** 2) / 2)
+    bulk = bulk + (law.cdf[0] - zero) * best[0] ** 2 + (1 - law.cdf[-1]) * best[-1] ** 2
+    wide = gamma > 1
+    safe = jnp.where(wide, gamma, 2.0)
+    null = -_preimage_of_zero(t, w, safe) / (safe - 1)
+    return bulk + jnp.where(wide, zero * null**2, 0.0)
+
+
+def _preimage_of_zero(t, w, gamma):
+    """α₀ < 0 with γ Σ w t/(t − α₀) = 1, for γ > 1, in the logarithm of −α₀, with its gradient."""
+
+    def excess(log_a, t, w, gamma):
+        return gamma * jnp.sum(w * t / (t + jnp.exp(log_a))) - 1
+
+    frozen = jax.lax.stop_gradient((t, w, gamma))
+
+    def halve(_, ends):
+        low, high = ends
+        middle = (low + high) / 2
+        above = excess(middle, *frozen) > 0
+        return jnp.where(above, middle, low), jnp.where(above, high, middle)
+
+    top = jnp.log(frozen[2] * jnp.max(frozen[0]))
+    root = jax.lax.fori_loop(0, 70, halve, (top - 60.0, top))[0]
+    return -jnp.exp(root - excess(root, t, w, gamma) / jax.grad(excess)(root, *frozen))
