@@ -71,7 +71,7 @@ LIMITS = {
     "spiked-microscopic-sde": "online_sgd.spiked_microscopic_sde:SpikedMicroscopicSde",
     "spiked-tensor-ballistic": "online_sgd.spiked_tensor_ballistic:SpikedTensorBallistic",
     "spiked-tensor-fixed-points": "online_sgd.spiked_tensor_fixed_points:SpikedTensorFixedPoints",
-    "stieltjes-concentration": "random_matrices.stieltjes_concentration:ResolventTrace",
+    "stieltjes-transform-and-inversion": "random_matrices.stieltjes_transform_and_inversion:ResolventTrace",
     "symmetric-plateau-and-specialization": "two_layer.symmetric_plateau_and_specialization:SymmetricPlateau",
     "xor-gmm-ballistic": "online_sgd.xor_gmm_ballistic:XorGmmBallistic",
     "xor-large-lambda-limit": "online_sgd.xor_large_lambda_limit:XorLargeLambda",
@@ -87,9 +87,8 @@ RESULTS = {
     "quadratic-effective-features": "quadratic-model-perturbation:effective_features",
     "rubio-mestre-resolvent": "generalized-mp-silverstein:resolvent",
     "sample-covariance-inconsistency": "marchenko-pastur-law:frobenius_gap",
-    "sherman-morrison-leave-one-out": "stieltjes-concentration:leave_one_out",
-    "stieltjes-transform-and-inversion": "stieltjes-concentration:smoothed_density",
-    "trace-lemma": "stieltjes-concentration:quadratic_form",
+    "sherman-morrison-leave-one-out": "stieltjes-transform-and-inversion:leave_one_out",
+    "trace-lemma": "stieltjes-transform-and-inversion:quadratic_form",
     "weak-and-strong-recovery": "population-loss-online-pca:weak_recovery",
 }
 """Named results of a limit: name -> limit:result."""
@@ -110,6 +109,7 @@ FUNCTIONS = {
     "review-model-and-errors": "measure.errors:error_split",
     "ridgeless-finite-sample": "theory.regression.ridgeless:finite_sample_risk",
     "sgd-regime-diagram": "theory.dynamics.overlaps.regimes:regime",
+    "stieltjes-concentration": "theory.spectra.equivalents:trace_fluctuation",
     "xor-component-count": "theory.dynamics.xor:component_count",
 }
 """Functions: name -> module:function, below `deeplimits`."""

@@ -15,8 +15,8 @@ from deeplimits.theory.spectra import gram_curve, networks
 class ConjugateKernelSpectrum(Limit):
     r"""The spectrum of the conjugate kernel passes from layer to layer by a free product with Marchenko-Pastur.
 
-    Setting     X₀ is d₀×n with independent entries of variance 1/d₀; X_l = σ(W_lX_{l−1})/√d_l for two layers, W Gaussian,
-                σ odd and scaled to E σ(ξ)² = 1; K = X₂'X₂
+    Setting     X₀ is d₀×n with independent entries of variance 1/d₀; X_l = σ(W_lX_{l−1})/√d_l for two layers, W
+                Gaussian, σ odd and scaled to E σ(ξ)² = 1; K = X₂'X₂
     Limit       n, d₀, d₁, d₂ → ∞ in proportion
     Result      μ_l = MP(n/d_l) ⊠ law of b²λ + 1 − b², λ ~ μ_{l−1}, b = E[ξσ(ξ)], μ₀ = MP(n/d₀); mean 1 and variance
                 c₂ + b⁴(c₁ + b⁴c₀), c_l = n/d_l
@@ -32,7 +32,7 @@ class ConjugateKernelSpectrum(Limit):
     shifts: Array = axis((0.1, 0.3, 1.0, 3.0), 1e-3, 1e3, log=True, symbol="y", doc="where the transform is compared")
 
     sizes = (40, 80, 160)
-    samples = 200
+    samples = 120
 
     def theory(self):
         eta, zeta = gram_curve.odd_moments(activation(self.activation))
@@ -67,7 +67,7 @@ class ConjugateKernelSpectrum(Limit):
     def simulate(self, key, *, samples: int, widths: tuple[int, ...]):
         sigma = activation(self.activation).value
         # Scaled by its own second moment on the Gaussian grid that the network itself would see.
-        scale = jnp.sqrt(jnp.mean(sigma(jax.scipy.stats.norm.ppf((jnp.arange(20000) + 0.5) / 20000)) ** 2))
+        scale = jnp.sqrt(jnp.mean(sigma(jax.scipy.stats.norm.ppf(jnp.arange(0.5, 20000) / 20000)) ** 2))
         keys = jax.random.split(key, 3)
         x = data.independent_entries(keys[0], widths[0], samples)
         for layer_key, width in zip(keys[1:], widths[1:], strict=True):

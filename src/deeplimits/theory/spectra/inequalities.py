@@ -62,8 +62,8 @@ def azuma(deviation: ArrayLike, differences: ArrayLike) -> Floats:
 def gronwall(start: ArrayLike, rate: ArrayLike, time: ArrayLike) -> Floats:
     """u(t) ≤ a e^{bt} for every continuous u with u(t) ≤ a + b∫_0^t u.
 
-    Setting     gronwall-and-weyl: a perturbation that grows at most in proportion to itself; and, for eigenvalues in the
-                place of trajectories, `weyl`
+    Setting     a perturbation that grows at most in proportion to itself; for eigenvalues in the place of trajectories
+                see `weyl` and `hoffman_wielandt`
     Result      the bound above, attained by u' = bu
     Validity    a, b, t ≥ 0
     References  gronwall1919; hoffman1953

@@ -23,8 +23,8 @@ MOST_PIECES = 2**14
 NODES = 129
 FINEST = 1e-12
 TABLE = 257
-# Nodes come within 1e-68 of the bulk's width of a lower edge, which matters where that is zero and the density grows like
-# a power up to x^{−3/4}; within 1e-24 of an upper one, which no double-precision number resolves.
+# Nodes come within 1e-68 of the bulk's width of a lower edge, which matters where that is zero and the density grows
+# like a power up to x^{−3/4}; within 1e-24 of an upper one, which no double-precision number resolves.
 FIRST, LAST = -4.6, 3.6
 # Below this product of argument and scale a transform is summed from its first cumulants.
 SMALL = 1e-5
@@ -313,7 +313,7 @@ class SpectralMeasure(ABC):
         return np.clip(centre - radius * np.cos(angle), low, high)
 
     def _solve_outside(self, residual, begin, reach, name, asked):
-        """The point between `begin` and a little beyond `begin + reach` outside the support where a monotone residual vanishes."""
+        """Where a monotone residual vanishes outside the support, between `begin` and a little beyond begin + reach."""
         # In the logarithm of the distance from the support, by bisection and then by secants inside the bracket.
         near = np.log(np.maximum(1e-15, 4e-16 * np.abs(begin / reach)))
         far = np.full(begin.shape, np.log(1.5))

@@ -111,7 +111,7 @@ def _zero_of_slope(negative, positive, t, w, gamma):
 
 
 def mean_square_shrinkage(law: SpectralCurve, a: Array, t: Array, w: Array, gamma: Array) -> Float[Array, ""]:
-    """∫ d(λ)² dμ(λ) over a curve from end to end, d = |α|²/λ in the bulk and −α₀/(γ − 1) on the null space, ψ(α₀) = 0."""
+    """∫ d(λ)² dμ(λ) along a curve: d = |α|²/λ in the bulk, −α₀/(γ − 1) on the null space, ψ(α₀) = 0."""
     b = height(a, t, w, gamma)
     best = (a**2 + b**2) / law.x
     steps = jnp.diff(law.cdf)
