@@ -58,7 +58,7 @@ def test_traceable_gram_curve_is_the_law():
         moments = gram_curve.odd_moments(activation("tanh"))
         curve = gram_curve.curve(moments, np.float64(ratio) + 0 * moments.eta, np.float64(width) + 0 * moments.eta, 400)
         np.testing.assert_allclose(curve.density, law.density(curve.x), rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(curve.cdf, law.cdf(curve.x), atol=3e-4)
+        np.testing.assert_allclose(curve.cdf, law.cdf(curve.x), atol=1e-9)
         np.testing.assert_allclose(curve.edges, np.asarray(law.edges).ravel()[[0, -1]], rtol=1e-8)
 
 

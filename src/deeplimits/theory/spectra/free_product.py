@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.theory.spectra import supports
+from deeplimits.theory.spectra.half_plane import fixed_point
 from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
 
 RESIDUAL = 1e-9
@@ -58,6 +59,15 @@ def transform(factors: Sequence[SpectralMeasure], counts: Sequence[int], z: NDAr
     """m and m' of the product at points of the closed upper half plane other than zero."""
     flat = np.asarray(z, complex).ravel()
     y, residual = follow(factors, counts, flat)
+    lost = ~(residual < RESIDUAL)
+    if lost.any() and list(counts) == [1, 1]:
+        # In a gap a y_j may pass through zero, where logarithms fail; two factors have another equation.
+        again, left = subordinate(*factors, flat[lost])
+        better = left < residual[lost]
+        index = np.flatnonzero(lost)[better]
+        residual[index] = left[better]
+        for part, found in zip(y, again, strict=True):
+            part[index] = found[better]
     m, slopes = _shared(factors, y)
     # Beside an atom M is large and known only to the rounding of the distance.
     if not np.all(residual < RESIDUAL + 1e-14 * np.abs(m[0])):
@@ -71,6 +81,32 @@ def transform(factors: Sequence[SpectralMeasure], counts: Sequence[int], z: NDAr
         rate = sum(n / (slope * part) for n, slope, part in zip(counts, slopes, y, strict=True))
         turned = 1 / (flat * (rate + (sum(counts) - 1) / (m[0] * (1 + m[0]))))
         return (-(1 + m[0]) / flat).reshape(np.shape(z)), ((1 + m[0]) / flat**2 - turned / flat).reshape(np.shape(z))
+
+
+def subordinate(first: SpectralMeasure, second: SpectralMeasure, z: NDArray) -> tuple[list[NDArray], NDArray]:
+    """y₁ and y₂ for two factors: y₁ = z/k₂(y₂), y₂ = z/k₁(y₁), k(y) = y + 1/m(y), along an arc down to z.
+
+    Both steps map the upper half plane into itself, also where z lies in a gap and a y passes through zero.
+    """
+
+    def one(law, y):
+        m, slope = law.above(y)
+        # 1/k and its derivative, regular where m vanishes.
+        inverse = m / (1 + y * m)
+        return inverse, (slope - m**2) / (1 + y * m) ** 2
+
+    def image(y, z):
+        inverse1, slope1 = one(first, y)
+        inverse2, slope2 = one(second, z * inverse1)
+        return z * inverse2, z * slope2 * z * slope1
+
+    modulus, end = np.abs(z), np.angle(z)
+    y, error = 1j * modulus, np.zeros(z.shape)
+    for share in ANGLES / (np.pi / 2):
+        turned = modulus * np.exp(1j * (end + (np.pi / 2 - end) * share))
+        turned = z if share == 0 else turned
+        y, error = fixed_point(image, turned, y, np.zeros(z.shape))
+    return [y, z * one(first, y)[0]], error
 
 
 def follow(factors: Sequence[SpectralMeasure], counts: Sequence[int], z: NDArray) -> tuple[list[NDArray], NDArray]:

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from deeplimits.errors import NotConverged
 from deeplimits.theory.spectra import supports
+from deeplimits.theory.spectra.half_plane import fixed_point
 from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
 
-MOST_STEPS = 300
 RESIDUAL = 1e-9
 # Heights above the real line, in units of the width, from which the boundary is approached.
 DESCENT = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 1e-3, 1e-4, 1e-6, 0.0)
@@ -56,11 +56,17 @@ def transform(left: SpectralMeasure, right: SpectralMeasure, z: NDArray) -> tupl
     """m and m' of the sum at points of the closed upper half plane."""
     flat = z.ravel()
     scale = max(np.abs(left.support).max() + np.abs(right.support).max(), 1e-300)
+
+    def evaluate(omega, z):
+        _, slope1, first = _one_side(left, omega)
+        _, slope2, second = _one_side(right, z + first)
+        return z + second, slope1 * slope2
+
     omega = flat + 1j * scale
     error = np.zeros(flat.shape)
     for height in DESCENT:
         lifted = flat + 1j * scale * height
-        omega, error = _fixed_point(left, right, lifted, omega)
+        omega, error = fixed_point(evaluate, lifted, omega, lifted.imag)
     if not np.all(error < RESIDUAL):
         worst = int(np.argmax(np.where(np.isfinite(error), error, np.inf)))
         raise NotConverged(
@@ -79,44 +85,6 @@ def _one_side(law, w):
     """m, h' and h at w."""
     value, slope = law.above(w)
     return value, slope / value**2 - 1, -1 / value - w
-
-
-def _fixed_point(left, right, z, start):
-    """The fixed point ω₁ for every z: Newton's steps, or plain ones where those leave the half plane or grow."""
-
-    def evaluate(omega, z):
-        _, slope1, first = _one_side(left, omega)
-        _, slope2, second = _one_side(right, z + first)
-        return z + second - omega, slope1 * slope2
-
-    best, error = start.copy(), np.full(z.shape, np.inf)
-    active, target, here = np.arange(z.size), z, start
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        value, slope = evaluate(here, target)
-        for count in range(MOST_STEPS):
-            size = np.abs(value) / (np.abs(here) + np.abs(target))
-            improved = size < error[active]
-            best[active[improved]], error[active[improved]] = here[improved], size[improved]
-            going = ~((size <= 1e-16) | (~improved & (error[active] < 1e-13)))
-            if not going.any():
-                break
-            active, target, here = active[going], target[going], here[going]
-            value, slope = value[going], slope[going]
-            newton = here + value / (1 - slope)
-            floor = np.maximum(target.imag, 0.0)
-            # ω₁ lies at least as high as z; on the real line a step across it is reflected.
-            newton = newton.real + 1j * (floor + np.abs(newton.imag - floor))
-            blocked = ~np.isfinite(newton) | (newton.imag == 0) | (count % 4 == 3)
-            trial = np.where(blocked, here + value * np.where(count % 8 == 3, 0.5, 1.0), newton)
-            trial = trial.real + 1j * np.maximum(trial.imag, 1e-300)
-            new_value, new_slope = evaluate(trial, target)
-            refused = ~blocked & ~(np.abs(new_value) <= 4 * np.abs(value))
-            if refused.any():
-                plain = here[refused] + value[refused]
-                trial[refused] = plain.real + 1j * np.maximum(plain.imag, 1e-300)
-                new_value[refused], new_slope[refused] = evaluate(trial[refused], target[refused])
-            here, value, slope = trial, new_value, new_slope
-    return best, error
 
 
 def free_sum(left: SpectralMeasure, right: SpectralMeasure) -> FreeSum:

@@ -71,21 +71,20 @@ def curve(moments: OddMoments, data_ratio: Array, width_ratio: Array, points: in
     # ρ = Im(−1/α)/(πγ), in units of N/n
     density = jnp.imag(-1 / alpha) / (jnp.pi * gamma * width_ratio)
     ends = width_ratio * jnp.stack([jnp.real(_image(end.astype(complex), *parameters)) for end in (low, high)])
-    # ρ dx in the angle vanishes at both ends, so that the trapezoidal rule starts from zero there.
-    speed = density * _slope_along(x, ends, angle)
-    steps = jnp.concatenate([speed[:1] / 4, (speed[1:] + speed[:-1]) / 2]) * (jnp.pi / points)
-    mass = jnp.cumsum(steps)
-    zero = jnp.maximum(1 - width_ratio, 0.0)
-    return GramCurve(x, density, zero + mass * ((1 - zero) / (mass[-1] + speed[-1] / 4 * (jnp.pi / points))), ends)
+    # 1 − F = {arg α + γ[∫arg(α − t) dH − arg α + Im S₁]}/(πγ), S₁ = ∫t dH/(α − t) = −1 − α m_H
+    first = -1 - alpha * _population_transform(alpha, *parameters[:3])
+    turned = _mean_angle(alpha, *parameters[:3]) - jnp.angle(alpha) + jnp.imag(first)
+    return GramCurve(x, density, 1 - (jnp.angle(alpha) / gamma + turned) / jnp.pi, ends)
 
 
-def _slope_along(x, ends, angle):
-    """dx/dθ along the curve, by central differences in the angle; the ends belong to the angles 0 and π."""
-    padded = jnp.concatenate([ends[:1], x, ends[1:]])
-    angles = jnp.concatenate([jnp.zeros(1), angle, jnp.full(1, jnp.pi)])
-    left, right = jnp.diff(padded)[:-1] / jnp.diff(angles)[:-1], jnp.diff(padded)[1:] / jnp.diff(angles)[1:]
-    before, after = jnp.diff(angles)[:-1], jnp.diff(angles)[1:]
-    return (left * after + right * before) / (before + after)
+def _mean_angle(alpha, eta, zeta, data_ratio):
+    """∫ arg(α − t) dH(t), from the primitive of the Marchenko-Pastur transform in its own variable α' = −1/m̲."""
+    rate = data_ratio.astype(complex)
+    z = (alpha - (eta - zeta).astype(complex)) / zeta.astype(complex)
+    inner = -1 / (rate * marchenko_pastur.stieltjes(z, data_ratio) - (1 - rate) / z)
+    # ∫ m̲ dz = −log α' + c [log(α'/(α' − 1)) − 1/(α' − 1)]
+    lag = jnp.angle(inner) - jnp.angle(inner - 1) - jnp.imag(1 / (inner - 1))
+    return (jnp.angle(inner) - data_ratio * lag - (1 - data_ratio) * jnp.angle(z)) / data_ratio
 
 
 def _population_edges(eta, zeta, data_ratio, _):

@@ -1,10 +1,8 @@
 """`SpectralMeasure`: a law of eigenvalues, atoms plus a density on known intervals."""
 
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,18 +12,12 @@ from jaxtyping import Array, Complex, Float
 from numpy.typing import NDArray
 from scipy import special
 
-from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.theory.spectra.cumulants import cumulants_of_moments
+from deeplimits.theory.spectra.rule import NODES, Rule, quadrature_rule
 
 Floats = NDArray[np.floating]
-MASS_TOLERANCE = 1e-10
-PIECE_TOLERANCE = 1e-13
-MOST_PIECES = 2**14
-NODES = 129
-FINEST = 1e-12
 TABLE = 257
-# Nodes come within 1e-68 of the bulk's width of a lower edge, which matters where that is zero and the density grows
-# like a power up to x^{−3/4}; within 1e-24 of an upper one, which no double-precision number resolves.
-FIRST, LAST = -4.6, 3.6
 # Below this product of argument and scale a transform is summed from its first cumulants.
 SMALL = 1e-5
 
@@ -273,8 +265,10 @@ class SpectralMeasure(ABC):
         return (x > starts[index]) & (x < ends[index]) if len(ends) else np.zeros(x.shape, bool)
 
     @cached_property
-    def _rule(self) -> "Rule":
-        return quadrature_rule(self)
+    def _rule(self) -> Rule:
+        return quadrature_rule(
+            self.density, np.asarray(self.edges), self.cuts, float(np.sum(np.asarray(self.atoms[1])))
+        )
 
     def _mass_up_to(self, x, places, masses) -> float:
         return min(float(self.cdf(np.asarray(x))), 1.0)
@@ -337,85 +331,3 @@ class SpectralMeasure(ABC):
             if np.all(far - near < 1e-15 * np.maximum(1.0, np.abs(near))):
                 break
         return at((near + far) / 2)[0]
-
-
-class Rule(NamedTuple):
-    """Quadrature in pieces of the bulks: nodes in t, points x(t) and weights that contain the density."""
-
-    pieces: Floats
-    nodes: Floats
-    points: Floats
-    weights: Floats
-
-
-def quadrature_rule(measure: SpectralMeasure) -> Rule:
-    """Points and weights with ∫ f ρ ≈ Σ w f(x): pieces are cut until halving the step changes nothing in any."""
-    pieces = []
-    for low, high in np.asarray(measure.edges):
-        ends = [low, *(cut for cut in np.sort(measure.cuts) if low < cut < high), high]
-        pieces += list(itertools.pairwise(ends))
-    pieces = np.array(pieces).reshape(-1, 2)
-    t = np.linspace(FIRST, LAST, NODES)
-    # x = low + width s, s = 1/(1 + exp(−π sinh t))
-    s = special.expit(np.pi * np.sinh(t))
-    slope = (t[1] - t[0]) * np.pi * np.cosh(t) * s * special.expit(-np.pi * np.sinh(t))
-    done: list[tuple[Floats, Floats, Floats]] = []
-    unresolved = 0.0
-    while len(pieces):
-        widths = pieces[:, 1:] - pieces[:, :1]
-        points = pieces[:, :1] + widths * s
-        weights = widths * slope * np.asarray(measure.density(points))
-        coarse = 2 * weights[:, ::2].sum(axis=1)
-        # Beside an edge away from zero floating point does not resolve a density that grows like distance^{−1/2}.
-        tiny = widths[:, 0] < FINEST * np.abs(pieces).max(axis=1)
-        settled = tiny | (np.abs(weights.sum(axis=1) - coarse) < PIECE_TOLERANCE)
-        done.append((pieces[settled], points[settled], weights[settled]))
-        unresolved += float(np.sum(weights[tiny]))
-        pieces = pieces[~settled]
-        if sum(len(part[0]) for part in done) + 4 * len(pieces) > MOST_PIECES:
-            raise NotConverged(
-                f"the density on [{pieces[0, 0]:g}, {pieces[0, 1]:g}] could not be integrated with {MOST_PIECES} pieces"
-            )
-        fractions = np.linspace(0, 1, 5)
-        marks = pieces[:, :1] + (pieces[:, 1:] - pieces[:, :1]) * fractions
-        pieces = np.stack([marks[:, :-1].ravel(), marks[:, 1:].ravel()], axis=1)
-    if not done:
-        return Rule(np.zeros((0, 2)), t, np.zeros((0, NODES)), np.zeros((0, NODES)))
-    joined = [np.concatenate(column) for column in zip(*done, strict=True)]
-    order = np.argsort(joined[0][:, 0])
-    total = joined[2].sum() + float(np.sum(np.asarray(measure.atoms[1])))
-    if abs(total - 1) > MASS_TOLERANCE + unresolved:
-        raise NotConverged(
-            f"the density between the edges and the atoms have total mass {total:.12g} instead of 1; the edges or the "
-            "atoms are wrong"
-        )
-    return Rule(joined[0][order], t, joined[1][order], joined[2][order])
-
-
-def cumulants_of_moments(moments: list[float]) -> list[float]:
-    """Free cumulants κ_1, …, κ_n of moments m_0 = 1, m_1, …, m_n, from M(z) = 1 + Σ_k κ_k z^k M(z)^k."""
-    count = len(moments) - 1
-    series = np.zeros(count + 1)
-    series[0] = 1.0
-    powers = [series]
-    for _ in range(count):
-        powers.append(np.convolve(powers[-1], moments)[: count + 1])
-    cumulants: list[float] = []
-    for order in range(1, count + 1):
-        # m_n = Σ_{k≤n} κ_k [z^{n−k}] M(z)^k
-        known = sum(kappa * powers[k][order - k] for k, kappa in enumerate(cumulants, start=1))
-        cumulants.append(float(moments[order] - known))
-    return cumulants
-
-
-def moments_of_cumulants(cumulants: list[float]) -> list[float]:
-    """Moments m_0 = 1, m_1, …, m_n of free cumulants κ_1, …, κ_n: m_n = Σ_k κ_k Σ m_{i_1}…m_{i_k}, Σ i = n − k."""
-    moments = [1.0]
-    for order in range(1, len(cumulants) + 1):
-        total = 0.0
-        power = np.array([1.0])
-        for k in range(1, order + 1):
-            power = np.convolve(power, moments)[: order - k + 1]
-            total += cumulants[k - 1] * power[order - k]
-        moments.append(float(total))
-    return moments

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.theory.spectra import checks, preimages
 from deeplimits.theory.spectra.atomic import Atomic
-from deeplimits.theory.spectra.measure import Floats, SpectralMeasure, moments_of_cumulants
+from deeplimits.theory.spectra.cumulants import moments_of_cumulants
+from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
 
 RESIDUAL = 1e-10
 BISECTIONS = 100
@@ -20,6 +21,8 @@ TABLE_POINTS = 32
 MOST_TABLE_POINTS = 256
 # An interval between two atoms where ψ' stays below zero by less than this leaves a dent in the density.
 DENT = 1.0
+# Heights above the real line from which a point is approached where the table does not lead to it.
+DESCENT = (*np.geomspace(1.0, 1e-5, 18), 0.0)
 
 
 @dataclass(frozen=True)
@@ -130,6 +133,14 @@ class SampleCovariance(SpectralMeasure):
     def _preimage(self, z):
         flat = z.ravel()
         alpha, error = preimages.preimage(self.population, self.gamma, flat, self._start(flat))
+        lost = ~(error < RESIDUAL)
+        if lost.any():
+            # From far above the real line, where one step suffices, down to the point.
+            scale = self.population.support[1] * (1 + self.gamma)
+            start = flat[lost] + 1j * scale
+            for height in DESCENT:
+                start, left = preimages.preimage(self.population, self.gamma, flat[lost] + 1j * scale * height, start)
+            alpha[lost], error[lost] = start, left
         if not np.all(error < RESIDUAL):
             worst = int(np.argmax(np.where(np.isfinite(error), error, np.inf)))
             raise NotConverged(

@@ -25,6 +25,7 @@ def oracle_shrinkage(law: SampleCovariance, eigenvalues: ArrayLike) -> Float[Arr
     Validity    λ in the support of the law
     References  ledoit2011
 
+    >>> from deeplimits.theory.spectra import laws
     >>> law = laws.sample_covariance(laws.from_atoms([1.0, 3.0, 10.0], [0.2, 0.4, 0.4]), 0.4)
     >>> [round(float(d), 8) for d in oracle_shrinkage(law, [0.6, 3.0, 12.0])]
     [1.62697953, 3.71829081, 9.42617447]
@@ -60,6 +61,7 @@ def _preimage_of_zero(law: SampleCovariance) -> float:
 def oracle_inverse_shrinkage(law: SampleCovariance, eigenvalues: ArrayLike) -> Float[Array, "..."]:
     """û'Σ^{-1}û → (1 − γ − 2γλ Re m(λ))/λ for γ < 1: the best eigenvalues for the precision matrix.
 
+    >>> from deeplimits.theory.spectra import laws
     >>> law = laws.sample_covariance(laws.from_atoms([1.0, 3.0, 10.0], [0.2, 0.4, 0.4]), 0.4)
     >>> round(float(oracle_inverse_shrinkage(law, 3.0)), 9)
     0.338416268
@@ -78,6 +80,7 @@ def linear_shrinkage_intensity(population: SpectralMeasure, gamma: ArrayLike) ->
     Validity    γ > 0; a population that is not all at zero
     References  ledoit2004
 
+    >>> from deeplimits.theory.spectra import laws
     >>> round(float(linear_shrinkage_intensity(laws.from_atoms([1.0, 3.0, 10.0], [0.2, 0.4, 0.4]), 0.4)), 10)
     0.4434306569
     """
@@ -95,6 +98,7 @@ def analytical_shrinkage(eigenvalues: ArrayLike, samples: int) -> Floats:
     Validity    n > 11 where p > n
     References  ledoit2020
 
+    >>> from deeplimits.theory.spectra import laws
     >>> law = laws.marchenko_pastur(0.5)
     >>> shrunk = analytical_shrinkage(law.quantile((np.arange(400) + 0.5) / 400), 800)
     >>> bool(np.all(np.abs(shrunk[20:-20] - 1) < 0.1))

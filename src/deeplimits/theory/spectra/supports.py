@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deeplimits.errors import OutsideValidity
-from deeplimits.theory.spectra.measure import Floats, SpectralMeasure, cumulants_of_moments, moments_of_cumulants
+from deeplimits.theory.spectra.cumulants import cumulants_of_moments, moments_of_cumulants
+from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
 
 GRID = 600
 REFINEMENTS = 60
