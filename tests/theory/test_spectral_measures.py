@@ -109,6 +109,9 @@ def test_quantiles_invert_the_distribution_function():
         atom = float(np.sum(np.asarray(law.atoms[1])))
         q = np.linspace(atom + 1e-6, 1 - 1e-9, 101)
         np.testing.assert_allclose(law.cdf(law.ppf(q)), q, atol=1e-12)
+    law = laws.marchenko_pastur(0.5)
+    q = np.linspace(0, 1, 40_001)
+    np.testing.assert_allclose(law.cdf(law.ppf(q)), q, atol=1e-13)
     law = laws.marchenko_pastur(2.0)
     np.testing.assert_array_equal(law.ppf([0.0, 0.2, 0.5]), 0.0)
     # Between two bulks the quantile is the end of the lower one.

@@ -14,10 +14,10 @@ from scipy import special
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.theory.spectra.cumulants import cumulants_of_moments
+from deeplimits.theory.spectra.inversion import invert
 from deeplimits.theory.spectra.rule import NODES, Rule, quadrature_rule
 
 Floats = NDArray[np.floating]
-TABLE = 257
 # Below this product of argument and scale a transform is summed from its first cumulants.
 SMALL = 1e-5
 
@@ -154,7 +154,7 @@ class SpectralMeasure(ABC):
             else:
                 top = self._mass_up_to(edges[index, 1], places, masses)
                 here = np.isnan(answer) & (probability >= starts[index]) & (probability <= top)
-                answer[here] = self._invert_bulk(probability[here], edges[index], starts[index], top)
+                answer[here] = invert(self.cdf, self.density, edges[index], starts[index], top, probability[here])
             reached = top
         last = max([*edges[:, 1:].ravel(), *places[masses > 0]])
         return jnp.asarray(np.where(np.isnan(answer), last, answer).reshape(q.shape))
@@ -272,39 +272,6 @@ class SpectralMeasure(ABC):
 
     def _mass_up_to(self, x, places, masses) -> float:
         return min(float(self.cdf(np.asarray(x))), 1.0)
-
-    def _invert_bulk(self, probability, bulk, start, top):
-        """Solve cdf = probability in one bulk, in the angle of x = centre − radius cos θ: Newton inside a bracket."""
-        low, high = bulk
-        centre, radius = (low + high) / 2, (high - low) / 2
-        angles = np.linspace(0, np.pi, TABLE)
-        levels = np.asarray(self.cdf(centre - radius * np.cos(angles)))
-        levels = np.maximum.accumulate(np.clip(levels, start, top))
-        levels[0], levels[-1] = start, top
-        right = np.clip(np.searchsorted(levels, probability), 1, TABLE - 1)
-        left, upper = angles[right - 1], angles[right]
-        gap = levels[right] - levels[right - 1]
-        angle = left + (upper - left) * np.clip(
-            (probability - levels[right - 1]) / np.where(gap > 0, gap, 1.0), 0.05, 0.95
-        )
-        active = np.arange(len(probability))
-        for _ in range(100):
-            x = centre - radius * np.cos(angle[active])
-            error = np.asarray(self.cdf(x)) - probability[active]
-            slope = np.asarray(self.density(x)) * radius * np.sin(angle[active])
-            left[active] = np.where(error < 0, angle[active], left[active])
-            upper[active] = np.where(error > 0, angle[active], upper[active])
-            with np.errstate(divide="ignore", invalid="ignore"):
-                new = angle[active] - error / slope
-            middle = (left[active] + upper[active]) / 2
-            inside = np.isfinite(new) & (new > left[active]) & (new < upper[active])
-            new = np.where(error == 0, angle[active], np.where(inside, new, middle))
-            moved = np.abs(new - angle[active])
-            angle[active] = new
-            active = active[(moved > 1e-9) & (np.abs(error) > 1e-15)]
-            if not len(active):
-                break
-        return np.clip(centre - radius * np.cos(angle), low, high)
 
     def _solve_outside(self, residual, begin, reach, name, asked):
         """Where a monotone residual vanishes outside the support, between `begin` and a little beyond begin + reach."""

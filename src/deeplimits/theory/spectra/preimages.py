@@ -130,7 +130,7 @@ def monotone_preimage(function: Callable, x: NDArray, left: NDArray, right: NDAr
             error = value - x
             left, right = np.where(error < 0, alpha, left), np.where(error > 0, alpha, right)
             newton = alpha - error / slope
-            inside = (newton > left) & (newton < right) & (count % 4 != 3)
+            inside = (newton >= left) & (newton <= right) & (count % 4 != 3)
             new = np.where(error == 0, alpha, np.where(inside, newton, (left + right) / 2))
             still = np.abs(new - alpha) > 2e-16 * np.maximum(np.abs(new), np.abs(alpha))
             alpha = new
