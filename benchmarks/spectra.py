@@ -2,8 +2,8 @@
 
     python benchmarks/spectra.py
 
-The Marchenko-Pastur law at 10^6 points (density, distribution function, quantiles, samples), and the density of a sample
-covariance matrix whose population has 3, 20 and 1,000 atoms at 1,000 points. Every answer is judged by its time (the
+The Marchenko-Pastur law at 10^6 points (density, distribution function, quantiles, samples), and the density of a
+sample covariance matrix whose population has 3, 20 and 1,000 atoms at 1,000 points. Every answer is judged by its time (the
 best of several calls, after a first one) and by its error: for Marchenko-Pastur against the formulas in extended
 precision, for general populations against the root of Silverstein's equation found by an independent continuation in 30
 digits at a few points. Peers live in environments of their own under .peers/; what cannot be installed is skipped with
@@ -179,9 +179,8 @@ def marchenko_pastur(rmt, free) -> None:
     }
     theirs = ask(rmt, SCIKIT_RMT, str(POINTS), str(GAMMA))
     other = ask(free, FREEALG, json.dumps({"kind": "mp", "gamma": GAMMA, "points": POINTS}))
-    print(
-        f"Marchenko-Pastur, ratio {GAMMA}, {POINTS:,} points (noise of a mean of samples: {np.sqrt(GAMMA / POINTS):.1g})"
-    )
+    noise = np.sqrt(GAMMA / POINTS)
+    print(f"Marchenko-Pastur, ratio {GAMMA}, {POINTS:,} points (noise of their mean: {noise:.1g})")
     for what, (seconds, error) in ours.items():
         print(f" {what}")
         row("deeplimits", seconds, seconds, error)
@@ -195,9 +194,8 @@ def marchenko_pastur(rmt, free) -> None:
             row("freealg", other[0], seconds, worst(other[1], density))
     if isinstance(theirs, dict):
         wide = laws.marchenko_pastur(2.0)
-        print(
-            f" cdf just above 0 at ratio 2: deeplimits {float(wide.cdf(0.01)):.3f}, scikit-rmt {theirs['atom']:.3f}, exact 0.5"
-        )
+        ours_at_zero, theirs_at_zero = float(wide.cdf(0.01)), theirs["atom"]
+        print(f" cdf(0.01) at ratio 2: deeplimits {ours_at_zero:.3f}, scikit-rmt {theirs_at_zero:.3f}, exact 0.5")
     for name, answer in (("scikit-rmt", theirs), ("freealg", other)):
         if isinstance(answer, str):
             print(f" {name}: {answer}")
@@ -215,9 +213,7 @@ def populations(free) -> None:
         build = best(lambda atoms=atoms: laws.sample_covariance(atoms, GAMMA))
         seconds = best(lambda law=law, x=x: law.density(x))
         ours = np.asarray(law.density(x))
-        print(
-            f"population of {size} atoms, ratio {GAMMA}, 1,000 points ({build:.3f} s to find the edges and build the law)"
-        )
+        print(f"population of {size} atoms, ratio {GAMMA}, 1,000 points ({build:.3f} s to find the edges first)")
         row("deeplimits", seconds, seconds, np.max(np.abs(ours[checked] - exact)), f"{len(law.edges)} bulks")
         answer = ask(free, FREEALG, json.dumps({"kind": "atoms", "atoms": atoms, "gamma": GAMMA, "x": x.tolist()}))
         if isinstance(answer, str):
