@@ -3,8 +3,8 @@
     python benchmarks/spectra.py
 
 The Marchenko-Pastur law at 10^6 points (density, distribution function, quantiles, samples), and the density of a
-sample covariance matrix whose population has 3, 20 and 1,000 atoms at 1,000 points. Every answer is judged by its time (the
-best of several calls, after a first one) and by its error: for Marchenko-Pastur against the formulas in extended
+sample covariance matrix whose population has 3, 20 and 1,000 atoms at 1,000 points. Every answer is judged by its time
+(the best of several calls, after a first one) and by its error: for Marchenko-Pastur against the formulas in extended
 precision, for general populations against the root of Silverstein's equation found by an independent continuation in 30
 digits at a few points. Peers live in environments of their own under .peers/; what cannot be installed is skipped with
 a sentence.

@@ -2,10 +2,8 @@
 
 from dataclasses import dataclass
 
-import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.theory.spectra import checks
 from deeplimits.theory.spectra.measure import SpectralMeasure
@@ -45,10 +43,10 @@ class Affine(SpectralMeasure):
         return value / self.scale, slope / self.scale**2
 
     def density(self, x: ArrayLike) -> Float[Array, "..."]:
-        return self.law.density((jnp.asarray(x, float) - self.shift) / self.scale) / self.scale
+        return self.law.density((np.asarray(x, float) - self.shift) / self.scale) / self.scale
 
     def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
-        return self.law.cdf((jnp.asarray(x, float) - self.shift) / self.scale)
+        return self.law.cdf((np.asarray(x, float) - self.shift) / self.scale)
 
     def quantile(self, q: ArrayLike) -> Float[Array, "..."]:
         return self.scale * self.law.quantile(q) + self.shift

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import ParameterError
 from deeplimits.theory.spectra.measure import Floats, SpectralMeasure

@@ -3,8 +3,7 @@
 import math
 
 import numpy as np
-from jax.typing import ArrayLike
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import ParameterError
 

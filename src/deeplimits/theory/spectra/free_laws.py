@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.theory.spectra import marchenko_pastur as formulas
 from deeplimits.theory.spectra.measure import SpectralMeasure
@@ -41,13 +40,13 @@ class MarchenkoPastur(SpectralMeasure):
 
     def outside(self, x: NDArray) -> tuple[NDArray, NDArray]:
         value, slope = self.above(x.astype(complex))
-        return value.real, slope.real
+        return np.real(value), np.real(slope)
 
     def density(self, x: ArrayLike) -> Float[Array, "..."]:
-        return _density(jnp.asarray(x, float), self.gamma, self.variance)
+        return _density(np.asarray(x, float), self.gamma, self.variance)
 
     def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
-        return _cdf(jnp.asarray(x, float), self.gamma, self.variance)
+        return _cdf(np.asarray(x, float), self.gamma, self.variance)
 
     def moment(self, order: int) -> Float[Array, ""]:
         if order < 0:
@@ -56,11 +55,11 @@ class MarchenkoPastur(SpectralMeasure):
 
     def r_transform(self, w: ArrayLike) -> Float[Array, "..."]:
         """R(w) = σ²/(1 − γσ²w)."""
-        return self.variance / (1 - self.gamma * self.variance * jnp.asarray(w, float))
+        return jnp.asarray(self.variance / (1 - self.gamma * self.variance * np.asarray(w, float)))
 
     def s_transform(self, w: ArrayLike) -> Float[Array, "..."]:
         """S(w) = 1/(σ²(1 + γw))."""
-        return 1 / (self.variance * (1 + self.gamma * jnp.asarray(w, float)))
+        return jnp.asarray(1 / (self.variance * (1 + self.gamma * np.asarray(w, float))))
 
 
 def marchenko_pastur_transform(z: NDArray, gamma: float, variance: float) -> NDArray:
@@ -94,22 +93,22 @@ class Semicircle(SpectralMeasure):
         root = np.sqrt(z - radius + 0j) * np.sqrt(z + radius + 0j)
         # m = (−z + √(z−2s) √(z+2s))/2s² = −2/(z + √…); of the two forms the one without cancellation.
         with np.errstate(divide="ignore", invalid="ignore"):
-            value = np.where((z * root.conj()).real >= 0, -2 / (z + root), (root - z) / (2 * variance))
+            value = np.where(np.real(z * root.conj()) >= 0, -2 / (z + root), (root - z) / (2 * variance))
         return value, -value / (z + 2 * variance * value)
 
     def outside(self, x: NDArray) -> tuple[NDArray, NDArray]:
         value, slope = self.above(x.astype(complex))
-        return value.real, slope.real
+        return np.real(value), np.real(slope)
 
     def density(self, x: ArrayLike) -> Float[Array, "..."]:
         """ρ(x) = √(4s² − x²)/(2πs²)."""
-        square = 4 * self.variance - jnp.asarray(x, float) ** 2
+        square = 4 * self.variance - np.asarray(x, float) ** 2
         inside = square > 0
         return jnp.where(inside, jnp.sqrt(jnp.where(inside, square, 1.0)), 0.0) / (2 * jnp.pi * self.variance)
 
     def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
         """F(x) = 1/2 + (θ + sin θ cos θ)/π, sin θ = x/2s."""
-        u = jnp.clip(jnp.asarray(x, float) / (2 * math.sqrt(self.variance)), -1.0, 1.0)
+        u = jnp.clip(np.asarray(x, float) / (2 * math.sqrt(self.variance)), -1.0, 1.0)
         root = jnp.sqrt((1 - u) * (1 + u))
         return 0.5 + (jnp.arctan2(u, root) + u * root) / jnp.pi
 
@@ -124,4 +123,4 @@ class Semicircle(SpectralMeasure):
 
     def r_transform(self, w: ArrayLike) -> Float[Array, "..."]:
         """R(w) = s²w."""
-        return self.variance * jnp.asarray(w, float)
+        return jnp.asarray(self.variance * np.asarray(w, float))

@@ -47,7 +47,7 @@ class FreeProduct(SpectralMeasure):
 
     def outside(self, x: NDArray) -> tuple[NDArray, NDArray]:
         value, slope = transform(self.factors, self.counts, x.astype(complex))
-        return value.real, slope.real
+        return np.real(value), np.real(slope)
 
     def mean(self) -> Float[Array, ""]:
         """The product of the means."""
@@ -62,7 +62,7 @@ def transform(factors: Sequence[SpectralMeasure], counts: Sequence[int], z: NDAr
     lost = ~(residual < RESIDUAL)
     if lost.any() and list(counts) == [1, 1]:
         # In a gap a y_j may pass through zero, where logarithms fail; two factors have another equation.
-        again, left = subordinate(*factors, flat[lost])
+        again, left = subordinate(factors[0], factors[1], flat[lost])
         better = left < residual[lost]
         index = np.flatnonzero(lost)[better]
         residual[index] = left[better]
@@ -192,7 +192,7 @@ def free_product(factors: Sequence[SpectralMeasure], counts: Sequence[int]) -> F
         supports.require_positive(law, f"factor {index + 1}")
 
     def combine(points):
-        return np.prod([point**n for point, n in zip(points, counts, strict=True)])
+        return float(np.prod([point**n for point, n in zip(points, counts, strict=True)]))
 
     places, masses = supports.atoms_of_combination(factors, counts, combine)
     zero = max(float(np.sum(np.asarray(law.atoms[1])[np.asarray(law.atoms[0]) == 0])) for law in factors)

@@ -43,7 +43,7 @@ class FreeSum(SpectralMeasure):
 
     def outside(self, x: NDArray) -> tuple[NDArray, NDArray]:
         value, slope = transform(self.left, self.right, x.astype(complex))
-        return value.real, slope.real
+        return np.real(value), np.real(slope)
 
     def moment(self, order: int):
         """From the free cumulants, which add."""

@@ -33,15 +33,15 @@ def fixed_point(
             newton = here + (value - here) / (1 - slope)
             # On the real line the mirror image of a fixed point is one: a step across the floor is reflected.
             least = floor[active]
-            newton = newton.real + 1j * (least + np.abs(newton.imag - least))
-            blocked = ~np.isfinite(newton) | (newton.imag == 0) | (count % 4 == 3)
+            newton = np.real(newton) + 1j * (least + np.abs(np.imag(newton) - least))
+            blocked = ~np.isfinite(newton) | (np.imag(newton) == 0) | (count % 4 == 3)
             trial = np.where(blocked, here + (value - here) * (0.5 if count % 8 == 3 else 1.0), newton)
-            trial = trial.real + 1j * np.maximum(trial.imag, LEAST)
+            trial = np.real(trial) + 1j * np.maximum(np.imag(trial), LEAST)
             new_value, new_slope = image(trial, target)
             refused = ~blocked & ~(np.abs(new_value - trial) <= 4 * np.abs(value - here))
             if refused.any():
                 plain = value[refused]
-                trial[refused] = plain.real + 1j * np.maximum(plain.imag, LEAST)
+                trial[refused] = np.real(plain) + 1j * np.maximum(np.imag(plain), LEAST)
                 new_value[refused], new_slope[refused] = image(trial[refused], target[refused])
             here, value, slope = trial, new_value, new_slope
     return best, error

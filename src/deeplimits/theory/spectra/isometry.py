@@ -35,9 +35,11 @@ class Criticality(NamedTuple):
 def slope_moments(activation: str | Activation | Callable, variance: float) -> tuple[float, float]:
     """μ₁ = E φ'² and μ₂ = E φ'⁴ at pre-activations of the given variance."""
     found = find_activation(activation)
-    return tuple(
-        float(expect(lambda u, k=k: found.derivative(u) ** (2 * k), variance, found.kinks).value) for k in (1, 2)
-    )
+
+    def power(order):
+        return float(expect(lambda u: found.derivative(u) ** order, variance, found.kinks).value)
+
+    return power(2), power(4)
 
 
 def critical_point(activation: str | Activation | Callable, variance: float) -> Criticality:

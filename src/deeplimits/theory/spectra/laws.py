@@ -1,7 +1,7 @@
 """Constructors of spectral laws."""
 
 import numpy as np
-from jax.typing import ArrayLike
+from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
 from deeplimits.theory.spectra import checks

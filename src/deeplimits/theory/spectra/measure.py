@@ -7,9 +7,8 @@ from functools import cached_property
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Complex, Float
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from deeplimits.errors import OutsideValidity, ParameterError
@@ -65,19 +64,19 @@ class SpectralMeasure(ABC):
         """
         z = np.asarray(z, complex)
         flat = z.ravel()
-        real = flat.imag == 0
-        if np.any(real & self.contains(flat.real)):
+        real = np.imag(flat) == 0
+        if np.any(real & self.contains(np.real(flat))):
             raise ParameterError(
                 "z lies on the support, where the transform differs from side to side; add an imaginary part, or call "
                 "boundary(x) for the limit from above"
             )
         value = np.empty(flat.shape, complex)
         if real.any():
-            value[real] = self.outside(flat[real].real)[0]
+            value[real] = self.outside(np.real(flat[real]))[0]
         if not real.all():
             half = flat[~real]
-            found = self.above(half.real + 1j * np.abs(half.imag))[0]
-            value[~real] = np.where(half.imag < 0, found.conj(), found)
+            found = self.above(np.real(half) + 1j * np.abs(np.imag(half)))[0]
+            value[~real] = np.where(np.imag(half) < 0, np.conj(found), found)
         return jnp.asarray(value.reshape(z.shape))
 
     def cauchy(self, z: ArrayLike) -> Complex[Array, "..."]:
@@ -104,7 +103,7 @@ class SpectralMeasure(ABC):
         value = np.zeros(flat.shape)
         if inside.any():
             # ρ(x) = Im m(x + i0)/π
-            value[inside] = np.maximum(self.above(flat[inside].astype(complex))[0].imag, 0.0) / np.pi
+            value[inside] = np.maximum(np.imag(self.above(flat[inside].astype(complex))[0]), 0.0) / np.pi
         return jnp.asarray(value.reshape(x.shape))
 
     def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
@@ -142,7 +141,7 @@ class SpectralMeasure(ABC):
         probability = q.ravel()
         edges, (places, masses) = np.asarray(self.edges), (np.asarray(part) for part in self.atoms)
         # Atoms and bulks in increasing order cut [0, 1] into pieces; an atom at the foot of a bulk comes first.
-        pieces = [(place, 0, mass, None) for place, mass in zip(places, masses, strict=True) if mass > 0]
+        pieces: list[tuple] = [(place, 0, mass, None) for place, mass in zip(places, masses, strict=True) if mass > 0]
         starts = np.asarray(self.cdf(edges[:, 0])) if len(edges) else np.zeros(0)
         pieces += [(low, 1, None, index) for index, (low, _) in enumerate(edges)]
         reached = 0.0

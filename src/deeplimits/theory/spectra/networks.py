@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.optimize import brentq
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import Activation
@@ -144,7 +143,12 @@ def nonlinear_gram_spikes(
         far = last
         while transforms(far)[1] > strength**-2:
             far *= 2
-        alpha = brentq(lambda a: transforms(a)[1] - strength**-2, last, far, xtol=1e-14 * far, rtol=1e-15)
+        near = last
+        for _ in range(200):
+            # D falls along the curve.
+            alpha = (near + far) / 2
+            near, far = (alpha, far) if transforms(alpha)[1] > strength**-2 else (near, alpha)
+        alpha = (near + far) / 2
         step = 1e-6 * alpha
         above, below = transforms(alpha + step), transforms(alpha - step)
         slope = (above[1] - below[1]) / (above[0] - below[0])

@@ -29,7 +29,7 @@ class Sums(NamedTuple):
 def sums(population: SpectralMeasure, alpha: NDArray) -> Sums:
     """The five integrals at complex α above the real line or at real α outside the support."""
     if isinstance(population, Atomic):
-        return _in_pieces(lambda part: _atomic_sums(population, part), alpha, population.values.size)
+        return Sums(*_in_pieces(lambda part: _atomic_sums(population, part), alpha, population.values.size))
     value, slope = population.above(alpha) if np.iscomplexobj(alpha) else population.outside(alpha)
     return Sums(value, slope, -1 - alpha * value, value + alpha * slope, 1 + 2 * alpha * value + alpha**2 * slope)
 
@@ -47,7 +47,8 @@ def first_and_second(population: SpectralMeasure, alpha: NDArray) -> tuple[NDArr
         found = sums(population, alpha)
         return found.first, found.second
     t, w = population.values, population.weights
-    return _in_pieces(lambda part: _two_atomic_sums(t, w, part), alpha, t.size)
+    first, second = _in_pieces(lambda part: _two_atomic_sums(t, w, part), alpha, t.size)
+    return first, second
 
 
 def _two_atomic_sums(t, w, alpha):
@@ -73,8 +74,7 @@ def _in_pieces(function, alpha, atoms):
     flat = np.atleast_1d(alpha).ravel()
     length = max(1, PIECE // atoms)
     parts = [function(flat[begin : begin + length]) for begin in range(0, max(1, flat.size), length)]
-    joined = [np.concatenate(column).reshape(np.shape(alpha)) for column in zip(*parts, strict=True)]
-    return Sums(*joined) if len(joined) == 5 else tuple(joined)
+    return [np.concatenate(column).reshape(np.shape(alpha)) for column in zip(*parts, strict=True)]
 
 
 def preimage(population: SpectralMeasure, gamma: float, z: NDArray, start: NDArray) -> tuple[NDArray, NDArray]:

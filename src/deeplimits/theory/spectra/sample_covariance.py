@@ -5,9 +5,8 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Complex, Float
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.theory.spectra import checks, preimages
@@ -100,8 +99,8 @@ class SampleCovariance(SpectralMeasure):
 
     def companion(self, z: ArrayLike) -> Complex[Array, "..."]:
         """m̲(z) = γ m(z) − (1 − γ)/z, the transform of the n×n Gram matrix's law; z off the support and not zero."""
-        z = jnp.asarray(z, complex)
-        return self.gamma * self.stieltjes(z) - (1 - self.gamma) / z
+        z = np.asarray(z, complex)
+        return self.gamma * self.stieltjes(z) - jnp.asarray((1 - self.gamma) / z)
 
     def preimage(self, x: ArrayLike) -> Complex[Array, "..."]:
         """α(x + i0) = −1/m̲(x + i0) for real x inside a bulk."""
@@ -137,7 +136,7 @@ class SampleCovariance(SpectralMeasure):
         if lost.any():
             # From far above the real line, where one step suffices, down to the point.
             scale = self.population.support[1] * (1 + self.gamma)
-            start = flat[lost] + 1j * scale
+            start, left = flat[lost] + 1j * scale, error[lost]
             for height in DESCENT:
                 start, left = preimages.preimage(self.population, self.gamma, flat[lost] + 1j * scale * height, start)
             alpha[lost], error[lost] = start, left

@@ -4,12 +4,13 @@ from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.theory.spectra import checks
 from deeplimits.theory.spectra.measure import SpectralMeasure
+from deeplimits.theory.spectra.preimages import first_and_second, monotone_preimage
 from deeplimits.theory.spectra.sample_covariance import SampleCovariance
 
 Floats = NDArray[np.floating]
@@ -47,15 +48,14 @@ def oracle_shrinkage(law: SampleCovariance, eigenvalues: ArrayLike) -> Float[Arr
 
 
 def _preimage_of_zero(law: SampleCovariance) -> float:
-    from scipy.optimize import brentq
+    # ψ rises from −∞ to the lower edge on (−∞, α₁), and 1 + γS₁ with it through zero.
+    left, right = np.array([-2 * law.gamma * law.population.support[1]]), law.ends[:1, 0]
 
-    from deeplimits.theory.spectra.preimages import first_and_second
+    def image(alpha):
+        first, second = first_and_second(law.population, alpha)
+        return alpha * (1 + law.gamma * first), 1 - law.gamma * second
 
-    def defect(alpha):
-        return 1 + law.gamma * float(first_and_second(law.population, np.array([alpha]))[0][0])
-
-    high = float(law.ends[0, 0])
-    return float(brentq(defect, -2 * law.gamma * law.population.support[1], high, xtol=1e-14, rtol=1e-14))
+    return float(monotone_preimage(image, np.zeros(1), left, right)[0])
 
 
 def oracle_inverse_shrinkage(law: SampleCovariance, eigenvalues: ArrayLike) -> Float[Array, "..."]:
@@ -68,11 +68,11 @@ def oracle_inverse_shrinkage(law: SampleCovariance, eigenvalues: ArrayLike) -> F
     """
     if law.gamma >= 1:
         raise OutsideValidity(f"gamma = {law.gamma:g} is not allowed; the formula needs more samples than dimensions")
-    values = jnp.asarray(eigenvalues, float)
-    return (1 - law.gamma - 2 * law.gamma * values * jnp.real(law.boundary(values))) / values
+    values = np.asarray(eigenvalues, float)
+    return jnp.asarray((1 - law.gamma - 2 * law.gamma * values * np.real(np.asarray(law.boundary(values)))) / values)
 
 
-def linear_shrinkage_intensity(population: SpectralMeasure, gamma: ArrayLike) -> Float[Array, ""]:
+def linear_shrinkage_intensity(population: SpectralMeasure, gamma: float) -> Float[Array, ""]:
     """ρ* = γm₁²/(γm₁² + Var H): how far to go from the sample covariance towards a multiple of the identity.
 
     Setting     (1 − ρ)Σ̂ + ρ (tr Σ̂/p) I, squared Frobenius loss
@@ -84,7 +84,7 @@ def linear_shrinkage_intensity(population: SpectralMeasure, gamma: ArrayLike) ->
     >>> round(float(linear_shrinkage_intensity(laws.from_atoms([1.0, 3.0, 10.0], [0.2, 0.4, 0.4]), 0.4)), 10)
     0.4434306569
     """
-    strength = jnp.asarray(gamma, float) * population.mean() ** 2
+    strength = checks.positive("gamma", gamma) * population.mean() ** 2
     return strength / (strength + population.var())
 
 

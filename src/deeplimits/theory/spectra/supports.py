@@ -50,7 +50,7 @@ def scan(boundary: Callable[[NDArray], NDArray], span: tuple[float, float], atom
     def visible(x):
         m = boundary(x)
         # Beside an atom the rounding of its pole must not count.
-        return m.imag * width > VISIBLE * (1 + np.abs(m) * width)
+        return np.imag(m) * width > VISIBLE * (1 + np.abs(m) * width)
 
     # Points that crowd towards both ends and towards every atom.
     t = np.linspace(-3.2, 3.2, GRID)

@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import airy
 
 from deeplimits.errors import ParameterError
