@@ -1,5 +1,6 @@
 """Spectra of random networks and spikes: reference values, quartic equation, simulated matrices."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -53,10 +54,11 @@ def test_nonlinear_gram_solves_the_quartic(name, p, n, width):
 
 
 def test_traceable_gram_curve_is_the_law():
+    moments = gram_curve.odd_moments(activation("tanh"))
+    compiled = jax.jit(gram_curve.curve, static_argnums=3)
     for ratio, width in ((0.7, 2.0), (1.5, 0.5), (3.0, 5.0)):
         law = networks.nonlinear_gram("tanh", ratio, width)
-        moments = gram_curve.odd_moments(activation("tanh"))
-        curve = gram_curve.curve(moments, np.float64(ratio) + 0 * moments.eta, np.float64(width) + 0 * moments.eta, 400)
+        curve = compiled(moments, jnp.asarray(ratio), jnp.asarray(width), 400)
         np.testing.assert_allclose(curve.density, law.density(curve.x), rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(curve.cdf, law.cdf(curve.x), atol=1e-9)
         np.testing.assert_allclose(curve.edges, np.asarray(law.edges).ravel()[[0, -1]], rtol=1e-8)
@@ -143,7 +145,7 @@ def test_conjugate_kernel_reference_values():
     assert complex(two.stieltjes(1 + 0.5j)) == pytest.approx(-0.381755940784 + 0.721963949714j, rel=1e-10)
     moments = networks.gram_moments("tanh")
     y = np.array([0.05, 0.5, 4.0])
-    arguments = [one.gamma * 0 + part for part in (moments.zeta / moments.eta, 1 / 1.5, 0.5, 1 / 1.5)]
+    arguments = (moments.zeta / moments.eta, 1 / 1.5, 0.5, 1 / 1.5)
 
     share, data, first, second = (jnp.asarray(part) for part in arguments)
     traced = networks.conjugate_kernel_transform(jnp.asarray(y), share, data, (first, second))

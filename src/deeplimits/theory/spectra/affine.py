@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 

@@ -153,7 +153,9 @@ class SpectralMeasure(ABC):
             else:
                 top = self._mass_up_to(edges[index, 1], places, masses)
                 here = np.isnan(answer) & (probability >= starts[index]) & (probability <= top)
-                answer[here] = invert(self.cdf, self.density, edges[index], starts[index], top, probability[here])
+                answer[here] = invert(
+                    self.cdf, self.density, edges[index], float(starts[index]), top, probability[here]
+                )
             reached = top
         last = max([*edges[:, 1:].ravel(), *places[masses > 0]])
         return jnp.asarray(np.where(np.isnan(answer), last, answer).reshape(q.shape))
