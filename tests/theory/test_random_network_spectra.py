@@ -40,6 +40,7 @@ def test_nonlinear_gram_reference_values():
     law = networks.nonlinear_gram("relu", 1.5, 0.5)
     assert complex(law.stieltjes(1 + 0.2j)) == pytest.approx(-1.055866699724 + 0.497012319697j, rel=1e-11)
     assert float(law.edges[-1, 1]) == pytest.approx(1.4530226285, rel=1e-9)
+    assert float(law.density(0.3)) == pytest.approx(0.506873494588237, rel=1e-12)  # the quartic in 30 digits
     assert float(law.atoms[1][0]) == pytest.approx(0.5)
     assert float(networks.nonlinear_gram("identity", 1.0, 1.0).edges[-1, 1]) == pytest.approx(27 / 4, rel=1e-12)
 
