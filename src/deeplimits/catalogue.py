@@ -21,6 +21,7 @@ LIMITS = {
     "circle-diffusion": "bias.circle_diffusion:CircleDiffusion",
     "classical-gradient-flow-limit": "two_layer.classical_gradient_flow_limit:ClassicalGradientFlow",
     "classical-ode-limit": "online_sgd.classical_ode_limit:ClassicalOdeLimit",
+    "critical-window-search": "online_sgd.critical_window_search:CriticalWindow",
     "deep-linear-norm": "random_matrices.deep_linear_norm:DeepLinearNorm",
     "deep-linear-width-ck-spectrum": "random_matrices.deep_linear_width_ck_spectrum:ConjugateKernelSpectrum",
     "diagonal-network-bias": "bias.diagonal_network_bias:DiagonalNetwork",

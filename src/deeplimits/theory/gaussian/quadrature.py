@@ -101,12 +101,14 @@ def pair_rule(f: Callable, g: Callable, where: Pair, kinks: tuple[float, ...], o
     return value.reshape(shape), size.reshape(shape)
 
 
-def line_nodes(a: Floats, kinks: tuple[float, ...] = (), order: int = _NODES) -> tuple[Floats, Floats]:
+def line_nodes(
+    a: Floats, kinks: tuple[float, ...] = (), order: int = _NODES, widest: float = _WIDEST
+) -> tuple[Floats, Floats]:
     """Nodes u and weights, with Σ weights = 1, for a centred Gaussian of variance a (a scalar)."""
     deviation = _positive_root(a)
     special = jnp.asarray(sorted({0.0, *kinks}))
     finest = jnp.minimum(1.0, deviation) / 4
-    u, width = _panels(jnp.zeros(()), deviation, special, finest, order)
+    u, width = _panels(jnp.zeros(()), deviation, special, finest, order, widest)
     weight = width * jnp.exp(-((u / deviation) ** 2) / 2)
     return jnp.where(a > 0, u, 0.0), weight / jnp.sum(weight)
 
@@ -149,14 +151,15 @@ def _plane(f, g, where: Pair, kinks, order):
     return jnp.sum(weight * outer * inner), jnp.sum(weight * jnp.abs(outer) * size)
 
 
-def _panels(centre, deviation, special, finest, order):
+def _panels(centre, deviation, special, finest, order, widest=_WIDEST):
     """Gauss-Legendre nodes on panels that cover centre ± REACH·deviation and shrink to `finest` at special points."""
     low, high = centre - REACH * deviation, centre + REACH * deviation
-    # No panel is wider than 1.5 deviations, and none longer than its distance from the nearest special point.
-    widest = _WIDEST * deviation
+    # No panel is wider than 1.5 deviations (or what is asked for), and none longer than its distance from the nearest
+    # special point.
+    step = widest * deviation
     levels = jnp.linspace(0.0, 1.0, _LEVELS)
-    shrinking = finest * (jnp.maximum(widest, finest) / finest) ** levels
-    steps = jnp.concatenate([shrinking, widest * jnp.arange(2.0, 2 * REACH / _WIDEST + 1)])
+    shrinking = finest * (jnp.maximum(step, finest) / finest) ** levels
+    steps = jnp.concatenate([shrinking, step * jnp.arange(2.0, 2 * REACH / widest + 1)])
     around = jnp.concatenate([-steps[::-1], jnp.zeros(1), steps])
     # A special point outside is as good as none: the nearest end of the range takes its place.
     ends = jnp.clip(jnp.clip(special, low, high)[:, None] + around, low, high)
