@@ -28,3 +28,8 @@ def in_ball(key: PRNGKeyArray, count: int, dimension: int) -> Float[Array, "coun
     directions = directions / jnp.linalg.norm(directions, axis=1, keepdims=True)
     radii = jax.random.uniform(radii_key, (count, 1)) ** (1 / dimension)
     return radii * directions
+
+
+def other(key: PRNGKeyArray) -> PRNGKeyArray:
+    """A key independent of the given one, for what must not share its draws."""
+    return jax.random.fold_in(key, 1)

@@ -11,3 +11,47 @@ def sample_covariance_eigenvalues(x: Float[Array, "n p"]) -> Float[Array, " p"]:
         return jnp.linalg.eigvalsh(x.T @ x / n)
     # X'X and XX' share their nonzero eigenvalues; the other p − n are exactly zero.
     return jnp.concatenate([jnp.zeros(p - n), jnp.linalg.eigvalsh(x @ x.T / n)])
+
+
+def regularized_trace(eigenvalues: Float[Array, " p"], shift: Float[Array, "..."]) -> Float[Array, "..."]:
+    """(1/p) Σ 1/(λ_i + y) for every shift y > 0."""
+    return jnp.mean(1 / (eigenvalues + shift[..., None]), axis=-1)
+
+
+def cauchy_smoothed(
+    eigenvalues: Float[Array, " p"], x: Float[Array, " points"], height: Float[Array, ""]
+) -> Float[Array, " points"]:
+    """The spectrum convolved with a Cauchy kernel of the given width."""
+    return jnp.mean(height / ((eigenvalues - x[:, None]) ** 2 + height**2), axis=1) / jnp.pi
+
+
+def covariance_losses(
+    covariance: Float[Array, " p"], sample: Float[Array, "p p"]
+) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """Squared errors per dimension of the best linear and the best rotation-equivariant estimator, in hindsight.
+
+    The population covariance is diagonal. The first estimator is the best (1 − ρ)S + ρ (tr S/p) I, the second keeps the
+    eigenvectors û of S and takes the eigenvalues û'Σû.
+    """
+    p = covariance.shape[0]
+    target = jnp.trace(sample) / p * jnp.eye(p)
+    direction = sample - target
+    error = jnp.diag(covariance) - target
+    along = jnp.sum(direction * error) / jnp.sum(direction**2)
+    vectors = jnp.linalg.eigh(sample)[1]
+    best = jnp.sum(covariance[:, None] * vectors**2, axis=0)
+    return jnp.mean(jnp.sum((error - along * direction) ** 2, axis=1)), jnp.mean(covariance**2) - jnp.mean(best**2)
+
+
+def without_one_sample(x: Float[Array, "n p"], shift: Float[Array, ""]) -> Float[Array, "2"]:
+    """How the trace of (X'X/n + y)^{-1} changes when the last sample is added: by two inversions, and by the formula.
+
+    The second is −⟨v, R²v⟩/(n + ⟨v, Rv⟩), R the resolvent without the sample v.
+    """
+    n, p = x.shape
+    rest, last = x[:-1], x[-1]
+    identity = shift * jnp.eye(p)
+    before = jnp.linalg.inv(rest.T @ rest / n + identity)
+    after = jnp.linalg.inv(x.T @ x / n + identity)
+    solved = before @ last
+    return jnp.stack([jnp.trace(after) - jnp.trace(before), -(solved @ solved) / (n + last @ solved)])

@@ -1,0 +1,38 @@
+"""Random matrices."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float, PRNGKeyArray
+
+
+def uniform_orthogonal(key: PRNGKeyArray, size: int) -> Float[Array, "n n"]:
+    """A uniform orthogonal matrix: the Q of a Gaussian matrix, with the signs that make R's diagonal positive."""
+    q, r = jnp.linalg.qr(jax.random.normal(key, (size, size)))
+    return q * jnp.sign(jnp.diagonal(r))
+
+
+def features(
+    key: PRNGKeyArray, width: int, inputs: Float[Array, "p n"], activation, mean: Array
+) -> Float[Array, "N n"]:
+    """Random features σ(WX/√p) − mean, W with independent standard Gaussian entries."""
+    weights = jax.random.normal(key, (width, inputs.shape[0]))
+    return activation(weights @ inputs / jnp.sqrt(1.0 * inputs.shape[0])) - mean
+
+
+def gated_product(
+    key: PRNGKeyArray, width: int, depth: int, weights: str, variance: Array, active: Array
+) -> Float[Array, "n n"]:
+    """The product Π_l D_lW_l of square weights, Gaussian or orthogonal, and independent 0-1 gates."""
+
+    def layer(product, layer_key):
+        weight_key, gate_key = jax.random.split(layer_key)
+        if weights == "gaussian":
+            matrix = jax.random.normal(weight_key, (width, width)) / jnp.sqrt(1.0 * width)
+        else:
+            matrix = uniform_orthogonal(weight_key, width)
+        # Exactly a share p of the units is active, in random places.
+        ranks = jnp.argsort(jnp.argsort(jax.random.uniform(gate_key, (width,))))
+        gates = jnp.where(ranks.astype(float) < active * width - 0.5, 1.0, 0.0)
+        return gates[:, None] * (jnp.sqrt(variance) * matrix @ product), None
+
+    return jax.lax.scan(layer, jnp.eye(width), jax.random.split(key, depth))[0]

@@ -1,0 +1,59 @@
+r"""One direction of larger variance, found or not found by principal component analysis."""
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import data
+from deeplimits.limit import Limit, real, whole
+from deeplimits.predictions import Value
+from deeplimits.theory.spectra import spikes
+
+
+class SpikedCovariance(Limit):
+    r"""The largest eigenvalue leaves the bulk, and its eigenvector finds the signal, only above a threshold.
+
+    Setting     n Gaussian samples of dimension p with covariance I + ℓuu', ‖u‖ = 1
+    Limit       p, n → ∞ with p/n → γ
+    Result      ℓ > √γ: λ₁ → (1 + ℓ)(1 + γ/ℓ), |⟨u, û⟩|² → (1 − γ/ℓ²)/(1 + γ/ℓ)
+    Validity    ℓ > √γ; below it the largest eigenvalue stays at the edge (1 + √γ)² and the overlap is zero;
+                size counts the samples n
+    Finite size both deviate by O(1/n)
+    References  baik2005; baik2006; paul2007
+    """
+
+    strength: Array = real(2.0, 0.05, 100.0, log=True, symbol=r"\ell", doc="excess variance of the spike")
+    gamma: Array = real(0.5, 0.01, 50.0, log=True, symbol=r"\gamma", doc="dimension per sample, p/n")
+
+    sizes = (60, 120, 240)
+    samples = 400
+
+    def validity(self):
+        if float(self.strength) <= float(jnp.sqrt(self.gamma)) * 1.05:
+            return (
+                f"strength = {float(self.strength):g} is not above the threshold √γ = "
+                f"{float(jnp.sqrt(self.gamma)):.4g}, where an outlier begins",
+            )
+        return ()
+
+    def theory(self):
+        found = spikes.spiked_covariance(self.strength, self.gamma)
+        return {
+            "eigenvalue": Value(found.eigenvalue, label="largest eigenvalue", symbol=r"\lambda_1", rate=1.0),
+            "overlap": Value(
+                found.overlap, label="overlap with the signal", symbol=r"\langle u,\hat u\rangle^2", rate=1.0
+            ),
+        }
+
+    def at_size(self, size):
+        n = whole(size, "n", self, least=4)
+        p = whole(n * float(self.gamma), "p", self, least=2)
+        return {"samples": n, "dimension": p}, self.replace(gamma=p / n)
+
+    def simulate(self, key, *, samples: int, dimension: int):
+        x = data.independent_entries(key, samples, dimension)
+        x = x.at[:, 0].multiply(jnp.sqrt(1 + self.strength))
+        values, vectors = jnp.linalg.eigh(x.T @ x / samples)
+        return {
+            "eigenvalue": values[-1],
+            "overlap": vectors[0, -1] ** 2,
+        }

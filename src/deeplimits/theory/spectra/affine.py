@@ -1,0 +1,53 @@
+"""Laws scaled and shifted."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Array, Float
+from numpy.typing import ArrayLike, NDArray
+
+from deeplimits.theory.spectra import checks
+from deeplimits.theory.spectra.measure import SpectralMeasure
+
+
+@dataclass(frozen=True)
+class Affine(SpectralMeasure):
+    """The law of sλ + b where λ has a given law and s > 0."""
+
+    law: SpectralMeasure
+    scale: float
+    shift: float
+
+    def __post_init__(self):
+        checks.positive("scale", self.scale)
+
+    @property
+    def edges(self):
+        return self.scale * self.law.edges + self.shift
+
+    @property
+    def atoms(self):
+        places, masses = self.law.atoms
+        return self.scale * places + self.shift, masses
+
+    @property
+    def cuts(self):
+        return self.scale * self.law.cuts + self.shift
+
+    def above(self, z: NDArray) -> tuple[NDArray, NDArray]:
+        # m(z) = m_λ((z − b)/s)/s
+        value, slope = self.law.above((z - self.shift) / self.scale)
+        return value / self.scale, slope / self.scale**2
+
+    def outside(self, x: NDArray) -> tuple[NDArray, NDArray]:
+        value, slope = self.law.outside((x - self.shift) / self.scale)
+        return value / self.scale, slope / self.scale**2
+
+    def density(self, x: ArrayLike) -> Float[Array, "..."]:
+        return self.law.density((np.asarray(x, float) - self.shift) / self.scale) / self.scale
+
+    def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
+        return self.law.cdf((np.asarray(x, float) - self.shift) / self.scale)
+
+    def quantile(self, q: ArrayLike) -> Float[Array, "..."]:
+        return self.scale * self.law.quantile(q) + self.shift

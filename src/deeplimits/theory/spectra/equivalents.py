@@ -1,0 +1,223 @@
+"""What the resolvent of a sample covariance matrix is, to leading order, and how far one matrix is from that."""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Complex, Float
+
+from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.theory.spectra import laws, marchenko_pastur
+from deeplimits.tracing import is_traced
+
+Floats = Float[Array, "..."]
+
+
+def companion_below(ridge: ArrayLike, values: ArrayLike, weights: ArrayLike, gamma: ArrayLike) -> Floats:
+    """s̲(−λ) > 0 for λ > 0 and a population Σ w_k δ(t_k): γ Σ w t s̲/(1 + t s̲) + λ s̲ = 1; traceable, with gradients.
+
+    The left side rises from 0 with s̲, for every γ; at most 1/λ solves it. Bisection in log s̲ and one Newton step.
+
+    >>> round(float(companion_below(0.4, [1.0, 3.0], [0.5, 0.5], 1.5)), 10)
+    0.5965437535
+    """
+    lam, t, w, gamma = (jnp.asarray(part, float) for part in (ridge, values, weights, gamma))
+    if not is_traced(lam) and not bool(jnp.all(lam > 0)):
+        raise ParameterError(f"ridge = {lam} is not allowed; it must be positive (the point z = −ridge lies below 0)")
+
+    def excess(log_s, lam, t, w, gamma):
+        s = jnp.exp(log_s)
+        return gamma * jnp.sum(w * t * s[..., None] / (1 + t * s[..., None]), axis=-1) + lam * s - 1
+
+    lam = jnp.asarray(lam)
+    frozen = jax.lax.stop_gradient((lam, t, w, gamma))
+
+    def halve(_, ends):
+        low, high = ends
+        middle = (low + high) / 2
+        below = excess(middle, *frozen) < 0
+        return jnp.where(below, middle, low), jnp.where(below, high, middle)
+
+    # 1/s̲ = λ + γ Σ w t/(1 + t s̲) lies between λ and λ + γ Σ w t.
+    least = -jnp.log(frozen[0] + frozen[3] * jnp.sum(frozen[2] * frozen[1]))
+    low, high = jax.lax.fori_loop(0, 60, halve, (least + 0 * frozen[0], -jnp.log(frozen[0]) + 0 * least))
+    root = jax.lax.stop_gradient((low + high) / 2)
+    slope = jax.jvp(lambda u: excess(u, *frozen), (root,), (jnp.ones_like(root),))[1]
+    return jnp.exp(root - excess(root, lam, t, w, gamma) / slope)
+
+
+def resolvent_equivalent(
+    ridge: ArrayLike, covariance: ArrayLike, gamma: ArrayLike, values: ArrayLike, weights: ArrayLike
+) -> Floats:
+    """The deterministic equivalent (λ(I + s̲Σ))^{-1} of (Σ̂ + λ)^{-1}, for eigenvalues τ of Σ: 1/(λ(1 + s̲τ)).
+
+    Setting     Σ̂ = X'X/n, rows Σ^{1/2}z, spectral law Σ w_k δ(t_k) of Σ, p/n → γ; `covariance` are the eigenvalues τ at
+                which the equivalent is wanted
+    Result      β'(Σ̂ + λ)^{-1}β → Σ_i ⟨β, v_i⟩²/(λ(1 + s̲(−λ)τ_i)) for unit vectors β that do not depend on the data,
+                v_i the eigenvectors of Σ; 1/s̲ = λ + γ Σ w t/(1 + t s̲)
+    Validity    λ > 0; for other points z of the complex plane see `law_resolvent`
+    References  rubio2011; hastie2022 App. A
+
+    >>> round(float(resolvent_equivalent(0.4, 1.0, 1.5, [1.0, 3.0], [0.5, 0.5])), 10)
+    1.5658825475
+    """
+    s = companion_below(ridge, values, weights, gamma)
+    tau = jnp.asarray(covariance, float)
+    return 1 / (jnp.asarray(ridge, float) * (1 + s * tau))
+
+
+def law_resolvent(
+    z: ArrayLike, eigenvalues: ArrayLike, population: ArrayLike, gamma: ArrayLike
+) -> Complex[Array, "..."]:
+    """The equivalent −1/(z(1 + s̲(z)τ)) of (Σ̂ − z)^{-1} anywhere off the support, for eigenvalues τ of Σ.
+
+    >>> round(complex(law_resolvent(-0.4, 1.0, [1.0, 3.0], 1.5)).real, 10)
+    1.5658825475
+    """
+    law = laws.sample_covariance(population, gamma)
+    z = jnp.asarray(z, complex)
+    return -1 / (z * (1 + law.companion(z) * jnp.asarray(eigenvalues, complex)))
+
+
+class TraceFluctuation(NamedTuple):
+    """Fluctuation of tr R(z) around N S(z): what is left after the law of large numbers."""
+
+    bias: Array
+    variance: Array
+
+
+def trace_fluctuation(z: ArrayLike, gamma: ArrayLike) -> TraceFluctuation:
+    """Bias and variance of tr (Σ̂ − z)^{-1} for real Gaussian entries of variance one; both stay of order one.
+
+    Setting     Σ̂ = X'X/M of size N, γ = N/M exactly
+    Result      E tr R − N S(z) → γ s̲³(1+s̲)^{−3}/[1 − γ s̲²(1+s̲)^{−2}]², E|tr R − E tr R|² → Cov(z, z̄),
+                Cov(z₁, z₂) = 2{s̲'(z₁)s̲'(z₂)/(s̲(z₁) − s̲(z₂))² − 1/(z₁ − z₂)²}; at z₁ = z₂ one third of the Schwarzian
+                derivative of s̲
+    Validity    z off the support; real z outside the spectrum is allowed
+    References  bai2004
+
+    >>> found = trace_fluctuation(-1.0, 0.5)
+    >>> round(float(found.variance), 10), round(complex(found.bias).real, 10)
+    (0.0553633218, 0.051582022)
+    """
+    z, gamma = jnp.asarray(z, complex), jnp.asarray(gamma, float)
+    rate = gamma.astype(complex)
+    s = rate * marchenko_pastur.stieltjes(z, gamma) - (1 - rate) / z
+    bias = rate * (s / (1 + s)) ** 3 / (1 - rate * (s / (1 + s)) ** 2) ** 2
+    # z(s̲) = −1/s̲ + γ/(1 + s̲): derivatives of the inverse function by those of z.
+    d1 = 1 / s**2 - rate / (1 + s) ** 2
+    d2 = -2 / s**3 + 2 * rate / (1 + s) ** 3
+    d3 = 6 / s**4 - 6 * rate / (1 + s) ** 4
+    # {s̲, z} = −{z, s̲}/z'², {z, s̲} = z'''/z' − (3/2)(z''/z')²
+    schwarzian = -(d3 / d1 - 1.5 * (d2 / d1) ** 2) / d1**2
+    apart = jnp.where(jnp.imag(z) == 0, 1j, 2j * jnp.imag(z).astype(complex))
+    other = jnp.conj(s)
+    gap = jnp.where(jnp.imag(z) == 0, 1.0 + 0j, s - other)
+    split = 2 * (1 / (d1 * jnp.conj(d1)) / gap**2 - 1 / apart**2)
+    return TraceFluctuation(bias, jnp.real(jnp.where(jnp.imag(z) == 0, schwarzian / 3, split)))
+
+
+def azuma_bound(deviation: ArrayLike, height: ArrayLike, dimension: int, samples: int) -> Floats:
+    """P(|S_N(z) − E S_N(z)| > t) ≤ min(1, 4 exp(−N²v²t²/(16M))), v = |Im z|, for independent samples of any law.
+
+    Result      martingale differences 2/(Nv), Azuma's inequality for real and imaginary part
+    Validity    v > 0
+    References  azuma1967; bai2010 Ch. 3
+
+    >>> round(float(azuma_bound(0.5, 1.0, 400, 800)), 6)
+    0.175748
+    """
+    t, v = jnp.asarray(deviation, float), jnp.asarray(height, float)
+    if not is_traced(v) and not bool(jnp.all(v > 0)):
+        raise OutsideValidity(f"height = {v} is not allowed; the bound needs a point off the real line")
+    return jnp.minimum(1.0, 4 * jnp.exp(-((dimension * v * t) ** 2) / (16 * samples)))
+
+
+def quadratic_form_variance(matrix: ArrayLike, kurtosis: ArrayLike = 3.0) -> Floats:
+    """Var ⟨x, Ax⟩ for independent centred entries of variance one: 2‖A_s‖²_F + (κ₄ − 3) Σ A_ii², exactly.
+
+    Setting     x ∈ R^N with independent entries, κ₄ = E x⁴; A real, A_s its symmetric part, independent of x
+    Result      E⟨x, Ax⟩ = tr A and the variance above; hence E|(⟨x, Ax⟩ − tr A)/N|² ≤ (2 + |κ₄ − 3|)‖A‖²/N
+    Validity    κ₄ finite and at least 1
+    References  bai2010 App. B
+
+    >>> [float(quadratic_form_variance([[1.0, 2.0], [2.0, 0.0]], kappa)) for kappa in (3.0, 1.0)]
+    [18.0, 16.0]
+    """
+    a, kappa = jnp.asarray(matrix, float), jnp.asarray(kurtosis, float)
+    if not is_traced(kappa) and not bool(jnp.all(kappa >= 1)):
+        raise ParameterError(f"kurtosis = {kappa} is not allowed; E x⁴ of a unit variance is at least 1")
+    symmetric = (a + jnp.swapaxes(a, -1, -2)) / 2
+    diagonal = jnp.diagonal(a, axis1=-2, axis2=-1)
+    return 2 * jnp.sum(symmetric**2, axis=(-2, -1)) + (kappa - 3) * jnp.sum(diagonal**2, axis=-1)
+
+
+def rank_one_solve(inverse: ArrayLike, vector: ArrayLike, strength: ArrayLike = 1.0) -> Floats:
+    """(A + t vv')^{-1} v = A^{-1}v/(1 + t⟨v, A^{-1}v⟩), from A^{-1}.
+
+    Setting     A invertible, v a vector, t a number
+    Result      the identity above, of Sherman and Morrison
+    Validity    1 + t⟨v, A^{-1}v⟩ ≠ 0; raises where it vanishes
+    References  sherman1950
+
+    >>> rank_one_solve([[1.0, 0.0], [0.0, 0.5]], [1.0, 1.0]).tolist()
+    [0.4, 0.2]
+    """
+    a, v, t = (jnp.asarray(part, float) for part in (inverse, vector, strength))
+    solved = a @ v
+    denominator = 1 + t * (v @ solved)
+    if not is_traced(denominator) and bool(jnp.abs(denominator) < 1e-14 * (1 + jnp.abs(t * (v @ solved)))):
+        raise OutsideValidity("1 + t⟨v, A⁻¹v⟩ vanishes: A + t vv' is singular")
+    return solved / denominator
+
+
+def trace_change(z: ArrayLike, eigenvalues: ArrayLike, components: ArrayLike, strength: ArrayLike = 1.0):
+    """tr (A + c vv' − z)^{-1} − tr (A − z)^{-1} = −c⟨v, R²v⟩/(1 + c⟨v, Rv⟩), of modulus at most 1/|Im z|.
+
+    `eigenvalues` of A and `components` of v along its eigenvectors.
+
+    >>> complex(trace_change(1j, [0.0], [1.0]))
+    (0.5-0.5j)
+    """
+    z = jnp.asarray(z, complex)
+    resolvent = 1 / (jnp.asarray(eigenvalues, complex) - z[..., None])
+    weight = jnp.asarray(components, complex) ** 2
+    c = jnp.asarray(strength, complex)
+    return -c * jnp.sum(weight * resolvent**2, axis=-1) / (1 + c * jnp.sum(weight * resolvent, axis=-1))
+
+
+def smoothed_density(x: ArrayLike, height: float, eigenvalues: ArrayLike) -> Floats:
+    """(1/π) Im S(x + iε): a spectrum seen through a Cauchy kernel of width ε.
+
+    Setting     the eigenvalues of one matrix, ε > 0; S(z) = (1/N) Σ 1/(λ_i − z)
+    Result      (1/π) Im S(x + iε) = (μ ∗ Cauchy_ε)(x), which tends to the density as ε → 0 after N → ∞:
+                μ((a, b]) = lim (1/π)∫_a^b Im S(λ + iε)dλ and μ{x} = lim ε Im S(x + iε)
+    Validity    ε > 0; bias O(ε) in the bulk, O(√ε) at edges
+    References  bai2010 App. B
+
+    >>> round(float(smoothed_density(0.0, 1.0, [0.0])), 10)
+    0.3183098862
+    """
+    if not height > 0:
+        raise ParameterError(f"height = {height} is not allowed; it must be positive")
+    values = np.asarray(eigenvalues, float)
+    x = np.asarray(x, float)
+    return jnp.asarray(np.mean(height / ((values - x[..., None]) ** 2 + height**2), axis=-1) / np.pi)
+
+
+def difference_singular_values(count: int) -> Floats:
+    """Singular values of the m×(m+1) matrix with rows (1, −1) shifted: 2 sin(kπ/(2(m+1))), k = 1, …, m.
+
+    Setting     the convolution with the difference filter (1, −1), m rows and m + 1 columns
+    Result      the values above, increasing; its null space are the constants
+    Validity    m ≥ 1
+    References  strang1999
+
+    >>> [round(float(value), 6) for value in difference_singular_values(5)]
+    [0.517638, 1.0, 1.414214, 1.732051, 1.931852]
+    """
+    if count < 1:
+        raise ParameterError(f"count = {count} is not allowed; the matrix has at least one row")
+    return 2 * jnp.sin(jnp.arange(1.0, count + 1) * (jnp.pi / (2 * (count + 1))))

@@ -1,0 +1,133 @@
+"""The spectrum of a nonlinear Gram matrix as an explicit curve, in JAX: traceable and differentiable.
+
+With H the law of ζMP(n/p) + η − ζ and γ = n/N the matrix is N/n times a sample covariance matrix of population H, and
+its spectrum the image of the curve Im ψ(a + ib) = 0, ψ(α) = α(1 − γ − γ α m_H(α)). See `silverstein`.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from deeplimits.models.activations import Activation
+from deeplimits.theory.gaussian import expect
+from deeplimits.theory.spectra import marchenko_pastur
+
+
+class OddMoments(NamedTuple):
+    """η = E σ(ξ)² and ζ = E[ξσ(ξ)]² of an odd activation."""
+
+    eta: Float[Array, ""]
+    zeta: Float[Array, ""]
+
+
+def odd_moments(activation: Activation) -> OddMoments:
+    """By quadrature.
+
+    >>> from deeplimits.models.activations import activation
+    >>> round(float(odd_moments(activation("sign")).zeta), 10)
+    0.6366197724
+    """
+    eta = expect(lambda u: activation.value(u) ** 2, 1.0, activation.kinks).value
+    linear = expect(lambda u: u * activation.value(u), 1.0, activation.kinks).value
+    # Rounding must not make a linear activation more than linear.
+    return OddMoments(eta, jnp.minimum(linear**2, eta))
+
+
+class GramCurve(NamedTuple):
+    """The law along the curve."""
+
+    x: Array
+    density: Array
+    cdf: Array
+    edges: Array
+
+
+def curve(moments: OddMoments, data_ratio: Array, width_ratio: Array, points: int) -> GramCurve:
+    """Places, densities and distribution function at `points` places between the edges, denser towards these."""
+    gamma = 1 / width_ratio
+    parameters = (moments.eta, moments.zeta, data_ratio, gamma)
+    frozen = jax.lax.stop_gradient(parameters)
+    lowest, highest = _population_edges(*frozen)
+    reach = 1.01 * jnp.sqrt(frozen[3]) * highest
+    low = _with_gradient(_slope, _bisect(lambda a: _slope(a, *frozen), lowest, lowest - reach), parameters)
+    high = _with_gradient(_slope, _bisect(lambda a: _slope(a, *frozen), highest, highest + reach), parameters)
+    angle = jnp.arange(0.5, points) * (jnp.pi / points)
+    a = (low + high) / 2 - (high - low) / 2 * jnp.cos(angle)
+    fixed = jax.lax.stop_gradient(a)
+    top = jnp.log(2 * jnp.sqrt(frozen[3]) * highest)
+
+    def rises(log_b):
+        return _height_equation(log_b, fixed, *frozen)
+
+    log_b = _bisect(rises, jnp.full(points, top - 30.0), jnp.full(points, top))
+    # In a gap of the support no b solves the equation, and the curve runs along the real line.
+    gap = rises(jnp.full(points, top - 30.0)) >= 0
+    slope = jnp.where(gap, 1.0, jax.jvp(rises, (log_b,), (jnp.ones_like(log_b),))[1])
+    log_b = log_b - jnp.where(gap, 0.0, _height_equation(log_b, a, *parameters)) / slope
+    alpha = jax.lax.complex(a, jnp.exp(log_b))
+    x = width_ratio * jnp.real(_image(alpha, *parameters))
+    # ρ = Im(−1/α)/(πγ), in units of N/n
+    density = jnp.imag(-1 / alpha) / (jnp.pi * gamma * width_ratio)
+    ends = width_ratio * jnp.stack([jnp.real(_image(end.astype(complex), *parameters)) for end in (low, high)])
+    # 1 − F = {arg α + γ[∫arg(α − t) dH − arg α + Im S₁]}/(πγ), S₁ = ∫t dH/(α − t) = −1 − α m_H
+    first = -1 - alpha * _population_transform(alpha, *parameters[:3])
+    turned = _mean_angle(alpha, *parameters[:3]) - jnp.angle(alpha) + jnp.imag(first)
+    return GramCurve(x, density, 1 - (jnp.angle(alpha) / gamma + turned) / jnp.pi, ends)
+
+
+def _mean_angle(alpha, eta, zeta, data_ratio):
+    """∫ arg(α − t) dH(t), from the primitive of the Marchenko-Pastur transform in its own variable α' = −1/m̲."""
+    rate = data_ratio.astype(complex)
+    z = (alpha - (eta - zeta).astype(complex)) / zeta.astype(complex)
+    inner = -1 / (rate * marchenko_pastur.stieltjes(z, data_ratio) - (1 - rate) / z)
+    # ∫ m̲ dz = −log α' + c [log(α'/(α' − 1)) − 1/(α' − 1)]
+    lag = jnp.angle(inner) - jnp.angle(inner - 1) - jnp.imag(1 / (inner - 1))
+    return (jnp.angle(inner) - data_ratio * lag - (1 - data_ratio) * jnp.angle(z)) / data_ratio
+
+
+def _population_edges(eta, zeta, data_ratio, _):
+    low, high = marchenko_pastur.edges(data_ratio, zeta)
+    # With fewer inputs than samples the kernel has an atom below its bulk.
+    low = jnp.where((data_ratio > 1) & (eta > zeta), 0.0, low)
+    return low + eta - zeta, high + eta - zeta
+
+
+def _population_transform(alpha, eta, zeta, data_ratio):
+    return marchenko_pastur.stieltjes(alpha - (eta - zeta).astype(complex), data_ratio, zeta)
+
+
+def _image(alpha, eta, zeta, data_ratio, gamma):
+    """ψ(α) = α(1 − γ − γ α m_H(α))."""
+    rate = gamma.astype(complex)
+    return alpha * (1 - rate - rate * alpha * _population_transform(alpha, eta, zeta, data_ratio))
+
+
+def _slope(a, eta, zeta, data_ratio, gamma):
+    """ψ'(a) at real a outside the population."""
+    return jax.grad(lambda u: jnp.real(_image(u.astype(complex), eta, zeta, data_ratio, gamma)))(a)
+
+
+def _height_equation(log_b, a, eta, zeta, data_ratio, gamma):
+    """Im ψ(a + ib)/b, increasing in b."""
+    b = jnp.exp(log_b)
+    return jnp.imag(_image(jax.lax.complex(a, b), eta, zeta, data_ratio, gamma)) / b
+
+
+def _bisect(function, negative, positive):
+    """The zero of a function that is negative towards one end and positive at the other."""
+
+    def halve(_, ends):
+        below, above = ends
+        middle = (below + above) / 2
+        falls = function(middle) < 0
+        return jnp.where(falls, middle, below), jnp.where(falls, above, middle)
+
+    return jax.lax.stop_gradient(jax.lax.fori_loop(0, 60, halve, (negative, positive))[1])
+
+
+def _with_gradient(function, root, parameters):
+    """A zero of function(root, *parameters), moved by one Newton step that carries the gradient."""
+    bend = jax.lax.stop_gradient(jax.grad(function)(root, *jax.lax.stop_gradient(parameters)))
+    return root - function(root, *parameters) / bend

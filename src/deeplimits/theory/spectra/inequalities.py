@@ -1,0 +1,102 @@
+"""Inequalities for sums, martingales, differential equations and eigenvalues."""
+
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from deeplimits.errors import ParameterError
+from deeplimits.tracing import is_traced
+
+Floats = Float[Array, "..."]
+
+
+def _need(condition, name, value, allowed):
+    if not is_traced(condition) and not bool(jnp.all(condition)):
+        raise ParameterError(f"{name} = {value} is not allowed; it must be {allowed}")
+
+
+def hoeffding(deviation: ArrayLike, count: ArrayLike, low: ArrayLike = 0.0, high: ArrayLike = 1.0) -> Floats:
+    """P(|Z̄ − E Z̄| > ε) ≤ min(1, 2 exp(−2nε²/(b − a)²)).
+
+    Setting     Z̄ the mean of n independent variables in [a, b]
+    Result      the bound above
+    Validity    ε ≥ 0, a < b; for rare events P(Z̄ ≤ p/2) ≤ exp(−np/8) is sharper (`bernoulli_lower_tail`)
+    References  hoeffding1963
+
+    >>> round(float(hoeffding(0.1, 100)), 6)
+    0.270671
+    """
+    eps, n, a, b = (jnp.asarray(part, float) for part in (deviation, count, low, high))
+    _need(eps >= 0, "deviation", deviation, "at least 0")
+    _need(n >= 1, "count", count, "at least 1")
+    _need(b > a, "high", high, "larger than low")
+    return jnp.minimum(1.0, 2 * jnp.exp(-2 * n * eps**2 / (b - a) ** 2))
+
+
+def bernoulli_lower_tail(probability: ArrayLike, count: ArrayLike) -> Floats:
+    """P(Z̄ ≤ p/2) ≤ exp(−np/8) for the mean of n Bernoulli variables of probability p.
+
+    >>> round(float(bernoulli_lower_tail(0.1, 400)), 8)
+    0.00673795
+    """
+    return jnp.exp(-jnp.asarray(count, float) * jnp.asarray(probability, float) / 8)
+
+
+def azuma(deviation: ArrayLike, differences: ArrayLike) -> Floats:
+    """P(|M_n − M_0| > t) ≤ min(1, 2 exp(−t²/(2 Σ c_k²))) for martingale differences |M_k − M_{k−1}| ≤ c_k.
+
+    Setting     a martingale with bounded differences; for differences in intervals of length r_k take c_k = r_k/2
+    Result      the bound above
+    Validity    t ≥ 0, c_k ≥ 0 and not all zero
+    References  azuma1967
+
+    >>> round(float(azuma(2.0, [1.0, 1.0])), 6)
+    0.735759
+    """
+    t, c = jnp.asarray(deviation, float), jnp.asarray(differences, float)
+    _need(t >= 0, "deviation", deviation, "at least 0")
+    _need((c >= 0) & (jnp.sum(c) > 0), "differences", differences, "at least 0 and not all zero")
+    return jnp.minimum(1.0, 2 * jnp.exp(-(t**2) / (2 * jnp.sum(c**2))))
+
+
+def gronwall(start: ArrayLike, rate: ArrayLike, time: ArrayLike) -> Floats:
+    """u(t) ≤ a e^{bt} for every continuous u with u(t) ≤ a + b∫_0^t u.
+
+    Setting     a perturbation that grows at most in proportion to itself; for eigenvalues in the place of trajectories
+                see `weyl` and `hoffman_wielandt`
+    Result      the bound above, attained by u' = bu
+    Validity    a, b, t ≥ 0
+    References  gronwall1919; hoffman1953
+
+    >>> round(float(gronwall(0.1, 2.0, 1.0)), 8)
+    0.73890561
+    """
+    a, b, t = (jnp.asarray(part, float) for part in (start, rate, time))
+    for name, value in (("start", a), ("rate", b), ("time", t)):
+        _need(value >= 0, name, value, "at least 0")
+    return a * jnp.exp(b * t)
+
+
+def weyl(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+    """Left and right side of max_i |σ_i(A) − σ_i(B)| ≤ ‖A − B‖ (Weyl) for two matrices of one shape.
+
+    >>> [round(float(side), 6) for side in weyl([[1.0, 0.0], [0.0, 2.0]], [[1.0, 1.0], [0.0, 2.0]])]
+    [0.288246, 1.0]
+    """
+    a, b = jnp.asarray(first, float), jnp.asarray(second, float)
+    if a.shape != b.shape:
+        raise ParameterError(f"second has shape {b.shape}; it must have that of first, {a.shape}")
+    change = jnp.linalg.svd(a, compute_uv=False) - jnp.linalg.svd(b, compute_uv=False)
+    return jnp.max(jnp.abs(change)), jnp.linalg.norm(a - b, ord=2)
+
+
+def hoffman_wielandt(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+    """Left and right side of Σ_i (λ_i(A) − λ_i(B))² ≤ ‖A − B‖²_F for symmetric matrices, eigenvalues in order.
+
+    >>> [round(float(side), 6) for side in hoffman_wielandt([[0.0, 1.0], [1.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]])]
+    [2.0, 2.0]
+    """
+    a, b = jnp.asarray(first, float), jnp.asarray(second, float)
+    if a.shape != b.shape or a.ndim != 2 or a.shape[0] != a.shape[1]:
+        raise ParameterError(f"first and second have shapes {a.shape} and {b.shape}; they must be square and equal")
+    return jnp.sum((jnp.linalg.eigvalsh(a) - jnp.linalg.eigvalsh(b)) ** 2), jnp.sum((a - b) ** 2)

@@ -1,0 +1,175 @@
+"""Dynamical isometry: the singular values of the input-output Jacobian of a random network."""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from deeplimits.errors import ParameterError
+from deeplimits.models.activations import Activation
+from deeplimits.models.activations import activation as find_activation
+from deeplimits.theory.gaussian import expect
+from deeplimits.theory.gaussian.quadrature import line_nodes
+from deeplimits.theory.spectra import checks, laws
+from deeplimits.theory.spectra.atomic import Atomic
+from deeplimits.theory.spectra.free_product import FreeProduct
+
+WEIGHTS = ("gaussian", "orthogonal")
+PANELS, PANEL_NODES = 10, 16
+
+
+class Criticality(NamedTuple):
+    """The point of the critical line χ = 1 with a given fixed point q*."""
+
+    weight_variance: float
+    bias_variance: float
+    spread: float
+    """μ₂/μ₁², with μ_k = E φ'(√q* ξ)^{2k}."""
+
+
+def slope_moments(activation: str | Activation | Callable, variance: float) -> tuple[float, float]:
+    """μ₁ = E φ'² and μ₂ = E φ'⁴ at pre-activations of the given variance."""
+    found = find_activation(activation)
+
+    def power(order):
+        return float(expect(lambda u: found.derivative(u) ** order, variance, found.kinks).value)
+
+    return power(2), power(4)
+
+
+def critical_point(activation: str | Activation | Callable, variance: float) -> Criticality:
+    """σ_w² = 1/μ₁ and σ_b² = q* − σ_w² E φ², where perturbations neither grow nor fade.
+
+    >>> [round(part, 8) for part in critical_point("tanh", 0.5)]
+    [1.68797512, 0.0380412, 1.29924413]
+    """
+    found = find_activation(activation)
+    variance = checks.positive("variance", variance)
+    first, second = slope_moments(found, variance)
+    power = float(expect(lambda u: found.value(u) ** 2, variance, found.kinks).value)
+    return Criticality(1 / first, variance - power / first, second / first**2)
+
+
+def slope_law(activation: str | Activation | Callable, variance: float) -> Atomic:
+    """The law of φ'(√q ξ)², as atoms: exact for piecewise linear φ, quadrature nodes for smooth ones."""
+    found = find_activation(activation)
+    variance = checks.positive("variance", variance)
+    if found.kinks:
+        nodes, weights = (np.asarray(part) for part in line_nodes(jnp.asarray(variance), found.kinks))
+    else:
+        # Gauss-Legendre in panels: Gauss-Hermite converges slowly for activations with poles near the real line.
+        inside, share = np.polynomial.legendre.leggauss(PANEL_NODES)
+        ends = np.linspace(-9.0, 9.0, PANELS + 1)
+        half = (ends[1] - ends[0]) / 2
+        nodes = ((ends[:-1] + ends[1:])[:, None] / 2 + half * inside).ravel()
+        weights = np.tile(share, PANELS) * np.exp(-(nodes**2) / 2)
+        nodes = math.sqrt(variance) * nodes
+    slopes = np.asarray(found.derivative(jnp.asarray(nodes))) ** 2
+    return laws.from_atoms(np.ravel(slopes), np.ravel(weights) / weights.sum())
+
+
+def jacobian_spectrum(depth: int, weights: str, weight_variance: float, slopes: Atomic | float) -> FreeProduct:
+    """The law of the squared singular values of J = Π_l D_lW_l, a square random network of given depth.
+
+    Setting     W_l square, independent, Gaussian with entries of variance σ_w²/N, or σ_w times a uniform orthogonal
+                matrix; D_l = diag φ'(h); `slopes` the law of φ'², or the probability p that a piecewise linear φ is
+                active (φ' ∈ {0, 1})
+    Result      the free product of L laws of WW' (Marchenko-Pastur at γ = 1, or one point) and L laws of D²:
+                Gaussian zM = (1 + M)(σ_w²(M + p))^L, orthogonal zM = (1 + M)(σ_w²(M + p)/(1 + M))^L for the latter,
+                M = zG − 1, on the branch M ≈ mean/z at infinity
+    Validity    N → ∞ at fixed depth; D and W free of each other, as they are in the limit
+    References  pennington2017; pennington2018
+
+    >>> law = jacobian_spectrum(4, "gaussian", 2.0, 0.5)
+    >>> round(float(law.density(1.0)), 8), round(float(law.edges[-1, 1]), 6)
+    (0.05957808, 21.858249)
+    """
+    if depth < 1:
+        raise ParameterError(f"depth = {depth} is not allowed; it must be at least 1")
+    if weights not in WEIGHTS:
+        raise ParameterError(f"weights = {weights!r} is not allowed; it must be one of {', '.join(WEIGHTS)}")
+    gain = checks.positive("weight_variance", weight_variance)
+    if not isinstance(slopes, Atomic):
+        p = float(slopes)
+        if not 0 < p <= 1:
+            raise ParameterError(f"slopes = {p:g} is not allowed; the probability of an active unit is in (0, 1]")
+        slopes = laws.from_atoms([1.0]) if p == 1 else laws.from_atoms([0.0, 1.0], [1 - p, p])
+    of_weights = laws.marchenko_pastur(1.0, gain) if weights == "gaussian" else laws.from_atoms([gain])
+    return laws.free_product((of_weights, depth), (slopes, depth))
+
+
+def relative_variance(depth: int, weights: str, spread: ArrayLike) -> Float[Array, "..."]:
+    """Var/mean² of the squared singular values, L(μ₂/μ₁² − 1 − s₁), s₁ = −1 for Gaussian and 0 for orthogonal weights.
+
+    >>> float(relative_variance(4, "gaussian", 2.0)), float(relative_variance(4, "orthogonal", 2.0))
+    (8.0, 4.0)
+    """
+    return depth * (jnp.asarray(spread, float) - (0.0 if weights == "gaussian" else 1.0))
+
+
+def largest_squared_singular_value(depth: int, weights: str, active: ArrayLike) -> Float[Array, "..."]:
+    """λ_max at criticality σ_w² = 1/p for φ' ∈ {0, 1} active with probability p; traceable in p.
+
+    Result      z(M) = ((1 + M)/M)((M + p)/p)^L for Gaussian weights, at M = [−(L−1) + √((L−1)² + 4Lp)]/(2L);
+                z(M) = ((1 + M)/M)((M + p)/(p(1 + M)))^L for orthogonal ones, at M = p/(L(1 − p) − 1) if L(1 − p) > 1,
+                otherwise an atom of mass 1 − L(1 − p) at p^{−L}
+    References  pennington2018
+
+    >>> [round(float(largest_squared_singular_value(4, w, 0.5)), 8) for w in ("orthogonal", "gaussian")]
+    [9.48148148, 21.85824932]
+    """
+    p, depth_ = jnp.asarray(active, float), float(depth)
+    if weights == "gaussian":
+        m = (-(depth_ - 1) + jnp.sqrt((depth_ - 1) ** 2 + 4 * depth_ * p)) / (2 * depth_)
+        return jnp.exp(jnp.log1p(m) - jnp.log(m) + depth_ * jnp.log1p(m / p))
+    beyond = depth_ * (1 - p) - 1
+    m = p / jnp.where(beyond > 0, beyond, 1.0)
+    free = jnp.exp(jnp.log1p(m) - jnp.log(m) + depth_ * (jnp.log(m + p) - jnp.log(p) - jnp.log1p(m)))
+    return jnp.where(beyond > 0, free, p**-depth_)
+
+
+def atom_at_top(depth: int, active: ArrayLike) -> Float[Array, "..."]:
+    """Mass of the atom at p^{−L} for orthogonal weights at criticality, (1 − L(1 − p))₊.
+
+    >>> round(float(atom_at_top(8, 0.95)), 10)
+    0.6
+    """
+    return jnp.maximum(1 - depth * (1 - jnp.asarray(active, float)), 0.0)
+
+
+def shrunk_share(depth: int, weights: str, weight_variance: ArrayLike, active: ArrayLike, y: ArrayLike):
+    """∫ y/(y + λ) dμ(λ) for y > 0 and φ' ∈ {0, 1}: the share of directions that the Jacobian shrinks below √y.
+
+    1 + M at z = −y, the unique root in (−p, 0) of −yM = (1 + M)(σ_w²(M + p))^L, or with (M + p)/(1 + M) for
+    orthogonal weights; by bisection, with its gradient.
+
+    >>> round(float(shrunk_share(1, "gaussian", 1.0, 1.0, 1.0)), 10)
+    0.6180339887
+    """
+    gain, p, y = (jnp.asarray(part, float) for part in (weight_variance, active, y))
+    gain, p, y = jnp.broadcast_arrays(gain, p, y)
+
+    def defect(m, gain, p, y):
+        # log of both sides, which are positive; the left one falls and the right one rises with M.
+        log_layer = jnp.log(gain) + jnp.log(m + p) - (0.0 if weights == "gaussian" else jnp.log1p(m))
+        return jnp.log1p(m) + depth * log_layer - jnp.log(y) - jnp.log(-m)
+
+    frozen = jax.lax.stop_gradient((gain, p, y))
+
+    def halve(_, ends):
+        low, high = ends
+        middle = (low + high) / 2
+        below = defect(-frozen[1] * jax.nn.sigmoid(middle), *frozen) > 0
+        return jnp.where(below, middle, low), jnp.where(below, high, middle)
+
+    # M = −p/(1 + e^{−u}): the logistic variable keeps both ends in reach.
+    start = jnp.full(y.shape, -math.log(1e300)), jnp.full(y.shape, 36.0)
+    low, high = jax.lax.fori_loop(0, 120, halve, start)
+    root = jax.lax.stop_gradient(-frozen[1] * jax.nn.sigmoid((low + high) / 2))
+    slope = jax.vmap(jax.grad(defect))(jnp.ravel(root), *(jnp.ravel(part) for part in frozen)).reshape(root.shape)
+    return 1 + root - defect(root, gain, p, y) / slope
