@@ -198,9 +198,7 @@ def activation(given: "str | Activation | Callable") -> Activation:
         try:
             inspect.signature(FAMILIES[call[1]]).bind(*numbers)
         except TypeError:
-            raise ParameterError(
-                f"activation = {given!r} is not allowed; {call[1]} takes another count of numbers"
-            ) from None
+            raise ParameterError(f"activation = {given!r} is not allowed; {call[1]} wants another count") from None
         return FAMILIES[call[1]](*numbers)
     if given not in NAMED:
         families = ", ".join(f"{name}(…)" for name in FAMILIES)

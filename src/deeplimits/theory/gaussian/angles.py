@@ -18,7 +18,7 @@ def _arcsine_polynomial() -> list[float]:
     """Coefficients, in powers of y = 8t − 1, of asin(√t)/√t for 0 ≤ t ≤ 1/4; they fall like 13.9^−k."""
     degree, terms = 15, 60
     # asin(√t)/√t = Σ_k C(2k,k) t^k/(4^k(2k+1)), and t^k = 16^−k (C(2k,k) + 2 Σ_j C(2k,k−j) T_j(y)): sums of positive
-    # terms, so that each Chebyshev coefficient has its own relative accuracy (a fit would have noise of one size in all).
+    # terms, so that each Chebyshev coefficient has its own relative accuracy; a fit would have equal noise in all.
     taylor = [math.comb(2 * k, k) / (4.0**k * (2 * k + 1)) for k in range(terms)]
     series = [
         2 * sum(taylor[k] * math.comb(2 * k, k - j) / 16.0**k for k in range(j, terms)) for j in range(degree + 1)

@@ -92,7 +92,7 @@ def expect_pair(
 
 
 def pair_rule(f: Callable, g: Callable, where: Pair, kinks: tuple[float, ...], order: int = _NODES):
-    """E f(u)g(v), E|f(u)g(v)| and its part far out, for each pair, without checks; the inner rule is conditional on u."""
+    """E f(u)g(v), E|f(u)g(v)| and its part far out, for each pair, unchecked; the inner rule is conditional on u."""
     shape = jnp.broadcast_shapes(*(part.shape for part in where))
     flat = [jnp.ravel(jnp.broadcast_to(part, shape)) for part in where]
 
@@ -191,13 +191,13 @@ def _checked(value, error, size, outskirts, tolerance) -> Expectation:
     scale = np.maximum(np.asarray(size), 1e-300)
     if not np.all(np.isfinite(size)) or np.any(np.asarray(outskirts) > _LARGEST_OUTSKIRTS * scale):
         raise OutsideValidity(
-            f"the expectation is not finite, or comes from beyond {REACH:g} standard deviations: the function grows too "
-            "fast for the Gaussian weight, or is not a number somewhere; take slower growth or a smaller variance"
+            f"the expectation is not finite, or comes from beyond {REACH:g} deviations: the function grows too fast "
+            "for the Gaussian weight, or is not a number somewhere; take slower growth or a smaller variance"
         )
     relative = np.max(np.asarray(error) / scale, initial=0.0)
     if relative > tolerance:
         raise NotConverged(
-            f"the quadrature is uncertain by {relative:.2g} of its size, more than {tolerance:g}; name the points where "
-            "the function or its derivative jumps in `kinks`, or raise the tolerance"
+            f"the quadrature is uncertain by {relative:.2g} of its size, more than {tolerance:g}; name the points "
+            "where the function or its derivative jumps in `kinks`, or raise the tolerance"
         )
     return Expectation(value, error)

@@ -62,7 +62,7 @@ def dual(given: str | Activation | Callable, a: ArrayLike, b: ArrayLike, c: Arra
     Result      closed forms for piecewise linear, step, sign, powers of ReLU, erf, Φ, GELU, sin, cos, exp, bell and
                 polynomials; quadrature with 1e-10 relative accuracy for everything else
     Validity    E σ² finite; a, b ≥ 0, c² ≤ ab; right at c = ±√(ab), next to it, and at variance 0. Derivatives with
-                respect to a, b, c are those from inside at c² = ab; infinite ones, and those at variance 0, are put to 0
+                respect to a, b, c are those from inside at c² = ab; infinite ones and those at variance 0 are put to 0
     References  cho2009; williams1997; daniely2016
 
     >>> [round(float(dual(name, 1.3, 0.7, 0.5)), 12) for name in ("relu", "erf", "gelu")]

@@ -122,7 +122,7 @@ def _expectation(activation, f, g, where: Pair):
     return pair_rule(f, g, where, activation.kinks)[0]
 
 
-# Derivatives by Price's theorem instead of through the nodes. In the variables √a, √b, ρ of a Pair and with f = σ or σ':
+# Derivatives by Price's theorem instead of through the nodes. In the variables √a, √b, ρ of a Pair, with f = σ or σ':
 # ∂E f(u)f(v)/∂ρ = √(ab) E f'(u)f'(v) and ∂E f(u)f(v)/∂√a = E[(u/√a) f'(u)f(v)]. Where f jumps by J at a kink κ its
 # derivative contains J δ(u − κ), so each kink adds the density at κ times J times what is left given u = κ.
 
