@@ -17,6 +17,7 @@ from deeplimits.errors import UnknownName
 ENTRY_POINT_GROUP = "deeplimits.limits"
 
 LIMITS = {
+    "abc-parametrization": "initialization.abc_parametrization:AbcParametrization",
     "circle-diffusion": "bias.circle_diffusion:CircleDiffusion",
     "classical-gradient-flow-limit": "two_layer.classical_gradient_flow_limit:ClassicalGradientFlow",
     "classical-ode-limit": "online_sgd.classical_ode_limit:ClassicalOdeLimit",
@@ -27,6 +28,7 @@ LIMITS = {
     "equator-initialization": "online_sgd.equator_initialization:EquatorInitialization",
     "escape-from-mediocrity": "two_layer.escape_from_mediocrity:EscapeFromMediocrity",
     "exit-times-search-vs-descent": "online_sgd.exit_times_search_vs_descent:ExitTimes",
+    "finite-width-kurtosis": "initialization.finite_width_kurtosis:FiniteWidthKurtosis",
     "fluctuation-dissipation": "bias.fluctuation_dissipation:FluctuationDissipation",
     "gd-linear-stability": "bias.gd_linear_stability:GradientDescentStability",
     "gd-min-norm-least-squares": "bias.gd_min_norm_least_squares:MinNormLeastSquares",
@@ -41,8 +43,11 @@ LIMITS = {
     "mean-field-high-d-reduction": "two_layer.mean_field_high_d_reduction:MeanFieldReduction",
     "mean-field-wasserstein-flow": "two_layer.mean_field_wasserstein_flow:WassersteinFlow",
     "nadaraya-watson-singular-kernel": "interpolation.nadaraya_watson_singular_kernel:SingularKernelSmoother",
+    "nngp-kernel-recursion": "initialization.nngp_kernel_recursion:KernelRecursion",
     "noise-floor-and-critical-learning-rate": "two_layer.noise_floor_and_critical_learning_rate:NoiseFloor",
     "noisy-gd": "bias.noisy_gd:NoisyDescent",
+    "ntk-learning-rate-scaling": "initialization.ntk_learning_rate_scaling:LearningRateScaling",
+    "order-chaos-phase-diagram": "initialization.order_chaos_phase_diagram:OrderAndChaos",
     "overlap-markov-chain": "two_layer.overlap_markov_chain:OverlapMarkovChain",
     "population-loss-binary-gmm": "online_sgd.population_loss_binary_gmm:BinaryMixture",
     "population-loss-online-pca": "online_sgd.population_loss_online_pca:OnlinePca",
@@ -72,16 +77,23 @@ LIMITS = {
 
 RESULTS = {
     "covariance-operator-norm-gap": "marchenko-pastur-law:operator_norm_gap",
+    "deep-linear-kernel": "nngp-kernel-recursion:linear_covariance",
+    "depth-scales": "order-chaos-phase-diagram:depth_scale",
+    "fan-in-scaling": "nngp-kernel-recursion:first_layer",
     "gd-minibatch-onepass": "saad-solla-ode:minibatch",
     "quadratic-effective-features": "quadratic-model-perturbation:effective_features",
+    "relu-correlation-map": "nngp-kernel-recursion:relu_correlation",
     "weak-and-strong-recovery": "population-loss-online-pca:weak_recovery",
 }
 """Named results of a limit: name -> limit:result."""
 
 FUNCTIONS = {
     "activation-integrals": "theory.dynamics.overlaps.integrals.moments:activation_integrals",
+    "criticality-solver": "theory.initialization.criticality:criticality",
     "gronwall-bihari-lasalle": "theory.dynamics.inequalities:growth_bounds",
+    "half-stable-class": "theory.initialization.depth_laws:half_stable_law",
     "information-exponent": "theory.dynamics.single_index:information_exponent",
+    "kstar-zero-class": "theory.initialization.depth_laws:decay_to_zero",
     "marchenko-pastur-self-consistent": "theory.spectra.marchenko_pastur:stieltjes",
     "mean-field-global-convergence": "theory.dynamics.mean_field.particles:wasserstein_flow",
     "regularity-assumptions": "theory.dynamics.regularity:check_regularity",

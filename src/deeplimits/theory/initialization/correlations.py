@@ -84,7 +84,8 @@ def _lost(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
 
     # ∫_0^g K̇ dt = 2g ∫_0^1 s K̇(1 − g s²) ds, for small gaps; by subtraction for large ones, where nothing cancels
     near = jnp.minimum(gap, 0.5)
-    total = sum((2 * w * s * slope(near * s**2) for s, w in zip(_NODES, _WEIGHTS, strict=True)), jnp.zeros_like(gap))
+    total = slope(near * _NODES.reshape(-1, *[1] * gap.ndim) ** 2)
+    total = jnp.tensordot(jnp.asarray(2 * _WEIGHTS * _NODES), jnp.broadcast_to(total, (24, *gap.shape)), axes=1)
     value = dual.value(Pair(root, root, gap, 2 - gap))
     return jnp.where(gap < 0.5, kernel * near * total, moments.second_moment(sigma, kernel) - value)
 

@@ -72,8 +72,8 @@ def criticality(given: str | Activation | Callable) -> Criticality:
     sigma = activation(given)
     if not sigma.continuous:
         raise OutsideValidity(
-            f"activation = {sigma.name} has no critical point: it jumps, so χ_⊥ is infinite at every K; take a continuous "
-            "activation"
+            f"activation = {sigma.name} has no critical point: it jumps, so χ_⊥ is infinite at every K; take a "
+            "continuous activation"
         )
     slopes = homogeneous_slopes(sigma)
     if slopes is not None:
@@ -104,8 +104,11 @@ def taylor_at_zero(function: Callable, order: int) -> list[float]:
 def homogeneous_slopes(sigma: Activation) -> tuple[float, float] | None:
     """a₊ and a₋ if σ(u) = a₊u for u > 0 and a₋u for u < 0."""
     u = np.array([1.0, 1e-3, 0.3, 2.0, 7.0, 1e3])
-    ratios = np.stack([np.asarray(sigma.value(jnp.asarray(sign * u))) / (sign * u) for sign in (1.0, -1.0)])
-    if float(sigma.value(jnp.zeros(()))) != 0 or not np.allclose(ratios, ratios[:, :1], rtol=1e-12, atol=0.0):
+    # Evaluated now, also while a prediction that asks is being traced.
+    with jax.ensure_compile_time_eval():
+        ratios = np.stack([np.asarray(sigma.value(jnp.asarray(sign * u))) / (sign * u) for sign in (1.0, -1.0)])
+        at_zero = float(sigma.value(jnp.zeros(())))
+    if at_zero != 0 or not np.allclose(ratios, ratios[:, :1], rtol=1e-12, atol=0.0):
         return None
     return float(ratios[0, 0]), float(ratios[1, 0])
 

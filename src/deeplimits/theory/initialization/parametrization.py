@@ -63,8 +63,8 @@ def feature_exponent(given: Parametrization) -> float:
     r = min(a[-1] + b[-1], 2 * a[-1] + c) + c - 1 + inner
     if r < 0:
         raise OutsideValidity(
-            f"a = {a}, b = {b}, c = {c} gives r = {r:g} < 0: features blow up like n^{-r:g} in the first steps; raise c by "
-            f"at least {-r / 2:g} or {-r:g}"
+            f"a = {a}, b = {b}, c = {c} gives r = {r:g} < 0: features blow up like n^{-r:g} in the first steps; "
+            "take a larger c"
         )
     first, hidden, last = a[0] + b[0], [x + y for x, y in zip(a[1:-1], b[1:-1], strict=True)], a[-1] + b[-1]
     if abs(first) > 1e-9 or any(abs(h - 0.5) > 1e-9 for h in hidden) or last < 0.5 - 1e-9:

@@ -58,8 +58,8 @@ def fixed_point(given: str | Activation | Callable, weight_variance: ArrayLike, 
     if not is_traced(kernel):
         if bool(grows):
             raise OutsideValidity(
-                f"weight_variance = {float(c_w):g}: the variance of {sigma.name} networks grows without bound with depth "
-                f"(it still grows at K = {MOST:g}), so there is no fixed point; take a smaller weight variance"
+                f"weight_variance = {float(c_w):g}: the variance of {sigma.name} networks grows without bound with "
+                f"depth (it still grows at K = {MOST:g}), so there is no fixed point; take a smaller weight variance"
             )
         if abs(float(slope)) > 1 + 1e-6:
             raise NotConverged(
@@ -142,8 +142,8 @@ def critical_weight_variance(given: str | Activation | Callable, bias_variance: 
         )
     if len(crossings) > 1:
         raise ParameterError(
-            f"bias_variance = {bias_variance:g}: the edge of chaos of {sigma.name} has {len(crossings)} points with it; "
-            "take edge_of_chaos, which is parametrized by K*"
+            f"bias_variance = {bias_variance:g}: the edge of chaos of {sigma.name} has {len(crossings)} points with "
+            "it; take edge_of_chaos, which is parametrized by K*"
         )
     ends = np.log(grid[crossings[0] : crossings[0] + 2])
     found = brentq(
