@@ -1,10 +1,12 @@
 """Plain random deep networks: drawn, passed through, trained."""
 
 import itertools
+import math
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from deeplimits.models.activations import Activation
@@ -67,13 +69,31 @@ def pair_chain(
         root = jnp.sqrt(given[0])
         slope = given[1] / jnp.where(root > 0, root, 1.0)
         rest = jnp.maximum(given[2] - slope**2, 0.0)
-        z = jnp.stack([root * noise[0], slope * noise[0] + jnp.sqrt(jnp.where(rest > 0, rest, 1.0)) * noise[1]])
-        z = z.at[1].set(jnp.where(rest > 0, z[1], slope * noise[0]))
+        # The root's derivative is kept finite where the two inputs are one.
+        spread = jnp.where(rest > 0, jnp.sqrt(jnp.where(rest > 0, rest, 1.0)), 0.0)
+        z = jnp.stack([root * noise[0], slope * noise[0] + spread * noise[1]])
         features = activation.value(z)
         return bias_variance + weight_variance * _products(features), (given, _products(z))
 
     _, (given, seen) = jax.lax.scan(advance, start, noise)
     return PairChain(given, seen)
+
+
+def variance_chain(
+    noise: Float[Array, "layers width"],
+    activation: Activation,
+    start: Float[Array, ""],
+    weight_variance: Float[Array, ""],
+    bias_variance: Float[Array, ""],
+) -> Float[Array, "layers+1"]:
+    """`pair_chain` for one input: variance of a neuron of layers 1 … layers+1, given the layer before."""
+
+    def advance(given, noise):
+        following = bias_variance + weight_variance * jnp.mean(activation.value(jnp.sqrt(given) * noise) ** 2)
+        return following, following
+
+    _, path = jax.lax.scan(advance, start, noise)
+    return jnp.concatenate([start[None], path])
 
 
 def _products(z: Float[Array, "2 n"]) -> Float[Array, " 3"]:
@@ -86,16 +106,21 @@ def correlation_gap(entries: Float[Array, "... 3"]) -> Float[Array, "..."]:
 
 
 def draw(
-    key: PRNGKeyArray, inputs: int, width: int, hidden: int, deviations: list[Float[Array, "..."]], bias: float = 0.0
+    key: PRNGKeyArray,
+    inputs: int,
+    width: int,
+    hidden: int,
+    deviations: list[Float[Array, "..."]],
+    bias: ArrayLike = 0.0,
 ) -> Weights:
     """Weights and biases of a network with `hidden` layers of one width and one output; deviations by layer."""
     sizes = [inputs, *[width] * hidden, 1]
-    weights = []
-    for layer, (fan_in, fan_out) in enumerate(itertools.pairwise(sizes)):
-        weight_key, bias_key = jax.random.split(jax.random.fold_in(key, layer))
-        w = deviations[layer] * jax.random.normal(weight_key, (fan_in, fan_out))
-        weights.append((w, bias * jax.random.normal(bias_key, (fan_out,))))
-    return weights
+    shapes = [shape for fan_in, fan_out in itertools.pairwise(sizes) for shape in ((fan_in, fan_out), (fan_out,))]
+    # One call for all of them: a program with one generator compiles faster than one with many.
+    counts = [math.prod(shape) for shape in shapes]
+    noise = jnp.split(jax.random.normal(key, (sum(counts),)), list(itertools.accumulate(counts))[:-1])
+    parts = [part.reshape(shape) for part, shape in zip(noise, shapes, strict=True)]
+    return [(deviation * w, bias * b) for deviation, w, b in zip(deviations, parts[0::2], parts[1::2], strict=True)]
 
 
 def outputs(

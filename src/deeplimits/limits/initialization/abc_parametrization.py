@@ -28,14 +28,15 @@ class AbcParametrization(Limit):
 
     activation: str = choice("tanh", ("tanh", "erf"), doc="activation σ")
     rate: Array = real(0.5, 0.01, 2.0, log=True, symbol=r"\eta", doc="learning rate before powers of the width")
-    hidden: int = integer(2, 1, 5, symbol="L", doc="number of hidden layers")
+    hidden: int = integer(1, 1, 5, symbol="L", doc="number of hidden layers")
     steps: int = integer(3, 1, 20, symbol="t", doc="steps of gradient descent")
 
-    sizes = (64, 128, 384)
-    samples = 150
+    sizes = (250, 4000)
+    samples = 300
     batch = 1
 
-    points = 4
+    # Inputs, orthogonal to each other, with targets of alternating sign and this size.
+    points, target = 8, 2.0
 
     def theory(self):
         # The learning rate does not enter an exponent; added as nothing, so that a gradient is zero and not missing.
@@ -43,7 +44,7 @@ class AbcParametrization(Limit):
 
         def moved(name, label):
             r = parametrization.feature_exponent(parametrization.PRESETS[name](self.hidden))
-            return Exponent(nothing - r, label=label, symbol=r"|\Delta\phi|", correction=jnp.ones(()))
+            return Exponent(nothing - r, label=label, symbol=r"|\Delta\phi|")
 
         return {
             "ntk_features": moved("ntk", "movement of features, NTK parametrization"),
@@ -55,10 +56,9 @@ class AbcParametrization(Limit):
         return {"width": n}, self
 
     def simulate(self, key, *, width: int):
-        data_key, *keys = jax.random.split(key, 3)
-        x = jax.random.normal(data_key, (self.points, self.points))
-        x = x / jnp.linalg.norm(x, axis=1, keepdims=True)
-        y = jnp.where(jnp.arange(self.points) % 2 == 0, 1.0, -1.0)
+        keys = jax.random.split(key)
+        x = jnp.eye(self.points)
+        y = self.target * jnp.where(jnp.arange(self.points) % 2 == 0, 1.0, -1.0)
         names = ("ntk", "maximal-update")
         moves = [
             self._movement(k, parametrization.PRESETS[name](self.hidden), x, y, width)

@@ -35,7 +35,7 @@ class KernelRecursion(Limit):
     layers: int = integer(6, 2, 30, symbol="L", doc="number of layers looked at")
 
     sizes = (40, 120)
-    samples = 8000
+    samples = 6000
     batch = 100
 
     def _first(self, weight_variance, bias_variance):

@@ -2,7 +2,6 @@ r"""Order and chaos in deep random networks."""
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
@@ -39,14 +38,14 @@ class OrderAndChaos(Limit):
     chaotic: Array = real(2.5, 0.2, 10.0, log=True, symbol="C_w'", doc="weight variance of the chaotic networks")
     kernel: Array = real(1.0, 0.05, 5.0, log=True, symbol="K^{(1)}", doc="variance of first-layer neurons")
     correlation: Array = real(0.9, -0.9, 0.99, symbol="c", doc="correlation in the first layer")
-    layers: int = integer(12, 3, 60, symbol="L", doc="number of layers looked at")
+    layers: int = integer(12, 5, 60, symbol="L", doc="number of layers looked at")
 
     sizes = (100, 300)
     samples = 2500
     batch = 40
 
     # Layers over which the decay rates are measured.
-    decay_layers = 6
+    decay_layers = 4
     response_layers = 2
 
     def validity(self):
@@ -61,13 +60,15 @@ class OrderAndChaos(Limit):
         return tuple(found)
 
     def theory(self):
-        layer = jnp.arange(1.0, self.layers + 1.0)
+        layer = jnp.arange(2.0, self.layers + 1.0)
 
         def path(weight_variance, label):
             gaps, _ = correlations.correlation_path(
                 self.activation, 1 - self.correlation, self.kernel, weight_variance, self.bias_variance, self.layers - 1
             )
-            return Curve(layer, gaps, axis="layer", axis_symbol="l", label=label, symbol="1-c_l", rate=1.0, log_y=True)
+            return Curve(
+                layer, gaps[1:], axis="layer", axis_symbol="l", label=label, symbol="1-c_l", rate=1.0, log_y=True
+            )
 
         sigma = activation(self.activation)
         fixed = phases.fixed_point(sigma, self.ordered, self.bias_variance)
@@ -76,7 +77,10 @@ class OrderAndChaos(Limit):
             "ordered_path": path(self.ordered, "distance of two inputs, ordered phase"),
             "chaotic_path": path(self.chaotic, "distance of two inputs, chaotic phase"),
             "depth_scale": Value(
-                -jnp.log(chi.perpendicular), label="decay rate of small distances", symbol=r"1/\xi_c", rate=1.0
+                chi.perpendicular**self.decay_layers,
+                label="part of a small distance left after four layers",
+                symbol=r"e^{-4/\xi_c}",
+                rate=1.0,
             ),
             "kernel_response": Value(
                 chi.parallel**self.response_layers,
@@ -92,27 +96,26 @@ class OrderAndChaos(Limit):
 
     def simulate(self, key, *, width: int):
         sigma = activation(self.activation)
-        lengths = (self.layers, self.layers, self.decay_layers + 1, self.response_layers + 1)
-        noise = jax.random.normal(key, (sum(lengths), 2, width))
-        noises = jnp.split(noise, np.cumsum(lengths)[:-1])
-
-        def chain(noise, weight_variance, start):
-            return deep_networks.pair_chain(noise, sigma, start, weight_variance, self.bias_variance).given
-
-        start = self.kernel * jnp.stack([jnp.ones(()), self.correlation, jnp.ones(())])
-        ordered = chain(noises[0], self.ordered, start)
-        chaotic = chain(noises[1], self.chaotic, start)
+        noise = jax.random.normal(key, (3, self.layers, 2, width))
+        response_noise = jax.random.normal(jax.random.fold_in(key, 1), (self.response_layers, width))
         # The networks that measure rates start at the fixed point.
         fixed = phases.fixed_point(sigma, self.ordered, self.bias_variance)
-        near = chain(noises[2], self.ordered, fixed * jnp.array([1.0, 1 - _CLOSE, 1.0]))
-        gaps = deep_networks.correlation_gap(near)
+        start = self.kernel * jnp.stack([jnp.ones(()), self.correlation, jnp.ones(())])
+        near = fixed * jnp.array([1.0, 1 - _CLOSE, 1.0])
+
+        def chain(noise, start, weight_variance):
+            return deep_networks.pair_chain(noise, sigma, start, weight_variance, self.bias_variance).given
+
+        variances = jnp.stack([self.ordered, self.chaotic, self.ordered])
+        found = jax.vmap(chain)(noise, jnp.stack([start, start, near]), variances)
+        ordered, chaotic, close = deep_networks.correlation_gap(found)
 
         def variance(kernel):
-            return chain(noises[3], self.ordered, jnp.stack([kernel, kernel, kernel]))[-1, 0]
+            return deep_networks.variance_chain(response_noise, sigma, kernel, self.ordered, self.bias_variance)[-1]
 
         return {
-            "ordered_path": deep_networks.correlation_gap(ordered),
-            "chaotic_path": deep_networks.correlation_gap(chaotic),
-            "depth_scale": jnp.log(gaps[0] / gaps[-1]) / self.decay_layers,
-            "kernel_response": jax.grad(variance)(fixed),
+            "ordered_path": ordered[1:],
+            "chaotic_path": chaotic[1:],
+            "depth_scale": close[self.decay_layers] / close[0],
+            "kernel_response": jax.jvp(variance, (fixed,), (jnp.ones(()),))[1],
         }

@@ -1,5 +1,6 @@
 r"""Order and chaos: where deep networks forget the difference of two inputs, and where they amplify it."""
 
+import functools
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
@@ -69,6 +70,7 @@ def fixed_point(given: str | Activation | Callable, weight_variance: ArrayLike, 
     return kernel
 
 
+@functools.partial(jax.jit, static_argnums=0)
 def _solve(sigma: Activation, c_w, c_b):
     def excess(kernel):
         return moments.layer_map(sigma, kernel, c_w, c_b) - kernel
