@@ -42,7 +42,7 @@ class LearningRateScaling(Limit):
 
     sizes = (32, 96)
     samples = 3500
-    batch = 20
+    batch = 25
 
     def _gram(self):
         same = jnp.eye(self.inputs)

@@ -42,7 +42,6 @@ class OrderAndChaos(Limit):
 
     sizes = (100, 300)
     samples = 2500
-    batch = 40
 
     # Layers over which the decay rates are measured.
     decay_layers = 4
@@ -96,8 +95,7 @@ class OrderAndChaos(Limit):
 
     def simulate(self, key, *, width: int):
         sigma = activation(self.activation)
-        noise = jax.random.normal(key, (3, self.layers, 2, width))
-        response_noise = jax.random.normal(jax.random.fold_in(key, 1), (self.response_layers, width))
+        noise = jax.random.normal(key, (4, self.layers, 2, width))
         # The networks that measure rates start at the fixed point.
         fixed = phases.fixed_point(sigma, self.ordered, self.bias_variance)
         start = self.kernel * jnp.stack([jnp.ones(()), self.correlation, jnp.ones(())])
@@ -107,11 +105,14 @@ class OrderAndChaos(Limit):
             return deep_networks.pair_chain(noise, sigma, start, weight_variance, self.bias_variance).given
 
         variances = jnp.stack([self.ordered, self.chaotic, self.ordered])
-        found = jax.vmap(chain)(noise, jnp.stack([start, start, near]), variances)
+        found = jax.vmap(chain)(noise[:3], jnp.stack([start, start, near]), variances)
         ordered, chaotic, close = deep_networks.correlation_gap(found)
 
+        fresh = noise[3, : self.response_layers, 0]
+
         def variance(kernel):
-            return deep_networks.variance_chain(response_noise, sigma, kernel, self.ordered, self.bias_variance)[-1]
+            path = deep_networks.variance_chain(fresh, sigma, kernel, self.ordered, self.bias_variance)
+            return path[-1]
 
         return {
             "ordered_path": ordered[1:],
