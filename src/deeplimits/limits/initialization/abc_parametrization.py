@@ -12,7 +12,7 @@ from deeplimits.theory.initialization import parametrization
 
 
 class AbcParametrization(Limit):
-    r"""Powers of the width decide whether a wide network learns features or stays a kernel machine.
+    r"""Powers of the width decide whether a wide network learns features.
 
     Setting     W^(l) = n^(−a_l) w^(l), w^(l) ~ N(0, n^(−2b_l)), gradient descent with rate ηn^(−c) on w; L hidden
                 layers of width n, a fixed number of inputs, a few steps
@@ -47,8 +47,8 @@ class AbcParametrization(Limit):
             return Exponent(nothing - r, label=label, symbol=r"|\Delta\phi|")
 
         return {
-            "ntk_features": moved("ntk", "movement of features, NTK parametrization"),
-            "maximal_update_features": moved("maximal-update", "movement of features, maximal update"),
+            "ntk_features": moved("ntk", "feature movement, NTK"),
+            "maximal_update_features": moved("maximal-update", "feature movement, μP"),
         }
 
     def at_size(self, size):

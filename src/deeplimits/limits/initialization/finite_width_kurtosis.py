@@ -12,7 +12,7 @@ from deeplimits.theory.initialization import finite_width
 
 
 class FiniteWidthKurtosis(Limit):
-    r"""At finite width the outputs of a random network are not Gaussian: depth over width measures by how much.
+    r"""Depth over width measures how far a random network is from Gaussian.
 
     Setting     a random network with hidden widths n, C_w and C_b; K̂^(l) the variance of a neuron of layer l given the
                 layer before it
@@ -30,7 +30,7 @@ class FiniteWidthKurtosis(Limit):
     weight_variance: Array = real(1.0, 0.1, 3.0, symbol="C_w", doc="weight variance times fan-in")
     bias_variance: Array = real(0.0, 0.0, 2.0, symbol="C_b", doc="bias variance")
     kernel: Array = real(1.0, 0.05, 5.0, log=True, symbol="K^{(1)}", doc="variance of first-layer neurons")
-    hidden: int = integer(2, 1, 12, symbol="L", doc="number of hidden layers")
+    hidden: int = integer(3, 1, 12, symbol="L", doc="number of hidden layers")
     width: int = integer(100, 2, 1_000_000, log=True, symbol="n", doc="neurons of a hidden layer")
 
     sizes = (30, 120)
@@ -58,12 +58,12 @@ class FiniteWidthKurtosis(Limit):
             ),
             "relu_ratio": Value(
                 finite_width.kurtosis_ratio("relu", widths),
-                label="kurtosis ratio of ReLU networks",
+                label="kurtosis, ReLU",
                 symbol=r"E z^4/3(E z^2)^2",
             ),
             "linear_ratio": Value(
                 finite_width.kurtosis_ratio("identity", widths),
-                label="kurtosis ratio of linear networks",
+                label="kurtosis, linear",
                 symbol=r"E z^4/3(E z^2)^2",
             ),
         }

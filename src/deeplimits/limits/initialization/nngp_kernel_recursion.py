@@ -12,7 +12,7 @@ from deeplimits.theory.initialization import correlations, finite_width
 
 
 class KernelRecursion(Limit):
-    r"""A wide random network is a Gaussian process, and its kernel obeys a recursion over the layers.
+    r"""The kernel of a wide random network obeys a recursion over the layers.
 
     Setting     z^(1) = W^(1)x + b^(1), z^(l+1) = W^(l+1)σ(z^(l)) + b^(l+1), W_ij ~ N(0, C_w/fan-in), b_i ~ N(0, C_b);
                 two inputs with |x|²/n₀ = q and correlation ρ
@@ -58,7 +58,7 @@ class KernelRecursion(Limit):
             )
 
         return {
-            "first_layer": Value(variance, label="variance of a first-layer neuron", symbol=r"C_b+C_w|x|^2/n_0"),
+            "first_layer": Value(variance, label="first-layer variance", symbol=r"C_b+C_w|x|^2/n_0"),
             "kernel": over_layers(kernels, "variance of preactivations", r"K^{(l)}_{11}", log_y=True),
             "covariance": over_layers(kernels * (1 - gaps), "covariance of preactivations", r"K^{(l)}_{12}"),
             "linear_covariance": over_layers(

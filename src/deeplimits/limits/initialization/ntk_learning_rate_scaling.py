@@ -68,10 +68,10 @@ class LearningRateScaling(Limit):
                 tangent[0, 1], label="tangent kernel of two inputs", symbol=r"\Theta(x,x')", rate=1.0
             ),
             "factor_below": Value(
-                (1 - 2 * _BELOW) * unit, label="factor a step, 5 % below the largest rate", symbol="r_1/r_0", rate=1.0
+                (1 - 2 * _BELOW) * unit, label="factor a step, 5 % below", symbol="r_1/r_0", rate=1.0
             ),
             "factor_above": Value(
-                (1 - 2 * _ABOVE) * unit, label="factor a step, 5 % above the largest rate", symbol="r_1/r_0", rate=1.0
+                (1 - 2 * _ABOVE) * unit, label="factor a step, 5 % above", symbol="r_1/r_0", rate=1.0
             ),
         }
 

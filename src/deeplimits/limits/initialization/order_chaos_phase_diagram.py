@@ -15,7 +15,7 @@ _CLOSE = 1e-6
 
 
 class OrderAndChaos(Limit):
-    r"""Deep random networks forget the difference of two inputs, or blow it up: order and chaos.
+    r"""Deep random networks forget the difference of two inputs, or amplify it.
 
     Setting     a random network with weights N(0, C_w/n), biases N(0, C_b); two inputs whose preactivations have
                 variance K and correlation c in the first layer;
@@ -73,17 +73,17 @@ class OrderAndChaos(Limit):
         fixed = phases.fixed_point(sigma, self.ordered, self.bias_variance)
         chi = moments.susceptibilities(sigma, fixed, self.ordered)
         return {
-            "ordered_path": path(self.ordered, "distance of two inputs, ordered phase"),
-            "chaotic_path": path(self.chaotic, "distance of two inputs, chaotic phase"),
+            "ordered_path": path(self.ordered, "distance, ordered phase"),
+            "chaotic_path": path(self.chaotic, "distance, chaotic phase"),
             "depth_scale": Value(
                 chi.perpendicular**self.decay_layers,
-                label="part of a small distance left after four layers",
+                label="distance left after 4 layers",
                 symbol=r"e^{-4/\xi_c}",
                 rate=1.0,
             ),
             "kernel_response": Value(
                 chi.parallel**self.response_layers,
-                label="variance remembered after two layers",
+                label="variance left after 2 layers",
                 symbol=r"e^{-2/\xi_q}",
                 rate=1.0,
             ),

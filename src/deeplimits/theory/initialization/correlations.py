@@ -71,6 +71,7 @@ def correlation_map(
     return c_w * lost / moments.layer_map(sigma, kernel, c_w, bias_variance)
 
 
+@moments.compiled
 def _lost(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
     """E σ(u)² − E σ(u)σ(v)"""
     dual = closed_form(sigma)
@@ -141,6 +142,11 @@ def correlation_fixed_point(
     """
     sigma = activation(given)
     kernel = phases.fixed_point(sigma, weight_variance, bias_variance)
+    return _stable_gap(sigma, kernel, jnp.asarray(weight_variance, float), jnp.asarray(bias_variance, float))
+
+
+@moments.compiled
+def _stable_gap(sigma: Activation, kernel: Floats, weight_variance: Floats, bias_variance: Floats) -> Floats:
     chi = moments.susceptibilities(sigma, kernel, weight_variance)
 
     def growth(gap):

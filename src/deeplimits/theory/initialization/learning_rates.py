@@ -59,7 +59,7 @@ def tangent_kernels(
     kernel, tangent = c_b + c_w * gram, bias_rates[0] + weight_rates[0] * gram
     kernels, tangents = [kernel], [tangent]
     for layer in range(1, weight_rates.shape[0]):
-        value, slope = _pushed(sigma, kernel)
+        value, slope = _pushed(_dual(sigma, jnp.diagonal(kernel)), kernel)
         tangent = bias_rates[layer] + weight_rates[layer] * value + c_w * slope * tangent
         kernel = c_b + c_w * value
         kernels.append(kernel)
@@ -67,7 +67,8 @@ def tangent_kernels(
     return jnp.stack(kernels), jnp.stack(tangents)
 
 
-def _pushed(sigma: Activation, kernel: Floats) -> tuple[Floats, Floats]:
+@moments.compiled
+def _pushed(dual: Dual, kernel: Floats) -> tuple[Floats, Floats]:
     """E σσ and E σ'σ' over all pairs of a kernel matrix, exactly on the diagonal."""
     variances = jnp.diagonal(kernel)
     where = pair(variances[:, None], variances[None, :], kernel)
@@ -79,7 +80,6 @@ def _pushed(sigma: Activation, kernel: Floats) -> tuple[Floats, Floats]:
         jnp.where(same, 0.0, where.gap),
         jnp.where(same, 2.0, where.cogap),
     )
-    dual = _dual(sigma, variances)
     return dual.value(where), dual.slope(where)
 
 
