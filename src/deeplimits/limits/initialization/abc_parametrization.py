@@ -32,7 +32,7 @@ class AbcParametrization(Limit):
     steps: int = integer(3, 1, 20, symbol="t", doc="steps of gradient descent")
 
     sizes = (250, 4000)
-    samples = 300
+    samples = 450
     batch = 1
 
     # Inputs, orthogonal to each other, with targets of alternating sign and this size.

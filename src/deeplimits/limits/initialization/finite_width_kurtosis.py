@@ -34,7 +34,7 @@ class FiniteWidthKurtosis(Limit):
     width: int = integer(100, 2, 1_000_000, log=True, symbol="n", doc="neurons of a hidden layer")
 
     sizes = (30, 120)
-    samples = 8000
+    samples = 14_000
     batch = 50
 
     # Networks whose kernels are compared in one simulation.

@@ -41,7 +41,7 @@ class LearningRateScaling(Limit):
     inputs: int = integer(3, 2, 20, symbol="m", doc="number of inputs")
 
     sizes = (32, 96)
-    samples = 3500
+    samples = 5000
     batch = 25
 
     def _gram(self):

@@ -46,6 +46,8 @@ class OrderAndChaos(Limit):
     # Layers over which the decay rates are measured.
     decay_layers = 4
     response_layers = 2
+    # Networks with close inputs in one simulation.
+    pairs = 6
 
     def validity(self):
         found = []
@@ -95,28 +97,32 @@ class OrderAndChaos(Limit):
 
     def simulate(self, key, *, width: int):
         sigma = activation(self.activation)
-        noise = jax.random.normal(key, (4, self.layers, 2, width))
-        # The networks that measure rates start at the fixed point.
-        fixed = phases.fixed_point(sigma, self.ordered, self.bias_variance)
-        start = self.kernel * jnp.stack([jnp.ones(()), self.correlation, jnp.ones(())])
-        near = fixed * jnp.array([1.0, 1 - _CLOSE, 1.0])
+        paths, rates = 2 * self.layers, self.pairs * (self.decay_layers + 1)
+        noise = jax.random.normal(key, (paths + rates + self.response_layers, 2, width))
+        path_noise, rate_noise, fresh = jnp.split(noise, [paths, paths + rates])
 
         def chain(noise, start, weight_variance):
-            return deep_networks.pair_chain(noise, sigma, start, weight_variance, self.bias_variance).given
+            given = deep_networks.pair_chain(noise, sigma, start, weight_variance, self.bias_variance).given
+            return deep_networks.correlation_gap(given)
 
-        variances = jnp.stack([self.ordered, self.chaotic, self.ordered])
-        found = jax.vmap(chain)(noise[:3], jnp.stack([start, start, near]), variances)
-        ordered, chaotic, close = deep_networks.correlation_gap(found)
-
-        fresh = noise[3, : self.response_layers, 0]
+        start = self.kernel * jnp.stack([jnp.ones(()), self.correlation, jnp.ones(())])
+        ordered, chaotic = jax.vmap(lambda part, c_w: chain(part, start, c_w))(
+            path_noise.reshape(2, self.layers, 2, width), jnp.stack([self.ordered, self.chaotic])
+        )
+        # The networks that measure rates start at the fixed point.
+        fixed = phases.fixed_point(sigma, self.ordered, self.bias_variance)
+        near = fixed * jnp.array([1.0, 1 - _CLOSE, 1.0])
+        close = jax.vmap(lambda part: chain(part, near, self.ordered))(
+            rate_noise.reshape(self.pairs, self.decay_layers + 1, 2, width)
+        )
 
         def variance(kernel):
-            path = deep_networks.variance_chain(fresh, sigma, kernel, self.ordered, self.bias_variance)
+            path = deep_networks.variance_chain(fresh[:, 0], sigma, kernel, self.ordered, self.bias_variance)
             return path[-1]
 
         return {
             "ordered_path": ordered[1:],
             "chaotic_path": chaotic[1:],
-            "depth_scale": close[self.decay_layers] / close[0],
+            "depth_scale": jnp.mean(close[:, -1] / close[:, 0]),
             "kernel_response": jax.jvp(variance, (fixed,), (jnp.ones(()),))[1],
         }
