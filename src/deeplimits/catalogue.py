@@ -17,6 +17,7 @@ from deeplimits.errors import UnknownName
 ENTRY_POINT_GROUP = "deeplimits.limits"
 
 LIMITS = {
+    "abc-parametrization": "initialization.abc_parametrization:AbcParametrization",
     "bai-yin-edges": "random_matrices.bai_yin_edges:ExtremeEigenvalues",
     "circle-diffusion": "bias.circle_diffusion:CircleDiffusion",
     "classical-gradient-flow-limit": "two_layer.classical_gradient_flow_limit:ClassicalGradientFlow",
@@ -32,6 +33,7 @@ LIMITS = {
     "equator-initialization": "online_sgd.equator_initialization:EquatorInitialization",
     "escape-from-mediocrity": "two_layer.escape_from_mediocrity:EscapeFromMediocrity",
     "exit-times-search-vs-descent": "online_sgd.exit_times_search_vs_descent:ExitTimes",
+    "finite-width-kurtosis": "initialization.finite_width_kurtosis:FiniteWidthKurtosis",
     "fluctuation-dissipation": "bias.fluctuation_dissipation:FluctuationDissipation",
     "free-additive-convolution": "random_matrices.free_additive_convolution:FreeConvolution",
     "gd-linear-stability": "bias.gd_linear_stability:GradientDescentStability",
@@ -48,9 +50,12 @@ LIMITS = {
     "mean-field-high-d-reduction": "two_layer.mean_field_high_d_reduction:MeanFieldReduction",
     "mean-field-wasserstein-flow": "two_layer.mean_field_wasserstein_flow:WassersteinFlow",
     "nadaraya-watson-singular-kernel": "interpolation.nadaraya_watson_singular_kernel:SingularKernelSmoother",
+    "nngp-kernel-recursion": "initialization.nngp_kernel_recursion:KernelRecursion",
     "noise-floor-and-critical-learning-rate": "two_layer.noise_floor_and_critical_learning_rate:NoiseFloor",
     "noisy-gd": "bias.noisy_gd:NoisyDescent",
     "nonlinear-gram-spectrum": "random_matrices.nonlinear_gram_spectrum:NonlinearGram",
+    "ntk-learning-rate-scaling": "initialization.ntk_learning_rate_scaling:LearningRateScaling",
+    "order-chaos-phase-diagram": "initialization.order_chaos_phase_diagram:OrderAndChaos",
     "overlap-markov-chain": "two_layer.overlap_markov_chain:OverlapMarkovChain",
     "population-loss-binary-gmm": "online_sgd.population_loss_binary_gmm:BinaryMixture",
     "population-loss-online-pca": "online_sgd.population_loss_online_pca:OnlinePca",
@@ -82,10 +87,14 @@ LIMITS = {
 
 RESULTS = {
     "covariance-operator-norm-gap": "marchenko-pastur-law:operator_norm_gap",
+    "deep-linear-kernel": "nngp-kernel-recursion:linear_covariance",
+    "depth-scales": "order-chaos-phase-diagram:depth_scale",
+    "fan-in-scaling": "nngp-kernel-recursion:first_layer",
     "free-multiplicative-convolution": "free-additive-convolution:product_transform",
     "gd-minibatch-onepass": "saad-solla-ode:minibatch",
     "linear-and-nonlinear-shrinkage": "generalized-mp-silverstein:nonlinear_loss",
     "quadratic-effective-features": "quadratic-model-perturbation:effective_features",
+    "relu-correlation-map": "nngp-kernel-recursion:relu_correlation",
     "rubio-mestre-resolvent": "generalized-mp-silverstein:resolvent",
     "sample-covariance-inconsistency": "marchenko-pastur-law:frobenius_gap",
     "sherman-morrison-leave-one-out": "stieltjes-transform-and-inversion:leave_one_out",
@@ -96,11 +105,14 @@ RESULTS = {
 
 FUNCTIONS = {
     "activation-integrals": "theory.dynamics.overlaps.integrals.moments:activation_integrals",
+    "criticality-solver": "theory.initialization.criticality:criticality",
     "difference-convolution-matrix": "theory.spectra.equivalents:difference_singular_values",
     "gronwall-and-weyl": "theory.spectra.inequalities:gronwall",
     "gronwall-bihari-lasalle": "theory.dynamics.inequalities:growth_bounds",
+    "half-stable-class": "theory.initialization.depth_laws:half_stable_law",
     "hoeffding-inequality": "theory.spectra.inequalities:hoeffding",
     "information-exponent": "theory.dynamics.single_index:information_exponent",
+    "kstar-zero-class": "theory.initialization.depth_laws:decay_to_zero",
     "marchenko-pastur": "theory.spectra.laws:marchenko_pastur",
     "marchenko-pastur-self-consistent": "theory.spectra.marchenko_pastur:stieltjes",
     "martingale-inequalities": "theory.spectra.inequalities:azuma",

@@ -39,7 +39,10 @@ def test_reference_diagonal_and_deep_relu():
     assert float(net.nngp(X)[0, 0]) == pytest.approx(0.22458333333333, rel=1e-13)
     assert float(net.ntk(X, diagonal=True)[0]) == pytest.approx(0.51583333333333, rel=1e-13)
     pair = jnp.array([[1.0, 0.0], [0.5, np.sqrt(0.75)]]) * np.sqrt(1.0)
-    for layers, correlation, ratio in ((9, 0.88603347834037, 0.37926943562176), (99, 0.99649030074778, 0.27789203026088)):
+    for layers, correlation, ratio in (
+        (9, 0.88603347834037, 0.37926943562176),
+        (99, 0.99649030074778, 0.27789203026088),
+    ):
         deep = FullyConnected(layers, "relu", weight_variance=2.0).kernels(pair)
         assert float(deep.nngp[0, 1] / deep.nngp[0, 0]) == pytest.approx(correlation, rel=1e-13)
         assert float(deep.ntk[0, 1] / deep.ntk[0, 0]) == pytest.approx(ratio, rel=1e-13)
@@ -152,7 +155,9 @@ def test_tiles_blocks_and_diagonal_are_one_matrix(name):
     ):
         for one, two in zip(whole, other, strict=True):
             np.testing.assert_allclose(one, two, rtol=1e-14, atol=1e-15)
-    for kernel, diagonal in zip(net.kernels(x, get=KINDS, tile=8), net.kernels(x, get=KINDS, diagonal=True), strict=True):
+    for kernel, diagonal in zip(
+        net.kernels(x, get=KINDS, tile=8), net.kernels(x, get=KINDS, diagonal=True), strict=True
+    ):
         assert bool(jnp.all(kernel == kernel.T))
         np.testing.assert_allclose(jnp.diag(kernel), diagonal, rtol=1e-15)
 

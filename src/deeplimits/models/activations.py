@@ -5,6 +5,7 @@ textbooks: `erf` is erf(u), `gelu` is uΦ(u), `swish` is u/(1 + e^{−u}). `resc
 """
 
 import functools
+import inspect
 import math
 import re
 from collections.abc import Callable
@@ -81,14 +82,16 @@ def piecewise_linear(positive: float, negative: float, name: str | None = None) 
 
 def leaky_relu(slope: float) -> Activation:
     """u for u > 0, `slope`·u for u < 0."""
+    if not math.isfinite(slope):
+        raise ParameterError(f"slope = {slope} is not allowed; leaky_relu needs a finite number")
     return piecewise_linear(1.0, float(slope), f"leaky_relu({float(slope):g})")
 
 
-def relu_power(power: int) -> Activation:
+def relu_power(power: int | float) -> Activation:
     """max(u, 0)^k for k ≥ 1."""
-    power = int(power)
-    if power < 1:
+    if power != int(power) or power < 1:
         raise ParameterError(f"power = {power} is not allowed; relu_power needs a whole number of at least 1")
+    power = int(power)
     if power == 1:
         return NAMED["relu"]
     return Activation(
@@ -192,6 +195,10 @@ def activation(given: "str | Activation | Callable") -> Activation:
             numbers = [float(part) for part in call[2].split(",")]
         except ValueError:
             raise ParameterError(f"activation = {given!r} is not allowed; {call[1]}(…) takes numbers") from None
+        try:
+            inspect.signature(FAMILIES[call[1]]).bind(*numbers)
+        except TypeError:
+            raise ParameterError(f"activation = {given!r} is not allowed; {call[1]} wants another count") from None
         return FAMILIES[call[1]](*numbers)
     if given not in NAMED:
         families = ", ".join(f"{name}(…)" for name in FAMILIES)

@@ -66,7 +66,7 @@ def pair(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Pair:
     root_a, root_b = jnp.sqrt(left), jnp.sqrt(right)
     scale = root_a * root_b
     # 1 − ρ = (ab − c²)/(√(ab)(√(ab) + c)), for ρ > 0 without cancellation; 1 + ρ likewise for ρ < 0.
-    determinant = jnp.maximum(_determinant(left, right, middle), 0.0)
+    determinant = _determinant(left, right, middle)
     away = scale + jnp.abs(middle)
     small, large = determinant / (scale * away), away / scale
     gap = jnp.where(middle >= 0, small, large)
@@ -99,7 +99,7 @@ def check_covariance(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> None:
     a, b, c = np.broadcast_arrays(*(np.asarray(value, float) for value in (a, b, c)))
     bad = np.abs(c) > np.sqrt(a) * np.sqrt(b) * (1 + 1e-12)
     if np.any(bad):
-        where = tuple(index[0] for index in np.nonzero(bad))
+        where = np.unravel_index(np.argmax(bad), bad.shape)
         raise ParameterError(
             f"c = {c[where]} is not allowed with variances {a[where]} and {b[where]}; |c| is at most √(ab) = "
             f"{math.sqrt(a[where] * b[where])}"
@@ -108,15 +108,16 @@ def check_covariance(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> None:
 
 @jax.custom_jvp
 def _determinant(a, b, c):
-    """ab − c² with the rounding errors of both products put back."""
+    """ab − c² with the rounding errors of both products put back; where rounding made it negative, 0."""
     product, rest = _exact_product(a, b)
     square, remainder = _exact_product(c, c)
-    return (product - square) + (rest - remainder)
+    return jnp.maximum((product - square) + (rest - remainder), 0.0)
 
 
 @_determinant.defjvp
 def _(primals, tangents):
     (a, b, c), (da, db, dc) = primals, tangents
+    # Also at c² = ab, where the maximum has a corner: there this is the derivative from inside.
     return _determinant(a, b, c), b * da + a * db - 2 * c * dc
 
 

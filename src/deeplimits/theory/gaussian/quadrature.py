@@ -27,6 +27,9 @@ _WIDEST = 1.5
 _LEVELS = 24
 _NODES = 14
 _COARSE = 10
+_OUTSKIRTS = 0.9 * REACH
+_LARGEST_OUTSKIRTS = 1e-3
+"""If more than this part of E|f| lies beyond 0.9·REACH deviations, the integral is held not to exist."""
 
 
 class Expectation(NamedTuple):
@@ -55,13 +58,12 @@ def expect(
     check_covariance(variance, variance, 0.0)
 
     def both(a):
-        fine, size = _line(f, a, kinks, _NODES)
-        coarse, _ = _line(f, a, kinks, _COARSE)
-        return fine, jnp.abs(fine - coarse) + 1e-15 * size, size
+        fine, size, outskirts = _line(f, a, kinks, _NODES)
+        coarse, _, _ = _line(f, a, kinks, _COARSE)
+        return fine, jnp.abs(fine - coarse) + 1e-15 * size + outskirts, size, outskirts
 
-    value, error, size = jax.lax.map(both, jnp.ravel(variance), batch_size=64)
-    value, error, size = (found.reshape(variance.shape) for found in (value, error, size))
-    return _checked(value, error, size, tolerance)
+    found = jax.lax.map(both, jnp.ravel(variance), batch_size=64)
+    return _checked(*(part.reshape(variance.shape) for part in found), tolerance)
 
 
 def expect_pair(
@@ -84,39 +86,41 @@ def expect_pair(
     a, b, c = jnp.broadcast_arrays(*(jnp.asarray(value, float) for value in (a, b, c)))
     check_covariance(a, b, c)
     where = pair(a, b, c)
-    value, size = pair_rule(f, g, where, kinks, _NODES)
-    coarse, _ = pair_rule(f, g, where, kinks, _COARSE)
-    return _checked(value, jnp.abs(value - coarse) + 1e-15 * size, size, tolerance)
+    value, size, outskirts = pair_rule(f, g, where, kinks, _NODES)
+    coarse, _, _ = pair_rule(f, g, where, kinks, _COARSE)
+    return _checked(value, jnp.abs(value - coarse) + 1e-15 * size + outskirts, size, outskirts, tolerance)
 
 
 def pair_rule(f: Callable, g: Callable, where: Pair, kinks: tuple[float, ...], order: int = _NODES):
-    """E f(u)g(v) and E|f(u)g(v)| for each pair, without checks: the inner rule is conditional on u."""
+    """E f(u)g(v), E|f(u)g(v)| and its part far out, for each pair, unchecked; the inner rule is conditional on u."""
     shape = jnp.broadcast_shapes(*(part.shape for part in where))
     flat = [jnp.ravel(jnp.broadcast_to(part, shape)) for part in where]
 
     def one(arguments):
         return _plane(f, g, Pair(*arguments), kinks, order)
 
-    value, size = jax.lax.map(one, tuple(flat))
-    return value.reshape(shape), size.reshape(shape)
+    return tuple(found.reshape(shape) for found in jax.lax.map(one, tuple(flat)))
 
 
 def line_nodes(
-    a: Floats, kinks: tuple[float, ...] = (), order: int = _NODES, widest: float = _WIDEST
+    a: Floats, kinks: tuple[float, ...] = (), order: int = _NODES, mean: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    """Nodes u and weights, with Σ weights = 1, for a centred Gaussian of variance a (a scalar)."""
+    """Nodes u and weights, with Σ weights = 1, for a Gaussian of variance a (a scalar), centred unless given a mean."""
+    centre = jnp.zeros(()) if mean is None else mean
     deviation = _positive_root(a)
     special = jnp.asarray(sorted({0.0, *kinks}))
     finest = jnp.minimum(1.0, deviation) / 4
-    u, width = _panels(jnp.zeros(()), deviation, special, finest, order, widest)
-    weight = width * jnp.exp(-((u / deviation) ** 2) / 2)
-    return jnp.where(a > 0, u, 0.0), weight / jnp.sum(weight)
+    u, width = _panels(centre, deviation, special, finest, order)
+    weight = width * jnp.exp(-(((u - centre) / deviation) ** 2) / 2)
+    return jnp.where(a > 0, u, centre), weight / jnp.sum(weight)
 
 
 def _line(f, a, kinks, order):
     u, weight = line_nodes(a, kinks, order)
     values = jnp.broadcast_to(f(u), u.shape)
-    return jnp.sum(weight * values), jnp.sum(weight * jnp.abs(values))
+    sizes = weight * jnp.abs(values)
+    outside = jnp.abs(u) > _OUTSKIRTS * _positive_root(a)
+    return jnp.sum(weight * values), jnp.sum(sizes), jnp.sum(jnp.where(outside, sizes, 0.0))
 
 
 def _plane(f, g, where: Pair, kinks, order):
@@ -143,23 +147,28 @@ def _plane(f, g, where: Pair, kinks, order):
     def conditional(mean):
         v, own = _panels(mean, safe, steps, jnp.minimum(1.0, safe) / 4, order)
         density = own * jnp.exp(-(((v - mean) / safe) ** 2) / 2)
+        density = density / jnp.sum(density)
         values = jnp.broadcast_to(g(jnp.where(spread > 0, v, mean)), v.shape)
-        return jnp.sum(density * values) / jnp.sum(density), jnp.sum(density * jnp.abs(values)) / jnp.sum(density)
+        sizes = density * jnp.abs(values)
+        outside = jnp.abs(v - mean) > _OUTSKIRTS * safe
+        return jnp.sum(density * values), jnp.sum(sizes), jnp.sum(jnp.where(outside, sizes, 0.0))
 
-    inner, size = jax.vmap(conditional)(slope * u)
+    inner, size, beyond = jax.vmap(conditional)(slope * u)
     outer = jnp.broadcast_to(f(u), u.shape)
-    return jnp.sum(weight * outer * inner), jnp.sum(weight * jnp.abs(outer) * size)
+    sizes = weight * jnp.abs(outer) * size
+    outside = jnp.abs(u) > _OUTSKIRTS * deviation
+    outskirts = jnp.sum(jnp.where(outside, sizes, weight * jnp.abs(outer) * jnp.where(spread > 0, beyond, 0.0)))
+    return jnp.sum(weight * outer * inner), jnp.sum(sizes), outskirts
 
 
-def _panels(centre, deviation, special, finest, order, widest=_WIDEST):
+def _panels(centre, deviation, special, finest, order):
     """Gauss-Legendre nodes on panels that cover centre ± REACH·deviation and shrink to `finest` at special points."""
     low, high = centre - REACH * deviation, centre + REACH * deviation
-    # No panel is wider than 1.5 deviations (or what is asked for), and none longer than its distance from the nearest
-    # special point.
-    step = widest * deviation
+    # No panel is wider than 1.5 deviations, and none longer than its distance from the nearest special point.
+    widest = _WIDEST * deviation
     levels = jnp.linspace(0.0, 1.0, _LEVELS)
-    shrinking = finest * (jnp.maximum(step, finest) / finest) ** levels
-    steps = jnp.concatenate([shrinking, step * jnp.arange(2.0, 2 * REACH / widest + 1)])
+    shrinking = finest * (jnp.maximum(widest, finest) / finest) ** levels
+    steps = jnp.concatenate([shrinking, widest * jnp.arange(2.0, 2 * REACH / _WIDEST + 1)])
     around = jnp.concatenate([-steps[::-1], jnp.zeros(1), steps])
     # A special point outside is as good as none: the nearest end of the range takes its place.
     ends = jnp.clip(jnp.clip(special, low, high)[:, None] + around, low, high)
@@ -174,21 +183,21 @@ def _positive_root(a):
     return jnp.sqrt(jnp.where(a > 0, a, 1.0))
 
 
-def _checked(value, error, size, tolerance) -> Expectation:
+def _checked(value, error, size, outskirts, tolerance) -> Expectation:
     if is_traced(value):
         return Expectation(value, error)
     if not tolerance > 0:
         raise ParameterError(f"tolerance = {tolerance} is not allowed; it must be positive")
-    if not np.all(np.isfinite(size)):
+    scale = np.maximum(np.asarray(size), 1e-300)
+    if not np.all(np.isfinite(size)) or np.any(np.asarray(outskirts) > _LARGEST_OUTSKIRTS * scale):
         raise OutsideValidity(
-            "the expectation is not finite: the function grows faster than the Gaussian weight decays, or is not a "
-            "number somewhere; take a function of slower growth or a smaller variance"
+            f"the expectation is not finite, or comes from beyond {REACH:g} deviations: the function grows too fast "
+            "for the Gaussian weight, or is not a number somewhere; take slower growth or a smaller variance"
         )
-    relative = np.max(np.asarray(error) / np.maximum(np.asarray(size), 1e-300), initial=0.0)
+    relative = np.max(np.asarray(error) / scale, initial=0.0)
     if relative > tolerance:
         raise NotConverged(
             f"the quadrature is uncertain by {relative:.2g} of its size, more than {tolerance:g}; name the points "
-            f"where the "
-            "function or its derivative jumps in `kinks`, or raise the tolerance"
+            "where the function or its derivative jumps in `kinks`, or raise the tolerance"
         )
     return Expectation(value, error)

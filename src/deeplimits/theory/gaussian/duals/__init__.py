@@ -16,7 +16,7 @@ from deeplimits.models.activations import NAMED, Activation, activation
 from deeplimits.theory.gaussian.duals.analytic import Bell, Erf, Exponential, Gelu, NormalCdf, Polynomial, Wave
 from deeplimits.theory.gaussian.duals.base import Dual as Dual
 from deeplimits.theory.gaussian.duals.homogeneous import Jump, PiecewiseLinear, ReluPower
-from deeplimits.theory.gaussian.duals.numerical import Quadrature
+from deeplimits.theory.gaussian.duals.numerical import Quadrature, check_moments
 from deeplimits.theory.gaussian.duals.numerical import numerical_dual as numerical_dual
 from deeplimits.theory.gaussian.pairs import check_covariance, pair
 from deeplimits.tracing import is_traced
@@ -61,7 +61,8 @@ def dual(given: str | Activation | Callable, a: ArrayLike, b: ArrayLike, c: Arra
     Problem     K(a, b, c) = E σ(u)σ(v), (u, v) ~ N(0, [[a, c], [c, b]])
     Result      closed forms for piecewise linear, step, sign, powers of ReLU, erf, Φ, GELU, sin, cos, exp, bell and
                 polynomials; quadrature with 1e-10 relative accuracy for everything else
-    Validity    E σ² finite; a, b ≥ 0, c² ≤ ab; right at c = ±√(ab), next to it, and at variance 0
+    Validity    E σ² finite; a, b ≥ 0, c² ≤ ab; right at c = ±√(ab), next to it, and at variance 0. Derivatives with
+                respect to a, b, c are those from inside at c² = ab; infinite ones and those at variance 0 are put to 0
     References  cho2009; williams1997; daniely2016
 
     >>> [round(float(dual(name, 1.3, 0.7, 0.5)), 12) for name in ("relu", "erf", "gelu")]
@@ -90,6 +91,8 @@ def _compiled(of: Dual, method: str, a, b, c):
 
 def _run(of: Dual, method: str, a, b, c):
     check_covariance(a, b, c)
+    if isinstance(of, Quadrature) and not is_traced(a) and not is_traced(b):
+        check_moments(of.activation, method, np.concatenate([np.ravel(np.asarray(v, float)) for v in (a, b)]))
     return _compiled(of, method, a, b, c)
 
 

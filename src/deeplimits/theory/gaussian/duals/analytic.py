@@ -97,8 +97,11 @@ def _wave(where: Pair, odd: bool):
     plus, minus = -apart - where.scale * where.gap, -apart - where.scale * where.cogap
     if not odd:
         return (jnp.exp(plus) + jnp.exp(minus)) / 2
-    # e^{p} − e^{m} = e^{p}(1 − e^{m−p}) with m − p = −2c
-    return -jnp.exp(jnp.maximum(plus, minus)) * jnp.expm1(-jnp.abs(plus - minus)) / 2 * jnp.sign(plus - minus)
+    # e^{p} − e^{m} = −e^{p} expm1(m − p) for p ≥ m, and e^{m} expm1(p − m) otherwise: no overflow, differentiable at 0
+    above = plus >= minus
+    down = -jnp.exp(plus) * jnp.expm1(jnp.where(above, minus - plus, 0.0))
+    up = jnp.exp(minus) * jnp.expm1(jnp.where(above, 0.0, plus - minus))
+    return jnp.where(above, down, up) / 2
 
 
 class Exponential(Dual):

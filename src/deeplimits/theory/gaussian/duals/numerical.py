@@ -1,5 +1,6 @@
 r"""Duals of any activation, by quadrature, or by a Hermite series where that is known to suffice."""
 
+import functools
 import math
 
 import equinox as eqx
@@ -12,7 +13,7 @@ from numpy.polynomial.legendre import leggauss
 from deeplimits.models.activations import Activation
 from deeplimits.theory.gaussian.duals.base import Dual
 from deeplimits.theory.gaussian.pairs import Pair
-from deeplimits.theory.gaussian.quadrature import REACH, line_nodes, pair_rule
+from deeplimits.theory.gaussian.quadrature import REACH, expect, line_nodes, pair_rule
 
 Floats = Float[Array, "..."]
 _PANEL = 14
@@ -125,9 +126,9 @@ def _expectation(activation, f, g, where: Pair):
     return pair_rule(f, g, where, activation.kinks)[0]
 
 
-# Derivatives by Price's theorem instead of through the nodes: ∂K/∂c = K̇ and, with Stein's identity, which holds
-# across kinks, ∂K/∂a = (E[u σ'(u)σ(v)] − c K̇)/2a; in the variables √a, √b, ρ of a Pair: ∂K/∂√a = E[u σ'(u)σ(v)]/√a −
-# …, and the terms in c cancel because c itself moves with √a: ∂K/∂√a = E[(u/√a)σ'(u)σ(v)], ∂K/∂ρ = √(ab) K̇.
+# Derivatives by Price's theorem instead of through the nodes. In the variables √a, √b, ρ of a Pair, with f = σ or σ':
+# ∂E f(u)f(v)/∂ρ = √(ab) E f'(u)f'(v) and ∂E f(u)f(v)/∂√a = E[(u/√a) f'(u)f(v)]. Where f jumps by J at a kink κ its
+# derivative contains J δ(u − κ), so each kink adds the density at κ times J times what is left given u = κ.
 
 
 _value_of = jax.custom_jvp(
@@ -140,7 +141,7 @@ _slope_of = jax.custom_jvp(
 )
 
 
-def _rule(function_of, value, derivative):
+def _rule(function_of, value, derivative, jumping):
     """Forward derivative of E f(u)f(v) with f = `value(activation)` and f' = `derivative(activation)`."""
 
     def jvp(activation, primals, tangents):
@@ -148,21 +149,64 @@ def _rule(function_of, value, derivative):
         f, slope = value(activation), derivative(activation)
         left, right, moved, comoved = tangents
         mirrored = Pair(where.root_b, where.root_a, where.gap, where.cogap)
+        kinks = activation.kinks if jumping(activation) else ()
 
         def by_root(pair):
             found = _expectation(activation, lambda u: u * slope(u), f, pair)
+            for kink in kinks:
+                found = found + kink * _given(activation, f, pair, kink) * _jump(f, kink) * _density(pair, kink)
             return jnp.where(pair.root_a > 0, found / jnp.where(pair.root_a > 0, pair.root_a, 1.0), 0.0)
 
-        both = where.scale * _expectation(activation, slope, slope, where)
+        both = _expectation(activation, slope, slope, where)
+        for kink in kinks:
+            for pair in (where, mirrored):
+                both = both + _given(activation, slope, pair, kink) * _jump(f, kink) * _density(pair, kink)
+            for other in kinks:
+                both = both + _jump(f, kink) * _jump(f, other) * _joint_density(where, kink, other)
         moved_correlation = (comoved - moved) / 2
-        tangent = by_root(where) * left + by_root(mirrored) * right + both * moved_correlation
+        tangent = by_root(where) * left + by_root(mirrored) * right + where.scale * both * moved_correlation
         return function_of(activation, *primals), tangent
 
     return jvp
 
 
-_value_of.defjvp(_rule(_value_of, lambda a: a.value, lambda a: a.derivative))
-_slope_of.defjvp(_rule(_slope_of, lambda a: a.derivative, lambda a: a.second_derivative))
+_value_of.defjvp(_rule(_value_of, lambda a: a.value, lambda a: a.derivative, lambda a: not a.continuous))
+_slope_of.defjvp(_rule(_slope_of, lambda a: a.derivative, lambda a: a.second_derivative, lambda a: not a.smooth))
+
+
+def _jump(f, kink: float):
+    ends = jnp.asarray([np.nextafter(kink, -np.inf), np.nextafter(kink, np.inf)])
+    below, above = jnp.broadcast_to(f(ends), (2,))
+    return above - below
+
+
+def _density(where: Pair, u: float):
+    """Density of the first variable at u; 0 by convention if that variable is the constant 0."""
+    root = jnp.where(where.root_a > 0, where.root_a, 1.0)
+    return jnp.where(where.root_a > 0, jnp.exp(-((u / root) ** 2) / 2) / (root * np.sqrt(2 * np.pi)), 0.0)
+
+
+def _joint_density(where: Pair, u: float, v: float):
+    """Density of both; 0 by convention where they have none."""
+    determinant = where.determinant
+    alive = determinant > 0
+    safe = jnp.where(alive, determinant, 1.0)
+    square = (where.b * u**2 - 2 * where.covariance * u * v + where.a * v**2) / safe
+    return jnp.where(alive, jnp.exp(-square / 2) / (2 * np.pi * jnp.sqrt(safe)), 0.0)
+
+
+def _given(activation, function, where: Pair, u: float):
+    """E[function(v) | first variable = u]"""
+
+    def one(arguments):
+        pair = Pair(*arguments)
+        root = jnp.where(pair.root_a > 0, pair.root_a, 1.0)
+        mean = pair.root_b * (pair.cogap - pair.gap) / 2 * u / root
+        v, weight = line_nodes(pair.b * pair.gap * pair.cogap, activation.kinks, mean=mean)
+        return jnp.sum(weight * jnp.broadcast_to(function(v), v.shape))
+
+    found = jax.lax.map(one, tuple(jnp.ravel(part) for part in where), batch_size=64)
+    return found.reshape(where.gap.shape)
 
 
 def _value(activation: Activation, where: Pair):
@@ -171,3 +215,17 @@ def _value(activation: Activation, where: Pair):
 
 def _slope(activation: Activation, where: Pair):
     return _slope_of(activation, *jnp.broadcast_arrays(*where))
+
+
+def check_moments(activation: Activation, method: str, variances: np.ndarray) -> None:
+    """Raise unless the quadrature finds the first two moments of σ (or σ'), at the extreme variances."""
+    if variances.size:
+        _moments(activation, method, float(np.min(variances)), float(np.max(variances)))
+
+
+@functools.lru_cache(maxsize=1000)
+def _moments(activation: Activation, method: str, low: float, high: float):
+    function = activation.value if method == "value" else activation.derivative
+    # The square shows whether there is a second moment; the function itself whether it has kinks that are not named.
+    for power in (2, 1):
+        expect(lambda u, power=power: function(u) ** power, np.array([low, high]), activation.kinks, tolerance=1e-9)

@@ -1,0 +1,136 @@
+"""Plain random deep networks: drawn, passed through, trained."""
+
+import itertools
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, PRNGKeyArray
+
+from deeplimits.models.activations import Activation
+
+Weights = list[tuple[Float[Array, "..."], Float[Array, "..."]]]
+
+
+class PairChain(NamedTuple):
+    """What two inputs look like in every layer of one network; entries of 2×2 matrices as (11, 12, 22)."""
+
+    given: Float[Array, "layers 3"]
+    """Covariance of a neuron of layer l over the weights into it, given the layer before."""
+    seen: Float[Array, "layers 3"]
+    """The same averaged over the neurons that the layer has."""
+
+
+def preactivations(
+    key: PRNGKeyArray,
+    activation: Activation,
+    inputs: Float[Array, "points n0"],
+    weight_variance: Float[Array, ""],
+    bias_variance: Float[Array, ""],
+    width: int,
+    layers: int,
+) -> Float[Array, "layers points width"]:
+    """z^(1) … z^(layers) of a network with weights N(0, C_w/fan-in) and biases N(0, C_b), every weight drawn."""
+    first, second = jax.random.split(key)
+
+    def layer(key, features):
+        weight_key, bias_key = jax.random.split(key)
+        fan_in = features.shape[1]
+        weights = jax.random.normal(weight_key, (fan_in, width)) * jnp.sqrt(weight_variance / fan_in)
+        return features @ weights + jnp.sqrt(bias_variance) * jax.random.normal(bias_key, (width,))
+
+    z = layer(first, inputs)
+
+    def advance(z, key):
+        following = layer(key, activation.value(z))
+        return following, following
+
+    _, path = jax.lax.scan(advance, z, jax.random.split(second, layers - 1))
+    return jnp.concatenate([z[None], path])
+
+
+def pair_chain(
+    noise: Float[Array, "layers 2 width"],
+    activation: Activation,
+    start: Float[Array, " 3"],
+    weight_variance: Float[Array, ""],
+    bias_variance: Float[Array, ""],
+) -> PairChain:
+    """Two inputs carried through a random network of which only the neurons are drawn, not the weights.
+
+    Given one layer, the neurons of the next are independent pairs of Gaussian variables with covariance
+    C_b + (C_w/n) Σ_j σ(z_ja)σ(z_jb): this is the law of `preactivations`, at the cost of the neurons alone. `noise`
+    holds standard normal numbers, `start` the covariance (11, 12, 22) in the first layer, C_b + C_w x_a·x_b/n₀.
+    """
+
+    def advance(given, noise):
+        root = jnp.sqrt(given[0])
+        slope = given[1] / jnp.where(root > 0, root, 1.0)
+        rest = jnp.maximum(given[2] - slope**2, 0.0)
+        # The root's derivative is kept finite where the two inputs are one.
+        spread = jnp.where(rest > 0, jnp.sqrt(jnp.where(rest > 0, rest, 1.0)), 0.0)
+        z = jnp.stack([root * noise[0], slope * noise[0] + spread * noise[1]])
+        features = activation.value(z)
+        return bias_variance + weight_variance * _products(features), (given, _products(z))
+
+    _, (given, seen) = jax.lax.scan(advance, start, noise)
+    return PairChain(given, seen)
+
+
+def variance_chain(
+    noise: Float[Array, "layers width"],
+    activation: Activation,
+    start: Float[Array, ""],
+    weight_variance: Float[Array, ""],
+    bias_variance: Float[Array, ""],
+) -> Float[Array, "layers+1"]:
+    """`pair_chain` for one input: variance of a neuron of layers 1 … layers+1, given the layer before."""
+
+    def advance(given, noise):
+        following = bias_variance + weight_variance * jnp.mean(activation.value(jnp.sqrt(given) * noise) ** 2)
+        return following, following
+
+    _, path = jax.lax.scan(advance, start, noise)
+    return jnp.concatenate([start[None], path])
+
+
+def _products(z: Float[Array, "2 n"]) -> Float[Array, " 3"]:
+    return jnp.stack([jnp.mean(z[0] ** 2), jnp.mean(z[0] * z[1]), jnp.mean(z[1] ** 2)])
+
+
+def correlation_gap(entries: Float[Array, "... 3"]) -> Float[Array, "..."]:
+    """1 − c of covariances given as (11, 12, 22)."""
+    return 1 - entries[..., 1] / jnp.sqrt(entries[..., 0] * entries[..., 2])
+
+
+def draw(
+    key: PRNGKeyArray,
+    inputs: int,
+    width: int,
+    hidden: int,
+    deviations: list[Float[Array, "..."]],
+    bias: ArrayLike = 0.0,
+) -> Weights:
+    """Weights and biases of a network with `hidden` layers of one width and one output; deviations by layer."""
+    sizes = [inputs, *[width] * hidden, 1]
+    shapes = [shape for fan_in, fan_out in itertools.pairwise(sizes) for shape in ((fan_in, fan_out), (fan_out,))]
+    # One call for all of them: a program with one generator compiles faster than one with many.
+    counts = [math.prod(shape) for shape in shapes]
+    noise = jnp.split(jax.random.normal(key, (sum(counts),)), list(itertools.accumulate(counts))[:-1])
+    parts = [part.reshape(shape) for part, shape in zip(noise, shapes, strict=True)]
+    return [(deviation * w, bias * b) for deviation, w, b in zip(deviations, parts[0::2], parts[1::2], strict=True)]
+
+
+def outputs(
+    weights: Weights, x: Float[Array, "points n0"], activation: Activation, multipliers: list[float] | None = None
+) -> tuple[Float[Array, " points"], Float[Array, "points width"]]:
+    """The network's outputs and the features of its last hidden layer; weights may be multiplied on the way."""
+    features = x
+    for layer, (w, b) in enumerate(weights[:-1]):
+        scale = 1.0 if multipliers is None else multipliers[layer]
+        features = activation.value(scale * (features @ w) + b)
+    w, b = weights[-1]
+    scale = 1.0 if multipliers is None else multipliers[-1]
+    return (scale * (features @ w) + b)[:, 0], features

@@ -1,0 +1,1 @@
+"""Networks at initialization: kernels, fluctuations, phases, learning rates."""

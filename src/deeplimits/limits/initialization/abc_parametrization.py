@@ -1,0 +1,86 @@
+r"""Which powers of the width let a wide network learn features."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import deep_networks
+from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.models.activations import activation
+from deeplimits.predictions import Exponent
+from deeplimits.theory.initialization import parametrization
+
+
+class AbcParametrization(Limit):
+    r"""Powers of the width decide whether a wide network learns features.
+
+    Setting     W^(l) = n^(−a_l) w^(l), w^(l) ~ N(0, n^(−2b_l)), gradient descent with rate ηn^(−c) on w; L hidden
+                layers of width n, a fixed number of inputs, a few steps
+    Limit       n → ∞ at a fixed number of steps
+    Result      the features of the last hidden layer move by n^(−r),
+                r = min(a_(L+1) + b_(L+1), 2a_(L+1) + c) + c − 1 + min_(l≤L)(2a_l + 1[l=1])
+                NTK parametrization a = (0, ½, …, ½), b = 0, c = 0: r = ½, a kernel machine
+                standard parametrization with rate 1/n: r = ½ too; μP a = (−½, 0, …, 0, ½), b = ½, c = 0: r = 0
+    Validity    smooth σ; r ≥ 0, otherwise training blows up with the width; size counts the neurons n of a layer
+    Finite size O(1/n) for the movement relative to n^(−r)
+    References  yang2021; chizat2019; jacot2018
+    """
+
+    activation: str = choice("tanh", ("tanh", "erf"), doc="activation σ")
+    rate: Array = real(0.5, 0.01, 2.0, log=True, symbol=r"\eta", doc="learning rate before powers of the width")
+    hidden: int = integer(1, 1, 5, symbol="L", doc="number of hidden layers")
+    steps: int = integer(3, 1, 20, symbol="t", doc="steps of gradient descent")
+
+    sizes = (250, 4000)
+    samples = 450
+    batch = 1
+
+    # Inputs, orthogonal to each other, with targets of alternating sign and this size.
+    points, target = 8, 2.0
+
+    def theory(self):
+        # The learning rate does not enter an exponent; added as nothing, so that a gradient is zero and not missing.
+        nothing = 0.0 * self.rate
+
+        def moved(name, label):
+            r = parametrization.feature_exponent(parametrization.PRESETS[name](self.hidden))
+            return Exponent(nothing - r, label=label, symbol=r"|\Delta\phi|")
+
+        return {
+            "ntk_features": moved("ntk", "feature movement, NTK"),
+            "maximal_update_features": moved("maximal-update", "feature movement, μP"),
+        }
+
+    def at_size(self, size):
+        n = whole(size, "n", self, least=2)
+        return {"width": n}, self
+
+    def simulate(self, key, *, width: int):
+        keys = jax.random.split(key)
+        x = jnp.eye(self.points)
+        y = self.target * jnp.where(jnp.arange(self.points) % 2 == 0, 1.0, -1.0)
+        names = ("ntk", "maximal-update")
+        moves = [
+            self._movement(k, parametrization.PRESETS[name](self.hidden), x, y, width)
+            for k, name in zip(keys, names, strict=True)
+        ]
+        return {f"{name.replace('-', '_')}_features": move for name, move in zip(names, moves, strict=True)}
+
+    def _movement(self, key, exponents, x, y, width):
+        """Root mean square change of the last hidden features."""
+        sigma = activation(self.activation)
+        n = float(width)
+        multipliers = [n**-a for a in exponents.a]
+        deviations = [jnp.asarray(n**-b) for b in exponents.b]
+        weights = deep_networks.draw(key, x.shape[1], width, self.hidden, deviations)
+        eta = self.rate * n**-exponents.c
+
+        def loss(w):
+            return jnp.mean((deep_networks.outputs(w, x, sigma, multipliers)[0] - y) ** 2) / 2
+
+        def step(w, _):
+            return jax.tree.map(lambda p, g: p - eta * g, w, jax.grad(loss)(w)), None
+
+        trained, _ = jax.lax.scan(step, weights, length=self.steps)
+        before, after = (deep_networks.outputs(w, x, sigma, multipliers)[1] for w in (weights, trained))
+        return jnp.sqrt(jnp.mean((after - before) ** 2))

@@ -1,0 +1,128 @@
+r"""Order and chaos in deep random networks."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import deep_networks
+from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.models.activations import activation
+from deeplimits.predictions import Curve, Value
+from deeplimits.theory.initialization import correlations, moments, phases
+
+# A pair of inputs this close lies in the linear range of the map of correlations.
+_CLOSE = 1e-6
+
+
+class OrderAndChaos(Limit):
+    r"""Deep random networks forget the difference of two inputs, or amplify it.
+
+    Setting     a random network with weights N(0, C_w/n), biases N(0, C_b); two inputs whose preactivations have
+                variance K and correlation c in the first layer;
+                K* = C_b + C_w E_K* σ², χ_⊥ = C_w E_K* σ'², χ_∥ = F'(K*)
+    Limit       n → ∞
+    Result      χ_⊥ < 1: c → 1 (ordered), χ_⊥ > 1: c → c* < 1 (chaotic); the edge is C_w = 1/E_q σ'²,
+                C_b = q − C_w E_q σ² over q = K*
+                near its fixed point the correlation moves by e^(−l/ξ_c), ξ_c = −1/ln χ_⊥ in the ordered phase and
+                −1/ln(C_w E σ'(z₁)σ'(z₂)) at c* in the chaotic one, infinite at the edge; the variance by e^(−l/ξ_q),
+                ξ_q = −1/ln χ_∥
+    Validity    σ with bounded derivative; the first weight variance in the ordered, the second in the chaotic phase;
+                size counts the neurons n of a layer
+    Finite size O(l/n) for means, O((l/n)^(1/2)) for one network
+    References  poole2016; schoenholz2017
+    """
+
+    activation: str = choice("tanh", ("tanh", "erf"), doc="activation σ")
+    bias_variance: Array = real(0.05, 0.0, 1.0, symbol="C_b", doc="bias variance")
+    ordered: Array = real(1.5, 0.2, 10.0, log=True, symbol="C_w", doc="weight variance of the ordered networks")
+    chaotic: Array = real(2.5, 0.2, 10.0, log=True, symbol="C_w'", doc="weight variance of the chaotic networks")
+    kernel: Array = real(1.0, 0.05, 5.0, log=True, symbol="K^{(1)}", doc="variance of first-layer neurons")
+    correlation: Array = real(0.9, -0.9, 0.99, symbol="c", doc="correlation in the first layer")
+    layers: int = integer(12, 5, 60, symbol="L", doc="number of layers looked at")
+
+    sizes = (100, 300)
+    samples = 2500
+
+    # Layers over which the decay rates are measured.
+    decay_layers = 4
+    response_layers = 2
+    # Networks with close inputs in one simulation.
+    pairs = 6
+
+    def validity(self):
+        found = []
+        for field, wanted in (("ordered", "ordered"), ("chaotic", "chaotic")):
+            phase = phases.phase(self.activation, float(getattr(self, field)), float(self.bias_variance))
+            if phase.name != wanted:
+                found.append(
+                    f"{field} = {float(getattr(self, field)):g} is in the {phase.name} phase (χ_⊥ = "
+                    f"{phase.perpendicular:.4g}) at bias variance {float(self.bias_variance):g}"
+                )
+        return tuple(found)
+
+    def theory(self):
+        layer = jnp.arange(2.0, self.layers + 1.0)
+
+        def path(weight_variance, label):
+            gaps, _ = correlations.correlation_path(
+                self.activation, 1 - self.correlation, self.kernel, weight_variance, self.bias_variance, self.layers - 1
+            )
+            return Curve(
+                layer, gaps[1:], axis="layer", axis_symbol="l", label=label, symbol="1-c_l", rate=1.0, log_y=True
+            )
+
+        sigma = activation(self.activation)
+        fixed = phases.fixed_point(sigma, self.ordered, self.bias_variance)
+        chi = moments.susceptibilities(sigma, fixed, self.ordered)
+        return {
+            "ordered_path": path(self.ordered, "distance, ordered phase"),
+            "chaotic_path": path(self.chaotic, "distance, chaotic phase"),
+            "depth_scale": Value(
+                chi.perpendicular**self.decay_layers,
+                label="distance left after 4 layers",
+                symbol=r"e^{-4/\xi_c}",
+                rate=1.0,
+            ),
+            "kernel_response": Value(
+                chi.parallel**self.response_layers,
+                label="variance left after 2 layers",
+                symbol=r"e^{-2/\xi_q}",
+                rate=1.0,
+            ),
+        }
+
+    def at_size(self, size):
+        n = whole(size, "n", self, least=2)
+        return {"width": n}, self
+
+    def simulate(self, key, *, width: int):
+        sigma = activation(self.activation)
+        paths, rates = 2 * self.layers, self.pairs * (self.decay_layers + 1)
+        noise = jax.random.normal(key, (paths + rates + self.response_layers, 2, width))
+        path_noise, rate_noise, fresh = jnp.split(noise, [paths, paths + rates])
+
+        def chain(noise, start, weight_variance):
+            given = deep_networks.pair_chain(noise, sigma, start, weight_variance, self.bias_variance).given
+            return deep_networks.correlation_gap(given)
+
+        start = self.kernel * jnp.stack([jnp.ones(()), self.correlation, jnp.ones(())])
+        ordered, chaotic = jax.vmap(lambda part, c_w: chain(part, start, c_w))(
+            path_noise.reshape(2, self.layers, 2, width), jnp.stack([self.ordered, self.chaotic])
+        )
+        # The networks that measure rates start at the fixed point.
+        fixed = phases.fixed_point(sigma, self.ordered, self.bias_variance)
+        near = fixed * jnp.array([1.0, 1 - _CLOSE, 1.0])
+        close = jax.vmap(lambda part: chain(part, near, self.ordered))(
+            rate_noise.reshape(self.pairs, self.decay_layers + 1, 2, width)
+        )
+
+        def variance(kernel):
+            path = deep_networks.variance_chain(fresh[:, 0], sigma, kernel, self.ordered, self.bias_variance)
+            return path[-1]
+
+        return {
+            "ordered_path": ordered[1:],
+            "chaotic_path": chaotic[1:],
+            "depth_scale": jnp.mean(close[:, -1] / close[:, 0]),
+            "kernel_response": jax.jvp(variance, (fixed,), (jnp.ones(()),))[1],
+        }

@@ -1,0 +1,212 @@
+r"""How the correlation of two inputs changes from layer to layer, and how deep a signal gets.
+
+Correlations are carried as gaps 1 − c, which keep their digits where inputs nearly coincide. By Price's theorem
+E σ(u)² − E σ(u)σ(v) = K ∫_0^{1−c} K̇(1 − t) dt, a sum without cancellation; with t = (1 − c)s² the integrand is smooth
+also where σ is kinked. For smooth σ the Hermite series Σ_k h_k²(1 − c^k) does the same.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+from numpy.polynomial.legendre import leggauss
+
+from deeplimits.errors import ParameterError
+from deeplimits.models.activations import Activation, activation
+from deeplimits.theory.gaussian.duals import closed_form
+from deeplimits.theory.gaussian.duals.numerical import Quadrature, hermite_rows
+from deeplimits.theory.gaussian.pairs import Pair
+from deeplimits.theory.initialization import moments, phases
+from deeplimits.tracing import is_traced
+
+Floats = Float[Array, "..."]
+
+_DEGREE = 160
+_NODES, _WEIGHTS = (0.5 * (1 + leggauss(24)[0]), 0.5 * leggauss(24)[1])
+
+
+class DepthScales(NamedTuple):
+    """How many layers a deviation from the fixed point survives: it falls like e^(−l/ξ)."""
+
+    kernel: float
+    """K*"""
+    correlation_gap: float
+    """1 − c* of the stable fixed point c* of the correlation; 0 in the ordered phase."""
+    kernel_scale: float
+    """ξ_q = −1/ln χ_∥"""
+    correlation_scale: float
+    """ξ_c = −1/ln χ_c with χ_c = C_w E σ'(z₁)σ'(z₂) at c*; infinite at the edge of chaos."""
+
+
+def correlation_map(
+    given: str | Activation | Callable,
+    gap: ArrayLike,
+    kernel: ArrayLike,
+    weight_variance: ArrayLike,
+    bias_variance: ArrayLike,
+) -> Floats:
+    """1 − c of two preactivations one layer on, from `gap` = 1 − c now; both have variance `kernel` now.
+
+    Setting     z' = Wσ(z) + b, infinitely wide, W_ij ~ N(0, C_w/n), b_i ~ N(0, C_b); two inputs, equal norms
+    Result      1 − c' = C_w (E σ(z₁)² − E σ(z₁)σ(z₂))/(C_b + C_w E σ²), with full relative accuracy down to
+                coinciding inputs; ReLU at C_w = 2, C_b = 0: c' = (√(1−c²) + c(π − arccos c))/π and
+                1 − c_l ~ 9π²/2l², for leaky slope a times ((1 + a²)/(1 − a)²)²
+    Validity    0 ≤ gap ≤ 2
+    References  poole2016; cho2009; roberts2022 Ch 5
+
+    >>> round(1 - float(correlation_map("relu", 1.0, 1.0, 2.0, 0.0)), 12)
+    0.318309886184
+    """
+    sigma = activation(given)
+    moments.check_variances(kernel=kernel, weight_variance=weight_variance, bias_variance=bias_variance)
+    if not is_traced(gap) and (np.any(np.asarray(gap) < 0) or np.any(np.asarray(gap) > 2)):
+        raise ParameterError(f"gap = {gap} is not allowed; 1 − c lies between 0 and 2")
+    gap, kernel = jnp.broadcast_arrays(jnp.asarray(gap, float), jnp.asarray(kernel, float))
+    lost = _lost(sigma, gap, kernel)
+    c_w = jnp.asarray(weight_variance, float)
+    return c_w * lost / moments.layer_map(sigma, kernel, c_w, bias_variance)
+
+
+@moments.compiled
+def _lost(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
+    """E σ(u)² − E σ(u)σ(v)"""
+    dual = closed_form(sigma)
+    if dual is None and sigma.smooth:
+        return _by_series(sigma, gap, kernel)
+    dual = dual or Quadrature(sigma)
+    root = jnp.sqrt(kernel)
+
+    def slope(t):
+        return dual.slope(Pair(root, root, t, 2 - t))
+
+    # ∫_0^g K̇ dt = 2g ∫_0^1 s K̇(1 − g s²) ds, for small gaps; by subtraction for large ones, where nothing cancels
+    near = jnp.minimum(gap, 0.5)
+    total = slope(near * _NODES.reshape(-1, *[1] * gap.ndim) ** 2)
+    total = jnp.tensordot(jnp.asarray(2 * _WEIGHTS * _NODES), jnp.broadcast_to(total, (24, *gap.shape)), axes=1)
+    value = dual.value(Pair(root, root, gap, 2 - gap))
+    return jnp.where(gap < 0.5, kernel * near * total, moments.second_moment(sigma, kernel) - value)
+
+
+def _by_series(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
+    rows = hermite_rows(sigma.value, kernel, sigma.kinks, _DEGREE) ** 2
+    degree = jnp.arange(_DEGREE + 1.0).reshape(-1, *[1] * gap.ndim)
+    # 1 − c^k = −expm1(k log(1 − g)); where c ≤ 0 nothing cancels
+    safe = jnp.minimum(gap, 0.9)
+    powers = jnp.where(gap < 0.9, -jnp.expm1(degree * jnp.log1p(-safe)), 1 - (1 - gap) ** degree)
+    # What the series leaves out lies in degrees above the last.
+    rest = moments.second_moment(sigma, kernel) - jnp.sum(rows, axis=0)
+    return jnp.sum(rows * powers, axis=0) + jnp.maximum(rest, 0.0) * powers[-1]
+
+
+def correlation_path(
+    given: str | Activation | Callable,
+    gap: ArrayLike,
+    kernel: ArrayLike,
+    weight_variance: ArrayLike,
+    bias_variance: ArrayLike,
+    layers: int,
+) -> tuple[Floats, Floats]:
+    """1 − c and K at layers 0 … `layers`, from `gap` and `kernel` at layer 0, for two inputs of equal norm.
+
+    >>> gaps, kernels = correlation_path("relu", 1.0, 1.0, 2.0, 0.0, 5)
+    >>> [round(1 - float(gap), 6) for gap in gaps[1:3]], round(float(kernels[-1]), 12)
+    ([0.31831, 0.493731], 1.0)
+    """
+    sigma = activation(given)
+
+    def advance(state, _):
+        gap, kernel = state
+        following = (
+            correlation_map(sigma, gap, kernel, weight_variance, bias_variance),
+            moments.layer_map(sigma, kernel, weight_variance, bias_variance),
+        )
+        return following, following
+
+    start = jnp.asarray(gap, float), jnp.asarray(kernel, float)
+    _, path = jax.lax.scan(advance, start, length=layers)
+    gaps, kernels = (jnp.concatenate([first[None], rest]) for first, rest in zip(start, path, strict=True))
+    return gaps, kernels
+
+
+def correlation_fixed_point(
+    given: str | Activation | Callable, weight_variance: ArrayLike, bias_variance: ArrayLike
+) -> Floats:
+    """1 − c* of the stable fixed point of the correlation: 0 in the ordered phase, positive in the chaotic one.
+
+    >>> round(1 - float(correlation_fixed_point("tanh", 2.5, 0.05)), 10)
+    0.4468042323
+    """
+    sigma = activation(given)
+    kernel = phases.fixed_point(sigma, weight_variance, bias_variance)
+    return _stable_gap(sigma, kernel, jnp.asarray(weight_variance, float), jnp.asarray(bias_variance, float))
+
+
+@moments.compiled
+def _stable_gap(sigma: Activation, kernel: Floats, weight_variance: Floats, bias_variance: Floats) -> Floats:
+    chi = moments.susceptibilities(sigma, kernel, weight_variance)
+
+    def growth(gap):
+        # c = 1 is always a fixed point; divided by the gap, it is one no more.
+        return correlation_map(sigma, gap, kernel, weight_variance, bias_variance) / gap - 1
+
+    def halve(_, ends):
+        low, high = ends
+        middle = (low + high) / 2
+        above = growth(jnp.exp(middle)) > 0
+        return jnp.where(above, middle, low), jnp.where(above, high, middle)
+
+    ends = jnp.log(jnp.asarray(1e-14)), jnp.log(jnp.asarray(1.5))
+    low, high = jax.lax.fori_loop(0, 60, halve, ends)
+    found = jax.lax.stop_gradient(jnp.exp((low + high) / 2))
+    # One Newton step for the last digits and the derivatives.
+    slope = jax.lax.stop_gradient(jax.grad(growth)(found))
+    return jnp.where(chi.perpendicular > 1, found - growth(found) / jnp.where(slope == 0, 1.0, slope), 0.0)
+
+
+def correlation_response(
+    given: str | Activation | Callable, gap: ArrayLike, kernel: ArrayLike, weight_variance: ArrayLike
+) -> Floats:
+    """χ_c = C_w E σ'(z₁)σ'(z₂), by which a small change of the covariance is multiplied at correlation 1 − gap."""
+    sigma = activation(given)
+    gap, kernel = jnp.broadcast_arrays(jnp.asarray(gap, float), jnp.asarray(kernel, float))
+    c_w = jnp.asarray(weight_variance, float)
+    dual = closed_form(sigma)
+    if dual is None and sigma.smooth:
+        rows = hermite_rows(sigma.derivative, kernel, sigma.kinks, _DEGREE) ** 2
+        degree = jnp.arange(_DEGREE + 1.0).reshape(-1, *[1] * gap.ndim)
+        rest = moments.slope_moment(sigma, kernel) - jnp.sum(rows, axis=0)
+        powers = (1 - gap) ** degree
+        return c_w * (jnp.sum(rows * powers, axis=0) + jnp.maximum(rest, 0.0) * powers[-1])
+    root = jnp.sqrt(kernel)
+    return c_w * (dual or Quadrature(sigma)).slope(Pair(root, root, gap, 2 - gap))
+
+
+def depth_scales(given: str | Activation | Callable, weight_variance: float, bias_variance: float) -> DepthScales:
+    """The depths to which norms and correlations are remembered.
+
+    Setting     a deep network at its fixed point K*, c*; χ_∥ = F'(K*), χ_c = C_w E σ'(z₁)σ'(z₂) at c*
+    Result      |K − K*| ∝ e^(−l/ξ_q), ξ_q = −1/ln|χ_∥|; |c − c*| ∝ e^(−l/ξ_c), ξ_c = −1/ln χ_c, which diverges at the
+                edge of chaos χ_⊥ = 1
+    Validity    continuous σ; a stable fixed point of the variance
+    References  schoenholz2017; poole2016
+
+    >>> scales = depth_scales("tanh", 2.5, 0.05)
+    >>> round(1 - scales.correlation_gap, 8), round(scales.correlation_scale, 8)
+    (0.44680423, 11.79559752)
+    """
+    sigma = activation(given)
+    kernel = phases.fixed_point(sigma, weight_variance, bias_variance)
+    gap = correlation_fixed_point(sigma, weight_variance, bias_variance)
+    parallel = float(moments.susceptibilities(sigma, kernel, weight_variance).parallel)
+    response = float(correlation_response(sigma, gap, kernel, weight_variance))
+    return DepthScales(float(kernel), float(gap), _scale(abs(parallel)), _scale(response))
+
+
+def _scale(factor: float) -> float:
+    if factor <= 0:
+        return 0.0
+    return float("inf") if abs(factor - 1) <= phases.EDGE else -1 / float(np.log(factor))

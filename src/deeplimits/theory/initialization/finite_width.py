@@ -1,0 +1,127 @@
+r"""Fluctuations at finite width: the fourth cumulant of a neuron, to leading order and exactly where it is known."""
+
+from collections.abc import Callable, Sequence
+
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.models.activations import Activation, activation
+from deeplimits.theory.initialization import moments
+
+Floats = Float[Array, "..."]
+
+
+def kernel_path(
+    given: str | Activation | Callable,
+    kernel: ArrayLike,
+    weight_variance: ArrayLike,
+    bias_variance: ArrayLike,
+    layers: int,
+) -> Floats:
+    """K^(1) … K^(layers) of K^(l+1) = C_b + C_w E σ², from K^(1) = `kernel`.
+
+    >>> [round(float(k), 12) for k in kernel_path("tanh", 1.0, 1.0, 0.0, 3)]
+    [1.0, 0.394294490398, 0.236450410499]
+    """
+    sigma = activation(given)
+    moments.check_variances(kernel=kernel, weight_variance=weight_variance, bias_variance=bias_variance)
+    path = [jnp.asarray(kernel, float)]
+    for _ in range(layers - 1):
+        path.append(moments.layer_map(sigma, path[-1], weight_variance, bias_variance))
+    return jnp.stack(path)
+
+
+def linear_kernel(kernel: ArrayLike, weight_variance: ArrayLike, bias_variance: ArrayLike, layer: ArrayLike) -> Floats:
+    """K^(l) of a deep linear network: C_b(1 + C_w + … + C_w^(l−2)) + C_w^(l−1) K^(1).
+
+    >>> float(linear_kernel(2.0, 0.5, 1.0, 4))
+    2.0
+    """
+    kernel, c_w, c_b, layer = (jnp.asarray(v, float) for v in (kernel, weight_variance, bias_variance, layer))
+    steps = layer - 1
+    away = jnp.abs(c_w - 1) > 1e-5
+    ratio = jnp.where(away, c_w - 1, 1.0)
+    # (C_w^s − 1)/(C_w − 1), and its expansion where C_w is close to 1
+    close = steps + steps * (steps - 1) / 2 * (c_w - 1)
+    geometric = jnp.where(away, jnp.expm1(steps * jnp.log(jnp.where(c_w > 0, c_w, 1e-300))) / ratio, close)
+    return c_b * geometric + c_w**steps * kernel
+
+
+def vertex_path(
+    given: str | Activation | Callable,
+    kernel: ArrayLike,
+    weight_variance: ArrayLike,
+    bias_variance: ArrayLike,
+    layers: int,
+    width_ratios: Sequence[float] | None = None,
+) -> Floats:
+    """V^(1) … V^(layers), the leading fluctuation of the kernel: Var K̂^(l) = V^(l)/n_(l−1) + O(1/n²).
+
+    V^(1) = 0, V^(l+1) = C_w² Var σ² + (n_l/n_(l−1)) χ_∥² V^(l), with expectations at K^(l); `width_ratios` are the
+    n_l/n_(l−1) for l = 2, 3, …, all one by default.
+
+    >>> [round(float(v), 12) for v in vertex_path("tanh", 1.0, 1.0, 0.0, 3)]
+    [0.0, 0.097523738086, 0.067807493892]
+    """
+    sigma = activation(given)
+    ratios = [1.0] * layers if width_ratios is None else list(width_ratios)
+    if width_ratios is not None and (len(ratios) < layers - 2 or any(not ratio > 0 for ratio in ratios)):
+        raise ParameterError(
+            f"width_ratios = {width_ratios} is not allowed; give a positive ratio n_l/n_(l−1) for each of {layers - 2} "
+            "layers"
+        )
+    c_w = jnp.asarray(weight_variance, float)
+    kernels = kernel_path(sigma, kernel, weight_variance, bias_variance, layers)
+    path = [jnp.zeros(())]
+    for layer in range(layers - 1):
+        k = kernels[layer]
+        fourth = moments.along(lambda u, z: sigma.value(u) ** 4, sigma, k)
+        source = c_w**2 * (fourth - moments.second_moment(sigma, k) ** 2)
+        # Before the first hidden layer nothing fluctuates, whatever its width.
+        carried = 0.0 if layer == 0 else ratios[layer - 1] * (c_w * moments.first_derivative(sigma, k)) ** 2 * path[-1]
+        path.append(source + carried)
+    return jnp.stack(path)
+
+
+def kurtosis_ratio(given: str | Activation | Callable, hidden: Sequence[int] | ArrayLike) -> Floats:
+    """E z⁴/(3(E z²)²) of an output of a network without biases at its critical weight variance, exactly.
+
+    Setting     hidden widths n_1 … n_L, C_b = 0, a scale-invariant activation (slopes a₊, a₋), C_w = 2/(a₊² + a₋²)
+    Result      Π_l (1 + κ/n_l), κ = 6(a₊⁴ + a₋⁴)/(a₊² + a₋²)² − 1: 2 for linear, 5 for ReLU networks; the excess is
+                governed by Σ 1/n_l, the ratio of depth to width
+    Validity    Gaussian weights; every finite width
+    References  hanin2018; roberts2022 Ch 4
+
+    >>> round(float(kurtosis_ratio("relu", [10, 20])), 12), round(float(kurtosis_ratio("identity", [10, 10, 10])), 12)
+    (1.875, 1.728)
+    """
+    sigma = activation(given)
+    from deeplimits.theory.initialization.criticality import homogeneous_slopes
+
+    slopes = homogeneous_slopes(sigma)
+    if slopes is None:
+        raise OutsideValidity(
+            f"activation = {sigma.name} is not scale-invariant, so its kurtosis has no closed form; take vertex_path"
+        )
+    widths = np.asarray(hidden)
+    if not widths.size or np.any(widths < 1):
+        raise ParameterError(f"hidden = {hidden} is not allowed; give at least one width, each at least 1")
+    p, q = slopes
+    spread = 6 * (p**4 + q**4) / (p**2 + q**2) ** 2 - 1
+    return jnp.prod(1 + spread / jnp.asarray(widths, float))
+
+
+def preactivation_variance(x: ArrayLike, weight_variance: ArrayLike, bias_variance: ArrayLike) -> Floats:
+    """Var z = C_b + C_w |x|²/n₀ of one neuron with fan-in scaling, w_j ~ N(0, C_w/n₀), b ~ N(0, C_b); z is Gaussian.
+
+    >>> float(preactivation_variance([1.0, 2.0, 0.0, 1.0], 2.0, 0.5))
+    3.5
+    """
+    x = jnp.asarray(x, float)
+    if x.ndim != 1 or not x.size:
+        raise ParameterError(f"x has shape {x.shape}; it must be a vector with at least one entry")
+    moments.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
+    return jnp.asarray(bias_variance, float) + jnp.asarray(weight_variance, float) * jnp.mean(x**2)

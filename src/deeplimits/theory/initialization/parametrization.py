@@ -1,0 +1,100 @@
+r"""abc-parametrizations: how the powers of the width decide whether a wide network learns features."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from deeplimits.errors import OutsideValidity, ParameterError
+
+
+@dataclass(frozen=True)
+class Parametrization:
+    """W^(l) = n^(−a_l) w^(l), w^(l) ~ N(0, n^(−2b_l)), SGD with learning rate η n^(−c) on w; l = 1 … L+1."""
+
+    a: tuple[float, ...]
+    b: tuple[float, ...]
+    c: float = 0.0
+
+    def __post_init__(self):
+        if len(self.a) != len(self.b) or len(self.a) < 2:
+            raise ParameterError(
+                f"a = {self.a}, b = {self.b} is not allowed; give one exponent for each of at least two weight matrices"
+            )
+        if not all(np.isfinite([*self.a, *self.b, self.c])):
+            raise ParameterError(
+                f"a = {self.a}, b = {self.b}, c = {self.c} is not allowed; exponents are finite numbers"
+            )
+
+
+def ntk(hidden: int) -> Parametrization:
+    """The NTK parametrization of a network with `hidden` hidden layers."""
+    return Parametrization((0.0, *[0.5] * _hidden(hidden)), (0.0,) * (hidden + 1), 0.0)
+
+
+def maximal_update(hidden: int) -> Parametrization:
+    """μP, which for one hidden layer is the mean-field parametrization."""
+    return Parametrization((-0.5, *[0.0] * (_hidden(hidden) - 1), 0.5), (0.5,) * (hidden + 1), 0.0)
+
+
+def standard(hidden: int) -> Parametrization:
+    """Plain weights of variance 1/fan-in, with the largest stable learning rate, O(1/n)."""
+    return Parametrization((0.0,) * (_hidden(hidden) + 1), (0.0, *[0.5] * hidden), 1.0)
+
+
+PRESETS = {"ntk": ntk, "maximal-update": maximal_update, "mean-field": maximal_update, "standard": standard}
+
+
+def feature_exponent(given: Parametrization) -> float:
+    """r: after O(1) steps of SGD the features of the last hidden layer have moved by n^(−r).
+
+    Setting     L hidden layers of width n, fixed input and output dimensions, the parametrization (a, b, c)
+    Result      r = min(a_(L+1) + b_(L+1), 2a_(L+1) + c) + c − 1 + min_(l≤L)(2a_l + 1[l=1])
+                NTK and standard parametrization with rate 1/n: r = 1/2, kernel regime; μP: r = 0, features are learned
+    Validity    r ≥ 0; for r < 0 training blows up with the width, and OutsideValidity is raised. Preactivations at
+                initialization of order one: a_1 + b_1 = 0, a_l + b_l = 1/2, a_(L+1) + b_(L+1) ≥ 1/2
+    References  yang2021
+
+    >>> feature_exponent(ntk(2)), feature_exponent(maximal_update(2)), feature_exponent(standard(2))
+    (0.5, 0.0, 0.5)
+    """
+    a, b, c = given.a, given.b, given.c
+    inner = min(2 * a_l + (1.0 if l == 0 else 0.0) for l, a_l in enumerate(a[:-1]))
+    r = min(a[-1] + b[-1], 2 * a[-1] + c) + c - 1 + inner
+    if r < 0:
+        raise OutsideValidity(
+            f"a = {a}, b = {b}, c = {c} gives r = {r:g} < 0: features blow up like n^{-r:g} in the first steps; "
+            "take a larger c"
+        )
+    first, hidden, last = a[0] + b[0], [x + y for x, y in zip(a[1:-1], b[1:-1], strict=True)], a[-1] + b[-1]
+    if abs(first) > 1e-9 or any(abs(h - 0.5) > 1e-9 for h in hidden) or last < 0.5 - 1e-9:
+        raise OutsideValidity(
+            f"a = {a}, b = {b}: preactivations at initialization are not of order one; that needs a_1 + b_1 = 0, "
+            "a_l + b_l = 1/2 for hidden layers and at least 1/2 for the output"
+        )
+    return r
+
+
+def learns_features(given: Parametrization) -> bool:
+    """Whether features move by order one, r = 0."""
+    return feature_exponent(given) == 0
+
+
+def effective_plain_form(given: Parametrization) -> tuple[Sequence[float], Sequence[float]]:
+    """The same network in plain weights W: exponents of its variances (n^−v) and of its SGD rates (n^−e), by layer.
+
+    W = n^(−a) w has variance n^(−2a−2b) and moves at rate η n^(−c−2a).
+
+    >>> effective_plain_form(maximal_update(2))
+    ([0.0, 1.0, 2.0], [-1.0, 0.0, 1.0])
+    """
+    variances = [2 * (x + y) for x, y in zip(given.a, given.b, strict=True)]
+    return variances, [given.c + 2 * x for x in given.a]
+
+
+def _hidden(count: int) -> int:
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        raise ParameterError(
+            f"hidden = {count!r} is not allowed; a network has a whole number of hidden layers, at least 1"
+        )
+    return int(count)

@@ -1,0 +1,154 @@
+r"""Order and chaos: where deep networks forget the difference of two inputs, and where they amplify it."""
+
+import functools
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+from scipy.optimize import brentq
+
+from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.models.activations import Activation, activation
+from deeplimits.theory.initialization import moments
+from deeplimits.tracing import is_traced
+
+Floats = Float[Array, "..."]
+
+LEAST, MOST = 1e-10, 1e6
+"""Fixed points are looked for between these variances; below the first they are taken to be zero."""
+_BISECTIONS = 60
+EDGE = 1e-9
+"""χ_⊥ this close to 1 is the edge."""
+
+
+class Phase(NamedTuple):
+    """Where a deep network with these variances stands."""
+
+    name: Literal["ordered", "critical", "chaotic"]
+    kernel: float
+    """K*, the variance of preactivations at great depth."""
+    parallel: float
+    perpendicular: float
+
+
+class EdgePoint(NamedTuple):
+    """A point of the edge of chaos, χ_⊥ = 1."""
+
+    kernel: Floats
+    weight_variance: Floats
+    bias_variance: Floats
+
+
+def fixed_point(given: str | Activation | Callable, weight_variance: ArrayLike, bias_variance: ArrayLike) -> Floats:
+    """The stable fixed point K* of K ← C_b + C_w E_K σ², found by bisection; differentiable in both variances.
+
+    Raises `OutsideValidity` where the variance grows without bound and `NotConverged` where the iteration would not
+    settle at the crossing found (F' < −1).
+
+    >>> round(float(fixed_point("tanh", 1.5, 0.05)), 12)
+    0.418037200533
+    """
+    sigma = activation(given)
+    moments.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
+    c_w, c_b = jnp.asarray(weight_variance, float), jnp.asarray(bias_variance, float)
+    kernel, grows, slope = _solve(sigma, c_w, c_b)
+    if not is_traced(kernel):
+        if bool(grows):
+            raise OutsideValidity(
+                f"weight_variance = {float(c_w):g}: the variance of {sigma.name} networks grows without bound with "
+                f"depth (it still grows at K = {MOST:g}), so there is no fixed point; take a smaller weight variance"
+            )
+        if abs(float(slope)) > 1 + 1e-6:
+            raise NotConverged(
+                f"the variance of {sigma.name} networks does not settle at K = {float(kernel):g}, where F' = "
+                f"{float(slope):g}; take a smaller weight variance"
+            )
+    return kernel
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _solve(sigma: Activation, c_w, c_b):
+    def excess(kernel):
+        return moments.layer_map(sigma, kernel, c_w, c_b) - kernel
+
+    def halve(_, ends):
+        low, high = ends
+        middle = (low + high) / 2
+        above = excess(jnp.exp(middle)) > 0
+        return jnp.where(above, middle, low), jnp.where(above, high, middle)
+
+    ends = jnp.log(jnp.asarray(LEAST)), jnp.log(jnp.asarray(MOST))
+    low, high = jax.lax.fori_loop(0, _BISECTIONS, halve, jax.lax.stop_gradient(ends))
+    found = jax.lax.stop_gradient(jnp.exp((low + high) / 2))
+    slope = c_w * moments.first_derivative(sigma, found)
+    # One Newton step: the last digits, and the derivative with respect to C_w and C_b.
+    descent = jax.lax.stop_gradient(1 - slope)
+    step = excess(found) / jnp.where(jnp.abs(descent) > 1e-6, descent, 1.0)
+    vanishes = found < 2 * LEAST
+    return jnp.where(vanishes, 0.0, found + step), excess(jnp.asarray(MOST)) > 0, jnp.where(vanishes, 0.0, slope)
+
+
+def phase(given: str | Activation | Callable, weight_variance: float, bias_variance: float) -> Phase:
+    """Ordered, critical or chaotic: whether χ_⊥ = C_w E σ'² at K* is below, at or above one.
+
+    >>> phase("tanh", 2.5, 0.05).name, phase("tanh", 1.5, 0.05).name
+    ('chaotic', 'ordered')
+    """
+    sigma = activation(given)
+    kernel = float(fixed_point(sigma, weight_variance, bias_variance))
+    parallel, perpendicular = (float(chi) for chi in moments.susceptibilities(sigma, kernel, weight_variance))
+    if abs(perpendicular - 1) <= EDGE:
+        return Phase("critical", kernel, parallel, perpendicular)
+    return Phase("chaotic" if perpendicular > 1 else "ordered", kernel, parallel, perpendicular)
+
+
+def edge_of_chaos(given: str | Activation | Callable, kernel: ArrayLike) -> EdgePoint:
+    """The edge of chaos, parametrized by K*: C_w = 1/E_K* σ'², C_b = K* − C_w E_K* σ². No equation to solve.
+
+    Where the bias variance comes out negative no network has that K* at the edge.
+
+    >>> [round(float(part), 6) for part in edge_of_chaos("tanh", 0.57004788164076)]
+    [0.570048, 1.760955, 0.05]
+    """
+    sigma = activation(given)
+    moments.check_variances(kernel=kernel)
+    kernel = jnp.asarray(kernel, float)
+    c_w = 1 / moments.slope_moment(sigma, kernel)
+    return EdgePoint(kernel, c_w, kernel - c_w * moments.second_moment(sigma, kernel))
+
+
+def critical_weight_variance(given: str | Activation | Callable, bias_variance: float) -> EdgePoint:
+    """The point of the edge of chaos with a given bias variance: the phase boundary in the plane of C_w and C_b.
+
+    >>> round(float(critical_weight_variance("tanh", 0.3).weight_variance), 10)
+    2.5051271897
+    """
+    sigma = activation(given)
+    moments.check_variances(bias_variance=bias_variance)
+    if bias_variance == 0:
+        point = edge_of_chaos(sigma, 0.0)
+        if float(point.bias_variance) == 0 and np.isfinite(float(point.weight_variance)):
+            return point
+    grid = np.logspace(-6, 4, 201)
+    miss = np.asarray(edge_of_chaos(sigma, grid).bias_variance) - bias_variance
+    crossings = np.flatnonzero(miss[:-1] * miss[1:] <= 0)
+    if not len(crossings):
+        raise OutsideValidity(
+            f"bias_variance = {bias_variance:g}: the edge of chaos of {sigma.name} has no such point with K* between "
+            f"{grid[0]:g} and {grid[-1]:g}; its bias variances lie between {miss.min() + bias_variance:.3g} and "
+            f"{miss.max() + bias_variance:.3g} there"
+        )
+    if len(crossings) > 1:
+        raise ParameterError(
+            f"bias_variance = {bias_variance:g}: the edge of chaos of {sigma.name} has {len(crossings)} points with "
+            "it; take edge_of_chaos, which is parametrized by K*"
+        )
+    ends = np.log(grid[crossings[0] : crossings[0] + 2])
+    found = brentq(
+        lambda x: float(edge_of_chaos(sigma, np.exp(x)).bias_variance) - bias_variance, *ends, xtol=1e-14, rtol=1e-14
+    )
+    return edge_of_chaos(sigma, float(np.exp(found)))
