@@ -114,7 +114,7 @@ def draw(
     bias: ArrayLike = 0.0,
 ) -> Weights:
     """Weights and biases of a network with `hidden` layers of one width and one output; deviations by layer."""
-    sizes = [inputs, *[width] * hidden, 1]
+    sizes, bias = [inputs, *[width] * hidden, 1], jnp.asarray(bias, float)
     shapes = [shape for fan_in, fan_out in itertools.pairwise(sizes) for shape in ((fan_in, fan_out), (fan_out,))]
     # One call for all of them: a program with one generator compiles faster than one with many.
     counts = [math.prod(shape) for shape in shapes]

@@ -23,11 +23,11 @@ def _arcsine_polynomial() -> list[float]:
     degree, terms = 15, 40
     # asin(√t)/√t = Σ_k C(2k,k) t^k/(4^k(2k+1)), and t^k = 16^−k (C(2k,k) + 2 Σ_j C(2k,k−j) T_j(y))
     taylor = [Fraction(math.comb(2 * k, k), 4**k * (2 * k + 1)) for k in range(terms)]
-    series = [
-        2 * sum(taylor[k] * Fraction(math.comb(2 * k, k - j), 16**k) for k in range(j, terms))
+    series: list[Fraction] = [
+        2 * sum((taylor[k] * Fraction(math.comb(2 * k, k - j), 16**k) for k in range(j, terms)), Fraction(0))
         for j in range(degree + 1)
     ]
-    series[0] /= 2
+    series[0] = series[0] / 2
     low, high = [Fraction(1)], [Fraction(-1), Fraction(8)]
     total = [Fraction(0)] * (degree + 1)
     for coefficient in series:

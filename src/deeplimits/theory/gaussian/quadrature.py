@@ -63,7 +63,8 @@ def expect(
         return fine, jnp.abs(fine - coarse) + 1e-15 * size + outskirts, size, outskirts
 
     found = jax.lax.map(both, jnp.ravel(variance), batch_size=64)
-    return _checked(*(part.reshape(variance.shape) for part in found), tolerance)
+    value, error, size, outskirts = (part.reshape(variance.shape) for part in found)
+    return _checked(value, error, size, outskirts, tolerance)
 
 
 def expect_pair(

@@ -26,6 +26,8 @@ from deeplimits.tracing import is_traced
 Floats = Float[Array, "..."]
 
 _DEGREE = 160
+_LARGEST = 64.0
+"""Variance up to which the Hermite coefficients are resolved."""
 _NODES, _WEIGHTS = (0.5 * (1 + leggauss(24)[0]), 0.5 * leggauss(24)[1])
 
 
@@ -92,7 +94,7 @@ def _lost(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
 
 
 def _by_series(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
-    rows = hermite_rows(sigma.value, kernel, sigma.kinks, _DEGREE) ** 2
+    rows = hermite_rows(sigma.value, jnp.sqrt(kernel), _DEGREE, _LARGEST) ** 2
     degree = jnp.arange(_DEGREE + 1.0).reshape(-1, *[1] * gap.ndim)
     # 1 − c^k = −expm1(k log(1 − g)); where c ≤ 0 nothing cancels
     safe = jnp.minimum(gap, 0.9)
@@ -176,7 +178,7 @@ def correlation_response(
     c_w = jnp.asarray(weight_variance, float)
     dual = closed_form(sigma)
     if dual is None and sigma.smooth:
-        rows = hermite_rows(sigma.derivative, kernel, sigma.kinks, _DEGREE) ** 2
+        rows = hermite_rows(sigma.derivative, jnp.sqrt(kernel), _DEGREE, _LARGEST) ** 2
         degree = jnp.arange(_DEGREE + 1.0).reshape(-1, *[1] * gap.ndim)
         rest = moments.slope_moment(sigma, kernel) - jnp.sum(rows, axis=0)
         powers = (1 - gap) ** degree

@@ -2,7 +2,7 @@ r"""Tuning a deep network to criticality: variances at which signals neither gro
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -149,9 +149,8 @@ def _half_stable(sigma: Activation, unstable: ZeroExpansion | None) -> Criticali
     grid, values = _GRID[seen], values[seen]
     refused = []
     for index in np.flatnonzero(values[:-1] * values[1:] < 0):
-        log_kernel = brentq(
-            lambda x: float(_imbalance(sigma, np.exp(x))), *np.log(grid[index : index + 2]), xtol=1e-14, rtol=1e-14
-        )
+        low, high = np.log(grid[index : index + 2])
+        log_kernel: Any = brentq(lambda x: float(_imbalance(sigma, np.exp(x))), low, high, xtol=1e-14)
         kernel = float(np.exp(log_kernel))
         c_w = 1 / float(moments.slope_moment(sigma, kernel))
         c_b = kernel - c_w * float(moments.second_moment(sigma, kernel))

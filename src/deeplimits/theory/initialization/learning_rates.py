@@ -1,6 +1,7 @@
 r"""Learning rates that width and depth allow, from the infinitely wide tangent kernel."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -26,8 +27,8 @@ def tangent_kernels(
     first: ArrayLike,
     weight_variance: ArrayLike,
     bias_variance: ArrayLike,
-    weight_rates: Sequence[float] | ArrayLike,
-    bias_rates: Sequence[float] | ArrayLike,
+    weight_rates: Any,
+    bias_rates: Any,
 ) -> Matrices:
     """K^(l) and Θ^(l), l = 1 … L+1, where each group of parameters has its own learning rate.
 
@@ -89,7 +90,7 @@ def _dual(sigma: Activation, variances: Floats) -> Dual:
         return found
     if not is_traced(variances):
         return numerical_dual(sigma, np.asarray(variances))
-    return Series(sigma, 128) if sigma.smooth else Quadrature(sigma)
+    return Series(sigma, 160, 16.0) if sigma.smooth else Quadrature(sigma)
 
 
 def largest_stable_rate(tangent: ArrayLike) -> Floats:

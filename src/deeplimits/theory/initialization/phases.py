@@ -2,7 +2,7 @@ r"""Order and chaos: where deep networks forget the difference of two inputs, an
 
 import functools
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -148,7 +148,7 @@ def critical_weight_variance(given: str | Activation | Callable, bias_variance: 
             "it; take edge_of_chaos, which is parametrized by K*"
         )
     ends = np.log(grid[crossings[0] : crossings[0] + 2])
-    found = brentq(
-        lambda x: float(edge_of_chaos(sigma, np.exp(x)).bias_variance) - bias_variance, *ends, xtol=1e-14, rtol=1e-14
+    found: Any = brentq(
+        lambda x: float(edge_of_chaos(sigma, np.exp(x)).bias_variance) - bias_variance, ends[0], ends[1], xtol=1e-14
     )
     return edge_of_chaos(sigma, float(np.exp(found)))
