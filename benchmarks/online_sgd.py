@@ -1,147 +1,198 @@
 """Online SGD: steps per second against a NumPy loop, a PyTorch loop and the floor of drawing the samples alone.
 
-Spherical online PCA, −⟨x, Y⟩², one fresh Gaussian sample a step, in single precision. Nearly all of the time is random
-numbers, so the generator is what there is to choose: JAX's default, threefry, computes some twenty rounds of integer
-arithmetic for each number; "rbg" leaves the bits to the generator built into the compiler. On a CPU threefry is the
-faster of the two, and it is the one whose numbers do not depend on batching, so the library stays with it; on another
-device the table below decides.
+    python -m benchmarks online_sgd                       in double precision, as the library computes
+    DEEPLIMITS_X64=0 python -m benchmarks online_sgd      in single precision
 
-The first part needs JAX alone, and PyTorch where it is installed; it also runs on a GPU. The reduced chains need
-deeplimits.
+Spherical online PCA, −⟨x, Y⟩², one fresh Gaussian sample a step, by the compiled loop of `deeplimits.ensembles`. On a
+CPU everything runs in one thread, and seconds are those of the processor, not of the clock on the wall.
+
+Nearly all of the time is random numbers, so the generator is what there is to choose: JAX's default, threefry, computes
+some twenty rounds of integer arithmetic for each number; "rbg" leaves the bits to the compiler's generator, and its
+numbers depend on how a program is batched. Both are timed, each beside its floor: the same loop, with the same samples,
+for the loss a⟨w, Y⟩ of a number a, a single inner product a step. (A floor that only adds a sample up is none: the
+compiler then draws inside the reduction, where it is slow.)
+
+The package need not be installed (PYTHONPATH=src will do), and a GPU is used where JAX finds one. PyTorch is the one of
+this interpreter or else that of its own environment, .peers/torch; where neither can be had it is skipped.
 """
 
 import importlib.util
+import os
+import subprocess
+import sys
 import time
+from pathlib import Path
+
+# Before NumPy and JAX are imported: one thread, so that a loop is compared with a loop.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false")
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from deeplimits.ensembles import online_sgd, reduced_chains
+
 SIGNAL, STEP = 1.0, 0.3
 DIMENSIONS = (1_000, 10_000, 100_000)
+GENERATORS = ("threefry2x32", "rbg")
+REPEATS = 3
+TORCH = Path(__file__).resolve().parent.parent / ".peers" / "torch"
+PRECISION = jnp.zeros(()).dtype.name
 
-
-def sgd(key, start, steps: int):
-    """The correlation after so many steps; the signal is the first axis."""
-    n = start.shape[0]
-    boost = (1 + SIGNAL) ** 0.5
-
-    def one(i, x):
-        y = jax.random.normal(jax.random.fold_in(key, i), (n,), dtype=jnp.float32)
-        y = y.at[0].multiply(boost)
+# The same loop in PyTorch, run in an interpreter of its own: dimension, steps, precision -> steps per second.
+TORCH_LOOP = f"""
+import sys, time, torch
+n, steps, precision = int(sys.argv[1]), int(sys.argv[2]), getattr(torch, sys.argv[3])
+device, clock = ("cuda", time.perf_counter) if torch.cuda.is_available() else ("cpu", time.process_time)
+def run(steps):
+    x = torch.zeros(n, device=device, dtype=precision)
+    x[0], x[1] = 0.6, 0.8
+    for _ in range(steps):
+        y = torch.randn(n, device=device, dtype=precision)
+        y[0] *= {(1 + SIGNAL) ** 0.5}
         z = x @ y
-        moved = x + (2 * STEP / n) * z * (y - z * x)
-        return moved / jnp.linalg.norm(moved)
+        x = x + (2 * {STEP} / n) * z * (y - z * x)
+        x = x / torch.linalg.vector_norm(x)
+    float(x[0])  # waits for the device
+torch.set_num_threads(1)
+with torch.no_grad():
+    run(steps)
+    times = []
+    for _ in range({REPEATS}):
+        began = clock()
+        run(steps)
+        times.append(clock() - began)
+print(steps / min(times))
+"""
 
-    return jax.lax.fori_loop(0, steps, one, start)[0]
+
+def ours(n: int, generator: str, seeds: int = 1):
+    """Steps -> the correlations of so many runs side by side, by the library's loop."""
+    direction = jnp.zeros(n).at[0].set(1.0)
+    start = jnp.zeros(n).at[0].set(0.6).at[1].set(0.8)
+
+    def one(key, steps):
+        return online_sgd.spherical(
+            key, start, online_sgd.pca_loss, lambda key: online_sgd.pca_sample(key, SIGNAL, direction), STEP,
+            1, steps, lambda x: x[0],
+        )  # fmt: skip
+
+    return compiled(one, generator, seeds)
 
 
-def draw_only(key, start, steps: int):
-    """The same samples, drawn and summed."""
-    n = start.shape[0]
+def samples_alone(n: int, generator: str, seeds: int = 1):
+    """The same samples in the same loop, each multiplied by a vector and forgotten."""
+    direction = jnp.zeros(n).at[0].set(0.6).at[1].set(0.8)
 
-    def one(i, total):
-        return total + jax.random.normal(jax.random.fold_in(key, i), (n,), dtype=jnp.float32)
+    def one(key, steps):
+        return online_sgd.euclidean(
+            key, jnp.zeros(()), lambda a, y: a * (direction @ y), lambda key: online_sgd.gaussian(key, (n,)), 1e-9,
+            1, steps, lambda a: a,
+        )  # fmt: skip
 
-    return jax.lax.fori_loop(0, steps, one, start)[0]
+    return compiled(one, generator, seeds)
+
+
+def compiled(one, generator: str, seeds: int):
+    keys = jax.random.split(jax.random.key(0, impl=generator), seeds)
+    body = jax.jit(jax.vmap(one, in_axes=(0, None)) if seeds > 1 else one, static_argnums=1)
+    return lambda steps: jax.block_until_ready(body(keys if seeds > 1 else keys[0], steps))
 
 
 def numpy_loop(n: int, steps: int) -> None:
-    rng = np.random.default_rng(0)
-    x = np.zeros(n, np.float32)
+    rng, precision = np.random.default_rng(0), np.dtype(PRECISION).type
+    x = np.zeros(n, precision)
     x[0], x[1] = 0.6, 0.8
     for _ in range(steps):
-        y = rng.standard_normal(n, dtype=np.float32)
-        y[0] *= np.float32((1 + SIGNAL) ** 0.5)
+        y = rng.standard_normal(n, dtype=precision)
+        y[0] *= precision((1 + SIGNAL) ** 0.5)
         z = x @ y
-        x = x + (2 * STEP / n) * z * (y - z * x)
+        x = x + precision(2 * STEP / n) * z * (y - z * x)
         x /= np.linalg.norm(x)
 
 
-def torch_loop(n: int, steps: int) -> None:
-    import torch
+def torch_python() -> str | None:
+    """An interpreter with PyTorch: this one, or the environment made on first use; None where there is none."""
+    if importlib.util.find_spec("torch") is not None:
+        return sys.executable
+    python = TORCH / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(TORCH)], capture_output=True)
+    if not python.exists():
+        return None
+    if subprocess.run([str(python), "-c", "import torch"], capture_output=True).returncode == 0:
+        return str(python)
+    install = [str(python), "-m", "pip", "install", "--quiet", "torch==2.13.0", "numpy"]
+    return str(python) if subprocess.run(install, capture_output=True).returncode == 0 else None
 
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    x = torch.zeros(n, device=device)
-    x[0], x[1] = 0.6, 0.8
-    for _ in range(steps):
-        y = torch.randn(n, device=device)
-        y[0] *= (1 + SIGNAL) ** 0.5
-        z = x @ y
-        x = x + (2 * STEP / n) * z * (y - z * x)
-        x = x / torch.linalg.vector_norm(x)
-    float(x[0])  # waits for the device
+
+def torch_steps_per_second(python: str, n: int, steps: int) -> float:
+    command = [python, "-c", TORCH_LOOP, str(n), str(steps), PRECISION]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def steps_per_second(function, steps: int, repeats: int = 3) -> float:
+def steps_per_second(function, steps: int) -> float:
     """The best of a few runs, after one that compiles and warms up."""
+    clock = time.process_time if jax.default_backend() == "cpu" else time.perf_counter
     function(steps)
     times = []
-    for _ in range(repeats):
-        began = time.perf_counter()
+    for _ in range(REPEATS):
+        began = clock()
         function(steps)
-        times.append(time.perf_counter() - began)
+        times.append(clock() - began)
     return steps / min(times)
 
 
-def compiled(function, n: int, generator: str, seeds: int = 1):
-    """A compiled loop over steps, for one seed or for many side by side."""
-    start = jnp.zeros(n, jnp.float32).at[0].set(0.6).at[1].set(0.8)
-    keys = jax.random.split(jax.random.key(0, impl=generator), seeds)
-    body = jax.jit(jax.vmap(function, in_axes=(0, None, None)) if seeds > 1 else function, static_argnums=2)
-    return lambda steps: jax.block_until_ready(body(keys if seeds > 1 else keys[0], start, steps))
-
-
 def direct() -> None:
-    backend = jax.default_backend()
-    with_torch = importlib.util.find_spec("torch") is not None
-    print(f"spherical online PCA on {backend}, steps per second")
-    print(
-        f"{'N':>8} {'generator':>10} {'SGD':>10} {'samples alone':>14} {'of floor':>9} {'NumPy':>10} "
-        f"{'PyTorch':>10} ratios"
-    )
+    cpu = jax.default_backend() == "cpu"
+    python = torch_python()
+    if python is None:
+        print("PyTorch could not be installed into .peers/torch and is skipped")
+    print(f"spherical online PCA on {jax.devices()[0].device_kind}, {PRECISION}, steps per second")
+    heads = f"{'deeplimits':>11} {'samples alone':>14} {'NumPy':>9} {'PyTorch':>9}   deeplimits is"
+    print(f"{'N':>8} {'generator':>13} {heads}")
     for n in DIMENSIONS:
-        steps = max(100, 10_000_000 // n if backend == "cpu" else 20_000_000 // n)
-        peers = {"NumPy": steps_per_second(lambda count, n=n: numpy_loop(n, count), steps)}
-        if with_torch:
-            peers["PyTorch"] = steps_per_second(lambda count, n=n: torch_loop(n, count), steps)
-        for generator in ("threefry2x32", "rbg"):
-            ours = steps_per_second(compiled(sgd, n, generator), steps)
-            floor = steps_per_second(compiled(draw_only, n, generator), steps)
-            shown = " ".join(f"{peers[name]:10.0f}" if name in peers else f"{'-':>10}" for name in ("NumPy", "PyTorch"))
-            ratios = ", ".join(f"{ours / rate:.2f} x {name}" for name, rate in peers.items())
-            print(f"{n:>8} {generator:>10.10} {ours:10.0f} {floor:14.0f} {ours / floor:9.2f} {shown} {ratios}")
+        steps = max(200, (10_000_000 if cpu else 20_000_000) // n)
+        peers = {"NumPy": steps_per_second(lambda count, n=n: numpy_loop(n, count), max(200, 10_000_000 // n))}
+        if python is not None:
+            peers["PyTorch"] = torch_steps_per_second(python, n, steps)
+        for generator in GENERATORS:
+            own = steps_per_second(ours(n, generator), steps)
+            floor = steps_per_second(samples_alone(n, generator), steps)
+            shown = " ".join(f"{peers[name]:9.0f}" if name in peers else f"{'-':>9}" for name in ("NumPy", "PyTorch"))
+            ratios = ", ".join(f"{own / rate:.2f} x {name}" for name, rate in [*peers.items(), ("its floor", floor)])
+            print(f"{n:>8} {generator:>13} {own:11.0f} {floor:14.0f} {shown}   {ratios}", flush=True)
 
 
 def many_seeds(seeds: int = 256) -> None:
-    print(f"{seeds} seeds at once against 1, on {jax.default_backend()}: seed-steps per second")
-    for n in (1_000, 10_000) if jax.default_backend() == "cpu" else DIMENSIONS:
-        steps = 20 if jax.default_backend() == "cpu" else 300
-        for generator in ("threefry2x32", "rbg"):
-            one = steps_per_second(compiled(sgd, n, generator), 10 * steps)
-            all_of_them = seeds * steps_per_second(compiled(sgd, n, generator, seeds), steps)
-            print(f"{n:>8} {generator:>13} {one:12.0f} {all_of_them:12.0f}   {all_of_them / one:6.1f} x")
+    cpu = jax.default_backend() == "cpu"
+    print(f"{seeds} seeds at once against 1: seed-steps per second")
+    print(f"{'N':>8} {'generator':>13} {'1 seed':>12} {'all':>12} {'their floor':>12}")
+    for n in DIMENSIONS[:2] if cpu else DIMENSIONS:
+        steps = 20 if cpu else 300
+        for generator in GENERATORS:
+            one = steps_per_second(ours(n, generator), 10 * steps)
+            together = seeds * steps_per_second(ours(n, generator, seeds), steps)
+            floor = seeds * steps_per_second(samples_alone(n, generator, seeds), steps)
+            print(f"{n:>8} {generator:>13} {one:12.0f} {together:12.0f} {floor:12.0f}   {together / one:.1f} x 1 seed",
+                  flush=True)  # fmt: skip
 
 
-def reduced() -> None:
-    if importlib.util.find_spec("deeplimits") is None:
-        print("reduced chains: deeplimits is not installed here")
-        return
-    from deeplimits.ensembles import reduced_chains
-
-    print("reduced chains of online PCA, exact at every N: chain-steps per second, 1000 chains side by side")
-    keys = jax.random.split(jax.random.key(0), 1000)
+def reduced(chains: int = 1000, steps: int = 500) -> None:
+    print(f"reduced chains of online PCA, exact at every N: chain-steps per second, {chains} chains side by side")
+    keys = jax.random.split(jax.random.key(0), chains)
     rates = {}
     for n in (1_000, 100_000_000):
 
         def step(key, m, n=n):
             return reduced_chains.spherical_step(m, reduced_chains.pca_gradient(key, m, n, SIGNAL), n, STEP)
 
-        many = jax.jit(jax.vmap(lambda key, step=step: reduced_chains.run(step, key, jnp.asarray(0.2), 1, 500)))
-        rates[n] = 1000 * steps_per_second(lambda steps, many=many: jax.block_until_ready(many(keys)), 500)
-        print(f"{n:>10} {rates[n]:12.0f}")
-    first, last = rates.values()
-    print(f"N = 10^8 at {last / first:.2f} x the speed of N = 10^3")
+        many = jax.jit(jax.vmap(lambda key, step=step: reduced_chains.run(step, key, jnp.asarray(0.2), 1, steps)))
+        rates[n] = chains * steps_per_second(lambda _, many=many: jax.block_until_ready(many(keys)), steps)
+    for n, rate in rates.items():
+        print(f"{n:>10} {rate:12.0f}   {rate / rates[1_000]:.2f} x N = 1000")
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from deeplimits.catalogue import catalogue
@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from deeplimits.lab.simulate import simulate as simulate
     from deeplimits.limit import Limit as Limit
 
-__version__ = version("deeplimits")
+try:
+    __version__ = version("deeplimits")
+except PackageNotFoundError:  # run from a source tree that nobody installed
+    __version__ = "0+unknown"
 __all__ = ["Limit", "__version__", "catalogue", "compare", "limits", "predict", "simulate"]
 
 _LAZY = {

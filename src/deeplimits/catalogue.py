@@ -21,6 +21,7 @@ LIMITS = {
     "circle-diffusion": "bias.circle_diffusion:CircleDiffusion",
     "classical-gradient-flow-limit": "two_layer.classical_gradient_flow_limit:ClassicalGradientFlow",
     "classical-ode-limit": "online_sgd.classical_ode_limit:ClassicalOdeLimit",
+    "critical-window-search": "online_sgd.critical_window_search:CriticalWindow",
     "diagonal-network-bias": "bias.diagonal_network_bias:DiagonalNetwork",
     "directional-error-martingale": "online_sgd.directional_error_martingale:DirectionalErrorMartingale",
     "effective-dynamics-framework": "online_sgd.effective_dynamics_framework:EffectiveDynamicsFramework",

@@ -1,15 +1,20 @@
 """What optimizers do late in training, against what the theory of implicit bias says they must do."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 from sklearn.datasets import load_digits
 
-from deeplimits.ensembles import flows, trainers
+from deeplimits.ensembles import data, estimators, flows, trainers
+from deeplimits.lab.statistics import LEVEL
 from deeplimits.measure import fluctuation_dissipation as fd
 from deeplimits.models import designs
 from deeplimits.theory.bias import diagonal_networks, quadratic_model, separable
+from deeplimits.theory.bias.hard_margin import hard_margin
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +90,17 @@ def test_gradient_descent_within_the_band_of_its_law(random_data):
     assert abs(float(distance / stated) - 1) < 1.5 * np.linalg.norm(law.offset) / (np.linalg.norm(predictor) * log_time)
 
 
+def test_interior_points_do_not_cycle():
+    """Eight points in five dimensions on which a full second-order correction cycles."""
+    key = jax.random.split(jax.random.fold_in(jax.random.key(101), 5), 2000)[1955]
+    x = data.independent_entries(jax.random.split(key)[0], 8, 5)
+    signed = (x * jnp.where(x[:, :1] > 0, 1.0, -1.0)).at[:, 0].add(1.0)
+    weights, multipliers = estimators.max_margin(signed)
+    stated = hard_margin(signed, np.ones(8))
+    np.testing.assert_allclose(weights, stated.weights, atol=1e-10)
+    np.testing.assert_allclose(multipliers, stated.multipliers, atol=1e-9)
+
+
 def test_diagonal_networks_from_tiny_to_large_scales():
     rng = np.random.default_rng(1)
     x, y, start = jnp.asarray(rng.standard_normal((4, 9))), jnp.asarray(rng.standard_normal(4)), jnp.ones(9)
@@ -113,6 +129,11 @@ def test_quadratic_model_off_interpolation_drifts_as_predicted():
     assert abs(growth[1]) > 0.05
 
 
+def threshold(blocks: int = fd.BLOCKS) -> float:
+    """What a difference studentized by that many blocks exceeds by chance with the probability allowed to one test."""
+    return stats.t.isf(LEVEL / 2, blocks - 1)
+
+
 def test_fluctuation_dissipation_of_a_linear_model():
     x, y = designs.polynomial_regression(10, 3)
     centre, step = jnp.linalg.lstsq(x, y)[0], jnp.asarray(0.2)
@@ -125,16 +146,31 @@ def test_fluctuation_dissipation_of_a_linear_model():
         return fd.observe(theta, full, batch_gradient, step, centre, bent)
 
     @jax.jit
-    def run(key):
+    @jax.vmap
+    def chains(key):
         _, seen = trainers.stochastic_gradient_descent(
-            key, lambda theta: (x @ theta - y) ** 2 / 2, centre, step, 60_000, 2, "without replacement", look
+            key, lambda theta: (x @ theta - y) ** 2 / 2, centre, step, 32_000, 2, "without replacement", look
         )
         return seen
 
-    found = fd.report(jax.tree.map(lambda part: np.asarray(part)[2000:], run(jax.random.key(0))))
+    keys = jax.random.split(jax.random.key(0), 12)
+    found = fd.report(jax.tree.map(lambda part: np.asarray(part)[:, 2000:], chains(keys)))
+    assert found.second is not None
     for relation in found:
-        assert abs(relation.z) < 4.5
-        assert relation.error < 0.02 * relation.right
+        assert abs(relation.z) < threshold(12 * fd.BLOCKS)
+        # A wrong factor of one twentieth would be seen.
+        assert abs(relation.left - 1.05 * relation.right) > threshold(12 * fd.BLOCKS) * relation.error
+
+
+class DigitsRun(NamedTuple):
+    """What was seen at every step of a stationary run."""
+
+    sides: fd.Observation
+    next_order: np.ndarray
+    """−(η²/6)D³L[∇L_B, ∇L_B, ∇L_B]"""
+    loss: np.ndarray
+    square: np.ndarray
+    """‖θ‖²"""
 
 
 @pytest.fixture(scope="module")
@@ -170,20 +206,38 @@ def digits_run():
     @jax.jit
     def record(key, theta, centre):
         def look(theta, batch_gradient):
-            full, bent = jax.jvp(jax.grad(mean_loss), (theta,), (batch_gradient,))
-            return fd.observe(theta, full, batch_gradient, step, centre, bent)
+            def bent(theta):
+                return jax.jvp(jax.value_and_grad(mean_loss), (theta,), (batch_gradient,))
 
-        return train(key, theta, 15_000, look)[1]
+            ((loss, full), (_, product)), (_, (_, twice_bent)) = jax.jvp(bent, (theta,), (batch_gradient,))
+            sides = fd.observe(theta, full, batch_gradient, step, centre, product)
+            return DigitsRun(sides, -(step**2) / 6 * twice_bent @ batch_gradient, loss, theta @ theta)
 
-    return record(jax.random.key(1), *settle(jax.random.key(0)))
+        return train(key, theta, 40_000, look)[1]
+
+    seen = record(jax.random.key(1), *settle(jax.random.key(0)))
+    return jax.tree.map(np.asarray, seen)
 
 
-def test_fluctuation_dissipation_of_a_network_on_digits(digits_run):
-    found = fd.report(digits_run)
-    assert abs(found.first.z) < 4.5
-    assert found.first.error < 0.05 * found.first.right
-    assert found.second is not None
-    # The second relation has corrections of relative order η; here they are below a tenth.
-    assert abs(found.second.difference) < 4.5 * found.second.error + 0.1 * found.second.right
-    # A factor two dropped from η would be seen.
-    assert abs(found.first.left - 2 * found.first.right) > 10 * found.first.error
+def test_the_run_on_digits_is_stationary(digits_run):
+    for series in (digits_run.loss, digits_run.square):
+        blocks = series[: len(series) // 32 * 32].reshape(32, -1).mean(axis=1)
+        assert stats.ttest_ind(blocks[:16], blocks[16:]).pvalue > LEVEL
+
+
+# Blocks shorter than the run's memory would understate the error.
+@pytest.mark.parametrize("blocks", [16, 32, 64])
+def test_fluctuation_dissipation_of_a_network_on_digits(digits_run, blocks):
+    """⟨L(θ − η∇L_B) − L(θ)⟩ = 0 gives ⟨‖∇L‖²⟩ = (η/2)⟨∇L_B·H∇L_B⟩ − (η²/6)⟨D³L[∇L_B, ∇L_B, ∇L_B]⟩ + O(η³)."""
+    sides = digits_run.sides
+    both_orders = sides._replace(curvature_side=sides.curvature_side + digits_run.next_order)
+    first, leading = fd.report(sides, blocks)
+    _, second = fd.report(both_orders, blocks)
+    assert leading is not None
+    assert second is not None
+    for relation in (first, leading, second):
+        assert abs(relation.z) < threshold(blocks)
+        # A wrong factor of one twentieth would be seen.
+        assert abs(relation.left - 1.05 * relation.right) > threshold(blocks) * relation.error
+    # The second order is half a percent of the first at η = 0.2, which is about the standard error.
+    assert 0 < second.right - leading.right < 0.01 * leading.right

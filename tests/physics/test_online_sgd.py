@@ -11,7 +11,9 @@ from scipy import stats
 import deeplimits as dl
 from deeplimits.ensembles import online_sgd, reduced_chains
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.lab.statistics import LEVEL, binomial_p_value
 from deeplimits.models.links import link
+from deeplimits.theory.dynamics import xor
 
 N, STEPS, RUNS = 12, 24, 2000
 THETA = jnp.eye(N)[0]
@@ -152,6 +154,18 @@ def test_below_the_transition():
     assert comparison.agrees, str(comparison)
 
 
+@pytest.mark.parametrize(("order", "signal"), [(3, 1.5), (4, 1.5)])
+def test_a_tensor_is_invisible_from_a_random_start(order, signal):
+    limit = dl.limits.SpikedMicroscopicSde(order=order, signal=signal, step=0.5, time=0.05)
+    comparison = dl.compare(limit, samples=8000)
+    assert comparison.agrees, str(comparison)
+
+
+def test_critical_window_of_even_order():
+    comparison = dl.compare(dl.limits.CriticalWindow(order=4, signal=1.0), sizes=(26, 36), samples=600)
+    assert comparison.agrees, str(comparison)
+
+
 @pytest.mark.parametrize(("order", "sizes"), [(1, (200, 400, 800, 1600)), (2, (100, 200, 400, 800))])
 def test_samples_to_recovery(order, sizes):
     limit = dl.limits.SampleComplexity(order=order, step=0.25, threshold=0.5, start=1.0)
@@ -160,10 +174,30 @@ def test_samples_to_recovery(order, sizes):
     assert comparison.findings["samples"].details["slope_error"] < 0.1
 
 
-@pytest.mark.parametrize(("width", "samples"), [(2, 200), (3, 200), (4, 8000), (6, 1000), (20, 400)])
-def test_xor_success(width, samples):
-    comparison = dl.compare(dl.limits.XorSuccessProbability(width=width), sizes=(6,), samples=samples)
-    assert comparison.agrees, str(comparison)
+def test_xor_success_at_every_width():
+    """K = 2, …, 20 in one program: a neuron with v = 0 and W = 0 stays there, so that 20 of them hold any K ≤ 20."""
+    widths, runs, most, per_unit, ridge = np.arange(2, 21), 3000, 20, 6, 0.02
+
+    def fits(key, width):
+        keys = jax.random.split(key, 4)
+        parts = [jnp.where(jnp.arange(most) < width, jax.random.normal(k, (most,)), 0.0) for k in keys[:3]]
+        start = reduced_chains.XorStatistics(parts[0], 1e-3 * parts[1], 1e-3 * parts[2], jnp.zeros((1, 1)))
+        return jnp.all(reduced_chains.noiseless_xor_fits(keys[3], start, ridge, 1 / per_unit, 120 * per_unit))
+
+    @jax.jit
+    def successes(key, width):
+        return jnp.sum(jax.vmap(fits, in_axes=(0, None))(jax.random.split(key, runs), width))
+
+    keys = jax.random.split(jax.random.key(8), len(widths))
+    found = [int(successes(key, width)) for key, width in zip(keys, widths, strict=True)]
+
+    def smallest_p_value(predicted):
+        return min(binomial_p_value(count, runs, predicted(int(k))) for count, k in zip(found, widths, strict=True))
+
+    level = LEVEL / len(widths)
+    assert smallest_p_value(xor.success_probability) > level, found
+    assert smallest_p_value(lambda k: min(1.0, 1.05 * xor.success_probability(k))) < level
+    assert smallest_p_value(lambda k: xor.success_probability(k) / 1.05) < level
 
 
 def test_bad_input_is_refused_before_running():

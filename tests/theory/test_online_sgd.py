@@ -8,7 +8,15 @@ from scipy import integrate, stats
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError, UnknownName
 from deeplimits.models.links import LINKS, link
-from deeplimits.theory.dynamics import classical, effective, exit_times, inequalities, regularity, spherical_ode
+from deeplimits.theory.dynamics import (
+    classical,
+    critical_window,
+    effective,
+    exit_times,
+    inequalities,
+    regularity,
+    spherical_ode,
+)
 from deeplimits.theory.dynamics import single_index as si
 from deeplimits.theory.gaussian.hermite import hermite_coefficients
 
@@ -151,6 +159,54 @@ def test_spherical_ode():
     )
     tanh = spherical_ode.correlation(landscape_of("tanh", 0.3), 0.0, 0.5, jnp.array([8.0]))
     assert float(tanh[0]) == pytest.approx(0.9536, abs=2e-4)
+
+
+def test_critical_window():
+    """Against the sheet's values: backward Kolmogorov equation of the link He₃/√6, c = 0.1, from u₀ = |N(0, 1)|."""
+    hermite = landscape_of("hermite3")
+    nodes, weights = np.polynomial.legendre.leggauss(40)
+    starts = 3 * (1 + nodes)
+    weights = 3 * weights * np.sqrt(2 / np.pi) * np.exp(-(starts**2) / 2)
+    found = jax.vmap(lambda u: critical_window.passage_probability(hermite, 0.1, u, 6.0, [0.01, 0.015, 0.02]))(starts)
+    np.testing.assert_allclose(weights @ found, [0.0379, 0.0756, 0.1105], atol=6e-5)
+    # Without a signal |u| is that of an Ornstein-Uhlenbeck process: P(not passed) decays by its first eigenvalue; the
+    # number of points does not matter.
+    still = si.tensor_pca(1e-12, 4)
+    few, many = (critical_window.passage_probability(still, 1.0, 0.3, 1.0, [0.5, 1.0], n) for n in (24, 64))
+    np.testing.assert_allclose(few, many, atol=1e-9)
+    # For this level the eigenfunction of ½·4q'' − 2uq' is He₂ = 1 − u², of eigenvalue 4.
+    ratio = np.log((1 - many[0]) / (1 - many[1])) / 0.5
+    assert ratio == pytest.approx(4.0, rel=1e-3)
+    with pytest.raises(ParameterError, match="at least 3"):
+        critical_window.passage_probability(si.tensor_pca(1.0, 2), 1.0, 0.3, 1.0, [0.5])
+
+
+def test_logarithmic_correction_of_the_search():
+    """The constants from moments of one step of the chain: κ + k/N and s² as what is left of its mean and variance."""
+    lam, delta, n = 3.0, 0.3, 1e6
+    drift, spread = exit_times.pca_search_correction(lam, delta)
+    star = float(spherical_ode.pca_plateau(lam, delta)) ** 2
+    nodes, weights = np.polynomial.hermite_e.hermegauss(80)
+    weights = weights / weights.sum()
+    m = 0.02
+    q = np.sqrt(1 - m**2)
+    y, b = np.meshgrid(np.sqrt(1 + lam) * nodes, nodes, indexing="ij")
+    z, e = m * y + q * b, q * y - m * b
+    rate = 2 * delta / n
+    moved = m + rate * z * e * q
+    # χ² concentrates: its fluctuations are one order lower.
+    after = moved / np.sqrt(1 + rate**2 * z**2 * (e**2 + n - 2))
+    change = time_on_ode(after, star) - time_on_ode(m, star)
+    mean = np.einsum("i,j,ij", weights, weights, change)
+    variance = np.einsum("i,j,ij", weights, weights, (change - mean) ** 2)
+    kappa, noise = 2 * delta * (lam - delta), 4 * delta**2 * (1 + lam)
+    size = np.exp(2 * time_on_ode(m, star))  # the limiting diffusion is that of e^θ
+    assert n**2 * (mean - kappa / n) + noise / (2 * size) == pytest.approx(float(drift), abs=0.05)
+    assert n**2 * variance - noise / size == pytest.approx(float(spread), abs=0.1)
+
+
+def time_on_ode(m, star):
+    return np.log(m) - np.log(1 - m**2 / star) / 2
 
 
 def test_exit_times():

@@ -92,7 +92,8 @@ def max_margin(signed: Float[Array, "n d"], iterations: int = 60) -> tuple[Float
         dw, ds, da = move(jnp.zeros(n))
         length = jnp.minimum(1.0, jnp.minimum(longest(slack, ds), longest(dual, da)))
         centring = ((slack + length * ds) @ (dual + length * da) / n / gap) ** 3
-        dw, ds, da = move(centring * gap - ds * da)
+        # The second-order correction counts as far as the first-order step could be taken; whole, it can cycle.
+        dw, ds, da = move(centring * gap - length**2 * ds * da)
         length = jnp.minimum(1.0, 0.995 * jnp.minimum(longest(slack, ds), longest(dual, da)))
         following = (w + length * dw, slack + length * ds, dual + length * da)
         # Rounding ends the iteration: the last good point is kept.

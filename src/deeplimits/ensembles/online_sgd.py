@@ -2,8 +2,9 @@
 
 Both loops take `draw(key)`, which makes one sample, and `loss(x, sample)`; they are compiled as one program, whatever
 the number of steps, and return statistics of the iterates at equidistant steps. Map them over keys for many runs.
-Most of the time goes into random numbers, and the keys may be of any of JAX's generators: `benchmarks/online_sgd.py`
-compares them.
+Most of the time goes into random numbers. Samples are therefore drawn in single precision, whose rounding is far below
+what a sample does to any statistic, and computed with in double; the keys may be of any of JAX's generators, which
+`benchmarks/online_sgd.py` compares.
 """
 
 from collections.abc import Callable
@@ -64,27 +65,35 @@ def spiked_tensor(
         return population - 2 * radius ** (k - 1) * contraction
 
     def draw(key):
-        return jax.random.normal(key, start.shape)
+        return gaussian(key, start.shape)
 
     return _loop(key, start, gradient, draw, lambda x, slope: x - rate * slope, records, every, statistic)
 
 
 def _loop(key, start, gradient, draw, advance, records, every, statistic):
+    # The next sample is drawn beside the step and carried to the one after: a sample drawn within a step would be fused
+    # into each of its uses, that is drawn several times over, and within reductions, where that is slow.
     def one(i, state):
-        x, key = state
-        return advance(x, gradient(x, draw(jax.random.fold_in(key, i)))), key
+        x, sample, key = state
+        return advance(x, gradient(x, sample)), draw(jax.random.fold_in(key, i)), key
 
     def block(x, key):
-        x, _ = jax.lax.fori_loop(0, every, one, (x, key))
+        first = draw(jax.random.fold_in(key, 0))
+        x, _, _ = jax.lax.fori_loop(1, every + 1, one, (x, first, key))
         return x, statistic(x)
 
     _, found = jax.lax.scan(block, start, jax.random.split(key, records))
     return jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), statistic(start), found)
 
 
+def gaussian(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "..."]:
+    """Standard Gaussian noise, drawn in single precision: |z| < 5.5, steps of 2⁻²³ in the probability."""
+    return jax.random.normal(key, shape, jnp.float32).astype(float)
+
+
 def pca_sample(key: PRNGKeyArray, signal: ArrayLike, direction: Float[Array, " N"]) -> Float[Array, " N"]:
     """Y ~ N(0, I + λθθ')."""
-    noise = jax.random.normal(key, direction.shape)
+    noise = gaussian(key, direction.shape)
     return noise + (jnp.sqrt(1 + jnp.asarray(signal, float)) - 1) * (noise @ direction) * direction
 
 
@@ -97,7 +106,7 @@ def mixture_sample(key: PRNGKeyArray, field: ArrayLike, direction: Float[Array, 
     """±θ + noise, with P(+) = e^h/(e^h + e^{−h})."""
     sign_key, noise_key = jax.random.split(key)
     plus = jax.random.bernoulli(sign_key, jax.nn.sigmoid(2 * jnp.asarray(field, float)))
-    return jax.random.normal(noise_key, direction.shape) + jnp.where(plus, 1.0, -1.0) * direction
+    return gaussian(noise_key, direction.shape) + jnp.where(plus, 1.0, -1.0) * direction
 
 
 def mixture_loss(x: Float[Array, " N"], sample: Float[Array, " N"], field: ArrayLike) -> Float[Array, ""]:
@@ -111,7 +120,7 @@ def single_index_sample(
 ) -> tuple[Float[Array, " N"], Float[Array, ""]]:
     """a ~ N(0, I) and its label f(⟨a, θ⟩) + ε."""
     input_key, noise_key = jax.random.split(key)
-    a = jax.random.normal(input_key, direction.shape)
+    a = gaussian(input_key, direction.shape)
     return a, teacher.value(a @ direction) + jnp.asarray(noise, float) * jax.random.normal(noise_key)
 
 
@@ -125,7 +134,7 @@ def xor_sample(key: PRNGKeyArray, separation: ArrayLike, dimension: int) -> tupl
     """X around ±e_1 (label 1) or ±e_2 (label 0) with covariance I/λ, and its label."""
     cluster_key, noise_key = jax.random.split(key)
     cluster = jax.random.randint(cluster_key, (), 0, 4)
-    x = jax.random.normal(noise_key, (dimension,)) / jnp.sqrt(jnp.asarray(separation, float))
+    x = gaussian(noise_key, (dimension,)) / jnp.sqrt(jnp.asarray(separation, float))
     return x.at[cluster // 2].add(jnp.where(cluster % 2 == 0, 1.0, -1.0)), jnp.where(cluster < 2, 1.0, 0.0)
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from deeplimits.models.links import Link
 
@@ -74,6 +74,24 @@ def spherical_step(m: Array, gradient: Gradient, dimension: int, step: ArrayLike
     rate = jnp.asarray(step, float) / dimension
     moved = m - rate * gradient.across * _complement(m)
     return moved / jnp.sqrt(1 + rate**2 * (gradient.across**2 + gradient.rest))
+
+
+def uniform_start(key: PRNGKeyArray, dimension: int) -> Float[Array, ""]:
+    """The correlation of a uniform point of the sphere with the signal: G/√(G² + χ²_{N−1})."""
+    gaussian_key, rest_key = jax.random.split(key)
+    gaussian = jax.random.normal(gaussian_key)
+    return gaussian / jnp.sqrt(gaussian**2 + chi_square(rest_key, dimension - 1))
+
+
+def spherical_path(
+    gradient: Callable, key: PRNGKeyArray, start: Array, dimension: int, step: ArrayLike, records: int, every: int
+) -> Float[Array, " records"]:
+    """The correlation at the steps every, …, records·every, for `gradient(key, m)` of one sample."""
+
+    def advance(key, m):
+        return spherical_step(m, gradient(key, m), dimension, step)
+
+    return run(advance, key, start, records, every)[1:]
 
 
 def gradient_moments(
@@ -171,6 +189,22 @@ def noiseless_xor_step(key: PRNGKeyArray, state: XorStatistics, ridge: ArrayLike
         keep * nu - (1 - label) * pull,
         keep**2 * overlaps,
     )
+
+
+def noiseless_xor_fits(
+    key: PRNGKeyArray, start: XorStatistics, ridge: ArrayLike, step: ArrayLike, steps: int
+) -> Bool[Array, "4"]:
+    """Which of the clusters μ, −μ, ν, −ν the network fits after so many steps without noise.
+
+    A cluster counts as fitted when its score has the right sign and exceeds half of log((1 − 4α)/(4α)), its size at
+    rest.
+    """
+    found = run(lambda key, state: noiseless_xor_step(key, state, ridge, step), key, start, 1, steps)
+    v, mu, nu = found.output[-1], found.along_mu[-1], found.along_nu[-1]
+    alpha = jnp.asarray(ridge, float)
+    half = jnp.log((1 - 4 * alpha) / (4 * alpha)) / 2
+    scores = jnp.stack([v @ jax.nn.relu(mu), v @ jax.nn.relu(-mu), -v @ jax.nn.relu(nu), -v @ jax.nn.relu(-nu)])
+    return scores > half
 
 
 def run(step: Callable, key: PRNGKeyArray, start: Any, records: int, every: int) -> Any:

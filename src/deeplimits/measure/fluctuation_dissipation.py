@@ -4,7 +4,8 @@ At stationarity the mean of every observable is the same before and after a step
 over the run,
 
     ⟨(θ − c)·∇L⟩ = (η/2) ⟨‖∇L_B‖²⟩               exactly, at every step size and for every fixed centre c,
-    ⟨‖∇L‖²⟩ = (η/2) ⟨∇L_B·H∇L_B⟩ + O(η²)         exactly for a quadratic loss.
+    ⟨‖∇L‖²⟩ = (η/2) ⟨∇L_B·H∇L_B⟩ + O(η²)         exactly for a quadratic loss; the next term, from
+                                                 ⟨L(θ − η∇L_B)⟩ = ⟨L(θ)⟩, is −(η²/6) ⟨D³L[∇L_B, ∇L_B, ∇L_B]⟩.
 
 `observe` is pure and belongs inside a JAX loop; `Recorder` takes what any other framework's loop hands it.
 """

@@ -1,5 +1,6 @@
 """What all kinds of prediction have in common."""
 
+import textwrap
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -79,6 +80,14 @@ class Kind(eqx.Module):
     def title(self) -> str:
         """Label and symbol, as they stand on an axis."""
         return f"{self.label} ${self.symbol}$" if self.symbol else self.label
+
+    @property
+    def broken_title(self) -> str:
+        """The title in lines short enough to stand beside a panel."""
+        if len(self.label) + len(self.symbol) <= 36:
+            return self.title
+        lines = textwrap.wrap(self.label, 32)
+        return "\n".join([*lines, f"${self.symbol}$"] if self.symbol else lines)
 
     def to_json(self) -> dict[str, Any]:
         values = {name or "value": np.asarray(value).tolist() for name, (_, value) in self.arrays().items()}

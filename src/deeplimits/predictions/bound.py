@@ -89,7 +89,7 @@ class Bound(Kind):
         beyond = high if self.side == "upper" else low
         axes.fill_between(x, edge, beyond, label="excluded", **SHADE)
         axes.set_ylim(low, high)
-        axes.set_ylabel(self.title)
+        axes.set_ylabel(self.broken_title)
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         if self.x is None:

@@ -82,7 +82,7 @@ class Curve(Kind):
         if self.log_y:
             log_axis(axes.yaxis)
         axes.set_xlabel(f"{self.axis} ${self.axis_symbol}$" if self.axis_symbol else self.axis)
-        axes.set_ylabel(self.title)
+        axes.set_ylabel(self.broken_title)
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         return {"": ((self.axis,), self.y), self.axis: ((self.axis,), self.x)}

@@ -71,7 +71,7 @@ class Exponent(Kind):
         log_axis(axes.xaxis)
         log_axis(axes.yaxis)
         axes.set_xlabel("size $n$" if self.x is None else self.axis)
-        axes.set_ylabel(self.title)
+        axes.set_ylabel(self.broken_title)
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         return {"": ((), self.value)}

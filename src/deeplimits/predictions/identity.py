@@ -49,12 +49,15 @@ class Identity(Kind):
     def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
         threshold = self.constant * EPSILON
         axes.axhline(threshold, label="rounding permitted", **THEORY)
+        highest = threshold
         if trials:
             found = [(trial.size, max(residual, EPSILON / 10)) for trial in trials for residual in residuals(trial)]
             axes.plot(*np.array(found).T, label="simulations", **simulation(0))
+            # A residual that is too large must be seen.
+            highest = max([highest, *(residual for _, residual in found if np.isfinite(residual))])
             size_axis(axes, [trial.size for trial in trials])
         axes.set_yscale("log")
-        axes.set_ylim(EPSILON / 20, threshold * 10)
+        axes.set_ylim(EPSILON / 20, highest * 10)
         axes.set_ylabel(f"relative residual of\n{self.title}")
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:

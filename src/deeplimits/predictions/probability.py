@@ -74,7 +74,7 @@ class Probability(Kind):
         else:
             axes.axhline(float(self.value), label="theory", **THEORY)
             axes.set_xticks([])
-        axes.set_ylabel(self.title)
+        axes.set_ylabel(self.broken_title)
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         return {"": ((), self.value)}

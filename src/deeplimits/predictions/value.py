@@ -71,7 +71,7 @@ class Value(Kind):
                 axes.plot(sizes, stated, label="theory", **THEORY)
             size_axis(axes, sizes)
             at_least(axes, stated[-1], 10 * self.resolution * max(1.0, abs(stated[-1])))
-        axes.set_ylabel(self.title)
+        axes.set_ylabel(self.broken_title)
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         return {"": ((), self.value)}

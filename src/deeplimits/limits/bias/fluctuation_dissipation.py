@@ -16,8 +16,9 @@ WARMUP = 2000
 class FluctuationDissipation(Limit):
     r"""Position and noise balance in every stationary run of stochastic gradient descent.
 
-    Setting     a two-layer tanh network with weight decay on a fixed regression problem, fresh batches, constant step
-                η; ∇L the full gradient, ∇L_B the batch's, c any fixed point; averages over T steps after a warm-up
+    Setting     a two-layer tanh network with output bias and weight decay on a regression problem, fresh batches,
+                constant step η; ∇L the full gradient, ∇L_B the batch's, c any fixed point; averages over T steps after
+                a warm-up
     Limit       T → ∞
     Result      ⟨(θ − c)·∇L⟩ = (η/2)⟨‖∇L_B‖²⟩ for every η, model and batch size; measured is the ratio of the sides
                 exactly at every T: Σ_t [(θ_t − c)·∇L_B − (η/2)‖∇L_B‖²] = (‖θ_0 − c‖² − ‖θ_T − c‖²)/(2η)
@@ -36,7 +37,7 @@ class FluctuationDissipation(Limit):
         "with replacement", ("with replacement", "without replacement", "bernoulli"), doc="how batches are drawn"
     )
 
-    sizes = (2000, 4000, 8000)
+    sizes = (1000, 2000, 4000)
     samples = 300
     batch = 150
 
@@ -65,8 +66,9 @@ class FluctuationDissipation(Limit):
         inputs, h = design.x[:, 1], self.neurons
 
         def losses(theta):
-            w, b, a = jnp.split(theta, 3)
-            outputs = jnp.tanh(jnp.outer(inputs, w) + b) @ a
+            # The bias of the output keeps the noise alive where weight decay puts all neurons to sleep.
+            w, b, a, bias = theta[:h], theta[h : 2 * h], theta[2 * h : -1], theta[-1]
+            outputs = jnp.tanh(jnp.outer(inputs, w) + b) @ a + bias
             return (outputs - design.y) ** 2 / 2 + self.decay / 2 * jnp.sum(theta**2)
 
         def run(key, start, count, observe):
@@ -77,7 +79,7 @@ class FluctuationDissipation(Limit):
         def mean_loss(theta):
             return jnp.mean(losses(theta))
 
-        start = jax.random.normal(start_key, (3 * h,))
+        start = jax.random.normal(start_key, (3 * h + 1,))
         settled, earlier = run(warm_key, start, WARMUP, lambda theta, gradient: theta)
         # Any fixed centre will do; one near the run's mean makes the average quiet.
         centre = jnp.mean(earlier[WARMUP // 2 :], axis=0)

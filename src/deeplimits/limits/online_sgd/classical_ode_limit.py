@@ -9,7 +9,7 @@ from deeplimits.limit import Limit, real, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.dynamics import classical
 
-POINTS = 4
+POINTS = 5
 
 
 class ClassicalOdeLimit(Limit):

@@ -11,7 +11,7 @@ from deeplimits.theory.dynamics import single_index
 
 
 class DirectionalErrorMartingale(Limit):
-    r"""The error of the gradient along the signal adds up to a martingale of variance δ²αE⟨∇H, θ⟩²/N.
+    r"""The error of the gradient along the signal adds up to a martingale of known variance.
 
     Setting     online PCA: Y ~ N(0, I + λθθ'), L = −⟨x, Y⟩², spherical online SGD with step δ/N from a uniform point;
                 M_t = (δ/N) Σ_{j≤t} ⟨∇H_j(x_{j−1}), θ⟩, H = L − EL, t = αN steps
@@ -45,9 +45,8 @@ class DirectionalErrorMartingale(Limit):
         return {"dimension": n, "steps": steps}, self.replace(ratio=steps / n)
 
     def simulate(self, key, *, dimension: int, steps: int):
-        start_key, rest_key, chain_key = jax.random.split(key, 3)
-        gaussian = jax.random.normal(start_key)
-        start = gaussian / jnp.sqrt(gaussian**2 + reduced_chains.chi_square(rest_key, dimension - 1))
+        start_key, chain_key = jax.random.split(key)
+        start = reduced_chains.uniform_start(start_key, dimension)
 
         def step(key, state):
             m, total, squares = state

@@ -13,7 +13,7 @@ DRAWS = 200
 
 
 class EffectiveDynamicsFramework(Limit):
-    r"""Summary statistics of SGD follow du = (−f + g)dt + Σ^(1/2)dB, with coefficients that any model's loss gives.
+    r"""Drift, corrector and diffusion of SGD's summary statistics, from the loss of any model.
 
     Setting     x' = x − δ∇L(x, Y), δ = c/N; statistics u(x); V the covariance of ∇L, J the Jacobian of u, Φ = EL. Here
                 L = |λvv' + W − xx'|², W with independent standard Gaussian entries, u = (m, r) = (⟨x, v⟩, |x|² − m²)

@@ -1,11 +1,32 @@
-"""What the limits about population losses state in common."""
+"""What the limits about spherical SGD and its population losses state in common."""
 
 from typing import Any
 
 from jaxtyping import Array
 
+from deeplimits.limit import Limit, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.dynamics.single_index import Landscape
+
+
+def correlation_curve(times: Array, correlations: Array) -> Curve:
+    """The mean path of the correlation."""
+    return Curve(
+        times,
+        correlations,
+        axis="samples per dimension",
+        axis_symbol=r"\tau",
+        label="correlation",
+        symbol="m",
+        rate=1.0,
+    )
+
+
+def paced(limit: Limit, horizon: float, size: int, points: int, least: int) -> tuple[dict[str, Any], float]:
+    """Dimension and steps between `points` records up to the horizon τ = steps/N, and the horizon that these have."""
+    n = whole(size, "N", limit, least=least)
+    every = whole(horizon * n / points, "steps between records", limit)
+    return {"dimension": n, "every": every}, every * points / n
 
 
 def moment_curves(landscape: Landscape, overlaps: Array) -> dict[str, Curve]:
@@ -14,7 +35,7 @@ def moment_curves(landscape: Landscape, overlaps: Array) -> dict[str, Curve]:
     shared: dict[str, Any] = {"axis": "correlation", "axis_symbol": "m"}
     return {
         "loss": Curve(overlaps, landscape.loss(overlaps), label="population loss", symbol=r"\varphi", **shared),
-        "slope": Curve(overlaps, drift, label="gradient along the signal", symbol=r"(1-m^2)\varphi'", **shared),
+        "slope": Curve(overlaps, drift, label="gradient along θ", symbol=r"(1-m^2)\varphi'", **shared),
         "squared_gradient": Curve(
             overlaps,
             landscape.squared_gradient(overlaps),
@@ -26,7 +47,7 @@ def moment_curves(landscape: Landscape, overlaps: Array) -> dict[str, Curve]:
         "directional_moment": Curve(
             overlaps,
             landscape.directional_variance(overlaps) + drift**2,
-            label="squared gradient along the signal",
+            label="second moment along θ",
             symbol=r"E\langle\nabla L,\theta\rangle^2",
             **shared,
         ),

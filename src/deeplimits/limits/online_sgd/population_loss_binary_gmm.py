@@ -5,9 +5,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, axis, real, whole
-from deeplimits.limits.online_sgd.landscapes import moment_curves
-from deeplimits.predictions import Curve
+from deeplimits.limit import Limit, axis, real
+from deeplimits.limits.online_sgd.landscapes import correlation_curve, moment_curves, paced
 from deeplimits.theory.dynamics import single_index, spherical_ode
 
 POINTS = 5
@@ -46,22 +45,13 @@ class BinaryMixture(Limit):
         landscape = single_index.binary_mixture(self.field)
         times = self._times()
         return {
-            "correlation": Curve(
-                times,
-                spherical_ode.correlation(landscape, self.start, self.step, times),
-                axis="samples per dimension",
-                axis_symbol=r"\tau",
-                label="correlation",
-                symbol="m",
-                rate=1.0,
-            ),
+            "correlation": correlation_curve(times, spherical_ode.correlation(landscape, self.start, self.step, times)),
             **moment_curves(landscape, self.overlaps),
         }
 
     def at_size(self, size):
-        n = whole(size, "N", self, least=10)
-        every = whole(float(self.horizon) * n / POINTS, "steps between records", self)
-        return {"dimension": n, "every": every}, self.replace(horizon=every * POINTS / n)
+        sizes, horizon = paced(self, float(self.horizon), size, POINTS, least=10)
+        return sizes, self.replace(horizon=horizon)
 
     def simulate(self, key, *, dimension: int, every: int):
         chain_key, moment_key = jax.random.split(key)
@@ -69,9 +59,6 @@ class BinaryMixture(Limit):
         def gradient(key, m):
             return reduced_chains.mixture_gradient(key, m, dimension, self.field)
 
-        def step(key, m):
-            return reduced_chains.spherical_step(m, gradient(key, m), dimension, self.step)
-
-        path = reduced_chains.run(step, chain_key, self.start, POINTS, every)
+        path = reduced_chains.spherical_path(gradient, chain_key, self.start, dimension, self.step, POINTS, every)
         moments = reduced_chains.gradient_moments(gradient, moment_key, self.overlaps, dimension, DRAWS)
-        return {"correlation": path[1:], **moments}
+        return {"correlation": path, **moments}

@@ -5,9 +5,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, axis, real, whole
-from deeplimits.limits.online_sgd.landscapes import moment_curves
-from deeplimits.predictions import Curve, Probability
+from deeplimits.limit import Limit, axis, real
+from deeplimits.limits.online_sgd.landscapes import correlation_curve, moment_curves, paced
+from deeplimits.predictions import Probability
 from deeplimits.theory.dynamics import single_index, spherical_ode
 
 POINTS = 5
@@ -26,7 +26,8 @@ class OnlinePca(Limit):
                 constant δ
     Validity    λ > 0; weak recovery is stated for η < m(τ); size counts the dimension N
     Finite size gap O(1/N) of mean path and of |∇L|²/N; loss, drift and directional moment exact; the recovery
-                probability misses 1 by exp(−cN)
+                probability misses 1 by exp(−cN), c small where m₀ is: at N = 80 and τ = 4 one run in 80 is below
+                0.3 from m₀ = 0.3, one in 2000 from 0.4, and none was seen from 0.6, the default
     References  benarous2021
     """
 
@@ -57,23 +58,16 @@ class OnlinePca(Limit):
     def theory(self):
         times = self._times()
         return {
-            "correlation": Curve(
-                times,
-                spherical_ode.pca_correlation(self.signal, self.start, self.step, times),
-                axis="samples per dimension",
-                axis_symbol=r"\tau",
-                label="correlation",
-                symbol="m",
-                rate=1.0,
+            "correlation": correlation_curve(
+                times, spherical_ode.pca_correlation(self.signal, self.start, self.step, times)
             ),
             "weak_recovery": Probability(jnp.ones(()), label="weak recovery", symbol=r"P(m\geq\eta)"),
             **moment_curves(single_index.online_pca(self.signal), self.overlaps),
         }
 
     def at_size(self, size):
-        n = whole(size, "N", self, least=10)
-        every = whole(float(self.horizon) * n / POINTS, "steps between records", self)
-        return {"dimension": n, "every": every}, self.replace(horizon=every * POINTS / n)
+        sizes, horizon = paced(self, float(self.horizon), size, POINTS, least=10)
+        return sizes, self.replace(horizon=horizon)
 
     def simulate(self, key, *, dimension: int, every: int):
         chain_key, moment_key = jax.random.split(key)
@@ -81,12 +75,9 @@ class OnlinePca(Limit):
         def gradient(key, m):
             return reduced_chains.pca_gradient(key, m, dimension, self.signal)
 
-        def step(key, m):
-            return reduced_chains.spherical_step(m, gradient(key, m), dimension, self.step)
-
-        path = reduced_chains.run(step, chain_key, self.start, POINTS, every)
+        path = reduced_chains.spherical_path(gradient, chain_key, self.start, dimension, self.step, POINTS, every)
         return {
-            "correlation": path[1:],
+            "correlation": path,
             "weak_recovery": (path[-1] >= self.threshold).astype(float),
             **reduced_chains.gradient_moments(gradient, moment_key, self.overlaps, dimension, DRAWS),
         }

@@ -22,8 +22,10 @@ class SampleComplexity(Limit):
                 α_c = T/N of order 1, log N, N^(k−2) samples per dimension are necessary, and sufficient up to
                 logarithms the measured power law is that of T for k ≠ 2; for k = 2 that of exp(−2κT/N) ∝ 1/N
     Validity    k ≥ 1; δ < 2λ for k = 2 and η below the plateau; size counts the dimension N
-    Finite size relative gap O(N^(−1/2)) for k = 1 and, but for η = 0.834, for k = 3; else O(1/N)
-                up to logarithms
+    Finite size relative gap O(N^(−1/2)) for k = 1, where the start counts; O(1/N) up to logarithms for k = 2 and k ≥ 4;
+                for k = 3 of T ∝ ∫dm/(m²(1 − m²)) = 1/m₀ − (1/η − artanh η) + O(m₀), which is O(N^(−1/2)) but for the
+                root η = 0.834 of the bracket: the default, so that the exponent shows at small N, u₀ = 2.5 being large
+                enough for the noise not to take walks back
     References  benarous2021
     """
 

@@ -5,9 +5,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, online_sgd, reduced_chains
-from deeplimits.limit import Limit, choice, real, whole
+from deeplimits.limit import Limit, choice, real
+from deeplimits.limits.online_sgd.landscapes import correlation_curve, paced
 from deeplimits.models.links import link
-from deeplimits.predictions import Curve, Identity
+from deeplimits.predictions import Identity
 from deeplimits.theory.dynamics import single_index, spherical_ode
 
 POINTS = 5
@@ -45,32 +46,22 @@ class SphericalOnlineSgd(Limit):
         landscape = single_index.single_index(f.value, f.derivative, f.value, f.derivative, self.noise)
         times = self._times()
         return {
-            "correlation": Curve(
-                times,
-                spherical_ode.correlation(landscape, self.start, self.step, times),
-                axis="samples per dimension",
-                axis_symbol=r"\tau",
-                label="correlation",
-                symbol="m",
-                rate=1.0,
-            ),
+            "correlation": correlation_curve(times, spherical_ode.correlation(landscape, self.start, self.step, times)),
             "norm": Identity(label="norm before retraction", constant=100.0),
         }
 
     def at_size(self, size):
-        n = whole(size, "N", self, least=3)
-        every = whole(float(self.horizon) * n / POINTS, "steps between records", self)
-        return {"dimension": n, "every": every}, self.replace(horizon=every * POINTS / n)
+        sizes, horizon = paced(self, float(self.horizon), size, POINTS, least=3)
+        return sizes, self.replace(horizon=horizon)
 
     def simulate(self, key, *, dimension: int, every: int):
         chain_key, point_key, sample_key = jax.random.split(key, 3)
         f = link(self.link)
 
-        def step(key, m):
-            gradient = reduced_chains.single_index_gradient(key, m, dimension, f, f, self.noise)
-            return reduced_chains.spherical_step(m, gradient, dimension, self.step)
+        def gradient(key, m):
+            return reduced_chains.single_index_gradient(key, m, dimension, f, f, self.noise)
 
-        path = reduced_chains.run(step, chain_key, self.start, POINTS, every)
+        path = reduced_chains.spherical_path(gradient, chain_key, self.start, dimension, self.step, POINTS, every)
         # One step of the full system, for the identity.
         x = data.on_sphere(point_key, dimension)
         sample = online_sgd.single_index_sample(sample_key, f, self.noise, jnp.eye(dimension)[0])
@@ -78,4 +69,4 @@ class SphericalOnlineSgd(Limit):
         slope = slope - (slope @ x) * x
         rate = self.step / dimension
         moved = x - rate * slope
-        return {"correlation": path[1:], "norm": jnp.stack([moved @ moved, 1 + rate**2 * (slope @ slope)])}
+        return {"correlation": path, "norm": jnp.stack([moved @ moved, 1 + rate**2 * (slope @ slope)])}

@@ -6,25 +6,30 @@ from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, real, whole
+from deeplimits.limit import Limit, integer, real, whole
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.dynamics import spiked
 
 
 class SpikedMicroscopicSde(Limit):
-    r"""From a random start √N m is an Ornstein-Uhlenbeck process that turns unstable at λ = c.
+    r"""From a random start √N m is an Ornstein-Uhlenbeck process, which turns unstable at λ = c for a matrix.
 
-    Setting     Y = λvv' + W, L = |Y − xx'|², x' = x − δ∇L, δ = c/N, t = δ·steps, x₀ ~ N(0, I/N); u = √N⟨x, v⟩,
+    Setting     Y = λv^(⊗k) + W, L = |Y − x^(⊗k)|², x' = x − δ∇L, δ = c/N, t = δ·steps, x₀ ~ N(0, I/N); u = √N⟨x, v⟩,
                 r = |x|² − m²
-    Limit       N → ∞ with c, t fixed
-    Result      du = 4u(λ − r)dt + √(8cr) dB, dr/dt = −8r(r − c), u(0) ~ N(0, 1), r(0) = 1
-                u(t) is Gaussian with variance (e^(8λt)/D)[1 + c(e^(8(c−λ)t) − 1)/(c − λ)], D = 1 + (e^(8ct) − 1)/c
-                λ < c: stationary variance c²/(c − λ); λ > c: escape at rate 4(λ − c), the transition
+    Limit       N → ∞ with λ, c, t fixed
+    Result      u(0) ~ N(0, 1), r(0) = 1, and u(t) is Gaussian
+                k = 2: du = 4u(λ − r)dt + √(8cr) dB, dr/dt = −8r(r − c), with variance
+                (e^(8λt)/D)[1 + c(e^(8(c−λ)t) − 1)/(c − λ)], D = 1 + (e^(8ct) − 1)/c; λ < c: stationary variance
+                c²/(c − λ); λ > c: escape at rate 4(λ − c), the transition
+                k ≥ 3: du = −2kr^(k−1)u dt + √(4kcr^(k−1)) dB, dr/dt = −4kr^(k−1)(r − c), stationary variance c: the
+                signal is invisible unless λ grows like N^((k−2)/2) (see critical-window-search)
     Validity    t fixed, so that u stays of order one; size counts the dimension N
-    Finite size gap O(1/N)
+    Finite size gap O(1/N); of the laws O(N^(−1/2)) for k = 3, from the signal's drift 2kλu^(k−1)N^(−(k−2)/2), which by
+                symmetry does not count in the variance
     References  benarous2022
     """
 
+    order: int = integer(2, 2, 5, symbol="k", doc="order k of the tensor")
     signal: Array = real(1.5, 0.0, 5.0, symbol=r"\lambda", doc="strength λ of the spike")
     step: Array = real(1.0, 0.05, 3.0, log=True, symbol="c", doc="step constant c = δN")
     time: Array = real(0.1, 0.01, 1.0, log=True, symbol="t", doc="time t of the later law; the earlier is at t/2")
@@ -33,11 +38,16 @@ class SpikedMicroscopicSde(Limit):
     samples = 100_000
     batch = 5000
 
+    def _variance(self, time):
+        if self.order == 2:
+            return spiked.microscopic_variance(self.signal, self.step, time)
+        variance, radius = spiked.tensor_microscopic_variance(self.order, self.step, time[None])
+        return variance[0], radius[0]
+
     def theory(self):
         results = {}
         for name, time in (("early", self.time / 2), ("late", self.time)):
-            variance, _ = spiked.microscopic_variance(self.signal, self.step, time)
-            sd = jnp.sqrt(variance)
+            sd = jnp.sqrt(self._variance(time)[0])
             x = sd * jnp.linspace(-5.0, 5.0, 401)
             results[name] = Law(
                 x,
@@ -45,9 +55,9 @@ class SpikedMicroscopicSde(Limit):
                 norm.cdf(x / sd),
                 label=f"{name} scaled overlap",
                 symbol=r"\sqrt{N}m",
-                rate=1.0,
+                rate=0.5 if self.order == 3 else 1.0,
             )
-        variance, radius = spiked.microscopic_variance(self.signal, self.step, self.time)
+        variance, radius = self._variance(self.time)
         results["variance"] = Value(variance, label="variance of the scaled overlap", symbol=r"N\,E\,m^2", rate=1.0)
         results["radius"] = Value(radius, label="squared length of the rest", symbol="r", rate=1.0)
         return results
@@ -65,7 +75,7 @@ class SpikedMicroscopicSde(Limit):
         )
 
         def step(key, state):
-            return reduced_chains.spiked_step(key, state, dimension, self.signal, 2, self.step)
+            return reduced_chains.spiked_step(key, state, dimension, self.signal, self.order, self.step)
 
         found = reduced_chains.run(step, chain_key, start, 2, half)
         u = root * found.overlap

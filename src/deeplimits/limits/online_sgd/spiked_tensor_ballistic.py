@@ -55,7 +55,7 @@ class SpikedTensorBallistic(Limit):
             "fluctuation": Value(
                 covariance[-1, 0, 0], label="scaled variance of m", symbol=r"N\,\mathrm{Var}\,m", rate=1.0
             ),
-            "path_gap": Exponent(-0.5 + zero, label="distance of a path from the ODE", symbol=r"\sup_t|m_N-m|"),
+            "path_gap": Exponent(-0.5 + zero, label="distance from the ODE", symbol=r"\sup_t|m_N-m|"),
         }
 
     def at_size(self, size):

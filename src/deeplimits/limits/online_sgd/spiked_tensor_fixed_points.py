@@ -64,7 +64,7 @@ class SpikedTensorFixedPoints(Limit):
         }
         if self.order > 2:
             zero = 0.0 * saddle
-            results["forgets"] = Probability(1.0 + zero, label="forgetting the signal", symbol=r"P(|m|<m_\dagger/2)")
+            results["forgets"] = Probability(1.0 + zero, label="forgetting the signal", symbol=r"P(|m|<m_*/2)")
         return results
 
     def at_size(self, size):

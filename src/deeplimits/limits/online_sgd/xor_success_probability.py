@@ -28,12 +28,12 @@ class XorSuccessProbability(Limit):
     References  benarous2022
     """
 
-    width: int = integer(8, 1, 100, symbol="K", doc="number of neurons K")
+    width: int = integer(12, 1, 100, symbol="K", doc="number of neurons K")
     ridge: Array = real(0.02, 0.002, 0.06, log=True, symbol=r"\alpha", doc="ridge parameter α")
 
     sizes = (6, 12)
-    samples = 4000
-    batch = 400
+    samples = 5000
+    batch = 500
 
     def theory(self):
         zero = 0.0 * self.ridge
@@ -52,12 +52,5 @@ class XorSuccessProbability(Limit):
             SMALL * jax.random.normal(nu_key, (self.width,)),
             jnp.zeros((1, 1)),
         )
-
-        def step(key, state):
-            return reduced_chains.noiseless_xor_step(key, state, self.ridge, 1 / per_unit)
-
-        found = reduced_chains.run(step, chain_key, start, 1, TIME * per_unit)
-        v, mu, nu = found.output[-1], found.along_mu[-1], found.along_nu[-1]
-        half = jnp.log((1 - 4 * self.ridge) / (4 * self.ridge)) / 2
-        fitted = [v @ jax.nn.relu(s * mu) > half for s in (1, -1)] + [v @ jax.nn.relu(s * nu) < -half for s in (1, -1)]
-        return {"success": jnp.all(jnp.stack(fitted)).astype(float)}
+        fitted = reduced_chains.noiseless_xor_fits(chain_key, start, self.ridge, 1 / per_unit, TIME * per_unit)
+        return {"success": jnp.all(fitted).astype(float)}

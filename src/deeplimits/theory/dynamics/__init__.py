@@ -1,6 +1,7 @@
 """What stochastic gradient descent becomes."""
 
 from deeplimits.theory.dynamics import classical as classical
+from deeplimits.theory.dynamics import critical_window as critical_window
 from deeplimits.theory.dynamics import effective as effective
 from deeplimits.theory.dynamics import equator as equator
 from deeplimits.theory.dynamics import exit_times as exit_times

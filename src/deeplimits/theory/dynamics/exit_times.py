@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.theory.dynamics.single_index import Landscape, check_order
+from deeplimits.theory.dynamics.single_index import Landscape, check_order, online_pca
 from deeplimits.theory.dynamics.spherical_ode import growth_rate, velocity
 from deeplimits.tracing import is_traced
 
@@ -105,6 +105,55 @@ def search_law(offset: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
     size = jnp.exp(jnp.asarray(offset, float) - jnp.asarray(x, float))
     density = jnp.sqrt(2 / jnp.pi) * size * jnp.exp(-(size**2) / 2)
     return density, erfc(size / jnp.sqrt(2.0))
+
+
+def pca_search_correction(signal: ArrayLike, step: ArrayLike) -> tuple[Array, Array]:
+    """k and s²: what a step of online PCA adds to mean and variance of θ, in units of 1/N², where N^{−1/2} ≪ m ≪ 1.
+
+    θ = log m − ½ log(1 − m²/m_*²) is time on the ODE. With Y's components y = √L a, L = 1 + λ, along the signal and b
+    across, z = my + qb and e = qy − mb, α = 2δ/N, and χ² for the rest of |Y|²,
+    log(m'/m) = log(1 + αqze/m) − ½ log(1 + α²z²(e² + χ²)), and E z²e² = L + 3λ²m² + …, E z³e = 3λm + …
+    The mean is κ/N + (k − 2δ²L/m²)/N², the variance (s_m² + 4δ²L/m²)/N², with
+    k = −2δ²(3λ² − 2) + 12δ⁴ and s_m² = 4δ²(2λ² − L) − 16δ³λ + 8δ⁴.
+    The terms in 1/m² are the noise of the limiting diffusion; since m² = e^{2θ}(1 − m²/m_*² + …), they are constant in
+    part. k is the same for θ, and s² = s_m² + 12δ²L/m_*².
+
+    >>> [round(float(x), 10) for x in pca_search_correction(3.0, 0.5)]
+    [-11.75, 30.1]
+    """
+    lam, delta = jnp.asarray(signal, float), jnp.asarray(step, float)
+    drift = -2 * delta**2 * (3 * lam**2 - 2) + 12 * delta**4
+    plateau = (lam - delta) / (lam * (1 + delta))
+    noise = 4 * delta**2 * (1 + lam)
+    spread = 8 * delta**2 * lam**2 - noise - 16 * delta**3 * lam + 8 * delta**4 + 3 * noise / plateau
+    return drift, spread
+
+
+def pca_search_law(
+    signal: ArrayLike, threshold: ArrayLike, step: ArrayLike, dimension: int, x: ArrayLike
+) -> tuple[Array, Array]:
+    """Density and distribution function of κτ_η/N − ½ log N in online PCA, up to O(1/N).
+
+    The way from m ~ N^{−1/2} to m ~ 1 takes ½ log N/κ units of time, in which the corrections k/N to the drift of θ and
+    s²/N to its variance (`pca_search_correction`) add up: F_N = F + (log N/(2κN)) (k f + ½ s² f'), F and f being
+    the limit (`search_law`).
+
+    >>> from deeplimits.theory.dynamics.single_index import online_pca
+    >>> limit = search_law(search_offset(online_pca(1.0), 0.4, 0.3), 1.0)[1]
+    >>> [round(float(pca_search_law(1.0, 0.4, 0.3, n, 1.0)[1] - limit), 6) + 0.0 for n in (100, 10**9)]
+    [-0.010475, 0.0]
+    """
+    landscape, x = online_pca(signal), jnp.asarray(x, float)
+    offset = search_offset(landscape, threshold, step)
+    drift, spread = pca_search_correction(signal, step)
+    weight = math.log(dimension) / (2 * dimension) / growth_rate(landscape, step)
+    density, cdf = search_law(offset, x)
+    # With y = e^{b−x}: f' = (y² − 1)f and f'' = (y⁴ − 4y² + 1)f
+    square = jnp.exp(2 * (offset - x))
+    first, second = square - 1, square**2 - 4 * square + 1
+    corrected = density * (1 + weight * (drift * first + spread / 2 * second))
+    # An expansion may leave [0, 1] far out, by less than its error.
+    return jnp.maximum(corrected, 0.0), jnp.clip(cdf + weight * density * (drift + spread / 2 * first), 0.0, 1.0)
 
 
 def small_step_search(

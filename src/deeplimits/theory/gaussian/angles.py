@@ -54,6 +54,11 @@ def _arcsine_ratio(t: Floats) -> Floats:
     return total
 
 
+def once(array: Floats) -> Floats:
+    """The same array, computed once: on a CPU the compiler would otherwise repeat the work in each of its uses."""
+    return jax.lax.optimization_barrier(array) if jax.default_backend() == "cpu" else array
+
+
 @jax.custom_jvp
 def angles(gap: Floats, cogap: Floats) -> tuple[Floats, Floats]:
     """θ and π − θ of the correlation with 1 − ρ = `gap` and 1 + ρ = `cogap`, each with its own relative accuracy.
@@ -68,7 +73,7 @@ def angles(gap: Floats, cogap: Floats) -> tuple[Floats, Floats]:
     rho = (cogap - gap) / 2
     argument = jnp.where(middle, rho**2, t)
     factor = jnp.where(middle, rho, 2 * jnp.sqrt(t))
-    arc = factor * _arcsine_ratio(argument)
+    arc = once(factor * _arcsine_ratio(argument))
     # near: arc = θ; opposite: arc = π − θ; middle: arc = π/2 − θ
     theta = jnp.where(near, arc, jnp.where(opposite, math.pi - arc, math.pi / 2 - arc))
     supplement = jnp.where(opposite, arc, jnp.where(near, math.pi - arc, math.pi / 2 + arc))

@@ -83,7 +83,7 @@ def pair(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Pair:
 def coincident(a: ArrayLike) -> Pair:
     """u = v with variance a: the diagonal, exactly."""
     a = jnp.asarray(a, float)
-    root = jnp.where(a > 0, jnp.sqrt(jnp.where(a > 0, a, 1.0)), 0.0)
+    root = jnp.where(a == 0, 0.0, jnp.sqrt(jnp.where(a == 0, 1.0, a)))
     return Pair(root, root, jnp.zeros_like(root), jnp.full_like(root, 2.0))
 
 

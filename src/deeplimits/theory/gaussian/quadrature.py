@@ -103,14 +103,18 @@ def pair_rule(f: Callable, g: Callable, where: Pair, kinks: tuple[float, ...], o
 
 
 def line_nodes(
-    a: Floats, kinks: tuple[float, ...] = (), order: int = _NODES, mean: Floats | None = None
+    a: Floats,
+    kinks: tuple[float, ...] = (),
+    order: int = _NODES,
+    widest: float = _WIDEST,
+    mean: Floats | None = None,
 ) -> tuple[Floats, Floats]:
     """Nodes u and weights, with Σ weights = 1, for a Gaussian of variance a (a scalar), centred unless given a mean."""
     centre = jnp.zeros(()) if mean is None else mean
     deviation = _positive_root(a)
     special = jnp.asarray(sorted({0.0, *kinks}))
     finest = jnp.minimum(1.0, deviation) / 4
-    u, width = _panels(centre, deviation, special, finest, order)
+    u, width = _panels(centre, deviation, special, finest, order, widest)
     weight = width * jnp.exp(-(((u - centre) / deviation) ** 2) / 2)
     return jnp.where(a > 0, u, centre), weight / jnp.sum(weight)
 
@@ -161,14 +165,15 @@ def _plane(f, g, where: Pair, kinks, order):
     return jnp.sum(weight * outer * inner), jnp.sum(sizes), outskirts
 
 
-def _panels(centre, deviation, special, finest, order):
+def _panels(centre, deviation, special, finest, order, widest=_WIDEST):
     """Gauss-Legendre nodes on panels that cover centre ± REACH·deviation and shrink to `finest` at special points."""
     low, high = centre - REACH * deviation, centre + REACH * deviation
-    # No panel is wider than 1.5 deviations, and none longer than its distance from the nearest special point.
-    widest = _WIDEST * deviation
+    # No panel is wider than 1.5 deviations (or what is asked for), and none longer than its distance from the nearest
+    # special point.
+    step = widest * deviation
     levels = jnp.linspace(0.0, 1.0, _LEVELS)
-    shrinking = finest * (jnp.maximum(widest, finest) / finest) ** levels
-    steps = jnp.concatenate([shrinking, widest * jnp.arange(2.0, 2 * REACH / _WIDEST + 1)])
+    shrinking = finest * (jnp.maximum(step, finest) / finest) ** levels
+    steps = jnp.concatenate([shrinking, step * jnp.arange(2.0, 2 * REACH / widest + 1)])
     around = jnp.concatenate([-steps[::-1], jnp.zeros(1), steps])
     # A special point outside is as good as none: the nearest end of the range takes its place.
     ends = jnp.clip(jnp.clip(special, low, high)[:, None] + around, low, high)

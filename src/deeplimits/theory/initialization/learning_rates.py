@@ -14,6 +14,7 @@ from deeplimits.theory.gaussian.duals.base import Dual
 from deeplimits.theory.gaussian.duals.numerical import Quadrature, Series
 from deeplimits.theory.gaussian.pairs import Pair, pair
 from deeplimits.theory.initialization import moments
+from deeplimits.theory.initialization.correlations import LARGEST
 from deeplimits.theory.initialization.criticality import Criticality
 from deeplimits.tracing import is_traced
 
@@ -89,7 +90,7 @@ def _dual(sigma: Activation, variances: Floats) -> Dual:
         return found
     if not is_traced(variances):
         return numerical_dual(sigma, np.asarray(variances))
-    return Series(sigma, 128) if sigma.smooth else Quadrature(sigma)
+    return Series(sigma, 128, LARGEST) if sigma.smooth else Quadrature(sigma)
 
 
 def largest_stable_rate(tangent: ArrayLike) -> Floats:

@@ -1,13 +1,13 @@
 r"""Mean-field flows that close: linear neurons with noise, and quadratic neurons."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import diffrax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.theory.dynamics.solving import solve_at
 from deeplimits.tracing import is_traced
 
 
@@ -70,24 +70,14 @@ def quadratic_neurons(
         )
     identity = jnp.eye(start.shape[0])
 
-    def slope(t, a, _):
+    def slope(t, a):
         gap = a - goal
         pull = 4 * gap + 2 * jnp.trace(gap) * identity
         moved = pull @ a
         return -(moved + moved.T)
 
-    controller = diffrax.PIDController(rtol=1e-10, atol=1e-12)
-    found: Any = diffrax.diffeqsolve(
-        diffrax.ODETerm(slope),
-        diffrax.Tsit5(),
-        t0=0.0,
-        t1=times[-1],
-        dt0=None,
-        y0=start,
-        saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.ClipStepSizeController(controller, step_ts=times),
-        max_steps=100_000,
-    )
-    gaps = found.ys - goal
+    found = solve_at(slope, start, times, rtol=1e-10, atol=1e-12)
+    found.require("the flow of quadratic neurons diverges or needs too many steps; ask for earlier times")
+    gaps = found.states - goal
     traces = jnp.trace(gaps, axis1=1, axis2=2)
-    return found.ys, jnp.sum(gaps**2, axis=(1, 2)) + traces**2 / 2
+    return found.states, jnp.sum(gaps**2, axis=(1, 2)) + traces**2 / 2

@@ -5,17 +5,16 @@ Neurons θ ∈ R with features Φ(x; θ); V(θ) = −E[yΦ], U(θ, θ') = E[ΦΦ
     ∂_τ ρ = ∂_θ(ρ ∂_θ Ψ_λ) + β⁻¹ ∂²_θ ρ,      F(ρ) = R(ρ) + (λ/2)∫θ²ρ + β⁻¹ ∫ρ ln ρ,      R = E y²/2 + ∫Vρ + ½∫∫Uρρ
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import diffrax
 import jax.numpy as jnp
 import numpy as np
-import optimistix
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.theory.dynamics.mean_field.closed_forms import check_temperature
+from deeplimits.theory.dynamics.solving import implicit, solve_at
 
 
 class Interaction(NamedTuple):
@@ -77,25 +76,17 @@ def density_flow(problem: Interaction, start: ArrayLike, times: ArrayLike) -> Fl
     times = jnp.atleast_1d(jnp.asarray(times, float))
     h, temperature = problem.spacing, 1 / problem.inverse_temperature
 
-    def slope(t, density, _):
+    def slope(t, density):
         difference = jnp.diff(problem.potential(density)) / temperature
         # flux from cell i to i+1: (T/h) [B(ΔΨ/T) ρ_i − B(−ΔΨ/T) ρ_{i+1}]
         flux = temperature / h * (_bernoulli(difference) * density[:-1] - _bernoulli(-difference) * density[1:])
         return jnp.diff(-jnp.pad(flux, 1)) / h
 
-    controller = diffrax.PIDController(rtol=1e-8, atol=1e-10)
-    found: Any = diffrax.diffeqsolve(
-        diffrax.ODETerm(slope),
-        diffrax.Kvaerno5(root_finder=optimistix.Chord(1e-9, 1e-12, cauchy_termination=True)),
-        t0=0.0,
-        t1=times[-1],
-        dt0=None,
-        y0=jnp.asarray(start, float),
-        saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.ClipStepSizeController(controller, step_ts=times),
-        max_steps=20_000,
-    )
-    return found.ys
+    accuracy = {"rtol": 1e-8, "atol": 1e-10}
+    start = jnp.asarray(start, float)
+    found = solve_at(slope, start, times, **accuracy, solver=implicit(**accuracy), most_steps=20_000)
+    found.require("the density needs more steps than allowed; ask for earlier times or take a coarser grid")
+    return found.states
 
 
 def _bernoulli(x: Array) -> Array:

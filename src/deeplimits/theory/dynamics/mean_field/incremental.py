@@ -7,18 +7,17 @@ V(s) = Σ φ_l σ_l s^l, U(r) = Σ σ_l² r^l; ε = 1/ρ_a is the time scale of 
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optimistix
 from jaxtyping import Array, Bool, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, ParameterError
+from deeplimits.theory.dynamics.solving import implicit, solve_at
 from deeplimits.tracing import is_traced
 
 
@@ -106,26 +105,15 @@ def learn(
 
 @eqx.filter_jit
 def _solve(problem: SingleIndex, a, s, weights, times) -> Learning:
-    def slope(t, y, _):
+    def slope(t, y):
         return velocity(problem, y[0], y[1], weights)
 
-    controller = diffrax.PIDController(rtol=1e-9, atol=1e-11)
-    found: Any = diffrax.diffeqsolve(
-        diffrax.ODETerm(slope),
-        diffrax.Kvaerno5(root_finder=optimistix.Chord(1e-10, 1e-13, cauchy_termination=True)),
-        t0=0.0,
-        t1=times[-1],
-        dt0=None,
-        y0=(a, s),
-        saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.ClipStepSizeController(controller, step_ts=times),
-        max_steps=50_000,
-        throw=False,
-    )
-    amplitudes, alignments = found.ys
+    accuracy = {"rtol": 1e-9, "atol": 1e-11}
+    found = solve_at(slope, (a, s), times, **accuracy, solver=implicit(**accuracy), most_steps=50_000)
+    amplitudes, alignments = found.states
     left = jax.vmap(lambda a, s: residuals(problem, a, s, weights))(amplitudes, alignments)
     risk = jnp.sum(left**2, axis=1) / 2
-    return Learning(times, amplitudes, alignments, left, risk, found.result == diffrax.RESULTS.successful)
+    return Learning(times, amplitudes, alignments, left, risk, found.converged)
 
 
 def time_scales(problem: SingleIndex) -> np.ndarray:

@@ -8,9 +8,8 @@ By Stein's lemma the flow closes on the Gram matrix:
 v = −ω_i a_i for students and b_r for teachers.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -22,6 +21,7 @@ from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.models.activations import Activation
 from deeplimits.models.committees import neuron
 from deeplimits.theory.dynamics.overlaps.integrals.moments import Moments
+from deeplimits.theory.dynamics.solving import solve_at
 from deeplimits.tracing import is_traced
 
 
@@ -123,25 +123,13 @@ def wasserstein_flow(
 
 @eqx.filter_jit
 def _solve(start: Particles, teacher, outputs, times, moments: Moments, train_outputs: bool) -> Flow:
-    def slope(t, y, _):
+    def slope(t, y):
         return velocity(Particles(y[0], y[1], start.weights), teacher, outputs, moments, train_outputs)
 
-    controller = diffrax.PIDController(rtol=1e-9, atol=1e-11)
-    found: Any = diffrax.diffeqsolve(
-        diffrax.ODETerm(slope),
-        diffrax.Tsit5(),
-        t0=0.0,
-        t1=times[-1],
-        dt0=None,
-        y0=(start.w, start.a),
-        saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.ClipStepSizeController(controller, step_ts=times),
-        max_steps=100_000,
-        throw=False,
-    )
-    w, a = found.ys
+    found = solve_at(slope, (start.w, start.a), times, rtol=1e-9, atol=1e-11)
+    w, a = found.states
     risks = jax.lax.map(lambda y: risk(Particles(y[0], y[1], start.weights), teacher, outputs, moments), (w, a))
-    return Flow(times, w, a, risks, found.result == diffrax.RESULTS.successful)
+    return Flow(times, w, a, risks, found.converged)
 
 
 def dissipation(

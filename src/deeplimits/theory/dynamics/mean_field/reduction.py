@@ -4,9 +4,8 @@ W = M P⁻¹ W* + W^⊥; as p → ∞ with γ/p → 0 the parts W^⊥ of differe
 Q_ij = m_i P⁻¹ m_jᵀ for i ≠ j, while Q_ii = m_i P⁻¹ m_iᵀ + q_i. No dimension is left in the equations.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -18,6 +17,7 @@ from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.models.committees import Task
 from deeplimits.theory.dynamics.overlaps.equations import moments
 from deeplimits.theory.dynamics.overlaps.integrals import quadrature
+from deeplimits.theory.dynamics.solving import solve_at
 from deeplimits.tracing import is_traced
 
 
@@ -154,25 +154,13 @@ def reduced_flow(task: Task, start: Reduced, times: ArrayLike) -> ReducedFlow:
 
 @eqx.filter_jit
 def _solve(task: Task, start: Reduced, times) -> ReducedFlow:
-    def slope(t, y, _):
+    def slope(t, y):
         m, log_q, a = y
         moved = velocity(task, Reduced(m, jnp.exp(log_q), a, start.weights))
         return moved.m, moved.q / jnp.exp(log_q), moved.a
 
-    controller = diffrax.PIDController(rtol=1e-10, atol=1e-12)
-    found: Any = diffrax.diffeqsolve(
-        diffrax.ODETerm(slope),
-        diffrax.Tsit5(),
-        t0=0.0,
-        t1=times[-1],
-        dt0=None,
-        y0=(start.m, jnp.log(start.q), start.a),
-        saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.ClipStepSizeController(controller, step_ts=times),
-        max_steps=100_000,
-        throw=False,
-    )
-    m, log_q, a = found.ys
+    found = solve_at(slope, (start.m, jnp.log(start.q), start.a), times, rtol=1e-10, atol=1e-12)
+    m, log_q, a = found.states
     q = jnp.exp(log_q)
     risks = jax.lax.map(lambda y: risk(task, Reduced(y[0], y[1], y[2], start.weights)), (m, q, a))
-    return ReducedFlow(times, m, q, a, risks, found.result == diffrax.RESULTS.successful)
+    return ReducedFlow(times, m, q, a, risks, found.converged)

@@ -4,9 +4,8 @@ r"""Gaussian fluctuations of the overlaps around their deterministic limit.
 covariance of one step. State: M row by row, Q_ij for i ≤ j, then a if it is trained.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,6 +17,7 @@ from deeplimits.models import committees
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.theory.dynamics.overlaps import equations, fixed_points, integration
 from deeplimits.theory.dynamics.overlaps.integrals.quadrature import semidefinite_factor
+from deeplimits.theory.dynamics.solving import solve_at
 from deeplimits.tracing import is_traced
 
 # Nodes per dimension of the trapezoid rule on [−7.5, 7.5] for the one-step covariance, by number of fields.
@@ -87,7 +87,7 @@ def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuatio
     right_side = integration.packed_velocity(task, students, a)
     size = integration.pack(start, a is None).shape[0]
 
-    def slope(t, y, _):
+    def slope(t, y):
         vector, sigma = y
         velocity = right_side(t, vector)
         j = jax.jacfwd(lambda v: right_side(t, v))(vector)
@@ -95,21 +95,10 @@ def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuatio
         d = step_covariance(task, integration.unpack(vector, students, teachers, a), t)
         return velocity, moved + moved.T + d
 
-    controller = diffrax.PIDController(rtol=1e-8, atol=1e-10)
-    found: Any = diffrax.diffeqsolve(
-        diffrax.ODETerm(slope),
-        diffrax.Tsit5(),
-        t0=0.0,
-        t1=times[-1],
-        dt0=None,
-        y0=(integration.pack(start, a is None), jnp.zeros((size, size))),
-        saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.ClipStepSizeController(controller, step_ts=times),
-        max_steps=20_000,
-        throw=False,
-    )
-    converged = found.result == diffrax.RESULTS.successful
-    return Fluctuations(times, found.ys[0], found.ys[1], converged)
+    at_rest = (integration.pack(start, a is None), jnp.zeros((size, size)))
+    found = solve_at(slope, at_rest, times, rtol=1e-8, atol=1e-10, most_steps=20_000)
+    mean, covariance = found.states
+    return Fluctuations(times, mean, covariance, found.converged)
 
 
 def stationary_covariance(task: Task, guess: Overlaps) -> tuple[fixed_points.FixedPoint, np.ndarray]:

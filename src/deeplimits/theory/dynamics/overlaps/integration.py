@@ -5,20 +5,20 @@ back by stability, not accuracy; there an implicit method of order five takes st
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optimistix
 from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.theory.dynamics.overlaps import equations
+from deeplimits.theory.dynamics.solving import implicit, solve_at
 from deeplimits.tracing import is_traced
 
 # Beyond this time the implicit method wins.
@@ -134,30 +134,13 @@ def _solve(task: Task, start: Overlaps, times, rtol, atol, method: str, variance
     students, teachers = start.students, start.teachers
     a = start.a if frozen else None
     right_side = packed_velocity(task, students, a, variance)
-    if method == "explicit":
-        solver = diffrax.Dopri8()
-    else:
-        # Hairer's test of convergence, the usual one, takes rounding at a fixed point for divergence.
-        solver = diffrax.Kvaerno5(root_finder=optimistix.Chord(rtol / 10, atol / 100, cauchy_termination=True))
-    # Steps end at the times asked for: interpolating between steps would cost four digits.
-    accuracy = diffrax.ClipStepSizeController(diffrax.PIDController(rtol=rtol, atol=atol), step_ts=times)
-    found: Any = diffrax.diffeqsolve(
-        diffrax.ODETerm(lambda t, y, _: right_side(t, y)),
-        solver,
-        t0=0.0,
-        t1=times[-1],
-        dt0=None,
-        y0=pack(start, a is None),
-        saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=accuracy,
-        max_steps=MOST_STEPS,
-        throw=False,
-    )
-    converged = found.result == diffrax.RESULTS.successful
-    vectors = jnp.where(jnp.isfinite(found.ys), found.ys, jnp.nan)
+    solver = diffrax.Dopri8() if method == "explicit" else implicit(rtol, atol)
+    vector = pack(start, a is None)
+    found = solve_at(right_side, vector, times, rtol=rtol, atol=atol, solver=solver, most_steps=MOST_STEPS)
+    vectors = jnp.where(jnp.isfinite(found.states), found.states, jnp.nan)
     states = jax.vmap(lambda vector: unpack(vector, students, teachers, a))(vectors)
     risks = jax.vmap(lambda state: equations.risk(task, state))(states)
-    return Trajectory(times, states.m, states.q, states.a, risks, found.stats["num_steps"], converged)
+    return Trajectory(times, states.m, states.q, states.a, risks, found.steps, found.converged)
 
 
 def _check_times(times: Array) -> None:

@@ -26,12 +26,12 @@ class Dual(eqx.Module):
         """E σ(u)² for u of variance a."""
         return self.value(coincident(a))
 
-    def gaps(self, where: Pair) -> tuple[Floats, Floats]:
-        """1 − ρ and 1 + ρ of the activations' correlation ρ = K/√(E σ(u)² E σ(v)²), by subtraction.
+    def features(self, where: Pair, scale: Floats) -> tuple[Floats, Floats, Floats]:
+        """K, and 1 − ρ and 1 + ρ of the features' correlation ρ = K/scale; `scale` is √(E σ(u)² E σ(v)²).
 
-        Duals of kinked activations override this: for them the digits of 1 − ρ matter.
+        Here by subtraction. Duals of kinked activations, for which the digits of 1 − ρ matter, override this.
         """
-        scale = jnp.sqrt(self.variance(where.a) * self.variance(where.b))
-        correlation = jnp.where(scale > 0, self.value(where) / jnp.where(scale > 0, scale, 1.0), 0.0)
+        value = self.value(where)
+        correlation = jnp.where(scale == 0, 0.0, value / jnp.where(scale == 0, 1.0, scale))
         correlation = jnp.clip(correlation, -1.0, 1.0)
-        return 1 - correlation, 1 + correlation
+        return value, 1 - correlation, 1 + correlation

@@ -9,7 +9,7 @@ from fractions import Fraction
 import equinox as eqx
 import jax.numpy as jnp
 
-from deeplimits.theory.gaussian.angles import angles
+from deeplimits.theory.gaussian.angles import angles, once
 from deeplimits.theory.gaussian.duals.base import Dual
 from deeplimits.theory.gaussian.pairs import Pair
 
@@ -41,16 +41,17 @@ class PiecewiseLinear(Dual):
     def variance(self, a):
         return (self.positive**2 + self.negative**2) / 2 * a
 
-    def gaps(self, where: Pair):
+    def features(self, where: Pair, scale):
         linear, kinked = self.positive * self.negative, (self.positive - self.negative) ** 2
         theta, _ = angles(where.gap, where.cogap)
         correlation = (where.cogap - where.gap) / 2
         # 1 − J₁(θ)/π = (1 − ρ) − (sin θ − θ cos θ)/π
-        less = where.gap - (_sine(where) - theta * correlation) / math.pi
+        # (rounding must not make it negative: its root is an angle)
+        less = jnp.maximum(where.gap - (_sine(where) - theta * correlation) / math.pi, 0.0)
         total = self.positive**2 + self.negative**2
-        return (2 * linear * where.gap + kinked * less) / total, (
-            2 * linear * where.cogap + kinked * (2 - less)
-        ) / total
+        gap = (2 * linear * where.gap + kinked * less) / total
+        cogap = (2 * linear * where.cogap + kinked * (2 - less)) / total
+        return scale * (cogap - gap) / 2, gap, cogap
 
 
 class Jump(Dual):
@@ -74,10 +75,10 @@ class Jump(Dual):
     def variance(self, a):
         return jnp.where(a > 0, (1 + self.low**2) / 2, 0.0)
 
-    def gaps(self, where: Pair):
+    def features(self, where: Pair, scale):
         theta, _ = angles(where.gap, where.cogap)
         gap = theta / math.pi if self.low == 0 else 2 * theta / math.pi
-        return gap, 2 - gap
+        return self.value(where), gap, 2 - gap
 
 
 class ReluPower(Dual):
@@ -140,4 +141,4 @@ def _horner(coefficients: list[Fraction], x):
 def _sine(where: Pair):
     product = where.gap * where.cogap
     # The root's derivative at 0 is infinite; sin θ only enters where it is multiplied by something that vanishes too.
-    return jnp.where(product > 0, jnp.sqrt(jnp.where(product > 0, product, 1.0)), 0.0)
+    return once(jnp.where(product > 0, jnp.sqrt(jnp.where(product > 0, product, 1.0)), 0.0))

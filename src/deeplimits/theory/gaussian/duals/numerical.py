@@ -1,19 +1,22 @@
 r"""Duals of any activation, by quadrature, or by a Hermite series where that is known to suffice."""
 
 import functools
+import math
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.polynomial.legendre import leggauss
 
 from deeplimits.models.activations import Activation
 from deeplimits.theory.gaussian.duals.base import Dual
 from deeplimits.theory.gaussian.pairs import Pair
-from deeplimits.theory.gaussian.quadrature import expect, line_nodes, pair_rule
+from deeplimits.theory.gaussian.quadrature import REACH, expect, line_nodes, pair_rule
 
 Floats = Float[Array, "..."]
+_PANEL = 14
 
 
 class Quadrature(Dual):
@@ -32,14 +35,16 @@ class Quadrature(Dual):
 
 
 class Series(Dual):
-    """E σ(u)σ(v) = Σ_{k ≤ degree} h_k(a) h_k(b) ρ^k, with h_k(a) the Hermite coefficients of σ(√a ·).
+    """E σ(u)σ(v) = Σ_{k ≤ degree} h_k(a) h_k(b) ρ^k, with h_k(a) the Hermite coefficients of a smooth σ(√a ·).
 
-    What is left out is at most √(tail(a) tail(b)), tail(a) = E σ(u)² − Σ_{k ≤ degree} h_k(a)²: see `series_tail`. The
-    variances are to vary along one axis each, as in a tile of a kernel matrix: a of shape (m, 1), b of shape (1, n).
+    What is left out is at most √(tail(a) tail(b)), tail(a) = E σ(u)² − Σ_{k ≤ degree} h_k(a)²: see `series_tail`. Meant
+    for tiles of a kernel matrix, where the variances vary along one axis each: a of shape (m, 1), b of shape (1, n).
     """
 
     activation: Activation = eqx.field(static=True)
     degree: int = eqx.field(static=True)
+    largest: float = eqx.field(static=True)
+    """No variance is larger; it decides how fine the quadrature of the coefficients is."""
 
     def value(self, where: Pair):
         return self._sum(where, self.activation.value)
@@ -51,9 +56,7 @@ class Series(Dual):
         return _along_line(lambda u: self.activation.value(u) ** 2, self.activation.kinks, a)
 
     def _sum(self, where: Pair, function):
-        left, right = (
-            hermite_rows(function, root**2, self.activation.kinks, self.degree) for root in (where.root_a, where.root_b)
-        )
+        left, right = (hermite_rows(function, root, self.degree, self.largest) for root in (where.root_a, where.root_b))
         rho = (where.cogap - where.gap) / 2
 
         def lower(k, total):
@@ -63,51 +66,52 @@ class Series(Dual):
         return jax.lax.fori_loop(0, self.degree + 1, lower, jnp.zeros(jnp.broadcast_shapes(*(p.shape for p in where))))
 
 
-def hermite_rows(function, a: Floats, kinks: tuple[float, ...], degree: int) -> Floats:
-    """h_k(a) = E σ(√a z) h_k(z) for k = 0 … degree, one row each, in the shape of a."""
+def hermite_rows(function, root: Floats, degree: int, largest: float) -> Floats:
+    """h_k = E f(√a z) h_k(z) for k = 0 … degree, one row each in the shape of `root` = √a, for a smooth function f."""
+    # Panels that resolve both h_k, of wave number √k (three nodes in each radian), and f, which varies on scales of
+    # one.
+    width = min(1.5, _PANEL / (3 * math.sqrt(degree + 1)), 1.5 / math.sqrt(max(largest, 1.0)))
+    panels = math.ceil(REACH / width)
+    nodes, weights = leggauss(_PANEL)
+    ends = np.linspace(-REACH, REACH, 2 * panels + 1)
+    half = np.diff(ends)[:, None] / 2
+    z = ((ends[:-1, None] + half) + half * nodes).ravel()
+    weight = (half * weights).ravel() * np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
+    z, weight = jnp.asarray(z), jnp.asarray(weight)
 
-    def one(variance):
-        u, weight = line_nodes(variance, kinks)
-        z = u / jnp.sqrt(jnp.where(variance > 0, variance, 1.0))
-        values = jnp.broadcast_to(function(u), u.shape) * weight
+    def raise_degree(pair, k):
+        low, high = pair
+        return (high, (z * high - jnp.sqrt(k) * low) / jnp.sqrt(k + 1)), high * weight
 
-        def raise_degree(pair, k):
-            low, high = pair
-            following = (z * high - jnp.sqrt(k) * low) / jnp.sqrt(k + 1)
-            return (high, following), jnp.sum(values * high)
-
-        start = (jnp.zeros_like(z), jnp.ones_like(z))
-        _, rows = jax.lax.scan(raise_degree, start, jnp.arange(degree + 1.0))
-        # At variance 0 the function is the constant σ(0); only h_0 is not zero.
-        constant = jnp.zeros(degree + 1).at[0].set(jnp.sum(values))
-        return jnp.where(variance > 0, rows, constant)
-
-    rows = jax.lax.map(one, jnp.ravel(a), batch_size=16)
-    return jnp.moveaxis(rows, 0, 1).reshape(degree + 1, *a.shape)
+    _, polynomials = jax.lax.scan(raise_degree, (jnp.zeros_like(z), jnp.ones_like(z)), jnp.arange(degree + 1.0))
+    values = function(jnp.ravel(root)[:, None] * z)
+    return (polynomials @ jnp.broadcast_to(values, (root.size, z.size)).T).reshape(degree + 1, *root.shape)
 
 
-def series_tail(activation: Activation, a: Floats, degree: int) -> tuple[Floats, Floats]:
+def series_tail(activation: Activation, a: Floats, degree: int, largest: float) -> tuple[Floats, Floats]:
     """What the series of K and K̇ leave out at ρ = 1, relative to their sum; both fall with the degree."""
 
     def one(function):
-        rows = hermite_rows(function, a, activation.kinks, degree)
+        rows = hermite_rows(function, jnp.sqrt(a), degree, largest)
         whole = _along_line(lambda u: function(u) ** 2, activation.kinks, a)
         return jnp.abs(whole - jnp.sum(rows**2, axis=0)) / jnp.where(whole > 0, whole, 1.0)
 
     return one(activation.value), one(activation.derivative)
 
 
-def numerical_dual(activation: Activation, variances: np.ndarray, tolerance: float = 1e-13) -> Dual:
+def numerical_dual(activation: Activation, variances: np.ndarray, tolerance: float = 1e-12) -> Dual:
     """The cheapest dual that is right to `tolerance` at these variances: a short series, a long one, or quadrature."""
     if activation.smooth:
         ends = jnp.asarray([float(np.min(variances)), float(np.max(variances))])
-        for degree in (48, 128, 320):
-            if all(np.max(np.asarray(tail)) < tolerance for tail in _tail(activation, ends, degree)):
-                return Series(activation, degree)
+        # A power of two, so that similar data share one compiled program.
+        largest = 2.0 ** math.ceil(math.log2(max(float(ends[1]), 1.0)))
+        for degree in (64, 160, 400, 1000):
+            if all(np.max(np.asarray(tail)) < tolerance for tail in _tail(activation, ends, degree, largest)):
+                return Series(activation, degree, largest)
     return Quadrature(activation)
 
 
-_tail = jax.jit(series_tail, static_argnums=(0, 2))
+_tail = jax.jit(series_tail, static_argnums=(0, 2, 3))
 
 
 def _along_line(function, kinks, a):

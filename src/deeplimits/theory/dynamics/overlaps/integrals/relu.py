@@ -12,9 +12,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 PHI = 1 / math.sqrt(2 * math.pi)
-# Correlations closer to ±1 than this, and residual variances smaller than this, are rounding errors.
-COINCIDENT = 1e-10
-VANISHING = 1e-11
+# Correlations closer to ±1 than this are rounding errors, and so are residual variances below the next.
+COINCIDENT = 1e-14
+VANISHING = 1e-15
+# Four fields whose squared heights are all smaller than this count as lying in one plane: an error of the same order.
+PLANE = 1e-13
 
 
 def i2(caa: Array, cbb: Array, cab: Array) -> Array:
@@ -33,9 +35,10 @@ def k20(caa: Array, cbb: Array, cab: Array) -> Array:
     return jnp.where(positive, _root_determinant(caa, cbb, cab) / (2 * math.pi * jnp.where(positive, caa, 1.0)), 0.0)
 
 
-def _angle_share(caa: Array, cbb: Array, cab: Array) -> Array:
+def _angle_share(caa: Array, cbb: Array, cab: Array, root_determinant: Array | None = None) -> Array:
     """1/4 + arcsin(ρ)/(2π) by the angle whose cosine is ρ: exact also near ρ = ±1."""
-    angle = jnp.arctan2(*_safe(_root_determinant(caa, cbb, cab), cab))
+    root = _root_determinant(caa, cbb, cab) if root_determinant is None else root_determinant
+    angle = jnp.arctan2(*_safe(root, cab))
     return 0.5 - angle / (2 * math.pi)
 
 
@@ -101,8 +104,8 @@ def j4(c: Float[Array, "4 4"]) -> Float[Array, ""]:
     # Each field that repeats an earlier one is replaced by an independent one, which halves the probability.
     repeats = jnp.any(same, axis=0)
     keep = (~repeats).astype(float)
-    r = jnp.where(jnp.eye(4, dtype=bool), 1.0, r * keep[:, None] * keep)
-    return jnp.where(impossible, 0.0, 2.0 ** jnp.sum(1 - keep) * _orthant(jnp.where(impossible, jnp.eye(4), r)))
+    r = jnp.where(jnp.eye(4, dtype=bool), 1.0, jnp.where(impossible, 0.0, r * keep[:, None] * keep))
+    return jnp.where(impossible, 0.0, 2.0 ** jnp.sum(1 - keep) * _orthant(r, _left_over(_vectors(r))))
 
 
 def squares(c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Float[Array, "p p"]:
@@ -162,46 +165,77 @@ def _one_indicator(r: Float[Array, "3 3"]) -> Array:
 
 
 def _two_indicators(r: Float[Array, "4 4"]) -> Array:
-    # ρ_cd P₄ + ρ_ca φ U(b, c; d | a) + ρ_cb φ U(a, c; d | b) + φ U(a, b; d | c)
-    return (
-        r[2, 3] * _orthant(r)
-        + r[2, 0] * PHI * _quarter_mean(r, 1, 2, 3, 0)
-        + r[2, 1] * PHI * _quarter_mean(r, 0, 2, 3, 1)
-        + PHI * _quarter_mean(r, 0, 1, 3, 2)
-    )
+    # ρ_cd P₄ + ρ_ca φ U(b, c; d | a) + ρ_cb φ U(a, c; d | b) + φ U(a, b; d | c),
+    # U(x, y; d | i) = E[1_x 1_y relu_d | λ_i = 0] = Σ_s D_ds φ(D_ss) J₂(the other two, given also λ_s = 0)
+    left = _left_over(_vectors(r))
+    given = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2])
+    s = np.array([1, 2, 3, 0, 2, 3, 0, 1, 3])
+    dss = _residual(r[s, given])
+    dds = jnp.where(s == 3, dss, r[3, s] - r[3, given] * r[s, given])
+    factor = jnp.where(given == 2, 1.0, r[2, given])
+    share = _shares(r, left)[_PAIR_OF[given, s]]
+    return r[2, 3] * _orthant(r, left) + PHI**2 * jnp.sum(factor * dds / jnp.sqrt(dss) * share)
 
 
-def _quarter_mean(r: Array, x: int, y: int, z: int, given: int) -> Array:
-    """U(x, y; z | i) = E[1_x 1_y relu_z | λ_i = 0] = Σ_s D_zs φ(D_ss) J₂(the other two, given also λ_s = 0)."""
-    index = jnp.array([x, y, z])
-    column = r[index, given]
-    d = r[index][:, index] - column[:, None] * column
-    d = jnp.where(jnp.eye(3, dtype=bool), _residual(column), d)
-    total = jnp.zeros(())
-    for s in range(3):
-        u, w = [other for other in range(3) if other != s]
-        euu = d[u, u] - d[u, s] ** 2 / d[s, s]
-        eww = d[w, w] - d[w, s] ** 2 / d[s, s]
-        euw = d[u, w] - d[u, s] * d[w, s] / d[s, s]
-        # Fields in one plane leave nothing to correlate, and the sum does not depend on what is put here as long as it
-        # is the limit along one path: that of independent noise of variance ε → 0 on every field, whose residual
-        # covariance is ε(I + AAᵀ), A the regression on the two fields that are given.
-        au, aw = (_regression(r, d, index, given, s, other) for other in (u, w))
-        flat_u, flat_w = euu < VANISHING, eww < VANISHING
-        both = flat_u & flat_w
-        share = _angle_share(
-            jnp.where(flat_u, 1 + au @ au, euu),
-            jnp.where(flat_w, 1 + aw @ aw, eww),
-            jnp.where(both, au @ aw, jnp.where(flat_u | flat_w, 0.0, euw)),
-        )
-        total = total + d[2, s] * PHI / jnp.sqrt(d[s, s]) * share
-    return total
+# The six pairs of fields (i, j), and the other two (k, l) of each; the place of a pair by its fields.
+_I, _J = np.triu_indices(4, 1)
+_OTHERS = np.array([[2, 3], [1, 3], [1, 2], [0, 3], [0, 2], [0, 1]])
+_PAIR_OF = np.zeros((4, 4), int)
+_PAIR_OF[_I, _J] = _PAIR_OF[_J, _I] = np.arange(6)
 
 
-def _regression(r: Array, d: Array, index: Array, given: int, s: int, other: int) -> Float[Array, " 2"]:
-    """Coefficients of a field's regression on λ_given and λ_s."""
-    on_s = d[other, s] / d[s, s]
-    return jnp.stack([r[index[other], given] - on_s * r[index[s], given], on_s])
+def _vectors(r: Float[Array, "4 4"]) -> Float[Array, "4 4"]:
+    """Rows whose inner products are r to rounding, also if r is singular: Cholesky with the largest pivot first."""
+    rest, columns = r, []
+    for _ in range(4):
+        largest = jnp.argmax(jnp.diagonal(rest))
+        pivot = rest[largest, largest]
+        alive = pivot > VANISHING
+        column = jnp.where(alive, rest[:, largest] / jnp.sqrt(jnp.where(alive, pivot, 1.0)), 0.0)
+        columns.append(column)
+        rest = rest - column[:, None] * column
+    return jnp.stack(columns, axis=1)
+
+
+def _left_over(v: Float[Array, "4 4"]) -> Float[Array, "6 2 4"]:
+    """For every pair, what is left of the two other vectors orthogonal to it.
+
+    Angles between these vectors lose no digits where the fields are almost dependent; those from conditional
+    covariances lose half of them. Projecting twice makes them orthogonal to rounding.
+    """
+    first = v[_I]
+    second = v[_J] - jnp.sum(v[_J] * first, axis=-1, keepdims=True) * first
+    length = jnp.sum(second**2, axis=-1, keepdims=True)
+    second = jnp.where(length > 0, second / jnp.sqrt(jnp.where(length > 0, length, 1.0)), 0.0)
+    left = v[_OTHERS]
+    for basis in (first, second, first, second):
+        left = left - jnp.sum(left * basis[:, None], axis=-1, keepdims=True) * basis[:, None]
+    return left
+
+
+def _areas(left: Float[Array, "6 2 4"]) -> Float[Array, " 6"]:
+    """√(|x|²|y|² − (x·y)²) from the 2 × 2 minors, which do not cancel where the vectors are nearly parallel."""
+    minors = left[:, 0, _I] * left[:, 1, _J] - left[:, 0, _J] * left[:, 1, _I]
+    square = jnp.sum(minors**2, axis=-1)
+    return jnp.where(square > 0, jnp.sqrt(jnp.where(square > 0, square, 1.0)), 0.0)
+
+
+def _shares(r: Float[Array, "4 4"], left: Float[Array, "6 2 4"]) -> Float[Array, " 6"]:
+    """J₂(k, l) given λ_i = λ_j = 0, for every pair."""
+    norms = jnp.sum(left**2, axis=-1)
+    generic = _angle_share(norms[:, 0], norms[:, 1], jnp.sum(left[:, 0] * left[:, 1], axis=-1), _areas(left))
+    # Fields in one plane leave nothing to correlate, and the sum over all terms does not depend on what is put here as
+    # long as it is the limit along one path: that of independent noise of variance ε → 0 on every field, whose residual
+    # covariance is ε(I + AAᵀ), A the regression on the two fields that are given; uncorrelated if one is not small.
+    i, j = _I[:, None], _J[:, None]
+    on_j = (r[_OTHERS, j] - r[_OTHERS, i] * r[i, j]) / _residual(r[i, j])
+    a = jnp.stack([r[_OTHERS, i] - on_j * r[i, j], on_j], axis=-1)
+    spread = 1 + jnp.sum(a**2, axis=-1)
+    in_plane = _angle_share(spread[:, 0], spread[:, 1], jnp.sum(a[:, 0] * a[:, 1], axis=-1))
+    # How far three fields are from lying in a plane, by the field left out: the least of their squared heights.
+    heights = jnp.full(4, jnp.inf).at[_OTHERS[:, ::-1]].min(norms)
+    some_in_plane = jnp.any(heights[_OTHERS] < VANISHING, axis=-1)
+    return jnp.where(jnp.all(heights < PLANE), in_plane, jnp.where(some_in_plane, 1 / 4, generic))
 
 
 # Tanh-sinh nodes on (0, 1) as pairs (u, 1 − u), each without cancellation.
@@ -210,29 +244,34 @@ _S = _STEP * np.arange(-60, 61)
 _LEFT = 1 / (1 + np.exp(np.pi * np.sinh(_S)))
 _NODE = 1 / (1 + np.exp(-np.pi * np.sinh(_S)))
 _WEIGHT = _STEP * np.pi * np.cosh(_S) * _NODE * _LEFT
-_PAIRS = (((0, 1), (2, 3)), ((0, 2), (1, 3)), ((0, 3), (1, 2)), ((1, 2), (0, 3)), ((1, 3), (0, 2)), ((2, 3), (0, 1)))
 
 
-def _orthant(r: Float[Array, "4 4"]) -> Array:
+def _orthant(r: Float[Array, "4 4"], left: Float[Array, "6 2 4"]) -> Array:
     r"""P₄, by Plackett's identity along the correlations uρ, u from 0 to 1.
 
     P₄ = 1/16 + ∫₀¹ Σ_{i<j} ρ_ij/(2π√(1 − u²ρ_ij²)) [1/4 + arcsin(ρ_kl·ij(u))/(2π)] du
+
+    The correlation of k and l given i and j is a cofactor of the matrix R(u) = (1 − u)I + uR over minors; it and
+    det R(u) are polynomials in 1 − u and u whose coefficients are minors of R.
     """
-    u, left = jnp.asarray(_NODE), jnp.asarray(_LEFT)
+    u, rest = jnp.asarray(_NODE), jnp.asarray(_LEFT)
+    rho = r[_I, _J]
+    area = _residual(rho)
+    # Elementary symmetric polynomials of R's eigenvalues: sums of principal minors, none of them negative. Those of
+    # three fields are found in the pairs (0, 1) and (2, 3).
+    e2 = jnp.sum(area)
+    e3 = jnp.sum(area[np.array([0, 5])] * jnp.sum(left[np.array([0, 5])] ** 2, axis=(1, 2)))
+    e4 = area[0] * _areas(left)[0] ** 2
+    determinant = rest**4 + 4 * u * rest**3 + e2 * u**2 * rest**2 + e3 * u**3 * rest + e4 * u**4
 
-    def minus(rho):  # 1 − u²ρ² = (1 − uρ)(1 + uρ), each factor from 1 − u
-        return (left + u * (1 - rho)) * (left + u * (1 + rho))
-
-    integrand = jnp.zeros_like(u)
-    for (i, j), (k, l) in _PAIRS:
-        determinant = minus(r[i, j])
-        ik, il, jk, jl = (u * r[i, k], u * r[i, l], u * r[j, k], u * r[j, l])
-        ij = u * r[i, j]
-        # Covariance of (k, l) given (i, j).
-        ekk = minus(r[i, k]) - (jk - ij * ik) ** 2 / determinant
-        ell = minus(r[i, l]) - (jl - ij * il) ** 2 / determinant
-        ekl = u * r[k, l] - ik * il - (jk - ij * ik) * (jl - ij * il) / determinant
-        flat = (ekk < 1e-15) | (ell < 1e-15)
-        share = _angle_share(jnp.where(flat, 1.0, ekk), jnp.where(flat, 1.0, ell), jnp.where(flat, 0.0, ekl))
-        integrand = integrand + r[i, j] / (2 * math.pi * jnp.sqrt(determinant)) * share
+    rho, area = rho[:, None], area[:, None]
+    # 1 − u²ρ² = (1 − uρ)(1 + uρ), each factor from 1 − u
+    minor = (rest + u * (1 - rho)) * (rest + u * (1 + rho))
+    k, l = _OTHERS.T
+    other = r[k, l][:, None]
+    middle = 2 * other - (r[k, _I] * r[_I, l] + r[k, _J] * r[_J, l])[:, None]
+    last = area * jnp.sum(left[:, 0] * left[:, 1], axis=-1, keepdims=True)
+    cofactor = u * (other * rest**2 + middle * u * rest + last * u**2)
+    share = 0.5 - jnp.arctan2(jnp.sqrt(determinant * minor), cofactor) / (2 * math.pi)
+    integrand = jnp.sum(rho / (2 * math.pi * jnp.sqrt(minor)) * share, axis=0)
     return 1 / 16 + jnp.asarray(_WEIGHT) @ integrand

@@ -1,0 +1,87 @@
+r"""The search when the information exponent is three or more."""
+
+import math
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import reduced_chains
+from deeplimits.errors import OutsideValidity
+from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.predictions import Curve
+from deeplimits.theory.dynamics import critical_window, single_index
+
+POINTS = 5
+
+
+class CriticalWindow(Limit):
+    r"""At the largest admissible step a spiked k-tensor, k ≥ 3, is found when a diffusion explodes.
+
+    Setting     spherical online SGD on tensor PCA, L = −⟨λθ^(⊗k) + W, x^(⊗k)⟩, k ≥ 3, δ = cN^(−(k−2)/2), from √N m₀ =
+                u₀; u = √N m, ϑ = δ²·steps/N = c²·steps/N^(k−1)
+    Limit       N → ∞ with c, u₀ fixed
+    Result      u converges to du = [(kλ/c)u^(k−1) − (k/2)u]dϑ + √k dB, which explodes in finite time: the signal is
+                found after a random multiple of N^(k−1) samples, without logarithms; in general (a_k/c)u^(k−1) −
+                (s(0)/2)u and σ
+                stated here: P(u, or |u| for even k, exceeds U before ϑ), which tends to that of explosion as U grows
+    Validity    k ≥ 3, u₀ < U; size counts the dimension N
+    Finite size gap O(1/N): U²/N from m² against 1, and a step of u is O(N^(−(k−1)/2))
+    References  benarous2021
+    """
+
+    order: int = integer(3, 3, 5, symbol="k", doc="information exponent k")
+    signal: Array = real(3.0, 0.1, 20.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
+    step: Array = real(2.0, 0.05, 10.0, log=True, symbol="c", doc="step constant c")
+    start: Array = real(1.0, 0.0, 3.0, symbol="u_0", doc="correlation at the start, times √N")
+    level: Array = real(2.5, 0.5, 8.0, symbol="U", doc="level U to be passed, times √N")
+    horizon: Array = real(0.5, 0.05, 5.0, log=True, symbol=r"\vartheta", doc="time up to which the level is awaited")
+
+    sizes = (32, 64, 128)
+    samples = 8000
+    batch = 1000
+
+    def validity(self):
+        if float(self.start) < 0.9 * float(self.level):
+            return ()
+        return (
+            f"start = {float(self.start):g} is not below level = {float(self.level):g} by a tenth of it, so that there "
+            "is nothing to wait for; start lower or raise the level",
+        )
+
+    def _times(self):
+        return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
+
+    def theory(self):
+        times = self._times()
+        landscape = single_index.tensor_pca(self.signal, self.order)
+        passed = critical_window.passage_probability(landscape, self.step, self.start, self.level, times)
+        return {
+            "passed": Curve(
+                times, passed, axis="scaled time", axis_symbol=r"\vartheta", label="share that passed",
+                symbol=r"P(\max u>U)", rate=1.0,
+            )
+        }  # fmt: skip
+
+    def at_size(self, size):
+        n = whole(size, "N", self, least=16)
+        if float(self.level) > 0.5 * math.sqrt(n):
+            raise OutsideValidity(
+                f"CriticalWindow: at N = {n} the level {float(self.level):g}/√N is not small against 1; take a size of "
+                f"at least {math.ceil(4 * float(self.level) ** 2)}"
+            )
+        per_unit = n ** (self.order - 1) / float(self.step) ** 2
+        every = whole(float(self.horizon) * per_unit / POINTS, "steps between records", self)
+        return {"dimension": n, "every": every}, self.replace(horizon=every * POINTS / per_unit)
+
+    def simulate(self, key, *, dimension: int, every: int):
+        root = dimension**0.5
+        delta = self.step * dimension ** (-(self.order - 2) / 2)
+
+        def step(key, m):
+            gradient = reduced_chains.tensor_pca_gradient(key, m, dimension, self.signal, self.order)
+            return reduced_chains.spherical_step(m, gradient, dimension, delta)
+
+        even = self.order % 2 == 0
+        level = self.level[None] / root
+        passage = reduced_chains.first_passage(step, key, self.start / root, level, POINTS * every, even)
+        return {"passed": (passage <= every * jnp.arange(1.0, POINTS + 1)).astype(float)}

@@ -1,0 +1,168 @@
+r"""Infinitely wide fully connected networks: their Gaussian process, their tangent kernel, their features' kernel."""
+
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.models import architectures
+from deeplimits.theory.gaussian.duals import closed_form, dual_of, numerical_dual
+from deeplimits.theory.gaussian.duals.numerical import Quadrature
+from deeplimits.theory.kernels import matrices
+from deeplimits.theory.kernels.matrices import Kernels
+from deeplimits.theory.kernels.recursion import Network, points
+from deeplimits.tracing import is_traced
+
+KINDS = ("nngp", "ntk", "conjugate")
+MOST_PAIRS_BY_QUADRATURE = 40_000
+
+
+class FullyConnected(architectures.FullyConnected):
+    r"""An infinitely wide fully connected network: describe it once, ask for its kernels.
+
+    Problem     h¹ = W¹x + b¹, h^{l+1} = W^{l+1}σ(h^l) + b^{l+1}, Var W = C_w/(fan in), Var b = C_b, all widths → ∞
+    Result      K¹ = C_w x·x'/d + C_b, K^{l+1} = C_w E σσ + C_b: covariance of the outputs (`nngp`)
+                T¹ = K¹, T^{l+1} = K^{l+1} + C_w E[σ'σ'] T^l: kernel of gradient descent (`ntk`)
+                E σσ at the last hidden layer (`conjugate`)
+    Validity    widths to infinity at fixed depth and fixed inputs; E σ² finite; for `ntk` σ continuous
+    References  jacot2018; lee2018; lee2019
+
+    Arguments: number of hidden layers; `activation` (a name, an `Activation`, a JAX function, or one for each layer);
+    `weight_variance` C_w and `bias_variance` C_b (one number or one for each affine layer); `skip`, the strength of
+    residual connections; `layer_norm`; `parametrization` 'ntk', 'standard' or 'mup' (see `models.architectures`).
+
+    >>> import jax.numpy as jnp
+    >>> net = FullyConnected(3, "relu", bias_variance=0.09)
+    >>> x = jnp.array([[1.0, 0.5, -0.3], [0.2, -1.0, 0.7]])
+    >>> net.ntk(x).round(12).tolist()
+    [[0.515833333333, 0.284867646595], [0.284867646595, 0.555]]
+    """
+
+    def nngp(self, x1: ArrayLike, x2: ArrayLike | None = None, **options) -> Float[Array, "..."]:
+        """Covariance of the outputs at the rows of `x1` and `x2` (n, d); options as for `kernels`."""
+        return self._single("nngp", x1, x2, options)
+
+    def ntk(self, x1: ArrayLike, x2: ArrayLike | None = None, **options) -> Float[Array, "..."]:
+        """Tangent kernel at the rows of `x1` and `x2` (n, d); options as for `kernels`."""
+        return self._single("ntk", x1, x2, options)
+
+    def conjugate(self, x1: ArrayLike, x2: ArrayLike | None = None, **options) -> Float[Array, "..."]:
+        """Kernel E σσ of the last hidden layer's features at the rows of `x1`, `x2`; options as for `kernels`."""
+        return self._single("conjugate", x1, x2, options)
+
+    def kernel_fn(
+        self, x1: ArrayLike, x2: ArrayLike | None = None, get: str | Sequence[str] = ("nngp", "ntk")
+    ) -> Kernels | Float[Array, "..."]:
+        """One kernel by its name, or several as `.nngp`, `.ntk`, `.conjugate`."""
+        found = self.kernels(x1, x2, get)
+        return getattr(found, get) if isinstance(get, str) else found
+
+    def kernels(
+        self,
+        x1: ArrayLike,
+        x2: ArrayLike | None = None,
+        get: str | Sequence[str] = ("nngp", "ntk"),
+        *,
+        diagonal: bool = False,
+        every_layer: bool = False,
+        tile: int | None = None,
+    ) -> Kernels:
+        """The kernels named in `get`, in one pass.
+
+        Without `x2`, of `x1` with itself: one triangle is computed, the diagonal exactly. `diagonal` gives K(x, x)
+        only, of shape (n,). `every_layer` adds a leading axis that counts the affine layers (for 'conjugate', the
+        hidden layers). Large matrices are computed in tiles, with little memory beyond the result, and on all devices
+        that JAX sees.
+        """
+        wanted = self._wanted(get)
+        tile = matrices.usual_tile() if tile is None else tile
+        x1, x2 = self._checked(x1, x2, wanted, diagonal, tile)
+        network = self._network(x1, x2)
+        small = max(x1.shape[0], 0 if x2 is None else x2.shape[0]) <= tile
+        if diagonal:
+            found = matrices.diagonal(network, x1, wanted, every_layer)
+        elif every_layer or small or self._traced(x1, x2):
+            found = matrices.whole(network, x1, x2, wanted, every_layer)
+        else:
+            found = matrices.on_all_devices(network, x1, x2, wanted, int(tile))
+        return _finite(found)
+
+    def _single(self, kind: str, x1, x2, options: dict) -> Float[Array, "..."]:
+        return getattr(self.kernels(x1, x2, kind, **options), kind)
+
+    def _wanted(self, get: str | Sequence[str]) -> tuple[str, ...]:
+        wanted = (get,) if isinstance(get, str) else tuple(get)
+        if not wanted or any(name not in KINDS for name in wanted):
+            raise ParameterError(f"get = {get!r} is not allowed; it names one or more of {', '.join(KINDS)}")
+        if "conjugate" in wanted and self.hidden_layers == 0:
+            raise ParameterError("hidden_layers = 0 has no features; the conjugate kernel needs one hidden layer")
+        return tuple(name for name in KINDS if name in wanted)
+
+    def _checked(self, x1, x2, wanted, diagonal, tile):
+        x1, x2 = _inputs("x1", x1), None if x2 is None else _inputs("x2", x2)
+        if x2 is not None and x2.shape[1] != x1.shape[1]:
+            raise ParameterError(f"x1 has {x1.shape[1]} columns and x2 has {x2.shape[1]}; they must have equally many")
+        if diagonal and x2 is not None:
+            raise ParameterError("diagonal = True is not allowed with x2; the diagonal is that of x1 with itself")
+        if isinstance(tile, bool) or not isinstance(tile, int | np.integer) or tile < 1:
+            raise ParameterError(f"tile = {tile!r} is not allowed; it must be a whole number of at least 1")
+        jumping = [activation.name for activation in self.activations if not activation.continuous]
+        if "ntk" in wanted and x2 is None and jumping:
+            raise OutsideValidity(
+                f"{jumping[0]} jumps, so the tangent kernel of an input with itself is infinite; ask for nngp or "
+                "conjugate, or take a continuous activation"
+            )
+        return x1, x2
+
+    def _traced(self, x1, x2) -> bool:
+        return any(is_traced(value) for value in (x1, x2, self.weight_variance, self.bias_variance, self.skip))
+
+    def _network(self, x1, x2) -> Network:
+        """Closed forms where they exist; a Hermite series where the variances are known and allow it; or quadrature."""
+        network = Network(self, tuple(dual_of(activation) for activation in self.activations))
+        if self._traced(x1, x2) or all(closed_form(activation) is not None for activation in self.activations):
+            return network
+        inputs = x1 if x2 is None else jnp.concatenate([x1, x2])
+        roots = np.ones((self.hidden_layers, 1)) if self.layer_norm else np.asarray(_roots(network, inputs))
+        chosen = [
+            closed_form(activation) or numerical_dual(activation, roots[layer] ** 2)
+            for layer, activation in enumerate(self.activations)
+        ]
+        pairs = x1.shape[0] * (x1.shape[0] if x2 is None else x2.shape[0])
+        for layer, dual in enumerate(chosen):
+            if isinstance(dual, Quadrature) and pairs > MOST_PAIRS_BY_QUADRATURE:
+                raise OutsideValidity(
+                    f"{self.activations[layer].name} has no closed form, and at variance {roots[layer].max() ** 2:.3g} "
+                    f"(layer {layer + 1}) the Hermite series is too long; {pairs} pairs take hours by quadrature: "
+                    "use layer_norm or smaller weight_variance, a smooth activation, or fewer inputs"
+                )
+        return Network(self, tuple(chosen))
+
+
+@jax.jit
+def _roots(network: Network, x):
+    return points(network, x).roots
+
+
+def _inputs(name: str, x: ArrayLike) -> Float[Array, "n d"]:
+    x = jnp.asarray(x, float)
+    if x.ndim != 2 or 0 in x.shape:
+        raise ParameterError(f"{name} has shape {x.shape}; it must be a matrix (n, d) with one input in each row")
+    if not is_traced(x) and not bool(jnp.all(jnp.isfinite(x))):
+        raise ParameterError(f"{name} has entries that are not finite; remove or impute them first")
+    return x
+
+
+def _finite(found: Kernels) -> Kernels:
+    for name, kernel in zip(found._fields, found, strict=True):
+        # A sum is finite only if every term is; it needs no second matrix.
+        if kernel is not None and not is_traced(kernel) and not bool(jnp.isfinite(jnp.sum(kernel))):
+            raise OutsideValidity(
+                f"the {name} kernel is infinite or overflows: variances grow beyond floating point through the layers, "
+                "or the activation has no finite second moment there; lower weight_variance or the depth"
+            )
+    return found

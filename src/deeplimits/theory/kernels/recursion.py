@@ -1,0 +1,263 @@
+r"""Kernels of infinitely wide networks, carried from layer to layer for blocks of pairs of inputs.
+
+    K¹ = C_w x·x'/d + C_b,                  T¹ = λ_W x·x'/d + λ_b
+    K^{l+1} = C_w E σσ + C_b + skip² K^l,   T^{l+1} = λ_W E σσ + λ_b + (C_w E σ'σ' + skip²) T^l
+
+K is the covariance of the outputs (NNGP), T the tangent kernel; the expectations are over a Gaussian pair of
+covariance K^l. Beside the standard deviations, which belong to single inputs, 1 − ρ and 1 + ρ are carried for each
+pair, from the difference of the inputs on: that keeps all digits for inputs that nearly coincide.
+"""
+
+import functools
+import math
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from deeplimits.models.architectures import FullyConnected
+from deeplimits.theory.gaussian.duals import Dual
+from deeplimits.theory.gaussian.pairs import Pair
+
+Floats = Float[Array, "..."]
+
+CLOSE = 0.01
+"""Below this value of 1 ∓ ρ a matrix product has too few digits left, and differences of inputs are formed instead."""
+
+
+class Points(NamedTuple):
+    """What the recursion needs to know of single inputs, one column (or row) each."""
+
+    directions: Float[Array, "n d+1"]
+    """(√(C_w/d) x, √C_b), normalized."""
+    inputs: Float[Array, "n d"]
+    """x/√d"""
+    roots: Float[Array, "layers+1 n"]
+    """√K^l(x, x), l = 1 … L + 1."""
+    features: Float[Array, "layers n"]
+    """√(E σ(h^l)²), l = 1 … L."""
+
+
+class _Layer(NamedTuple):
+    """The affine map behind a hidden layer: variances and rates, and the single inputs' standard deviations."""
+
+    weight_variance: Floats
+    bias_variance: Floats
+    weight_rate: Floats
+    bias_rate: Floats
+    skip: Floats
+    left_feature: Floats
+    right_feature: Floats
+    left_root: Floats
+    right_root: Floats
+
+
+class Network(eqx.Module):
+    """An architecture with the duals of its activations chosen."""
+
+    net: FullyConnected
+    duals: tuple[Dual, ...] = eqx.field(static=True)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all hidden layers have the same activation and are many, so that they become one compiled loop."""
+        return self.net.hidden_layers > 3 and len(set(self.duals)) == 1
+
+    @property
+    def kinked(self) -> bool:
+        return any(not activation.smooth for activation in self.net.activations)
+
+
+def points(network: Network, x: Float[Array, "n d"]) -> Points:
+    """The diagonal of the recursion: K^l(x, x) needs no other input."""
+    net = network.net
+    inputs = x / math.sqrt(x.shape[1])
+    bias = jnp.broadcast_to(jnp.sqrt(net.bias_variance[0]), (x.shape[0], 1))
+    lifted = jnp.concatenate([inputs * jnp.sqrt(net.weight_variance[0]), bias], axis=1)
+    # Scaled by the largest entry first, so that no square overflows or vanishes.
+    size = jnp.max(jnp.abs(lifted), axis=1, keepdims=True)
+    lifted = lifted / jnp.where(size > 0, size, 1.0)
+    length = jnp.sqrt(jnp.sum(lifted**2, axis=1, keepdims=True))
+    roots, features = _deviations(network, (size * length)[:, 0])
+    return Points(lifted / jnp.where(length > 0, length, 1.0), inputs, roots, features)
+
+
+def _deviations(network: Network, root: Floats) -> tuple[Floats, Floats]:
+    """√K^l(x, x) for l = 1 … L + 1 and √(E σ²) for l = 1 … L, from √K¹(x, x)."""
+    net = network.net
+    skips = jnp.stack([_skips(net, layer) for layer in range(net.hidden_layers)]) if net.hidden_layers else jnp.zeros(0)
+
+    def advance(dual, root, variances):
+        weight_variance, bias_variance, skip = variances
+        feature = _root(dual.variance(jnp.ones_like(root) if net.layer_norm else root**2))
+        following = _root(weight_variance * feature**2 + bias_variance + skip**2 * root**2)
+        return following, (feature, following)
+
+    rows = (net.weight_variance[1:], net.bias_variance[1:], skips)
+    if network.uniform:
+        _, (features, roots) = jax.lax.scan(functools.partial(advance, network.duals[0]), root, rows)
+        return jnp.concatenate([root[None], roots]), features
+    roots, features = [root], []
+    for layer, dual in enumerate(network.duals):
+        root, (feature, _) = advance(dual, root, tuple(row[layer] for row in rows))
+        roots.append(root)
+        features.append(feature)
+    return jnp.stack(roots), jnp.stack(features) if features else jnp.zeros((0, *root.shape))
+
+
+def first_gaps(left: Points, right: Points, same: Array | None, exact: bool) -> tuple[Floats, Floats]:
+    """1 − ρ and 1 + ρ of the first layer for every pair of a left and a right input; `same` marks equal ones."""
+    product = left.directions @ right.directions.T
+    if same is not None:
+        product = jnp.where(same, 0.0, product)
+    gap, cogap = jnp.maximum(1 - product, 0.0), jnp.maximum(1 + product, 0.0)
+    if exact:
+        gap, cogap = _by_differences(left, right, gap, 1.0), _by_differences(left, right, cogap, -1.0)
+    if same is not None:
+        gap, cogap = jnp.where(same, 0.0, gap), jnp.where(same, 2.0, cogap)
+    return gap, cogap
+
+
+def _by_differences(left: Points, right: Points, gap: Floats, sign: float) -> Floats:
+    """1 ∓ ρ = |x̂ ∓ x̂'|²/2, where a matrix product has too few digits; most blocks have no such pair and pay nothing."""
+
+    def recomputed():
+        columns = (left.directions.T, right.directions.T)
+
+        def add(k, total):
+            return total + (columns[0][k][:, None] - sign * columns[1][k][None]) ** 2
+
+        exact = jax.lax.fori_loop(0, columns[0].shape[0], add, jnp.zeros_like(gap)) / 2
+        return jnp.where(gap < CLOSE, exact, gap)
+
+    return jax.lax.cond(jnp.any(gap < CLOSE), recomputed, lambda: gap)
+
+
+def carry(
+    network: Network, left: Points, right: Points, gaps: tuple[Floats, Floats], inner: Floats | None, tangent: bool
+) -> list[tuple[Floats, Floats, Floats | None]]:
+    """(E σσ below, K^l, T^l) for the affine layers l = 1 … L + 1, of pairs whose first-layer gaps are given.
+
+    The rows of `left` and `right` broadcast against the gaps. `inner` is x·x'/d where the tangent kernel of the first
+    layer is not K¹ itself.
+    """
+    net = network.net
+    where = Pair(left.roots[0], right.roots[0], *gaps)
+    kernel = where.covariance
+    ntk = None
+    if tangent:
+        weight_rates, bias_rates = net.rates
+        ntk = kernel if inner is None else weight_rates[0] * inner + bias_rates[0]
+    found = [(jnp.zeros_like(kernel), kernel, ntk)]
+    for layer, dual in enumerate(network.duals):
+        where, value, kernel, ntk = _step(net, dual, where, ntk, _layer(net, left, right, layer))
+        found.append((value, kernel, ntk))
+    return found
+
+
+def carry_to_the_end(
+    network: Network, left: Points, right: Points, gaps: tuple[Floats, Floats], inner: Floats | None, tangent: bool
+) -> tuple[Floats, Floats, Floats | None]:
+    """The last entry of `carry`, with equal layers as one compiled loop: a deep network is not a long program."""
+    net = network.net
+    if not network.uniform:
+        return carry(network, left, right, gaps, inner, tangent)[-1]
+    dual = network.duals[0]
+    where = Pair(left.roots[0], right.roots[0], *gaps)
+    ntk = None
+    if tangent:
+        weight_rates, bias_rates = net.rates
+        ntk = where.covariance if inner is None else weight_rates[0] * inner + bias_rates[0]
+    layers = [_layer(net, left, right, layer) for layer in range(net.hidden_layers)]
+
+    def advance(state, layer):
+        (gap, cogap), left_root, right_root, ntk = state
+        where, _, _, ntk = _step(net, dual, Pair(left_root, right_root, gap, cogap), ntk, layer)
+        return ((where.gap, where.cogap), where.root_a, where.root_b, ntk), None
+
+    start = ((where.gap, where.cogap), where.root_a, where.root_b, ntk)
+    # The last hidden layer is outside the loop: nobody asks for the gaps behind it.
+    stacked = jax.tree.map(lambda *rows: jnp.stack(rows), *layers[:-1])
+    (gaps, left_root, right_root, ntk), _ = jax.lax.scan(advance, start, stacked)
+    _, value, kernel, ntk = _step(net, dual, Pair(left_root, right_root, *gaps), ntk, layers[-1])
+    return value, kernel, ntk
+
+
+def _step(net: FullyConnected, dual: Dual, where: Pair, ntk: Floats | None, layer: _Layer):
+    inside = Pair(jnp.ones(()), jnp.ones(()), where.gap, where.cogap) if net.layer_norm else where
+    # E σσ, and 1 ∓ ρ of the features
+    value, gap, cogap = dual.features(inside, layer.left_feature * layer.right_feature)
+    # K' = C_w E σσ + C_b + skip² K
+    kernel = layer.weight_variance * value + layer.bias_variance
+    root = jnp.sqrt(layer.weight_variance)
+    parts = [
+        _Part(root * layer.left_feature, root * layer.right_feature, gap, cogap),
+        _Part(jnp.sqrt(layer.bias_variance), jnp.sqrt(layer.bias_variance), jnp.zeros(()), jnp.full((), 2.0)),
+    ]
+    if net.residual:
+        kernel = kernel + layer.skip**2 * where.covariance
+        parts.append(_Part(layer.skip * where.root_a, layer.skip * where.root_b, where.gap, where.cogap))
+    following = Pair(layer.left_root, layer.right_root, *_sum_gaps(parts, layer.left_root * layer.right_root))
+    if ntk is not None:
+        # T' = λ_W E σσ + λ_b + (C_w E σ'σ' + skip²) T; behind a layer norm T is divided by √(K(x,x) K(x',x'))
+        incoming = ntk / jnp.where(where.scale == 0, 1.0, where.scale) if net.layer_norm else ntk
+        passed = layer.weight_variance * dual.slope(inside) * incoming
+        if net.residual:
+            passed = passed + layer.skip**2 * ntk
+        ntk = layer.weight_rate * value + layer.bias_rate + passed
+    return following, value, kernel, ntk
+
+
+class _Part(NamedTuple):
+    """One of several independent contributions to a pre-activation."""
+
+    left: Floats
+    right: Floats
+    gap: Floats
+    cogap: Floats
+
+
+def _sum_gaps(parts: list[_Part], scale: Floats) -> tuple[Floats, Floats]:
+    """1 ∓ ρ of a sum of independent parts with deviations l_i, r_i and correlations ρ_i; `scale` is √(Σl² Σr²).
+
+    scale (1 ∓ ρ) = [scale − Σ l_i r_i] + Σ l_i r_i (1 ∓ ρ_i), and by Lagrange's identity the bracket is
+    Σ_{i<j} (l_i r_j − l_j r_i)²/(scale + Σ l_i r_i): nothing cancels.
+    """
+    inner = sum(part.left * part.right for part in parts)
+    apart = sum(
+        (one.left * other.right - other.left * one.right) ** 2
+        for index, one in enumerate(parts)
+        for other in parts[index + 1 :]
+    )
+    # A comparison with 0, not with > 0: what is not a number must stay so.
+    bracket = apart / jnp.where(scale == 0, 1.0, scale + inner)
+    safe = jnp.where(scale == 0, 1.0, scale)
+    gap = (bracket + sum(part.left * part.right * part.gap for part in parts)) / safe
+    cogap = (bracket + sum(part.left * part.right * part.cogap for part in parts)) / safe
+    return jnp.where(scale == 0, 1.0, gap), jnp.where(scale == 0, 1.0, cogap)
+
+
+def _layer(net: FullyConnected, left: Points, right: Points, layer: int) -> _Layer:
+    weight_rates, bias_rates = net.rates
+    return _Layer(
+        net.weight_variance[layer + 1],
+        net.bias_variance[layer + 1],
+        weight_rates[layer + 1],
+        bias_rates[layer + 1],
+        _skips(net, layer),
+        left.features[layer],
+        right.features[layer],
+        left.roots[layer + 1],
+        right.roots[layer + 1],
+    )
+
+
+def _skips(net: FullyConnected, layer: int) -> Floats:
+    """Residual connections lead from hidden layers to hidden layers."""
+    return net.skip if layer + 1 < net.hidden_layers else jnp.zeros(())
+
+
+def _root(x: Floats) -> Floats:
+    return jnp.where(x == 0, 0.0, jnp.sqrt(jnp.where(x == 0, 1.0, x)))
