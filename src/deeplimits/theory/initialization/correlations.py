@@ -26,8 +26,8 @@ from deeplimits.tracing import is_traced
 Floats = Float[Array, "..."]
 
 _DEGREE = 160
-_LARGEST = 64.0
-"""Variance up to which the Hermite coefficients are resolved."""
+LARGEST = 400.0
+"""The variance up to which Hermite coefficients are resolved."""
 _NODES, _WEIGHTS = (0.5 * (1 + leggauss(24)[0]), 0.5 * leggauss(24)[1])
 
 
@@ -80,7 +80,7 @@ def _lost(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
     if dual is None and sigma.smooth:
         return _by_series(sigma, gap, kernel)
     dual = dual or Quadrature(sigma)
-    root = jnp.sqrt(kernel)
+    root = _root(kernel)
 
     def slope(t):
         return dual.slope(Pair(root, root, t, 2 - t))
@@ -93,8 +93,13 @@ def _lost(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
     return jnp.where(gap < 0.5, kernel * near * total, moments.second_moment(sigma, kernel) - value)
 
 
+def _root(kernel: Floats) -> Floats:
+    # With a finite derivative at 0.
+    return jnp.where(kernel > 0, jnp.sqrt(jnp.where(kernel > 0, kernel, 1.0)), 0.0)
+
+
 def _by_series(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
-    rows = hermite_rows(sigma.value, jnp.sqrt(kernel), _DEGREE, _LARGEST) ** 2
+    rows = hermite_rows(sigma.value, _root(kernel), _DEGREE, LARGEST) ** 2
     degree = jnp.arange(_DEGREE + 1.0).reshape(-1, *[1] * gap.ndim)
     # 1 − c^k = −expm1(k log(1 − g)); where c ≤ 0 nothing cancels
     safe = jnp.minimum(gap, 0.9)
@@ -178,12 +183,12 @@ def correlation_response(
     c_w = jnp.asarray(weight_variance, float)
     dual = closed_form(sigma)
     if dual is None and sigma.smooth:
-        rows = hermite_rows(sigma.derivative, jnp.sqrt(kernel), _DEGREE, _LARGEST) ** 2
+        rows = hermite_rows(sigma.derivative, _root(kernel), _DEGREE, LARGEST) ** 2
         degree = jnp.arange(_DEGREE + 1.0).reshape(-1, *[1] * gap.ndim)
         rest = moments.slope_moment(sigma, kernel) - jnp.sum(rows, axis=0)
         powers = (1 - gap) ** degree
         return c_w * (jnp.sum(rows * powers, axis=0) + jnp.maximum(rest, 0.0) * powers[-1])
-    root = jnp.sqrt(kernel)
+    root = _root(kernel)
     return c_w * (dual or Quadrature(sigma)).slope(Pair(root, root, gap, 2 - gap))
 
 
