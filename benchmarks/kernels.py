@@ -2,11 +2,12 @@
 
     python -m benchmarks kernels
 
-NNGP and NTK together of fully connected ReLU and erf networks, 3 and 10 hidden layers, C_w = 2 (1 at the output), C_b = 0.01,
-inputs in dimension 256, float64. On a CPU the peer runs in the same minutes, turn by turn, in an environment of its own; medians
-of the turns are compared. The error of each is that of its ReLU NTK at nearly coinciding inputs against 60-digit arithmetic.
-Peak memory is that of a fresh process. On a GPU there is no peer: the time stands beside the floor, the larger of the time to
-write the two matrices at the measured copy bandwidth and the time of the matrix product at the measured rate.
+NNGP and NTK together of fully connected ReLU and erf networks, 3 and 10 hidden layers, C_w = 2 (1 at the output), C_b
+= 0.01, inputs in dimension 256, float64. On a CPU the peer runs in the same minutes, turn by turn, in an environment
+of its own; medians of the turns are compared. The error of each is that of its ReLU NTK at nearly coinciding inputs
+against 60-digit arithmetic. Peak memory is that of a fresh process. On a GPU there is no peer: the time stands beside
+the floor, the larger of the time to write the two matrices at the measured copy bandwidth and the time of the matrix
+product at the measured rate.
 """
 
 import json
@@ -88,7 +89,8 @@ class Peer:
         )
 
     def ask(self, activation: str, layers: int, n: int, entry=None) -> tuple[float, float]:
-        assert self.process.stdin and self.process.stdout
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.write(json.dumps([activation, layers, n, entry]) + "\n")
         self.process.stdin.flush()
         seconds, value = json.loads(self.process.stdout.readline())
