@@ -1,0 +1,64 @@
+r"""Singular values of a wide two-layer network's Jacobian: the numbers that decide whether training is lazy."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import networks
+from deeplimits.limit import Limit, choice, real, whole
+from deeplimits.models.activations import smooth
+from deeplimits.predictions import Value
+from deeplimits.theory.kernels import lazy
+
+
+class LazyTwoLayer(Limit):
+    r"""The extreme singular values of a wide two-layer network's Jacobian.
+
+    Setting     f = (α/√m) Σ_j ±σ(⟨w_j, x⟩), w_j uniform on the unit sphere, N points x_i ~ N(0, I_d), inner weights
+                trained; J₀ the Jacobian at the start
+    Limit       d → ∞ with N/d → c, m/d fixed
+    Result      σ_min²/(α²d) → E σ'² − μ₁² + μ₁²(1 − √c)², σ_max²/(α²d) → E σ'² − μ₁² + μ₁²(1 + √c)², μ₁ = E σ'(g);
+                for c > 1, 0 in place of (1 − √c)²; a mean curvature E σ'' may add an outlier on top
+                output at the start: Var f(x)/α² = Var σ(⟨w, x⟩), whatever m
+                hence lazy training for N max(N, d) ≪ md, with ‖θ − θ̄‖ = O(N(N + d)^{3/2}/(√m d²))
+    Validity    σ smooth; c away from 1; size counts the dimension d
+    Finite size extreme eigenvalues O(d^(−2/3))
+    References  bartlett2021 Sec 5; bai2010
+    """
+
+    activation: str = choice("tanh", ("tanh", "erf", "gelu", "sin"), doc="activation σ")
+    ratio: Array = real(0.25, 0.02, 0.8, log=True, symbol="c", doc="points per dimension, N/d")
+
+    sizes = (40, 80, 160)
+    samples = 160
+    batch = 1
+
+    # Neurons per dimension; more of them change nothing in the limit.
+    neurons = 8
+
+    def theory(self):
+        found = lazy.two_layer_singular_values(smooth(self.activation), self.ratio)
+        return {
+            "least": Value(found.least, label="least singular value", symbol=r"\sigma_{\min}^2/\alpha^2d", rate=2 / 3),
+            "largest": Value(
+                found.largest, label="largest singular value", symbol=r"\sigma_{\max}^2/\alpha^2d", rate=2 / 3
+            ),
+        }
+
+    def at_size(self, size):
+        d = whole(size, "d", self, least=4)
+        n = whole(d * float(self.ratio), "N", self, least=2)
+        return {"dimension": d, "points": n}, self.replace(ratio=n / d)
+
+    def simulate(self, key, *, dimension: int, points: int):
+        x_key, w_key = jax.random.split(key)
+        width = self.neurons * dimension
+        sigma = smooth(self.activation)
+        x = jax.random.normal(x_key, (points, dimension))
+        w = jax.random.normal(w_key, (width, dimension))
+        w = w / jnp.linalg.norm(w, axis=1, keepdims=True)
+        signs = jnp.where(jnp.arange(width) < width // 2, 1.0, -1.0)
+        # Rows of the Jacobian one by one, as gradients of the network.
+        rows = jax.lax.map(lambda at: jax.grad(lambda w: networks.two_layer(w, signs, at, sigma))(w).ravel(), x)
+        eigenvalues = jnp.linalg.eigvalsh(rows @ rows.T) / dimension
+        return {"least": eigenvalues[0], "largest": eigenvalues[-1]}
