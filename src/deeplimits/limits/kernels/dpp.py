@@ -6,17 +6,17 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import determinantal as draw
 from deeplimits.limit import Limit, integer, real, whole
-from deeplimits.predictions import Curve, Value
+from deeplimits.predictions import Value
 from deeplimits.theory.kernels import determinantal
 
 
 class DeterminantalProcess(Limit):
-    r"""A determinantal point process: how many points, which ones, and how they repel.
+    r"""A determinantal point process: how many points, and how they repel.
 
     Setting     L-ensemble on n points of a grid on [0, 1]: P(S) = det L_S/det(I + L), L = s · e^{−(x−y)²/2l²}
     Limit       none: exact for every n
-    Result      marginal kernel K = L(I + L)⁻¹, P(A ⊂ S) = det K_A: inclusion of single points K_ii, of neighbours
-                K_ii K_{i+1,i+1} − K_{i,i+1}² (averaged over i); |S| is a sum of independent Bernoulli(l_i/(1 + l_i)):
+    Result      marginal kernel K = L(I + L)⁻¹, P(A ⊂ S) = det K_A: two neighbours are both in S with
+                probability K_ii K_{i+1,i+1} − K_{i,i+1}² (averaged over i); |S| is a sum of independent Bernoulli(l_i/(1 + l_i)):
                 E|S| = Σ l_i/(1 + l_i), Var|S| = Σ l_i/(1 + l_i)², l_i the eigenvalues of L
     Validity    L positive semidefinite; size counts the points n
     Finite size exact at every n
@@ -28,7 +28,7 @@ class DeterminantalProcess(Limit):
     scale: Array = real(0.1, 0.001, 1.0, log=True, symbol="l", doc="range of the repulsion")
 
     sizes = (6, 12)
-    samples = 2500
+    samples = 3500
     batch = 50
 
     # Independent subsets in one simulation.
@@ -47,9 +47,6 @@ class DeterminantalProcess(Limit):
         return {
             "count": Value(size.mean, label="number of points", symbol="E|S|"),
             "spread": Value(size.variance, label="variance of the number", symbol=r"\mathrm{Var}|S|"),
-            "inclusion": Curve(
-                jnp.linspace(0.0, 1.0, self.points), single, axis="x", label="probability of a point", symbol="K_{ii}"
-            ),
             "neighbours": Value(jnp.mean(both), label="probability of two neighbours"),
         }
 
@@ -63,6 +60,5 @@ class DeterminantalProcess(Limit):
         return {
             "count": jnp.mean(counts),
             "spread": jnp.var(counts, ddof=1),
-            "inclusion": jnp.mean(sets, axis=0),
             "neighbours": jnp.mean(sets[:, :-1] * sets[:, 1:]),
         }

@@ -26,7 +26,7 @@ class InfiniteWidth(Limit):
     References  jacot2018; lee2018; lee2019
     """
 
-    activation: str = choice("relu", ("relu", "leaky_relu(0.1)", "erf", "gelu", "sin", "tanh"), doc="activation σ")
+    activation: str = choice("erf", ("relu", "leaky_relu(0.1)", "erf", "gelu", "sin", "tanh"), doc="activation σ")
     parametrization: str = choice("ntk", ("ntk", "standard", "mup"), doc="what is trained, and how fast")
     hidden_layers: int = integer(2, 1, 50, symbol="L", doc="hidden layers")
     weight_variance: Array = real(1.5, 0.1, 4.0, log=True, symbol="C_w", doc="weight variance times fan in")
@@ -34,7 +34,7 @@ class InfiniteWidth(Limit):
     cosine: Array = real(0.5, -0.95, 0.95, symbol=r"\rho", doc="cosine of the angle between the inputs")
 
     sizes = (24, 72)
-    samples = 1600
+    samples = 1200
     batch = 1
 
     def _describe(self, build):

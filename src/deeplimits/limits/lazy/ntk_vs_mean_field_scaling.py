@@ -11,11 +11,15 @@ from deeplimits.predictions import Exponent, Value
 from deeplimits.theory import gaussian
 
 
+POINTS = ((1.0, 0.0, 0.0), (0.0, 0.8, 0.6), (-0.6, 0.0, 0.8), (0.0, -0.8, 0.6))
+LABELS = (1.0, -1.0, 1.0, 1.0)
+
+
 class OutputScale(Limit):
     r"""How far neurons move in training depends on the output scale alone.
 
-    Setting     f = (α/m) Σ_j a_j σ(⟨w_j, x⟩), α = m^p; N unit inputs in R^d, random labels ±1, loss (1/N)Σ(y − f)², both
-                layers trained by k steps of gradient descent η = η₀m/α²; a_j = ±1, w_j ~ N(0, I), second half of the
+    Setting     f = (α/m) Σ_j a_j σ(⟨w_j, x⟩), α = m^p; N = 4 unit inputs in R³ with labels ±1, loss (1/N)Σ(y − f)², both layers
+                trained by k steps of gradient descent η = η₀m/α²; a_j = ±1, w_j ~ N(0, I), second half of the
                 neurons antisymmetric to the first, so that f = 0 at the start
     Limit       m → ∞
     Result      without the antisymmetry Var f₀(x) = (α²/m) E a² E σ(⟨w, x⟩)² exactly
@@ -28,18 +32,16 @@ class OutputScale(Limit):
 
     activation: str = choice("tanh", ("tanh", "erf", "sin"), doc="activation σ")
     exponent: Array = real(0.5, 0.25, 0.5, symbol="p", doc="power of the width in the output scale α = m^p")
-    points: int = integer(4, 1, 50, symbol="N", doc="training points")
-    dimension: int = integer(3, 1, 100, symbol="d", doc="dimension of the input")
     steps: int = integer(30, 1, 1000, log=True, symbol="k", doc="steps of gradient descent")
 
-    sizes = (64, 256, 1024)
-    samples = 400
-    batch = 4
+    sizes = (32, 128, 512)
+    samples = 240
+    batch = 1
 
     # Step size in units of m/α².
     rate = 0.5
     # Independent outputs at the start in one simulation.
-    starts = 16
+    starts = 60
 
     def theory(self):
         sigma = smooth(self.activation)
@@ -56,13 +58,11 @@ class OutputScale(Limit):
         return {"half": whole(size / 2, "m/2", self)}, self
 
     def simulate(self, key, *, half: int):
-        x_key, y_key, w_key, a_key, start_key = jax.random.split(key, 5)
-        width, d = 2 * half, self.dimension
+        w_key, a_key, start_key = jax.random.split(key, 3)
+        width, d = 2 * half, 3
         sigma = smooth(self.activation)
         alpha = width**self.exponent
-        x = jax.random.normal(x_key, (self.points, d))
-        x = x / jnp.linalg.norm(x, axis=1, keepdims=True)
-        y = jax.random.rademacher(y_key, (self.points,), dtype=float)
+        x, y = jnp.array(POINTS), jnp.array(LABELS)
         w = jax.random.normal(w_key, (half, d))
         a = jax.random.rademacher(a_key, (half,), dtype=float)
         # Columns: the output weight, then the input weights of each neuron.
