@@ -22,7 +22,7 @@ class LazyTwoLayer(Limit):
                 hence lazy training for N max(N, d) ≪ md, with ‖θ − θ̄‖ = O(N(N + d)^{3/2}/(√m d²))
     Validity    σ smooth; c away from 1; size counts the dimension d
     Finite size extreme eigenvalues O(d^(−2/3))
-    References  bartlett2021 Sec 5; bai2010
+    References  bartlett2021; bai2010
     """
 
     activation: str = choice("tanh", ("tanh", "erf", "gelu", "sin"), doc="activation σ")

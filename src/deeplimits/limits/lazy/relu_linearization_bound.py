@@ -22,7 +22,7 @@ class ReluLinearization(Limit):
     Validity    B² ≪ m; gradient descent does not seek the worst weights and stays within O(m^(−1/2)); size counts the
                 neurons m
     Finite size O(m^(−1/3)) for balanced signs, where the larger of two groups counts; O(m^(−2/3)) for equal ones
-    References  bartlett2021 Lemma 5.2
+    References  telgarsky2021
     """
 
     signs: str = choice("equal", ("equal", "balanced"), doc="output weights: all equal, or half +1 and half −1")

@@ -103,7 +103,7 @@ def lazy_scaling(
                 3√(8σ_max²R₀)/(ασ_min²) for both
     Validity    R₀ depends on α unless f(w₀) = 0, and then the admissible α may be a bounded interval or empty; below the
                 threshold an error is raised
-    References  chizat2019; bartlett2021 Thm 5.1
+    References  chizat2019; telgarsky2021
 
     >>> lazy_scaling(24.0, 1.0, 1.0, 1.0, 0.5, sharp=False).displacement
     0.25
@@ -144,7 +144,7 @@ def two_layer_singular_values(activation: Activation, ratio: ArrayLike) -> TwoLa
                 σ_max ≍ α(√n + √d), L ≲ α√(d/m)(√n + √d), r₀ ≲ (1 + α)√n, so training is lazy if n max(n, d) ≪ md
                 (α/(1 + α))², ‖θ − θ̄‖ ≲ ((1 + α)/α)² n(n + d)^{3/2}/(√m d²)
     Validity    σ smooth; n ≪ d² for c > 1; extreme eigenvalues converge like √(log n/d)
-    References  bartlett2021 Sec 5; bai2010
+    References  bartlett2021; bai2010
 
     >>> from deeplimits.models.activations import smooth
     >>> found = two_layer_singular_values(smooth("tanh"), 0.25)

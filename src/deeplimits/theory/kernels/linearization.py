@@ -72,7 +72,7 @@ def relu_remainder_bound(
                 within B: (6B^{4/3} + 2B log(1/δ)^{1/4})/m^{1/6}. `sharp` gives what the proof gives:
                 √2 B^{4/3}m^{−1/6} + B log(1/δ)^{1/4}m^{−1/4}, and 2√3, 2 in place of √2, 1 for two points
     Validity    B² ≤ m; ‖x‖ ≠ 1: replace B by B‖x‖
-    References  bartlett2021 Lemma 5.2
+    References  telgarsky2021
 
     >>> round(float(relu_remainder_bound(10**6, 1.0, 0.01)), 5)
     0.34649

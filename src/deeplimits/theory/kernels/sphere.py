@@ -115,7 +115,7 @@ def ring_coefficients(kernel: Callable[[Floats], Floats], height: float, degree:
                 d = 3: the kernel is circulant on X_c, with κ_j = (1/π) ∫₀^π k(c² + (1 − c²) cos φ) cos jφ dφ, all
                 positive (this function, for any dot-product kernel)
     Validity    0 < c < 1; kernel interpolation is ill conditioned, κ_j ~ j^(−2)
-    References  bartlett2021 Sec 5; bietti2019
+    References  telgarsky2021; bietti2019
 
     >>> import numpy as np
     >>> relu = lambda u: u * (np.pi - np.arccos(u)) / (2 * np.pi)
