@@ -22,7 +22,13 @@ def problem():
     """A random kernel on training and new points, several outputs, a start."""
     rng = np.random.default_rng(0)
     features = rng.standard_normal((9, 12)) / 3
-    return features[:6], features[6:], rng.standard_normal((6, 2)), rng.standard_normal((6, 2)), rng.standard_normal((3, 2))
+    return (
+        features[:6],
+        features[6:],
+        rng.standard_normal((6, 2)),
+        rng.standard_normal((6, 2)),
+        rng.standard_normal((3, 2)),
+    )
 
 
 @pytest.mark.parametrize("time", [0.0, 0.3, 7.0])

@@ -37,7 +37,9 @@ def test_nystrom_with_a_quadrature_rule():
     exact = mercer.gaussian_kernel(4)
     np.testing.assert_allclose(found.eigenvalues[:4], exact.eigenvalues, rtol=1e-9)
     x = np.array([0.2, 1.1])
-    ratio = np.asarray(found.functions(np.exp(-((x[:, None] - nodes) ** 2) / 2)))[:, :4] / np.asarray(exact.functions(x))
+    ratio = np.asarray(found.functions(np.exp(-((x[:, None] - nodes) ** 2) / 2)))[:, :4] / np.asarray(
+        exact.functions(x)
+    )
     np.testing.assert_allclose(np.abs(ratio), 1.0, rtol=1e-7)
 
 

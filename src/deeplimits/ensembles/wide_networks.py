@@ -157,9 +157,7 @@ class WideNetwork(eqx.Module):
         start, unravel = ravel_pytree(jax.tree.map(jnp.divide, parameters, roots))
         return Flat(start, lambda vector: jax.tree.map(jnp.multiply, unravel(vector), roots))
 
-    def linearized(
-        self, parameters: Parameters
-    ) -> Callable[[Parameters, Float[Array, "n d"]], Float[Array, "n k"]]:
+    def linearized(self, parameters: Parameters) -> Callable[[Parameters, Float[Array, "n d"]], Float[Array, "n k"]]:
         """f(θ_0) + ⟨∇f(θ_0), θ − θ_0⟩ as a function of θ and x."""
 
         def model(theta, x):

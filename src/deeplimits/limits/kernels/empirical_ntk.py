@@ -30,7 +30,9 @@ class EmpiricalTangentKernel(Limit):
     References  jacot2018; cho2009; bartlett2021 Sec 5
     """
 
-    activation: str = choice("relu", ("relu", "erf", "gelu", "tanh", "sin"), doc="activation σ of the first two results")
+    activation: str = choice(
+        "relu", ("relu", "erf", "gelu", "tanh", "sin"), doc="activation σ of the first two results"
+    )
     bias_variance: Array = real(0.1, 0.0, 4.0, symbol="C_b", doc="bias variance")
     cosine: Array = real(0.5, -0.95, 0.95, symbol=r"\rho", doc="cosine of the angle between the inputs")
 

@@ -55,7 +55,10 @@ class TrainingConstancy(Limit):
         return {
             "mean": Value(found.mean[0], label="mean of the trained output", symbol=r"E f_T", rate=1.0),
             "variance": Value(
-                jnp.mean(jnp.diagonal(found.covariance)), label="variance of the trained output", symbol=r"\mathrm{Var} f_T", rate=1.0
+                jnp.mean(jnp.diagonal(found.covariance)),
+                label="variance of the trained output",
+                symbol=r"\mathrm{Var} f_T",
+                rate=1.0,
             ),
         }
 

@@ -46,9 +46,7 @@ class OutputScale(Limit):
     def theory(self):
         sigma = smooth(self.activation)
         return {
-            "displacement": Exponent(
-                -self.exponent, label="displacement of a neuron", correction=2 * self.exponent
-            ),
+            "displacement": Exponent(-self.exponent, label="displacement of a neuron", correction=2 * self.exponent),
             "start": Value(
                 gaussian.dual(sigma, 1.0, 1.0, 1.0), label="variance at the start", symbol=r"(m/\alpha^2)\,E f_0^2"
             ),

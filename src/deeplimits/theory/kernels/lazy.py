@@ -76,7 +76,11 @@ def two_layer_lipschitz(activation: Activation, x: ArrayLike, width: int, scale:
         raise OutsideValidity(f"activation = {activation.name} has a kink: its Jacobian is not Lipschitz")
     rows = np.asarray(x, float)
     return (
-        scale / np.sqrt(width) * curvature_bound(activation) * np.linalg.norm(rows, 2) * np.linalg.norm(rows, axis=1).max()
+        scale
+        / np.sqrt(width)
+        * curvature_bound(activation)
+        * np.linalg.norm(rows, 2)
+        * np.linalg.norm(rows, axis=1).max()
     )
 
 
@@ -192,7 +196,9 @@ class DuConvergence(NamedTuple):
     """Δ* = 2√2 m√L(0)/(λ₀√n) at the given width."""
 
 
-def du_convergence(points: int, least: float, loss: float, width: int | None = None, step: float = 1.0) -> DuConvergence:
+def du_convergence(
+    points: int, least: float, loss: float, width: int | None = None, step: float = 1.0
+) -> DuConvergence:
     r"""The width at which a two-layer network provably trains to zero loss.
 
     Setting     first layer trained by gradient flow with rate η on (1/2m)Σ(z − y)², second layer frozen, |v_i| ≤ 1,
