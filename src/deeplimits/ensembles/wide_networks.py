@@ -179,7 +179,7 @@ def antisymmetric(network: WideNetwork, key: PRNGKeyArray) -> Parameters:
     """A start at which the network of one hidden layer vanishes: the second half repeats the first, signs reversed."""
     if network.net.hidden_layers != 1 or network.sizes[1] % 2:
         raise ParameterError(
-            f"widths = {network.sizes[1:-1]} is not allowed; an antisymmetric start needs one hidden layer of even width"
+            f"widths = {network.sizes[1:-1]} is not allowed; an antisymmetric start needs one layer of even width"
         )
     first, last = network.init(key)
     half = network.sizes[1] // 2

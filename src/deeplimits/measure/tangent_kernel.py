@@ -1,16 +1,17 @@
 r"""Empirical kernels of a finite network: its tangent kernel and the covariance of its outputs given its features.
 
-Θ(x, x') = Σ_q rate_q ∂_q f(x) ∂_q f(x')ᵀ over all parameters, without any other factor: the parametrization's scales are
-in f. There are three ways to compute it, and the cheapest is chosen from the shapes. With n₁ and n₂ inputs, k outputs, P
-parameters and layers of width n_l, they take about
+Θ(x, x') = Σ_q rate_q ∂_q f(x) ∂_q f(x')ᵀ over all parameters, without any other factor: the parametrization's scales
+are in f. There are three ways to compute it, and the cheapest is chosen from the shapes. With n₁ and n₂ inputs,
+k outputs, P parameters and layers of width n_l, they take about
 
 - 'jacobian': (n₁ + n₂)kP to form both Jacobians and n₁n₂k²P to contract them, with memory (n₁ + n₂)kP;
 - 'products': one vector-Jacobian and one Jacobian-vector product for each of the smaller set of inputs and each output:
   3 n₁n₂kP, with memory P;
-- 'layerwise', for fully connected networks: Θ = Σ_l ⟨g^l, g'^l⟩(rate·⟨α^{l−1}, α'^{l−1}⟩ + rate_b), where g^l = ∂f/∂h^l and
-  α^{l−1} enters layer l: 3(n₁ + n₂)kP for the sensitivities and n₁n₂ Σ_l (k²n_l + n_{l−1}) to contract: no n₁n₂P.
+- 'layerwise', for fully connected networks: Θ = Σ_l ⟨g^l, g'^l⟩(rate·⟨α^{l−1}, α'^{l−1}⟩ + rate_b), where g^l = ∂f/∂h^l
+  and α^{l−1} enters layer l: 3(n₁ + n₂)kP for the sensitivities and n₁n₂ Σ_l (k²n_l + n_{l−1}) to contract: no n₁n₂P.
 """
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -40,7 +41,7 @@ def costs(n1: int, n2: int, outputs: int, parameters: int, sizes: tuple[int, ...
         jacobian = math.inf
     layerwise = math.inf
     if sizes is not None:
-        contraction = sum(outputs**2 * after + before for before, after in zip(sizes[:-1], sizes[1:], strict=True))
+        contraction = sum(outputs**2 * after + before for before, after in itertools.pairwise(sizes))
         layerwise = 3 * (n1 + n2) * outputs * parameters + n1 * n2 * contraction
     return {"jacobian": jacobian, "products": 3 * n1 * n2 * outputs * parameters, "layerwise": layerwise}
 
@@ -61,7 +62,7 @@ def empirical_ntk(
                 (parameters, x of shape (n, ...)) -> (n, k), with optional `rates` shaped like the parameters
     Result      Θ(x, x') = Σ_q rate_q ∂_q f(x) ∂_q f(x')ᵀ, no prefactor. `output` chooses one output by its index,
                 'mean' averages over outputs, 'all' gives (n1, n2, k, k); None needs k = 1
-    Validity    exact at any width; its limit is `theory.kernels.FullyConnected(...).ntk` times the identity over outputs
+    Validity    exact at any width; its limit is `theory.kernels.FullyConnected(...).ntk` times the identity
     References  jacot2018; novak2022
 
     >>> from deeplimits.models.architectures import FullyConnected

@@ -16,8 +16,8 @@ class DeterminantalProcess(Limit):
     Setting     L-ensemble on n points of a grid on [0, 1]: P(S) = det L_S/det(I + L), L = s · e^{−(x−y)²/2l²}
     Limit       none: exact for every n
     Result      marginal kernel K = L(I + L)⁻¹, P(A ⊂ S) = det K_A: two neighbours are both in S with
-                probability K_ii K_{i+1,i+1} − K_{i,i+1}² (averaged over i); |S| is a sum of independent Bernoulli(l_i/(1 + l_i)):
-                E|S| = Σ l_i/(1 + l_i), Var|S| = Σ l_i/(1 + l_i)², l_i the eigenvalues of L
+                probability K_ii K_{i+1,i+1} − K_{i,i+1}² (averaged over i); |S| is a sum of independent
+                Bernoulli(l_i/(1 + l_i)): E|S| = Σ l_i/(1 + l_i), Var|S| = Σ l_i/(1 + l_i)², l_i the eigenvalues of L
     Validity    L positive semidefinite; size counts the points n
     Finite size exact at every n
     References  hough2006; kulesza2012

@@ -14,11 +14,11 @@ from deeplimits.theory import kernels
 class InfiniteWidth(Limit):
     r"""A wide network is a Gaussian process, and gradient descent sees a fixed kernel.
 
-    Setting     h¹ = W¹x + b¹, h^{l+1} = W^{l+1}σ(h^l) + b^{l+1}, l = 1 … L, Var W = C_w/(fan in), Var b = C_b; two inputs
-                with |x|² = |x'|² = d and cosine ρ
+    Setting     h¹ = W¹x + b¹, h^{l+1} = W^{l+1}σ(h^l) + b^{l+1}, l = 1 … L, Var W = C_w/(fan in), Var b = C_b;
+                two inputs with |x|² = |x'|² = d and cosine ρ
     Limit       widths n → ∞
     Result      K¹ = C_w x·x'/d + C_b, K^{l+1} = C_w E σ(u)σ(v) + C_b: covariance of the outputs (nngp)
-                T¹ = K¹, T^{l+1} = K^{l+1} + C_w E[σ'(u)σ'(v)] T^l, (u, v) ~ N(0, K^l): kernel of gradient descent (ntk);
+                T¹ = K¹, T^{l+1} = K^{l+1} + C_w E[σ'(u)σ'(v)] T^l, (u, v) ~ N(0, K^l): tangent kernel (ntk);
                 standard parametrization: λ_W = λ_b = 1 in place of C_w, C_b in what each layer adds; mup: the same
                 tangent kernel as ntk, outputs that vanish
     Validity    E σ² finite, σ continuous; depth fixed; size counts the neurons n of each hidden layer

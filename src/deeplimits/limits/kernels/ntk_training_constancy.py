@@ -23,8 +23,8 @@ class TrainingConstancy(Limit):
     Setting     L hidden layers of width n, parametrization ntk with C_w = 1, k outputs, trained by T steps of gradient
                 descent with step η on (1/2N)Σ|y − f|² over N = 3 points in R³; outputs at four new points
     Limit       n → ∞
-    Result      the tangent kernel moves by ‖Θ_T − Θ_0‖/‖Θ_0‖ = O(1/n) (proved: O(n^(−1/2))), while Θ_0 fluctuates around
-                its limit by n^(−1/2); outputs stay within O(1/n) of kernel regression with the network's own Θ_0
+    Result      the tangent kernel moves by ‖Θ_T − Θ_0‖/‖Θ_0‖ = O(1/n) (proved: O(n^(−1/2))), while Θ_0 fluctuates
+                around its limit by n^(−1/2); outputs stay within O(1/n) of kernel regression with the network's own Θ_0
                 each output is Gaussian over networks, with mean Θ_xX A y and variance
                 Σ_xx + Θ_xX AΣ_XX AΘ_Xx − 2Θ_xX AΣ_Xx, A = Θ_XX⁻¹(I − (I − ηΘ_XX/N)^T); Σ covariance of the outputs at
                 the start, Θ tangent kernel of infinite width (mean at the first new point, variance averaged over four)

@@ -14,8 +14,8 @@ from deeplimits.theory.kernels import random_features
 class RandomFeatureKernel(Limit):
     r"""The kernel of m random features, and its variance.
 
-    Setting     K_m(x, x') = (1/m) Σ_{l≤m} φ_l(x)φ_l(x'); φ_l = σ(⟨w_l, x⟩), w_l ~ N(0, I), or √2 cos(⟨w_l, x⟩ + b_l) with
-                uniform b_l (fourier); unit inputs with cosine ρ
+    Setting     K_m(x, x') = (1/m) Σ_{l≤m} φ_l(x)φ_l(x'); φ_l = σ(⟨w_l, x⟩), w_l ~ N(0, I), or √2 cos(⟨w_l, x⟩ + b_l)
+                with uniform b_l (fourier); unit inputs with cosine ρ
     Limit       m → ∞
     Result      E K_m = E σ(u)σ(v) = K, m Var K_m = E σ(u)²σ(v)² − K², (u, v) Gaussian with correlation ρ;
                 fourier: K = k(Δ) = e^{−Δ²/2}, m Var K_m = 1 + k(2Δ)/2 − k(Δ)², Δ² = 2 − 2ρ

@@ -14,10 +14,11 @@ from deeplimits.theory.kernels import linearization
 class ReluLinearization(Limit):
     r"""The worst distance of a wide ReLU network from its linearization, among all weights in a ball.
 
-    Setting     f(x; W) = m^(−1/2) Σ_j a_j (⟨w_j, x⟩)₊, a_j = ±1, ‖x‖ = 1, Gaussian W₀; f̃ linearized at W₀; ‖W − W₀‖_F ≤ B
+    Setting     f(x; W) = m^(−1/2) Σ_j a_j (⟨w_j, x⟩)₊, a_j = ±1, ‖x‖ = 1, Gaussian W₀; f̃ linearized there;
+                ‖W − W₀‖_F ≤ B
     Limit       m → ∞
-    Result      sup_W |f − f̃| m^{1/6}/B^{4/3} → (3/8) 2^{2/3} κ^{1/3}, κ = φ(0) for balanced signs (0.4382), 2φ(0) if all
-                a_j are equal (0.5521): neurons with |⟨w, x⟩| ≤ D/2 move by D = (2B²/κm)^{1/3} across their kink
+    Result      sup_W |f − f̃| m^{1/6}/B^{4/3} → (3/8) 2^{2/3} κ^{1/3}, κ = φ(0) for balanced signs (0.4382), 2φ(0) if
+                all a_j are equal (0.5521): neurons with |⟨w, x⟩| ≤ D/2 move by D = (2B²/κm)^{1/3} across their kink
                 with probability 1 − δ, for all W at once: sup ≤ (2B^{4/3} + B log(1/δ)^{1/4})/m^{1/6}
     Validity    B² ≪ m; gradient descent does not seek the worst weights and stays within O(m^(−1/2)); size counts the
                 neurons m
@@ -73,8 +74,8 @@ class ReluLinearization(Limit):
 def _worst_move(products, group, distance):
     """The moves of one sign group, of total length `distance`, that take the network farthest from its linearization.
 
-    Every neuron that crosses its kink by an overshoot of t adds t; with the k nearest crossing, equal moves B/√k are best
-    and give B√k − Σ_{j≤k} |⟨w_j, x⟩|.
+    Every neuron that crosses its kink by an overshoot of t adds t; with the k nearest crossing, equal moves B/√k are
+    best and give B√k − Σ_{j≤k} |⟨w_j, x⟩|.
     """
     gaps = jnp.sort(jnp.where(group, jnp.abs(products), jnp.inf))
     counts = jnp.arange(1.0, products.shape[0] + 1.0)

@@ -136,7 +136,7 @@ class FullyConnected(architectures.FullyConnected):
             if isinstance(dual, Quadrature) and pairs > MOST_PAIRS_BY_QUADRATURE:
                 raise OutsideValidity(
                     f"{self.activations[layer].name} has no closed form, and at variance {roots[layer].max() ** 2:.3g} "
-                    f"(layer {layer + 1}) its Hermite series is too long: {pairs} pairs would take hours by quadrature; "
+                    f"(layer {layer + 1}) its Hermite series is too long: {pairs} pairs would take hours; "
                     "use layer_norm or smaller weight_variance, a smooth activation, or fewer inputs"
                 )
         return Network(self, tuple(chosen))

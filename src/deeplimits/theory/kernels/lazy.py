@@ -1,7 +1,7 @@
 r"""Lazy training: when a nonlinear model trained by gradient flow follows its linearization, with constants.
 
-L = Lipschitz constant of the Jacobian (operator norms), σ_min and σ_max the extreme singular values of the Jacobian J₀ (n, p)
-at the start, r₀ = ‖y − f(θ₀)‖.
+L = Lipschitz constant of the Jacobian (operator norms), σ_min and σ_max the extreme singular values of the Jacobian J₀
+(n, p) at the start, r₀ = ‖y − f(θ₀)‖.
 """
 
 import functools
@@ -39,7 +39,7 @@ def lazy_training_bounds(
 ) -> LazyBounds:
     r"""Bounds on training a model whose Jacobian changes slowly, with their constants.
 
-    Setting     gradient flow on R = (1/2n)‖y − f(θ)‖²; L = Lip(Df), singular values σ_min ≤ σ_max of J₀ (full row rank),
+    Setting     gradient flow on R = (1/2n)‖y − f(θ)‖²; L = Lip(Df), singular values σ_min ≤ σ_max of J₀ (full rank n),
                 r₀ = ‖y − f(θ₀)‖; θ̄ the flow of the linearized model
     Result      if L r₀ < σ_min²/4, for all t: R(θ_t) ≤ R(θ₀)e^{−λ₀t}, λ₀ = σ_min²/2n; ‖θ_t − θ₀‖ ≤ 2r₀/σ_min;
                 ‖θ̄_t − θ₀‖ ≤ r₀/σ_min; ‖θ_t − θ̄_t‖ ≤ min(3r₀/σ_min, 2Lr₀²/σ_min³ + 30Lσ_max²r₀²/σ_min⁵)
@@ -55,14 +55,14 @@ def lazy_training_bounds(
     _positive(lipschitz=lipschitz, least=least, largest=largest)
     if not residual >= 0 or not least <= largest * (1 + 1e-12) or samples < 1:
         raise ParameterError(
-            f"residual = {residual}, least = {least}, largest = {largest}, samples = {samples} is not allowed; residual "
-            "must be at least 0, least at most largest, samples at least 1"
+            f"residual = {residual}, least = {least}, largest = {largest}, samples = {samples} is not allowed; "
+            "residual must be at least 0, least at most largest, samples at least 1"
         )
     laziness = 4 * lipschitz * residual / least**2
     if not laziness < 1:
         raise OutsideValidity(
-            f"the condition of lazy training is not met: L r₀/(σ_min²/4) = {laziness:.4g} is not below 1; make the model "
-            "wider, or its start closer to the targets"
+            f"the condition of lazy training is not met: L r₀/(σ_min²/4) = {laziness:.4g} is not below 1; make the "
+            "model wider, or its start closer to the targets"
         )
     sharp = 2 * lipschitz * residual**2 / least**3 + 30 * lipschitz * largest**2 * residual**2 / least**5
     return LazyBounds(
@@ -105,8 +105,8 @@ def lazy_scaling(
     Result      if α > 4L√(2R₀)/σ_min²: R(αf(w_t)), R(αf̃(u_t)) ≤ R₀e^{−tα²σ_min²/2}, ‖w_t − w₀‖ ≤ 2√(2R₀)/(ασ_min),
                 ‖u_t − w₀‖ ≤ √(2R₀)/(ασ_min). With sharp=False, as published: α ≥ L√(1152σ_max²R₀)/σ_min³ and
                 3√(8σ_max²R₀)/(ασ_min²) for both
-    Validity    R₀ depends on α unless f(w₀) = 0, and then the admissible α may be a bounded interval or empty; below the
-                threshold an error is raised
+    Validity    R₀ depends on α unless f(w₀) = 0, and then the admissible α may be a bounded interval or empty; below
+                the threshold an error is raised
     References  chizat2019; telgarsky2021
 
     >>> lazy_scaling(24.0, 1.0, 1.0, 1.0, 0.5, sharp=False).displacement

@@ -84,8 +84,8 @@ def nystrom(kernel: ArrayLike, weights: ArrayLike | None = None) -> Mercer:
     r"""Eigenvalues of a kernel from its matrix at points: eig(K)/m, or with the weights of a quadrature rule.
 
     Random points of law μ give an error O(m^(−1/2)); nodes and weights of a quadrature rule for μ converge as fast as
-    the rule does. The functions take kernel values K(x, X) of shape (n, m) and extend ψ_j(x) = Σ_i w_i K(x, x_i)ψ_j(x_i)/λ_j
-    to new points; modes that are zero up to rounding have none and are left out.
+    the rule does. The functions take kernel values K(x, X) of shape (n, m) and extend
+    ψ_j(x) = Σ_i w_i K(x, x_i)ψ_j(x_i)/λ_j to new points; modes that are zero up to rounding have none and are left out.
 
     >>> import jax.numpy as jnp
     >>> x = (jnp.arange(400.0) + 0.5) / 400

@@ -1,4 +1,4 @@
-r"""Tangent kernels of networks with one hidden layer, f(x) = m^{−1/2} Σ_j a_j σ(⟨w_j, x⟩), w_j ~ N(0, I): exact at every m.
+r"""Tangent kernels of networks with one hidden layer, f(x) = m^{−1/2} Σ_j a_j σ(⟨w_j, x⟩), w_j ~ N(0, I).
 
 Inner weights trained: (1/m) Σ a_j² σ'(u_j)σ'(v_j) x·x'; outer weights trained: (1/m) Σ σ(u_j)σ(v_j); u_j = ⟨w_j, x⟩,
 v_j = ⟨w_j, x'⟩. The functions below take inputs through a = |x|², b = |x'|², c = x·x'.
