@@ -8,6 +8,7 @@ from scipy.integrate import solve_ivp
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import activation, smooth
+from deeplimits.theory import gaussian
 from deeplimits.theory.kernels import concentration, definiteness, lazy, linearization, two_layer
 
 
@@ -64,7 +65,7 @@ def test_matrix_bernstein():
     rng = np.random.default_rng(0)
     x = circle(np.arange(5.0))
     deviations = []
-    exact = two_layer.dual("step", 1.0, 1.0, np.clip(x @ x.T, -1, 1))
+    exact = gaussian.dual("step", 1.0, 1.0, np.clip(x @ x.T, -1, 1))
     for _ in range(200):
         features = (x @ rng.standard_normal((2, 2000)) > 0).astype(float)
         deviations.append(np.linalg.norm(features @ features.T / 2000 - np.asarray(exact), 2))

@@ -17,9 +17,9 @@ LABELS = (1.0, -1.0, 1.0, 1.0)
 class OutputScale(Limit):
     r"""How far neurons move in training depends on the output scale alone.
 
-    Setting     f = (α/m) Σ_j a_j σ(⟨w_j, x⟩), α = m^p; N = 4 unit inputs in R³ with labels ±1, loss (1/N)Σ(y − f)², both
-                layers trained by k steps of gradient descent η = η₀m/α²; a_j = ±1, w_j ~ N(0, I), second half of the
-                neurons antisymmetric to the first, so that f = 0 at the start
+    Setting     f = (α/m) Σ_j a_j σ(⟨w_j, x⟩), α = m^p; N = 4 unit inputs in R³ with labels ±1, loss (1/N)Σ(y − f)²,
+                both layers trained by k steps of gradient descent η = η₀m/α²; a_j = ±1, w_j ~ N(0, I), second half of
+                the neurons antisymmetric to the first, so that f = 0 at the start
     Limit       m → ∞
     Result      without the antisymmetry Var f₀(x) = (α²/m) E a² E σ(⟨w, x⟩)² exactly
                 the function changes by O(1) in a time m/α²; in it each neuron moves by Θ(1/α): displacement ∝ m^(−p)
