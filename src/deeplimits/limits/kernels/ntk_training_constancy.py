@@ -41,7 +41,7 @@ class TrainingConstancy(Limit):
     bias_variance: Array = real(0.09, 0.0, 0.5, symbol="C_b", doc="bias variance")
 
     sizes = (48, 192)
-    samples = 800
+    samples = 1300
     batch = 1
 
     # Independent networks in one simulation, from which an unbiased variance is formed.
