@@ -28,7 +28,7 @@ class DeterminantalProcess(Limit):
     scale: Array = real(0.1, 0.001, 1.0, log=True, symbol="l", doc="range of the repulsion")
 
     sizes = (6, 12)
-    samples = 3500
+    samples = 7000
     batch = 50
 
     # Independent subsets in one simulation.

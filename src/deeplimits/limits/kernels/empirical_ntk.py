@@ -37,7 +37,7 @@ class EmpiricalTangentKernel(Limit):
     cosine: Array = real(0.5, -0.95, 0.95, symbol=r"\rho", doc="cosine of the angle between the inputs")
 
     sizes = (16, 64)
-    samples = 3200
+    samples = 4000
     batch = 20
 
     # Independent networks in one simulation, from which an unbiased variance is formed.

@@ -34,7 +34,7 @@ class InfiniteWidth(Limit):
     cosine: Array = real(0.5, -0.95, 0.95, symbol=r"\rho", doc="cosine of the angle between the inputs")
 
     sizes = (24, 72)
-    samples = 1200
+    samples = 2400
     batch = 1
 
     def _describe(self, build):
@@ -56,7 +56,7 @@ class InfiniteWidth(Limit):
 
     def theory(self):
         x = jnp.concatenate(self._inputs(1))
-        found = self._describe(kernels.FullyConnected).kernels(x[:1], x)
+        found = self._describe(kernels.FullyConnected).kernels(x)
         rate = None if self.hidden_layers == 1 else 1.0
         return {
             "nngp": Value(found.nngp[0, 1], label="covariance of the outputs", symbol="K(x,x')", rate=rate),

@@ -28,7 +28,7 @@ class RandomFeatureKernel(Limit):
     cosine: Array = real(0.5, -0.95, 0.95, symbol=r"\rho", doc="cosine of the angle between the inputs")
 
     sizes = (16, 64)
-    samples = 5000
+    samples = 10_000
     batch = 100
 
     # Independent kernels in one simulation, from which an unbiased variance is formed.

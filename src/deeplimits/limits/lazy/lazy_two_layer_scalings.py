@@ -17,19 +17,19 @@ class LazyTwoLayer(Limit):
                 trained; J₀ the Jacobian at the start
     Limit       d → ∞ with N/d → c, m/d fixed
     Result      σ_min²/(α²d) → E σ'² − μ₁² + μ₁²(1 − √c)², σ_max²/(α²d) → E σ'² − μ₁² + μ₁²(1 + √c)², μ₁ = E σ'(g);
-                for c > 1, 0 in place of (1 − √c)²; a mean curvature E σ'' may add an outlier on top
+                for c > 1, 0 in place of (1 − √c)²; σ that are not odd may add an outlier (`theory.kernels.lazy`)
                 output at the start: Var f(x)/α² = Var σ(⟨w, x⟩), whatever m
                 hence lazy training for N max(N, d) ≪ md, with ‖θ − θ̄‖ = O(N(N + d)^{3/2}/(√m d²))
-    Validity    σ smooth; c away from 1; size counts the dimension d
+    Validity    σ smooth and odd; c away from 1; size counts the dimension d
     Finite size extreme eigenvalues O(d^(−2/3))
     References  bartlett2021; bai2010
     """
 
-    activation: str = choice("tanh", ("tanh", "erf", "gelu", "sin"), doc="activation σ")
+    activation: str = choice("tanh", ("tanh", "erf", "sin"), doc="activation σ, odd")
     ratio: Array = real(0.25, 0.02, 0.8, log=True, symbol="c", doc="points per dimension, N/d")
 
     sizes = (80, 160, 320)
-    samples = 200
+    samples = 320
     batch = 1
 
     # Neurons per dimension; more of them change nothing in the limit.

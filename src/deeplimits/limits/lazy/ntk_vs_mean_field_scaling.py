@@ -40,7 +40,7 @@ class OutputScale(Limit):
     # Step size in units of m/α².
     rate = 0.5
     # Independent outputs at the start in one simulation.
-    starts = 60
+    starts = 100
 
     def theory(self):
         sigma = smooth(self.activation)
