@@ -21,9 +21,11 @@ def build(widths=(5, 5), outputs=2, **options):
     return network, network.init(jax.random.key(3))
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"parametrization": "standard"}, {"parametrization": "mup"}, {"skip": 0.6}, {"layer_norm": True}],
-    ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"parametrization": "standard", "skip": 0.6}, {"parametrization": "mup", "layer_norm": True}],
+    ids=str,
+)
 def test_all_contractions_are_the_product_of_jacobians(options):
     network, parameters = build(**options)
     vector, restore = ravel_pytree(parameters)

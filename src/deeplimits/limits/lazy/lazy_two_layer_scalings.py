@@ -29,7 +29,7 @@ class LazyTwoLayer(Limit):
     ratio: Array = real(0.25, 0.02, 0.8, log=True, symbol="c", doc="points per dimension, N/d")
 
     sizes = (80, 160, 320)
-    samples = 320
+    samples = 240
     batch = 1
 
     # Neurons per dimension; more of them change nothing in the limit.
