@@ -190,6 +190,14 @@ def test_kernels_are_differentiable_in_inputs_and_variances():
     assert float(jax.grad(total)(1.3)) == pytest.approx(float(moved), rel=1e-7)
 
 
+def test_compiled_and_plain_calls_agree_where_inputs_coincide():
+    net = FullyConnected(2, "tanh", 1.5, 0.1)
+    compiled = jax.jit(lambda x: net.kernels(x[:1], x))(X)
+    plain = net.kernels(X)
+    np.testing.assert_allclose(compiled.nngp[0], plain.nngp[0], rtol=1e-10)
+    np.testing.assert_allclose(compiled.ntk[0], plain.ntk[0], rtol=1e-10)
+
+
 def test_get_returns_one_kernel_or_several():
     net = FullyConnected(1, "relu")
     assert net.kernel_fn(X, get="ntk").shape == (2, 2)

@@ -128,8 +128,9 @@ def _plane(f, g, where: Pair, kinks, order):
     deviation = jnp.where(where.root_a > 0, where.root_a, 1.0)
     # v = μ(u) + s z: μ = ρ √b u/√a, s² = b(1 − ρ²)
     slope = where.root_b * (where.cogap - where.gap) / 2 / deviation
-    spread = where.root_b * jnp.sqrt(jnp.where(where.gap * where.cogap > 0, where.gap * where.cogap, 1.0))
-    spread = jnp.where(where.gap * where.cogap > 0, spread, 0.0)
+    # A spread that rounding cannot tell from none is none: panels that narrow would have no width.
+    apart = where.gap * where.cogap > 1e-26
+    spread = jnp.where(apart, where.root_b * jnp.sqrt(jnp.where(apart, where.gap * where.cogap, 1.0)), 0.0)
     # A kink of g, seen from u, is at κ/slope and is smoothed on the scale s/slope.
     steep = jnp.where(jnp.abs(slope) > 1e-8, slope, 1.0)
     images = [jnp.where(jnp.abs(slope) > 1e-8, kink / steep, 0.0) for kink in kinks if kink != 0]

@@ -39,7 +39,7 @@ class FullyConnected(architectures.FullyConnected):
     >>> net = FullyConnected(3, "relu", bias_variance=0.09)
     >>> x = jnp.array([[1.0, 0.5, -0.3], [0.2, -1.0, 0.7]])
     >>> net.ntk(x).round(12).tolist()
-    [[0.515833333333, 0.284867646595], [0.284867646595, 0.555]]
+    [[0.515833333333, 0.284867646595], [0.284867646595, 0.5475]]
     """
 
     def nngp(self, x1: ArrayLike, x2: ArrayLike | None = None, **options) -> Float[Array, "..."]:

@@ -58,7 +58,7 @@ def dual_of(given: str | Activation | Callable) -> Dual:
 def dual(given: str | Activation | Callable, a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Float[Array, "..."]:
     """E σ(u)σ(v) for Gaussian u, v with variances a, b and covariance c; arrays of any shape that broadcast.
 
-    Problem     K(a, b, c) = E σ(u)σ(v), (u, v) ~ N(0, [[a, c], [c, b]])
+    Setting     K(a, b, c) = E σ(u)σ(v), (u, v) ~ N(0, [[a, c], [c, b]])
     Result      closed forms for piecewise linear, step, sign, powers of ReLU, erf, Φ, GELU, sin, cos, exp, bell and
                 polynomials; quadrature with 1e-10 relative accuracy for everything else
     Validity    E σ² finite; a, b ≥ 0, c² ≤ ab; right at c = ±√(ab), next to it, and at variance 0. Derivatives with

@@ -1,0 +1,1 @@
+"""Kernels of wide networks, and training with them."""

@@ -1,0 +1,81 @@
+r"""Training wide networks: the kernel stands still, and the ensemble of networks stays Gaussian."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import trainers
+from deeplimits.ensembles.wide_networks import WideNetwork, squared_loss
+from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.models import architectures
+from deeplimits.predictions import Value
+from deeplimits.theory import kernels
+from deeplimits.theory.kernels import regression
+
+POINTS = ((1.0, 0.5, -0.3), (0.2, -1.0, 0.7), (-0.6, 0.4, 1.1))
+TARGETS = (1.0, -1.0, 0.5)
+NEW_POINTS = ((0.5, 0.5, 0.5), (1.2, -0.6, -0.6), (-0.8, -1.0, -0.2), (0.1, 0.9, -1.1))
+
+
+class TrainingConstancy(Limit):
+    r"""Trained wide networks form a Gaussian process, because their tangent kernel hardly moves.
+
+    Setting     L hidden layers of width n, parametrization ntk with C_w = 1, k outputs, trained by T steps of gradient
+                descent with step η on (1/2N)Σ|y − f|² over N = 3 points in R³; outputs at four new points
+    Limit       n → ∞
+    Result      the tangent kernel moves by ‖Θ_T − Θ_0‖/‖Θ_0‖ = O(1/n) (proved: O(n^(−1/2))), while Θ_0 fluctuates
+                around its limit by n^(−1/2); outputs stay within O(1/n) of kernel regression with the network's own Θ_0
+                each output is Gaussian over networks, with mean Θ_xX A y and variance
+                Σ_xx + Θ_xX AΣ_XX AΘ_Xx − 2Θ_xX AΣ_Xx, A = Θ_XX⁻¹(I − (I − ηΘ_XX/N)^T); Σ covariance of the outputs at
+                the start, Θ tangent kernel of infinite width (mean at the first new point, variance averaged over four)
+    Validity    σ smooth, η < 2N/λ_max(Θ_XX) (below 3 for these data and activations); size counts the neurons n
+    Finite size O(1/n)
+    References  jacot2018; lee2019; dyer2020
+    """
+
+    activation: str = choice("erf", ("erf", "sin", "gelu"), doc="activation σ")
+    hidden_layers: int = integer(1, 1, 4, symbol="L", doc="hidden layers")
+    outputs: int = integer(12, 1, 100, symbol="k", doc="outputs, nearly independent")
+    steps: int = integer(8, 1, 2000, log=True, symbol="T", doc="steps of gradient descent")
+    step: Array = real(1.0, 0.01, 1.5, log=True, symbol=r"\eta", doc="step size")
+    bias_variance: Array = real(0.09, 0.0, 0.5, symbol="C_b", doc="bias variance")
+
+    sizes = (48, 192)
+    samples = 1300
+    batch = 1
+
+    # Independent networks in one simulation, from which an unbiased variance is formed.
+    networks = 6
+
+    def theory(self):
+        net = kernels.FullyConnected(self.hidden_layers, self.activation, 1.0, self.bias_variance)
+        x, new = jnp.array(POINTS), jnp.array(NEW_POINTS)
+        nngp, ntk = regression.blocks(net.nngp, x, new), regression.blocks(net.ntk, x, new)
+        found = regression.trained_ensemble(nngp, ntk, jnp.array(TARGETS), self.steps, step=self.step)
+        return {
+            "mean": Value(found.mean[0], label="mean of the trained output", symbol=r"E f_T", rate=1.0),
+            "variance": Value(
+                jnp.mean(jnp.diagonal(found.covariance)),
+                label="variance of the trained output",
+                symbol=r"\mathrm{Var} f_T",
+                rate=1.0,
+            ),
+        }
+
+    def at_size(self, size):
+        return {"width": whole(size, "n", self, least=2)}, self
+
+    def simulate(self, key, *, width: int):
+        description = architectures.FullyConnected(self.hidden_layers, self.activation, 1.0, self.bias_variance)
+        network = WideNetwork(description, inputs=3, widths=width, outputs=self.outputs)
+        x, new = jnp.array(POINTS), jnp.array(NEW_POINTS)
+        y = jnp.broadcast_to(jnp.array(TARGETS)[:, None], (len(TARGETS), self.outputs))
+
+        def trained(key):
+            flat = network.flat(network.init(key))
+            loss = squared_loss(lambda vector: network.apply(flat.restore(vector), x), y)
+            end = trainers.gradient_descent(loss, flat.start, self.step, self.steps)[-1]
+            return network.apply(flat.restore(end), new)
+
+        found = jax.vmap(trained)(jax.random.split(key, self.networks))
+        return {"mean": jnp.mean(found[:, 0]), "variance": jnp.mean(jnp.var(found, axis=0, ddof=1))}

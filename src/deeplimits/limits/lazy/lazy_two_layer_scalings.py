@@ -1,0 +1,62 @@
+r"""Singular values of a wide two-layer network's Jacobian: the numbers that decide whether training is lazy."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.limit import Limit, choice, real, whole
+from deeplimits.models.activations import smooth
+from deeplimits.predictions import Value
+from deeplimits.theory.kernels import lazy
+
+
+class LazyTwoLayer(Limit):
+    r"""The extreme singular values of a wide two-layer network's Jacobian.
+
+    Setting     f = (α/√m) Σ_j ±σ(⟨w_j, x⟩), w_j uniform on the unit sphere, N points x_i ~ N(0, I_d), inner weights
+                trained; J₀ the Jacobian at the start
+    Limit       d → ∞ with N/d → c, m/d fixed
+    Result      σ_min²/(α²d) → E σ'² − μ₁² + μ₁²(1 − √c)², σ_max²/(α²d) → E σ'² − μ₁² + μ₁²(1 + √c)², μ₁ = E σ'(g);
+                for c > 1, 0 in place of (1 − √c)²; σ that are not odd may add an outlier (`theory.kernels.lazy`)
+                output at the start: Var f(x)/α² = Var σ(⟨w, x⟩), whatever m
+                hence lazy training for N max(N, d) ≪ md, with ‖θ − θ̄‖ = O(N(N + d)^{3/2}/(√m d²))
+    Validity    σ smooth and odd; c away from 1; size counts the dimension d
+    Finite size extreme eigenvalues O(d^(−2/3))
+    References  bartlett2021; bai2010
+    """
+
+    activation: str = choice("tanh", ("tanh", "erf", "sin"), doc="activation σ, odd")
+    ratio: Array = real(0.25, 0.02, 0.8, log=True, symbol="c", doc="points per dimension, N/d")
+
+    sizes = (80, 160, 320)
+    samples = 240
+    batch = 1
+
+    # Neurons per dimension; more of them change nothing in the limit.
+    neurons = 4
+
+    def theory(self):
+        found = lazy.two_layer_singular_values(smooth(self.activation), self.ratio)
+        return {
+            "least": Value(found.least, label="least singular value", symbol=r"\sigma_{\min}^2/\alpha^2d", rate=2 / 3),
+            "largest": Value(
+                found.largest, label="largest singular value", symbol=r"\sigma_{\max}^2/\alpha^2d", rate=2 / 3
+            ),
+        }
+
+    def at_size(self, size):
+        d = whole(size, "d", self, least=4)
+        n = whole(d * float(self.ratio), "N", self, least=2)
+        return {"dimension": d, "points": n}, self.replace(ratio=n / d)
+
+    def simulate(self, key, *, dimension: int, points: int):
+        x_key, w_key = jax.random.split(key)
+        width = self.neurons * dimension
+        sigma = smooth(self.activation)
+        x = jax.random.normal(x_key, (points, dimension))
+        w = jax.random.normal(w_key, (width, dimension))
+        w = w / jnp.linalg.norm(w, axis=1, keepdims=True)
+        # ∂f(x_i)/∂w_j = ±σ'(⟨w_j, x_i⟩)x_i/√m, so J Jᵀ is a product entry by entry; the signs drop out.
+        slopes = sigma.derivative(x @ w.T) / jnp.sqrt(1.0 * width)
+        eigenvalues = jnp.linalg.eigvalsh((slopes @ slopes.T) * (x @ x.T)) / dimension
+        return {"least": eigenvalues[0], "largest": eigenvalues[-1]}

@@ -1,0 +1,88 @@
+r"""The output scale of a two-layer network: from the kernel regime to the mean-field regime."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import networks, trainers
+from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.models.activations import smooth
+from deeplimits.predictions import Exponent, Value
+from deeplimits.theory import gaussian
+
+POINTS = ((1.0, 0.0, 0.0), (0.0, 0.8, 0.6), (-0.6, 0.0, 0.8), (0.0, -0.8, 0.6))
+LABELS = (1.0, -1.0, 1.0, 1.0)
+
+
+class OutputScale(Limit):
+    r"""How far neurons move in training depends on the output scale alone.
+
+    Setting     f = (α/m) Σ_j a_j σ(⟨w_j, x⟩), α = m^p; N = 4 unit inputs in R³ with labels ±1, loss (1/N)Σ(y − f)²,
+                both layers trained by k steps of gradient descent η = η₀m/α²; a_j = ±1, w_j ~ N(0, I), second half of
+                the neurons antisymmetric to the first, so that f = 0 at the start
+    Limit       m → ∞
+    Result      without the antisymmetry Var f₀(x) = (α²/m) E a² E σ(⟨w, x⟩)² exactly
+                the function changes by O(1) in a time m/α²; in it each neuron moves by Θ(1/α): displacement ∝ m^(−p)
+                p = 1/2: ntk scaling, lazy, displacements m^(−1/2); p = 0: mean-field scaling, neurons move by O(1)
+    Validity    0 ≤ p ≤ 1/2; size counts the neurons m
+    Finite size relative O(m^(−p)) for the displacement; the variance is exact
+    References  chizat2019; mei2018; bartlett2021
+    """
+
+    activation: str = choice("tanh", ("tanh", "erf", "sin"), doc="activation σ")
+    exponent: Array = real(0.5, 0.25, 0.5, symbol="p", doc="power of the width in the output scale α = m^p")
+    steps: int = integer(30, 1, 1000, log=True, symbol="k", doc="steps of gradient descent")
+
+    sizes = (32, 128, 512)
+    samples = 240
+    batch = 1
+
+    # Step size in units of m/α².
+    rate = 0.5
+    # Independent outputs at the start in one simulation.
+    starts = 100
+
+    def theory(self):
+        sigma = smooth(self.activation)
+        return {
+            "displacement": Exponent(-self.exponent, label="displacement of a neuron", correction=2 * self.exponent),
+            "start": Value(
+                gaussian.dual(sigma, 1.0, 1.0, 1.0), label="variance at the start", symbol=r"(m/\alpha^2)\,E f_0^2"
+            ),
+        }
+
+    def at_size(self, size):
+        return {"half": whole(size / 2, "m/2", self)}, self
+
+    def simulate(self, key, *, half: int):
+        w_key, a_key, start_key = jax.random.split(key, 3)
+        width, d = 2 * half, 3
+        sigma = smooth(self.activation)
+        alpha = width**self.exponent
+        x, y = jnp.array(POINTS), jnp.array(LABELS)
+        w = jax.random.normal(w_key, (half, d))
+        a = jax.random.rademacher(a_key, (half,), dtype=float)
+        # Columns: the output weight, then the input weights of each neuron.
+        first = jnp.concatenate([a[:, None], w], axis=1)
+        neurons = jnp.concatenate([first, first.at[:, 0].multiply(-1.0)])
+
+        def outputs(theta):
+            rows = theta.reshape(width, d + 1)
+            values = jax.vmap(lambda at: networks.two_layer(rows[:, 1:], rows[:, 0], at, sigma))(x)
+            return alpha / jnp.sqrt(1.0 * width) * values
+
+        def loss(theta):
+            return jnp.mean((y - outputs(theta)) ** 2)
+
+        path = trainers.gradient_descent(loss, neurons.ravel(), self.rate * width / alpha**2, self.steps)
+        moved = (path[-1] - path[0]).reshape(width, d + 1)
+
+        def start(key):
+            a_key, w_key = jax.random.split(key)
+            a = jax.random.rademacher(a_key, (width,), dtype=float)
+            return networks.two_layer(jax.random.normal(w_key, (width, d)), a, x[0], sigma) ** 2
+
+        return {
+            "displacement": jnp.sqrt(jnp.mean(jnp.sum(moved**2, axis=1))),
+            "start": jnp.mean(jax.vmap(start)(jax.random.split(start_key, self.starts))),
+        }
