@@ -75,7 +75,7 @@ def empirical_ntk(
         raise ParameterError(f"method = {method!r} is not allowed; it must be one of {', '.join(METHODS)}")
     network = model if isinstance(model, WideNetwork) else None
     x2 = x1 if x2 is None else x2
-    apply = network.apply if network is not None else model
+    apply: Callable[[Any, Array], Array] = model.apply if isinstance(model, WideNetwork) else model
     outputs = jax.eval_shape(apply, parameters, x1).shape[-1]
     chosen = _columns(output, outputs)
     if network is not None:

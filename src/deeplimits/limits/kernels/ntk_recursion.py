@@ -56,13 +56,14 @@ class InfiniteWidth(Limit):
 
     def theory(self):
         x = jnp.concatenate(self._inputs(1))
-        found = self._describe(kernels.FullyConnected).kernels(x)
+        net = self._describe(kernels.FullyConnected)
+        nngp, ntk = net.nngp(x), net.ntk(x)
         rate = None if self.hidden_layers == 1 else 1.0
         return {
-            "nngp": Value(found.nngp[0, 1], label="covariance of the outputs", symbol="K(x,x')", rate=rate),
-            "ntk": Value(found.ntk[0, 1], label="tangent kernel", symbol=r"\Theta(x,x')", rate=rate),
+            "nngp": Value(nngp[0, 1], label="covariance of the outputs", symbol="K(x,x')", rate=rate),
+            "ntk": Value(ntk[0, 1], label="tangent kernel", symbol=r"\Theta(x,x')", rate=rate),
             "ntk_diagonal": Value(
-                found.ntk[0, 0], label="tangent kernel of an input with itself", symbol=r"\Theta(x,x)", rate=rate
+                ntk[0, 0], label="tangent kernel of an input with itself", symbol=r"\Theta(x,x)", rate=rate
             ),
         }
 

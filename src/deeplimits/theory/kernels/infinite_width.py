@@ -1,6 +1,7 @@
 r"""Infinitely wide fully connected networks: their Gaussian process, their tangent kernel, their features' kernel."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -41,6 +42,27 @@ class FullyConnected(architectures.FullyConnected):
     >>> net.ntk(x).round(12).tolist()
     [[0.515833333333, 0.284867646595], [0.284867646595, 0.5475]]
     """
+
+    def __init__(
+        self,
+        hidden_layers: int,
+        activation: architectures.Named | Sequence[architectures.Named] = "relu",
+        weight_variance: Any = 1.0,
+        bias_variance: Any = 0.0,
+        *,
+        skip: Any = 0.0,
+        layer_norm: bool = False,
+        parametrization: str = "ntk",
+    ):
+        super().__init__(
+            hidden_layers,
+            activation,
+            weight_variance,
+            bias_variance,
+            skip=skip,
+            layer_norm=layer_norm,
+            parametrization=parametrization,
+        )
 
     def nngp(self, x1: ArrayLike, x2: ArrayLike | None = None, **options) -> Float[Array, "..."]:
         """Covariance of the outputs at the rows of `x1` and `x2` (n, d); options as for `kernels`."""
