@@ -27,6 +27,24 @@ def each_limit(function):
     return pytest.mark.parametrize("name", parameters)(function)
 
 
+def each_compared_limit(function):
+    """As `each_limit`, for tests that simulate or differentiate at length: costly limits are left to the slow tests."""
+    parameters = [pytest.param(name, marks=_marks(name, dl.catalogue[name].costly)) for name in LIMITS]
+    return pytest.mark.parametrize("name", parameters)(function)
+
+
+def one_limit_of_each_family(function):
+    """As `each_limit`, with all but the first affordable limit of each family left to the slow tests."""
+    affordable = [name for name in LIMITS if not dl.catalogue[name].costly]
+    first = {dl.catalogue.entry(name).family: name for name in reversed(affordable)}.values()
+    parameters = [pytest.param(name, marks=_marks(name, name not in first)) for name in LIMITS]
+    return pytest.mark.parametrize("name", parameters)(function)
+
+
+def _marks(name: str, slow: bool) -> list:
+    return [pytest.mark.xdist_group(name), *([pytest.mark.slow] if slow else [])]
+
+
 @functools.cache
 def usual_comparison(name: str, seed: int = 0):
     """The default comparison of a limit, run once per worker."""

@@ -91,6 +91,8 @@ class Limit(eqx.Module):
     """How many systems `compare` draws at each size unless told otherwise."""
     batch: ClassVar[int] = 1
     """How many systems are simulated side by side on a CPU; more than one pays only for tiny systems."""
+    costly: ClassVar[bool] = False
+    """Whether the default comparison takes long: then the tests that need it belong to `make test-slow`."""
 
     @abstractmethod
     def theory(self) -> Mapping[str, Kind]:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import deeplimits as dl
-from conftest import each_limit, usual_comparison
+from conftest import each_compared_limit, usual_comparison
 from deeplimits.limits.bias.gd_min_norm_least_squares import MinNormLeastSquares
 from deeplimits.theory.bias import least_squares
 from planting import planted, wrong_rate
@@ -19,7 +19,7 @@ def is_zero(kind):
     return kind.kind in ("Value", "Curve", "Exponent") and not np.any(values)
 
 
-@each_limit
+@each_compared_limit
 @pytest.mark.parametrize("factor", [1.05, 1 / 1.05])
 def test_five_percent_is_noticed(name, factor, comparison):
     judged = 0

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import deeplimits as dl
-from conftest import each_limit
+from conftest import each_compared_limit, each_limit, one_limit_of_each_family
 from deeplimits import references, source
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.lab.predict import _theory
@@ -70,7 +70,7 @@ def test_sizes_round_to_the_ratio_they_have(name):
         assert again.values() == realised.values()
 
 
-@each_limit
+@each_compared_limit
 def test_theory_and_simulation_speak_of_the_same_results(name, comparison):
     assert set(comparison.findings) == set(comparison.predictions)
     for kind in comparison.predictions.values():
@@ -81,12 +81,12 @@ def test_theory_and_simulation_speak_of_the_same_results(name, comparison):
             assert not np.any(np.isnan(np.asarray(values)))
 
 
-@each_limit
+@each_compared_limit
 def test_theory_agrees_with_simulation(name, comparison):
     assert comparison.agrees, str(comparison)
 
 
-@each_limit
+@each_compared_limit
 def test_simulation_is_reproducible(name, comparison):
     """The same seed gives the same systems, another seed others; by the programs that the comparison compiled."""
     limit = comparison.limit
@@ -105,7 +105,7 @@ def test_simulation_is_reproducible(name, comparison):
     assert not random or any(not np.array_equal(other[result], earlier[result]) for result in random)
 
 
-@each_limit
+@one_limit_of_each_family
 def test_gradients_and_batches(name, comparison):
     """jax.grad of the predictions with respect to every continuous parameter, of two limits at once by jax.vmap."""
     limit = comparison.limit
@@ -126,7 +126,7 @@ def test_gradients_and_batches(name, comparison):
             assert np.all(np.isfinite(getattr(gradients, field))), field
 
 
-@each_limit
+@each_compared_limit
 def test_new_values_do_not_recompile(name):
     limit = limit_of(name)
     compiled = []
@@ -150,7 +150,7 @@ def test_new_values_do_not_recompile(name):
         jax.monitoring.clear_event_listeners()
 
 
-@each_limit
+@each_compared_limit
 def test_results_can_be_exported(name, comparison, tmp_path):
     prediction = dl.predict(comparison.limit)
     assert prediction.to_xarray().attrs["limit"] == name
@@ -200,7 +200,7 @@ def values_for(parameter, static):
     return st.just(parameter.default)
 
 
-@each_limit
+@each_compared_limit
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_predictions_are_numbers_over_the_whole_range(name, data):

@@ -89,9 +89,13 @@ def test_thresholds_come_from_the_budget():
 
 
 def test_the_whole_catalogue_fits_in_the_budget():
+    import equinox as eqx
+
     import deeplimits as dl
 
-    tests = sum(len(entry.load()().theory()) for entry in dl.catalogue.limits())
+    # Shapes only: nothing is compiled.
+    stated = [eqx.filter_eval_shape(lambda limit: limit.theory(), entry.load()()) for entry in dl.catalogue.limits()]
+    tests = sum(map(len, stated))
     assert tests < statistics.TESTS_IN_BUDGET
 
 

@@ -136,6 +136,7 @@ def test_chi_square(freedom):
     assert stats.kstest(draws, stats.chi2(freedom).cdf).pvalue > 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("order", "signal", "start"),
     [(2, 0.5, (0.3, 0.7)), (2, 1.5, (0.3, 0.7)), (2, 3.0, (0.3, 0.7)), (3, 4.0, (0.9, 0.8))],
@@ -154,6 +155,7 @@ def test_below_the_transition():
     assert comparison.agrees, str(comparison)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("order", "signal"), [(3, 1.5), (4, 1.5)])
 def test_a_tensor_is_invisible_from_a_random_start(order, signal):
     limit = dl.limits.SpikedMicroscopicSde(order=order, signal=signal, step=0.5, time=0.05)
@@ -161,6 +163,7 @@ def test_a_tensor_is_invisible_from_a_random_start(order, signal):
     assert comparison.agrees, str(comparison)
 
 
+@pytest.mark.slow
 def test_critical_window_of_even_order():
     comparison = dl.compare(dl.limits.CriticalWindow(order=4, signal=1.0), sizes=(26, 36), samples=600)
     assert comparison.agrees, str(comparison)

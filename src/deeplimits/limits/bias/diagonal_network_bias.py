@@ -29,6 +29,7 @@ class DiagonalNetwork(Limit):
 
     sizes = (3, 6)
     samples = 10
+    costly = True
 
     def theory(self):
         # The labels are fitted to 1e-10, and a poorly conditioned X turns that into 1e-7 of β.

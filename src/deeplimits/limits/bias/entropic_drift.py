@@ -33,6 +33,7 @@ class EntropicDrift(Limit):
     sizes = (16, 32, 64)
     samples = 400
     batch = 200
+    costly = True
 
     def validity(self):
         steepest = 1.5 * (1 + float(self.start) ** 2 / 2)

@@ -40,6 +40,7 @@ class StationarySGD(Limit):
     sizes = (6, 12, 24)
     samples = 300
     batch = 100
+    costly = True
 
     def validity(self):
         if self.sampling != "with replacement" and self.batch_size > self.points:

@@ -39,6 +39,7 @@ class CriticalWindow(Limit):
     sizes = (32, 64, 128)
     samples = 8000
     batch = 1000
+    costly = True
 
     def validity(self):
         if float(self.start) < 0.9 * float(self.level):

@@ -31,6 +31,7 @@ class DirectionalErrorMartingale(Limit):
     sizes = (40, 80, 160)
     samples = 120_000
     batch = 6000
+    costly = True
 
     def theory(self):
         variance = single_index.online_pca(self.signal).directional_variance(jnp.zeros(()))

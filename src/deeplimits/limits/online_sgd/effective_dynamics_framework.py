@@ -35,6 +35,7 @@ class EffectiveDynamicsFramework(Limit):
     sizes = (8, 16, 32)
     samples = 1500
     batch = 20
+    costly = True
 
     def theory(self):
         dynamics = spiked.dynamics(self.signal, 2, self.step)

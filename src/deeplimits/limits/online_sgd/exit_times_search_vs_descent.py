@@ -39,6 +39,7 @@ class ExitTimes(Limit):
     sizes = (80, 160, 320)
     samples = 6000
     batch = 1000
+    costly = True
 
     def validity(self):
         lam, delta = float(self.signal), float(self.step)

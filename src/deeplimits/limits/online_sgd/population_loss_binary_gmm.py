@@ -37,6 +37,7 @@ class BinaryMixture(Limit):
     sizes = (50, 100, 200)
     samples = 2000
     batch = 200
+    costly = True
 
     def _times(self):
         return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS

@@ -41,6 +41,7 @@ class OnlinePca(Limit):
     sizes = (80, 160, 320)
     samples = 2000
     batch = 200
+    costly = True
 
     def validity(self):
         reached = float(spherical_ode.pca_correlation(self.signal, self.start, self.step, self.horizon))

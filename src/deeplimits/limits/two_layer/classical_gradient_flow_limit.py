@@ -38,6 +38,7 @@ class ClassicalGradientFlow(Limit):
     sizes = (3, 12)
     samples = 800
     batch = 100
+    costly = True
 
     inputs = 400
     """Fresh inputs on which a risk is measured."""

@@ -34,6 +34,7 @@ class EscapeFromMediocrity(Limit):
     sizes = (80, 320)
     samples = 4800
     batch = 125
+    costly = True
 
     level = 0.5
     """The overlap that counts as having escaped."""

@@ -35,6 +35,7 @@ class WassersteinFlow(Limit):
     sizes = (40, 280)
     samples = 4500
     batch = 200
+    costly = True
 
     inputs = 60
     """Fresh inputs on which a risk is measured."""

@@ -43,6 +43,7 @@ class SaadSolla(Limit):
     sizes = (24, 96)
     samples = 900
     batch = 50
+    costly = True
 
     inputs = 400
     """Fresh inputs on which a risk is measured."""

@@ -34,6 +34,7 @@ class SgdFluctuations(Limit):
     sizes = (16, 200)
     samples = 60_000
     batch = 1000
+    costly = True
 
     def _setting(self):
         task = Task(jnp.eye(1), self.rate, self.noise, self.activation)

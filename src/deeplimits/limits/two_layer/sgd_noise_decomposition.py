@@ -38,6 +38,7 @@ class SgdNoise(Limit):
     sizes = (6, 12, 24)
     samples = 1000
     batch = 20
+    costly = True
 
     batches = 40
     """Pairs of batches in each measurement."""

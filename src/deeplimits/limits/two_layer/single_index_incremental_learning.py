@@ -37,6 +37,7 @@ class IncrementalLearning(Limit):
     sizes = (12, 24, 48)
     samples = 100
     batch = 10
+    costly = True
 
     activation = (0.7, 1.0, 0.6)
     steps_per_time = 50
