@@ -39,8 +39,8 @@ class FullyConnected(architectures.FullyConnected):
     >>> import jax.numpy as jnp
     >>> net = FullyConnected(3, "relu", bias_variance=0.09)
     >>> x = jnp.array([[1.0, 0.5, -0.3], [0.2, -1.0, 0.7]])
-    >>> net.ntk(x).round(12).tolist()
-    [[0.515833333333, 0.284867646595], [0.284867646595, 0.5475]]
+    >>> [round(float(value), 12) for value in net.ntk(x)[0]]
+    [0.515833333333, 0.284867646595]
     """
 
     def __init__(
