@@ -150,7 +150,7 @@ def test_new_values_do_not_recompile(name):
         jax.monitoring.clear_event_listeners()
 
 
-@each_compared_limit
+@one_limit_of_each_family
 def test_results_can_be_exported(name, comparison, tmp_path):
     prediction = dl.predict(comparison.limit)
     assert prediction.to_xarray().attrs["limit"] == name

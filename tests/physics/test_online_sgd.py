@@ -169,6 +169,7 @@ def test_critical_window_of_even_order():
     assert comparison.agrees, str(comparison)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("order", "sizes"), [(1, (200, 400, 800, 1600)), (2, (100, 200, 400, 800))])
 def test_samples_to_recovery(order, sizes):
     limit = dl.limits.SampleComplexity(order=order, step=0.25, threshold=0.5, start=1.0)
@@ -177,6 +178,7 @@ def test_samples_to_recovery(order, sizes):
     assert comparison.findings["samples"].details["slope_error"] < 0.1
 
 
+@pytest.mark.slow
 def test_xor_success_at_every_width():
     """K = 2, …, 20 in one program: a neuron with v = 0 and W = 0 stays there, so that 20 of them hold any K ≤ 20."""
     widths, runs, most, per_unit, ridge = np.arange(2, 21), 3000, 20, 6, 0.02

@@ -25,8 +25,9 @@ def digits():
 
 @pytest.mark.parametrize("options", [
     {"activation": "relu"}, {"activation": "erf", "parametrization": "standard"},
-    {"activation": "gelu", "parametrization": "mup"}, {"activation": "sin", "skip": 0.5},
-    {"activation": "tanh", "layer_norm": True, "parametrization": "standard"},
+    pytest.param({"activation": "gelu", "parametrization": "mup"}, marks=pytest.mark.slow),
+    pytest.param({"activation": "sin", "skip": 0.5}, marks=pytest.mark.slow),
+    pytest.param({"activation": "tanh", "layer_norm": True, "parametrization": "standard"}, marks=pytest.mark.slow),
 ], ids=str)  # fmt: skip
 def test_finite_networks_approach_their_limit(options):
     """The mean of the empirical kernels differs from the limit by c/n: it halves from one width to the next."""

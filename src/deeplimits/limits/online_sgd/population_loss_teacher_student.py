@@ -33,6 +33,7 @@ class TeacherStudent(Limit):
     sizes = (50, 100, 200)
     samples = 2000
     batch = 100
+    costly = True
 
     def validity(self):
         try:

@@ -38,6 +38,7 @@ class SampleComplexity(Limit):
     sizes = (48, 96, 192, 384)
     samples = 1500
     batch = 150
+    costly = True
 
     def validity(self):
         lam, c, eta = float(self.signal), float(self.step), float(self.threshold)

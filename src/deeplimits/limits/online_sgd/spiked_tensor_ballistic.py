@@ -37,6 +37,7 @@ class SpikedTensorBallistic(Limit):
     sizes = (200, 800, 3200)
     samples = 24_000
     batch = 2400
+    costly = True
 
     def _times(self):
         return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS

@@ -40,6 +40,7 @@ class OverlapMarkovChain(Limit):
     sizes = (4, 8, 16)
     samples = 600
     batch = 20
+    costly = True
 
     steps = 200
     """Independent steps in each measurement."""

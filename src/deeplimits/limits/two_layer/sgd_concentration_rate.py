@@ -41,6 +41,7 @@ class SgdConcentration(Limit):
     sizes = (100, 400, 1600)
     samples = 3000
     batch = 500
+    costly = True
 
     def _setting(self):
         task = Task(jnp.eye(self.teachers), self.rate, self.noise)
