@@ -42,6 +42,7 @@ def spherical(loss, draw, start, delta):
     return many(lambda key: online_sgd.spherical(key, start, loss, draw, delta, 1, STEPS, lambda x: x[:1])[-1])
 
 
+@pytest.mark.slow
 def test_spherical_chains_have_the_law_of_sgd():
     def walk(gradient, delta):
         step = lambda key, m: reduced_chains.spherical_step(m, gradient(key, m), N, delta)  # noqa: E731
@@ -150,6 +151,7 @@ def test_other_spiked_tensors(order, signal, start):
     assert error < 0.03
 
 
+@pytest.mark.slow
 def test_below_the_transition():
     comparison = dl.compare(dl.limits.SpikedMicroscopicSde(signal=0.5), samples=20_000)
     assert comparison.agrees, str(comparison)

@@ -287,6 +287,7 @@ def test_gradients_are_finite_and_obey_prices_theorem(name):
         np.testing.assert_allclose(gradients[:, -1], differences, rtol=1e-8, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_kinks_of_ones_own():
     """max(u − κ, 0) has no closed form here; its jump at κ is seen by value, slope and their derivatives."""
     sigma = from_function(lambda u: jnp.maximum(u - 0.4, 0.0), kinks=(0.4,), name="shifted relu")

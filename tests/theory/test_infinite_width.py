@@ -123,9 +123,9 @@ def plain_recursion(net, x):
 
 OPTIONS = [
     {},
-    {"layer_norm": True},
-    {"skip": 0.7},
-    {"parametrization": "standard"},
+    pytest.param({"layer_norm": True}, marks=pytest.mark.slow),
+    pytest.param({"skip": 0.7}, marks=pytest.mark.slow),
+    pytest.param({"parametrization": "standard"}, marks=pytest.mark.slow),
     {"layer_norm": True, "skip": 0.5, "parametrization": "standard"},
 ]
 
@@ -141,7 +141,7 @@ def test_every_architecture_against_the_plain_recursion(options):
     np.testing.assert_allclose(found.ntk, ntk, rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["relu", "sin"])
+@pytest.mark.parametrize("name", ["relu", pytest.param("sin", marks=pytest.mark.slow)])
 def test_tiles_blocks_and_diagonal_are_one_matrix(name):
     x = jax.random.normal(jax.random.key(2), (37, 3))
     x = x.at[5].set(x[4]).at[6].set(-x[4]).at[7].set(0.0)

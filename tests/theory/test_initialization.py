@@ -93,6 +93,7 @@ def test_functions_of_ones_own():
     assert abs(chi.parallel - slope) < 1e-8
 
 
+@pytest.mark.slow
 def test_stein_forms_agree_with_derivatives():
     for name in ("tanh", "gelu"):
         sigma = activation(name)
@@ -157,6 +158,7 @@ def test_relu_correlation_map_keeps_its_digits(gap, slope):
         assert abs(found / exact - 1) < 1e-14
 
 
+@pytest.mark.slow
 def test_correlation_maps_of_smooth_activations():
     """Against the duals, which know nothing of gaps; and close to one against the derivative."""
     for name in ("tanh", "erf", "gelu"):

@@ -31,6 +31,7 @@ class CircleDiffusion(Limit):
     sizes = (16, 32, 64)
     samples = 300
     batch = 300
+    costly = True
 
     # Independent walkers in one simulation, because a walker is one success or failure.
     walkers = 50

@@ -43,6 +43,7 @@ class StochasticDescent(Limit):
     sizes = (16, 32, 64)
     samples = 20_000
     batch = 400
+    costly = True
 
     def validity(self):
         if self.sampling != "with replacement" and self.batch_size > self.points:

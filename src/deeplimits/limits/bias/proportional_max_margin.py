@@ -31,6 +31,7 @@ class ProportionalMaxMargin(Limit):
 
     sizes = (40, 80, 160)
     samples = 1000
+    costly = True
 
     def validity(self):
         least = proportional_margin.threshold(self.labels, float(self.strength))

@@ -37,6 +37,7 @@ class SpikedMicroscopicSde(Limit):
     sizes = (100, 200, 400)
     samples = 100_000
     batch = 5000
+    costly = True
 
     def _variance(self, time):
         if self.order == 2:

@@ -34,6 +34,7 @@ class SpikedTensorFixedPoints(Limit):
     sizes = (100, 200, 400)
     samples = 1000
     batch = 100
+    costly = True
 
     def _rates(self):
         points = spiked.rest_points(float(self.signal), self.order, float(self.step))

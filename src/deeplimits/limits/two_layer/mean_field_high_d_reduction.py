@@ -40,6 +40,7 @@ class MeanFieldReduction(Limit):
     sizes = (6, 24)
     samples = 200
     batch = 20
+    costly = True
 
     def _kinds(self):
         return jnp.stack([self.overlap, self.other_overlap])[:, None], jnp.stack([self.norm, self.other_norm])

@@ -36,6 +36,7 @@ class PopulationRisk(Limit):
     sizes = (8, 16, 32)
     samples = 1000
     batch = 20
+    costly = True
 
     inputs = 1200
     """Fresh inputs in each measurement."""
