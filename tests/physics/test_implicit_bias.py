@@ -16,6 +16,9 @@ from deeplimits.models import designs
 from deeplimits.theory.bias import diagonal_networks, quadratic_model, separable
 from deeplimits.theory.bias.hard_margin import hard_margin
 
+# Minutes of simulation: run on demand, with `make test-slow`.
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def random_data():

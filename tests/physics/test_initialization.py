@@ -12,6 +12,9 @@ from deeplimits.errors import OutsideValidity
 from deeplimits.models.activations import activation
 from deeplimits.theory.initialization import criticality
 
+# Minutes of simulation: run on demand, with `make test-slow`.
+pytestmark = pytest.mark.slow
+
 
 def test_neurons_and_weights_have_one_law():
     """Drawing the neurons layer by layer is the same as drawing all weights: third layer of networks of width 7."""
@@ -71,14 +74,12 @@ def test_networks_in_the_wrong_phase_are_refused():
         dl.predict(dl.limits.OrderAndChaos(chaotic=1.5))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["erf", "relu", "gelu"])
 def test_kernels_of_other_activations(name):
     comparison = dl.compare(dl.limits.KernelRecursion(activation=name, weight_variance=1.6, bias_variance=0.1))
     assert comparison.agrees, str(comparison)
 
 
-@pytest.mark.slow
 def test_deeper_networks_move_their_features_with_the_same_exponents():
     """Two hidden layers: slopes −1/2 and 0 within the corrections of widths 100 to 400."""
     comparison = dl.compare(dl.limits.AbcParametrization(hidden=2), sizes=(100, 200, 400), samples=100)

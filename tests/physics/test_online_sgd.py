@@ -15,6 +15,9 @@ from deeplimits.lab.statistics import LEVEL, binomial_p_value
 from deeplimits.models.links import link
 from deeplimits.theory.dynamics import xor
 
+# Minutes of simulation: run on demand, with `make test-slow`.
+pytestmark = pytest.mark.slow
+
 N, STEPS, RUNS = 12, 24, 2000
 THETA = jnp.eye(N)[0]
 
@@ -42,7 +45,6 @@ def spherical(loss, draw, start, delta):
     return many(lambda key: online_sgd.spherical(key, start, loss, draw, delta, 1, STEPS, lambda x: x[:1])[-1])
 
 
-@pytest.mark.slow
 def test_spherical_chains_have_the_law_of_sgd():
     def walk(gradient, delta):
         step = lambda key, m: reduced_chains.spherical_step(m, gradient(key, m), N, delta)  # noqa: E731
@@ -137,7 +139,6 @@ def test_chi_square(freedom):
     assert stats.kstest(draws, stats.chi2(freedom).cdf).pvalue > 1e-5
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("order", "signal", "start"),
     [(2, 0.5, (0.3, 0.7)), (2, 1.5, (0.3, 0.7)), (2, 3.0, (0.3, 0.7)), (3, 4.0, (0.9, 0.8))],
@@ -151,13 +152,11 @@ def test_other_spiked_tensors(order, signal, start):
     assert error < 0.03
 
 
-@pytest.mark.slow
 def test_below_the_transition():
     comparison = dl.compare(dl.limits.SpikedMicroscopicSde(signal=0.5), samples=20_000)
     assert comparison.agrees, str(comparison)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("order", "signal"), [(3, 1.5), (4, 1.5)])
 def test_a_tensor_is_invisible_from_a_random_start(order, signal):
     limit = dl.limits.SpikedMicroscopicSde(order=order, signal=signal, step=0.5, time=0.05)
@@ -165,13 +164,11 @@ def test_a_tensor_is_invisible_from_a_random_start(order, signal):
     assert comparison.agrees, str(comparison)
 
 
-@pytest.mark.slow
 def test_critical_window_of_even_order():
     comparison = dl.compare(dl.limits.CriticalWindow(order=4, signal=1.0), sizes=(26, 36), samples=600)
     assert comparison.agrees, str(comparison)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("order", "sizes"), [(1, (200, 400, 800, 1600)), (2, (100, 200, 400, 800))])
 def test_samples_to_recovery(order, sizes):
     limit = dl.limits.SampleComplexity(order=order, step=0.25, threshold=0.5, start=1.0)
@@ -180,7 +177,6 @@ def test_samples_to_recovery(order, sizes):
     assert comparison.findings["samples"].details["slope_error"] < 0.1
 
 
-@pytest.mark.slow
 def test_xor_success_at_every_width():
     """K = 2, …, 20 in one program: a neuron with v = 0 and W = 0 stays there, so that 20 of them hold any K ≤ 20."""
     widths, runs, most, per_unit, ridge = np.arange(2, 21), 3000, 20, 6, 0.02

@@ -12,6 +12,9 @@ from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.theory.dynamics.mean_field import Particles, wasserstein_flow
 
+# Minutes of simulation: run on demand, with `make test-slow`.
+pytestmark = pytest.mark.slow
+
 
 def test_chain_and_weights_have_one_law():
     """After 30 steps in dimension 6, both layers trained: the chain's overlaps are those of SGD in weight space."""
@@ -77,14 +80,12 @@ def test_rates_above_the_critical_one_are_refused_with_its_value():
         dl.predict(dl.limits.NoiseFloor(rate=5.0))
 
 
-@pytest.mark.slow
 def test_sgd_in_weight_space_concentrates_at_the_stated_rate():
     comparison = dl.compare(dl.limits.SgdConcentration(simulator="weights"), sizes=(100, 400, 1600), samples=40)
     assert comparison.agrees, str(comparison)
     assert abs(comparison.findings["deviation"].details["slope"] + 0.5) < 0.1
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["relu", "linear"])
 def test_other_activations_follow_their_equations(activation):
     comparison = dl.compare(dl.limits.SaadSolla(activation=activation, rate=0.8), samples=400)

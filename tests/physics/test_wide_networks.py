@@ -11,6 +11,9 @@ from deeplimits.ensembles.wide_networks import WideNetwork, squared_loss
 from deeplimits.measure import tangent_kernel
 from deeplimits.theory.kernels import FullyConnected, gaussian_process, regression
 
+# Minutes of simulation: run on demand, with `make test-slow`.
+pytestmark = pytest.mark.slow
+
 X = jnp.array([[1.0, 0.5, -0.3], [0.2, -1.0, 0.7]])
 
 
@@ -25,9 +28,9 @@ def digits():
 
 @pytest.mark.parametrize("options", [
     {"activation": "relu"}, {"activation": "erf", "parametrization": "standard"},
-    pytest.param({"activation": "gelu", "parametrization": "mup"}, marks=pytest.mark.slow),
-    pytest.param({"activation": "sin", "skip": 0.5}, marks=pytest.mark.slow),
-    pytest.param({"activation": "tanh", "layer_norm": True, "parametrization": "standard"}, marks=pytest.mark.slow),
+    {"activation": "gelu", "parametrization": "mup"},
+    {"activation": "sin", "skip": 0.5},
+    {"activation": "tanh", "layer_norm": True, "parametrization": "standard"},
 ], ids=str)  # fmt: skip
 def test_finite_networks_approach_their_limit(options):
     """The mean of the empirical kernels differs from the limit by c/n: it halves from one width to the next."""
