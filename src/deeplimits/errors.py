@@ -13,6 +13,10 @@ class OutsideValidity(DeeplimitsError, ValueError):
     """Every parameter is allowed by itself, but the theorem does not speak about their combination."""
 
 
+class OutsideValidityWarning(UserWarning):
+    """A prediction is given although a condition of its theorem looks violated by the data."""
+
+
 class NotConverged(DeeplimitsError, RuntimeError):
     """An iterative solver stopped with a residual above its tolerance."""
 

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -21,3 +22,14 @@ def polynomial_regression(samples: int, features: int) -> Design:
     u = jnp.linspace(-1.0, 1.0, samples)
     signs = jnp.where(jnp.arange(samples) % 2 == 0, 1.0, -1.0)
     return Design(u[:, None] ** jnp.arange(features, dtype=float), jnp.cos(3 * u) + signs / 2)
+
+
+def noisy_halfspace(samples: int, dimension: int, fold: int = 0) -> Design:
+    """One fixed cloud of Gaussian points of norm about one, labelled by the side of a hyperplane, every tenth wrongly.
+
+    `fold` picks other points around the same hyperplane, to test on.
+    """
+    x = jax.random.normal(jax.random.key(fold), (samples, dimension)) / jnp.sqrt(1.0 * dimension)
+    direction = jnp.cos(jnp.arange(1.0, dimension + 1))
+    wrong = jnp.where(jnp.arange(samples) % 10 == 9, -1.0, 1.0)
+    return Design(x - jnp.mean(x, axis=0), wrong * jnp.sign(x @ direction))

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
@@ -10,42 +9,22 @@ from jaxtyping import Array, Complex, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.theory.spectra import laws, marchenko_pastur
+from deeplimits.theory.spectra.effective_ridge import effective_ridge
 from deeplimits.tracing import is_traced
 
 Floats = Float[Array, "..."]
 
 
 def companion_below(ridge: ArrayLike, values: ArrayLike, weights: ArrayLike, gamma: ArrayLike) -> Floats:
-    """s̲(−λ) > 0 for λ > 0 and a population Σ w_k δ(t_k): γ Σ w t s̲/(1 + t s̲) + λ s̲ = 1; traceable, with gradients.
-
-    The left side rises from 0 with s̲, for every γ; at most 1/λ solves it. Bisection in log s̲ and one Newton step.
+    """s̲(−λ) > 0 for λ > 0 and a population Σ w_k δ(t_k): γ Σ w t s̲/(1 + t s̲) + λ s̲ = 1, one over the effective ridge.
 
     >>> round(float(companion_below(0.4, [1.0, 3.0], [0.5, 0.5], 1.5)), 10)
     0.5965437535
     """
-    lam, t, w, gamma = (jnp.asarray(part, float) for part in (ridge, values, weights, gamma))
+    lam = jnp.asarray(ridge, float)
     if not is_traced(lam) and not bool(jnp.all(lam > 0)):
         raise ParameterError(f"ridge = {lam} is not allowed; it must be positive (the point z = −ridge lies below 0)")
-
-    def excess(log_s, lam, t, w, gamma):
-        s = jnp.exp(log_s)
-        return gamma * jnp.sum(w * t * s[..., None] / (1 + t * s[..., None]), axis=-1) + lam * s - 1
-
-    lam = jnp.asarray(lam)
-    frozen = jax.lax.stop_gradient((lam, t, w, gamma))
-
-    def halve(_, ends):
-        low, high = ends
-        middle = (low + high) / 2
-        below = excess(middle, *frozen) < 0
-        return jnp.where(below, middle, low), jnp.where(below, high, middle)
-
-    # 1/s̲ = λ + γ Σ w t/(1 + t s̲) lies between λ and λ + γ Σ w t.
-    least = -jnp.log(frozen[0] + frozen[3] * jnp.sum(frozen[2] * frozen[1]))
-    low, high = jax.lax.fori_loop(0, 60, halve, (least + 0 * frozen[0], -jnp.log(frozen[0]) + 0 * least))
-    root = jax.lax.stop_gradient((low + high) / 2)
-    slope = jax.jvp(lambda u: excess(u, *frozen), (root,), (jnp.ones_like(root),))[1]
-    return jnp.exp(root - excess(root, lam, t, w, gamma) / slope)
+    return 1 / effective_ridge(lam, values, weights, gamma)
 
 
 def resolvent_equivalent(

@@ -165,12 +165,19 @@ class SpectralMeasure(ABC):
         return self.expect(lambda x: x**order)
 
     def expect(self, function: Callable[[Floats], Floats]) -> Float[Array, ""]:
-        """∫ f dμ for a function of an array; adaptive in the number of points."""
+        """∫ f dμ for a function of an array."""
+        points, masses = self.quadrature()
+        return jnp.asarray(float(np.sum(function(points) * masses)))
+
+    def quadrature(self) -> tuple[Floats, Floats]:
+        """Points and masses with Σ mass · f(point) = ∫ f dμ for smooth f, atoms included; adaptive in their number."""
         places, masses = (np.asarray(part) for part in self.atoms)
-        total = float(np.sum(function(places[masses > 0]) * masses[masses > 0])) if len(places) else 0.0
         rule = self._rule
-        points = np.where(rule.weights > 0, rule.points, (rule.pieces[:, :1] + rule.pieces[:, 1:]) / 2)
-        return jnp.asarray(total + float(np.sum(function(points) * rule.weights)))
+        used = rule.weights > 0
+        return (
+            np.concatenate([places[masses > 0], rule.points[used]]),
+            np.concatenate([masses[masses > 0], rule.weights[used]]),
+        )
 
     def r_transform(self, w: ArrayLike) -> Float[Array, "..."]:
         """R(w) with G(R(w) + 1/w) = w, for real w between G below and G above the support; R(0) is the mean.

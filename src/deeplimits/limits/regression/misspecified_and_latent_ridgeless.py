@@ -1,0 +1,100 @@
+r"""Interpolation when the features do not hold the whole signal."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import data, estimators, matrices
+from deeplimits.errors import OutsideValidity
+from deeplimits.limit import Limit, real, whole
+from deeplimits.predictions import Value
+from deeplimits.theory.regression import populations, ridge, ridgeless
+
+# Closer to p = n than this the risk of a finite sample has too few moments for its mean to be measured.
+CLOSEST = 8
+
+
+class MisspecifiedRegression(Limit):
+    r"""Minimum-norm least squares on a part of the signal, and on noisy views of a few latent variables.
+
+    Setting     misspecified: y = ⟨x, β⟩ + ⟨w, θ⟩ + ε, isotropic x in R^p seen, w unseen, ‖β‖² = k r², ‖θ‖² = (1−k)r²
+                latent: x = Wz + u, y = ⟨θ, z⟩ + ε, z in R^q and u standard Gaussian, W'W = μI, q/p = ψ, ‖θ‖² = r²
+                Var ε = σ², n samples, β̂ = X⁺y
+    Limit       n, p → ∞ with p/n → γ
+    Result      misspecified, γ < 1: (1−k)r² + [(1−k)r² + σ²]γ/(1−γ)
+                misspecified, γ > 1: (1−k)r² + kr²(1−1/γ) + [(1−k)r² + σ²]/(γ−1)
+                latent: ridge regression's risk at λ = 0 for H = ψδ(1+μ) + (1−ψ)δ(1), all signal μr²/(1+μ)² in the
+                eigenspace of 1+μ, noise σ² + r²/(1+μ); in excess of the best linear predictor
+    Validity    γ ≠ 1, ψ ≤ 1; size counts the samples n
+    Finite size relative gap about 1/(n|1 − γ|)
+    References  hastie2022 Sec 5
+    """
+
+    gamma: Array = real(2.0, 0.02, 50.0, log=True, symbol=r"\gamma", doc="features per sample, p/n")
+    signal: Array = real(1.0, 0.0, 100.0, symbol=r"r^2", doc="squared norm of the true coefficients")
+    seen: Array = real(0.7, 0.0, 1.0, symbol="k", doc="share of the signal in the features (misspecified)")
+    strength: Array = real(4.0, 0.01, 1000.0, log=True, symbol=r"\mu", doc="strength of the latent variables")
+    latent: Array = real(0.5, 0.02, 0.98, symbol=r"\psi", doc="latent variables per feature, q/p")
+    noise: Array = real(0.5, 0.0, 10.0, symbol=r"\sigma", doc="standard deviation of the label noise")
+
+    sizes = (40, 80, 160)
+    samples = 500
+
+    def validity(self):
+        if abs(float(self.gamma) - 1) < ridgeless.AT_THRESHOLD:
+            return ("gamma = 1 is outside the theorem; the risk is infinite at the interpolation threshold",)
+        return ()
+
+    def theory(self):
+        variance = self.noise**2
+        part = ridge.misspecified_risk(self.gamma, self.signal, self.seen, variance)
+        population, signal, noise = populations.latent_features(self.strength, self.latent, self.signal, variance)
+        view = ridge.ridge_risk(self.gamma, 0.0, population, signal, noise)
+        return {
+            "misspecified": Value(part.total, label="excess risk, part of the signal", symbol="R", rate=1.0),
+            "latent_bias": Value(view.bias, label="squared bias, latent signal", symbol="B", rate=1.0),
+            "latent_variance": Value(view.variance, label="variance, latent signal", symbol="V", rate=1.0),
+        }
+
+    def at_size(self, size):
+        n = whole(size, "n", self, least=2)
+        p = whole(float(self.gamma) * n, "p", self, least=2)
+        if abs(p - n) < CLOSEST:
+            raise OutsideValidity(
+                f"MisspecifiedRegression: at n = {n} gamma = {float(self.gamma):g} means p = {p}, and a finite sample "
+                f"needs |p - n| >= {CLOSEST} for its mean risk to be measurable; take a larger size or gamma further "
+                "from 1"
+            )
+        q = min(max(round(float(self.latent) * p), 1), p - 1)
+        return {"samples": n, "features": p, "hidden": q}, self.replace(gamma=p / n, latent=q / p)
+
+    def simulate(self, key, *, samples: int, features: int, hidden: int):
+        x_key, unseen_key, signal_key, noise_key, rest_key = jax.random.split(key, 5)
+        x = data.independent_entries(x_key, samples, features)
+        beta = jnp.sqrt(self.signal * self.seen) * data.on_sphere(signal_key, features)
+        # ⟨w, θ⟩ is a Gaussian variable of variance ‖θ‖², whatever the dimension of w.
+        spare = self.signal * (1 - self.seen)
+        labels = x @ beta + jnp.sqrt(spare) * jax.random.normal(unseen_key, (samples,))
+        labels = labels + self.noise * jax.random.normal(noise_key, (samples,))
+        missed = estimators.min_norm_fit(x, labels) - beta
+        bias, variance = self._latent(rest_key, samples, features, hidden)
+        return {"misspecified": missed @ missed + spare, "latent_bias": bias, "latent_variance": variance}
+
+    def _latent(self, key, samples, features, hidden):
+        basis_key, latent_key, own_key, signal_key, noise_key = jax.random.split(key, 5)
+        loading = jnp.sqrt(self.strength) * matrices.uniform_orthogonal(basis_key, features)[:, :hidden]
+        z = data.independent_entries(latent_key, samples, hidden)
+        theta = jnp.sqrt(self.signal) * data.on_sphere(signal_key, hidden)
+        x = z @ loading.T + data.independent_entries(own_key, samples, features)
+        best = jnp.linalg.solve(loading @ loading.T + jnp.eye(features), loading @ theta)
+
+        def excess(direction):
+            # ‖Σ^{1/2}v‖², Σ = I + WW'
+            return direction @ direction + jnp.sum((loading.T @ direction) ** 2)
+
+        # Given X the labels are ⟨x, best⟩ plus independent noise; the fit is linear in them.
+        residual = z @ theta - x @ best + self.noise * jax.random.normal(noise_key, (samples,))
+        return (
+            excess(estimators.min_norm_fit(x, x @ best) - best),
+            excess(estimators.min_norm_fit(x, residual)),
+        )

@@ -1,0 +1,112 @@
+r"""Ridge regression on random features of one data set."""
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import random_features as draw
+from deeplimits.limit import Limit, axis, choice, integer, real, whole
+from deeplimits.models import designs
+from deeplimits.models.activations import activation
+from deeplimits.predictions import Curve, Value
+from deeplimits.theory.regression import random_features
+
+TEST_POINTS = 50
+
+
+class RandomFeatureRegression(Limit):
+    r"""Training and test error of ridge regression on N random features of n fixed points, and their double descent.
+
+    Setting     features σ(⟨w_l, x⟩), l ≤ N, w_l ~ N(0, I), of n fixed points x in R^d with labels ±1 (every tenth wrong) and
+                of test points; β̂ = argmin (1/n)‖y − Σ'β‖² + γ‖β‖²; K(x, x') = E σ(⟨w, x⟩)σ(⟨w, x'⟩)
+    Limit       n, N, d → ∞ together
+    Result      κ solves N = tr K(K+κ)^{-1} + nγ/κ; R = (K+κ)^{-1}, D = N − tr KRKR
+                training error (κ²/n) y'R[(tr RKR/D) K + 1]Ry
+                test error (1/n̂)‖ŷ − K̂Ry‖² + (y'RKRy/D)(1/n̂) tr[K_{X̂X̂} − K̂(R + κR²)K̂'], with a peak at N = n
+                resolvent (1/n) y'(Σ'Σ/n + γ)^{-1}y → (κ/γ)(1/n) y'Ry
+    Validity    centred data of bounded operator norm, Lipschitz σ, γ > 0; size counts the points n
+    Finite size gaps of order 1/n, larger near N = n
+    References  louart2018; liao2018
+    """
+
+    points: int = integer(80, 4, 5000, log=True, symbol="n", doc="training points")
+    dimension: int = integer(40, 2, 5000, log=True, symbol="d", doc="dimension of the points")
+    activation: str = choice("relu", ("relu", "erf", "abs", "sin"), doc="activation σ of the features")
+    ratio: Array = real(0.6, 0.02, 50.0, log=True, symbol="N/n", doc="features per point")
+    ridge: Array = real(0.02, 1e-5, 10.0, log=True, symbol=r"\gamma", doc="ridge penalty")
+    ratios: Array = axis(
+        (0.1, 0.3, 1.0, 3.0, 10.0), 0.02, 50.0, log=True, symbol="N/n", doc="features per point along the curves"
+    )
+
+    sizes = (20, 40, 80)
+    samples = 400
+    batch = 1
+
+    def _data(self):
+        return (
+            designs.noisy_halfspace(self.points, self.dimension),
+            designs.noisy_halfspace(TEST_POINTS, self.dimension, fold=1),
+        )
+
+    def theory(self):
+        train, test = self._data()
+        model = random_features.feature_regression(train.x, train.y, test.x, test.y, self.activation)
+        count = self.points * self.ratio
+        found = model.errors(count, self.ridge)
+        along = model.errors(self.points * self.ratios, self.ridge)
+        dense = jnp.geomspace(self.ratios[0], self.ratios[-1], 120)
+        between = model.errors(self.points * dense, self.ridge)
+
+        def curve(y, dense_y, label):
+            return Curve(
+                self.ratios,
+                y,
+                axis="features per point",
+                axis_symbol="N/n",
+                label=label,
+                rate=1.0,
+                dense_x=dense,
+                dense_y=dense_y,
+                log_x=True,
+                log_y=True,
+            )
+
+        return {
+            "training_error": Value(found.training, label="training error", rate=1.0),
+            "test_error": Value(found.test, label="test error", rate=1.0),
+            "resolvent": Value(
+                model.resolvent(count, self.ridge), label="labels through the resolvent", symbol=r"y^\top Qy/n", rate=1.0
+            ),
+            "training_curve": curve(along.training, between.training, "training error"),
+            "test_curve": curve(along.test, between.test, "test error"),
+        }
+
+    def at_size(self, size):
+        n = whole(size, "n", self, least=4)
+        # The dimension keeps its proportion to the number of points.
+        d = whole(self.dimension * n / self.points, "d", self, least=2)
+        count = whole(float(self.ratio) * n, "N", self)
+        along = tuple(whole(float(ratio) * n, "N", self) for ratio in self.ratios)
+        realised = self.replace(points=n, dimension=d, ratio=count / n, ratios=[many / n for many in along])
+        return {"features": count, "along": along}, realised
+
+    def simulate(self, key, *, features: int, along: tuple[int, ...]):
+        train, test = self._data()
+        both = jnp.concatenate([train.x, test.x])
+        # The points of the curve share one draw of the weights and take its leading features.
+        drawn = draw.neurons(key, both, max(features, *along), activation(self.activation))
+        seen, new = drawn[: self.points], drawn[self.points :]
+
+        def errors(count):
+            return draw.ridge_errors(seen[:, :count], train.y, new[:, :count], test.y, self.ridge)
+
+        gram = seen[:, :features] @ seen[:, :features].T / self.points
+        solved = jnp.linalg.solve(gram + self.ridge * jnp.eye(self.points), train.y)
+        training, testing = errors(features)
+        curves = jnp.array([errors(count) for count in along])
+        return {
+            "training_error": training,
+            "test_error": testing,
+            "resolvent": train.y @ solved / self.points,
+            "training_curve": curves[:, 0],
+            "test_curve": curves[:, 1],
+        }

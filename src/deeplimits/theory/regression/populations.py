@@ -1,0 +1,136 @@
+"""Whom a linear regression learns from: the covariance of the features, and how the coefficients lie in it."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from deeplimits.errors import ParameterError
+from deeplimits.theory.spectra.measure import SpectralMeasure
+from deeplimits.tracing import is_traced
+
+# Weights may miss one by this much.
+MASS = 1e-9
+
+
+class Population(NamedTuple):
+    """Eigenvalues of the covariance Σ with two laws on them.
+
+    `weights` H is the law of the eigenvalues, `alignment` G weighs them by the squared coordinates of β/‖β‖.
+    """
+
+    values: Float[Array, " k"]
+    weights: Float[Array, " k"]
+    alignment: Float[Array, " k"]
+
+
+def population(
+    values: ArrayLike | SpectralMeasure,
+    weights: ArrayLike | None = None,
+    alignment: ArrayLike | Callable[[Float[Array, " k"]], ArrayLike] | None = None,
+) -> Population:
+    """A population from eigenvalues (k,) with weights, or from a `SpectralMeasure`.
+
+    `alignment` is a list of weights (k,), or a function of the eigenvalue that gives the weight of a direction relative
+    to the others. Without it the coefficients have no preferred direction, G = H.
+
+    >>> population([1.0, 4.0], alignment=[0.3, 0.7]).weights.tolist()
+    [0.5, 0.5]
+    >>> from deeplimits.theory.spectra import laws
+    >>> smooth = population(laws.marchenko_pastur(0.5), alignment=lambda s: s)
+    >>> round(float(jnp.sum(smooth.alignment * smooth.values)), 10)
+    1.5
+    """
+    if isinstance(values, SpectralMeasure):
+        if weights is not None:
+            raise ParameterError("weights is given together with a spectral law, which has its own; leave it out")
+        points, masses = values.quadrature()
+    else:
+        points = np.atleast_1d(np.asarray(values, float))
+        masses = np.full(points.shape, 1 / max(points.size, 1)) if weights is None else np.asarray(weights, float)
+    _check(points, masses, "weights")
+    if callable(alignment):
+        relative = np.asarray(alignment(jnp.asarray(points)), float) * masses
+        if not (np.all(np.isfinite(relative)) and np.all(relative >= 0) and relative.sum() > 0):
+            raise ParameterError("alignment returns values that are negative, not finite or all zero")
+        share = relative / relative.sum()
+    else:
+        share = masses if alignment is None else np.atleast_1d(np.asarray(alignment, float))
+    _check(points, share, "alignment")
+    if not points @ masses > 0:
+        raise ParameterError("values are all zero; the features must vary in some direction")
+    return Population(jnp.asarray(points), jnp.asarray(masses), jnp.asarray(share))
+
+
+def _check(values, weights, name):
+    if values.ndim != 1 or values.size == 0:
+        raise ParameterError(f"values has shape {values.shape}; it must be a list of at least one eigenvalue")
+    if not np.all(np.isfinite(values)) or np.any(values < 0):
+        raise ParameterError("values contains a number that is negative or not finite; a covariance has none")
+    if weights.shape != values.shape:
+        raise ParameterError(f"{name} has shape {weights.shape}; it must have that of values, {values.shape}")
+    if not np.all(np.isfinite(weights)) or np.any(weights < 0) or abs(weights.sum() - 1) > MASS:
+        raise ParameterError(
+            f"{name} is not a probability: smallest {weights.min():g}, sum {weights.sum():g}; it must be at least 0 and "
+            "sum to 1"
+        )
+
+
+def from_covariance(covariance: ArrayLike, coefficients: ArrayLike) -> tuple[Population, float]:
+    """The population of a given covariance matrix (p, p) and coefficient vector (p,), and ‖β‖².
+
+    >>> found, signal = from_covariance([[2.0, 1.0], [1.0, 2.0]], [1.0, 1.0])
+    >>> found.values.round(6).tolist(), found.alignment.round(6).tolist(), round(signal, 6)
+    ([1.0, 3.0], [0.0, 1.0], 2.0)
+    """
+    sigma, beta = np.asarray(covariance, float), np.asarray(coefficients, float)
+    if sigma.ndim != 2 or sigma.shape[0] != sigma.shape[1] or beta.shape != sigma.shape[:1]:
+        raise ParameterError(
+            f"covariance has shape {sigma.shape} and coefficients {beta.shape}; they must be (p, p) and (p,)"
+        )
+    if not (np.all(np.isfinite(sigma)) and np.all(np.isfinite(beta))):
+        raise ParameterError("covariance or coefficients contains values that are not finite")
+    if np.max(np.abs(sigma - sigma.T)) > 1e-10 * np.max(np.abs(sigma), initial=1e-300):
+        raise ParameterError("covariance is not symmetric")
+    values, vectors = np.linalg.eigh(sigma)
+    if values[0] < -1e-10 * abs(values[-1]):
+        raise ParameterError(f"covariance has the eigenvalue {values[0]:g}; a covariance has no negative one")
+    signal = float(beta @ beta)
+    if signal == 0:
+        raise ParameterError("coefficients are all zero; there is no direction to align")
+    share = (vectors.T @ beta) ** 2 / signal
+    return population(np.maximum(values, 0.0), alignment=share / share.sum()), signal
+
+
+def latent_features(
+    strength: ArrayLike, share: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike
+) -> tuple[Population, Float[Array, ""], Float[Array, ""]]:
+    """The latent-space model as a linear regression: its population, ‖β‖² and effective noise variance.
+
+    Setting     z ~ N(0, I_q) latent, features x = Wz + u in R^p, u ~ N(0, I_p), W'W = μI_q, q/p = ψ; labels
+                y = ⟨θ, z⟩ + ξ, ‖θ‖² = `signal`, Var ξ = `noise_variance`; μ = `strength`, ψ = `share`
+    Result      Σ = I + WW' has law ψδ(1+μ) + (1−ψ)δ(1), β = Wθ/(1+μ), ‖β‖² = μ‖θ‖²/(1+μ)², all of it in the eigenspace
+                of 1+μ, noise variance Var ξ + ‖θ‖²/(1+μ)
+    Validity    μ > 0, 0 < ψ ≤ 1
+    References  hastie2022 Sec 5
+
+    >>> found, signal, noise = latent_features(4.0, 0.5, signal=1.0, noise_variance=0.1)
+    >>> found.values.tolist(), round(float(signal), 12), round(float(noise), 12)
+    ([1.0, 5.0], 0.16, 0.3)
+    """
+    strength, share, signal, noise = (jnp.asarray(part, float) for part in (strength, share, signal, noise_variance))
+    for name, value, fine, allowed in (
+        ("strength", strength, strength > 0, "positive"),
+        ("share", share, (share > 0) & (share <= 1), "above 0 and at most 1"),
+        ("signal", signal, signal >= 0, "at least 0"),
+        ("noise_variance", noise, noise >= 0, "at least 0"),
+    ):
+        if not is_traced(value) and not bool(fine):
+            raise ParameterError(f"{name} = {value} is not allowed; it must be {allowed}")
+    found = Population(
+        jnp.stack([jnp.ones(()), 1 + strength]), jnp.stack([1 - share, share]), jnp.array([0.0, 1.0])
+    )
+    return found, strength * signal / (1 + strength) ** 2, noise + signal / (1 + strength)

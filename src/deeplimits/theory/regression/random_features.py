@@ -1,0 +1,188 @@
+"""Ridge regression on random features of a given data set: training and test error for every number of features.
+
+Conventions: rows of x (n, d) are the training points; features σ(⟨w_l, x⟩), l = 1, …, N, w_l ~ N(0, I) independent;
+the fit minimizes (1/n)‖y − Σ'β‖² + γ‖β‖². Errors are mean squares, summed over outputs. Expectations over w only: the
+data are fixed, whatever they are.
+"""
+
+import warnings
+from typing import NamedTuple
+
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+
+from deeplimits.errors import OutsideValidityWarning, ParameterError
+from deeplimits.models.activations import Activation
+from deeplimits.theory.kernels.infinite_width import FullyConnected
+from deeplimits.theory.spectra.effective_ridge import effective_ridge
+from deeplimits.tracing import is_traced
+
+# A mean that carries more than this share of the mean squared norm keeps quadratic forms from concentrating.
+LARGEST_MEAN = 0.1
+# Eigenvalues of the kernel below this share of n times the largest are rounding.
+RANK = 1e-15
+
+Floats = Float[Array, "..."]
+
+
+class FeatureErrors(NamedTuple):
+    """Mean squared errors of the fit, and the effective ridge κ that explains them."""
+
+    training: Floats
+    test: Floats
+    effective_ridge: Floats
+    """κ: as N grows the fit is kernel ridge regression with ridge κ on the n×n kernel."""
+
+
+class FeatureRegression(NamedTuple):
+    """A data set seen through its random-feature kernel, decomposed once; then every (N, γ) costs O(n).
+
+    Made by `feature_regression` from data, or by `from_kernels` from kernel matrices.
+    """
+
+    values: Float[Array, " n"]
+    """Eigenvalues of the kernel K, increasing."""
+    labels: Float[Array, "n k"]
+    """Labels in the eigenbasis of K."""
+    cross: Float[Array, "m n"]
+    """Kernel between test and training points, in that basis."""
+    test_labels: Float[Array, "m k"]
+    test_trace: Float[Array, ""]
+    """Mean of K(x̂, x̂) over the test points."""
+
+    def errors(self, features: ArrayLike, ridge: ArrayLike) -> FeatureErrors:
+        """Training and test error with N features and ridge γ; the two broadcast against each other.
+
+        Setting     fixed data, features σ(⟨w_l, x⟩) with Gaussian w_l, β̂ = argmin (1/n)‖y − Σ'β‖² + γ‖β‖²
+        Result      κ solves N = tr K(K+κ)^{-1} + nγ/κ; with R = (K+κ)^{-1}, D = N − tr KRKR
+                    train (κ²/n) y'R[(tr RKR/D) K + 1]Ry
+                    test  (1/n̂)‖ŷ − K̂Ry‖² + (y'RKRy/D)(1/n̂) tr[K_{X̂X̂} − K̂(R + κR²)K̂']
+        Validity    n, N, d large together, ‖X‖ bounded: centred data of unit scale; Lipschitz σ. At γ = 0 the test
+                    error is infinite at N = rank K
+        References  louart2018; liao2018
+        """
+        n = len(self.values)
+        count, gamma = jnp.broadcast_arrays(jnp.asarray(features, float), jnp.asarray(ridge, float))
+        _check(count, gamma)
+        k, square = self.values, jnp.sum(self.labels**2, axis=1)
+        # N = Σ k/(k+κ) + nγ/κ is the equation of an effective ridge, with ratio n/N and ridge nγ/N.
+        kappa = effective_ridge(n * gamma / count, k, jnp.full(n, 1 / n), n / count)
+        shifted = k + kappa[..., None]
+        r = jnp.where(shifted > 0, 1 / jnp.where(shifted > 0, shifted, 1.0), 0.0)
+        # κR, which is one on the null space of K however small κ is
+        kept = jnp.where(shifted > 0, kappa[..., None] * r, 1.0)
+        # N − tr KRKR = Σ kκ/(k+κ)² + nγ/κ, the last term N − rank K where κ = 0
+        some = kappa > 0
+        rank = jnp.sum(jnp.where(k > 0, 1.0, 0.0))
+        slack = jnp.sum(k * r * kept, axis=-1) + jnp.where(some, n * gamma / jnp.where(some, kappa, 1.0), count - rank)
+        safe = jnp.where(slack > 0, slack, 1.0)
+        growth = jnp.sum(k * r**2, axis=-1) / safe
+        training = jnp.sum(square * kept**2 * (growth[..., None] * k + 1), axis=-1) / n
+        residual = self.test_labels - jnp.einsum("mn,...n,nk->...mk", self.cross, r, self.labels)
+        spread = self.test_trace - jnp.sum(jnp.mean(self.cross**2, axis=0) * r * (1 + kept), axis=-1)
+        fluctuation = jnp.sum(square * k * r**2, axis=-1) / safe * jnp.maximum(spread, 0.0)
+        test = jnp.mean(jnp.sum(residual**2, axis=-1), axis=-1) + jnp.where(slack > 0, fluctuation, jnp.inf)
+        return FeatureErrors(training, test, kappa)
+
+    def resolvent(self, features: ArrayLike, ridge: ArrayLike) -> Floats:
+        """The limit of (1/n) y'Qy, Q = (Σ'Σ/n + γ)^{-1}, γ > 0: Q ≍ ((N/n)K/(1+δ) + γ)^{-1} = (κ/γ)(K+κ)^{-1}."""
+        gamma = jnp.asarray(ridge, float)
+        if not is_traced(gamma) and not bool(jnp.all(gamma > 0)):
+            raise ParameterError(f"ridge = {gamma} is not allowed; the resolvent needs a positive one")
+        n = len(self.values)
+        kappa = self.errors(features, gamma).effective_ridge
+        forms = jnp.sum(jnp.sum(self.labels**2, axis=1) / (self.values + kappa[..., None]), axis=-1)
+        return kappa / gamma * forms / n
+
+
+def feature_regression(
+    x: ArrayLike, y: ArrayLike, x_test: ArrayLike, y_test: ArrayLike, activation: str | Activation = "relu"
+) -> FeatureRegression:
+    """A data set of your own, ready for the error of ridge regression on any number of random features.
+
+    `x` (n, d), `y` (n,) or (n, k), `x_test` (m, d), `y_test` (m,) or (m, k). Centre the data (subtract the training
+    mean) and scale them to rows of norm about one. Data that are not centred get a warning: the theorem excludes a
+    common direction that carries a sizeable share of the norm.
+
+    >>> import numpy as np
+    >>> i, j = np.arange(1, 7)[:, None], np.arange(1, 4)
+    >>> x, new = np.cos(i * j + 0.3 * j) / np.sqrt(3), np.sin(0.7 * i[:4] * j + 0.1 * j) / np.sqrt(3)
+    >>> y = np.array([1.0, -1.0, 1.0, -1.0, 1.0, -1.0])
+    >>> toy = feature_regression(x, y, new, np.array([1.0, 1.0, -1.0, -1.0]))
+    >>> found = toy.errors(features=4, ridge=0.1)
+    >>> round(float(found.training), 10), round(float(found.test), 10)
+    (0.2965665358, 1.0584273279)
+    """
+    x, x_test = _points("x", x), _points("x_test", x_test)
+    if x_test.shape[1] != x.shape[1]:
+        raise ParameterError(f"x has {x.shape[1]} columns and x_test has {x_test.shape[1]}; they must have equally many")
+    y, y_test = _labels("y", y, x.shape[0]), _labels("y_test", y_test, x_test.shape[0])
+    if not is_traced(x):
+        _warn_of_a_mean(x)
+    # Var w = 1 for every input: C_w/d = 1.
+    network = FullyConnected(1, activation, weight_variance=float(x.shape[1]))
+    return from_kernels(
+        network.conjugate(x), network.conjugate(x_test, x), network.conjugate(x_test, diagonal=True), y, y_test
+    )
+
+
+def from_kernels(
+    kernel: Float[Array, "n n"], cross: Float[Array, "m n"], diagonal: Float[Array, " m"], y: ArrayLike, y_test: ArrayLike
+) -> FeatureRegression:
+    """From K on the training points (n, n), between test and training points (m, n), and K(x̂, x̂) on the test points."""
+    kernel, cross = jnp.asarray(kernel, float), jnp.asarray(cross, float)
+    n = kernel.shape[0]
+    if kernel.shape != (n, n) or cross.ndim != 2 or cross.shape[1] != n or jnp.shape(diagonal) != cross.shape[:1]:
+        raise ParameterError(
+            f"kernel, cross and diagonal have shapes {kernel.shape}, {cross.shape} and {jnp.shape(diagonal)}; they must "
+            "be (n, n), (m, n) and (m,)"
+        )
+    values, vectors = jnp.linalg.eigh(kernel)
+    noise = RANK * n * jnp.max(jnp.abs(values))
+    if not is_traced(values):
+        if not bool(jnp.all(jnp.isfinite(values))):
+            raise ParameterError("kernel has entries that are not finite")
+        if bool(values[0] < -1e3 * noise):
+            raise ParameterError(f"kernel has the eigenvalue {values[0]:g}; a kernel is positive semidefinite")
+    values = jnp.where(values > noise, values, 0.0)
+    y, y_test = _labels("y", y, n), _labels("y_test", y_test, cross.shape[0])
+    if y.shape[1] != y_test.shape[1]:
+        raise ParameterError(f"y has {y.shape[1]} outputs and y_test has {y_test.shape[1]}; they must have equally many")
+    # What a direction outside the range of K says about test points is rounding.
+    projected = jnp.where(values > 0, cross @ vectors, 0.0)
+    return FeatureRegression(values, vectors.T @ y, projected, y_test, jnp.mean(diagonal))
+
+
+def _warn_of_a_mean(x):
+    share = float(jnp.sum(jnp.mean(x, axis=0) ** 2) / jnp.mean(jnp.sum(x**2, axis=1)))
+    if share > LARGEST_MEAN:
+        warnings.warn(
+            f"x is not centred: its mean carries {100 * share:.0f} % of the squared norm, and the predicted errors will be "
+            "off; subtract the mean of the training points from training and test points",
+            OutsideValidityWarning,
+            stacklevel=3,
+        )
+
+
+def _points(name, x):
+    x = jnp.asarray(x, float)
+    if x.ndim != 2 or 0 in x.shape:
+        raise ParameterError(f"{name} has shape {x.shape}; it must be a matrix (n, d) with one point in each row")
+    return x
+
+
+def _labels(name, y, count):
+    y = jnp.asarray(y, float)
+    if y.ndim not in (1, 2) or y.shape[0] != count:
+        raise ParameterError(f"{name} has shape {y.shape}; it must be ({count},) or ({count}, k)")
+    if not is_traced(y) and not bool(jnp.all(jnp.isfinite(y))):
+        raise ParameterError(f"{name} has entries that are not finite")
+    return y if y.ndim == 2 else y[:, None]
+
+
+def _check(features, ridge):
+    if not is_traced(features) and not bool(jnp.all(features >= 1)):
+        raise ParameterError(f"features = {features} is not allowed; there must be at least one")
+    if not is_traced(ridge) and not bool(jnp.all(ridge >= 0)):
+        raise ParameterError(f"ridge = {ridge} is not allowed; it must be at least 0")

@@ -1,0 +1,213 @@
+"""Ridge regression in high dimension: exact risk for every covariance and every direction of the signal.
+
+Conventions: y = ⟨x, β⟩ + noise with ‖β‖² = signal r² and noise variance σ²; n samples of p features with covariance Σ;
+gamma = p/n; β̂ = (X'X/n + λ)^{-1}X'y/n, the smallest interpolating or least-squares solution at λ = 0. Risk is excess
+risk E⟨x₀, β̂ − β⟩², without the irreducible noise.
+"""
+
+import math
+from typing import NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+from scipy import optimize
+
+from deeplimits.errors import NotConverged, ParameterError
+from deeplimits.theory.regression.populations import Population
+from deeplimits.theory.regression.ridgeless import AT_THRESHOLD, Risk
+from deeplimits.theory.spectra.effective_ridge import effective_ridge
+from deeplimits.tracing import is_traced
+
+Floats = Float[Array, "..."]
+
+
+class RidgeRisk(NamedTuple):
+    """Excess risk, split, and what the training error says about it."""
+
+    bias: Floats
+    variance: Floats
+    training_error: Floats
+    """Mean squared residual on the training data."""
+    effective_ridge: Floats
+    """κ: the estimate shrinks the population's direction of eigenvalue s by s/(s + κ)."""
+
+    @property
+    def total(self) -> Floats:
+        return self.bias + self.variance
+
+
+def ridge_risk(
+    gamma: ArrayLike, ridge: ArrayLike, population: Population, signal: ArrayLike, noise_variance: ArrayLike
+) -> RidgeRisk:
+    """Limiting risk of ridge regression, λ ≥ 0, for a general covariance; infinite at λ = 0 and γ = 1.
+
+    Setting     y = ⟨x, β⟩ + ε, rows x of covariance Σ with spectral law H, G the law of its eigenvalues weighted by the
+                squared coordinates of β, ‖β‖² = r², Var ε = σ²; β̂ = (X'X/n + λ)^{-1}X'y/n; p/n → γ
+    Result      κ solves λ = κ(1 − γ∫s/(s+κ) dH), D₂ = γ∫s²/(s+κ)² dH
+                B = r²κ²∫s/(s+κ)² dG/(1 − D₂), V = σ²D₂/(1 − D₂), training error (λ/κ)²(B + V + σ²)
+    Validity    λ ≥ 0; eigenvalues bounded; at λ = 0 p must differ from n
+    References  hastie2022 Thm 5; dobriban2018
+
+    `gamma` and `ridge` broadcast against each other; see `populations.population`.
+
+    >>> from deeplimits.theory.regression.populations import population
+    >>> two = population([1.0, 4.0], alignment=[0.3, 0.7])
+    >>> risk = ridge_risk(2.0, 0.3, two, signal=1.0, noise_variance=1.0)
+    >>> round(float(risk.bias), 10), round(float(risk.variance), 10)
+    (1.0633930296, 0.8019039472)
+    """
+    _check(gamma, signal, noise_variance)
+    t, w, _ = population
+    gamma, lam = jnp.broadcast_arrays(jnp.asarray(gamma, float), jnp.asarray(ridge, float))
+    kappa = effective_ridge(lam, t, w, gamma)
+    # λ/κ: at κ = 0 its limit 1 − γH{s > 0}, zero where that is rounding
+    room = 1 - gamma * jnp.sum(jnp.where(t > 0, w, 0.0))
+    room = jnp.where(jnp.abs(room) < AT_THRESHOLD, 0.0, room)
+    seen = kappa > 0
+    stretch = jnp.where(seen, lam / jnp.where(seen, kappa, 1.0), room)
+    return _risk(kappa, stretch, gamma, population, signal, noise_variance)
+
+
+def risk_at(
+    effective: ArrayLike, gamma: ArrayLike, population: Population, signal: ArrayLike, noise_variance: ArrayLike
+) -> tuple[Floats, RidgeRisk]:
+    """The ridge λ that belongs to an effective ridge κ, and the risk there; explicit, and valid for negative λ too.
+
+    λ(κ) = κ(1 − γ∫s/(s+κ) dH) increases to the right of `least_effective_ridge`, where λ reaches minus the smallest
+    nonzero eigenvalue of the sample covariance and the risk becomes infinite.
+
+    >>> from deeplimits.theory.regression.populations import population
+    >>> ridge, risk = risk_at(2.0, 2.0, population([1.0, 4.0], alignment=[0.3, 0.7]), 1.0, 1.0)
+    >>> float(ridge), round(float(risk.bias), 10), round(float(risk.variance), 10)
+    (0.0, 1.0, 1.25)
+    """
+    _check(gamma, signal, noise_variance)
+    t, w, _ = population
+    kappa, gamma = jnp.asarray(effective, float), jnp.asarray(gamma, float)
+    stretch = 1 - gamma * jnp.sum(w * t / _nonzero(t + kappa[..., None]), axis=-1)
+    return kappa * stretch, _risk(kappa, stretch, gamma, population, signal, noise_variance)
+
+
+def _risk(kappa, stretch, gamma, population, signal, noise_variance):
+    t, w, g = population
+    noise = jnp.asarray(noise_variance, float)
+    shifted = _nonzero(t + kappa[..., None])
+    # 1 − D₂ = λ/κ + γ∫sκ/(s+κ)² dH, without cancellation
+    slack = stretch + gamma * kappa * jnp.sum(w * t / shifted**2, axis=-1)
+    d2 = gamma * jnp.sum(w * (t / shifted) ** 2, axis=-1)
+    missed = jnp.asarray(signal, float) * kappa**2 * jnp.sum(g * t / shifted**2, axis=-1)
+    open_ = slack > 0
+    safe = jnp.where(open_, slack, 1.0)
+    bias = jnp.where(open_, missed / safe, jnp.where(missed > 0, jnp.inf, 0.0))
+    variance = jnp.where(open_, noise * d2 / safe, jnp.where(noise > 0, jnp.inf, 0.0))
+    # (λ/κ)²(R + σ²), R + σ² = (missed + σ²)/slack; at γ = 1, λ = 0 the data are interpolated
+    training = jnp.where(open_, stretch**2 * (missed + noise) / safe, 0.0)
+    return RidgeRisk(bias, variance, training, kappa)
+
+
+def _nonzero(x):
+    return jnp.where(x == 0, 1.0, x)
+
+
+def least_effective_ridge(gamma: float, population: Population) -> float:
+    """The κ at which D₂ = γ∫s²/(s+κ)² dH reaches one: ridges down to λ(κ) < 0 keep the estimate finite.
+
+    >>> from deeplimits.theory.regression.populations import population
+    >>> round(least_effective_ridge(4.0, population([1.0])), 10)
+    1.0
+    """
+    t, w = (np.asarray(part) for part in population[:2])
+    t, w = t[(t > 0) & (w > 0)], w[(t > 0) & (w > 0)]
+    # D₂ falls on (−s_min, ∞), and at s + κ = √(γ∫s²) beyond −s_min it is at most one.
+    reach = math.sqrt(gamma * float(w @ t**2))
+    low, high = math.log(reach) - 60.0, math.log(reach)
+
+    def excess(u):
+        return gamma * float(w @ (t / (t - t.min() + math.exp(u))) ** 2) - 1
+
+    found = optimize.brentq(excess, low, high + 1e-9, xtol=1e-14, rtol=1e-15) if excess(high) < 0 else high
+    return math.exp(float(found)) - float(t.min())
+
+
+class OptimalRidge(NamedTuple):
+    """The best ridge; infinite where predicting zero is best."""
+
+    ridge: float
+    risk: float
+    effective_ridge: float
+
+
+def optimal_ridge(gamma: float, population: Population, signal: float, noise_variance: float) -> OptimalRidge:
+    """The ridge λ of smallest limiting risk; it may be negative, for a signal along large eigenvalues and γ > 1.
+
+    Setting     as in `ridge_risk`
+    Result      argmin over λ > −λ_min of B + V, λ_min the smallest nonzero eigenvalue of the sample covariance; for
+                G = H (no preferred direction) and H = δ(1): λ* = γσ²/r²
+    Validity    γ > 0; a minimum on a grid of 400 values of κ, refined to the accuracy of a flat minimum, about 1e-7
+    References  dobriban2018; hastie2022 Sec 6; wu2020
+
+    >>> from deeplimits.theory.regression.populations import population
+    >>> best = optimal_ridge(2.0, population([1.0]), signal=5.0, noise_variance=1.0)
+    >>> round(best.ridge, 5), round(best.risk, 10)
+    (0.4, 3.108495283)
+    """
+    _check(gamma, signal, noise_variance)
+    first = least_effective_ridge(float(gamma), population)
+    scale = float(jnp.sum(population.weights * population.values)) * (1 + gamma)
+
+    def risk(u):
+        return np.asarray(risk_at(first + np.exp(u), gamma, population, signal, noise_variance)[1].total)
+
+    grid = np.log(scale) + np.linspace(-25.0, 18.0, 400)
+    values = risk(grid)
+    at = int(np.argmin(values))
+    # With κ → ∞ the estimate is zero and the risk r²∫s dG.
+    null = float(signal * jnp.sum(population.alignment * population.values))
+    if at == len(grid) - 1 or values[at] >= null * (1 - 1e-12):
+        return OptimalRidge(math.inf, null, math.inf)
+    found = optimize.minimize_scalar(
+        lambda u: float(risk(np.asarray(u))), bounds=(grid[max(at - 1, 0)], grid[at + 1]), options={"xatol": 1e-12}
+    )
+    if not found.success:
+        raise NotConverged(f"optimal_ridge: the minimum near κ = {first + math.exp(grid[at]):g} was not refined")
+    effective = first + math.exp(float(found.x))
+    ridge, best = risk_at(effective, gamma, population, signal, noise_variance)
+    return OptimalRidge(float(ridge), float(best.total), effective)
+
+
+def misspecified_risk(
+    gamma: ArrayLike, signal: ArrayLike, seen: ArrayLike, noise_variance: ArrayLike, ridge: ArrayLike = 0.0
+) -> Risk:
+    """Risk when only a part of the signal lies in the features, isotropic and ridgeless unless told otherwise.
+
+    Setting     y = ⟨x, β⟩ + ⟨w, θ⟩ + ε, independent isotropic x (seen, in R^p) and w (unseen); r² = ‖β‖² + ‖θ‖²,
+                k = ‖β‖²/r² = `seen`
+    Result      the unseen part acts as noise: B = r²(1−k) + B₀(kr², σ²+r²(1−k)), V = V₀(kr², σ²+r²(1−k)), B₀ and V₀ those
+                of the seen part; ridgeless γ > 1: r²(1−k) + r²k(1−1/γ) + [r²(1−k)+σ²]/(γ−1)
+    Validity    0 ≤ k ≤ 1; at λ = 0 γ ≠ 1
+    References  hastie2022 Sec 5
+
+    >>> round(float(misspecified_risk(2.0, signal=1.0, seen=0.7, noise_variance=0.25).total), 12)
+    1.2
+    """
+    share = jnp.asarray(seen, float)
+    if not is_traced(share) and not bool(jnp.all((share >= 0) & (share <= 1))):
+        raise ParameterError(f"seen = {share} is not allowed; it is the share of the signal in the features, 0 to 1")
+    signal = jnp.asarray(signal, float)
+    unseen = signal * (1 - share)
+    one = Population(jnp.ones(1), jnp.ones(1), jnp.ones(1))
+    found = ridge_risk(gamma, ridge, one, signal * share, jnp.asarray(noise_variance, float) + unseen)
+    return Risk(unseen + found.bias, found.variance)
+
+
+def _check(gamma, signal, noise_variance):
+    for name, value, strict in (("gamma", gamma, True), ("signal", signal, False), ("noise_variance", noise_variance, False)):
+        known = jnp.asarray(value, float)
+        if is_traced(known):
+            continue
+        if not bool(jnp.all(jnp.isfinite(known) & ((known > 0) if strict else (known >= 0)))):
+            raise ParameterError(
+                f"{name} = {known} is not allowed; it must be finite and {'positive' if strict else 'at least 0'}"
+            )
