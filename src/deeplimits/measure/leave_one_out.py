@@ -25,8 +25,8 @@ def leave_one_out(x: ArrayLike, y: ArrayLike, ridge: ArrayLike = 0.0) -> LeaveOn
     """Leave-one-out residuals of β̂ = argmin (1/n)‖y − Xβ‖² + λ‖β‖², exactly, without refitting.
 
     Setting     X of shape (n, p), y of shape (n,), hat matrix H = X(X'X + nλ)^{-1}X'
-    Result      y_i − ⟨x_i, β̂^{(−i)}⟩ = (y − Hy)_i/(1 − H_ii), β̂^{(−i)} the minimizer of the same sum (with its 1/n) without
-                term i; where the fit interpolates, the limit [G^{-1}y]_i/[G^{-1}]_ii with G = XX'
+    Result      y_i − ⟨x_i, β̂^{(−i)}⟩ = (y − Hy)_i/(1 − H_ii), β̂^{(−i)} the minimizer of the same sum (with its 1/n)
+                without term i; where the fit interpolates, the limit [G^{-1}y]_i/[G^{-1}]_ii with G = XX'
     Validity    an identity (Sherman and Morrison); at λ = 0 X must have full rank and p ≠ n
     References  sherman1950; hastie2022 Sec 7
 
@@ -38,28 +38,27 @@ def leave_one_out(x: ArrayLike, y: ArrayLike, ridge: ArrayLike = 0.0) -> LeaveOn
     if x.ndim != 2 or 0 in x.shape or y.shape != x.shape[:1]:
         raise ParameterError(f"x and y have shapes {x.shape} and {y.shape}; they must be (n, p) and (n,)")
     n, p = x.shape
-    u, s, _ = jnp.linalg.svd(x, full_matrices=False)
     if not any(is_traced(part) for part in (x, y, ridge)):
-        _check(x, y, ridge, s)
-    strength = n * ridge
+        _check(x, y, ridge)
     if p >= n:
         # (I − H)/(nλ) = (XX' + nλ)^{-1}, which has a limit as λ → 0
-        kept = 1 / (s**2 + strength)
-        unexplained, rest = u @ (kept * (u.T @ y)), (u**2) @ kept
+        inverse = jnp.linalg.inv(x @ x.T + n * ridge * jnp.eye(n))
+        unexplained, rest = inverse @ y, jnp.diagonal(inverse)
     else:
-        gain = s**2 / (s**2 + strength)
-        unexplained, rest = y - u @ (gain * (u.T @ y)), 1 - (u**2) @ gain
+        # H = XS with S = (X'X + nλ)^{-1}X'
+        solved = jnp.linalg.solve(x.T @ x + n * ridge * jnp.eye(p), x.T)
+        unexplained, rest = y - x @ (solved @ y), 1 - jnp.sum(x * solved.T, axis=1)
     residuals = unexplained / rest
     return LeaveOneOut(residuals, jnp.mean(residuals**2), jnp.mean(unexplained**2) / jnp.mean(rest) ** 2)
 
 
-def _check(x, y, ridge, singular_values):
+def _check(x, y, ridge):
     if not (bool(jnp.all(jnp.isfinite(x))) and bool(jnp.all(jnp.isfinite(y)))):
         raise ParameterError("x or y contains values that are not finite; leave those points out")
     if not bool(ridge >= 0):
         raise ParameterError(f"ridge = {ridge} is not allowed; it must be at least 0")
     n, p = x.shape
-    if bool(ridge == 0) and (p == n or bool(singular_values[-1] <= 1e-12 * singular_values[0])):
+    if bool(ridge == 0) and (p == n or int(jnp.linalg.matrix_rank(x)) < min(n, p)):
         raise OutsideValidity(
             "without ridge the design must have full rank and p must differ from n; take a positive ridge, or other "
             "features"

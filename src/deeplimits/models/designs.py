@@ -24,12 +24,11 @@ def polynomial_regression(samples: int, features: int) -> Design:
     return Design(u[:, None] ** jnp.arange(features, dtype=float), jnp.cos(3 * u) + signs / 2)
 
 
-def noisy_halfspace(samples: int, dimension: int, fold: int = 0) -> Design:
-    """One fixed cloud of Gaussian points of norm about one, labelled by the side of a hyperplane, every tenth wrongly.
+def halfspace(samples: int, dimension: int, fold: int = 0) -> Design:
+    """One fixed cloud of Gaussian points of norm about one, labelled ±1 by the side of a hyperplane.
 
     `fold` picks other points around the same hyperplane, to test on.
     """
     x = jax.random.normal(jax.random.key(fold), (samples, dimension)) / jnp.sqrt(1.0 * dimension)
-    direction = jnp.cos(jnp.arange(1.0, dimension + 1))
-    wrong = jnp.where(jnp.arange(samples) % 10 == 9, -1.0, 1.0)
-    return Design(x - jnp.mean(x, axis=0), wrong * jnp.sign(x @ direction))
+    x = x - jnp.mean(x, axis=0)
+    return Design(x, jnp.sign(x @ jnp.cos(jnp.arange(1.0, dimension + 1))))

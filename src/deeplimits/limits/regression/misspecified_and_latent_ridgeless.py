@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import data, estimators, matrices
+from deeplimits.ensembles import data, estimators
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, real, whole
 from deeplimits.predictions import Value
@@ -40,6 +40,9 @@ class MisspecifiedRegression(Limit):
     sizes = (40, 80, 160)
     samples = 500
 
+    # Independent coefficients and label noises on one design.
+    repeats = 4
+
     def validity(self):
         if abs(float(self.gamma) - 1) < ridgeless.AT_THRESHOLD:
             return ("gamma = 1 is outside the theorem; the risk is infinite at the interpolation threshold",)
@@ -69,32 +72,45 @@ class MisspecifiedRegression(Limit):
         return {"samples": n, "features": p, "hidden": q}, self.replace(gamma=p / n, latent=q / p)
 
     def simulate(self, key, *, samples: int, features: int, hidden: int):
-        x_key, unseen_key, signal_key, noise_key, rest_key = jax.random.split(key, 5)
+        part_key, view_key = jax.random.split(key)
+        bias, variance = self._latent(view_key, samples, features, hidden)
+        return {
+            "misspecified": self._misspecified(part_key, samples, features),
+            "latent_bias": bias,
+            "latent_variance": variance,
+        }
+
+    def _misspecified(self, key, samples, features):
+        x_key, rest_key = jax.random.split(key)
         x = data.independent_entries(x_key, samples, features)
-        beta = jnp.sqrt(self.signal * self.seen) * data.on_sphere(signal_key, features)
-        # ⟨w, θ⟩ is a Gaussian variable of variance ‖θ‖², whatever the dimension of w.
         spare = self.signal * (1 - self.seen)
-        labels = x @ beta + jnp.sqrt(spare) * jax.random.normal(unseen_key, (samples,))
-        labels = labels + self.noise * jax.random.normal(noise_key, (samples,))
-        missed = estimators.min_norm_fit(x, labels) - beta
-        bias, variance = self._latent(rest_key, samples, features, hidden)
-        return {"misspecified": missed @ missed + spare, "latent_bias": bias, "latent_variance": variance}
+
+        def excess(key):
+            signal_key, unseen_key, noise_key = jax.random.split(key, 3)
+            beta = jnp.sqrt(self.signal * self.seen) * data.on_sphere(signal_key, features)
+            # ⟨w, θ⟩ is a Gaussian variable of variance ‖θ‖², whatever the dimension of w.
+            unseen = jnp.sqrt(spare) * jax.random.normal(unseen_key, (samples,))
+            labels = x @ beta + unseen + self.noise * jax.random.normal(noise_key, (samples,))
+            return jnp.sum((estimators.min_norm_fit(x, labels) - beta) ** 2) + spare
+
+        return jnp.mean(jax.vmap(excess)(jax.random.split(rest_key, self.repeats)))
 
     def _latent(self, key, samples, features, hidden):
-        basis_key, latent_key, own_key, signal_key, noise_key = jax.random.split(key, 5)
-        loading = jnp.sqrt(self.strength) * matrices.uniform_orthogonal(basis_key, features)[:, :hidden]
+        latent_key, own_key, rest_key = jax.random.split(key, 3)
         z = data.independent_entries(latent_key, samples, hidden)
-        theta = jnp.sqrt(self.signal) * data.on_sphere(signal_key, hidden)
-        x = z @ loading.T + data.independent_entries(own_key, samples, features)
-        best = jnp.linalg.solve(loading @ loading.T + jnp.eye(features), loading @ theta)
+        own = data.independent_entries(own_key, samples, features)
+        # The law of u does not change under rotations: the latent variables may enter along the first q axes.
+        x = own.at[:, :hidden].add(jnp.sqrt(self.strength) * z)
+        covariance = jnp.where(jnp.arange(features) < hidden, 1 + self.strength, 1.0)
 
-        def excess(direction):
-            # ‖Σ^{1/2}v‖², Σ = I + WW'
-            return direction @ direction + jnp.sum((loading.T @ direction) ** 2)
+        def split(key):
+            signal_key, noise_key = jax.random.split(key)
+            theta = jnp.sqrt(self.signal) * data.on_sphere(signal_key, hidden)
+            best = jnp.zeros(features).at[:hidden].set(jnp.sqrt(self.strength) * theta / (1 + self.strength))
+            # The labels are ⟨x, best⟩ plus what x cannot tell; the fit is linear in them.
+            rest = z @ theta - x @ best + self.noise * jax.random.normal(noise_key, (samples,))
+            missed = estimators.min_norm_fit(x, x @ best) - best
+            return jnp.sum(covariance * missed**2), jnp.sum(covariance * estimators.min_norm_fit(x, rest) ** 2)
 
-        # Given X the labels are ⟨x, best⟩ plus independent noise; the fit is linear in them.
-        residual = z @ theta - x @ best + self.noise * jax.random.normal(noise_key, (samples,))
-        return (
-            excess(estimators.min_norm_fit(x, x @ best) - best),
-            excess(estimators.min_norm_fit(x, residual)),
-        )
+        bias, variance = jax.vmap(split)(jax.random.split(rest_key, self.repeats))
+        return jnp.mean(bias), jnp.mean(variance)

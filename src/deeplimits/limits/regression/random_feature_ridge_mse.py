@@ -10,14 +10,14 @@ from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.regression import random_features
 
-TEST_POINTS = 50
+TEST_POINTS = 200
 
 
 class RandomFeatureRegression(Limit):
     r"""Training and test error of ridge regression on N random features of n fixed points, and their double descent.
 
-    Setting     features σ(⟨w_l, x⟩), l ≤ N, w_l ~ N(0, I), of n fixed points x in R^d with labels ±1 (every tenth wrong) and
-                of test points; β̂ = argmin (1/n)‖y − Σ'β‖² + γ‖β‖²; K(x, x') = E σ(⟨w, x⟩)σ(⟨w, x'⟩)
+    Setting     features σ(⟨w_l, x⟩), l ≤ N, w_l ~ N(0, I), of n fixed points x in R^d with labels ±1 and of test points;
+                β̂ = argmin (1/n)‖y − Σ'β‖² + γ‖β‖²; K(x, x') = E σ(⟨w, x⟩)σ(⟨w, x'⟩)
     Limit       n, N, d → ∞ together
     Result      κ solves N = tr K(K+κ)^{-1} + nγ/κ; R = (K+κ)^{-1}, D = N − tr KRKR
                 training error (κ²/n) y'R[(tr RKR/D) K + 1]Ry
@@ -25,26 +25,25 @@ class RandomFeatureRegression(Limit):
                 resolvent (1/n) y'(Σ'Σ/n + γ)^{-1}y → (κ/γ)(1/n) y'Ry
     Validity    centred data of bounded operator norm, Lipschitz σ, γ > 0; size counts the points n
     Finite size gaps of order 1/n, larger near N = n
-    References  louart2018; liao2018
+    References  louart2018; liao2020
     """
 
     points: int = integer(80, 4, 5000, log=True, symbol="n", doc="training points")
-    dimension: int = integer(40, 2, 5000, log=True, symbol="d", doc="dimension of the points")
+    dimension: int = integer(24, 2, 5000, log=True, symbol="d", doc="dimension of the points")
     activation: str = choice("relu", ("relu", "erf", "abs", "sin"), doc="activation σ of the features")
-    ratio: Array = real(0.6, 0.02, 50.0, log=True, symbol="N/n", doc="features per point")
+    ratio: Array = real(0.3, 0.02, 50.0, log=True, symbol="N/n", doc="features per point")
     ridge: Array = real(0.02, 1e-5, 10.0, log=True, symbol=r"\gamma", doc="ridge penalty")
     ratios: Array = axis(
-        (0.1, 0.3, 1.0, 3.0, 10.0), 0.02, 50.0, log=True, symbol="N/n", doc="features per point along the curves"
+        (0.1, 0.5, 1.0, 2.0, 4.0), 0.02, 50.0, log=True, symbol="N/n", doc="features per point along the curves"
     )
 
-    sizes = (20, 40, 80)
-    samples = 400
-    batch = 1
+    sizes = (50, 100, 200)
+    samples = 800
 
     def _data(self):
         return (
-            designs.noisy_halfspace(self.points, self.dimension),
-            designs.noisy_halfspace(TEST_POINTS, self.dimension, fold=1),
+            designs.halfspace(self.points, self.dimension),
+            designs.halfspace(TEST_POINTS, self.dimension, fold=1),
         )
 
     def theory(self):
@@ -74,7 +73,10 @@ class RandomFeatureRegression(Limit):
             "training_error": Value(found.training, label="training error", rate=1.0),
             "test_error": Value(found.test, label="test error", rate=1.0),
             "resolvent": Value(
-                model.resolvent(count, self.ridge), label="labels through the resolvent", symbol=r"y^\top Qy/n", rate=1.0
+                model.resolvent(count, self.ridge),
+                label="labels through the resolvent",
+                symbol=r"y^\top Qy/n",
+                rate=1.0,
             ),
             "training_curve": curve(along.training, between.training, "training error"),
             "test_curve": curve(along.test, between.test, "test error"),

@@ -15,8 +15,8 @@ from deeplimits.theory.regression.populations import Population
 class RidgeRegression(Limit):
     r"""Risk of ridge regression for a covariance with two eigenvalues, and what the training data say about it.
 
-    Setting     y = ⟨x, β⟩ + ε, x in R^p with independent features of variance t (each with probability w) or 1; ‖β‖² → r²,
-                of which a share g lies in the features of variance t; Var ε = σ²;
+    Setting     y = ⟨x, β⟩ + ε, x in R^p with independent features of variance t (each with probability w) or 1;
+                ‖β‖² → r², of which a share g lies in the features of variance t; Var ε = σ²;
                 β̂ = argmin (1/n)‖y − Xβ‖² + λ‖β‖² on n samples
     Limit       n, p → ∞ with p/n → γ
     Result      λ = κ(1 − γ∫s/(s+κ) dH), D₂ = γ∫s²/(s+κ)² dH
@@ -39,8 +39,11 @@ class RidgeRegression(Limit):
         (0.25, 0.5, 1.0, 1.5, 3.0), 0.02, 50.0, log=True, symbol=r"\gamma", doc="features per sample along the curve"
     )
 
-    sizes = (40, 80, 160)
-    samples = 600
+    sizes = (24, 48, 96)
+    samples = 1000
+
+    # Independent coefficients and label noises on one design.
+    repeats = 6
 
     def _risk(self, gamma):
         values = jnp.stack([jnp.ones(()), self.large])
@@ -87,24 +90,32 @@ class RidgeRegression(Limit):
         large = jax.random.bernoulli(kind_key, self.share, (widest,))
         covariance = jnp.where(large, self.large, 1.0)
         density = jnp.where(large, self.alignment / self.share, (1 - self.alignment) / (1 - self.share))
-        direction = jnp.sqrt(self.signal * density) * jax.random.rademacher(sign_key, (widest,), dtype=float)
+        signs = jax.random.rademacher(sign_key, (self.repeats, widest), dtype=float)
+        directions = jnp.sqrt(self.signal * density) * signs
+        noises = self.noise * jax.random.normal(noise_key, (self.repeats, samples))
         x = data.independent_entries(data_key, samples, widest) * jnp.sqrt(covariance)
 
         def risk(p):
-            beta = direction[:p] / jnp.sqrt(1.0 * p)
-            return estimators.ridge_risk(x[:, :p], beta, covariance[:p], self.ridge, self.noise**2)
+            betas = directions[:, :p] / jnp.sqrt(1.0 * p)
+            bias, variance = jax.vmap(
+                lambda beta: estimators.ridge_risk(x[:, :p], beta, covariance[:p], self.ridge, self.noise**2)
+            )(betas)
+            return jnp.mean(bias), variance[0]
+
+        def errors(direction, noise):
+            seen = x[:, :features]
+            labels = seen @ (direction[:features] / jnp.sqrt(1.0 * features)) + noise
+            estimate = estimators.ridge_fit(seen, labels, self.ridge)
+            left_out = leave_one_out(seen, labels, self.ridge)
+            return jnp.mean((labels - seen @ estimate) ** 2), left_out.mean_square, left_out.generalized
 
         bias, variance = risk(features)
-        noise = self.noise * jax.random.normal(noise_key, (samples,))
-        seen = x[:, :features]
-        labels = seen @ (direction[:features] / jnp.sqrt(1.0 * features)) + noise
-        estimate = estimators.ridge_fit(seen, labels, self.ridge)
-        left_out = leave_one_out(seen, labels, self.ridge)
+        training, left_out, generalized = (jnp.mean(part) for part in jax.vmap(errors)(directions, noises))
         return {
             "bias": bias,
             "variance": variance,
-            "training_error": jnp.mean((labels - seen @ estimate) ** 2),
-            "leave_one_out": left_out.mean_square,
-            "cross_validation": left_out.generalized,
+            "training_error": training,
+            "leave_one_out": left_out,
+            "cross_validation": generalized,
             "risk_curve": jnp.stack([sum(risk(p)) for p in along]),
         }

@@ -32,7 +32,7 @@ class EscapeFromMediocrity(Limit):
     dimension: int = integer(1000, 10, 10_000_000, log=True, symbol="d", doc="dimension of the input")
 
     sizes = (80, 320)
-    samples = 4800
+    samples = 7500
     batch = 125
     costly = True
 

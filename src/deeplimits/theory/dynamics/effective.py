@@ -19,6 +19,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, PRNGKeyArray
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.theory.dynamics import solving
 from deeplimits.tracing import is_traced
 
 TOLERANCE = 1e-10
@@ -105,18 +106,7 @@ def sample_sde(
         diffrax.ODETerm(lambda t, u, args: dynamics.velocity(u)),
         diffrax.ControlTerm(lambda t, u, args: symmetric_root(diffusion(u)), noise),
     )
-    solution = diffrax.diffeqsolve(
-        terms,
-        diffrax.Euler(),
-        t0=0.0,
-        t1=end,
-        dt0=end / steps,
-        y0=start,
-        saveat=diffrax.SaveAt(ts=times),
-        max_steps=steps + 2,
-    )
-    assert solution.ys is not None
-    return solution.ys
+    return solving.fixed_steps(terms, diffrax.Euler(), start, times, steps)
 
 
 def fluctuations(

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import diffrax
+import jax.numpy as jnp
 import optimistix
 from jaxtyping import Array, Bool, Float, Int
 
@@ -56,6 +57,25 @@ def solve_at(
         throw=False,
     )
     return Solved(found.ys, found.result == diffrax.RESULTS.successful, found.stats["num_steps"])
+
+
+def fixed_steps(
+    terms: diffrax.AbstractTerm, solver: diffrax.AbstractSolver, start: Any, times: Float[Array, " times"], steps: int
+) -> Any:
+    """The state at increasing times ≥ 0 (a leading axis on every leaf), by `steps` equal steps up to the last."""
+    end = jnp.maximum(times[-1], 1e-12)
+    found = diffrax.diffeqsolve(
+        terms,
+        solver,
+        t0=0.0,
+        t1=end,
+        dt0=end / steps,
+        y0=start,
+        saveat=diffrax.SaveAt(ts=times),
+        max_steps=steps + 2,
+    )
+    assert found.ys is not None
+    return found.ys
 
 
 def implicit(rtol: float, atol: float) -> diffrax.AbstractSolver:

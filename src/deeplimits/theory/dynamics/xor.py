@@ -20,6 +20,7 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from deeplimits.errors import OutsideValidity
+from deeplimits.theory.dynamics import solving
 from deeplimits.theory.dynamics.single_index import check_order
 
 CRITICAL_RIDGE = 1 / 8
@@ -88,19 +89,8 @@ def ballistic(
 ) -> XorState:  # fmt: skip
     """The statistics at increasing times (a leading axis), by `steps` fixed Runge-Kutta steps of order five."""
     times = jnp.atleast_1d(jnp.asarray(times, float))
-    end = jnp.maximum(times[-1], 1e-12)
-    solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(lambda t, state, args: velocity(state, separation, ridge, step, points)),
-        diffrax.Tsit5(),
-        t0=0.0,
-        t1=end,
-        dt0=end / steps,
-        y0=start,
-        saveat=diffrax.SaveAt(ts=times),
-        max_steps=steps + 2,
-    )
-    assert solution.ys is not None
-    return solution.ys
+    term = diffrax.ODETerm(lambda t, state, args: velocity(state, separation, ridge, step, points))
+    return solving.fixed_steps(term, diffrax.Tsit5(), start, times, steps)
 
 
 def escape_matrix(output: Array, overlaps: Array, separation: ArrayLike, ridge: ArrayLike, points: int = 2048) -> Array:

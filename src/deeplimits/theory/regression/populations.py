@@ -74,8 +74,8 @@ def _check(values, weights, name):
         raise ParameterError(f"{name} has shape {weights.shape}; it must have that of values, {values.shape}")
     if not np.all(np.isfinite(weights)) or np.any(weights < 0) or abs(weights.sum() - 1) > MASS:
         raise ParameterError(
-            f"{name} is not a probability: smallest {weights.min():g}, sum {weights.sum():g}; it must be at least 0 and "
-            "sum to 1"
+            f"{name} is not a probability: smallest {weights.min():g}, sum {weights.sum():g}; it must be at least 0 "
+            "and sum to 1"
         )
 
 
@@ -130,7 +130,5 @@ def latent_features(
     ):
         if not is_traced(value) and not bool(fine):
             raise ParameterError(f"{name} = {value} is not allowed; it must be {allowed}")
-    found = Population(
-        jnp.stack([jnp.ones(()), 1 + strength]), jnp.stack([1 - share, share]), jnp.array([0.0, 1.0])
-    )
+    found = Population(jnp.stack([jnp.ones(()), 1 + strength]), jnp.stack([1 - share, share]), jnp.array([0.0, 1.0]))
     return found, strength * signal / (1 + strength) ** 2, noise + signal / (1 + strength)

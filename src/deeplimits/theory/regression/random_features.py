@@ -60,7 +60,7 @@ class FeatureRegression(NamedTuple):
                     test  (1/n̂)‖ŷ − K̂Ry‖² + (y'RKRy/D)(1/n̂) tr[K_{X̂X̂} − K̂(R + κR²)K̂']
         Validity    n, N, d large together, ‖X‖ bounded: centred data of unit scale; Lipschitz σ. At γ = 0 the test
                     error is infinite at N = rank K
-        References  louart2018; liao2018
+        References  louart2018; liao2020
         """
         n = len(self.values)
         count, gamma = jnp.broadcast_arrays(jnp.asarray(features, float), jnp.asarray(ridge, float))
@@ -116,7 +116,7 @@ def feature_regression(
     """
     x, x_test = _points("x", x), _points("x_test", x_test)
     if x_test.shape[1] != x.shape[1]:
-        raise ParameterError(f"x has {x.shape[1]} columns and x_test has {x_test.shape[1]}; they must have equally many")
+        raise ParameterError(f"x has {x.shape[1]} columns and x_test has {x_test.shape[1]}; they must be equally many")
     y, y_test = _labels("y", y, x.shape[0]), _labels("y_test", y_test, x_test.shape[0])
     if not is_traced(x):
         _warn_of_a_mean(x)
@@ -128,15 +128,19 @@ def feature_regression(
 
 
 def from_kernels(
-    kernel: Float[Array, "n n"], cross: Float[Array, "m n"], diagonal: Float[Array, " m"], y: ArrayLike, y_test: ArrayLike
+    kernel: Float[Array, "n n"],
+    cross: Float[Array, "m n"],
+    diagonal: Float[Array, " m"],
+    y: ArrayLike,
+    y_test: ArrayLike,
 ) -> FeatureRegression:
     """From K on the training points (n, n), between test and training points (m, n), and K(x̂, x̂) on the test points."""
     kernel, cross = jnp.asarray(kernel, float), jnp.asarray(cross, float)
     n = kernel.shape[0]
     if kernel.shape != (n, n) or cross.ndim != 2 or cross.shape[1] != n or jnp.shape(diagonal) != cross.shape[:1]:
         raise ParameterError(
-            f"kernel, cross and diagonal have shapes {kernel.shape}, {cross.shape} and {jnp.shape(diagonal)}; they must "
-            "be (n, n), (m, n) and (m,)"
+            f"kernel, cross and diagonal have shapes {kernel.shape}, {cross.shape} and {jnp.shape(diagonal)}; they "
+            "must be (n, n), (m, n) and (m,)"
         )
     values, vectors = jnp.linalg.eigh(kernel)
     noise = RANK * n * jnp.max(jnp.abs(values))
@@ -148,7 +152,7 @@ def from_kernels(
     values = jnp.where(values > noise, values, 0.0)
     y, y_test = _labels("y", y, n), _labels("y_test", y_test, cross.shape[0])
     if y.shape[1] != y_test.shape[1]:
-        raise ParameterError(f"y has {y.shape[1]} outputs and y_test has {y_test.shape[1]}; they must have equally many")
+        raise ParameterError(f"y has {y.shape[1]} outputs and y_test has {y_test.shape[1]}; they must be equally many")
     # What a direction outside the range of K says about test points is rounding.
     projected = jnp.where(values > 0, cross @ vectors, 0.0)
     return FeatureRegression(values, vectors.T @ y, projected, y_test, jnp.mean(diagonal))
@@ -158,8 +162,8 @@ def _warn_of_a_mean(x):
     share = float(jnp.sum(jnp.mean(x, axis=0) ** 2) / jnp.mean(jnp.sum(x**2, axis=1)))
     if share > LARGEST_MEAN:
         warnings.warn(
-            f"x is not centred: its mean carries {100 * share:.0f} % of the squared norm, and the predicted errors will be "
-            "off; subtract the mean of the training points from training and test points",
+            f"x is not centred: its mean carries {100 * share:.0f} % of the squared norm, and the predictions will "
+            "be off; subtract the mean of the training points from training and test points",
             OutsideValidityWarning,
             stacklevel=3,
         )

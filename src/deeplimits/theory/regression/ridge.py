@@ -184,8 +184,8 @@ def misspecified_risk(
 
     Setting     y = ⟨x, β⟩ + ⟨w, θ⟩ + ε, independent isotropic x (seen, in R^p) and w (unseen); r² = ‖β‖² + ‖θ‖²,
                 k = ‖β‖²/r² = `seen`
-    Result      the unseen part acts as noise: B = r²(1−k) + B₀(kr², σ²+r²(1−k)), V = V₀(kr², σ²+r²(1−k)), B₀ and V₀ those
-                of the seen part; ridgeless γ > 1: r²(1−k) + r²k(1−1/γ) + [r²(1−k)+σ²]/(γ−1)
+    Result      the unseen part acts as noise: B = r²(1−k) + B₀(kr², σ²+r²(1−k)), V = V₀(kr², σ²+r²(1−k)), B₀ and V₀
+                those of the seen part; ridgeless γ > 1: r²(1−k) + r²k(1−1/γ) + [r²(1−k)+σ²]/(γ−1)
     Validity    0 ≤ k ≤ 1; at λ = 0 γ ≠ 1
     References  hastie2022 Sec 5
 
@@ -203,7 +203,11 @@ def misspecified_risk(
 
 
 def _check(gamma, signal, noise_variance):
-    for name, value, strict in (("gamma", gamma, True), ("signal", signal, False), ("noise_variance", noise_variance, False)):
+    for name, value, strict in (
+        ("gamma", gamma, True),
+        ("signal", signal, False),
+        ("noise_variance", noise_variance, False),
+    ):
         known = jnp.asarray(value, float)
         if is_traced(known):
             continue

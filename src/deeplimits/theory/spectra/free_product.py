@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.theory.spectra import supports
+from deeplimits.theory.spectra.combined import Combined
 from deeplimits.theory.spectra.half_plane import fixed_point
-from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
+from deeplimits.theory.spectra.measure import SpectralMeasure
 
 RESIDUAL = 1e-9
 NEWTON_STEPS = 40
@@ -21,7 +22,7 @@ ANGLES = np.pi / 2 * np.array([0.85, 0.7, 0.55, 0.42, 0.3, 0.2, 0.12, 0.06, 0.02
 
 
 @dataclass(frozen=True)
-class FreeProduct(SpectralMeasure):
+class FreeProduct(Combined):
     """The law of A₁^{1/2} U₂A₂U₂' … A₁^{1/2}, factor j appearing n_j times. Made by `laws.free_product`.
 
     With M(z) = zG(z) − 1 the factors share one value M = M_j(y_j), and z ((1 + M)/M)^{N−1} = Π y_j^{n_j}, N = Σ n_j.
@@ -30,24 +31,9 @@ class FreeProduct(SpectralMeasure):
 
     factors: tuple[SpectralMeasure, ...]
     counts: tuple[int, ...]
-    bulks: Floats
-    places: Floats
-    masses: Floats
 
-    @property
-    def edges(self):
-        return jnp.asarray(self.bulks)
-
-    @property
-    def atoms(self):
-        return jnp.asarray(self.places), jnp.asarray(self.masses)
-
-    def above(self, z: NDArray) -> tuple[NDArray, NDArray]:
+    def solve(self, z: NDArray) -> tuple[NDArray, NDArray]:
         return transform(self.factors, self.counts, z)
-
-    def outside(self, x: NDArray) -> tuple[NDArray, NDArray]:
-        value, slope = transform(self.factors, self.counts, x.astype(complex))
-        return np.real(value), np.real(slope)
 
     def mean(self) -> Float[Array, ""]:
         """The product of the means."""
@@ -204,7 +190,7 @@ def free_product(factors: Sequence[SpectralMeasure], counts: Sequence[int]) -> F
     high = upper_edge(factors, counts)
 
     bulks = supports.scan(lambda x: transform(factors, counts, x.astype(complex))[0], (low, high), places)
-    return FreeProduct(tuple(factors), tuple(counts), bulks, places, masses)
+    return FreeProduct(bulks, places, masses, tuple(factors), tuple(counts))
 
 
 def upper_edge(factors: Sequence[SpectralMeasure], counts: Sequence[int]) -> float:

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
 from deeplimits.errors import NotConverged
 from deeplimits.theory.spectra import supports
+from deeplimits.theory.spectra.combined import Combined
 from deeplimits.theory.spectra.half_plane import fixed_point
-from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
+from deeplimits.theory.spectra.measure import SpectralMeasure
 
 RESIDUAL = 1e-9
 # Heights above the real line, in units of the width, from which the boundary is approached.
@@ -17,7 +17,7 @@ DESCENT = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 1e-3, 1e-4, 1e-6, 0.0)
 
 
 @dataclass(frozen=True)
-class FreeSum(SpectralMeasure):
+class FreeSum(Combined):
     """The law of A + UBU', U uniform on the orthogonal group. Made by `laws.free_sum`.
 
     With F = −1/m and h(w) = F(w) − w the subordination functions solve ω₁ = z + h₂(ω₂), ω₂ = z + h₁(ω₁), and
@@ -26,24 +26,9 @@ class FreeSum(SpectralMeasure):
 
     left: SpectralMeasure
     right: SpectralMeasure
-    bulks: Floats
-    places: Floats
-    masses: Floats
 
-    @property
-    def edges(self):
-        return jnp.asarray(self.bulks)
-
-    @property
-    def atoms(self):
-        return jnp.asarray(self.places), jnp.asarray(self.masses)
-
-    def above(self, z: NDArray) -> tuple[NDArray, NDArray]:
+    def solve(self, z: NDArray) -> tuple[NDArray, NDArray]:
         return transform(self.left, self.right, z)
-
-    def outside(self, x: NDArray) -> tuple[NDArray, NDArray]:
-        value, slope = transform(self.left, self.right, x.astype(complex))
-        return np.real(value), np.real(slope)
 
     def moment(self, order: int):
         """From the free cumulants, which add."""
@@ -92,4 +77,4 @@ def free_sum(left: SpectralMeasure, right: SpectralMeasure) -> FreeSum:
     places, masses = supports.atoms_of_combination([left, right], [1, 1], lambda points: sum(points))
     span = (left.support[0] + right.support[0], left.support[1] + right.support[1])
     bulks = supports.scan(lambda x: transform(left, right, x.astype(complex))[0], span, places)
-    return FreeSum(left, right, bulks, places, masses)
+    return FreeSum(bulks, places, masses, left, right)

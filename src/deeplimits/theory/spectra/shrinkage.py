@@ -1,5 +1,6 @@
 """Covariance estimators that shrink eigenvalues, and what the best of them is in the limit."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import jax.numpy as jnp
@@ -135,7 +136,7 @@ def analytical_shrinkage(eigenvalues: ArrayLike, samples: int) -> Floats:
     return np.concatenate([np.full(p - samples, null), shrunk])
 
 
-class _Estimator:
+class _Estimator(ABC):
     """What scikit-learn asks of a covariance estimator, without depending on it."""
 
     def __init__(self, *, assume_centered: bool = False):
@@ -173,8 +174,9 @@ class _Estimator:
         """The inverse of the estimate."""
         return self.precision_
 
+    @abstractmethod
     def _shrink(self, sample: Floats, centred: Floats, samples: int) -> Floats:
-        raise NotImplementedError
+        """The estimate, from the sample covariance, the centred data and the number of samples they are worth."""
 
 
 class NonlinearShrinkage(_Estimator):
