@@ -16,8 +16,8 @@ TEST_POINTS = 200
 class RandomFeatureRegression(Limit):
     r"""Training and test error of ridge regression on N random features of n fixed points, and their double descent.
 
-    Setting     features σ(⟨w_l, x⟩), l ≤ N, w_l ~ N(0, I), of n fixed points x in R^d with labels ±1 and of test points;
-                β̂ = argmin (1/n)‖y − Σ'β‖² + γ‖β‖²; K(x, x') = E σ(⟨w, x⟩)σ(⟨w, x'⟩)
+    Setting     features σ(⟨w_l, x⟩), l ≤ N, w_l ~ N(0, I), of n fixed points x in R^d with labels ±1 and of test
+                points; β̂ = argmin (1/n)‖y − Σ'β‖² + γ‖β‖²; K(x, x') = E σ(⟨w, x⟩)σ(⟨w, x'⟩)
     Limit       n, N, d → ∞ together
     Result      κ solves N = tr K(K+κ)^{-1} + nγ/κ; R = (K+κ)^{-1}, D = N − tr KRKR
                 training error (κ²/n) y'R[(tr RKR/D) K + 1]Ry

@@ -3,10 +3,12 @@ r"""Duals of activations that scale with their argument: piecewise linear ones, 
 θ is the angle between u and v, ρ = cos θ. The arc-cosine functions J_k(θ) give E[u₊^k v₊^k] = (ab)^{k/2} J_k(θ)/2π.
 """
 
+import functools
 import math
 from fractions import Fraction
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 
 from deeplimits.theory.gaussian.angles import angles, once
@@ -26,11 +28,9 @@ class PiecewiseLinear(Dual):
         linear, kinked = self.positive * self.negative, (self.positive - self.negative) ** 2
         if kinked == 0:
             return linear * where.covariance
-        _, supplement = angles(where.gap, where.cogap)
         correlation = (where.cogap - where.gap) / 2
         # K = √(ab) (pq ρ + (p − q)² (sin θ + (π − θ) cos θ)/2π)
-        arc = _sine(where) + supplement * correlation
-        return where.scale * (linear * correlation + kinked * arc / (2 * math.pi))
+        return where.scale * (linear * correlation + kinked * arc_cosine(1, where) / (2 * math.pi))
 
     def slope(self, where: Pair):
         linear, kinked = self.positive * self.negative, (self.positive - self.negative) ** 2
@@ -43,11 +43,7 @@ class PiecewiseLinear(Dual):
 
     def features(self, where: Pair, scale):
         linear, kinked = self.positive * self.negative, (self.positive - self.negative) ** 2
-        theta, _ = angles(where.gap, where.cogap)
-        correlation = (where.cogap - where.gap) / 2
-        # 1 − J₁(θ)/π = (1 − ρ) − (sin θ − θ cos θ)/π
-        # (rounding must not make it negative: its root is an angle)
-        less = jnp.maximum(where.gap - (_sine(where) - theta * correlation) / math.pi, 0.0)
+        less = _arc_gap(where.gap, where.cogap)
         total = self.positive**2 + self.negative**2
         gap = (2 * linear * where.gap + kinked * less) / total
         cogap = (2 * linear * where.cogap + kinked * (2 - less)) / total
@@ -70,7 +66,7 @@ class Jump(Dual):
         return jnp.where(where.scale > 0, kernel, 0.0)
 
     def slope(self, where: Pair):
-        return (1 - self.low) ** 2 / (2 * math.pi * where.scale * _sine(where))
+        return (1 - self.low) ** 2 / (2 * math.pi * where.scale * _sine(where.gap, where.cogap))
 
     def variance(self, a):
         return jnp.where(a > 0, (1 + self.low**2) / 2, 0.0)
@@ -100,10 +96,36 @@ class ReluPower(Dual):
 
 def arc_cosine(power: int, where: Pair):
     """J_k(θ) = sin θ p_k(cos θ) + (π − θ) q_k(cos θ)."""
+    return _arc_cosine(power, where.gap, where.cogap) if power else angles(where.gap, where.cogap)[1]
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
+def _arc_cosine(power: int, gap, cogap):
     sine_part, angle_part = _arc_cosine_polynomials(power)
-    _, supplement = angles(where.gap, where.cogap)
-    cosine = (where.cogap - where.gap) / 2
-    return _sine(where) * _horner(sine_part, cosine) + supplement * _horner(angle_part, cosine)
+    _, supplement = angles(gap, cogap)
+    cosine = (cogap - gap) / 2
+    return _sine(gap, cogap) * _horner(sine_part, cosine) + supplement * _horner(angle_part, cosine)
+
+
+@_arc_cosine.defjvp
+def _(power, primals, tangents):
+    (gap, cogap), (moved, comoved) = primals, tangents
+    # dJ_k/dcos θ = k² J_{k−1} (Price). Term by term the derivative would be a difference of infinities at θ = 0 and π.
+    lower = power**2 * arc_cosine(power - 1, Pair(gap, gap, gap, cogap))
+    return _arc_cosine(power, gap, cogap), lower * (comoved - moved) / 2
+
+
+@jax.custom_jvp
+def _arc_gap(gap, cogap):
+    """1 − J₁(θ)/π = (1 − ρ) − (sin θ − θ cos θ)/π, kept from becoming negative by rounding: its root is an angle."""
+    theta, _ = angles(gap, cogap)
+    return jnp.maximum(gap - (_sine(gap, cogap) - theta * (cogap - gap) / 2) / math.pi, 0.0)
+
+
+@_arc_gap.defjvp
+def _(primals, tangents):
+    (gap, cogap), (moved, comoved) = primals, tangents
+    return _arc_gap(gap, cogap), angles(gap, cogap)[1] / math.pi * (moved - comoved) / 2
 
 
 def _arc_cosine_polynomials(power: int) -> tuple[list[Fraction], list[Fraction]]:
@@ -138,7 +160,6 @@ def _horner(coefficients: list[Fraction], x):
     return total
 
 
-def _sine(where: Pair):
-    product = where.gap * where.cogap
-    # The root's derivative at 0 is infinite; sin θ only enters where it is multiplied by something that vanishes too.
+def _sine(gap, cogap):
+    product = gap * cogap
     return once(jnp.where(product > 0, jnp.sqrt(jnp.where(product > 0, product, 1.0)), 0.0))
