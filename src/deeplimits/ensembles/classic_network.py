@@ -1,0 +1,138 @@
+"""A small classic: ten points in the plane, 23 parameters, sigmoids, stochastic gradient descent on single points."""
+
+from functools import partial
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float, Int, PRNGKeyArray
+
+from deeplimits.errors import ParameterError
+from deeplimits.tracing import is_traced
+
+POINTS = np.array(
+    [[0.1, 0.1], [0.3, 0.4], [0.1, 0.5], [0.6, 0.9], [0.4, 0.2],
+     [0.6, 0.3], [0.5, 0.6], [0.9, 0.2], [0.4, 0.4], [0.7, 0.6]]
+)  # fmt: skip
+"""The ten points, as rows."""
+TARGETS = np.array([[1.0, 0.0]] * 5 + [[0.0, 1.0]] * 5)
+"""Five points of the first class, five of the second, coded by two outputs."""
+
+
+class ClassicNetwork(NamedTuple):
+    """Weights and biases of the layers 2 → 2 → 3 → 2."""
+
+    w2: Float[Array, "2 2"]
+    w3: Float[Array, "3 2"]
+    w4: Float[Array, "2 3"]
+    b2: Float[Array, " 2"]
+    b3: Float[Array, " 3"]
+    b4: Float[Array, " 2"]
+
+
+SHAPES = ((2, 2), (3, 2), (2, 3), (2,), (3,), (2,))
+PARAMETERS = sum(int(np.prod(shape)) for shape in SHAPES)
+
+
+def from_values(values: ArrayLike) -> ClassicNetwork:
+    """The network whose parameters W₂, W₃, W₄ (row by row), b₂, b₃, b₄ are these 23 numbers.
+
+    >>> from_values(np.arange(23.0)).w3.tolist()
+    [[4.0, 5.0], [6.0, 7.0], [8.0, 9.0]]
+    """
+    values = jnp.asarray(values, float)
+    if values.shape != (PARAMETERS,):
+        raise ParameterError(f"values of shape {values.shape} are not allowed; the network has {PARAMETERS} parameters")
+    ends = np.cumsum([int(np.prod(shape)) for shape in SHAPES])
+    parts = jnp.split(values, ends[:-1])
+    return ClassicNetwork(*(part.reshape(shape) for part, shape in zip(parts, SHAPES, strict=True)))
+
+
+def random_network(key: PRNGKeyArray) -> ClassicNetwork:
+    """Independent Gaussian weights and biases of variance 1/4."""
+    return from_values(0.5 * jax.random.normal(key, (PARAMETERS,)))
+
+
+def outputs(network: ClassicNetwork, x: Float[Array, "... 2"]) -> Float[Array, "... 2"]:
+    """a₂ = s(W₂x + b₂), a₃ = s(W₃a₂ + b₃), a₄ = s(W₄a₃ + b₄), with the logistic s(t) = 1/(1 + e^{−t})."""
+    a2 = jax.nn.sigmoid(x @ network.w2.T + network.b2)
+    a3 = jax.nn.sigmoid(a2 @ network.w3.T + network.b3)
+    return jax.nn.sigmoid(a3 @ network.w4.T + network.b4)
+
+
+def point_loss(network: ClassicNetwork, x: Float[Array, " 2"], y: Float[Array, " 2"]) -> Float[Array, ""]:
+    """½‖y − a₄(x)‖², whose gradient is one step of the descent."""
+    return jnp.sum((y - outputs(network, x)) ** 2) / 2
+
+
+def cost(network: ClassicNetwork) -> Float[Array, ""]:
+    """(1/10)Σ ½‖y_i − a₄(x_i)‖² over the ten points; the sum of squares is twenty times this."""
+    return jnp.mean(jax.vmap(partial(point_loss, network))(jnp.asarray(POINTS), jnp.asarray(TARGETS)))
+
+
+def in_first_class(network: ClassicNetwork, x: Float[Array, "... 2"]) -> Array:
+    """The decision: the first class where the first output is the larger one."""
+    values = outputs(network, x)
+    return values[..., 0] > values[..., 1]
+
+
+class Training(NamedTuple):
+    """The trained network, and its cost after each of `records` equal parts of the training."""
+
+    network: ClassicNetwork
+    steps: Int[Array, " records"]
+    costs: Float[Array, " records"]
+
+
+def train_classic_network(
+    network: ClassicNetwork, steps: int, rate: ArrayLike = 0.05, key: PRNGKeyArray | None = None, records: int = 1
+) -> Training:
+    """Stochastic gradient descent on the ten-point problem, one point per step.
+
+    Setting     ten points of two classes in the plane; sigmoid layers 2 → 2 → 3 → 2, 23 parameters
+    Result      θ ← θ − η∇½‖y_i − a₄(x_i)‖², i uniform with replacement (`key` given) or 0, 1, …, 9, 0, … (without);
+                cost (1/10)Σ½‖y_i − a₄(x_i)‖²; a point is in the first class where the first output is the larger.
+                From weights N(0, 1/4) with η = 0.05 the sum of squares rests on plateaus near 5 and 2.5 for 10⁴ to 10⁵
+                steps, then falls: about 4e-3 after 3·10⁵ steps, all ten points on their side; a few seeds need longer
+    Validity    η > 0; `steps` a multiple of `records`
+    References  higham2019
+
+    >>> network = from_values(0.5 * np.sin(np.arange(1, 24)))
+    >>> round(20 * float(cost(network)), 12)
+    5.056958775203
+    >>> round(20 * float(train_classic_network(network, 1000).costs[-1]), 12)
+    5.00435341402
+    """
+    for name, value in (("steps", steps), ("records", records)):
+        if value < 1:
+            raise ParameterError(f"train_classic_network: {name} = {value} is not allowed; it must be at least 1")
+    if steps % records:
+        raise ParameterError(
+            f"train_classic_network: steps = {steps} must be a multiple of records = {records}; change one of them"
+        )
+    if not is_traced(rate) and not 0 < np.asarray(rate, float) < np.inf:
+        raise ParameterError(f"train_classic_network: rate = {rate} is not allowed; it must be positive and finite")
+    final, costs = _train(network, jnp.asarray(rate, float), key, steps, records)
+    return Training(final, (1 + jnp.arange(records)) * (steps // records), costs)
+
+
+@partial(jax.jit, static_argnames=("steps", "records"))
+def _train(network, rate, key, steps, records):
+    points, targets = jnp.asarray(POINTS), jnp.asarray(TARGETS)
+    each = steps // records
+
+    def advance(network, at):
+        gradient = jax.grad(point_loss)(network, points[at], targets[at])
+        return jax.tree.map(lambda part, slope: part - rate * slope, network, gradient), None
+
+    def part(network, index):
+        if key is None:
+            order = (index * each + jnp.arange(each)) % len(points)
+        else:
+            order = jax.random.randint(jax.random.fold_in(key, index), (each,), 0, len(points))
+        network, _ = jax.lax.scan(advance, network, order)
+        return network, cost(network)
+
+    return jax.lax.scan(part, network, jnp.arange(records))

@@ -1,0 +1,94 @@
+"""Linear models trained on finite data, followed in time.
+
+The loss is (1/2n)‖y − Xw‖² + (γ/2)‖w‖²; its Hessian is A = X'X/n + γ.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+def ridge_flow(
+    x: Float[Array, "n p"],
+    y: Float[Array, " n"],
+    ridge: Float[Array, ""],
+    start: Float[Array, " p"],
+    times: Float[Array, " times"],
+) -> Float[Array, "times p"]:
+    """Weights of gradient flow at the given times, from the eigenvectors of the smaller Gram matrix.
+
+    With p > n the weights are split into e^{−γt}·start and a part in the span of the points, whose coefficients follow
+    a flow in R^n of their own.
+    """
+    n, p = x.shape
+    t = times[:, None]
+    if p <= n:
+        values, vectors = jnp.linalg.eigh(x.T @ x / n)
+        rates = jnp.maximum(values, 0.0) + ridge
+        decay = jnp.exp(-t * rates)
+        return (decay * (start @ vectors) + _approached(t, rates) * ((y @ x / n) @ vectors)) @ vectors.T
+    values, vectors = jnp.linalg.eigh(x @ x.T / n)
+    values = jnp.maximum(values, 0.0)
+    # w = e^{−γt}w₀ + X'a with da/dt = −(XX'/n + γ)a + (y − e^{−γt}Xw₀)/n and a(0) = 0, mode by mode.
+    driven = _approached(t, values + ridge) * (y @ vectors)
+    released = jnp.exp(-t * ridge) * _approached(t, values) * ((x @ start) @ vectors)
+    return jnp.exp(-t * ridge) * start + ((driven - released) @ vectors.T / n) @ x
+
+
+def _approached(t, rate):
+    """∫₀ᵗ e^{−rate·s} ds."""
+    moving = t * rate > 1e-9
+    return jnp.where(moving, -jnp.expm1(-t * rate) / jnp.where(rate > 0, rate, 1.0), t)
+
+
+def ridge_descent(
+    x: Float[Array, "n p"],
+    y: Float[Array, " n"],
+    ridge: Float[Array, ""],
+    start: Float[Array, " p"],
+    step: Float[Array, ""],
+    steps: int,
+) -> Float[Array, "steps+1 p"]:
+    """Every iterate of gradient descent, the start included."""
+
+    def advance(w, _):
+        following = w - step * (x.T @ (x @ w - y) / x.shape[0] + ridge * w)
+        return following, following
+
+    _, path = jax.lax.scan(advance, start, length=steps)
+    return jnp.concatenate([start[None], path])
+
+
+def flow_risk(
+    x: Float[Array, "n p"], beta: Float[Array, " p"], noise_variance: Float[Array, ""], times: Float[Array, " times"]
+) -> tuple[Float[Array, " times"], Float[Array, " times"]]:
+    """Squared bias and variance, given X, of least squares by gradient flow from zero, for isotropic test points."""
+    # Without noise the flow from zero leaves ŵ − β, which is a flow from −β with labels zero.
+    missed = ridge_flow(x, jnp.zeros(x.shape[0]), jnp.zeros(()), -beta, times)
+    # The covariance of ŵ is σ²/n·A(∫₀ᵗ e^{−sA} ds)² with A = X'X/n; the smaller Gram matrix has its eigenvalues.
+    n, p = x.shape
+    values = jnp.maximum(jnp.linalg.eigvalsh(x.T @ x / n if p <= n else x @ x.T / n), 0.0)
+    spread = jnp.sum(values * _approached(times[:, None], values) ** 2, axis=1) / n
+    return jnp.sum(missed**2, axis=1), noise_variance * spread
+
+
+def descent_risk(
+    x: Float[Array, "n p"],
+    beta: Float[Array, " p"],
+    noise_variance: Float[Array, ""],
+    step: Float[Array, ""],
+    steps: int,
+) -> tuple[Float[Array, " steps"], Float[Array, " steps"]]:
+    """As `flow_risk`, after every step of gradient descent, by running it on the mean and on each label by itself."""
+    n, p = x.shape
+    gram = x.T @ x / n
+
+    def advance(state, _):
+        missed, estimator = state
+        missed = missed - step * (gram @ missed)
+        # ŵ = Sy with S ← S − η(X'X S − X')/n
+        estimator = estimator - step * (gram @ estimator - x.T / n)
+        return (missed, estimator), (jnp.sum(missed**2), jnp.sum(estimator**2))
+
+    _, (bias, spread) = jax.lax.scan(advance, (beta, jnp.zeros((p, n))), length=steps)
+    return bias, noise_variance * spread

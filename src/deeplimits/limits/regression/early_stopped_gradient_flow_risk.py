@@ -1,0 +1,86 @@
+r"""Least squares trained for a while."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import data, linear_training
+from deeplimits.limit import Limit, axis, integer, real, whole
+from deeplimits.predictions import Curve
+from deeplimits.theory.regression.gradient_flow import early_stopped_descent_risk, early_stopped_risk
+
+
+class EarlyStoppedRegression(Limit):
+    r"""Risk of least squares trained by gradient flow or gradient descent, over training time.
+
+    Setting     y = ⟨x, β⟩ + ε, isotropic x in R^p, ‖β‖² = r², Var ε = σ², n samples; gradient flow, or descent with
+                step η, on (1/2n)‖y − Xw‖² from w = 0
+    Limit       n, p → ∞ with p/n → γ
+    Result      with m the Marchenko-Pastur law, its atom (1 − 1/γ)₊ at zero included
+                flow: bias B(t) = r²∫e^{−2ts} dm, variance V(t) = σ²γ∫(1 − e^{−ts})²/s dm
+                descent after k steps: (1 − ηs)^k in place of e^{−ts}
+                the bias falls, the variance rises: stopping early acts like a ridge of 1/t
+    Validity    finite times; η < 2/(1+√γ)²; size counts the samples n
+    Finite size gaps of order 1/n
+    References  ali2019; advani2020
+    """
+
+    gamma: Array = real(1.5, 0.02, 20.0, log=True, symbol=r"\gamma", doc="features per sample, p/n")
+    signal: Array = real(1.0, 0.0, 100.0, symbol=r"r^2", doc="squared norm of the true coefficients")
+    noise: Array = real(1.0, 0.0, 10.0, symbol=r"\sigma", doc="standard deviation of the label noise")
+    step: Array = real(
+        0.5, 0.01, 0.95, symbol=r"\eta/\eta_{\max}", doc="step size, in units of the largest stable one, 2/(1+√γ)²"
+    )
+    steps: int = integer(12, 1, 1000, log=True, symbol="k", doc="number of steps of the descent")
+    times: Array = axis((0.2, 0.5, 1.0, 2.0, 5.0, 20.0), 0.0, 1e4, log=True, symbol="t", doc="times of the flow")
+
+    sizes = (32, 64, 128)
+    samples = 300
+
+    def _step(self):
+        return self.step * 2 / (1 + jnp.sqrt(self.gamma)) ** 2
+
+    def theory(self):
+        parameters = (self.gamma, self.signal, self.noise**2)
+        flow = early_stopped_risk(self.times, *parameters)
+        dense = jnp.linspace(self.times[0] ** 0.25, self.times[-1] ** 0.25, 100) ** 4
+        between = early_stopped_risk(dense, *parameters)
+        counts = 1.0 + jnp.arange(self.steps, dtype=float)
+        descent = early_stopped_descent_risk(self._step(), counts, *parameters)
+
+        def over_time(y, dense_y, label, symbol):
+            return Curve(
+                self.times,
+                y,
+                axis="training time",
+                axis_symbol="t",
+                label=label,
+                symbol=symbol,
+                rate=1.0,
+                dense_x=dense,
+                dense_y=dense_y,
+                log_x=True,
+            )
+
+        def over_steps(y, label, symbol):
+            return Curve(counts, y, axis="steps", axis_symbol="k", label=label, symbol=symbol, rate=1.0)
+
+        return {
+            "bias": over_time(flow.bias, between.bias, "squared bias of the flow", "B(t)"),
+            "variance": over_time(flow.variance, between.variance, "variance of the flow", "V(t)"),
+            "descent_bias": over_steps(descent.bias, "squared bias of the descent", "B_k"),
+            "descent_variance": over_steps(descent.variance, "variance of the descent", "V_k"),
+        }
+
+    def at_size(self, size):
+        n = whole(size, "n", self, least=2)
+        p = whole(float(self.gamma) * n, "p", self)
+        return {"samples": n, "features": p}, self.replace(gamma=p / n)
+
+    def simulate(self, key, *, samples: int, features: int):
+        data_key, signal_key = jax.random.split(key)
+        x = data.independent_entries(data_key, samples, features)
+        beta = jnp.sqrt(self.signal) * data.on_sphere(signal_key, features)
+        bias, variance = linear_training.flow_risk(x, beta, self.noise**2, self.times)
+        descent = linear_training.descent_risk(x, beta, self.noise**2, self._step(), self.steps)
+        return {"bias": bias, "variance": variance, "descent_bias": descent[0], "descent_variance": descent[1]}

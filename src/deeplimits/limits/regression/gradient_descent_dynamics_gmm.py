@@ -1,0 +1,94 @@
+r"""Two Gaussian classes learnt by gradient descent on least squares."""
+
+import jax
+import jax.numpy as jnp
+from jax.scipy.stats import norm
+from jaxtyping import Array
+
+from deeplimits.ensembles import linear_training, mixtures
+from deeplimits.limit import Limit, axis, real, whole
+from deeplimits.predictions import Curve
+from deeplimits.theory.regression.mixture_dynamics import classification_dynamics
+
+# Wrong training points rarer than this are too few to be counted in a few thousand small data sets.
+RAREST = 1e-3
+
+
+class MixtureDynamics(Limit):
+    r"""Training and test error of a linear classifier of two Gaussian classes, over training time.
+
+    Setting     n points x = yμ + z in R^p, y = ±1, z standard Gaussian, ‖μ‖² = ρ; gradient flow dw/dt = −∇L on
+                L(w) = (1/2n)Σ(y_i − w'x_i)² + (γ/2)‖w‖² from w ~ N(0, σ²I/p)
+    Limit       n, p → ∞ with p/n → c
+    Result      f(u) = e^{−tu}, φ(u) = (1 − f(u))/u, λ_s = 1 + c + ρ + c/ρ, m the Marchenko-Pastur law
+                ω = √((x−λ₋)(λ₊−x))/(2π(λ_s−x)) dx + ((ρ²−c)₊/ρ) δ(λ_s)
+                new points: y w'x has mean E = ∫φ(x+γ) dω and variance V = (1+c/ρ)∫φ²(x+γ) dω + σ²∫f²(x+γ) dm
+                training points: mean E' = (1+c/ρ)E, variance V' = (1+c/ρ)∫xφ²(x+γ) dω + σ²∫x f²(x+γ) dm − E'²
+                errors Q(E/√V), Q(E'/√V'): the test error falls, then rises again unless the ridge holds it
+    Validity    finite times; at c = 1 without ridge the weights grow like t^{1/4}; size counts the samples n
+    Finite size gaps of order 1/n in the mean over data sets
+    References  liao2018
+    """
+
+    ratio: Array = real(0.5, 0.02, 20.0, log=True, symbol="c", doc="dimensions per sample, p/n")
+    strength: Array = real(2.0, 0.01, 100.0, log=True, symbol=r"\rho", doc="squared norm of the class mean")
+    start: Array = real(0.3, 0.0, 100.0, symbol=r"\sigma^2", doc="variance of the initial weights, times p")
+    ridge: Array = real(0.0, 0.0, 100.0, symbol=r"\gamma", doc="ridge penalty")
+    times: Array = axis((0.05, 0.2, 0.5, 1.5, 5.0, 20.0), 0.0, 1e4, log=True, symbol="t", doc="training times")
+
+    sizes = (32, 64, 128)
+    samples = 2500
+
+    def theory(self):
+        parameters = (self.ratio, self.strength, self.start, self.ridge)
+        found = classification_dynamics(self.times, *parameters)
+        dense = jnp.linspace(self.times[0] ** 0.25, self.times[-1] ** 0.25, 100) ** 4
+        between = classification_dynamics(dense, *parameters)
+
+        def curve(y, dense_y, label, symbol, resolution=1e-12):
+            return Curve(
+                self.times,
+                y,
+                axis="training time",
+                axis_symbol="t",
+                label=label,
+                symbol=symbol,
+                rate=1.0,
+                resolution=resolution,
+                dense_x=dense,
+                dense_y=dense_y,
+                log_x=True,
+            )
+
+        labels = {
+            "test_mean": ("mean on new points", r"\mu^\top w"),
+            "test_variance": ("variance on new points", r"\|w\|^2"),
+            "training_mean": ("mean on training points", r"E'"),
+            "training_variance": ("variance on training points", r"V'"),
+            "test_error": ("test error", r"Q(E/\sqrt{V})"),
+            "training_error": ("training error", r"Q(E'/\sqrt{V'})", RAREST),
+        }
+        return {name: curve(getattr(found, name), getattr(between, name), *labels[name]) for name in labels}
+
+    def at_size(self, size):
+        n = whole(size, "n", self, least=4)
+        p = whole(float(self.ratio) * n, "p", self)
+        return {"samples": n, "dimension": p}, self.replace(ratio=p / n)
+
+    def simulate(self, key, *, samples: int, dimension: int):
+        data_key, mean_key, start_key = jax.random.split(key, 3)
+        mean = mixtures.class_mean(mean_key, dimension, self.strength)
+        x, y = mixtures.two_classes(data_key, samples, mean)
+        start = jnp.sqrt(self.start / dimension) * jax.random.normal(start_key, (dimension,))
+        weights = linear_training.ridge_flow(x, y, self.ridge, start, self.times)
+        seen = y * (weights @ x.T)
+        along, size = weights @ mean, jnp.sum(weights**2, axis=1)
+        return {
+            "test_mean": along,
+            "test_variance": size,
+            "training_mean": jnp.mean(seen, axis=1),
+            "training_variance": jnp.var(seen, axis=1),
+            # Given w, y w'x of a new point is Gaussian with mean μ'w and variance ‖w‖².
+            "test_error": norm.sf(along / jnp.sqrt(size)),
+            "training_error": jnp.mean(jnp.where(seen < 0, 1.0, 0.0), axis=1),
+        }
