@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+import math
 import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
@@ -67,8 +68,8 @@ def tiled(
     right = left if x2 is None else points(network, x2)
     rows, columns = left.roots.shape[1], right.roots.shape[1]
     symmetric = x2 is None
-    starts = _starts(rows, columns, tile, symmetric)
     high, wide = min(tile, rows), min(tile, columns)
+    starts = jnp.asarray(_starts(rows, columns, high, wide, symmetric))
 
     def one(index, results):
         row, column = starts[index, 0], starts[index, 1]
@@ -97,8 +98,9 @@ def threaded(
     left = _points(network, x1)
     right = left if x2 is None else _points(network, x2)
     rows, columns = left.roots.shape[1], right.roots.shape[1]
-    high, wide = min(tile, rows), min(tile, columns)
     symmetric = x2 is None
+    # As many tiles as this size asks for, made equally large: the last ones need not overlap by much.
+    high, wide = (math.ceil(count / math.ceil(count / tile)) for count in (rows, columns))
     results = {name: _aligned(rows, columns) for name in wanted}
 
     def one(start) -> None:
@@ -114,7 +116,7 @@ def threaded(
                     result[column : column + wide, row : row + high] = value.T
             result[row : row + high, column : column + wide] = value
 
-    starts = np.asarray(_starts(rows, columns, tile, symmetric))
+    starts = _starts(rows, columns, high, wide, symmetric)
     with ThreadPoolExecutor(_cores()) as pool:
         for _ in pool.map(one, starts):
             pass
@@ -219,8 +221,8 @@ def _rows(given: Points, start, count: int) -> Points:
     return Points(part(given.directions, 0), part(given.inputs, 0), part(given.roots, 1), part(given.features, 1))
 
 
-def _starts(rows: int, columns: int, tile: int, symmetric: bool) -> Array:
+def _starts(rows: int, columns: int, high: int, wide: int, symmetric: bool) -> np.ndarray:
     """First row and column of each tile; the last tile ends where the matrix ends and overlaps its neighbour."""
-    down = np.minimum(np.arange(0, rows, tile), max(rows - tile, 0))
-    across = np.minimum(np.arange(0, columns, tile), max(columns - tile, 0))
-    return jnp.asarray([(i, j) for i in down for j in across if not symmetric or j >= i])
+    down = np.minimum(np.arange(0, rows, high), rows - high)
+    across = np.minimum(np.arange(0, columns, wide), columns - wide)
+    return np.array([(i, j) for i in down for j in across if not symmetric or j >= i])

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.models.architectures import FullyConnected
+from deeplimits.theory.gaussian.angles import once
 from deeplimits.theory.gaussian.duals import Dual
 from deeplimits.theory.gaussian.pairs import Pair
 
@@ -63,7 +64,7 @@ class Network(eqx.Module):
     @property
     def uniform(self) -> bool:
         """Whether all hidden layers have the same activation and are many, so that they become one compiled loop."""
-        return self.net.hidden_layers > 3 and len(set(self.duals)) == 1
+        return self.net.hidden_layers > 1 and len(set(self.duals)) == 1
 
     @property
     def kinked(self) -> bool:
@@ -199,7 +200,7 @@ def _step(net: FullyConnected, dual: Dual, where: Pair, ntk: Floats | None, laye
     if net.residual:
         kernel = kernel + layer.skip**2 * where.covariance
         parts.append(_Part(layer.skip * where.root_a, layer.skip * where.root_b, where.gap, where.cogap))
-    following = Pair(layer.left_root, layer.right_root, *_sum_gaps(parts, layer.left_root * layer.right_root))
+    following = Pair(layer.left_root, layer.right_root, *_sum_gaps(parts, layer.left_root, layer.right_root))
     if ntk is not None:
         # T' = λ_W E σσ + λ_b + (C_w E σ'σ' + skip²) T; behind a layer norm T is divided by √(K(x,x) K(x',x'))
         incoming = ntk / jnp.where(where.scale == 0, 1.0, where.scale) if net.layer_norm else ntk
@@ -219,12 +220,13 @@ class _Part(NamedTuple):
     cogap: Floats
 
 
-def _sum_gaps(parts: list[_Part], scale: Floats) -> tuple[Floats, Floats]:
-    """1 ∓ ρ of a sum of independent parts with deviations l_i, r_i and correlations ρ_i; `scale` is √(Σl² Σr²).
+def _sum_gaps(parts: list[_Part], left: Floats, right: Floats) -> tuple[Floats, Floats]:
+    """1 ∓ ρ of a sum of independent parts with deviations l_i, r_i and correlations ρ_i; `left` = √Σl², `right` = √Σr².
 
-    scale (1 ∓ ρ) = [scale − Σ l_i r_i] + Σ l_i r_i (1 ∓ ρ_i), and by Lagrange's identity the bracket is
-    Σ_{i<j} (l_i r_j − l_j r_i)²/(scale + Σ l_i r_i): nothing cancels.
+    With s = left · right: s (1 ∓ ρ) = [s − Σ l_i r_i] + Σ l_i r_i (1 ∓ ρ_i), and by Lagrange's identity the bracket is
+    Σ_{i<j} (l_i r_j − l_j r_i)²/(s + Σ l_i r_i): nothing cancels.
     """
+    scale = left * right
     inner = sum(part.left * part.right for part in parts)
     apart = sum(
         (one.left * other.right - other.left * one.right) ** 2
@@ -232,11 +234,13 @@ def _sum_gaps(parts: list[_Part], scale: Floats) -> tuple[Floats, Floats]:
         for other in parts[index + 1 :]
     )
     # A comparison with 0, not with > 0: what is not a number must stay so.
-    bracket = apart / jnp.where(scale == 0, 1.0, scale + inner)
-    safe = jnp.where(scale == 0, 1.0, scale)
-    gap = (bracket + sum(part.left * part.right * part.gap for part in parts)) / safe
-    cogap = (bracket + sum(part.left * part.right * part.cogap for part in parts)) / safe
-    return jnp.where(scale == 0, 1.0, gap), jnp.where(scale == 0, 1.0, cogap)
+    empty = scale == 0
+    bracket = apart / jnp.where(empty, 1.0, scale + inner)
+    # The inverses of single inputs: a division for each pair would be one of the slowest steps of a layer.
+    shrink = once(1 / jnp.where(left == 0, 1.0, left)) * once(1 / jnp.where(right == 0, 1.0, right))
+    gap = (bracket + sum(part.left * part.right * part.gap for part in parts)) * shrink
+    cogap = (bracket + sum(part.left * part.right * part.cogap for part in parts)) * shrink
+    return jnp.where(empty, 1.0, gap), jnp.where(empty, 1.0, cogap)
 
 
 def _layer(net: FullyConnected, left: Points, right: Points, layer: int) -> _Layer:
