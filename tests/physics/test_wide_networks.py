@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from deeplimits.ensembles import trainers
+from deeplimits.ensembles import flows, trainers
 from deeplimits.ensembles.wide_networks import WideNetwork, squared_loss
 from deeplimits.measure import tangent_kernel
-from deeplimits.theory.kernels import FullyConnected, gaussian_process, regression
+from deeplimits.theory.kernels import FullyConnected, gaussian_process, lazy, regression
 
 # Minutes of simulation: run on demand, with `make test-slow`.
 pytestmark = pytest.mark.slow
@@ -131,3 +131,91 @@ def test_accuracy_on_digits(digits):
     accuracies = [float(np.mean(np.argmax(scores, axis=1) == truth)) for scores in (bayes.mean, tangent)]
     assert min(accuracies) > 0.93, accuracies
     assert np.all(np.linalg.eigvalsh(np.asarray(bayes.covariance)) > -1e-10)
+
+
+def test_noise_leaves_the_mean_of_a_linearized_network_on_its_kernel():
+    """Batches and injected noise are unbiased and the model is linear: the mean is gradient descent's, exactly."""
+    x = jax.random.normal(jax.random.key(0), (4, 3))
+    y = jnp.array([1.0, -1.0, 0.5, 0.0])[:, None]
+    network = WideNetwork(FullyConnected(2, "erf", weight_variance=1.5, bias_variance=0.1), 3, 48)
+    parameters = network.init(jax.random.key(1))
+    flat, model = network.flat(parameters), network.linearized(parameters)
+    kernel = tangent_kernel.empirical_ntk(network, parameters, x)
+    step, steps = 0.3 * regression.largest_stable_step(kernel), 25
+
+    def outputs(vector):
+        return model(flat.restore(vector), x)
+
+    def by_batches(key):
+        losses = lambda v: jnp.sum((y - outputs(v)) ** 2, axis=1) / 2  # noqa: E731
+        return outputs(trainers.stochastic_gradient_descent(key, losses, flat.start, step, steps, batch=2)[0])
+
+    def with_noise(key):
+        gradient = jax.grad(squared_loss(outputs, y))
+        schedule = jnp.full(steps, step)
+        return outputs(trainers.noisy_gradient_descent(key, gradient, flat.start, schedule, jnp.asarray(0.1))[-1])
+
+    start = outputs(flat.start)
+    stated = regression.gradient_descent(kernel, y[:, 0], step, steps, start=start[:, 0]).train
+    for train in (by_batches, with_noise):
+        found = np.asarray(jax.jit(jax.vmap(train))(jax.random.split(jax.random.key(2), 2000)))[..., 0]
+        errors = found.std(axis=0) / np.sqrt(2000)
+        assert np.all(errors > 1e-5)  # there is noise to be averaged
+        assert np.all(np.abs(found.mean(axis=0) - stated) < 5 * errors)
+
+
+def test_sgd_of_a_wide_network_follows_the_kernel_too():
+    """The network itself, trained by batches: its mean differs from the kernel's by O(1/width)."""
+    x = jax.random.normal(jax.random.key(0), (4, 3))
+    y = jnp.array([1.0, -1.0, 0.5, 0.0])[:, None]
+    net = FullyConnected(1, "erf", weight_variance=1.5, bias_variance=0.1)
+    kernel, steps = net.ntk(x), 25
+    step = 0.3 * regression.largest_stable_step(kernel)
+    gaps = []
+    for width in (32, 256):
+        network = WideNetwork(net, 3, width)
+
+        def both(key, network=network):
+            init_key, batch_key = jax.random.split(key)
+            parameters = network.init(init_key)
+            flat = network.flat(parameters)
+
+            def losses(v):
+                return jnp.sum((y - network.apply(flat.restore(v), x)) ** 2, axis=1) / 2
+
+            end, _ = trainers.stochastic_gradient_descent(batch_key, losses, flat.start, step, steps, batch=2)
+            start = network.apply(parameters, x)[:, 0]
+            stated = regression.gradient_descent(kernel, y[:, 0], step, steps, start=start).train
+            return network.apply(flat.restore(end), x)[:, 0] - stated
+
+        found = np.asarray(jax.jit(jax.vmap(both))(jax.random.split(jax.random.key(width), 4000)))
+        gaps.append((found.mean(axis=0), found.std(axis=0) / np.sqrt(4000)))
+    (narrow, narrow_error), (wide, wide_error) = gaps
+    assert np.all(np.abs(wide) < np.abs(narrow) / 4 + 5 * (wide_error + narrow_error / 4))
+
+
+def test_convergence_at_the_rate_of_the_least_eigenvalue():
+    """L(t) ≤ e^{−λ₀t/m}L(0) and no neuron moves farther than the bound, for a trained first layer."""
+    points, width = 5, 6000
+    x = jax.random.normal(jax.random.key(3), (points, 4))
+    x = x / jnp.linalg.norm(x, axis=1, keepdims=True)
+    y = jnp.array([0.5, -0.5, 0.3, -0.2, 0.1])
+    w_key, v_key = jax.random.split(jax.random.key(4))
+    start = jax.random.normal(w_key, (width, 4))
+    v = jax.random.rademacher(v_key, (width,), dtype=float)
+
+    def outputs(w):
+        return jnp.tanh(x @ w.reshape(width, 4).T) @ v / np.sqrt(width)
+
+    def loss(w):
+        return jnp.sum((outputs(w) - y) ** 2) / (2 * points)
+
+    jacobian = jax.jacobian(outputs)(start.ravel())
+    least = float(jnp.linalg.eigvalsh(jacobian @ jacobian.T)[0])
+    found = lazy.du_convergence(points, least, float(loss(start.ravel())), width)
+    times = jnp.array([1.0, 3.0, 10.0]) / found.rate
+    path = flows.gradient_flow(loss, start.ravel(), times, stiff=False)
+    losses = np.array([float(loss(w)) for w in path])
+    assert np.all(losses <= np.exp(-found.rate * np.asarray(times)) * float(loss(start.ravel())))
+    moved = jnp.linalg.norm((path[-1] - start.ravel()).reshape(width, 4), axis=1)
+    assert float(jnp.max(moved)) <= found.movement
