@@ -93,6 +93,8 @@ class GramSpike(NamedTuple):
     """The same for the left singular vector in R^N."""
     strength: float
     threshold: float
+    deviation: float
+    """Standard deviation of √n (λ̂ − λ) where this is the only spike; zero where there is none."""
 
 
 def nonlinear_gram_spikes(
@@ -108,7 +110,10 @@ def nonlinear_gram_spikes(
     Result      σ(WX/√p) contains (θ₂/2)(1ψ_X' + ψ_W1'), ψ = ‖·‖²/p − 1, of singular value
                 θ = (|θ₂|/2)√(N(κ − 1)/p) in units of √n; an outlier at D(λ) = 1/θ², D = λ g_n g_N, if D(edge) > 1/θ²;
                 squared overlaps −g_n/(θ²D') and −g_N/(θ²D')
-    Validity    kurtosis ≥ 1 (Gaussian 3, Rademacher 1: no spike); the first spike is that of the data
+                n Var λ̂ → {2(n/N)(λg_n)²(−g_N' − g_N²) + 2(λg_N)²(−g_n' − g_n²) + 4(−λg_N' − g_N)/θ² + 2s/θ⁴}/D'², s = 1
+                for the spike of the data and n/N for that of the weights, whose own norms fluctuate
+    Validity    kurtosis ≥ 1 (Gaussian 3, Rademacher 1: no spike); the first spike is that of the data. Two spikes of
+                equal strength repel by O(n^(−1/2)), and the deviation is not that of either
     References  benigni2022; benaych2012
 
     >>> spike, _ = nonlinear_gram_spikes((1.0, 0.0, 2**0.5), 4 / 3, 3.0)
@@ -135,11 +140,11 @@ def nonlinear_gram_spikes(
     last = float(law.ends[-1, 1])
     at_edge = transforms(last)[1]
 
-    def one(kurtosis):
+    def one(kurtosis, share):
         strength = abs(moments.curvature) / 2 * np.sqrt(width_ratio * data_ratio * (kurtosis - 1))
         threshold = float(at_edge**-0.5)
         if strength <= threshold:
-            return GramSpike(float(edge), 0.0, 0.0, float(strength), threshold)
+            return GramSpike(float(edge), 0.0, 0.0, float(strength), threshold, 0.0)
         far = last
         while transforms(far)[1] > strength**-2:
             far *= 2
@@ -151,12 +156,28 @@ def nonlinear_gram_spikes(
         alpha = (near + far) / 2
         step = 1e-6 * alpha
         above, below = transforms(alpha + step), transforms(alpha - step)
-        slope = (above[1] - below[1]) / (above[0] - below[0])
+        slope, data_slope, width_slope = (
+            (upper - lower) / (above[0] - below[0]) for upper, lower in zip(above[1:], below[1:], strict=True)
+        )
         place, _, of_data, of_width = transforms(alpha)
         scale = -1 / (strength**2 * slope)
-        return GramSpike(place, float(of_data * scale), float(of_width * scale), float(strength), threshold)
+        # λ a b = (c − 1/θ)² with a = u'(λ − MM')^{-1}u, b likewise, c = u'(λ − MM')^{-1}Mv, u and v uniform directions
+        variance = (
+            2 / width_ratio * (place * of_data) ** 2 * (-width_slope - of_width**2)
+            + 2 * (place * of_width) ** 2 * (-data_slope - of_data**2)
+            + 4 / strength**2 * (-place * width_slope - of_width)
+            + 2 * share / strength**4
+        ) / slope**2
+        return GramSpike(
+            place,
+            float(of_data * scale),
+            float(of_width * scale),
+            float(strength),
+            threshold,
+            float(np.sqrt(variance)),
+        )
 
-    return one(kurtosis_data), one(kurtosis_weights)
+    return one(kurtosis_data, 1.0), one(kurtosis_weights, 1 / width_ratio)
 
 
 def conjugate_kernel_spectrum(
