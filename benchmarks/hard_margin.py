@@ -19,7 +19,8 @@ from pathlib import Path
 
 import numpy as np
 
-PEERS = Path(__file__).resolve().parent.parent / ".peers" / "clarabel"
+from benchmarks._peers import environment
+
 SIZES = (500, 2000, 10_000)
 POINTS_PER_FEATURE = 20
 LIMIT = 900
@@ -88,27 +89,6 @@ def linear_svc(x, y):
     return seconds, margin(x, y, found.coef_[0]), "stopped after 2e4 iterations" if caught else "converged"
 
 
-def peer_python() -> Path | None:
-    """The interpreter of clarabel's own environment, made on first use; None where it cannot be made."""
-    python = PEERS / "bin" / "python"
-    if not python.exists():
-        made = subprocess.run([sys.executable, "-m", "venv", str(PEERS)], capture_output=True)
-        if made.returncode:
-            return None
-    install = [
-        str(python),
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--disable-pip-version-check",
-        "clarabel",
-        "numpy",
-        "scipy",
-    ]
-    return python if subprocess.run(install, capture_output=True).returncode == 0 else None
-
-
 def clarabel(python: Path, x, y):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "problem.npz"
@@ -126,7 +106,7 @@ def clarabel(python: Path, x, y):
 
 
 def main(sizes: tuple[int, ...] = SIZES) -> None:
-    python = peer_python()
+    python = environment("clarabel", "clarabel", "numpy", "scipy")
     if python is None:
         print("clarabel could not be installed into .peers/clarabel and is skipped")
     ours(*problem(200), False)  # imports and first calls are not timed

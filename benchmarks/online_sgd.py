@@ -21,7 +21,6 @@ import os
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 # Before NumPy and JAX are imported: one thread, so that a loop is compared with a loop.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -32,13 +31,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks._peers import environment
 from deeplimits.ensembles import online_sgd, reduced_chains
 
 SIGNAL, STEP = 1.0, 0.3
 DIMENSIONS = (1_000, 10_000, 100_000)
 GENERATORS = ("threefry2x32", "rbg")
 REPEATS = 3
-TORCH = Path(__file__).resolve().parent.parent / ".peers" / "torch"
 PRECISION = jnp.zeros(()).dtype.name
 
 # The same loop in PyTorch, run in an interpreter of its own: dimension, steps, precision -> steps per second.
@@ -117,15 +116,8 @@ def torch_python() -> str | None:
     """An interpreter with PyTorch: this one, or the environment made on first use; None where there is none."""
     if importlib.util.find_spec("torch") is not None:
         return sys.executable
-    python = TORCH / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(TORCH)], capture_output=True)
-    if not python.exists():
-        return None
-    if subprocess.run([str(python), "-c", "import torch"], capture_output=True).returncode == 0:
-        return str(python)
-    install = [str(python), "-m", "pip", "install", "--quiet", "torch==2.13.0", "numpy"]
-    return str(python) if subprocess.run(install, capture_output=True).returncode == 0 else None
+    python = environment("torch", "torch==2.13.0", "numpy")
+    return None if python is None else str(python)
 
 
 def torch_steps_per_second(python: str, n: int, steps: int) -> float:

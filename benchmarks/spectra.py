@@ -1,6 +1,6 @@
 """Spectral laws: deeplimits against scikit-rmt and freealg.
 
-    python benchmarks/spectra.py
+    python -m benchmarks spectra
 
 The Marchenko-Pastur law at 10^6 points (density, distribution function, quantiles, samples), and the density of a
 sample covariance matrix whose population has 3, 20 and 1,000 atoms at 1,000 points. Every answer is judged by its time
@@ -12,13 +12,13 @@ a sentence.
 
 import json
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
-PEERS = Path(__file__).resolve().parent.parent / ".peers"
+from benchmarks._peers import environment
+
 POINTS = 1_000_000
 GAMMA = 0.5
 POPULATIONS = {3: [1.0, 3.0, 7.0], 20: [1 / i for i in range(1, 21)], 1000: np.geomspace(0.1, 10.0, 1000).tolist()}
@@ -87,19 +87,6 @@ def best(call, times: int = 3) -> float:
         call()
         found.append(time.perf_counter() - begin)
     return min(found)
-
-
-def peer_python(name: str, packages: list[str]) -> Path | None:
-    """The interpreter of a peer's own environment, made on first use; None where it cannot be made."""
-    folder = PEERS / name
-    python = folder / "bin" / "python"
-    if (
-        not python.exists()
-        and subprocess.run([sys.executable, "-m", "venv", str(folder)], capture_output=True).returncode
-    ):
-        return None
-    install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
-    return python if subprocess.run(install, capture_output=True).returncode == 0 else None
 
 
 def ask(python: Path | None, code: str, *arguments: str):
@@ -225,8 +212,8 @@ def populations(free) -> None:
 
 
 def main() -> None:
-    rmt = peer_python("scikit-rmt", ["scikit-rmt==2.1.1"])
-    free = peer_python("freealg", ["freealg==0.12.2"])
+    rmt = environment("scikit-rmt", "scikit-rmt==2.1.1")
+    free = environment("freealg", "freealg==0.12.2")
     marchenko_pastur(rmt, free)
     populations(free)
 
