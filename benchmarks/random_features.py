@@ -4,8 +4,8 @@
 
 The data: n images of handwritten digits, drawn with repetition and a little noise, even against odd. The curve has 25
 numbers of features from n/10 to 10n. The theory needs one kernel, one eigendecomposition and O(n) for each point of the
-curve; a simulation needs, for each point and each draw, the features, a Gram matrix and a solve of the smaller size of n
-and N. No public code computes these curves: what a user would otherwise do is to simulate, and that is the peer.
+curve; a simulation needs, for each point and each draw, the features, a Gram matrix and a solve of the smaller size of
+n and N. No public code computes these curves: what a user would otherwise do is to simulate, and that is the peer.
 """
 
 import statistics
