@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.lab import statistics
 from deeplimits.predictions.base import Finding, Kind, Trial, gap_law, judge, number
-from deeplimits.predictions.drawing import THEORY, error_bars, log_axis
+from deeplimits.predictions.drawing import COLOURS, THEORY, error_bars, log_axis
 
 
 class Curve(Kind):
@@ -63,12 +63,19 @@ class Curve(Kind):
         )
 
     def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
-        if self.dense_x is None or self.dense_y is None:
-            axes.plot(self.x, self.y, label="theory", **THEORY)
-        else:
-            axes.plot(self.dense_x, self.dense_y, label="theory", **THEORY)
+        stated = [trial.stated for trial in trials] or [self]
+        # Where the prediction itself depends on the size, each size has its own line, in the colour of its markers.
+        heights = [np.log(np.asarray(one.y)) if self.log_y else np.asarray(one.y) for one in stated]
+        several = any(np.max(np.abs(one - heights[-1])) > 0.03 * np.ptp(heights[-1]) for one in heights)
+        for index, one in enumerate(stated if several else [self]):
+            plain = one.dense_x is None or one.dense_y is None
+            x, y = (one.x, one.y) if plain else (one.dense_x, one.dense_y)
+            style = {**THEORY, "color": COLOURS[index % len(COLOURS)]} if several else THEORY
+            axes.plot(x, y, label=f"theory, n = {trials[index].size}" if several else "theory", **style)
+        if self.dense_y is not None:
             # A pole between two points of the grid must not flatten everything else.
-            highest, lowest = float(np.max(self.y)), float(np.min(self.y))
+            highest = max(float(np.max(one.y)) for one in stated)
+            lowest = min(float(np.min(one.y)) for one in stated)
             room = highest - lowest
             axes.set_ylim(
                 lowest / 1.5 if self.log_y else lowest - 0.1 * room, highest * 3 if self.log_y else highest + room

@@ -28,8 +28,8 @@ class RandomFeatureRegression(Limit):
     References  louart2018; liao2020
     """
 
-    points: int = integer(80, 4, 5000, log=True, symbol="n", doc="training points")
-    dimension: int = integer(24, 2, 5000, log=True, symbol="d", doc="dimension of the points")
+    points: int = integer(200, 4, 5000, log=True, symbol="n", doc="training points")
+    dimension: int = integer(60, 2, 5000, log=True, symbol="d", doc="dimension of the points")
     activation: str = choice("relu", ("relu", "erf", "abs", "sin"), doc="activation σ of the features")
     ratio: Array = real(0.3, 0.02, 50.0, log=True, symbol="N/n", doc="features per point")
     ridge: Array = real(0.02, 1e-5, 10.0, log=True, symbol=r"\gamma", doc="ridge penalty")

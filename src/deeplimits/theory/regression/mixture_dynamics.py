@@ -13,11 +13,11 @@ import numpy as np
 from jax.scipy.special import erfc
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from scipy import optimize
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.theory.regression.edge_quadrature import REACH, Rule, check_resolved, marchenko_pastur_rule, spiked_rule
 from deeplimits.theory.regression.filters import mean_decay
+from deeplimits.theory.regression.minimum import minimum
 from deeplimits.tracing import is_traced
 
 Floats = Float[Array, "..."]
@@ -185,21 +185,15 @@ def optimal_stopping(ratio: float, strength: float, start: float = 0.0, ridge: f
 
     last = math.log(0.999 * REACH / math.sqrt(ratio))
     grid = np.linspace(last - 32.0, last, 600)
-    values = error(grid)
-    at = int(np.argmin(values))
-    if at == 0:
+    found = minimum(error, grid)
+    if found.index == 0:
         raise NotConverged(
             f"optimal_stopping: the best time is below {math.exp(grid[0]):.1g}; "
             f"start = {start:g} is too small to be told from 0, so take 0"
         )
-    bracket = (grid[at - 1], grid[min(at + 1, len(grid) - 1)])
-    found = optimize.minimize_scalar(lambda u: float(error(np.asarray(u))), bounds=bracket, options={"xatol": 1e-10})
-    if not found.success:
-        raise NotConverged(f"optimal_stopping: the minimum near time {math.exp(grid[at]):g} was not refined")
-    best = float(found.fun)
-    if best >= end * (1 - 1e-13):
+    if found.value >= end * (1 - 1e-13):
         return Stopping(math.inf, end, end)
-    return Stopping(math.exp(float(found.x)), best, end)
+    return Stopping(math.exp(found.at), found.value, end)
 
 
 def check_mixture(what: str, time, ratio, strength, start, ridge) -> None:

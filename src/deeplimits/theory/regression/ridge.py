@@ -6,7 +6,7 @@ risk E⟨x₀, β̂ − β⟩², without the irreducible noise.
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +14,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 from scipy import optimize
 
-from deeplimits.errors import NotConverged, ParameterError
+from deeplimits.errors import ParameterError
+from deeplimits.theory.regression.minimum import minimum
 from deeplimits.theory.regression.populations import Population
 from deeplimits.theory.regression.ridgeless import AT_THRESHOLD, Risk
 from deeplimits.theory.spectra.effective_ridge import effective_ridge
@@ -127,7 +128,7 @@ def least_effective_ridge(gamma: float, population: Population) -> float:
     def excess(u):
         return gamma * float(w @ (t / (t - t.min() + math.exp(u))) ** 2) - 1
 
-    found = optimize.brentq(excess, low, high + 1e-9, xtol=1e-14, rtol=1e-15) if excess(high) < 0 else high
+    found: Any = optimize.brentq(excess, low, high + 1e-9, xtol=1e-14) if excess(high) < 0 else high
     return math.exp(float(found)) - float(t.min())
 
 
@@ -160,19 +161,12 @@ def optimal_ridge(gamma: float, population: Population, signal: float, noise_var
     def risk(u):
         return np.asarray(risk_at(first + np.exp(u), gamma, population, signal, noise_variance)[1].total)
 
-    grid = np.log(scale) + np.linspace(-25.0, 18.0, 400)
-    values = risk(grid)
-    at = int(np.argmin(values))
+    found = minimum(risk, np.log(scale) + np.linspace(-25.0, 18.0, 400))
     # With κ → ∞ the estimate is zero and the risk r²∫s dG.
     null = float(signal * jnp.sum(population.alignment * population.values))
-    if at == len(grid) - 1 or values[at] >= null * (1 - 1e-12):
+    if found.index == 399 or found.value >= null * (1 - 1e-12):
         return OptimalRidge(math.inf, null, math.inf)
-    found = optimize.minimize_scalar(
-        lambda u: float(risk(np.asarray(u))), bounds=(grid[max(at - 1, 0)], grid[at + 1]), options={"xatol": 1e-12}
-    )
-    if not found.success:
-        raise NotConverged(f"optimal_ridge: the minimum near κ = {first + math.exp(grid[at]):g} was not refined")
-    effective = first + math.exp(float(found.x))
+    effective = first + math.exp(found.at)
     ridge, best = risk_at(effective, gamma, population, signal, noise_variance)
     return OptimalRidge(float(ridge), float(best.total), effective)
 
