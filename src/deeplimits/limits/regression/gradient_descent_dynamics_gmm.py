@@ -37,7 +37,7 @@ class MixtureDynamics(Limit):
     times: Array = axis((0.05, 0.2, 0.5, 1.5, 5.0, 20.0), 0.0, 1e4, log=True, symbol="t", doc="training times")
 
     sizes = (32, 64, 128)
-    samples = 2500
+    samples = 3600
 
     def theory(self):
         parameters = (self.ratio, self.strength, self.start, self.ridge)

@@ -38,7 +38,7 @@ class MisspecifiedRegression(Limit):
     noise: Array = real(0.5, 0.0, 10.0, symbol=r"\sigma", doc="standard deviation of the label noise")
 
     sizes = (40, 80, 160)
-    samples = 500
+    samples = 900
 
     # Independent coefficients and label noises on one design.
     repeats = 4

@@ -40,7 +40,7 @@ class RidgeRegression(Limit):
     )
 
     sizes = (24, 48, 96)
-    samples = 1000
+    samples = 1600
 
     # Independent coefficients and label noises on one design.
     repeats = 6
