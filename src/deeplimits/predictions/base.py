@@ -94,10 +94,20 @@ class Kind(eqx.Module):
         return {"kind": self.kind, "label": self.label, "symbol": self.symbol, **values}
 
 
-def judge(deviation: Deviation, gap: str) -> str:
-    """The verdict on a deviation, in words and numbers."""
+def judge(deviation: Deviation, gap: str, *, kind: str, stated: str, measured: str, details: dict[str, Any]) -> Finding:
+    """The finding that a deviation leads to, with the verdict in words and numbers; `gap` says how large it is."""
     word = "agrees" if deviation.agrees else "disagrees"
-    return f"{word}: z = {deviation.statistic:.2g} (threshold {deviation.threshold:.2g}), {gap}"
+    return Finding(
+        kind=kind,
+        agrees=deviation.agrees,
+        statistic=deviation.statistic,
+        threshold=deviation.threshold,
+        p_value=deviation.p_value,
+        verdict=f"{word}: z = {deviation.statistic:.2g} (threshold {deviation.threshold:.2g}), {gap}",
+        stated=stated,
+        measured=measured,
+        details=details,
+    )
 
 
 def number(value: float, error: float | None = None) -> str:

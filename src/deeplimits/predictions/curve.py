@@ -44,13 +44,10 @@ class Curve(Kind):
         at = deviation.worst
         law = gap_law(float(fit.coefficient[at]), float(fit.coefficient_error[at]), stated.rate, float(fit.gap[at]))
         place = f"at {stated.axis} = {float(stated.x[at]):.4g}"
-        return Finding(
+        return judge(
+            deviation,
+            f"{law} {place}, the worst of {len(stated.x)} points",
             kind=Curve.kind,
-            agrees=deviation.agrees,
-            statistic=deviation.statistic,
-            threshold=deviation.threshold,
-            p_value=deviation.p_value,
-            verdict=judge(deviation, f"{law} {place}, the worst of {len(stated.x)} points"),
             stated=f"{number(float(stated.y[at]))} {place}",
             measured=number(float(means[-1].value[at]), float(np.sqrt(means[-1].variance[at]))),
             details={

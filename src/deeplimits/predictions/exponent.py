@@ -38,13 +38,10 @@ class Exponent(Kind):
         fit, details = _slope_over_sizes(trials) if stated.x is None else _slope_inside(trials)
         deviation = statistics.largest_deviation(fit)
         slope, error = float(np.asarray(stated.value) + fit.gap), float(fit.error)
-        return Finding(
+        return judge(
+            deviation,
+            f"slope {number(slope, error)}",
             kind=Exponent.kind,
-            agrees=deviation.agrees,
-            statistic=deviation.statistic,
-            threshold=deviation.threshold,
-            p_value=deviation.p_value,
-            verdict=judge(deviation, f"slope {number(slope, error)}"),
             stated=stated.summary(),
             measured=number(slope, error),
             details={"sizes": [trial.size for trial in trials], "slope": slope, "slope_error": error, **details},

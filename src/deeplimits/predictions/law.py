@@ -46,13 +46,10 @@ class Law(Kind):
         distances = [kolmogorov_distance(trial) for trial in trials]
         noise = 0.8687 / np.sqrt(trials[-1].measured.size)  # mean of Kolmogorov's law: sqrt(pi/2) log 2
         law = f"Kolmogorov distance {distances[-1]:.2g} at n = {sizes[-1]} (noise alone {noise:.2g})"
-        return Finding(
+        return judge(
+            deviation,
+            law,
             kind=Law.kind,
-            agrees=deviation.agrees,
-            statistic=deviation.statistic,
-            threshold=deviation.threshold,
-            p_value=deviation.p_value,
-            verdict=judge(deviation, law),
             stated=stated.summary(),
             measured=f"median {np.median(trials[-1].measured):.3g}, sd {np.std(trials[-1].measured):.3g}",
             details={"sizes": sizes, "kolmogorov_distances": distances, "rate": stated.rate},

@@ -44,13 +44,10 @@ class Probability(Kind):
             deviation = statistics.largest_deviation(fit)
             law = gap_law(float(fit.coefficient), float(fit.coefficient_error), stated.rate, float(fit.gap))
         frequencies = [float(trial.measured.mean()) for trial in trials]
-        return Finding(
+        return judge(
+            deviation,
+            law,
             kind=Probability.kind,
-            agrees=deviation.agrees,
-            statistic=deviation.statistic,
-            threshold=deviation.threshold,
-            p_value=deviation.p_value,
-            verdict=judge(deviation, law),
             stated=stated.summary(),
             measured=f"{frequencies[-1]:.4g} of {trials[-1].measured.size}",
             details={

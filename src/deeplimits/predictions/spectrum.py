@@ -76,13 +76,10 @@ class Spectrum(Kind):
         where = "in the bulk" if deviation.worst < len(points) else "at the edges or outliers"
         scaled = sizes[-1] * distances[-1]
         law = f"Kolmogorov distance {distances[-1]:.2g} at n = {sizes[-1]} ({scaled:.2g}/n), worst {where}"
-        return Finding(
+        return judge(
+            deviation,
+            law,
             kind=Spectrum.kind,
-            agrees=deviation.agrees,
-            statistic=deviation.statistic,
-            threshold=deviation.threshold,
-            p_value=deviation.p_value,
-            verdict=judge(deviation, law),
             stated=stated.summary(),
             measured=f"extremes {_span(trials[-1])}",
             details={"sizes": sizes, "kolmogorov_distances": distances, "rate": stated.rate},

@@ -37,13 +37,10 @@ class Value(Kind):
         gaps = [float(mean.value - np.asarray(trial.stated.value)) for mean, trial in zip(means, trials, strict=True)]
         errors = [float(np.sqrt(mean.variance)) for mean in means]
         law = gap_law(float(fit.coefficient), float(fit.coefficient_error), stated.rate, float(fit.gap))
-        return Finding(
+        return judge(
+            deviation,
+            law,
             kind=Value.kind,
-            agrees=deviation.agrees,
-            statistic=deviation.statistic,
-            threshold=deviation.threshold,
-            p_value=deviation.p_value,
-            verdict=judge(deviation, law),
             stated=stated.summary(),
             measured=number(float(means[-1].value), errors[-1]),
             details={

@@ -59,7 +59,7 @@ def ridge_risk(
     >>> round(float(risk.bias), 10), round(float(risk.variance), 10)
     (1.0633930296, 0.8019039472)
     """
-    _check(gamma, signal, noise_variance)
+    check_model(gamma, signal, noise_variance)
     t, w, _ = population
     gamma, lam = jnp.broadcast_arrays(jnp.asarray(gamma, float), jnp.asarray(ridge, float))
     kappa = effective_ridge(lam, t, w, gamma)
@@ -84,7 +84,7 @@ def risk_at(
     >>> float(ridge), round(float(risk.bias), 10), round(float(risk.variance), 10)
     (0.0, 1.0, 1.25)
     """
-    _check(gamma, signal, noise_variance)
+    check_model(gamma, signal, noise_variance)
     t, w, _ = population
     kappa, gamma = jnp.asarray(effective, float), jnp.asarray(gamma, float)
     stretch = 1 - gamma * jnp.sum(w * t / _nonzero(t + kappa[..., None]), axis=-1)
@@ -154,7 +154,7 @@ def optimal_ridge(gamma: float, population: Population, signal: float, noise_var
     >>> round(best.ridge, 5), round(best.risk, 10)
     (0.4, 3.108495283)
     """
-    _check(gamma, signal, noise_variance)
+    check_model(gamma, signal, noise_variance)
     first = least_effective_ridge(float(gamma), population)
     scale = float(jnp.sum(population.weights * population.values)) * (1 + gamma)
 
@@ -196,7 +196,8 @@ def misspecified_risk(
     return Risk(unseen + found.bias, found.variance)
 
 
-def _check(gamma, signal, noise_variance):
+def check_model(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> None:
+    """Refuse known values that are no ratio, squared norm or variance."""
     for name, value, strict in (
         ("gamma", gamma, True),
         ("signal", signal, False),
