@@ -137,6 +137,13 @@ def test_digits_values(threes_and_eights, features, ridge, kappa, training, test
         assert float(found.effective_ridge) == pytest.approx(kappa, rel=2e-5)
 
 
+def test_ridgeless_digits_at_the_threshold(threes_and_eights):
+    errors = threes_and_eights.errors(np.array([199.0, 200.0, 201.0]), 0.0)
+    assert np.isinf(float(errors.test[1]))
+    assert np.all(np.isfinite(np.asarray(errors.test)[[0, 2]]))
+    assert np.all(np.asarray(errors.training)[1:] < 1e-20)
+
+
 def test_uncentred_data_get_a_warning():
     with pytest.warns(OutsideValidityWarning, match="not centred: its mean carries 79 %"):
         feature_regression(*digits(centred=False))

@@ -99,6 +99,10 @@ def test_ridgeless_is_the_closed_form(gamma):
 
 
 def test_ridgeless_at_the_threshold_is_infinite():
+    for count in (1, 3, 7, 49, 300):
+        many = population(np.linspace(1.0, 2.0, count))
+        for gamma in (1.0, 1 + 1e-15, 1 - 1e-15):
+            assert np.isinf(float(ridge.ridge_risk(gamma, 0.0, many, 1.0, 1.0).variance))
     assert np.isinf(float(ridge.ridge_risk(1.0, 0.0, TWO, 1.0, 1.0).variance))
     assert np.isinf(float(ridge.misspecified_risk(1.0, 1.0, 0.5, 0.0).total))
 

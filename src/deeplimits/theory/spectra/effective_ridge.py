@@ -17,6 +17,7 @@ Floats = Float[Array, "..."]
 # Roots this far below the largest possible one, in natural logarithms, count as zero.
 DEEPEST = 90.0
 HALVINGS = 64
+AT_THRESHOLD = 1e-12
 
 
 def effective_ridge(ridge: ArrayLike, values: ArrayLike, weights: ArrayLike, gamma: ArrayLike) -> Floats:
@@ -38,6 +39,8 @@ def effective_ridge(ridge: ArrayLike, values: ArrayLike, weights: ArrayLike, gam
     lam, gamma = jnp.broadcast_arrays(lam, gamma)
     # Without ridge and with more samples than directions nothing is left of κ = λ/(1 − γ H{t > 0}) but its slope.
     room = 1 - gamma * jnp.sum(jnp.where(t > 0, w, 0.0))
+    # A ratio that differs from the threshold by rounding is at the threshold.
+    room = jnp.where(jnp.abs(room) < AT_THRESHOLD, 0.0, room)
     vanishes = (lam == 0) & (room >= 0)
     vanishing = lam / jnp.where(room > 0, room, 1.0)
     lam = jnp.where(vanishes, 1.0, lam)
