@@ -1,6 +1,7 @@
 """The finite-size rates that limits state are measured."""
 
 import numpy as np
+import pytest
 
 import deeplimits as dl
 
@@ -45,6 +46,7 @@ def test_more_dimensions_than_samples():
     assert np.all(np.sum(eigenvalues == 0, axis=1) == 128 - 32)
 
 
+@pytest.mark.slow
 def test_other_shapes_of_the_interpolating_estimators():
     assert dl.compare(dl.limits.NearestNeighbours(target="linear", dimension=3, neighbours=10), samples=4000).agrees
     assert dl.compare(dl.limits.NearestNeighbours(neighbours=50), sizes=(50, 60), samples=4000).agrees
@@ -52,6 +54,7 @@ def test_other_shapes_of_the_interpolating_estimators():
     assert dl.compare(smoother, sizes=(50, 100, 200, 400), samples=4000).agrees
 
 
+@pytest.mark.slow
 def test_random_weights_stay_far_below_the_linearization_bound():
     finding = dl.compare(dl.limits.SmoothLinearizationBound(case="random")).findings["remainder"]
     assert finding.agrees
@@ -70,6 +73,7 @@ def test_separability_jumps_at_two_points_per_dimension():
     assert abs(float(middle) - 0.5) < 1e-12
 
 
+@pytest.mark.slow
 def test_gradient_descent_also_below_the_interpolation_threshold():
     for gamma in (0.4, 1.0, 5.0):
         assert dl.compare(dl.limits.MinNormLeastSquares(gamma=gamma, step=0.95, steps=500)).agrees

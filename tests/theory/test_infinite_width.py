@@ -229,15 +229,19 @@ def test_bad_input_is_named(make, words):
     assert all(word in str(error.value) for word in words)
 
 
+@pytest.mark.slow
+def test_too_many_pairs_for_quadrature_are_refused():
+    huge = jax.random.normal(jax.random.key(0), (300, 2)) * 1e3
+    with pytest.raises(OutsideValidity, match="quadrature"):
+        FullyConnected(1, "tanh").nngp(huge)
+
+
 def test_outside_validity_is_said():
     with pytest.raises(OutsideValidity, match="step jumps"):
         FullyConnected(1, "step").ntk(X)
     assert FullyConnected(2, "step").nngp(X).shape == (2, 2)
     with pytest.raises(OutsideValidity, match="overflows"):
         FullyConnected(12, "polynomial(0,0,0,1)", 10.0).nngp(X)
-    huge = jax.random.normal(jax.random.key(0), (300, 2)) * 1e3
-    with pytest.raises(OutsideValidity, match="quadrature"):
-        FullyConnected(1, "tanh").nngp(huge)
     explosive = Activation("square exponential", lambda u: jnp.exp(u**2), lambda u: u, lambda u: u)
     with pytest.raises(OutsideValidity):
         FullyConnected(1, explosive, 4.0).nngp(X)

@@ -184,6 +184,7 @@ def test_relu_correlations_over_layers():
     assert abs(once - 0.41245802082184) < 1e-13
 
 
+@pytest.mark.slow
 def test_decay_of_the_kernel_at_criticality():
     kernels = finite_width.kernel_path("tanh", 1.0, 1.0, 0.0, 5)
     np.testing.assert_allclose(
