@@ -1,7 +1,7 @@
 """Hard-margin predictors: deeplimits against scikit-learn's SVC and LinearSVC and against a general QP solver.
 
-    python benchmarks/hard_margin.py            n = 500, 2000, 10000
-    python benchmarks/hard_margin.py 500 2000   other sizes
+    python -m benchmarks.hard_margin            n = 500, 2000, 10000
+    python -m benchmarks.hard_margin 500 2000   other sizes
 
 Random points in dimension n/20, labels of a random hyperplane (so they are separable), with an intercept for SVC, which
 cannot do without, and without one for the others. Every solver is judged by its time and by the margin that its
