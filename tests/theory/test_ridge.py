@@ -139,6 +139,14 @@ def test_the_best_isotropic_ridge(gamma, signal, noise, risk):
     assert best.risk == pytest.approx(noise * gamma * float(transform), rel=1e-11)
 
 
+def test_the_peak_at_the_threshold_is_removed_by_the_best_ridge():
+    gammas = np.geomspace(0.2, 5.0, 41)
+    little = np.asarray(ridge.ridge_risk(gammas, 1e-3, ONE, 1.0, 0.2).total)
+    assert abs(gammas[np.argmax(little)] - 1) < 0.1
+    best = np.asarray(ridge.ridge_risk(gammas, 0.2 * gammas, ONE, 1.0, 0.2).total)
+    assert np.all(np.diff(best) > 0)
+
+
 def test_the_best_ridge_may_be_negative_or_infinite():
     aligned = population([0.05, 5.0], [0.9, 0.1], alignment=[0.0, 1.0])
     best = ridge.optimal_ridge(3.0, aligned, 1.0, 1e-4)

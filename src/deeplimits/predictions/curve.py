@@ -62,7 +62,7 @@ class Curve(Kind):
     def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
         stated = [trial.stated for trial in trials] or [self]
         # Where the prediction itself depends on the size, each size has its own line, in the colour of its markers.
-        heights = [np.log(np.asarray(one.y)) if self.log_y else np.asarray(one.y) for one in stated]
+        heights = [np.log(np.maximum(one.y, 1e-300)) if self.log_y else np.asarray(one.y) for one in stated]
         several = any(np.max(np.abs(one - heights[-1])) > 0.03 * np.ptp(heights[-1]) for one in heights)
         for index, one in enumerate(stated if several else [self]):
             plain = one.dense_x is None or one.dense_y is None

@@ -22,7 +22,7 @@ class RidgeRegression(Limit):
     Result      λ = κ(1 − γ∫s/(s+κ) dH), D₂ = γ∫s²/(s+κ)² dH
                 bias B = r²κ²∫s/(s+κ)² dG/(1 − D₂), variance V = σ²D₂/(1 − D₂)
                 training error (λ/κ)²(B + V + σ²); leave-one-out and generalized cross-validation → B + V + σ²
-                risk along γ: with little ridge it peaks near γ = 1, with the best ridge it does not
+                risk along γ: with little ridge it peaks near γ = 1; for t = 1 and the best ridge, γσ²/r², it does not
     Validity    λ > 0; size counts the samples n
     Finite size gaps of order 1/n
     References  hastie2022 Thm 5; dobriban2018
