@@ -70,10 +70,23 @@ def _to_python(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """How a limit is usually simulated."""
+
+    sizes: tuple[int, ...] = (100, 200, 400)
+    """The sizes at which `compare` simulates unless told otherwise."""
+    samples: int = 40
+    """How many systems `compare` draws at each size unless told otherwise."""
+    batch: int = 1
+    """How many systems are simulated side by side on a CPU; more than one pays only for tiny systems."""
+
+
 class Limit(eqx.Module):
     """A limit theorem with its parameters.
 
-    A subclass declares its parameters as fields (`real`, `integer`, `choice`, `axis`) and three methods:
+    A subclass declares its parameters as fields (`real`, `integer`, `choice`, `axis`), how it is usually run (`usual`),
+    and three methods:
 
     - `theory()`: the prediction, pure and traceable, as a dictionary from names to prediction kinds;
     - `at_size(size)`: on the host, the integers of a finite system of that size, and the limit at exactly the ratios
@@ -81,30 +94,48 @@ class Limit(eqx.Module):
     - `simulate(key, **sizes)`: one finite system drawn and measured from its definition, as a dictionary with the
       same names; traceable, a solver on the host being called through `jax.pure_callback`.
 
-    Values are checked at construction. `jax.grad`, `jax.vmap` and `jax.jit` see a limit as a pytree whose leaves are
-    its continuous parameters.
+    A theorem about *the system that was drawn* (this data set's margin, this network's kernel) has, in place of
+    `simulate`,
+
+    - `draw(key, **sizes)`: the system: data, start, weights;
+    - `stated(system)`: what the theory says of this very system, as a dictionary of kinds;
+    - `measured(system)`: what it does, from the definition, under the same names and those of `theory()`, if any.
+
+    What states calls nothing that simulates, and the other way round. Values are checked at construction. `jax.grad`,
+    `jax.vmap` and `jax.jit` see a limit as a pytree whose leaves are its continuous parameters.
     """
 
-    sizes: ClassVar[tuple[int, ...]] = (100, 200, 400)
-    """The sizes at which `compare` simulates unless told otherwise."""
-    samples: ClassVar[int] = 40
-    """How many systems `compare` draws at each size unless told otherwise."""
-    batch: ClassVar[int] = 1
-    """How many systems are simulated side by side on a CPU; more than one pays only for tiny systems."""
-    costly: ClassVar[bool] = False
-    """Whether the default comparison takes long: then the tests that need it belong to `make test-slow`."""
+    usual: ClassVar[Run] = Run()
+    """How `compare` runs it unless told otherwise."""
 
-    @abstractmethod
     def theory(self) -> Mapping[str, Kind]:
-        """The prediction."""
+        """The prediction, as far as it does not depend on the draw."""
+        return {}
 
     @abstractmethod
     def at_size(self, size: int) -> tuple[dict[str, Any], "Limit"]:
-        """The sizes of a finite system, to be passed to `simulate`, and the limit at the ratios they really have."""
+        """The integers of a finite system, to be passed to `simulate`, and the limit at the ratios they really have."""
 
-    @abstractmethod
     def simulate(self, key: PRNGKeyArray, **sizes: Any) -> dict[str, Array]:
         """One finite system, measured."""
+        return self.measured(self.draw(key, **sizes))
+
+    def draw(self, key: PRNGKeyArray, **sizes: Any) -> Any:
+        """One finite system."""
+        raise TypeError(f"{type(self).__name__} has neither simulate nor draw; see deeplimits.limit.Limit")
+
+    def stated(self, system: Any) -> Mapping[str, Kind]:
+        """What the theory says of this system."""
+        return {}
+
+    def measured(self, system: Any) -> dict[str, Array]:
+        """What this system does."""
+        raise TypeError(f"{type(self).__name__} has draw but not measured; see deeplimits.limit.Limit")
+
+    @classmethod
+    def speaks_of_draws(cls) -> bool:
+        """Whether the limit states something about the very system that was drawn."""
+        return cls.draw is not Limit.draw
 
     def validity(self) -> tuple[str, ...]:
         """The conditions of the theorem that the present parameters violate, a sentence each."""

@@ -6,7 +6,7 @@ from scipy import stats
 
 import deeplimits as dl
 from conftest import LIMITS
-from deeplimits.lab import statistics
+from deeplimits import statistics
 
 SEEDS = 60
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from deeplimits.errors import ParameterError
-from deeplimits.lab import statistics
+from deeplimits import statistics
 
 SHAPES = {
     "normal": lambda rng, shape: rng.standard_normal(shape),

@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.datasets import load_digits
 
 from deeplimits.ensembles import data, estimators, flows, trainers
-from deeplimits.lab.statistics import LEVEL
+from deeplimits.statistics import LEVEL
 from deeplimits.measure import fluctuation_dissipation as fd
 from deeplimits.models import designs
 from deeplimits.theory.bias import diagonal_networks, quadratic_model, separable

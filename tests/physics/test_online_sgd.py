@@ -11,7 +11,7 @@ from scipy import stats
 import deeplimits as dl
 from deeplimits.ensembles import online_sgd, reduced_chains
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.lab.statistics import LEVEL, binomial_p_value
+from deeplimits.statistics import LEVEL, binomial_p_value
 from deeplimits.models.links import link
 from deeplimits.theory.dynamics import xor
 

@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from deeplimits import statistics
 from deeplimits.errors import DeeplimitsError, require
-from deeplimits.lab import report, statistics
-from deeplimits.lab.predict import predict
+from deeplimits.lab import report
+from deeplimits.lab.compilation import threads, use_cache
+from deeplimits.lab.predict import check_limit, theory
 from deeplimits.lab.simulate import check_count, run
 from deeplimits.limit import Limit
 from deeplimits.predictions import Finding, Kind, Trial
@@ -123,25 +126,38 @@ def compare(
 
     At each size the theory is evaluated at the ratios the finite system really has. What is left of the gap at
     infinite size is tested against a threshold from the false-alarm budget of the whole catalogue; see
-    `deeplimits.lab.statistics`.
+    `deeplimits.statistics`.
 
     >>> import deeplimits as dl
     >>> dl.compare(dl.limits.NearestNeighbours(neighbours=5), samples=2000).agrees
     True
     """
-    prediction = predict(limit)
-    sizes = tuple(check_count(size, "sizes") for size in sorted(limit.sizes if sizes is None else sizes))
-    samples = check_count(limit.samples if samples is None else samples, "samples", statistics.FEWEST_SAMPLES)
-    trials: dict[str, list[Trial]] = {name: [] for name in prediction}
-    with report.progress(samples * len(sizes), "comparing", progress) as bar:
-        for size in sizes:
-            simulation = run(limit, size, samples, seed, bar)
-            stated = predict(simulation.limit)
-            if set(stated) != set(simulation):
-                raise DeeplimitsError(
-                    f"{type(limit).__name__} predicts {sorted(stated)} but simulates {sorted(simulation)}"
-                )
-            for name in stated:
-                trials[name].append(Trial(size, stated[name], simulation[name]))
-    findings = {name: prediction[name].compare(found) for name, found in trials.items()}
-    return Comparison(limit, sizes, samples, seed, prediction.results, trials, findings)
+    check_limit(limit)
+    sizes = tuple(check_count(size, "sizes") for size in sorted(limit.usual.sizes if sizes is None else sizes))
+    samples = check_count(limit.usual.samples if samples is None else samples, "samples", statistics.FEWEST_SAMPLES)
+    seed = check_count(seed, "seed", 0)
+    limit.require_valid()
+    use_cache()
+    with (
+        report.progress(samples * len(sizes), "comparing", progress) as bar,
+        ThreadPoolExecutor(min(threads(), len(sizes))) as pool,
+    ):
+        # The largest size takes longest, so it is begun first. Meanwhile this thread computes the theory.
+        running = [pool.submit(run, limit, size, samples, seed, bar) for size in reversed(sizes)]
+        prediction = theory(limit)
+        simulations = [found.result() for found in reversed(running)]
+    predictions, trials = dict(prediction), {}
+    for size, simulation in zip(sizes, simulations, strict=True):
+        stated = theory(simulation.limit)
+        if set(stated) | set(simulation.stated) != set(simulation):
+            raise DeeplimitsError(
+                f"{type(limit).__name__} predicts {sorted({*stated, *simulation.stated})} "
+                f"but simulates {sorted(simulation)}"
+            )
+        for name in stated:
+            trials.setdefault(name, []).append(stated[name].trial(size, simulation[name]))
+        for name, kind in simulation.stated.items():
+            trials.setdefault(name, []).append(kind.trial(size, simulation[name], drawn=True))
+            predictions[name] = trials[name][-1].stated
+    findings = {name: predictions[name].compare(found) for name, found in trials.items()}
+    return Comparison(limit, sizes, samples, seed, predictions, trials, findings)

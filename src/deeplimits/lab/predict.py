@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import equinox as eqx
+import jax
 import numpy as np
+from jaxtyping import Array, Int
 
 from deeplimits.errors import NotConverged, ParameterError, require
 from deeplimits.lab import report
-from deeplimits.lab.compilation import use_cache
+from deeplimits.lab.compilation import PLAIN, use_cache
 from deeplimits.limit import Limit
 from deeplimits.predictions import Kind
 
@@ -61,15 +63,22 @@ class Prediction(Mapping[str, Kind]):
         return report.cite(self.limit)
 
 
-@eqx.filter_jit
+@eqx.filter_jit(compiler_options=PLAIN)
 def _theory(limit: Limit) -> list[tuple[str, Kind]]:
     # As a list, because JAX sorts dictionaries and the order in which a limit states its results is meant.
     return list(limit.theory().items())
 
 
-def predict(limit: Limit) -> Prediction:
+@eqx.filter_jit(compiler_options=PLAIN)
+def _theory_of_draw(limit: Limit, realised: Limit, seed: Int[Array, ""], sizes: dict[str, Any]) -> list:
+    system = realised.draw(jax.random.key(seed), **sizes)
+    return [*limit.theory().items(), *realised.stated(system).items()]
+
+
+def predict(limit: Limit, seed: int = 0) -> Prediction:
     """Compute what the theory says.
 
+    A limit that speaks of the system that was drawn is shown one, drawn with `seed` at the largest of its usual sizes.
     Raises `OutsideValidity` where the theorem does not cover the parameters. A prediction is compiled once per class
     and choice of static parameters; other values of the continuous ones reuse it.
 
@@ -80,7 +89,19 @@ def predict(limit: Limit) -> Prediction:
     check_limit(limit)
     limit.require_valid()
     use_cache()
-    results = dict(_theory(limit))
+    if limit.speaks_of_draws():
+        sizes, realised = limit.at_size(max(limit.usual.sizes))
+        return checked(limit, dict(_theory_of_draw(limit, realised, np.asarray(seed), sizes)))
+    return theory(limit)
+
+
+def theory(limit: Limit) -> Prediction:
+    """What the theory says whatever the draw, with the parameters checked."""
+    return checked(limit, dict(_theory(limit)))
+
+
+def checked(limit: Limit, results: dict[str, Kind]) -> Prediction:
+    """A prediction without a NaN in it."""
     for name, kind in results.items():
         for part, (_, values) in kind.arrays().items():
             if np.any(np.isnan(np.asarray(values))):

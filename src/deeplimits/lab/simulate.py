@@ -7,16 +7,18 @@ from typing import Any
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Key
+from jaxtyping import Array, Int
 
 from deeplimits.errors import DeeplimitsError, ParameterError, require
 from deeplimits.lab import report
-from deeplimits.lab.compilation import use_cache
+from deeplimits.lab.compilation import BRISK, use_cache
 from deeplimits.lab.predict import check_limit
 from deeplimits.limit import Limit
+from deeplimits.predictions import Kind
 
-CHUNKS = 10  # a run is cut into that many pieces, so that its progress can be shown
+CHUNKS = 10  # a usual run is cut into that many pieces, so that its progress can be shown
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,6 +30,8 @@ class Simulation(Mapping[str, np.ndarray]):
     sizes: dict[str, Any]
     seed: int
     results: dict[str, np.ndarray]
+    stated: dict[str, Kind]
+    """What the theory says of each of these very systems, stacked on the first axis; empty for most limits."""
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.results[name]
@@ -71,15 +75,31 @@ class Simulation(Mapping[str, np.ndarray]):
         return report.cite(self.limit)
 
 
-@eqx.filter_jit
-def _simulate_many(limit: Limit, keys: Key[Array, " systems"], sizes: dict[str, Any]) -> dict[str, Array]:
-    def one(key):
-        return limit.simulate(key, **sizes)
+@eqx.filter_jit(compiler_options=BRISK)
+def systems(
+    limit: Limit, place: Int[Array, "3"], count: int, sizes: dict[str, Any]
+) -> tuple[dict[str, Array], dict[str, Kind]]:
+    """Measurements of a block of systems, and what the theory says of each of them.
 
+    They are number first, ..., first + count - 1 of a seed at a size, where place = (seed, size, first). A system
+    depends on these three only, whatever the block it is computed in.
+    """
+    seed, size, first = place
+    stream = jax.random.fold_in(jax.random.key(seed), size)
+
+    def one(index):
+        key = jax.random.fold_in(stream, index)
+        if not limit.speaks_of_draws():
+            return limit.simulate(key, **sizes), {}
+        system = limit.draw(key, **sizes)
+        return limit.measured(system), dict(limit.stated(system))
+
+    indices = first + jnp.arange(count)
     # On a GPU many systems at once are nearly free. On a CPU that only spoils the cache, unless they are tiny.
     if jax.default_backend() != "cpu":
-        return jax.vmap(one)(keys)
-    return jax.lax.map(one, keys, batch_size=min(limit.batch, len(keys)) if limit.batch > 1 else None)
+        return jax.vmap(one)(indices)
+    batch = min(limit.usual.batch, count)
+    return jax.lax.map(one, indices, batch_size=batch if batch > 1 else None)
 
 
 def simulate(
@@ -97,8 +117,9 @@ def simulate(
     (8, 20)
     """
     check_limit(limit)
-    size = check_count(max(limit.sizes) if size is None else size, "size")
-    samples = check_count(limit.samples if samples is None else samples, "samples")
+    size = check_count(max(limit.usual.sizes) if size is None else size, "size")
+    samples = check_count(limit.usual.samples if samples is None else samples, "samples")
+    seed = check_count(seed, "seed", 0)
     with report.progress(samples, "simulating", progress) as bar:
         return run(limit, size, samples, seed, bar)
 
@@ -109,27 +130,28 @@ def run(limit: Limit, size: int, samples: int, seed: int, bar: Any) -> Simulatio
     use_cache()
     sizes, realised = limit.at_size(size)
     realised.require_valid()
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), size), samples)
     pieces = []
     chunk = chunk_size(limit, samples)
-    for start in range(0, samples, chunk):
-        # The last piece is filled up with repeated keys, so that all pieces have one shape and compile once.
-        part = keys[np.minimum(np.arange(start, start + chunk), samples - 1)]
-        pieces.append(jax.tree.map(np.asarray, _simulate_many(realised, part, sizes)))
-        bar.update(min(chunk, samples - start))
-    results = {name: np.concatenate([piece[name] for piece in pieces])[:samples] for name in pieces[0]}
+    for first in range(0, samples, chunk):
+        # All pieces have one shape and compile once; what the last one has too many is cut off.
+        pieces.append(jax.tree.map(np.asarray, systems(realised, np.array([seed, size, first]), chunk, sizes)))
+        bar.update(min(chunk, samples - first))
+    results, stated = jax.tree.map(lambda *parts: np.concatenate(parts)[:samples], *pieces)
     for name, draws in results.items():
         if not np.all(np.isfinite(draws)):
             raise DeeplimitsError(
                 f"{type(limit).__name__}: {name} is not finite in a system of size {size} at {realised.values()}; "
                 "the system diverged, so take milder parameters or another size"
             )
-    return Simulation(realised, sizes, seed, results)
+    return Simulation(realised, sizes, seed, results, stated)
 
 
 def chunk_size(limit: Limit, samples: int) -> int:
-    """How many systems are simulated between two marks of the progress bar: a tenth, or as many as run side by side."""
-    return max(math.ceil(samples / CHUNKS), min(limit.batch, samples))
+    """How many systems are simulated between two marks of the progress bar.
+
+    A tenth of the usual number, or as many as run side by side: other numbers of samples reuse the compiled program.
+    """
+    return min(samples, max(math.ceil(limit.usual.samples / CHUNKS), limit.usual.batch))
 
 
 def check_count(value: Any, name: str, least: int = 1) -> int:

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, PRNGKeyArray
-from scipy import stats
+from scipy import special
 
 from deeplimits.errors import OutsideValidity, ParameterError
 
@@ -139,7 +139,7 @@ def closability(
             count += z.size
             if z.max() > largest:
                 worst, largest = name, float(z.max())
-    p_value = float(min(1.0, 2 * count * stats.norm.sf(largest)))
+    p_value = float(min(1.0, 2 * count * special.ndtr(-largest)))
     return Closure(p_value > level, p_value, worst)
 
 

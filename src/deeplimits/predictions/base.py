@@ -4,12 +4,15 @@ import textwrap
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
+import jax.numpy as jnp
 import numpy as np
 
-from deeplimits.lab.statistics import Deviation
+from deeplimits.errors import DeeplimitsError, ParameterError
+from deeplimits.statistics import Deviation
 
 
 class Trial(NamedTuple):
@@ -20,6 +23,17 @@ class Trial(NamedTuple):
     """The prediction at the ratios that a system of this size really has."""
     measured: np.ndarray
     """The simulations' answers, one per row."""
+
+
+def _as_floats(value: Any) -> Any:
+    """Numbers become arrays of floats; None, for what is not given, and JAX's own placeholders pass."""
+    return jnp.asarray(value, dtype=float) if isinstance(value, int | float | np.ndarray | np.number) else value
+
+
+numbers = partial(eqx.field, converter=_as_floats)
+"""A field of numbers: a scalar or an array."""
+option = partial(eqx.field, static=True, kw_only=True)
+"""A field that is no number: a label, a rate, a choice."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +90,25 @@ class Kind(eqx.Module):
     def summary(self) -> str:
         """The prediction in a few characters."""
 
+    def trial(self, size: int, measured: np.ndarray, *, drawn: bool = False) -> Trial:
+        """The statement beside measurements at one size; with `drawn`, each draw has a statement of its own.
+
+        A kind that compares something other than what a simulation returns (a distance from a path, a squared
+        deviation) turns the measurements into that here.
+        """
+        if drawn:
+            stated, measured = self.of_draws(measured)
+            return Trial(size, stated, stated.seen(size, measured))
+        return Trial(size, self, self.seen(size, measured))
+
+    def seen(self, size: int, measured: np.ndarray) -> np.ndarray:
+        """What is compared, made from what simulations returned."""
+        return measured
+
+    def of_draws(self, measured: np.ndarray) -> tuple["Kind", np.ndarray]:
+        """Statements about single draws, stacked on the first axis, as one statement, and measurements beside that."""
+        raise DeeplimitsError(f"{self.label}: a {self.kind} cannot be stated about a single draw; give it in theory()")
+
     @property
     def title(self) -> str:
         """Label and symbol, as they stand on an axis."""
@@ -126,3 +159,20 @@ def gap_law(coefficient: float, error: float, rate: float | None, exact_gap: flo
         return f"exact at every size, gap {exact_gap:.2g}"
     power = "n" if rate == 1 else f"n^{rate:.3g}"
     return f"gap {number(coefficient, error)}/{power}"
+
+
+PER_DRAW = ("ratio", "difference")
+
+
+def beside_mean(stated: Any, measured: np.ndarray, per_draw: str) -> tuple[np.ndarray, np.ndarray]:
+    """The mean of statements about single draws, and the measurements as if each draw had had that mean stated.
+
+    With `ratio` a measurement keeps its ratio to what was stated of its own draw, with `difference` its difference.
+    """
+    stated = np.asarray(stated, dtype=float)
+    middle = stated.mean(axis=0)
+    if per_draw == "difference":
+        return middle, measured - stated + middle
+    if np.any(stated == 0):
+        raise ParameterError("a statement about single draws is zero for some of them: state it per_draw='difference'")
+    return middle, measured / stated * middle

@@ -1,16 +1,15 @@
 """`Bound`: what must not be crossed."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
-from scipy import stats
 
+from deeplimits import statistics
 from deeplimits.errors import ParameterError
-from deeplimits.lab import statistics
-from deeplimits.predictions.base import Finding, Kind, Trial, number
+from deeplimits.predictions.base import Finding, Kind, Trial, beside_mean, number, numbers, option
 from deeplimits.predictions.drawing import SHADE, THEORY, simulation, size_axis
 
 ROUNDING = 1e-10
@@ -21,21 +20,28 @@ class Bound(Kind):
 
     With `failure=0` no simulation may cross it; with `failure=delta` a fraction delta may, and more than chance allows
     is a disagreement. How close the simulations come, the tightness, is reported: 1 means the bound is attained.
+    `per_draw` as in `Value`.
     """
 
     kind = "Bound"
 
-    value: Float[Array, "..."]
-    label: str = eqx.field(static=True, kw_only=True)
-    symbol: str = eqx.field(static=True, default="", kw_only=True)
-    side: str = eqx.field(static=True, default="upper", kw_only=True)
-    failure: float = eqx.field(static=True, default=0.0, kw_only=True)
-    x: Float[Array, "... points"] | None = eqx.field(default=None, kw_only=True)
-    axis: str = eqx.field(static=True, default="", kw_only=True)
+    value: Float[Array, "..."] = numbers()
+    label: str = option()
+    symbol: str = option(default="")
+    side: str = option(default="upper")
+    failure: float = option(default=0.0)
+    x: Float[Array, "... points"] | None = numbers(default=None, kw_only=True)
+    axis: str = option(default="")
+    per_draw: str = option(default="ratio")
 
     def __check_init__(self):
         if self.side not in ("upper", "lower"):
             raise ParameterError(f"Bound: side = {self.side!r} is not allowed; it must be 'upper' or 'lower'")
+
+    def of_draws(self, measured: np.ndarray) -> tuple["Bound", np.ndarray]:
+        middle, beside = beside_mean(self.value, measured, self.per_draw)
+        x = None if self.x is None else np.asarray(self.x)
+        return dataclasses.replace(self, value=middle, x=x if x is None or x.ndim == 1 else x[0]), beside
 
     @staticmethod
     def compare(trials: Sequence[Trial]) -> Finding:
@@ -48,7 +54,7 @@ class Bound(Kind):
         if stated.failure == 0:
             p_value, agrees = (1.0 if crossed == 0 else 0.0), crossed == 0
         else:
-            p_value = float(stats.binom.sf(crossed - 1, total, stated.failure))
+            p_value = statistics.binomial_tail(crossed, total, stated.failure)
             agrees = p_value > statistics.LEVEL
         word = "agrees" if agrees else "disagrees"
         permitted = "" if stated.failure == 0 else f" ({stated.failure:g} of them permitted)"

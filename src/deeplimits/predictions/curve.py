@@ -1,14 +1,14 @@
 """`Curve`: a function on a grid."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from deeplimits.lab import statistics
-from deeplimits.predictions.base import Finding, Kind, Trial, gap_law, judge, number
+from deeplimits import statistics
+from deeplimits.predictions.base import Finding, Kind, Trial, beside_mean, gap_law, judge, number, numbers, option
 from deeplimits.predictions.drawing import COLOURS, THEORY, error_bars, log_axis
 
 
@@ -16,23 +16,30 @@ class Curve(Kind):
     """Values on a grid with a named axis, that the mean over simulations must approach at every point.
 
     One statistic judges the whole curve, because its points share seeds. `rate` and `resolution` as in `Value`.
-    `dense_x` and `dense_y` hold the curve on a finer grid, for drawing only.
+    `dense_x` and `dense_y` hold the curve on a finer grid, for drawing only. `per_draw` as in `Value`.
     """
 
     kind = "Curve"
 
-    x: Float[Array, "... points"]
-    y: Float[Array, "... points"]
-    axis: str = eqx.field(static=True, kw_only=True)
-    label: str = eqx.field(static=True, kw_only=True)
-    symbol: str = eqx.field(static=True, default="", kw_only=True)
-    axis_symbol: str = eqx.field(static=True, default="", kw_only=True)
-    rate: float | None = eqx.field(static=True, default=None, kw_only=True)
-    resolution: float = eqx.field(static=True, default=1e-12, kw_only=True)
-    dense_x: Float[Array, "... fine"] | None = eqx.field(default=None, kw_only=True)
-    dense_y: Float[Array, "... fine"] | None = eqx.field(default=None, kw_only=True)
-    log_x: bool = eqx.field(static=True, default=False, kw_only=True)
-    log_y: bool = eqx.field(static=True, default=False, kw_only=True)
+    x: Float[Array, "... points"] = numbers()
+    y: Float[Array, "... points"] = numbers()
+    axis: str = option()
+    label: str = option()
+    symbol: str = option(default="")
+    axis_symbol: str = option(default="")
+    rate: float | None = option(default=None)
+    resolution: float = option(default=1e-12)
+    per_draw: str = option(default="ratio")
+    dense_x: Float[Array, "... fine"] | None = numbers(default=None, kw_only=True)
+    dense_y: Float[Array, "... fine"] | None = numbers(default=None, kw_only=True)
+    log_x: bool = option(default=False)
+    log_y: bool = option(default=False)
+
+    def of_draws(self, measured: np.ndarray) -> tuple["Curve", np.ndarray]:
+        middle, beside = beside_mean(self.y, measured, self.per_draw)
+        # The grid may be given once for all draws or once for each; it is the same.
+        x = np.asarray(self.x)
+        return dataclasses.replace(self, x=x if x.ndim == 1 else x[0], y=middle, dense_x=None, dense_y=None), beside
 
     @staticmethod
     def compare(trials: Sequence[Trial]) -> Finding:

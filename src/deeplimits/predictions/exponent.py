@@ -1,15 +1,15 @@
 """`Exponent`: a power law."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
+from deeplimits import statistics
 from deeplimits.errors import ParameterError
-from deeplimits.lab import statistics
-from deeplimits.predictions.base import Finding, Kind, Trial, judge, number
+from deeplimits.predictions.base import Finding, Kind, Trial, judge, number, numbers, option
 from deeplimits.predictions.drawing import THEORY, error_bars, log_axis, simulation
 
 
@@ -20,17 +20,37 @@ class Exponent(Kind):
     with a correction size**-correction where one is stated. Or it is in a variable `x` that one simulation covers: it
     returns positive numbers on that grid, each simulation has a slope, and the slopes' mean is extrapolated in size at
     the stated `rate`.
+
+    With `centre` the power law is that of a distance: simulations return what the theory gives as `centre` (a path, a
+    vector of overlaps), and their distance from it is fitted, the largest entry of the difference or, with
+    ``norm="l2"``, its Euclidean length.
     """
 
     kind = "Exponent"
 
-    value: Float[Array, "..."]
-    label: str = eqx.field(static=True, kw_only=True)
-    symbol: str = eqx.field(static=True, default="", kw_only=True)
-    correction: Float[Array, "..."] | None = eqx.field(default=None, kw_only=True)
-    x: Float[Array, "... points"] | None = eqx.field(default=None, kw_only=True)
-    axis: str = eqx.field(static=True, default="", kw_only=True)
-    rate: float | None = eqx.field(static=True, default=None, kw_only=True)
+    value: Float[Array, "..."] = numbers()
+    label: str = option()
+    symbol: str = option(default="")
+    correction: Float[Array, "..."] | None = numbers(default=None, kw_only=True)
+    x: Float[Array, "... points"] | None = numbers(default=None, kw_only=True)
+    axis: str = option(default="")
+    rate: float | None = option(default=None)
+
+    centre: Float[Array, "..."] | None = numbers(default=None, kw_only=True)
+    norm: str = option(default="max")
+
+    def seen(self, size: int, measured: np.ndarray) -> np.ndarray:
+        if self.centre is None:
+            return measured
+        difference = (measured - np.asarray(self.centre)).reshape(len(measured), -1)
+        return np.abs(difference).max(axis=1) if self.norm == "max" else np.linalg.norm(difference, axis=1)
+
+    def of_draws(self, measured: np.ndarray) -> tuple["Exponent", np.ndarray]:
+        # The exponent is the same for all draws; what may differ is the centre.
+        once = {"value": np.asarray(self.value)[0], "x": None if self.x is None else np.asarray(self.x)[0]}
+        if self.centre is None:
+            return dataclasses.replace(self, **once), measured
+        return dataclasses.replace(self, **once, centre=np.zeros(())), measured - np.asarray(self.centre)
 
     @staticmethod
     def compare(trials: Sequence[Trial]) -> Finding:

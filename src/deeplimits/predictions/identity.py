@@ -3,35 +3,40 @@
 from collections.abc import Sequence
 from typing import Any
 
-import equinox as eqx
 import numpy as np
+from jaxtyping import Array, Float
 
-from deeplimits.predictions.base import Finding, Kind, Trial, number
+from deeplimits.predictions.base import Finding, Kind, Trial, number, numbers, option
 from deeplimits.predictions.drawing import THEORY, simulation, size_axis
 
 EPSILON = float(np.finfo(np.float64).eps)
 
 
 class Identity(Kind):
-    """Two quantities that are equal in exact arithmetic.
+    """What holds of every drawn system in exact arithmetic.
 
-    A simulation returns both sides, stacked on its first axis: what the finite system did, and what the identity says
-    of that very system. Their largest difference, relative to the largest entry of the second side, may be at most
-    `constant` times the machine precision; the constant states how rounding errors accumulate.
+    Given by `stated`: `value` is what the theory says of the drawn system, an array of any shape. What is measured of
+    the same system may differ from it, relative to the largest entry of `value`, by `tolerance` at most; `reason` says
+    where that much comes from (rounding errors of so many steps, the tolerance of an integrator).
     """
 
     kind = "Identity"
 
-    label: str = eqx.field(static=True, kw_only=True)
-    constant: float = eqx.field(static=True, default=1e4, kw_only=True)
-    symbol: str = eqx.field(static=True, default="", kw_only=True)
+    value: Float[Array, "..."] = numbers()
+    label: str = option()
+    tolerance: float = option()
+    reason: str = option()
+    symbol: str = option(default="")
+
+    def of_draws(self, measured: np.ndarray) -> tuple["Identity", np.ndarray]:
+        return self, measured
 
     @staticmethod
     def compare(trials: Sequence[Trial]) -> Finding:
         stated = trials[-1].stated
         sizes = [trial.size for trial in trials]
         worst = [float(residuals(trial).max()) for trial in trials]
-        threshold = stated.constant * EPSILON
+        threshold = stated.tolerance
         agrees = max(worst) <= threshold
         word = "agrees" if agrees else "disagrees"
         return Finding(
@@ -40,15 +45,15 @@ class Identity(Kind):
             statistic=max(worst),
             threshold=threshold,
             p_value=None,
-            verdict=f"{word}: largest residual {max(worst):.2g} (threshold {threshold:.2g})",
+            verdict=f"{word}: largest residual {max(worst):.2g} (tolerance {threshold:.2g}: {stated.reason})",
             stated=stated.summary(),
             measured=number(max(worst)),
-            details={"sizes": sizes, "residuals": worst},
+            details={"sizes": sizes, "residuals": worst, "reason": stated.reason},
         )
 
     def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
-        threshold = self.constant * EPSILON
-        axes.axhline(threshold, label="rounding permitted", **THEORY)
+        threshold = self.tolerance
+        axes.axhline(threshold, label="tolerance", **THEORY)
         highest = threshold
         if trials:
             found = [(trial.size, max(residual, EPSILON / 10)) for trial in trials for residual in residuals(trial)]
@@ -61,15 +66,20 @@ class Identity(Kind):
         axes.set_ylabel(f"relative residual of\n{self.title}")
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
-        return {"": ((), np.asarray(0.0))}
+        values = np.asarray(self.value)
+        return {"": (tuple(f"axis {axis}" for axis in range(values.ndim)), values)}
 
     def summary(self) -> str:
-        return f"residual ≤ {self.constant:g} machine precisions"
+        values = np.asarray(self.value)
+        if values.size == 1:
+            return number(float(values.ravel()[0]))
+        return f"{values.size} numbers, the largest {number(float(np.abs(values).max()))}"
 
 
 def residuals(trial: Trial) -> np.ndarray:
-    """The largest relative difference of the two sides, for each simulation."""
-    sides = trial.measured.reshape(len(trial.measured), 2, -1)
-    scale = np.maximum(np.abs(sides[:, 1]).max(axis=1), np.finfo(float).tiny)
-    difference = np.abs(sides[:, 0] - sides[:, 1]).max(axis=1) / scale
+    """The largest relative difference of what was measured and what was stated, for each draw."""
+    measured = trial.measured.reshape(len(trial.measured), -1)
+    stated = np.broadcast_to(np.asarray(trial.stated.value), trial.measured.shape).reshape(measured.shape)
+    scale = np.maximum(np.abs(stated).max(axis=1), np.finfo(float).tiny)
+    difference = np.abs(measured - stated).max(axis=1) / scale
     return np.where(np.isfinite(difference), difference, np.inf)

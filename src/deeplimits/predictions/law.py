@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from deeplimits.lab import statistics
-from deeplimits.predictions.base import Finding, Kind, Trial, judge
+from deeplimits import statistics
+from deeplimits.predictions.base import Finding, Kind, Trial, judge, numbers, option
 from deeplimits.predictions.drawing import COLOURS, THEORY
 
 MOST_POINTS = 33
@@ -23,12 +22,12 @@ class Law(Kind):
 
     kind = "Law"
 
-    x: Float[Array, "... points"]
-    density: Float[Array, "... points"]
-    cdf: Float[Array, "... points"]
-    label: str = eqx.field(static=True, kw_only=True)
-    symbol: str = eqx.field(static=True, default="", kw_only=True)
-    rate: float | None = eqx.field(static=True, default=None, kw_only=True)
+    x: Float[Array, "... points"] = numbers()
+    density: Float[Array, "... points"] = numbers()
+    cdf: Float[Array, "... points"] = numbers()
+    label: str = option()
+    symbol: str = option(default="")
+    rate: float | None = option(default=None)
 
     @staticmethod
     def compare(trials: Sequence[Trial]) -> Finding:

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
-from scipy import stats
 
-from deeplimits.lab import statistics
-from deeplimits.predictions.base import Finding, Kind, Trial, gap_law, judge, number
+from deeplimits import statistics
+from deeplimits.predictions.base import Finding, Kind, Trial, gap_law, judge, number, numbers, option
 from deeplimits.predictions.drawing import THEORY, simulation, size_axis
 
 
@@ -22,10 +20,10 @@ class Probability(Kind):
 
     kind = "Probability"
 
-    value: Float[Array, "..."]
-    label: str = eqx.field(static=True, kw_only=True)
-    symbol: str = eqx.field(static=True, default="", kw_only=True)
-    rate: float | None = eqx.field(static=True, default=None, kw_only=True)
+    value: Float[Array, "..."] = numbers()
+    label: str = option()
+    symbol: str = option(default="")
+    rate: float | None = option(default=None)
 
     @staticmethod
     def compare(trials: Sequence[Trial]) -> Finding:
@@ -82,8 +80,7 @@ class Probability(Kind):
 
 def interval(outcomes: np.ndarray) -> tuple[float, float]:
     """The exact (Clopper-Pearson) 95 % interval of a frequency."""
-    found = stats.binomtest(int(outcomes.sum()), outcomes.size).proportion_ci()
-    return float(found.low), float(found.high)
+    return statistics.binomial_interval(int(outcomes.sum()), outcomes.size)
 
 
 def _exact_tests(trials: Sequence[Trial]) -> tuple[statistics.Deviation, float]:

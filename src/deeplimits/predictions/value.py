@@ -1,14 +1,14 @@
 """`Value`: a number."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from deeplimits.lab import statistics
-from deeplimits.predictions.base import Finding, Kind, Trial, gap_law, judge, number
+from deeplimits import statistics
+from deeplimits.predictions.base import Finding, Kind, Trial, beside_mean, gap_law, judge, number, numbers, option
 from deeplimits.predictions.drawing import THEORY, at_least, error_bars, size_axis
 
 
@@ -16,16 +16,31 @@ class Value(Kind):
     """A number that the mean over simulations must approach.
 
     `rate` is the power of 1/size with which the gap closes; None states that the theory is exact at every size.
-    Gaps below `resolution` are rounding errors.
+    Gaps below `resolution` are rounding errors. Stated about single draws, each measurement is compared with the
+    statement about its own draw, by their ratio or their difference (`per_draw`).
+
+    With `about` the number is a variance: simulations return x, and the mean of size**power (x − about)² is compared.
     """
 
     kind = "Value"
 
-    value: Float[Array, "..."]
-    label: str = eqx.field(static=True, kw_only=True)
-    symbol: str = eqx.field(static=True, default="", kw_only=True)
-    rate: float | None = eqx.field(static=True, default=None, kw_only=True)
-    resolution: float = eqx.field(static=True, default=1e-12, kw_only=True)
+    value: Float[Array, "..."] = numbers()
+    label: str = option()
+    symbol: str = option(default="")
+    rate: float | None = option(default=None)
+    resolution: float = option(default=1e-12)
+    per_draw: str = option(default="ratio")
+    about: Float[Array, "..."] | None = numbers(default=None, kw_only=True)
+    power: float = option(default=0.0)
+
+    def seen(self, size: int, measured: np.ndarray) -> np.ndarray:
+        if self.about is None:
+            return measured
+        return float(size) ** self.power * (measured - np.asarray(self.about)) ** 2
+
+    def of_draws(self, measured: np.ndarray) -> tuple["Value", np.ndarray]:
+        middle, beside = beside_mean(self.value, measured, self.per_draw)
+        return dataclasses.replace(self, value=middle), beside
 
     @staticmethod
     def compare(trials: Sequence[Trial]) -> Finding:

@@ -3,7 +3,7 @@ r"""Diffusion with a noise amplitude that depends on the place."""
 import jax
 import jax.numpy as jnp
 
-from deeplimits.limit import Limit, integer, whole
+from deeplimits.limit import Limit, Run, integer, whole
 from deeplimits.predictions import Law, Probability
 from deeplimits.theory.bias import slow_directions
 
@@ -28,10 +28,7 @@ class CircleDiffusion(Limit):
     slow: int = integer(1, 1, 10, symbol="s", doc="step length in the slow half")
     fast: int = integer(2, 1, 10, symbol="f", doc="step length in the fast half")
 
-    sizes = (16, 32, 64)
-    samples = 300
-    batch = 300
-    costly = True
+    usual = Run(sizes=(16, 32, 64), samples=300, batch=300)
 
     # Independent walkers in one simulation, because a walker is one success or failure.
     walkers = 50

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, flows
-from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Identity
 from deeplimits.theory.bias import diagonal_networks
 
@@ -27,9 +27,7 @@ class DiagonalNetwork(Limit):
     gamma: Array = real(3.0, 1.1, 20.0, log=True, symbol="d/n", doc="features per sample")
     depth: int = integer(2, 2, 6, symbol="D", doc="number of layers")
 
-    sizes = (3, 6)
-    samples = 10
-    costly = True
+    usual = Run(sizes=(3, 6), samples=10)
 
     def theory(self):
         # The labels are fitted to 1e-10, and a poorly conditioned X turns that into 1e-7 of β.

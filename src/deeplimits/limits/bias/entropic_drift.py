@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, axis, integer, real, whole
+from deeplimits.limit import Limit, Run, axis, integer, real, whole
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.bias import slow_directions
 
@@ -30,10 +30,7 @@ class EntropicDrift(Limit):
     coordinates: int = integer(4, 1, 50, symbol="n", doc="number of steep coordinates")
     slow_times: Array = axis((0.1, 0.25, 0.5), 0.01, 5.0, symbol=r"\tau", doc="slow times αη² · steps")
 
-    sizes = (16, 32, 64)
-    samples = 400
-    batch = 200
-    costly = True
+    usual = Run(sizes=(16, 32, 64), samples=400, batch=200)
 
     def validity(self):
         steepest = 1.5 * (1 + float(self.start) ** 2 / 2)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.measure import fluctuation_dissipation
 from deeplimits.models import designs
 from deeplimits.predictions import Identity, Value
@@ -37,9 +37,7 @@ class FluctuationDissipation(Limit):
         "with replacement", ("with replacement", "without replacement", "bernoulli"), doc="how batches are drawn"
     )
 
-    sizes = (1000, 2000, 4000)
-    samples = 300
-    batch = 150
+    usual = Run(sizes=(1000, 2000, 4000), samples=300, batch=150)
 
     def validity(self):
         if self.sampling != "with replacement" and self.batch_size > self.points:

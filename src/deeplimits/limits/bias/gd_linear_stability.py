@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, trainers
-from deeplimits.limit import Limit, real, whole
+from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Identity, Value
 from deeplimits.theory.bias import noisy_descent
@@ -29,8 +29,7 @@ class GradientDescentStability(Limit):
         0.7, 0.01, 0.99, symbol=r"\eta\lambda_{\max}/2", doc="step size, in units of the largest stable one"
     )
 
-    sizes = (100, 200, 400)
-    samples = 400
+    usual = Run(sizes=(100, 200, 400), samples=400)
 
     def validity(self):
         if abs(float(self.gamma) - 1) < 0.05:

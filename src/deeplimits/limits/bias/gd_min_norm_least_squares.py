@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, flows, trainers
-from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Identity
 from deeplimits.theory.bias import least_squares
 
@@ -29,8 +29,7 @@ class MinNormLeastSquares(Limit):
     )
     steps: int = integer(100, 1, 100_000, log=True, symbol="t", doc="number of steps")
 
-    sizes = (10, 40)
-    samples = 10
+    usual = Run(sizes=(10, 40), samples=10)
 
     def theory(self):
         # Each of t steps adds a rounding error, and none is amplified.

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, flows
-from deeplimits.limit import Limit, choice, real, whole
+from deeplimits.limit import Limit, Run, choice, real, whole
 from deeplimits.predictions import Identity
 from deeplimits.theory.bias import hard_margin, separable
 
@@ -34,8 +34,7 @@ class SeparableMaxMargin(Limit):
     loss: str = choice("logistic", ("logistic", "exponential"), doc="loss of one sample")
     spread: Array = real(1.0, 0.0, 10.0, symbol=r"\|w_0\|", doc="norm of the start")
 
-    sizes = (4, 8)
-    samples = 10
+    usual = Run(sizes=(4, 8), samples=10)
 
     def theory(self):
         # The integrator's relative tolerance 1e-11 acts on w = ŵ log t, which may be a thousand times the offset.

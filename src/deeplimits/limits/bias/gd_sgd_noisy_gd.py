@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.models import designs
 from deeplimits.predictions import Curve, Identity, Value
 from deeplimits.theory.bias import least_squares, noisy_descent, sgd_noise
@@ -40,10 +40,7 @@ class StochasticDescent(Limit):
     )
     steps: int = integer(40, 8, 10_000, log=True, symbol="k", doc="number of steps")
 
-    sizes = (16, 32, 64)
-    samples = 20_000
-    batch = 400
-    costly = True
+    usual = Run(sizes=(16, 32, 64), samples=20_000, batch=400)
 
     def validity(self):
         if self.sampling != "with replacement" and self.batch_size > self.points:

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, integer, whole
+from deeplimits.limit import Limit, Run, integer, whole
 from deeplimits.measure import separability as measured
 from deeplimits.predictions import Bound, Identity, Probability
 from deeplimits.theory.bias import hard_margin, separability
@@ -31,9 +31,7 @@ class HardMarginPredictor(Limit):
     points: int = integer(16, 1, 100_000, log=True, symbol="n", doc="number of points")
     dimension: int = integer(10, 1, 10_000, log=True, symbol="d", doc="dimension")
 
-    sizes = (5, 10, 20)
-    samples = 2000
-    batch = 50
+    usual = Run(sizes=(5, 10, 20), samples=2000, batch=50)
 
     def theory(self):
         probability = separability.cover_probability(self.points, self.dimension)

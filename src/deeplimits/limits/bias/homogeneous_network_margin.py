@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, flows
-from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.measure import margins
 from deeplimits.predictions import Bound, Value
 from deeplimits.theory.bias import hard_margin, homogeneous
@@ -33,8 +33,7 @@ class HomogeneousMargin(Limit):
     features: int = integer(40, 2, 400, symbol="d", doc="dimension of the inputs")
     log_time: Array = real(400.0, 20.0, 1e5, log=True, symbol=r"\log t", doc="logarithm of the time")
 
-    sizes = (50, 100, 200)
-    samples = 16
+    usual = Run(sizes=(50, 100, 200), samples=16)
 
     def theory(self):
         return {

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, flows
-from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.measure import margins
 from deeplimits.predictions import Value
 from deeplimits.theory.bias import hard_margin, separable
@@ -28,8 +28,7 @@ class MaxMarginGradientFlow(Limit):
     log_time: Array = real(240.0, 40.0, 1e5, log=True, symbol=r"\log t", doc="logarithm of the time")
     overparametrization: Array = real(60.0, 20.0, 1000.0, log=True, symbol="d/n", doc="features per point")
 
-    sizes = (60, 120, 240)
-    samples = 24
+    usual = Run(sizes=(60, 120, 240), samples=24)
 
     def theory(self):
         one = jnp.ones(())

@@ -6,7 +6,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
-from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Curve, Law, Value
 from deeplimits.theory.bias import noisy_descent
 
@@ -31,9 +31,7 @@ class NoisyDescent(Limit):
     noise: Array = real(1.0, 0.01, 100.0, log=True, symbol=r"\sigma", doc="standard deviation of the gradient noise")
     steps: int = integer(256, 64, 100_000, log=True, symbol="t", doc="number of steps")
 
-    sizes = (64, 128, 256)
-    samples = 4000
-    batch = 200
+    usual = Run(sizes=(64, 128, 256), samples=4000, batch=200)
 
     # Independent directions in one simulation.
     directions = 25

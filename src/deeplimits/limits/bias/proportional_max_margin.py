@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, choice, real, whole
+from deeplimits.limit import Limit, Run, choice, real, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.bias import proportional_margin
 
@@ -29,9 +29,7 @@ class ProportionalMaxMargin(Limit):
     labels: str = choice("sign", ("sign", "logistic", "random"), doc="how labels depend on the signal")
     strength: Array = real(2.0, 0.0, 20.0, symbol=r"\rho", doc="signal strength of logistic labels")
 
-    sizes = (40, 80, 160)
-    samples = 1000
-    costly = True
+    usual = Run(sizes=(40, 80, 160), samples=1000)
 
     def validity(self):
         least = proportional_margin.threshold(self.labels, float(self.strength))

@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, flows
-from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Exponent, Value
 from deeplimits.theory.bias import quadratic_model
 
@@ -37,8 +37,7 @@ class QuadraticModel(Limit):
     epsilon: Array = real(0.005, 1e-5, 0.1, log=True, symbol=r"\epsilon", doc="strength of the quadratic term")
     time: Array = real(0.5, 0.01, 100.0, log=True, symbol="t", doc="time at which the features are looked at")
 
-    sizes = (200, 400, 800)
-    samples = 40
+    usual = Run(sizes=(200, 400, 800), samples=40)
 
     def validity(self):
         if self.parameters_fitted <= self.samples_fitted:

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.measure import fluctuation_dissipation
 from deeplimits.models import designs
 from deeplimits.predictions import Curve, Value
@@ -37,10 +37,7 @@ class StationarySGD(Limit):
         "without replacement", ("with replacement", "without replacement", "bernoulli"), doc="how batches are drawn"
     )
 
-    sizes = (6, 12, 24)
-    samples = 300
-    batch = 100
-    costly = True
+    usual = Run(sizes=(6, 12, 24), samples=300, batch=100)
 
     def validity(self):
         if self.sampling != "with replacement" and self.batch_size > self.points:

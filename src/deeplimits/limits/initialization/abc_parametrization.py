@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Exponent
 from deeplimits.theory.initialization import parametrization
@@ -31,9 +31,7 @@ class AbcParametrization(Limit):
     hidden: int = integer(1, 1, 5, symbol="L", doc="number of hidden layers")
     steps: int = integer(3, 1, 20, symbol="t", doc="steps of gradient descent")
 
-    sizes = (250, 4000)
-    samples = 450
-    batch = 1
+    usual = Run(sizes=(250, 4000), samples=450)
 
     # Inputs, orthogonal to each other, with targets of alternating sign and this size.
     points, target = 8, 2.0

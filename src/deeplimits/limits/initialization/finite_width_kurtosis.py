@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.initialization import finite_width
@@ -33,9 +33,7 @@ class FiniteWidthKurtosis(Limit):
     hidden: int = integer(3, 1, 12, symbol="L", doc="number of hidden layers")
     width: int = integer(100, 2, 1_000_000, log=True, symbol="n", doc="neurons of a hidden layer")
 
-    sizes = (30, 120)
-    samples = 14_000
-    batch = 50
+    usual = Run(sizes=(30, 120), samples=14_000, batch=50)
 
     # Networks whose kernels are compared in one simulation.
     copies = 8

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.initialization import correlations, finite_width
@@ -34,9 +34,7 @@ class KernelRecursion(Limit):
     correlation: Array = real(0.5, -0.95, 0.95, symbol=r"\rho", doc="correlation of the two inputs")
     layers: int = integer(6, 2, 30, symbol="L", doc="number of layers looked at")
 
-    sizes = (40, 120)
-    samples = 6000
-    batch = 100
+    usual = Run(sizes=(40, 120), samples=6000, batch=100)
 
     def _first(self, weight_variance, bias_variance):
         """K^(1) of the two inputs: variance and covariance."""

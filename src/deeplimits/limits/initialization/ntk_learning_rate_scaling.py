@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
 from deeplimits.theory.initialization import learning_rates
@@ -40,9 +40,7 @@ class LearningRateScaling(Limit):
     hidden: int = integer(2, 1, 10, symbol="L", doc="number of hidden layers")
     inputs: int = integer(3, 2, 20, symbol="m", doc="number of inputs")
 
-    sizes = (32, 96)
-    samples = 5000
-    batch = 25
+    usual = Run(sizes=(32, 96), samples=5000, batch=25)
 
     def _gram(self):
         same = jnp.eye(self.inputs)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.initialization import correlations, moments, phases
@@ -40,8 +40,7 @@ class OrderAndChaos(Limit):
     correlation: Array = real(0.9, -0.9, 0.99, symbol="c", doc="correlation in the first layer")
     layers: int = integer(12, 5, 60, symbol="L", doc="number of layers looked at")
 
-    sizes = (100, 300)
-    samples = 2500
+    usual = Run(sizes=(100, 300), samples=2500)
 
     # Layers over which the decay rates are measured.
     decay_layers = 4

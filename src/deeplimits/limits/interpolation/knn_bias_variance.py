@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.regression import smoothing
 
@@ -33,9 +33,7 @@ class NearestNeighbours(Limit):
     power: Array = real(0.5, 0.01, 1.0, symbol=r"\beta", doc="Hölder exponent of the cone (not used by linear f)")
     noise: Array = real(1.0, 0.0, 100.0, symbol=r"\sigma", doc="standard deviation of the label noise")
 
-    sizes = (50, 100, 200)
-    samples = 40_000
-    batch = 100
+    usual = Run(sizes=(50, 100, 200), samples=40_000, batch=100)
 
     def validity(self):
         if self.neighbours > self.points:

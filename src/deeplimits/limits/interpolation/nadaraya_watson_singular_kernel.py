@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Exponent, Value
 from deeplimits.theory.regression import smoothing
 
@@ -33,9 +33,7 @@ class SingularKernelSmoother(Limit):
     slope: Array = real(1.0, 0.0, 100.0, symbol="L", doc="Hölder constant of the regression function")
     noise: Array = real(1.0, 0.0, 100.0, symbol=r"\sigma", doc="standard deviation of the label noise")
 
-    sizes = (100, 300, 1000, 3000, 10_000)
-    samples = 8000
-    batch = 20
+    usual = Run(sizes=(100, 300, 1000, 3000, 10_000), samples=8000, batch=20)
 
     def validity(self):
         found = []

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import determinantal as draw
-from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.kernels import determinantal
 
@@ -27,9 +27,7 @@ class DeterminantalProcess(Limit):
     strength: Array = real(3.0, 0.01, 100.0, log=True, symbol="s", doc="diagonal of L")
     scale: Array = real(0.1, 0.001, 1.0, log=True, symbol="l", doc="range of the repulsion")
 
-    sizes = (6, 12)
-    samples = 7000
-    batch = 50
+    usual = Run(sizes=(6, 12), samples=7000, batch=50)
 
     # Independent subsets in one simulation.
     repeats = 6

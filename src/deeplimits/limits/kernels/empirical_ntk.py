@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import networks
 from deeplimits.ensembles.wide_networks import WideNetwork
-from deeplimits.limit import Limit, choice, real, whole
+from deeplimits.limit import Limit, Run, choice, real, whole
 from deeplimits.measure import tangent_kernel
 from deeplimits.models.activations import activation
 from deeplimits.models.architectures import FullyConnected
@@ -36,9 +36,7 @@ class EmpiricalTangentKernel(Limit):
     bias_variance: Array = real(0.1, 0.0, 4.0, symbol="C_b", doc="bias variance")
     cosine: Array = real(0.5, -0.95, 0.95, symbol=r"\rho", doc="cosine of the angle between the inputs")
 
-    sizes = (16, 64)
-    samples = 4000
-    batch = 20
+    usual = Run(sizes=(16, 64), samples=4000, batch=20)
 
     # Independent networks in one simulation, from which an unbiased variance is formed.
     repeats = 12

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import flows, random_features, trainers
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Identity
 from deeplimits.theory.kernels import regression
@@ -30,9 +30,7 @@ class KernelGradientFlow(Limit):
     step: Array = real(0.5, 0.01, 1.9, symbol=r"\eta\lambda_{\max}/N", doc="step size, in units of N/λ_max")
     steps: int = integer(20, 1, 1000, log=True, symbol="k", doc="steps of gradient descent")
 
-    sizes = (32, 128)
-    samples = 20
-    batch = 1
+    usual = Run(sizes=(32, 128), samples=20)
 
     def theory(self):
         return {

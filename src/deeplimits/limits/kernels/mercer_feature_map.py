@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, choice, real, whole
+from deeplimits.limit import Limit, Run, choice, real, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.kernels import mercer
 
@@ -26,9 +26,7 @@ class MercerEigenvalues(Limit):
     kernel: str = choice("minimum", ("minimum", "gaussian"), doc="kernel and law of the points")
     scale: Array = real(1.0, 0.2, 5.0, log=True, symbol="l", doc="length scale of the Gaussian kernel")
 
-    sizes = (24, 48, 96)
-    samples = 1000
-    batch = 1
+    usual = Run(sizes=(24, 48, 96), samples=1000)
 
     count = 3
 

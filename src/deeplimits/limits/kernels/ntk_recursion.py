@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles.wide_networks import WideNetwork
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.measure import tangent_kernel
 from deeplimits.models import architectures
 from deeplimits.predictions import Value
@@ -33,9 +33,7 @@ class InfiniteWidth(Limit):
     bias_variance: Array = real(0.1, 0.0, 4.0, symbol="C_b", doc="bias variance")
     cosine: Array = real(0.5, -0.95, 0.95, symbol=r"\rho", doc="cosine of the angle between the inputs")
 
-    sizes = (24, 72)
-    samples = 2400
-    batch = 1
+    usual = Run(sizes=(24, 72), samples=2400)
 
     def _describe(self, build):
         return build(

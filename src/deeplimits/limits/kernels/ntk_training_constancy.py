@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
 from deeplimits.ensembles.wide_networks import WideNetwork, squared_loss
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.models import architectures
 from deeplimits.predictions import Value
 from deeplimits.theory import kernels
@@ -40,9 +40,7 @@ class TrainingConstancy(Limit):
     step: Array = real(1.0, 0.01, 1.5, log=True, symbol=r"\eta", doc="step size")
     bias_variance: Array = real(0.09, 0.0, 0.5, symbol="C_b", doc="bias variance")
 
-    sizes = (48, 192)
-    samples = 1300
-    batch = 1
+    usual = Run(sizes=(48, 192), samples=1300)
 
     # Independent networks in one simulation, from which an unbiased variance is formed.
     networks = 6

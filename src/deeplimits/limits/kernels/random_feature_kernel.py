@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import random_features as draw
-from deeplimits.limit import Limit, choice, real, whole
+from deeplimits.limit import Limit, Run, choice, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
 from deeplimits.theory.kernels import random_features
@@ -27,9 +27,7 @@ class RandomFeatureKernel(Limit):
     features: str = choice("relu", ("relu", "erf", "gelu", "tanh", "step", "fourier"), doc="kind of features")
     cosine: Array = real(0.5, -0.95, 0.95, symbol=r"\rho", doc="cosine of the angle between the inputs")
 
-    sizes = (16, 64)
-    samples = 10_000
-    batch = 100
+    usual = Run(sizes=(16, 64), samples=10_000, batch=100)
 
     # Independent kernels in one simulation, from which an unbiased variance is formed.
     repeats = 8

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, choice, real, whole
+from deeplimits.limit import Limit, Run, choice, real, whole
 from deeplimits.models.activations import smooth
 from deeplimits.predictions import Value
 from deeplimits.theory.kernels import lazy
@@ -28,9 +28,7 @@ class LazyTwoLayer(Limit):
     activation: str = choice("tanh", ("tanh", "erf", "sin"), doc="activation σ, odd")
     ratio: Array = real(0.25, 0.02, 0.8, log=True, symbol="c", doc="points per dimension, N/d")
 
-    sizes = (80, 160, 320)
-    samples = 240
-    batch = 1
+    usual = Run(sizes=(80, 160, 320), samples=240)
 
     # Neurons per dimension; more of them change nothing in the limit.
     neurons = 4

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import networks, trainers
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.models.activations import smooth
 from deeplimits.predictions import Exponent, Value
 from deeplimits.theory import gaussian
@@ -33,9 +33,7 @@ class OutputScale(Limit):
     exponent: Array = real(0.5, 0.25, 0.5, symbol="p", doc="power of the width in the output scale α = m^p")
     steps: int = integer(30, 1, 1000, log=True, symbol="k", doc="steps of gradient descent")
 
-    sizes = (32, 128, 512)
-    samples = 240
-    batch = 1
+    usual = Run(sizes=(32, 128, 512), samples=240)
 
     # Step size in units of m/α².
     rate = 0.5

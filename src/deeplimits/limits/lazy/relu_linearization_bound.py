@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import networks
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
 from deeplimits.theory.kernels import linearization
@@ -30,9 +30,7 @@ class ReluLinearization(Limit):
     distance: Array = real(1.0, 0.05, 5.0, log=True, symbol="B", doc="distance of the weights from their start")
     width: int = integer(1000, 4, 10_000_000, log=True, symbol="m", doc="number of neurons")
 
-    sizes = (250, 1000, 4000)
-    samples = 800
-    batch = 4
+    usual = Run(sizes=(250, 1000, 4000), samples=800, batch=4)
 
     def theory(self):
         supremum = linearization.relu_worst_case(self.width, self.distance, self.signs == "balanced")

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import networks
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.models import activations
 from deeplimits.predictions import Bound
 from deeplimits.theory.kernels import linearization
@@ -31,8 +31,7 @@ class SmoothLinearizationBound(Limit):
     dimension: int = integer(10, 1, 10_000, log=True, symbol="d", doc="dimension of the input")
     distance: Array = real(1.0, 1e-3, 100.0, log=True, symbol=r"\|W-V\|_F", doc="distance of the two weight matrices")
 
-    sizes = (100, 400, 1600)
-    samples = 40
+    usual = Run(sizes=(100, 400, 1600), samples=40)
 
     def theory(self):
         activation = activations.smooth(self.activation)

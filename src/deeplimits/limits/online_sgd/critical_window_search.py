@@ -7,7 +7,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.dynamics import critical_window, single_index
 
@@ -36,10 +36,7 @@ class CriticalWindow(Limit):
     level: Array = real(2.5, 0.5, 8.0, symbol="U", doc="level U to be passed, times √N")
     horizon: Array = real(0.5, 0.05, 5.0, log=True, symbol=r"\vartheta", doc="time up to which the level is awaited")
 
-    sizes = (32, 64, 128)
-    samples = 8000
-    batch = 1000
-    costly = True
+    usual = Run(sizes=(32, 64, 128), samples=8000, batch=1000)
 
     def validity(self):
         if float(self.start) < 0.9 * float(self.level):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, real, whole
+from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.dynamics import single_index
 
@@ -28,10 +28,7 @@ class DirectionalErrorMartingale(Limit):
     step: Array = real(0.3, 0.001, 2.0, log=True, symbol=r"\delta", doc="step size δ")
     ratio: Array = real(0.25, 0.05, 5.0, log=True, symbol=r"\alpha", doc="samples per dimension α")
 
-    sizes = (40, 80, 160)
-    samples = 120_000
-    batch = 6000
-    costly = True
+    usual = Run(sizes=(40, 80, 160), samples=120_000, batch=6000)
 
     def theory(self):
         variance = single_index.online_pca(self.signal).directional_variance(jnp.zeros(()))

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, real, whole
+from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.measure import summary_statistics
 from deeplimits.predictions import Value
 from deeplimits.theory.dynamics import spiked
@@ -32,10 +32,7 @@ class EffectiveDynamicsFramework(Limit):
     overlap: Array = real(0.3, -2.0, 2.0, symbol="m", doc="overlap m of the point with the spike")
     radius: Array = real(0.7, 0.01, 4.0, symbol="r", doc="squared length r of the rest of the point")
 
-    sizes = (8, 16, 32)
-    samples = 1500
-    batch = 20
-    costly = True
+    usual = Run(sizes=(8, 16, 32), samples=1500, batch=20)
 
     def theory(self):
         dynamics = spiked.dynamics(self.signal, 2, self.step)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Law, Probability, Value
 from deeplimits.theory.dynamics import equator
 
@@ -24,9 +24,7 @@ class EquatorInitialization(Limit):
     dimension: int = integer(100, 2, 10_000_000, log=True, symbol="N", doc="dimension")
     threshold: Array = real(1.0, 0.0, 6.0, symbol="u", doc="threshold of the tail probability, in units of 1/√N")
 
-    sizes = (16, 32, 64)
-    samples = 60_000
-    batch = 500
+    usual = Run(sizes=(16, 32, 64), samples=60_000, batch=500)
 
     def theory(self):
         x = jnp.linspace(-5.0, 5.0, 401)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.dynamics import exit_times, single_index, spherical_ode
 
@@ -36,10 +36,7 @@ class ExitTimes(Limit):
     end: Array = real(0.75, 0.02, 0.98, symbol=r"\eta'", doc="correlation η' at which the descent ends")
     dimension: int = integer(320, 10, 1_000_000_000, log=True, symbol="N", doc="dimension of the stated search law")
 
-    sizes = (80, 160, 320)
-    samples = 6000
-    batch = 1000
-    costly = True
+    usual = Run(sizes=(80, 160, 320), samples=6000, batch=1000)
 
     def validity(self):
         lam, delta = float(self.signal), float(self.step)

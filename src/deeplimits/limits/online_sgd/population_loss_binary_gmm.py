@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, axis, real
+from deeplimits.limit import Limit, Run, axis, real
 from deeplimits.limits.online_sgd.landscapes import correlation_curve, moment_curves, paced
 from deeplimits.theory.dynamics import single_index, spherical_ode
 
@@ -34,10 +34,7 @@ class BinaryMixture(Limit):
     horizon: Array = real(3.0, 0.1, 50.0, log=True, symbol=r"\tau", doc="samples per dimension")
     overlaps: Array = axis((0.1, 0.4, 0.8), 0.0, 0.99, symbol="m", doc="correlations at which the loss is measured")
 
-    sizes = (50, 100, 200)
-    samples = 2000
-    batch = 200
-    costly = True
+    usual = Run(sizes=(50, 100, 200), samples=2000, batch=200)
 
     def _times(self):
         return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS

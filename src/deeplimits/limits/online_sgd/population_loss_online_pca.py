@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, axis, real
+from deeplimits.limit import Limit, Run, axis, real
 from deeplimits.limits.online_sgd.landscapes import correlation_curve, moment_curves, paced
 from deeplimits.predictions import Probability
 from deeplimits.theory.dynamics import single_index, spherical_ode
@@ -38,10 +38,7 @@ class OnlinePca(Limit):
     threshold: Array = real(0.3, 0.01, 0.99, symbol=r"\eta", doc="level η of weak recovery")
     overlaps: Array = axis((0.0, 0.4, 0.8), 0.0, 0.99, symbol="m", doc="correlations at which the loss is measured")
 
-    sizes = (80, 160, 320)
-    samples = 2000
-    batch = 200
-    costly = True
+    usual = Run(sizes=(80, 160, 320), samples=2000, batch=200)
 
     def validity(self):
         reached = float(spherical_ode.pca_correlation(self.signal, self.start, self.step, self.horizon))

@@ -4,7 +4,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import DeeplimitsError
-from deeplimits.limit import Limit, axis, choice, real, whole
+from deeplimits.limit import Limit, Run, axis, choice, real, whole
 from deeplimits.limits.online_sgd.landscapes import moment_curves
 from deeplimits.models.links import link
 from deeplimits.theory.dynamics import single_index
@@ -30,10 +30,7 @@ class TeacherStudent(Limit):
     noise: Array = real(0.3, 0.0, 5.0, symbol=r"\sigma", doc="standard deviation of the label noise")
     overlaps: Array = axis((0.1, 0.4, 0.7), 0.0, 0.8, symbol="m", doc="correlations at which the loss is measured")
 
-    sizes = (50, 100, 200)
-    samples = 2000
-    batch = 100
-    costly = True
+    usual = Run(sizes=(50, 100, 200), samples=2000, batch=100)
 
     def validity(self):
         try:

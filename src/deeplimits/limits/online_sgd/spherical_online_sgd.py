@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, online_sgd, reduced_chains
-from deeplimits.limit import Limit, choice, real
+from deeplimits.limit import Limit, Run, choice, real
 from deeplimits.limits.online_sgd.landscapes import correlation_curve, paced
 from deeplimits.models.links import link
 from deeplimits.predictions import Identity
@@ -34,9 +34,7 @@ class SphericalOnlineSgd(Limit):
     start: Array = real(0.2, 0.0, 0.95, symbol="m_0", doc="correlation at the start")
     horizon: Array = real(3.0, 0.1, 50.0, log=True, symbol=r"\tau", doc="samples per dimension")
 
-    sizes = (50, 100, 200)
-    samples = 2000
-    batch = 200
+    usual = Run(sizes=(50, 100, 200), samples=2000, batch=200)
 
     def _times(self):
         return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS

@@ -6,7 +6,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.dynamics import spiked
 
@@ -34,10 +34,7 @@ class SpikedMicroscopicSde(Limit):
     step: Array = real(1.0, 0.05, 3.0, log=True, symbol="c", doc="step constant c = δN")
     time: Array = real(0.1, 0.01, 1.0, log=True, symbol="t", doc="time t of the later law; the earlier is at t/2")
 
-    sizes = (100, 200, 400)
-    samples = 100_000
-    batch = 5000
-    costly = True
+    usual = Run(sizes=(100, 200, 400), samples=100_000, batch=5000)
 
     def _variance(self, time):
         if self.order == 2:

@@ -5,7 +5,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Curve, Exponent, Value
 from deeplimits.theory.dynamics import spiked
 
@@ -34,10 +34,7 @@ class SpikedTensorBallistic(Limit):
     radius: Array = real(0.7, 0.01, 2.0, symbol="r_0", doc="squared length of the rest at the start")
     horizon: Array = real(0.1, 0.01, 2.0, log=True, symbol="t", doc="time up to which SGD is followed")
 
-    sizes = (200, 800, 3200)
-    samples = 24_000
-    batch = 2400
-    costly = True
+    usual = Run(sizes=(200, 800, 3200), samples=24_000, batch=2400)
 
     def _times(self):
         return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS

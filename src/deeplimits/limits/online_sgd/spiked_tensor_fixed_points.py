@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Kind, Probability, Value
 from deeplimits.theory.dynamics import spiked
 
@@ -31,10 +31,7 @@ class SpikedTensorFixedPoints(Limit):
     step: Array = real(0.3, 0.01, 2.0, log=True, symbol="c", doc="step constant c = δN")
     horizon: Array = real(0.6, 0.05, 10.0, log=True, symbol="t", doc="time after which SGD is taken to be at rest")
 
-    sizes = (100, 200, 400)
-    samples = 1000
-    batch = 100
-    costly = True
+    usual = Run(sizes=(100, 200, 400), samples=1000, batch=100)
 
     def _rates(self):
         points = spiked.rest_points(float(self.signal), self.order, float(self.step))

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, real, whole
+from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.predictions import Curve, Probability
 from deeplimits.theory.dynamics import xor
 
@@ -35,9 +35,7 @@ class XorLargeLambda(Limit):
     ridge: Array = real(0.05, 0.001, 0.124, log=True, symbol=r"\alpha", doc="ridge parameter α")
     horizon: Array = real(2.0, 0.1, 50.0, log=True, symbol="t", doc="time up to which SGD is followed")
 
-    sizes = (20, 40, 80)
-    samples = 10_000
-    batch = 1000
+    usual = Run(sizes=(20, 40, 80), samples=10_000, batch=1000)
 
     def theory(self):
         start = xor.XorState(jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), jnp.zeros((4, 4)))

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Probability
 from deeplimits.theory.dynamics import xor
 
@@ -31,9 +31,7 @@ class XorSuccessProbability(Limit):
     width: int = integer(12, 1, 100, symbol="K", doc="number of neurons K")
     ridge: Array = real(0.02, 0.002, 0.06, log=True, symbol=r"\alpha", doc="ridge parameter α")
 
-    sizes = (6, 12)
-    samples = 5000
-    batch = 500
+    usual = Run(sizes=(6, 12), samples=5000, batch=500)
 
     def theory(self):
         zero = 0.0 * self.ridge

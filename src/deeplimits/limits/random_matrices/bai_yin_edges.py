@@ -3,7 +3,7 @@ r"""The extreme eigenvalues of a sample covariance matrix."""
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, real, whole
+from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Value
 from deeplimits.theory.spectra import marchenko_pastur
@@ -24,8 +24,7 @@ class ExtremeEigenvalues(Limit):
 
     gamma: Array = real(0.1, 0.02, 50.0, log=True, symbol=r"\gamma", doc="dimension per sample, N/M")
 
-    sizes = (40, 80, 160)
-    samples = 400
+    usual = Run(sizes=(40, 80, 160), samples=400)
 
     def validity(self):
         if abs(float(self.gamma) - 1) < 0.05:

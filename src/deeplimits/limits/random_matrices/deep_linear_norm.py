@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, real, whole
+from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.spectra import products
 
@@ -25,9 +25,7 @@ class DeepLinearNorm(Limit):
     ratio: Array = real(4.0, 0.02, 20.0, log=True, symbol=r"\delta", doc="depth over width, (L+1)/n")
     width: Array = real(100.0, 2.0, 1e6, log=True, symbol="n", doc="width of every layer")
 
-    sizes = (4, 8)
-    samples = 15_000
-    batch = 100
+    usual = Run(sizes=(4, 8), samples=15_000, batch=100)
 
     def theory(self):
         factors = self.ratio * self.width

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, matrices
-from deeplimits.limit import Limit, axis, choice, real, whole
+from deeplimits.limit import Limit, Run, axis, choice, real, whole
 from deeplimits.measure import spectra
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
@@ -31,8 +31,7 @@ class ConjugateKernelSpectrum(Limit):
     second_ratio: Array = real(0.6, 0.05, 10.0, log=True, symbol="c_2", doc="samples per unit of the second layer")
     shifts: Array = axis((0.1, 0.3, 1.0, 3.0), 1e-3, 1e3, log=True, symbol="y", doc="where the transform is compared")
 
-    sizes = (40, 80, 160)
-    samples = 120
+    usual = Run(sizes=(40, 80, 160), samples=120)
 
     def theory(self):
         eta, zeta = gram_curve.odd_moments(activation(self.activation))

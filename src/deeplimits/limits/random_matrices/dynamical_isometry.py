@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import matrices
-from deeplimits.limit import Limit, axis, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, axis, choice, integer, real, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.spectra import isometry
@@ -31,8 +31,7 @@ class DynamicalIsometry(Limit):
     active: Array = real(0.75, 0.05, 1.0, symbol="p", doc="share of active units")
     shifts: Array = axis((0.03, 0.3, 1.0, 3.0), 1e-6, 1e6, log=True, symbol="y", doc="where the transform is compared")
 
-    sizes = (24, 96)
-    samples = 800
+    usual = Run(sizes=(24, 96), samples=800)
 
     def theory(self):
         share = isometry.shrunk_share(self.depth, self.weights, 1 / self.active, self.active, self.shifts)

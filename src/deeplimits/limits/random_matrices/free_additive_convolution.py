@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import matrices
-from deeplimits.limit import Limit, axis, real, whole
+from deeplimits.limit import Limit, Run, axis, real, whole
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.spectra import subordination
 
@@ -29,8 +29,7 @@ class FreeConvolution(Limit):
         (1.0, 2.0, 4.0, 8.0), 0.5, 1000.0, log=True, symbol="y", doc="where the transforms are compared"
     )
 
-    sizes = (16, 32, 64)
-    samples = 300
+    usual = Run(sizes=(16, 32, 64), samples=300)
 
     def _laws(self):
         one = subordination.Atoms(

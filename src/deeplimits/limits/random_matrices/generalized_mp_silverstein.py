@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, real, whole
+from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Spectrum, Value
 from deeplimits.theory.spectra import equivalents, silverstein
@@ -32,8 +32,7 @@ class PopulationSpectrum(Limit):
     share: Array = real(0.4, 0.05, 0.95, symbol="w", doc="share of directions with the larger eigenvalue")
     ridge: Array = real(0.5, 1e-3, 100.0, log=True, symbol=r"\lambda", doc="regularization of the resolvent")
 
-    sizes = (40, 80, 160)
-    samples = 100
+    usual = Run(sizes=(40, 80, 160), samples=100)
 
     def theory(self):
         t, w = jnp.stack([jnp.ones(()), self.large]), jnp.stack([1 - self.share, self.share])

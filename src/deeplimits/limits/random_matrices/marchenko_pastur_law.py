@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, choice, real, whole
+from deeplimits.limit import Limit, Run, choice, real, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Spectrum, Value
 from deeplimits.theory.spectra import marchenko_pastur
@@ -30,8 +30,7 @@ class MarchenkoPastur(Limit):
     variance: Array = real(1.0, 1e-6, 1e6, log=True, symbol=r"\sigma^2", doc="variance of an entry")
     entries: str = choice("gaussian", ("gaussian", "rademacher", "uniform"), doc="law of an entry")
 
-    sizes = (50, 100, 200)
-    samples = 200
+    usual = Run(sizes=(50, 100, 200), samples=200)
 
     def theory(self):
         low, high = marchenko_pastur.edges(self.gamma, self.variance)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, matrices
-from deeplimits.limit import Limit, choice, real, whole
+from deeplimits.limit import Limit, Run, choice, real, whole
 from deeplimits.measure import spectra
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Spectrum
@@ -29,8 +29,7 @@ class NonlinearGram(Limit):
     data_ratio: Array = real(0.7, 0.05, 20.0, log=True, symbol="n/p", doc="samples per input dimension")
     width_ratio: Array = real(2.0, 0.05, 20.0, log=True, symbol="N/n", doc="features per sample")
 
-    sizes = (50, 100, 200)
-    samples = 120
+    usual = Run(sizes=(50, 100, 200), samples=120)
 
     def theory(self):
         moments = gram_curve.odd_moments(activation(self.activation))

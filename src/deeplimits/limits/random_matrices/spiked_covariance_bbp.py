@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, real, whole
+from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.spectra import spikes
 
@@ -24,8 +24,7 @@ class SpikedCovariance(Limit):
     strength: Array = real(2.0, 0.05, 100.0, log=True, symbol=r"\ell", doc="excess variance of the spike")
     gamma: Array = real(0.5, 0.01, 50.0, log=True, symbol=r"\gamma", doc="dimension per sample, p/n")
 
-    sizes = (60, 120, 240)
-    samples = 400
+    usual = Run(sizes=(60, 120, 240), samples=400)
 
     def validity(self):
         if float(self.strength) <= float(jnp.sqrt(self.gamma)) * 1.05:

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, axis, choice, real, whole
+from deeplimits.limit import Limit, Run, axis, choice, real, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Curve, Identity, Value
 from deeplimits.theory.spectra import equivalents, marchenko_pastur
@@ -30,8 +30,7 @@ class ResolventTrace(Limit):
     entries: str = choice("uniform", ("gaussian", "rademacher", "uniform"), doc="law of x in the quadratic form")
     places: Array = axis((0.2, 0.6, 1.0, 2.0), -100.0, 1000.0, symbol="x", doc="where the density is compared")
 
-    sizes = (30, 60, 120)
-    samples = 100
+    usual = Run(sizes=(30, 60, 120), samples=100)
 
     def theory(self):
         z = self.places.astype(complex) + 1j * self.height.astype(complex)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, linear_training
-from deeplimits.limit import Limit, axis, integer, real, whole
+from deeplimits.limit import Limit, Run, axis, integer, real, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.regression.gradient_flow import early_stopped_descent_risk, early_stopped_risk
 
@@ -34,8 +34,7 @@ class EarlyStoppedRegression(Limit):
     steps: int = integer(12, 1, 1000, log=True, symbol="k", doc="number of steps of the descent")
     times: Array = axis((0.2, 0.5, 1.0, 2.0, 5.0, 20.0), 0.0, 1e4, log=True, symbol="t", doc="times of the flow")
 
-    sizes = (32, 64, 128)
-    samples = 300
+    usual = Run(sizes=(32, 64, 128), samples=300)
 
     def _step(self):
         return self.step * 2 / (1 + jnp.sqrt(self.gamma)) ** 2

@@ -6,7 +6,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from deeplimits.ensembles import linear_training, mixtures
-from deeplimits.limit import Limit, axis, real, whole
+from deeplimits.limit import Limit, Run, axis, real, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.regression.mixture_dynamics import classification_dynamics
 
@@ -36,8 +36,7 @@ class MixtureDynamics(Limit):
     ridge: Array = real(0.0, 0.0, 100.0, symbol=r"\gamma", doc="ridge penalty")
     times: Array = axis((0.05, 0.2, 0.5, 1.5, 5.0, 20.0), 0.0, 1e4, log=True, symbol="t", doc="training times")
 
-    sizes = (32, 64, 128)
-    samples = 3600
+    usual = Run(sizes=(32, 64, 128), samples=3600)
 
     def theory(self):
         parameters = (self.ratio, self.strength, self.start, self.ridge)

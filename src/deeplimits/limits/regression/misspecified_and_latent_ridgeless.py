@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, real, whole
+from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.regression import populations, ridge, ridgeless
 
@@ -37,8 +37,7 @@ class MisspecifiedRegression(Limit):
     latent: Array = real(0.5, 0.02, 0.98, symbol=r"\psi", doc="latent variables per feature, q/p")
     noise: Array = real(0.5, 0.0, 10.0, symbol=r"\sigma", doc="standard deviation of the label noise")
 
-    sizes = (40, 80, 160)
-    samples = 900
+    usual = Run(sizes=(40, 80, 160), samples=900)
 
     # Independent coefficients and label noises on one design.
     repeats = 4

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import random_features as draw
-from deeplimits.limit import Limit, axis, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, axis, choice, integer, real, whole
 from deeplimits.models import designs
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
@@ -37,8 +37,7 @@ class RandomFeatureRegression(Limit):
         (0.1, 0.5, 1.0, 2.0, 4.0), 0.02, 50.0, log=True, symbol="N/n", doc="features per point along the curves"
     )
 
-    sizes = (50, 100, 200)
-    samples = 800
+    usual = Run(sizes=(50, 100, 200), samples=800)
 
     def _data(self):
         return (

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, axis, real, whole
+from deeplimits.limit import Limit, Run, axis, real, whole
 from deeplimits.measure.leave_one_out import leave_one_out
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.regression import ridge
@@ -39,8 +39,7 @@ class RidgeRegression(Limit):
         (0.25, 0.5, 1.0, 1.5, 3.0), 0.02, 50.0, log=True, symbol=r"\gamma", doc="features per sample along the curve"
     )
 
-    sizes = (24, 48, 96)
-    samples = 1600
+    usual = Run(sizes=(24, 48, 96), samples=1600)
 
     # Independent coefficients and label noises on one design.
     repeats = 6

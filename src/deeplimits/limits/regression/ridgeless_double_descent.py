@@ -7,7 +7,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, axis, real, whole
+from deeplimits.limit import Limit, Run, axis, real, whole
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.regression import ridgeless
 
@@ -41,8 +41,7 @@ class RidgelessRegression(Limit):
         doc="features per sample along the risk curve",
     )
 
-    sizes = (40, 80, 160)
-    samples = 1000
+    usual = Run(sizes=(40, 80, 160), samples=1000)
 
     def validity(self):
         ones = "; the risk is infinite at the interpolation threshold, so move away from 1"

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import overlap_chain
-from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.dynamics.overlaps import escape
@@ -31,10 +31,7 @@ class EscapeFromMediocrity(Limit):
     noise: Array = real(0.0, 0.0, 0.5, symbol=r"\Delta", doc="variance of the label noise")
     dimension: int = integer(1000, 10, 10_000_000, log=True, symbol="d", doc="dimension of the input")
 
-    sizes = (80, 320)
-    samples = 7500
-    batch = 125
-    costly = True
+    usual = Run(sizes=(80, 320), samples=7500, batch=125)
 
     level = 0.5
     """The overlap that counts as having escaped."""

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.measure import committees as measure
 from deeplimits.models import activations
 from deeplimits.predictions import Value
@@ -34,9 +34,7 @@ class LazyScaling(Limit):
     dimension: int = integer(3, 1, 1000, log=True, symbol="d", doc="dimension of the input")
     label: Array = real(1.0, 0.0, 100.0, symbol="y", doc="label")
 
-    sizes = (20, 120)
-    samples = 14_000
-    batch = 20
+    usual = Run(sizes=(20, 120), samples=14_000, batch=20)
 
     def theory(self):
         s = SCALINGS[self.scaling]

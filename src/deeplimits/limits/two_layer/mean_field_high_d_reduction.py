@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, axis, choice, real, whole
+from deeplimits.limit import Limit, Run, axis, choice, real, whole
 from deeplimits.limits.two_layer.committee_start import steps_at
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Curve
@@ -37,10 +37,7 @@ class MeanFieldReduction(Limit):
     other_norm: Array = real(0.6, 0.01, 5.0, symbol="q_2", doc="orthogonal norm of the second kind at the start")
     times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")
 
-    sizes = (6, 24)
-    samples = 200
-    batch = 20
-    costly = True
+    usual = Run(sizes=(6, 24), samples=200, batch=20)
 
     def _kinds(self):
         return jnp.stack([self.overlap, self.other_overlap])[:, None], jnp.stack([self.norm, self.other_norm])

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, axis, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, axis, choice, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import steps_at
 from deeplimits.models.committees import Task
 from deeplimits.predictions import Curve, Exponent
@@ -32,10 +32,7 @@ class WassersteinFlow(Limit):
     rate: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
     times: Array = axis((0.1, 0.25, 0.5), 0.001, 100.0, log=True, symbol=r"\tau", doc="times")
 
-    sizes = (40, 280)
-    samples = 4500
-    batch = 200
-    costly = True
+    usual = Run(sizes=(40, 280), samples=4500, batch=200)
 
     inputs = 60
     """Fresh inputs on which a risk is measured."""

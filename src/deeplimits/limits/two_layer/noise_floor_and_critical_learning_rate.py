@@ -5,7 +5,7 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import overlap_chain
-from deeplimits.limit import Limit, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Value
 from deeplimits.theory.dynamics.overlaps.noise_floor import critical_learning_rate, noise_floor
@@ -29,9 +29,7 @@ class NoiseFloor(Limit):
     rate: Array = real(1.5, 1e-3, 100.0, log=True, symbol=r"\gamma", doc="learning rate")
     noise: Array = real(1e-4, 1e-12, 0.1, log=True, symbol=r"\Delta", doc="variance of the label noise")
 
-    sizes = (20, 80)
-    samples = 150
-    batch = 100
+    usual = Run(sizes=(20, 80), samples=150, batch=100)
 
     burn_in = 40.0
     duration = 120.0

@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.ensembles import overlap_chain
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import aligned_start
 from deeplimits.models.committees import Task
 from deeplimits.predictions import Value
@@ -37,10 +37,7 @@ class OverlapMarkovChain(Limit):
     norm: Array = real(0.5, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span")
     dimension: int = integer(20, 2, 100_000, log=True, symbol="d", doc="dimension of the input")
 
-    sizes = (4, 8, 16)
-    samples = 600
-    batch = 20
-    costly = True
+    usual = Run(sizes=(4, 8, 16), samples=600, batch=20)
 
     steps = 200
     """Independent steps in each measurement."""

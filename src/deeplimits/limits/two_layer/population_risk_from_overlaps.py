@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import aligned_start
 from deeplimits.models.committees import Task
 from deeplimits.predictions import Value
@@ -33,10 +33,7 @@ class PopulationRisk(Limit):
     norm: Array = real(0.5, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span")
     dimension: int = integer(50, 4, 100_000, log=True, symbol="d", doc="dimension of the input")
 
-    sizes = (8, 16, 32)
-    samples = 1000
-    batch = 20
-    costly = True
+    usual = Run(sizes=(8, 16, 32), samples=1000, batch=20)
 
     inputs = 1200
     """Fresh inputs in each measurement."""

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, axis, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, axis, choice, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import aligned_start, steps_at
 from deeplimits.measure import committees as measure
 from deeplimits.models.committees import Task
@@ -40,10 +40,7 @@ class SaadSolla(Limit):
     batch_size: int = integer(2, 1, 100, symbol="b", doc="samples in a batch, for the mini-batch curve")
     times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")
 
-    sizes = (24, 96)
-    samples = 900
-    batch = 50
-    costly = True
+    usual = Run(sizes=(24, 96), samples=900, batch=50)
 
     inputs = 400
     """Fresh inputs on which a risk is measured."""

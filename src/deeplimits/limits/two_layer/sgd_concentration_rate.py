@@ -7,7 +7,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.ensembles import overlap_chain
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import aligned_start, steps_at
 from deeplimits.models.committees import Task
 from deeplimits.predictions import Exponent
@@ -38,10 +38,7 @@ class SgdConcentration(Limit):
         "chain", ("chain", "weights"), doc="exact Markov chain of the overlaps, or SGD in weight space"
     )
 
-    sizes = (100, 400, 1600)
-    samples = 3000
-    batch = 500
-    costly = True
+    usual = Run(sizes=(100, 400, 1600), samples=3000, batch=500)
 
     def _setting(self):
         task = Task(jnp.eye(self.teachers), self.rate, self.noise)

@@ -5,7 +5,7 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import overlap_chain
-from deeplimits.limit import Limit, choice, real, whole
+from deeplimits.limit import Limit, Run, choice, real, whole
 from deeplimits.limits.two_layer.committee_start import steps_at
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Value
@@ -31,10 +31,7 @@ class SgdFluctuations(Limit):
     norm: Array = real(0.8, 0.7, 5.0, symbol="Q_0", doc="squared norm of the student at the start")
     time: Array = real(0.5, 0.01, 100.0, log=True, symbol="T", doc="time at which the runs are compared")
 
-    sizes = (16, 200)
-    samples = 60_000
-    batch = 1000
-    costly = True
+    usual = Run(sizes=(16, 200), samples=60_000, batch=1000)
 
     def _setting(self):
         task = Task(jnp.eye(1), self.rate, self.noise, self.activation)

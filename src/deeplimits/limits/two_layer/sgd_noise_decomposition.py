@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import aligned_start
 from deeplimits.measure import committees as measure
 from deeplimits.models.committees import Task
@@ -35,10 +35,7 @@ class SgdNoise(Limit):
     batch_size: int = integer(4, 1, 100, symbol="b", doc="samples in a batch")
     dimension: int = integer(50, 2, 100_000, log=True, symbol="d", doc="dimension of the input")
 
-    sizes = (6, 12, 24)
-    samples = 1000
-    batch = 20
-    costly = True
+    usual = Run(sizes=(6, 12, 24), samples=1000, batch=20)
 
     batches = 40
     """Pairs of batches in each measurement."""

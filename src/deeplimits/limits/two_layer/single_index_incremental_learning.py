@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import single_index
-from deeplimits.limit import Limit, axis, real, whole
+from deeplimits.limit import Limit, Run, axis, real, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.dynamics.mean_field import incremental, initial_laws
 
@@ -34,10 +34,7 @@ class IncrementalLearning(Limit):
     )
     times: Array = axis((0.1, 0.3, 0.8), 0.01, 100.0, log=True, symbol="t", doc="times")
 
-    sizes = (12, 24, 48)
-    samples = 100
-    batch = 10
-    costly = True
+    usual = Run(sizes=(12, 24, 48), samples=100, batch=10)
 
     activation = (0.7, 1.0, 0.6)
     steps_per_time = 50

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import overlap_chain
-from deeplimits.limit import Limit, axis, integer, real, whole
+from deeplimits.limit import Limit, Run, axis, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import steps_at
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Curve
@@ -33,9 +33,7 @@ class SymmetricPlateau(Limit):
     )
     times: Array = axis((5.0, 15.0, 30.0, 45.0), 0.001, 1e4, log=True, symbol="t", doc="times")
 
-    sizes = (60, 240)
-    samples = 150
-    batch = 100
+    usual = Run(sizes=(60, 240), samples=150, batch=100)
 
     def _setting(self):
         k = self.units

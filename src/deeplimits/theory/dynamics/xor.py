@@ -17,7 +17,6 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 from scipy.special import ndtri
-from scipy.stats import qmc
 
 from deeplimits.errors import OutsideValidity
 from deeplimits.theory.dynamics import solving
@@ -42,6 +41,8 @@ class XorState(NamedTuple):
 @functools.cache
 def _points(dimension: int, count: int) -> np.ndarray:
     """Scrambled Sobol points turned Gaussian, with their reflections: fixed, so that the velocity is a function."""
+    from scipy.stats import qmc  # here, because importing scipy.stats takes half a second
+
     sobol = qmc.Sobol(dimension, seed=20).random(count)  # pyright: ignore[reportCallIssue]
     gaussian = ndtri(np.clip(sobol, 1e-12, 1 - 1e-12))
     return np.concatenate([gaussian, -gaussian])

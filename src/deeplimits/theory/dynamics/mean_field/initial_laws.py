@@ -2,7 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from deeplimits.errors import ParameterError
 
@@ -15,7 +15,7 @@ def normal_quantiles(count: int) -> NDArray[np.float64]:
     """
     if count < 1:
         raise ParameterError(f"count = {count} is not allowed; at least one particle is needed")
-    return stats.norm.ppf((np.arange(count) + 0.5) / count)
+    return special.ndtri((np.arange(count) + 0.5) / count)
 
 
 def gauss_hermite(degree: int, dimensions: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

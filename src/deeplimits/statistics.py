@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
+from scipy import special
 
 from deeplimits.errors import ParameterError
 
@@ -177,15 +177,32 @@ def largest_deviation(fit: Extrapolation, resolution: float = 0.0) -> Deviation:
         corrected = np.where(np.isfinite(dof), hall_transform(t, skewness), cornish_fisher(t, skewness))
     # Where nothing is left of the gap there is nothing to correct.
     z = np.where(t == 0, 0.0, np.abs(np.where(np.isfinite(t), corrected, t)))
-    log_p = np.log(2) + stats.t.logsf(z, dof)
-    worst = int(np.argmin(log_p))
+    p_values = 2 * student_tail(z, dof)
+    # Where several are too small for a floating-point number, the largest deviation is the worst.
+    worst = int(np.lexsort((-z, p_values))[0])
     points = len(z)
     return Deviation(
         statistic=float(z[worst]),
-        threshold=float(stats.t.isf(LEVEL / (2 * points), dof[worst])),
-        p_value=float(min(1.0, points * np.exp(log_p[worst]))),
+        threshold=float(student_quantile(LEVEL / (2 * points), dof[worst])),
+        p_value=float(min(1.0, points * p_values[worst])),
         worst=worst,
     )
+
+
+# SciPy's special functions instead of scipy.stats, whose import takes longer than most predictions.
+
+
+def student_tail(t: ArrayLike, dof: ArrayLike) -> Floats:
+    """P(T > t) for Student's law; the normal law where `dof` is infinite."""
+    t, dof = np.asarray(t, float), np.asarray(dof, float)
+    return np.where(np.isfinite(dof), special.stdtr(np.where(np.isfinite(dof), dof, 1.0), -t), special.ndtr(-t))
+
+
+def student_quantile(tail: ArrayLike, dof: ArrayLike) -> Floats:
+    """The t with P(T > t) = tail."""
+    tail, dof = np.asarray(tail, float), np.asarray(dof, float)
+    finite = np.where(np.isfinite(dof), dof, 1.0)
+    return -np.where(np.isfinite(dof), special.stdtrit(finite, tail), special.ndtri(tail))
 
 
 def hall_transform(t: Floats, skewness: Floats) -> Floats:
@@ -202,12 +219,37 @@ def cornish_fisher(z: Floats, skewness: Floats) -> Floats:
 
 def binomial_p_value(successes: int, count: int, probability: float) -> float:
     """Exact two-sided p-value of a number of successes."""
-    return float(stats.binomtest(successes, count, min(max(probability, 0.0), 1.0)).pvalue)
+    p = min(max(probability, 0.0), 1.0)
+    if successes == p * count:
+        return 1.0
+    counts = np.arange(count + 1)
+    # Every outcome that is no likelier than the one seen, up to rounding.
+    log_likelihoods = _log_binomial(counts, count, p)
+    return float(min(1.0, np.exp(log_likelihoods[log_likelihoods <= log_likelihoods[successes] + 1e-7]).sum()))
+
+
+def _log_binomial(successes: ArrayLike, count: int, p: float) -> Floats:
+    k = np.asarray(successes, float)
+    choose = special.gammaln(count + 1) - special.gammaln(k + 1) - special.gammaln(count - k + 1)
+    return choose + special.xlogy(k, p) + special.xlog1py(count - k, -p)
+
+
+def binomial_tail(successes: int, count: int, probability: float) -> float:
+    """P(at least that many successes)."""
+    return 1.0 if successes <= 0 else float(special.betainc(successes, count - successes + 1, probability))
+
+
+def binomial_interval(successes: int, count: int, confidence: float = 0.95) -> tuple[float, float]:
+    """The exact (Clopper-Pearson) interval of a frequency."""
+    tail = (1 - confidence) / 2
+    low = special.betaincinv(successes, count - successes + 1, tail) if successes > 0 else 0.0
+    high = special.betaincinv(successes + 1, count - successes, 1 - tail) if successes < count else 1.0
+    return float(low), float(high)
 
 
 def equivalent_z(p_value: float) -> float:
     """The standardized normal deviation with the same two-sided p-value."""
-    return float(stats.norm.isf(max(p_value, 1e-300) / 2))
+    return -float(special.ndtri(max(p_value, 1e-300) / 2))
 
 
 def measured_rate(sizes: Sequence[float], fit_gaps: ArrayLike, errors: ArrayLike) -> tuple[float, float] | None:
