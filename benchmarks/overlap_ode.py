@@ -17,7 +17,7 @@ from scipy.integrate import solve_ivp
 
 import deeplimits  # noqa: F401  (turns on double precision)
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.theory.dynamics.overlaps import equations, trajectory
+from deeplimits.theory.two_layer.overlaps import equations, trajectory
 
 TIMES = (1.0, 10.0, 100.0, 1000.0)
 REPEATS = 5

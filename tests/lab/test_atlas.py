@@ -33,7 +33,7 @@ def test_atlas(tmp_path, monkeypatch):
 
 def test_fingerprints_follow_code_parameters_and_version():
     target = "deeplimits.limits.bias.hard_margin_predictor:HardMarginPredictor"
-    other = "deeplimits.limits.random_matrices.marchenko_pastur_law:MarchenkoPastur"
+    other = "deeplimits.limits.spectra.marchenko_pastur_law:MarchenkoPastur"
     base = (target, {"points": 16}, 100, "0.1.0")
     variants = [
         base,

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from deeplimits.errors import ParameterError
 from deeplimits import statistics
+from deeplimits.errors import ParameterError
 
 SHAPES = {
     "normal": lambda rng, shape: rng.standard_normal(shape),

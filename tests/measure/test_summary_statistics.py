@@ -8,7 +8,7 @@ import pytest
 from deeplimits.ensembles import online_sgd
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.measure import summary_statistics as measured
-from deeplimits.theory.dynamics import spiked, xor
+from deeplimits.theory.online_sgd import spiked, xor
 
 N = 12
 

@@ -10,9 +10,9 @@ from scipy import stats
 from sklearn.datasets import load_digits
 
 from deeplimits.ensembles import data, estimators, flows, trainers
-from deeplimits.statistics import LEVEL
 from deeplimits.measure import fluctuation_dissipation as fd
 from deeplimits.models import designs
+from deeplimits.statistics import LEVEL
 from deeplimits.theory.bias import diagonal_networks, quadratic_model, separable
 from deeplimits.theory.bias.hard_margin import hard_margin
 

@@ -11,9 +11,9 @@ from scipy import stats
 import deeplimits as dl
 from deeplimits.ensembles import online_sgd, reduced_chains
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.statistics import LEVEL, binomial_p_value
 from deeplimits.models.links import link
-from deeplimits.theory.dynamics import xor
+from deeplimits.statistics import LEVEL, binomial_p_value
+from deeplimits.theory.online_sgd import xor
 
 # Minutes of simulation: run on demand, with `make test-slow`.
 pytestmark = pytest.mark.slow

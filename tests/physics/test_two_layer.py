@@ -10,7 +10,7 @@ import deeplimits as dl
 from deeplimits.ensembles import committees, overlap_chain
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.theory.dynamics.mean_field import Particles, wasserstein_flow
+from deeplimits.theory.two_layer.mean_field import Particles, wasserstein_flow
 
 # Minutes of simulation: run on demand, with `make test-slow`.
 pytestmark = pytest.mark.slow

@@ -9,8 +9,8 @@ import pytest
 
 from deeplimits.errors import ParameterError, UnknownName
 from deeplimits.models.committees import ERF, QUADRATIC, RELU, TANH, Overlaps, Task, neuron
-from deeplimits.theory.dynamics.overlaps import equations
-from deeplimits.theory.dynamics.overlaps.integrals import activation_integrals, erf, moments
+from deeplimits.theory.two_layer.overlaps import equations
+from deeplimits.theory.two_layer.overlaps.integrals import activation_integrals, erf, moments
 
 C = np.array([[1, 0.3, 0.2, 0.1], [0.3, 0.8, -0.1, 0.4], [0.2, -0.1, 1.2, 0.5], [0.1, 0.4, 0.5, 0.9]])
 TEACHER = np.array([[1.0, 0.2], [0.2, 1.0]])

@@ -12,8 +12,8 @@ from deeplimits.errors import OutsideValidity, ParameterError, UnknownName
 from deeplimits.measure.separability import is_separable, signed_points
 from deeplimits.models.activations import SMOOTH, Activation, smooth
 from deeplimits.theory.bias.separability import cover_probability
-from deeplimits.theory.dynamics import equator
 from deeplimits.theory.kernels import linearization
+from deeplimits.theory.online_sgd import equator
 
 
 @pytest.mark.parametrize(("n", "d"), [(1, 1), (4, 2), (5, 3), (10, 3), (16, 10), (40, 7), (3, 9), (1000, 490)])

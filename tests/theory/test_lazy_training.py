@@ -9,7 +9,8 @@ from scipy.integrate import solve_ivp
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import activation, smooth
 from deeplimits.theory import gaussian
-from deeplimits.theory.kernels import concentration, definiteness, lazy, linearization, two_layer
+from deeplimits.theory.inequalities import matrix_bernstein
+from deeplimits.theory.kernels import definiteness, lazy, linearization, two_layer
 
 
 def circle(angles):
@@ -58,7 +59,7 @@ def test_definiteness_reference():
 
 
 def test_matrix_bernstein():
-    bound = concentration.matrix_bernstein(0.05, 0.02, 10)
+    bound = matrix_bernstein.matrix_bernstein(0.05, 0.02, 10)
     np.testing.assert_allclose([bound.tail(1.0), bound.deviation(0.01)], [0.0029445562916309, 0.92397558971346])
     np.testing.assert_allclose(bound.tail(bound.deviation(0.01)), 0.01, rtol=1e-12)
     # Five points, 2000 features bounded by one: what happens stays below the bound, by a factor of a few.
@@ -69,10 +70,10 @@ def test_matrix_bernstein():
     for _ in range(200):
         features = (x @ rng.standard_normal((2, 2000)) > 0).astype(float)
         deviations.append(np.linalg.norm(features @ features.T / 2000 - np.asarray(exact), 2))
-    stated = float(concentration.gram_bernstein(np.linalg.norm(exact, 2), 5, 2000).deviation(0.05))
+    stated = float(matrix_bernstein.gram_bernstein(np.linalg.norm(exact, 2), 5, 2000).deviation(0.05))
     assert 1.5 < stated / np.quantile(deviations, 0.95) < 12
     with pytest.raises(ParameterError, match="variance"):
-        concentration.matrix_bernstein(-1.0, 0.1, 3)
+        matrix_bernstein.matrix_bernstein(-1.0, 0.1, 3)
 
 
 def test_relu_bounds():

@@ -8,7 +8,7 @@ from scipy.integrate import solve_ivp
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.theory.dynamics.mean_field import (
+from deeplimits.theory.two_layer.mean_field import (
     Particles,
     Reduced,
     closed_forms,
@@ -19,8 +19,8 @@ from deeplimits.theory.dynamics.mean_field import (
     reduced_flow,
     wasserstein_flow,
 )
-from deeplimits.theory.dynamics.overlaps import trajectory
-from deeplimits.theory.dynamics.overlaps.integrals import activation_integrals
+from deeplimits.theory.two_layer.overlaps import trajectory
+from deeplimits.theory.two_layer.overlaps.integrals import activation_integrals
 
 
 def test_relu_flow_and_its_invariant():
@@ -116,7 +116,7 @@ def test_reduction_by_quadrature_agrees():
     from dataclasses import replace
 
     from deeplimits.models.committees import ERF
-    from deeplimits.theory.dynamics.mean_field import reduction
+    from deeplimits.theory.two_layer.mean_field import reduction
 
     state = Reduced([[0.3], [-0.2]], [0.5, 0.8], [1.0, 0.7])
     known = reduction.velocity(Task(np.eye(1), output_rate=0.5), state)

@@ -8,17 +8,17 @@ from scipy import integrate, stats
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError, UnknownName
 from deeplimits.models.links import LINKS, link
-from deeplimits.theory.dynamics import (
+from deeplimits.theory.gaussian.hermite import hermite_coefficients
+from deeplimits.theory.inequalities import growth
+from deeplimits.theory.online_sgd import (
     classical,
     critical_window,
     effective,
     exit_times,
-    inequalities,
     regularity,
     spherical_ode,
 )
-from deeplimits.theory.dynamics import single_index as si
-from deeplimits.theory.gaussian.hermite import hermite_coefficients
+from deeplimits.theory.online_sgd import single_index as si
 
 GAUSS = np.polynomial.hermite_e.hermegauss(80)
 
@@ -252,7 +252,7 @@ def test_growth_bounds(order, start, gain, steps, value):
     for _ in range(steps):
         m += gain * m ** (order - 1)
     assert m == pytest.approx(value, rel=1e-9)
-    lower, upper = inequalities.growth_bounds(order, start, gain, steps, gain * m ** (order - 2) if order > 2 else 0.0)
+    lower, upper = growth.growth_bounds(order, start, gain, steps, gain * m ** (order - 2) if order > 2 else 0.0)
     assert float(lower) <= m * (1 + 1e-12)
     assert float(upper) >= m * (1 - 1e-12)
     if order <= 2:
@@ -261,10 +261,10 @@ def test_growth_bounds(order, start, gain, steps, value):
 
 def test_growth_bounds_bad_input():
     with pytest.raises(OutsideValidity, match="blow-up"):
-        inequalities.growth_bounds(3, 0.05, 0.01, 2000, 0.0)
+        growth.growth_bounds(3, 0.05, 0.01, 2000, 0.0)
     for bad in ((3, -1.0, 0.1, 1, 0.0), (3, 0.1, 0.0, 1, 0.0), (0, 0.1, 0.1, 1, 0.0), (3, 0.1, 0.1, -1, 0.0)):
         with pytest.raises(ParameterError):
-            inequalities.growth_bounds(*bad)
+            growth.growth_bounds(*bad)
 
 
 def test_classical_limit():

@@ -8,7 +8,7 @@ from scipy.integrate import solve_ivp
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.theory.dynamics.overlaps import conventions, equations, events, integration
+from deeplimits.theory.two_layer.overlaps import conventions, equations, events, integration
 
 STATE = Overlaps([[0.3, 0.1], [0.05, 0.2]], [[0.5, 0.1], [0.1, 0.6]])
 

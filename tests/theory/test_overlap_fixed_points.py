@@ -8,8 +8,8 @@ import pytest
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.models.activations import smooth
 from deeplimits.models.committees import RELU, Overlaps, Task
-from deeplimits.theory.dynamics import laziness
-from deeplimits.theory.dynamics.overlaps import (
+from deeplimits.theory.two_layer import laziness
+from deeplimits.theory.two_layer.overlaps import (
     covariance_flow,
     critical_learning_rate,
     equations,
@@ -22,7 +22,7 @@ from deeplimits.theory.dynamics.overlaps import (
     stationary_covariance,
     symmetric_plateau,
 )
-from deeplimits.theory.dynamics.overlaps.plateau import plateau_length
+from deeplimits.theory.two_layer.overlaps.plateau import plateau_length
 
 
 def test_critical_learning_rates():

@@ -7,7 +7,8 @@ import pytest
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import activation
-from deeplimits.theory.spectra import gram_curve, inequalities, isometry, laws, networks, products, spikes
+from deeplimits.theory.inequalities import basic
+from deeplimits.theory.spectra import gram_curve, isometry, laws, networks, products, spikes
 
 RNG = np.random.default_rng
 
@@ -264,21 +265,21 @@ def test_inequalities():
     rng = RNG(0)
     means = rng.uniform(size=(20000, 30)).mean(axis=1)
     for eps in (0.05, 0.1, 0.2):
-        assert np.mean(np.abs(means - 0.5) > eps) <= float(inequalities.hoeffding(eps, 30))
+        assert np.mean(np.abs(means - 0.5) > eps) <= float(basic.hoeffding(eps, 30))
     walks = rng.choice([-1.0, 1.0], size=(20000, 25)).sum(axis=1)
-    assert np.mean(np.abs(walks) > 11) <= float(inequalities.azuma(11.0, np.ones(25)))
+    assert np.mean(np.abs(walks) > 11) <= float(basic.azuma(11.0, np.ones(25)))
     a, b = rng.standard_normal((2, 5, 4))
-    left, right = inequalities.weyl(a, b)
+    left, right = basic.weyl(a, b)
     assert float(left) <= float(right)
-    left, right = inequalities.hoffman_wielandt(a.T @ a, b.T @ b)
+    left, right = basic.hoffman_wielandt(a.T @ a, b.T @ b)
     assert float(left) <= float(right)
-    assert float(inequalities.gronwall(1.0, 0.5, 2.0)) == pytest.approx(np.e)
+    assert float(basic.gronwall(1.0, 0.5, 2.0)) == pytest.approx(np.e)
     for call in (
-        lambda: inequalities.hoeffding(-0.1, 10),
-        lambda: inequalities.hoeffding(0.1, 10, 1.0, 0.0),
-        lambda: inequalities.azuma(1.0, [0.0]),
-        lambda: inequalities.gronwall(-1.0, 1.0, 1.0),
-        lambda: inequalities.weyl(np.eye(2), np.eye(3)),
+        lambda: basic.hoeffding(-0.1, 10),
+        lambda: basic.hoeffding(0.1, 10, 1.0, 0.0),
+        lambda: basic.azuma(1.0, [0.0]),
+        lambda: basic.gronwall(-1.0, 1.0, 1.0),
+        lambda: basic.weyl(np.eye(2), np.eye(3)),
     ):
         with pytest.raises(ParameterError):
             call()

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.theory.dynamics import effective, spiked, xor
+from deeplimits.theory.online_sgd import effective, spiked, xor
 
 
 @pytest.mark.parametrize(("signal", "order", "step", "time", "start", "end"), [

@@ -15,6 +15,7 @@ from deeplimits.errors import NotConverged, ParameterError, require
 from deeplimits.lab import report
 from deeplimits.lab.compilation import PLAIN, use_cache
 from deeplimits.limit import Limit
+from deeplimits.numerics.checks import aloud
 from deeplimits.predictions import Kind
 
 
@@ -91,13 +92,17 @@ def predict(limit: Limit, seed: int = 0) -> Prediction:
     use_cache()
     if limit.speaks_of_draws():
         sizes, realised = limit.at_size(max(limit.usual.sizes))
-        return checked(limit, dict(_theory_of_draw(limit, realised, np.asarray(seed), sizes)))
+        with aloud(type(limit).__name__):
+            found = jax.block_until_ready(_theory_of_draw(limit, realised, np.asarray(seed), sizes))
+        return checked(limit, dict(found))
     return theory(limit)
 
 
 def theory(limit: Limit) -> Prediction:
     """What the theory says whatever the draw, with the parameters checked."""
-    return checked(limit, dict(_theory(limit)))
+    with aloud(type(limit).__name__):
+        found = jax.block_until_ready(_theory(limit))
+    return checked(limit, dict(found))
 
 
 def checked(limit: Limit, results: dict[str, Kind]) -> Prediction:

@@ -16,6 +16,7 @@ from deeplimits.lab import report
 from deeplimits.lab.compilation import BRISK, use_cache
 from deeplimits.lab.predict import check_limit
 from deeplimits.limit import Limit
+from deeplimits.numerics.checks import aloud
 from deeplimits.predictions import Kind
 
 CHUNKS = 10  # a usual run is cut into that many pieces, so that its progress can be shown
@@ -134,7 +135,9 @@ def run(limit: Limit, size: int, samples: int, seed: int, bar: Any) -> Simulatio
     chunk = chunk_size(limit, samples)
     for first in range(0, samples, chunk):
         # All pieces have one shape and compile once; what the last one has too many is cut off.
-        pieces.append(jax.tree.map(np.asarray, systems(realised, np.array([seed, size, first]), chunk, sizes)))
+        with aloud(type(limit).__name__):
+            piece = systems(realised, np.array([seed, size, first]), chunk, sizes)
+            pieces.append(jax.tree.map(np.asarray, piece))
         bar.update(min(chunk, samples - first))
     results, stated = jax.tree.map(lambda *parts: np.concatenate(parts)[:samples], *pieces)
     for name, draws in results.items():

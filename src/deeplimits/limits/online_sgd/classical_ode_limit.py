@@ -7,7 +7,7 @@ from jaxtyping import Array
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.predictions import Curve
-from deeplimits.theory.dynamics import classical
+from deeplimits.theory.online_sgd import classical
 
 POINTS = 5
 

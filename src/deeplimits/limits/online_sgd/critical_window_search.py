@@ -9,7 +9,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Curve
-from deeplimits.theory.dynamics import critical_window, single_index
+from deeplimits.theory.online_sgd import critical_window, single_index
 
 POINTS = 5
 

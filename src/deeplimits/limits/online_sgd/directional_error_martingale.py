@@ -7,7 +7,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.predictions import Value
-from deeplimits.theory.dynamics import single_index
+from deeplimits.theory.online_sgd import single_index
 
 
 class DirectionalErrorMartingale(Limit):

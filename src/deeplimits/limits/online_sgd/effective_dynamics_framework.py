@@ -7,7 +7,7 @@ from jaxtyping import Array
 from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.measure import summary_statistics
 from deeplimits.predictions import Value
-from deeplimits.theory.dynamics import spiked
+from deeplimits.theory.online_sgd import spiked
 
 DRAWS = 200
 

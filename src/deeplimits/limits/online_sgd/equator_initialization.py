@@ -6,7 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import data
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Law, Probability, Value
-from deeplimits.theory.dynamics import equator
+from deeplimits.theory.online_sgd import equator
 
 
 class EquatorInitialization(Limit):

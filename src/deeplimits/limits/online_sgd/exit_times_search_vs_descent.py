@@ -9,7 +9,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Law, Value
-from deeplimits.theory.dynamics import exit_times, single_index, spherical_ode
+from deeplimits.theory.online_sgd import exit_times, single_index, spherical_ode
 
 
 class ExitTimes(Limit):

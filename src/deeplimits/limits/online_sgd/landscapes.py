@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.limit import Limit, whole
 from deeplimits.predictions import Curve
-from deeplimits.theory.dynamics.single_index import Landscape
+from deeplimits.theory.online_sgd.single_index import Landscape
 
 
 def correlation_curve(times: Array, correlations: Array) -> Curve:

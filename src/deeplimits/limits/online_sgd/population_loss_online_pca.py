@@ -8,7 +8,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, axis, real
 from deeplimits.limits.online_sgd.landscapes import correlation_curve, moment_curves, paced
 from deeplimits.predictions import Probability
-from deeplimits.theory.dynamics import single_index, spherical_ode
+from deeplimits.theory.online_sgd import single_index, spherical_ode
 
 POINTS = 5
 DRAWS = 60

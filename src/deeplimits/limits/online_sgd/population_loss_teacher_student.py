@@ -7,7 +7,7 @@ from deeplimits.errors import DeeplimitsError
 from deeplimits.limit import Limit, Run, axis, choice, real, whole
 from deeplimits.limits.online_sgd.landscapes import moment_curves
 from deeplimits.models.links import link
-from deeplimits.theory.dynamics import single_index
+from deeplimits.theory.online_sgd import single_index
 
 DRAWS = 400
 

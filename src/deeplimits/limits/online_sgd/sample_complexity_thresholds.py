@@ -9,7 +9,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Exponent
-from deeplimits.theory.dynamics import single_index, spherical_ode
+from deeplimits.theory.online_sgd import single_index, spherical_ode
 
 
 class SampleComplexity(Limit):

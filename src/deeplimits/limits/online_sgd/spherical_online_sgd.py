@@ -9,7 +9,7 @@ from deeplimits.limit import Limit, Run, choice, real
 from deeplimits.limits.online_sgd.landscapes import correlation_curve, paced
 from deeplimits.models.links import link
 from deeplimits.predictions import Identity
-from deeplimits.theory.dynamics import single_index, spherical_ode
+from deeplimits.theory.online_sgd import single_index, spherical_ode
 
 POINTS = 5
 

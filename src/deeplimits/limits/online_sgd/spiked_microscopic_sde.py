@@ -8,7 +8,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Law, Value
-from deeplimits.theory.dynamics import spiked
+from deeplimits.theory.online_sgd import spiked
 
 
 class SpikedMicroscopicSde(Limit):

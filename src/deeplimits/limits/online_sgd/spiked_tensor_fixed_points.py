@@ -8,7 +8,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Kind, Probability, Value
-from deeplimits.theory.dynamics import spiked
+from deeplimits.theory.online_sgd import spiked
 
 
 class SpikedTensorFixedPoints(Limit):

@@ -6,7 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.predictions import Curve
-from deeplimits.theory.dynamics import xor
+from deeplimits.theory.online_sgd import xor
 
 POINTS = 4
 # A start in general position: two neurons of either sign, overlapping.

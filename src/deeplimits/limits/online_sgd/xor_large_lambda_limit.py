@@ -6,7 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.predictions import Curve, Probability
-from deeplimits.theory.dynamics import xor
+from deeplimits.theory.online_sgd import xor
 
 # Four neurons, one of each type to be; the first two also overlap with ν, against the flow, and slide to 0.
 OUTPUT, ALONG_MU, ALONG_NU = (1.0, 0.5, -0.8, -0.6), (0.3, -0.2, 0.0, 0.0), (0.04, -0.02, 0.4, -0.1)

@@ -7,7 +7,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Probability
-from deeplimits.theory.dynamics import xor
+from deeplimits.theory.online_sgd import xor
 
 TIME = 120
 SMALL = 1e-3

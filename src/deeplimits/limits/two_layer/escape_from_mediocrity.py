@@ -8,7 +8,7 @@ from deeplimits.ensembles import overlap_chain
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Law, Value
-from deeplimits.theory.dynamics.overlaps import escape
+from deeplimits.theory.two_layer.overlaps import escape
 from deeplimits.tracing import is_traced
 
 

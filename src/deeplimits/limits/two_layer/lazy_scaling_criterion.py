@@ -8,7 +8,7 @@ from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.measure import committees as measure
 from deeplimits.models import activations
 from deeplimits.predictions import Value
-from deeplimits.theory.dynamics import laziness
+from deeplimits.theory.two_layer import laziness
 
 SCALINGS = {"ntk": 0.5, "mean-field": 1.0}
 

@@ -9,7 +9,7 @@ from deeplimits.limit import Limit, Run, axis, choice, real, whole
 from deeplimits.limits.two_layer.committee_start import steps_at
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Curve
-from deeplimits.theory.dynamics.mean_field import reduction
+from deeplimits.theory.two_layer.mean_field import reduction
 
 
 class MeanFieldReduction(Limit):

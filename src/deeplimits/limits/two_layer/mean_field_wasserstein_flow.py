@@ -9,7 +9,7 @@ from deeplimits.limit import Limit, Run, axis, choice, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import steps_at
 from deeplimits.models.committees import Task
 from deeplimits.predictions import Curve, Exponent
-from deeplimits.theory.dynamics.mean_field import initial_laws, particles
+from deeplimits.theory.two_layer.mean_field import initial_laws, particles
 
 
 class WassersteinFlow(Limit):

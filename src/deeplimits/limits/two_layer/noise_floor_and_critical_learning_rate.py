@@ -8,7 +8,7 @@ from deeplimits.ensembles import overlap_chain
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Value
-from deeplimits.theory.dynamics.overlaps.noise_floor import critical_learning_rate, noise_floor
+from deeplimits.theory.two_layer.overlaps.noise_floor import critical_learning_rate, noise_floor
 from deeplimits.tracing import is_traced
 
 

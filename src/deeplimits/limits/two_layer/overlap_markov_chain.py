@@ -10,7 +10,7 @@ from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import aligned_start
 from deeplimits.models.committees import Task
 from deeplimits.predictions import Value
-from deeplimits.theory.dynamics.overlaps import equations
+from deeplimits.theory.two_layer.overlaps import equations
 
 
 class OverlapMarkovChain(Limit):

@@ -9,8 +9,8 @@ from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import aligned_start
 from deeplimits.models.committees import Task
 from deeplimits.predictions import Value
-from deeplimits.theory.dynamics.overlaps import equations
-from deeplimits.theory.dynamics.overlaps.integrals import activation_integrals
+from deeplimits.theory.two_layer.overlaps import equations
+from deeplimits.theory.two_layer.overlaps.integrals import activation_integrals
 
 
 class PopulationRisk(Limit):

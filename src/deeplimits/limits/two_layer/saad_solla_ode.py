@@ -10,7 +10,7 @@ from deeplimits.limits.two_layer.committee_start import aligned_start, steps_at
 from deeplimits.measure import committees as measure
 from deeplimits.models.committees import Task
 from deeplimits.predictions import Curve
-from deeplimits.theory.dynamics.overlaps import integration
+from deeplimits.theory.two_layer.overlaps import integration
 
 
 class SaadSolla(Limit):

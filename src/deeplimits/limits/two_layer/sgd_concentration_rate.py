@@ -11,7 +11,7 @@ from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import aligned_start, steps_at
 from deeplimits.models.committees import Task
 from deeplimits.predictions import Exponent
-from deeplimits.theory.dynamics.overlaps import integration
+from deeplimits.theory.two_layer.overlaps import integration
 
 
 class SgdConcentration(Limit):

@@ -9,7 +9,7 @@ from deeplimits.limit import Limit, Run, choice, real, whole
 from deeplimits.limits.two_layer.committee_start import steps_at
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Value
-from deeplimits.theory.dynamics.overlaps import fluctuations, integration
+from deeplimits.theory.two_layer.overlaps import fluctuations, integration
 
 
 class SgdFluctuations(Limit):

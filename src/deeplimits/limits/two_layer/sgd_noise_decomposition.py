@@ -10,7 +10,7 @@ from deeplimits.limits.two_layer.committee_start import aligned_start
 from deeplimits.measure import committees as measure
 from deeplimits.models.committees import Task
 from deeplimits.predictions import Value
-from deeplimits.theory.dynamics.overlaps import equations
+from deeplimits.theory.two_layer.overlaps import equations
 
 
 class SgdNoise(Limit):

@@ -8,7 +8,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import single_index
 from deeplimits.limit import Limit, Run, axis, real, whole
 from deeplimits.predictions import Curve
-from deeplimits.theory.dynamics.mean_field import incremental, initial_laws
+from deeplimits.theory.two_layer.mean_field import incremental, initial_laws
 
 
 class IncrementalLearning(Limit):

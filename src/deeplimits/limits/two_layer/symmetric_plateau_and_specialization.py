@@ -8,7 +8,7 @@ from deeplimits.limit import Limit, Run, axis, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import steps_at
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Curve
-from deeplimits.theory.dynamics.overlaps import integration, plateau
+from deeplimits.theory.two_layer.overlaps import integration, plateau
 
 
 class SymmetricPlateau(Limit):

@@ -1,6 +1,5 @@
 """Kernels of wide networks, regression with them, and networks near their initialization."""
 
-from deeplimits.theory.kernels import concentration as concentration
 from deeplimits.theory.kernels import definiteness as definiteness
 from deeplimits.theory.kernels import determinantal as determinantal
 from deeplimits.theory.kernels import gaussian_process as gaussian_process

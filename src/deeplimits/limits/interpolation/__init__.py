@@ -1,1 +1,0 @@
-"""Estimators that interpolate the data and still generalize."""

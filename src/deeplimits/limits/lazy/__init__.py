@@ -1,1 +1,0 @@
-"""Networks that stay close to their linearization."""

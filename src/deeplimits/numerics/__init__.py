@@ -1,0 +1,1 @@
+"""What both sides stand on and neither owns: it knows no model, and is tested by itself against other libraries."""

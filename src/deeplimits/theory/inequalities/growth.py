@@ -1,0 +1,62 @@
+"""Discrete inequalities of Gronwall and of Bihari and LaSalle: how fast a correlation grows."""
+
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array
+
+from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.theory.online_sgd.single_index import check_order
+from deeplimits.tracing import is_traced
+
+
+def growth_bounds(
+    order: int, start: ArrayLike, gain: ArrayLike, steps: ArrayLike, slack: ArrayLike
+) -> tuple[Array, Array]:
+    """Lower and upper bound of the sequence m_{t+1} = m_t + b m_t^{k−1}, m_0 = a.
+
+    Setting     m_t = a + b Σ_{j<t} m_j^{k−1}, a, b > 0 (k = `order`, a = `start`, b = `gain`); any sequence that
+                is at least its own right-hand side is at least m_t
+    Result      k = 1: m_t = a + bt. k = 2: m_t = a(1+b)^t. k ≥ 3, for t < t_* = 1/((k−2) b a^{k−2}):
+                a(1 − (k−2)(1+ε)^{−(k−1)} b a^{k−2} t)^{−1/(k−2)} ≤ m_t ≤ a(1 − (k−2) b a^{k−2} t)^{−1/(k−2)},
+                the lower bound as long as b m_t^{k−2} ≤ ε (`slack`)
+    Validity    a, b > 0, ε ≥ 0, t < t_*; raises beyond
+    References  benarous2021; bihari1956
+
+    >>> [round(float(bound), 7) for bound in growth_bounds(3, 0.05, 0.01, 1800, 0.004943422738)]
+    [0.4594211, 0.5]
+    """
+    check_order(order)
+    a, b, t, eps = (jnp.asarray(part, float) for part in (start, gain, steps, slack))
+    if not any(is_traced(part) for part in (a, b, t, eps)):
+        for name, value in (("start", a), ("gain", b)):
+            if not bool(jnp.all(value > 0)):
+                raise ParameterError(f"{name} = {value} is not allowed; it must be positive")
+        for name, value in (("steps", t), ("slack", eps)):
+            if not bool(jnp.all(value >= 0)):
+                raise ParameterError(f"{name} = {value} is not allowed; it must be at least 0")
+    if order == 1:
+        return a + b * t, a + b * t
+    if order == 2:
+        exact = a * jnp.exp(t * jnp.log1p(b))
+        return exact, exact
+    end = blow_up_time(order, a, b)
+    if not is_traced(t) and not is_traced(end) and bool(jnp.any(t >= end)):
+        raise OutsideValidity(
+            f"steps = {t} reaches the blow-up time {end}; the bounds hold before it, so take fewer steps"
+        )
+
+    def solution(gain):
+        return a * (1 - (order - 2) * gain * a ** (order - 2) * t) ** (-1 / (order - 2))
+
+    return solution(b * (1 + eps) ** (1 - order)), solution(b)
+
+
+def blow_up_time(order: int, start: ArrayLike, gain: ArrayLike) -> Array:
+    """t_* = 1/((k−2) b a^{k−2}), k ≥ 3: with a = N^{−1/2}, b = a_k δ/N it is N^{k/2}/((k−2) a_k δ).
+
+    >>> float(blow_up_time(3, 0.05, 0.01))
+    2000.0
+    """
+    check_order(order, least=3)
+    a, b = jnp.asarray(start, float), jnp.asarray(gain, float)
+    return 1 / ((order - 2) * b * a ** (order - 2))

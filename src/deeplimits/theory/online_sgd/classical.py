@@ -1,0 +1,58 @@
+r"""The classical limit of SGD: fixed dimension, step δ → 0.
+
+X_l = X_{l−1} − δ∇L(X_{l−1}, Y_l), t = δl. X → x̄ with dx̄/dt = −∇Φ(x̄); δ^{−1/2}(X − x̄) → ζ with
+dζ = −∇²Φ(x̄) ζ dt + V(x̄)^{1/2} dB. Explicit for the quadratic loss L = a(x − Y)²/2, Var Y = s², EY = 0.
+"""
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+from jax.typing import ArrayLike
+from jaxtyping import Array
+
+from deeplimits.errors import ParameterError
+from deeplimits.theory.online_sgd.effective import EffectiveDynamics, fluctuations
+
+
+def gradient_flow_with_fluctuations(
+    population_gradient: Callable, gradient_covariance: Callable, start: ArrayLike, times: ArrayLike
+) -> tuple[Array, Array]:
+    """x̄(t), and the covariance of ζ(t), for any population gradient ∇Φ and gradient covariance V.
+
+    >>> import jax.numpy as jnp
+    >>> path, cov = gradient_flow_with_fluctuations(lambda x: x, lambda x: jnp.eye(1), [1.0], [1.0])
+    >>> round(float(cov[0, 0, 0]), 8)  # (1 − e⁻²)/2
+    0.43233236
+    """
+    flow = EffectiveDynamics(drift=population_gradient, corrector=jnp.zeros_like)
+    return fluctuations(flow, gradient_covariance, start, times)
+
+
+def quadratic_variance(steps: ArrayLike, step: ArrayLike) -> Array:
+    """Var X_l = δ(1 − (1−δ)^{2l})/(2 − δ) for L = (x − Y)²/2, Y ~ N(0, 1): exact at every δ < 2.
+
+    >>> round(float(quadratic_variance(100, 0.05)), 12)
+    0.025640126855
+    """
+    delta = jnp.asarray(step, float)
+    return delta * (1 - (1 - delta) ** (2 * jnp.asarray(steps, float))) / (2 - delta)
+
+
+def deviation_rate(deviation: ArrayLike, horizon: ArrayLike) -> Array:
+    """I(ε) = ε²/(1 − e^{−2T}): P(sup_{t≤T}|X − x̄| > ε) = exp(−(I + o(1))/δ), for L = (x − Y)²/2, Y ~ N(0, 1).
+
+    >>> round(float(deviation_rate(0.5, 1.0)), 8)
+    0.28912941
+    """
+    return jnp.asarray(deviation, float) ** 2 / -jnp.expm1(-2 * jnp.asarray(horizon, float))
+
+
+def interpolation(path: Array, step: ArrayLike, time: ArrayLike) -> Array:
+    """X_{[t/δ]} + (t/δ − [t/δ])(X_{[t/δ]+1} − X_{[t/δ]}): the iterates joined by straight lines."""
+    if path.shape[0] < 2:
+        raise ParameterError(f"path has {path.shape[0]} iterate; joining iterates by lines needs two or more")
+    position = jnp.asarray(time, float) / jnp.asarray(step, float)
+    index = jnp.clip(jnp.floor(position).astype(int), 0, path.shape[0] - 2)
+    weight = position - jax.lax.convert_element_type(index, float)
+    return path[index] + weight * (path[index + 1] - path[index])

@@ -1,0 +1,219 @@
+r"""Effective dynamics: what summary statistics of online SGD do in high dimension.
+
+x' = x − δ ∇L(x, Y) with δ = c/N, t = δ·steps. Statistics u with population drift f = ⟨∇Φ, ∇u⟩, population corrector
+g = (δ/2)⟨V, ∇²u⟩ and diffusion matrix Σ = δ J V Jᵀ, V the covariance of the gradient, J the Jacobian of u, follow
+
+    du = (−f + g)(u) dt + Σ(u)^{1/2} dB.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import diffrax
+import jax
+import jax.numpy as jnp
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+from jax.typing import ArrayLike
+from jaxtyping import Array, PRNGKeyArray
+
+from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.numerics import flows
+from deeplimits.tracing import is_traced
+
+TOLERANCE = 1e-10
+NEGATIVE = 1e-8
+
+
+class EffectiveDynamics(NamedTuple):
+    """The limit of summary statistics, as functions of the vector u of statistics."""
+
+    drift: Callable
+    """f(u): the statistics descend along it."""
+    corrector: Callable
+    """g(u): what the noise of the gradient adds through the curvature of the statistics."""
+    diffusion: Callable | None = None
+    """Σ(u), a matrix; None for a ballistic limit."""
+
+    def velocity(self, u: Array) -> Array:
+        """−f(u) + g(u)."""
+        return -self.drift(u) + self.corrector(u)
+
+
+class FixedPoint(NamedTuple):
+    """A rest point of the ballistic limit."""
+
+    point: np.ndarray
+    eigenvalues: np.ndarray
+    """Of the Jacobian of the velocity, by decreasing real part."""
+    stable: bool
+    residual: float
+
+
+def solve_ode(dynamics: EffectiveDynamics, start: ArrayLike, times: ArrayLike, tolerance: float = TOLERANCE) -> Array:
+    """The ballistic limit du/dt = −f(u) + g(u) at increasing times ≥ 0, from u(0) = start.
+
+    Setting     online SGD x' = x − δ∇L(x, Y) in R^N with δ = c/N; summary statistics u(x) in R^k, t = δ·steps
+    Result      u → the solution of du = (−f + g)(u) dt + Σ(u)^{1/2} dB; without Σ, of the ODE solved here
+    Validity    statistics localizable (bounded operator norms of their Hessians up to δ^{−1/2}, gradient noise
+                with eight moments) and closed: f, g, Σ depend on x through u only
+    References  benarous2022
+
+    >>> import jax.numpy as jnp
+    >>> decay = EffectiveDynamics(drift=lambda u: u, corrector=jnp.zeros_like)
+    >>> round(float(solve_ode(decay, [1.0], [0.0, 1.0])[1, 0]), 9)
+    0.367879441
+    """
+    times, start = _times(times), jnp.atleast_1d(jnp.asarray(start, float))
+    solution = diffrax.diffeqsolve(
+        diffrax.ODETerm(lambda t, u, args: dynamics.velocity(u)),
+        diffrax.Tsit5(),
+        t0=0.0,
+        t1=jnp.maximum(times[-1], 1e-12),
+        dt0=None,
+        y0=start,
+        saveat=diffrax.SaveAt(ts=times),
+        stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance),
+        max_steps=20_000,
+    )
+    assert solution.ys is not None
+    return solution.ys
+
+
+def sample_sde(
+    dynamics: EffectiveDynamics, start: ArrayLike, times: ArrayLike, key: PRNGKeyArray, steps: int = 1000
+) -> Array:
+    """One path of du = (−f + g)(u) dt + Σ(u)^{1/2} dB at increasing times, by Euler-Maruyama with `steps` equal steps.
+
+    Map it over keys for many paths.
+    """
+    if dynamics.diffusion is None:
+        raise ParameterError("dynamics.diffusion = None is a ballistic limit without noise; use solve_ode")
+    if isinstance(steps, bool) or steps < 1:
+        raise ParameterError(f"steps = {steps!r} is not allowed; it must be a whole number of at least 1")
+    times, start = _times(times), jnp.atleast_1d(jnp.asarray(start, float))
+    diffusion = dynamics.diffusion
+    if not is_traced(start):
+        smallest = float(jnp.linalg.eigvalsh(jnp.asarray(diffusion(start))).min())
+        if smallest < -NEGATIVE:
+            raise OutsideValidity(
+                f"the diffusion matrix has the eigenvalue {smallest:.3g} at the start; it must be ≥ 0"
+            )
+    end = jnp.maximum(times[-1], 1e-12)
+    noise = diffrax.VirtualBrownianTree(0.0, end, tol=end / (2 * steps), shape=start.shape, key=key)
+    terms = diffrax.MultiTerm(
+        diffrax.ODETerm(lambda t, u, args: dynamics.velocity(u)),
+        diffrax.ControlTerm(lambda t, u, args: symmetric_root(diffusion(u)), noise),
+    )
+    return flows.fixed_steps(terms, diffrax.Euler(), start, times, steps)
+
+
+def fluctuations(
+    dynamics: EffectiveDynamics,
+    noise: Callable,
+    start: ArrayLike,
+    times: ArrayLike,
+    covariance: ArrayLike | None = None,
+) -> tuple[Array, Array]:
+    """The ballistic path and lim N Cov around it: dC/dt = J C + C Jᵀ + D, J the Jacobian of the velocity.
+
+    `noise` is D(u) = lim N δ J_u V J_uᵀ; `covariance` the initial N Cov, zero unless given.
+    """
+    start = jnp.atleast_1d(jnp.asarray(start, float))
+    count = start.shape[0]
+    initial = jnp.zeros((count, count)) if covariance is None else jnp.asarray(covariance, float)
+
+    def velocity(state):
+        u, c = state[:count], state[count:].reshape(count, count)
+        jacobian = jax.jacfwd(dynamics.velocity)(u)
+        change = jacobian @ c + c @ jacobian.T + noise(u)
+        return jnp.concatenate([dynamics.velocity(u), change.ravel()])
+
+    joint = EffectiveDynamics(drift=lambda state: -velocity(state), corrector=jnp.zeros_like)
+    path = solve_ode(joint, jnp.concatenate([start, initial.ravel()]), times)
+    return path[:, :count], path[:, count:].reshape(-1, count, count)
+
+
+def fixed_points(
+    dynamics: EffectiveDynamics, guesses: Sequence[ArrayLike], tolerance: float = 1e-9, apart: float = 1e-6
+) -> list[FixedPoint]:
+    """The distinct rest points that Newton's method reaches from the guesses, with their stability.
+
+    A guess from which nothing is reached is passed over; `NotConverged` is raised when none reaches a rest point.
+
+    >>> import jax.numpy as jnp
+    >>> pitchfork = EffectiveDynamics(drift=lambda u: u**3 - u, corrector=jnp.zeros_like)
+    >>> [(round(float(p.point[0]), 6), p.stable) for p in fixed_points(pitchfork, [[-0.9], [0.1], [1.2]])]
+    [(-1.0, True), (0.0, False), (1.0, True)]
+    """
+    velocity, jacobian = jax.jit(dynamics.velocity), jax.jit(jax.jacfwd(dynamics.velocity))
+    found: list[FixedPoint] = []
+    best = np.inf
+    for guess in guesses:
+        start = np.atleast_1d(np.asarray(guess, float))
+        answer = scipy.optimize.root(
+            lambda u: np.asarray(velocity(jnp.asarray(u))), start, jac=lambda u: np.asarray(jacobian(jnp.asarray(u)))
+        )
+        residual = float(np.max(np.abs(np.asarray(velocity(jnp.asarray(answer.x))))))
+        best = min(best, residual)
+        if not residual <= tolerance or any(np.max(np.abs(p.point - answer.x)) < apart for p in found):
+            continue
+        eigenvalues = np.linalg.eigvals(np.asarray(jacobian(jnp.asarray(answer.x))))
+        eigenvalues = eigenvalues[np.argsort(-eigenvalues.real)]
+        found.append(FixedPoint(answer.x, eigenvalues, bool(eigenvalues[0].real < 0), residual))
+    if not found:
+        raise NotConverged(
+            f"no rest point was reached from {len(guesses)} guesses: the smallest velocity found is {best:.3g}, above "
+            f"{tolerance:g}; give guesses closer to one"
+        )
+    return sorted(found, key=lambda p: tuple(p.point))
+
+
+def zoom(dynamics: EffectiveDynamics, point: ArrayLike, scales: ArrayLike) -> EffectiveDynamics:
+    """The same dynamics for ũ = (u − point)/scales: with scales N^{−1/2}, the microscopic view of a rest point.
+
+    `dynamics` must be the one before the limit, whose diffusion of order 1/N then becomes of order one.
+    """
+    centre, scales = jnp.asarray(point, float), jnp.asarray(scales, float)
+
+    def outer(u):
+        return centre + scales * u
+
+    diffusion = dynamics.diffusion
+    return EffectiveDynamics(
+        drift=lambda u: dynamics.drift(outer(u)) / scales,
+        corrector=lambda u: dynamics.corrector(outer(u)) / scales,
+        diffusion=None if diffusion is None else lambda u: diffusion(outer(u)) / jnp.outer(scales, scales),
+    )
+
+
+def stationary_covariance(dynamics: EffectiveDynamics, noise: Callable, point: ArrayLike) -> np.ndarray:
+    """lim N Cov at a stable rest point: J C + C Jᵀ + D = 0.
+
+    >>> import jax.numpy as jnp
+    >>> decay = EffectiveDynamics(drift=lambda u: 2 * u, corrector=jnp.zeros_like)
+    >>> stationary_covariance(decay, lambda u: jnp.array([[8.0]]), [0.0]).tolist()
+    [[2.0]]
+    """
+    point = jnp.atleast_1d(jnp.asarray(point, float))
+    jacobian = np.asarray(jax.jacfwd(dynamics.velocity)(point))
+    largest = float(np.linalg.eigvals(jacobian).real.max())
+    if largest >= 0:
+        raise OutsideValidity(
+            f"the rest point has the growth rate {largest:.4g}; fluctuations are stationary only where all are negative"
+        )
+    return scipy.linalg.solve_continuous_lyapunov(jacobian, -np.asarray(noise(point)))
+
+
+def symmetric_root(matrix: Array) -> Array:
+    """The positive square root of a positive semidefinite matrix; rounding errors below zero are clipped."""
+    values, vectors = jnp.linalg.eigh(jnp.asarray(matrix, float))
+    return (vectors * jnp.sqrt(jnp.maximum(values, 0.0))) @ vectors.T
+
+
+def _times(times: ArrayLike) -> Array:
+    times = jnp.atleast_1d(jnp.asarray(times, float))
+    if not is_traced(times) and (float(times[0]) < 0 or bool(jnp.any(jnp.diff(times) < 0))):
+        raise ParameterError(f"times = {times.tolist()} is not allowed; they must be increasing and at least 0")
+    return times

@@ -1,0 +1,168 @@
+r"""How long spherical online SGD searches, and how long it descends.
+
+τ_η is the first step at which the correlation exceeds η. Near the equator −φ'(m) ≈ a_k m^{k−1}.
+"""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import erfc
+from jax.typing import ArrayLike
+from jaxtyping import Array
+
+from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.theory.online_sgd.single_index import Landscape, check_order, online_pca
+from deeplimits.theory.online_sgd.spherical_ode import growth_rate, velocity
+from deeplimits.tracing import is_traced
+
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
+
+
+def critical_ratio(dimension: int, order: int) -> float:
+    """α_c(N, k): how many samples per dimension weak recovery takes, 1, log N or N^{k−2}.
+
+    >>> round(critical_ratio(1000, 2), 9), critical_ratio(100, 4)
+    (6.907755279, 10000.0)
+    """
+    check_order(order)
+    if isinstance(dimension, bool) or dimension < 2:
+        raise ParameterError(f"dimension = {dimension!r} is not allowed; it must be a whole number of at least 2")
+    if order == 1:
+        return 1.0
+    return math.log(dimension) if order == 2 else float(dimension) ** (order - 2)
+
+
+def step_window(dimension: int, order: int, ratio: float) -> tuple[float, float]:
+    """The ends of T_k(N)/α ≪ δ ≪ α^{−1/2}, T_k = 1, log N, N^{(k−2)/2}: admissible steps at α samples per dimension."""
+    alpha = float(ratio)
+    if not alpha > 0:
+        raise ParameterError(f"ratio = {ratio} is not allowed; it must be positive")
+    critical_ratio(dimension, order)
+    search = 1.0 if order == 1 else math.log(dimension) if order == 2 else dimension ** ((order - 2) / 2)
+    return search / alpha, alpha**-0.5
+
+
+def passage_time(landscape: Landscape, start: ArrayLike, end: ArrayLike, step: ArrayLike) -> Array:
+    """T(a → b) = ∫_a^b dm/v(m), v the velocity of the critical-step ODE; in units of N steps.
+
+    Raises `OutsideValidity` where the velocity is not positive on the way, as beyond a plateau.
+    """
+    a, b = jnp.asarray(start, float), jnp.asarray(end, float)
+    m = (a + b) / 2 + (b - a) / 2 * jnp.asarray(_NODES)
+    speed = velocity(landscape, m, step)
+    if not is_traced(speed) and not bool(jnp.all(speed > 0)):
+        raise OutsideValidity(
+            f"the correlation never gets from {float(a):g} to {float(b):g} at this step: its velocity is not positive "
+            "on the way; take a smaller step or a nearer end"
+        )
+    return (b - a) / 2 * jnp.sum(jnp.asarray(_WEIGHTS) / speed)
+
+
+def descent_time(landscape: Landscape, margin: ArrayLike) -> Array:
+    """T_desc(η) = ∫_η^{1−η} dm/(−(1−m²)φ'(m)): the descent takes (N/δ) T_desc steps as δ → 0.
+
+    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> round(float(descent_time(online_pca(1.0), 0.1)), 8)
+    1.51128251
+    """
+    eta = jnp.asarray(margin, float)
+    if not is_traced(eta) and not 0 < float(eta) < 0.5:
+        raise ParameterError(f"margin = {float(eta):g} is not allowed; it must lie strictly between 0 and 0.5")
+    m = 0.5 + (0.5 - eta) * jnp.asarray(_NODES)
+    return (0.5 - eta) * jnp.sum(jnp.asarray(_WEIGHTS) / (-(1 - m**2) * landscape.slope(m)))
+
+
+def search_offset(landscape: Landscape, threshold: ArrayLike, step: ArrayLike) -> Array:
+    """b in κτ_η/N − ½ log N → b − log|G| for k = 2, G standard Gaussian, from a uniform start; |m| crossing η.
+
+    b = C(η) − ½ log(1 + δ²σ²/(2κ)), C(η) = log η + κ ∫_0^η (1/v − 1/(κm)) dm.
+
+    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> round(float(search_offset(online_pca(1.0), 0.4, 0.3)) + 0.635181422730739, 8)
+    -0.4143281
+    """
+    eta, delta = jnp.asarray(threshold, float), jnp.asarray(step, float)
+    kappa = growth_rate(landscape, delta)
+    if not is_traced(eta) and not 0 < float(eta) < 1:
+        raise ParameterError(f"threshold = {float(eta):g} is not allowed; it must lie strictly between 0 and 1")
+    if not is_traced(kappa) and float(kappa) <= 0:
+        critical = float(2 * landscape.drift_constant / landscape.squared_gradient(jnp.zeros(())))
+        raise OutsideValidity(
+            f"step = {float(delta):g} leaves no weak recovery: the critical step is {critical:g}, so take a smaller one"
+        )
+    m = eta / 2 * (1 + jnp.asarray(_NODES))
+    speed = velocity(landscape, m, delta)
+    if not is_traced(speed) and not bool(jnp.all(speed > 0)):
+        raise OutsideValidity(f"threshold = {float(eta):g} is above the plateau and never reached; take a smaller one")
+    regular = eta / 2 * jnp.sum(jnp.asarray(_WEIGHTS) * (1 / speed - 1 / (kappa * m)))
+    sigma2 = landscape.directional_variance(jnp.zeros(()))
+    return jnp.log(eta) + kappa * regular - jnp.log1p(delta**2 * sigma2 / (2 * kappa)) / 2
+
+
+def search_law(offset: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
+    """Density and distribution function of b − log|G|: P(≤ x) = P(|G| ≥ e^{b−x}) = erfc(e^{b−x}/√2)."""
+    size = jnp.exp(jnp.asarray(offset, float) - jnp.asarray(x, float))
+    density = jnp.sqrt(2 / jnp.pi) * size * jnp.exp(-(size**2) / 2)
+    return density, erfc(size / jnp.sqrt(2.0))
+
+
+def pca_search_correction(signal: ArrayLike, step: ArrayLike) -> tuple[Array, Array]:
+    """k and s²: what a step of online PCA adds to mean and variance of θ, in units of 1/N², where N^{−1/2} ≪ m ≪ 1.
+
+    θ = log m − ½ log(1 − m²/m_*²) is time on the ODE. With Y's components y = √L a, L = 1 + λ, along the signal and b
+    across, z = my + qb and e = qy − mb, α = 2δ/N, and χ² for the rest of |Y|²,
+    log(m'/m) = log(1 + αqze/m) − ½ log(1 + α²z²(e² + χ²)), and E z²e² = L + 3λ²m² + …, E z³e = 3λm + …
+    The mean is κ/N + (k − 2δ²L/m²)/N², the variance (s_m² + 4δ²L/m²)/N², with
+    k = −2δ²(3λ² − 2) + 12δ⁴ and s_m² = 4δ²(2λ² − L) − 16δ³λ + 8δ⁴.
+    The terms in 1/m² are the noise of the limiting diffusion; since m² = e^{2θ}(1 − m²/m_*² + …), they are constant in
+    part. k is the same for θ, and s² = s_m² + 12δ²L/m_*².
+
+    >>> [round(float(x), 10) for x in pca_search_correction(3.0, 0.5)]
+    [-11.75, 30.1]
+    """
+    lam, delta = jnp.asarray(signal, float), jnp.asarray(step, float)
+    drift = -2 * delta**2 * (3 * lam**2 - 2) + 12 * delta**4
+    plateau = (lam - delta) / (lam * (1 + delta))
+    noise = 4 * delta**2 * (1 + lam)
+    spread = 8 * delta**2 * lam**2 - noise - 16 * delta**3 * lam + 8 * delta**4 + 3 * noise / plateau
+    return drift, spread
+
+
+def pca_search_law(
+    signal: ArrayLike, threshold: ArrayLike, step: ArrayLike, dimension: int, x: ArrayLike
+) -> tuple[Array, Array]:
+    """Density and distribution function of κτ_η/N − ½ log N in online PCA, up to O(1/N).
+
+    The way from m ~ N^{−1/2} to m ~ 1 takes ½ log N/κ units of time, in which the corrections k/N to the drift of θ and
+    s²/N to its variance (`pca_search_correction`) add up: F_N = F + (log N/(2κN)) (k f + ½ s² f'), F and f being
+    the limit (`search_law`).
+
+    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> limit = search_law(search_offset(online_pca(1.0), 0.4, 0.3), 1.0)[1]
+    >>> [round(float(pca_search_law(1.0, 0.4, 0.3, n, 1.0)[1] - limit), 6) + 0.0 for n in (100, 10**9)]
+    [-0.010475, 0.0]
+    """
+    landscape, x = online_pca(signal), jnp.asarray(x, float)
+    offset = search_offset(landscape, threshold, step)
+    drift, spread = pca_search_correction(signal, step)
+    weight = math.log(dimension) / (2 * dimension) / growth_rate(landscape, step)
+    density, cdf = search_law(offset, x)
+    # With y = e^{b−x}: f' = (y² − 1)f and f'' = (y⁴ − 4y² + 1)f
+    square = jnp.exp(2 * (offset - x))
+    first, second = square - 1, square**2 - 4 * square + 1
+    corrected = density * (1 + weight * (drift * first + spread / 2 * second))
+    # An expansion may leave [0, 1] far out, by less than its error.
+    return jnp.maximum(corrected, 0.0), jnp.clip(cdf + weight * density * (drift + spread / 2 * first), 0.0, 1.0)
+
+
+def small_step_search(
+    order: int, drift_constant: ArrayLike, dimension: int, step: ArrayLike, gaussian: ArrayLike
+) -> Array:
+    """τ_η ≈ N^{k/2}/(δ (k−2) a_k |G|^{k−2}) for k ≥ 3 and δ ≪ N^{−(k−2)/2}, given the start √N m_0 = |G|.
+
+    The mean over G is infinite; take quantiles.
+    """
+    check_order(order, least=3)
+    growth = (order - 2) * jnp.asarray(drift_constant, float) * jnp.abs(jnp.asarray(gaussian, float)) ** (order - 2)
+    return dimension ** (order / 2) / (jnp.asarray(step, float) * growth)

@@ -1,0 +1,135 @@
+r"""Single-index targets: a wide network learns their Hermite components one degree after the other.
+
+y = φ(⟨u*, x⟩), neurons a_i σ(⟨u_i, x⟩) with ‖u_i‖ = 1, s_i = ⟨u_i, u*⟩; φ_l, σ_l normalized Hermite coefficients,
+V(s) = Σ φ_l σ_l s^l, U(r) = Σ σ_l² r^l; ε = 1/ρ_a is the time scale of the second layer over that of the first:
+
+    ε ȧ_i = V(s_i) − Σ_j ω_j a_j U(s_i s_j),   ṡ_i = a_i (1 − s_i²) [V'(s_i) − Σ_j ω_j a_j s_j U'(s_i s_j)]
+"""
+
+import math
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+from numpy.typing import ArrayLike
+
+from deeplimits.errors import NotConverged, ParameterError
+from deeplimits.numerics.flows import implicit, solve_at
+from deeplimits.tracing import is_traced
+
+
+class SingleIndex(eqx.Module):
+    """The problem: Hermite coefficients of the target and of the activation, lowest degree first, and ε."""
+
+    target: Float[Array, " degrees"]
+    activation: Float[Array, " degrees"]
+    epsilon: Float[Array, ""]
+
+    def __init__(self, target: ArrayLike, activation: ArrayLike, epsilon: ArrayLike):
+        self.target, self.activation = jnp.asarray(target, float), jnp.asarray(activation, float)
+        self.epsilon = jnp.asarray(epsilon, float)
+        if self.target.ndim != 1 or self.target.shape != self.activation.shape or self.target.size == 0:
+            raise ParameterError(
+                f"target and activation have shapes {self.target.shape} and {self.activation.shape}; give as many "
+                "Hermite coefficients of one as of the other"
+            )
+        if not is_traced(self.epsilon) and not float(self.epsilon) > 0:
+            raise ParameterError(f"epsilon = {float(self.epsilon):g} is not allowed; it must be positive")
+
+
+class Learning(NamedTuple):
+    """Neurons, components and risk at each time."""
+
+    t: Float[Array, " times"]
+    a: Float[Array, "times n"]
+    s: Float[Array, "times n"]
+    residuals: Float[Array, "times degrees"]
+    """φ_l − σ_l Σ_i ω_i a_i s_i^l: what is left of each component."""
+    risk: Float[Array, " times"]
+    converged: Bool[Array, ""]
+
+
+def residuals(problem: SingleIndex, a: Array, s: Array, weights: Array) -> Float[Array, " degrees"]:
+    """What is left of each Hermite component."""
+    return problem.target - problem.activation * (_powers(s, len(problem.target)) @ (weights * a))
+
+
+def _powers(s: Array, count: int) -> Float[Array, "degrees n"]:
+    powers = [jnp.ones_like(s)]
+    for _ in range(1, count):
+        powers.append(powers[-1] * s)
+    return jnp.stack(powers)
+
+
+def velocity(problem: SingleIndex, a: Array, s: Array, weights: Array) -> tuple[Array, Array]:
+    """(ȧ, ṡ), through the residuals: Σ_l σ_l r_l s^l and its derivative."""
+    count = len(problem.target)
+    left = problem.activation * residuals(problem, a, s, weights)
+    powers = _powers(s, count)
+    slopes = jnp.concatenate([jnp.zeros((1, *s.shape)), powers[:-1] * jnp.arange(1.0, count)[:, None]])
+    return left @ powers / problem.epsilon, a * (1 - s**2) * (left @ slopes)
+
+
+def learn(
+    problem: SingleIndex,
+    a: ArrayLike,
+    times: ArrayLike,
+    *,
+    s: ArrayLike | None = None,
+    weights: ArrayLike | None = None,
+) -> Learning:
+    """Solve the equations from a(0) and s(0), zero by default; stiff when ε is small, hence an implicit method.
+
+    >>> problem = SingleIndex([0.5, 1.0, 0.8], [0.7, 1.0, 0.6], 1e-3)
+    >>> round(float(learn(problem, [1.0], [1.0]).risk[0]), 9)
+    0.165764453
+    """
+    a = jnp.asarray(a, float)
+    times = jnp.atleast_1d(jnp.asarray(times, float))
+    s = jnp.zeros_like(a) if s is None else jnp.asarray(s, float)
+    weights = jnp.full(a.shape, 1 / max(a.size, 1)) if weights is None else jnp.asarray(weights, float)
+    if a.ndim != 1 or a.size == 0 or s.shape != a.shape or weights.shape != a.shape:
+        raise ParameterError(f"a, s and weights have shapes {a.shape}, {s.shape}, {weights.shape}; all must be (n,)")
+    if not is_traced(times) and (np.any(np.diff(times) <= 0) or float(times[0]) < 0):
+        raise ParameterError(
+            f"times = {np.asarray(times).tolist()} is not allowed; it must be increasing and not negative"
+        )
+    found = _solve(problem, a, s, weights, times)
+    if not is_traced(found.converged) and not bool(found.converged):
+        raise NotConverged("the equations need more steps than allowed; raise epsilon or ask for earlier times")
+    return found
+
+
+@eqx.filter_jit
+def _solve(problem: SingleIndex, a, s, weights, times) -> Learning:
+    def slope(t, y):
+        return velocity(problem, y[0], y[1], weights)
+
+    accuracy = {"rtol": 1e-9, "atol": 1e-11}
+    found = solve_at(slope, (a, s), times, **accuracy, solver=implicit(**accuracy), most_steps=50_000)
+    amplitudes, alignments = found.states
+    left = jax.vmap(lambda a, s: residuals(problem, a, s, weights))(amplitudes, alignments)
+    risk = jnp.sum(left**2, axis=1) / 2
+    return Learning(times, amplitudes, alignments, left, risk, found.converged)
+
+
+def time_scales(problem: SingleIndex) -> np.ndarray:
+    """Leading order, as ε → 0, of the time at which each degree is learnt; infinite where the activation lacks it.
+
+    Degree 0: ε ln 2/σ₀². Degree 1: √ε ln(1/ε)/(4|φ₁σ₁|). Degree l ≥ 2: ε^{1/(2l)}, up to a constant left out.
+    """
+    epsilon, phi, sigma = float(problem.epsilon), np.asarray(problem.target), np.asarray(problem.activation)
+    scales = []
+    for degree, (p, s) in enumerate(zip(phi, sigma, strict=True)):
+        if p * s == 0:
+            scales.append(math.inf)
+        elif degree == 0:
+            scales.append(epsilon * math.log(2) / s**2)
+        elif degree == 1:
+            scales.append(math.sqrt(epsilon) * math.log(1 / epsilon) / (4 * abs(p * s)))
+        else:
+            scales.append(epsilon ** (1 / (2 * degree)))
+    return np.array(scales)

@@ -1,0 +1,22 @@
+"""Two-layer networks trained by one-pass SGD in high dimension: the equations of their overlaps."""
+
+from deeplimits.models.committees import Overlaps as Overlaps
+from deeplimits.models.committees import Task as Task
+from deeplimits.theory.two_layer.overlaps import conventions as conventions
+from deeplimits.theory.two_layer.overlaps import escape as escape
+from deeplimits.theory.two_layer.overlaps import regimes as regimes
+from deeplimits.theory.two_layer.overlaps.equations import drift as drift
+from deeplimits.theory.two_layer.overlaps.equations import mean_increment as mean_increment
+from deeplimits.theory.two_layer.overlaps.equations import risk as risk
+from deeplimits.theory.two_layer.overlaps.equations import velocity as velocity
+from deeplimits.theory.two_layer.overlaps.events import first_time as first_time
+from deeplimits.theory.two_layer.overlaps.events import plateau_exit as plateau_exit
+from deeplimits.theory.two_layer.overlaps.events import specialization_time as specialization_time
+from deeplimits.theory.two_layer.overlaps.fixed_points import fixed_point as fixed_point
+from deeplimits.theory.two_layer.overlaps.fluctuations import covariance_flow as covariance_flow
+from deeplimits.theory.two_layer.overlaps.fluctuations import stationary_covariance as stationary_covariance
+from deeplimits.theory.two_layer.overlaps.integrals import activation_integrals as activation_integrals
+from deeplimits.theory.two_layer.overlaps.integration import trajectory as trajectory
+from deeplimits.theory.two_layer.overlaps.noise_floor import critical_learning_rate as critical_learning_rate
+from deeplimits.theory.two_layer.overlaps.noise_floor import noise_floor as noise_floor
+from deeplimits.theory.two_layer.overlaps.plateau import symmetric_plateau as symmetric_plateau

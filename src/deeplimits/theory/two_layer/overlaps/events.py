@@ -1,0 +1,79 @@
+"""When something happens along a trajectory: the plateau is left, a student specializes."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import diffrax
+import jax.numpy as jnp
+import numpy as np
+import optimistix
+
+from deeplimits.errors import NotConverged, ParameterError
+from deeplimits.models.committees import Overlaps, Task
+from deeplimits.theory.two_layer.overlaps import equations, integration
+
+
+class Event(NamedTuple):
+    """When it happened, and the state then."""
+
+    t: float
+    state: Overlaps
+
+
+def first_time(task: Task, start: Overlaps, condition: Callable[[Overlaps], object], latest: float) -> Event:
+    """The first time at which a function of the state, positive at the start, becomes zero; found to rounding.
+
+    >>> task = Task(teacher=[[1.0]], rate=0.4, activation="linear")
+    >>> half = first_time(task, Overlaps([[0.0]], [[0.5]]), lambda state: 0.5 - state.m[0, 0], latest=10.0)
+    >>> round(half.t, 9)  # M = 1 − exp(−t)
+    0.693147181
+    """
+    equations.check(task, start)
+    if not latest > 0:
+        raise ParameterError(f"latest = {latest} is not allowed; it must be a positive time")
+    if not float(jnp.asarray(condition(start))) > 0:
+        raise ParameterError("condition is not positive at the start; what is waited for has happened already")
+    students, teachers = start.students, start.teachers
+    right_side = integration.packed_velocity(task, students)
+    event = diffrax.Event(
+        lambda t, y, args, **_: jnp.asarray(condition(integration.unpack(y, students, teachers))),
+        optimistix.Newton(1e-13, 1e-13, cauchy_termination=True),
+    )
+    found: Any = diffrax.diffeqsolve(
+        diffrax.ODETerm(lambda t, y, _: right_side(t, y)),
+        diffrax.Dopri8(),
+        t0=0.0,
+        t1=latest,
+        dt0=None,
+        y0=integration.pack(start),
+        saveat=diffrax.SaveAt(t1=True),
+        stepsize_controller=diffrax.PIDController(rtol=1e-11, atol=1e-13),
+        event=event,
+        max_steps=integration.MOST_STEPS,
+        throw=False,
+    )
+    if found.result != diffrax.RESULTS.event_occurred:
+        reached = float(np.asarray(found.ts)[0])
+        raise NotConverged(
+            f"nothing happened before t = {reached:.6g}; raise latest = {latest:g} or change the condition"
+        )
+    return Event(float(found.ts[0]), integration.unpack(found.ys[0], students, teachers))
+
+
+def plateau_exit(task: Task, start: Overlaps, plateau_risk: float, latest: float, fraction: float = 0.5) -> Event:
+    """When the risk falls below a fraction of its plateau value; the start must lie above."""
+    if not 0 < fraction < 1:
+        raise ParameterError(f"fraction = {fraction} is not allowed; it must lie between 0 and 1")
+    return first_time(task, start, lambda state: equations.risk(task, state) - fraction * plateau_risk, latest)
+
+
+def specialization_time(task: Task, start: Overlaps, latest: float, threshold: float = 0.5) -> Event:
+    """When some student's largest teacher overlap exceeds its second largest by a fraction of the largest."""
+    if task.teachers < 2:
+        raise ParameterError("teacher has one unit: there is nothing to specialize on; take two or more")
+
+    def undecided(state: Overlaps):
+        ordered = jnp.sort(jnp.abs(state.m), axis=1)
+        return threshold - jnp.max((ordered[:, -1] - ordered[:, -2]) / (ordered[:, -1] + 1e-300))
+
+    return first_time(task, start, undecided, latest)

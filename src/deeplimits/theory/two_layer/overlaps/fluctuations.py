@@ -1,0 +1,145 @@
+r"""Gaussian fluctuations of the overlaps around their deterministic limit.
+
+√(dp/γ) (Ω^ν − Ω(t)) → a Gaussian process with covariance dΣ/dt = JΣ + ΣJᵀ + D, J the Jacobian of the velocity and D the
+covariance of one step. State: M row by row, Q_ij for i ≤ j, then a if it is trained.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+from numpy.typing import ArrayLike
+
+from deeplimits.errors import NotConverged, OutsideValidity
+from deeplimits.models import committees
+from deeplimits.models.committees import Overlaps, Task
+from deeplimits.numerics.flows import solve_at
+from deeplimits.theory.two_layer.overlaps import equations, fixed_points, integration
+from deeplimits.theory.two_layer.overlaps.integrals.quadrature import semidefinite_factor
+from deeplimits.tracing import is_traced
+
+# Nodes per dimension of the trapezoid rule on [−7.5, 7.5] for the one-step covariance, by number of fields.
+_NODES = {2: 61, 3: 47, 4: 35}
+_NOISE_NODES = 5  # exact: the noise enters as a polynomial of degree four
+
+
+class Fluctuations(NamedTuple):
+    """Mean trajectory and covariance of the scaled fluctuations, at each time."""
+
+    t: Float[Array, " times"]
+    mean: Float[Array, "times size"]
+    covariance: Float[Array, "times size size"]
+    converged: Bool[Array, ""]
+
+
+def step_covariance(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Float[Array, "size size"]:
+    """D, the covariance of one step ξ.
+
+    ξ = (a_i E σ'_i λ*_r;  a_i E σ'_i λ_j + a_j E σ'_j λ_i + (γ/pb) a_i a_j E² σ'_i σ'_j;  ρ_a E σ_i)
+
+    By the trapezoid rule over all p + k fields and Gauss-Hermite over the label noise. For a batch, the first-order
+    parts of ξ average over b samples.
+    """
+    p, k = state.students, state.teachers
+    _check(task, p + k)
+    fields, weight = _grid(p + k)
+    factor = semidefinite_factor(equations.covariance(task, state))
+    lam = fields @ factor.T
+    sigma, slope = task.activation.value(lam[:, :p]), task.activation.derivative(lam[:, :p])
+    clean = task.teacher_activation.value(lam[:, p:]) @ task.teacher_output / k - sigma @ state.a / p
+    share = task.learning_rate(t) / (p * task.batch)
+    first, second = jnp.triu_indices(p)
+    pushed = state.a * slope
+
+    def moments_at(noise_node):
+        error = (clean + jnp.sqrt(task.noise) * noise_node)[:, None]
+        drive = error * pushed
+        to_teacher = (drive[:, :, None] * lam[:, None, p:]).reshape(-1, p * k)
+        among = drive[:, first] * lam[:, second] + drive[:, second] * lam[:, first]
+        among = among + share * drive[:, first] * drive[:, second]
+        parts = [to_teacher, among] + ([] if _frozen(task) else [task.output_rate * error * sigma])
+        xi = jnp.concatenate(parts, axis=1)
+        return weight @ xi, (weight[:, None] * xi).T @ xi
+
+    # Probabilists' Gauss-Hermite rule.
+    nodes, weights = np.polynomial.hermite_e.hermegauss(_NOISE_NODES)
+    weights = jnp.asarray(weights / weights.sum())
+    means, squares = jax.lax.map(moments_at, jnp.asarray(nodes))
+    mean = jnp.tensordot(weights, means, axes=1)
+    return (jnp.tensordot(weights, squares, axes=1) - mean[:, None] * mean) / task.batch
+
+
+def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuations:
+    """Mean and covariance Σ of √(dp/γ)(Ω^ν − Ω(t)) along a trajectory, Σ(0) = 0.
+
+    >>> task = Task(teacher=[[1.0]], rate=0.4, noise=0.3, activation="linear")
+    >>> found = covariance_flow(task, Overlaps([[0.2]], [[0.7]]), [1.5])
+    >>> round(float(found.covariance[0, 0, 0]), 6)
+    0.351311
+    """
+    times = jnp.atleast_1d(jnp.asarray(times, float))
+    integration._check_times(times)
+    students, teachers = start.students, start.teachers
+    _check(task, students + teachers)
+    a = start.a if _frozen(task) else None
+    right_side = integration.packed_velocity(task, students, a)
+    size = integration.pack(start, a is None).shape[0]
+
+    def slope(t, y):
+        vector, sigma = y
+        velocity = right_side(t, vector)
+        j = jax.jacfwd(lambda v: right_side(t, v))(vector)
+        moved = j @ sigma
+        d = step_covariance(task, integration.unpack(vector, students, teachers, a), t)
+        return velocity, moved + moved.T + d
+
+    at_rest = (integration.pack(start, a is None), jnp.zeros((size, size)))
+    found = solve_at(slope, at_rest, times, rtol=1e-8, atol=1e-10, most_steps=20_000)
+    mean, covariance = found.states
+    return Fluctuations(times, mean, covariance, found.converged)
+
+
+def stationary_covariance(task: Task, guess: Overlaps) -> tuple[fixed_points.FixedPoint, np.ndarray]:
+    """The stable fixed point near a guess and Σ there, from Lyapunov's equation JΣ + ΣJᵀ + D = 0."""
+    from scipy.linalg import solve_continuous_lyapunov
+
+    point = fixed_points.fixed_point(task, guess)
+    slowest = np.real(point.rates).max()
+    if slowest > -1e-10:
+        raise OutsideValidity(
+            f"the fixed point has a perturbation that grows or stays (rate {slowest:.3g}): fluctuations have no "
+            "stationary law there"
+        )
+    # The task is closed over, so that a second layer at rest is known to be at rest.
+    j = np.asarray(jax.jit(lambda state: fixed_points.jacobian(task, state))(point.state))
+    d = np.asarray(jax.jit(lambda state: step_covariance(task, state))(point.state))
+    sigma = solve_continuous_lyapunov(j, -d)
+    residual = np.abs(j @ sigma + sigma @ j.T + d).max()
+    if residual > 1e-9 * np.abs(d).max():
+        raise NotConverged(f"Lyapunov's equation was solved with residual {residual:.2g} only")
+    return point, sigma
+
+
+def _grid(dimensions: int) -> tuple[Float[Array, "nodes n"], Float[Array, " nodes"]]:
+    line = np.linspace(-7.5, 7.5, _NODES[dimensions])
+    mesh = np.stack(np.meshgrid(*[line] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions)
+    weight = np.exp(-(mesh**2).sum(axis=1) / 2)
+    return jnp.asarray(mesh), jnp.asarray(weight / weight.sum())
+
+
+def _check(task: Task, fields: int) -> None:
+    if fields not in _NODES:
+        raise OutsideValidity(
+            f"p + k = {fields} is not covered: the one-step covariance is an integral over all fields, offered up to "
+            f"{max(_NODES)} of them"
+        )
+    if committees.RELU in (task.activation, task.teacher_activation):
+        raise OutsideValidity(
+            "activation = relu is not covered: the quadrature of the one-step covariance needs a smooth activation"
+        )
+
+
+def _frozen(task: Task) -> bool:
+    return not is_traced(task.output_rate) and float(task.output_rate) == 0

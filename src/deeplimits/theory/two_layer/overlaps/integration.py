@@ -1,0 +1,153 @@
+r"""Solving the overlap equations: adaptively, through plateaus, to any time.
+
+Short runs use an explicit method of order eight. A long run ends near a fixed point where an explicit method is held
+back by stability, not accuracy; there an implicit method of order five takes steps as long as the plateau.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import diffrax
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float, Int
+from numpy.typing import ArrayLike
+
+from deeplimits.errors import NotConverged, ParameterError
+from deeplimits.models.committees import Overlaps, Task
+from deeplimits.numerics.flows import implicit, solve_at
+from deeplimits.theory.two_layer.overlaps import equations
+from deeplimits.tracing import is_traced
+
+# Beyond this time the implicit method wins.
+LONG = 3e3
+MOST_STEPS = 200_000
+
+
+class Trajectory(NamedTuple):
+    """The solution at the times asked for, and what it cost."""
+
+    t: Float[Array, " times"]
+    m: Float[Array, "times p k"]
+    q: Float[Array, "times p p"]
+    a: Float[Array, "times p"]
+    risk: Float[Array, " times"]
+    steps: Int[Array, ""]
+    converged: Bool[Array, ""]
+
+
+def pack(state: Overlaps, with_outputs: bool = True) -> Float[Array, " size"]:
+    """The state as a vector: M row by row, Q_ij for i ≤ j, a. A spurious antisymmetric part of Q has no place here."""
+    upper = jnp.triu_indices(state.students)
+    parts = [jnp.ravel(state.m), state.q[upper]] + ([state.a] if with_outputs else [])
+    return jnp.concatenate(parts)
+
+
+def unpack(
+    vector: Float[Array, " size"], students: int, teachers: int, a: Float[Array, " p"] | None = None
+) -> Overlaps:
+    """The state that `pack` made a vector of; `a` is the second layer where it was left out."""
+    overlaps = students * teachers
+    symmetric = overlaps + students * (students + 1) // 2
+    upper = jnp.triu_indices(students)
+    half = jnp.zeros((students, students)).at[upper].set(vector[overlaps:symmetric])
+    q = half + jnp.triu(half, 1).T
+    return Overlaps(vector[:overlaps].reshape(students, teachers), q, vector[symmetric:] if a is None else a)
+
+
+def packed_velocity(
+    task: Task, students: int, a: Float[Array, " p"] | None = None, variance: bool = True
+) -> Callable[[ArrayLike, Float[Array, " size"]], Float[Array, " size"]]:
+    """The right-hand side as a function of (t, vector); without `variance` it is gradient flow."""
+
+    def right_side(t, vector):
+        state = unpack(vector, students, task.teachers, a)
+        if variance:
+            moved = equations.velocity(task, state, t)
+        else:
+            moved = flow_velocity(task, state)
+        return pack(moved, a is None)
+
+    return right_side
+
+
+def flow_velocity(task: Task, state: Overlaps) -> Overlaps:
+    """The velocity without the variance term: gradient flow on the population risk, exact at every dimension."""
+    step = equations.gradient(task, state)
+    moved = state.a[:, None] * (step.weights @ equations.covariance(task, state))
+    flow = moved[:, : state.students]
+    return Overlaps(moved[:, state.students :], flow + flow.T, task.output_rate * step.outputs)
+
+
+def trajectory(
+    task: Task,
+    start: Overlaps,
+    times: ArrayLike,
+    *,
+    rtol: float | None = None,
+    atol: float | None = None,
+    method: str = "auto",
+    variance: bool = True,
+) -> Trajectory:
+    """Overlaps, second layer and risk at increasing times ≥ 0, from `start` at t = 0.
+
+    `method` is "explicit" (order 8), "implicit" (order 5, for long or stiff runs) or "auto". `variance=False` is
+    gradient flow. The tolerances, by default 1e-11 and 1e-13 (explicit) or 1e-9 and 1e-11 (implicit), are per step; the
+    error at the end is about ten times larger. Traceable: jit, vmap over initial conditions, grad. Outside a trace, an
+    impossible start or a run that diverges raises; inside one, a run that diverges gives not-a-number.
+
+    >>> task = Task(teacher=[[1.0]], rate=0.4, noise=0.3, activation="linear")
+    >>> solution = trajectory(task, Overlaps([[0.2]], [[0.7]]), [1.5])
+    >>> round(float(solution.m[0, 0, 0]), 10), round(float(solution.q[0, 0, 0]), 10)
+    (0.8214958719, 0.8291212365)
+    """
+    times = jnp.atleast_1d(jnp.asarray(times, float))
+    _check_times(times)
+    if method not in ("auto", "explicit", "implicit"):
+        raise ParameterError(f"method = {method!r} is not allowed; it must be 'auto', 'explicit' or 'implicit'")
+    traced = any(is_traced(leaf) for leaf in jax.tree.leaves((task, start, times)))
+    if not traced:
+        equations.check(task, start)
+    if method == "auto":
+        long = not is_traced(times) and float(times[-1]) > LONG
+        stiff = not is_traced(task.output_rate) and float(task.output_rate) >= 50
+        method = "implicit" if long or stiff else "explicit"
+    usual = (1e-11, 1e-13) if method == "explicit" else (1e-9, 1e-11)
+    rtol, atol = (usual[0] if rtol is None else rtol), (usual[1] if atol is None else atol)
+    # A frozen second layer is left out of the state; a traced rate might not be zero, so it stays in.
+    frozen = not is_traced(task.output_rate) and float(task.output_rate) == 0
+    solution = _solve(task, start, times, rtol, atol, method, variance, frozen)
+    if not traced and not bool(solution.converged):
+        reached = np.asarray(solution.t)[np.isfinite(np.asarray(solution.risk))]
+        last = f"t = {reached[-1]:.4g}" if len(reached) else "t = 0"
+        raise NotConverged(
+            f"the overlaps diverge, or need more than {MOST_STEPS} steps, after {last} at learning rate "
+            f"γ = {float(task.rate):.4g}; take a smaller rate (see critical_learning_rate) or an earlier time"
+        )
+    return solution
+
+
+@eqx.filter_jit
+def _solve(task: Task, start: Overlaps, times, rtol, atol, method: str, variance: bool, frozen: bool) -> Trajectory:
+    students, teachers = start.students, start.teachers
+    a = start.a if frozen else None
+    right_side = packed_velocity(task, students, a, variance)
+    solver = diffrax.Dopri8() if method == "explicit" else implicit(rtol, atol)
+    vector = pack(start, a is None)
+    found = solve_at(right_side, vector, times, rtol=rtol, atol=atol, solver=solver, most_steps=MOST_STEPS)
+    vectors = jnp.where(jnp.isfinite(found.states), found.states, jnp.nan)
+    states = jax.vmap(lambda vector: unpack(vector, students, teachers, a))(vectors)
+    risks = jax.vmap(lambda state: equations.risk(task, state))(states)
+    return Trajectory(times, states.m, states.q, states.a, risks, found.steps, found.converged)
+
+
+def _check_times(times: Array) -> None:
+    if is_traced(times):
+        return
+    values = np.asarray(times)
+    if not np.all(np.isfinite(values)) or np.any(values < 0) or np.any(np.diff(values) <= 0):
+        raise ParameterError(
+            f"times = {values.tolist()} is not allowed; it must be finite, not negative and increasing"
+        )

@@ -1,0 +1,116 @@
+r"""Around perfect learning: the largest stable learning rate, and the risk at which label noise stops the descent.
+
+p = k and the student equals the teacher, w_i = w*_i + δ_i with small δ_i orthogonal to all teachers and
+q_ij = ⟨δ_i, δ_j⟩/d. With B_ij = a_i a_j E σ'_i σ'_j and T[q]_ij = Σ_lm a_i a_j a_l a_m E[σ'_i σ'_j σ'_l σ'_m] q_lm,
+
+    dq/dt = −(1/p)(Bq + qB) + (γ/p³) T[q] + (γ/p) Δ B,        R = (1/2p²) Σ_ij B_ij q_ij
+"""
+
+import itertools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from deeplimits.errors import OutsideValidity
+from deeplimits.models.committees import Task
+from deeplimits.theory.two_layer.overlaps.equations import moments
+from deeplimits.tracing import is_traced
+
+
+class _Linearization(NamedTuple):
+    damping: Float[Array, "s s"]
+    amplification: Float[Array, "s s"]
+    forcing: Float[Array, " s"]
+    risk: Float[Array, " s"]
+
+
+def critical_learning_rate(task: Task) -> Float[Array, ""]:
+    """γ_c, the rate above which a student that has learnt everything is thrown out again.
+
+    The smallest γ at which −(1/p)(Bq + qB) + (γ/p³)T[q], on symmetric q, has a zero eigenvalue. Its value for
+    p = 1 is 2 E σ'²/E σ'⁴, π√(5/3) for erf. The rate in `task` plays no part.
+
+    >>> round(float(critical_learning_rate(Task(teacher=[[1.0]]))), 9)
+    4.055778676
+    """
+    parts = _linearize(task)
+    p = task.teachers
+    # γ_c = p² / λ_max(L^{−1/2} T L^{−1/2}), L[q] = Bq + qB
+    values, vectors = jnp.linalg.eigh(parts.damping)
+    if not is_traced(values) and float(values[0]) < 1e-12 * float(values[-1]):
+        raise OutsideValidity(
+            f"teacher of {p} {task.activation.name} units is degenerate: some of its motions do not change the output, "
+            "so perfect learning is not isolated and has no critical rate"
+        )
+    root = vectors * jax.lax.rsqrt(values)
+    return p**2 / jnp.linalg.eigvalsh(root.T @ parts.amplification @ root)[-1]
+
+
+def noise_floor(task: Task) -> Float[Array, ""]:
+    r"""Risk at which one-pass SGD with label noise stays: exact in γ, first order in Δ.
+
+    Setting     p = k students started at or led to the teacher, a = a*, second layer fixed; learning rate γ, noise Δ
+    Limit       d → ∞, then t → ∞, then Δ → 0 at fixed R/Δ
+    Result      −(1/p)(Bq + qB) + (γ/p³)T[q] + (γ/p)ΔB = 0, R = (1/2p²) Σ B_ij q_ij
+                γ → 0: R = γΔ/(4p²) Σ_i a_i² E σ'_i², that is γΔ/(2√3πp) for erf
+    Validity    0 < γ < γ_c (`critical_learning_rate`); no stationary state exists above
+    References  saad1995b; goldt2019
+
+    >>> task = Task(teacher=[[1.0]], rate=0.5, noise=1.0)
+    >>> round(float(noise_floor(task)), 12)
+    0.0524045547
+    """
+    check_learning_rate(task)
+    parts = _linearize(task)
+    p = task.teachers
+    operator = -parts.damping / p + task.rate / p**3 * parts.amplification
+    q = jnp.linalg.solve(operator, -task.rate / p * task.noise * parts.forcing)
+    return parts.risk @ q / (2 * p**2)
+
+
+def check_learning_rate(task: Task) -> None:
+    """Raise OutsideValidity, with the critical value, where the rate is not below it."""
+    if is_traced(task.rate):
+        return
+    critical = float(critical_learning_rate(task))
+    if not float(task.rate) < critical:
+        raise OutsideValidity(
+            f"rate = {float(task.rate):.6g} is not below the critical learning rate γ_c = {critical:.6g} of "
+            f"{task.teachers} {task.activation.name} neurons; no stationary state exists, so take a smaller rate"
+        )
+
+
+def _linearize(task: Task) -> _Linearization:
+    """The operators on symmetric matrices, in an orthonormal basis of these."""
+    p, a = task.teachers, task.teacher_output
+    integrals = moments(task)
+    second = jnp.stack([jnp.stack([integrals.j2(task.teacher, i, j) for j in range(p)]) for i in range(p)])
+    b = a[:, None] * a * second
+    fourth = np.empty((p,) * 4, dtype=object)
+    values: dict[tuple[int, ...], Array] = {
+        index: integrals.j4(task.teacher, *index) for index in itertools.combinations_with_replacement(range(p), 4)
+    }
+    for index in itertools.product(range(p), repeat=4):
+        fourth[index] = values[tuple(sorted(index))]
+    t = jnp.stack([jnp.asarray(value) for value in fourth.ravel()]).reshape((p,) * 4)
+    t = t * a[:, None, None, None] * a[:, None, None] * a[:, None] * a
+
+    basis = _symmetric_basis(p)
+    applied = jnp.einsum("ij,sjk->sik", b, basis)
+    damping = jnp.einsum("rik,sik->rs", basis, applied + jnp.swapaxes(applied, 1, 2))
+    amplification = jnp.einsum("rij,ijlm,slm->rs", basis, t, basis)
+    along = jnp.einsum("sij,ij->s", basis, b)
+    return _Linearization(damping, amplification, along, along)
+
+
+def _symmetric_basis(p: int) -> Float[Array, "s p p"]:
+    basis = []
+    for i in range(p):
+        for j in range(i, p):
+            matrix = np.zeros((p, p))
+            matrix[i, j] = matrix[j, i] = 1.0 if i == j else np.sqrt(0.5)
+            basis.append(matrix)
+    return jnp.asarray(np.stack(basis))
