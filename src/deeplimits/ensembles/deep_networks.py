@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
@@ -94,6 +95,30 @@ def variance_chain(
 
     _, path = jax.lax.scan(advance, start, noise)
     return jnp.concatenate([start[None], path])
+
+
+def settled_variance(
+    activation: Activation, weight_variance: Float[Array, ""], bias_variance: Float[Array, ""]
+) -> Float[Array, ""]:
+    """The variance that a very wide network with |σ| ≤ 1 has at great depth, found by passing through its layers.
+
+    From the largest possible variance downwards; after every two layers the geometric decay seen in them is continued
+    to its end (Aitken), so that thirty layers do for thousands.
+    """
+    z, weight = np.polynomial.hermite_e.hermegauss(64)
+    z, weight = jnp.asarray(z), jnp.asarray(weight / weight.sum())
+
+    def layer(variance):
+        return bias_variance + weight_variance * jnp.sum(weight * activation.value(jnp.sqrt(variance) * z) ** 2)
+
+    def two_layers(_, variance):
+        first = layer(variance)
+        second = layer(first)
+        bend = second - 2 * first + variance
+        settled = jnp.abs(bend) <= 1e-14 * variance
+        return jnp.where(settled, second, variance - (first - variance) ** 2 / jnp.where(settled, 1.0, bend))
+
+    return jax.lax.fori_loop(0, 15, two_layers, bias_variance + weight_variance)
 
 
 def _products(z: Float[Array, "2 n"]) -> Float[Array, " 3"]:

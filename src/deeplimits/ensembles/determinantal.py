@@ -17,16 +17,18 @@ def sample(key: PRNGKeyArray, kernel: Float[Array, "n n"]) -> Bool[Array, " n"]:
     """
     count = kernel.shape[0]
     eigenvalues, vectors = jnp.linalg.eigh(kernel)
-    keep_key, draw_key = jax.random.split(key)
+    keep, choose = jax.random.uniform(key, (2, count))
     eigenvalues = jnp.maximum(eigenvalues, 0.0)
-    kept = jax.random.uniform(keep_key, (count,)) < eigenvalues / (1 + eigenvalues)
+    kept = keep < eigenvalues / (1 + eigenvalues)
     projection = jnp.where(kept, vectors, 0.0) @ vectors.T
 
     def draw(state, inputs):
         projection, chosen = state
-        number, key = inputs
+        number, level = inputs
         weights = jnp.maximum(jnp.where(chosen, 0.0, jnp.diagonal(projection)), 0.0)
-        point = jax.random.categorical(key, jnp.log(weights))
+        # The point at which the sum of the weights passes a random level.
+        sums = jnp.cumsum(weights)
+        point = jnp.minimum(jnp.sum(sums <= level * sums[-1]), count - 1)
         needed = number < jnp.sum(kept)
         pivot = jnp.where(needed, projection[point, point], 1.0)
         # Conditioning on a point is a Schur complement.
@@ -34,6 +36,6 @@ def sample(key: PRNGKeyArray, kernel: Float[Array, "n n"]) -> Bool[Array, " n"]:
         following = projection - jnp.outer(column, column) / pivot
         return (jnp.where(needed, following, projection), chosen.at[point].set(chosen[point] | needed)), None
 
-    keys = jax.random.split(draw_key, count)
-    (_, chosen), _ = jax.lax.scan(draw, (projection, jnp.zeros(count, dtype=bool)), (jnp.arange(count), keys))
+    start = projection, jnp.zeros(count, dtype=bool)
+    (_, chosen), _ = jax.lax.scan(draw, start, (jnp.arange(count), choose))
     return chosen

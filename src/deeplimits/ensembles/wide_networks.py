@@ -12,6 +12,7 @@ trained, so that the tangent kernel weighted with these rates tends to the limit
 | mup | as ntk, output divided by √width | N(0, 1) | width | width |
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -97,13 +98,22 @@ class WideNetwork(eqx.Module):
 
     def init(self, key: PRNGKeyArray) -> Parameters:
         """Random parameters."""
-        layers = []
-        for layer, one in enumerate(jax.random.split(key, self.net.hidden_layers + 1)):
-            w_key, b_key = jax.random.split(one)
-            w = jax.random.normal(w_key, (self.sizes[layer + 1], self.sizes[layer]))
-            b = jax.random.normal(b_key, (self.sizes[layer + 1],))
+        return self.shaped(jax.random.normal(key, (self.count,)))
+
+    @property
+    def count(self) -> int:
+        """How many parameters there are."""
+        return sum((before + 1) * after for before, after in itertools.pairwise(self.sizes))
+
+    def shaped(self, noise: Float[Array, " parameters"]) -> Parameters:
+        """Parameters made of standard normal numbers; drawn in one call, they compile faster than layer by layer."""
+        layers, used = [], 0
+        for layer, (before, after) in enumerate(itertools.pairwise(self.sizes)):
+            w = noise[used : used + before * after].reshape(after, before)
+            b = noise[used + before * after : used + (before + 1) * after]
+            used += (before + 1) * after
             if self.net.parametrization == "standard":
-                w = w * jnp.sqrt(self.net.weight_variance[layer] / self.sizes[layer])
+                w = w * jnp.sqrt(self.net.weight_variance[layer] / before)
                 b = b * jnp.sqrt(self.net.bias_variance[layer])
             layers.append(Affine(w, b))
         return tuple(layers)

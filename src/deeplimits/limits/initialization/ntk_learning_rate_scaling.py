@@ -10,7 +10,7 @@ from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
 from deeplimits.theory.initialization import learning_rates
 
-_BELOW, _ABOVE = 0.95, 1.05
+# A residual this small leaves a network in the linear range of its parameters.
 _NUDGE = 1e-5
 
 
@@ -21,8 +21,8 @@ class LearningRateScaling(Limit):
                 layer l learn at rate ηλ_W/n_(l−1), biases at ηλ_b; W_ij ~ N(0, C_w/fan-in), b_i ~ N(0, C_b)
     Limit       widths n → ∞
     Result      Θ^(1) = λ_b + λ_W x·x'/n₀, Θ^(l+1) = λ_b + λ_W E σσ + C_w E σ'σ' Θ^(l)
-                the residual along the top eigenvector is multiplied by 1 − ηλ_max/m a step: stable for η < 2m/λ_max,
-                factor −0.9 at 5 % below, −1.1 at 5 % above
+                the residual along the top eigenvector is multiplied by 1 − ηλ_max/m a step: it falls for η < 2m/λ_max,
+                the largest learning rate, and grows above (measured: the η at which it only changes its sign)
                 ReLU, C_w = 2, λ_b = 0: Θ^(l)(x, x) = lλ_W, so η ∝ 1/L; tanh, C_w = 1: Θ ≈ λ_b L/2
     Validity    lazy regime (residuals small compared with the width); size counts the neurons n of a layer
     Finite size O(L/n)
@@ -40,36 +40,36 @@ class LearningRateScaling(Limit):
     hidden: int = integer(2, 1, 10, symbol="L", doc="number of hidden layers")
     inputs: int = integer(3, 2, 20, symbol="m", doc="number of inputs")
 
-    usual = Run(sizes=(32, 96), samples=5000, batch=25)
+    usual = Run(sizes=(32, 96), samples=200)
+
+    # Networks in one simulation: the largest rate is a reciprocal, which one narrow network would spread widely.
+    networks = 10
 
     def _gram(self):
         same = jnp.eye(self.inputs)
         return same + (1 - same) * self.correlation
 
-    def _tangent(self):
+    def theory(self):
         rates = jnp.ones(self.hidden + 1)
-        return learning_rates.tangent_kernels(
+        _, tangents = learning_rates.tangent_kernels(
             self.activation,
             self._gram(),
             self.weight_variance,
             self.bias_variance,
             self.weight_rate * rates,
             self.bias_rate * rates,
-        )[1][-1]
-
-    def theory(self):
-        tangent = self._tangent()
-        unit = jnp.ones(())
+        )
+        tangent = tangents[-1]
         return {
             "tangent_kernel": Value(tangent[0, 0], label="tangent kernel of an input", symbol=r"\Theta(x,x)", rate=1.0),
             "tangent_kernel_pair": Value(
                 tangent[0, 1], label="tangent kernel of two inputs", symbol=r"\Theta(x,x')", rate=1.0
             ),
-            "factor_below": Value(
-                (1 - 2 * _BELOW) * unit, label="factor a step, 5 % below", symbol="r_1/r_0", rate=1.0
-            ),
-            "factor_above": Value(
-                (1 - 2 * _ABOVE) * unit, label="factor a step, 5 % above", symbol="r_1/r_0", rate=1.0
+            "largest_rate": Value(
+                learning_rates.largest_stable_rate(tangent),
+                label="largest stable learning rate",
+                symbol=r"2m/\lambda_{\max}",
+                rate=1.0,
             ),
         }
 
@@ -79,35 +79,36 @@ class LearningRateScaling(Limit):
 
     def simulate(self, key, *, width: int):
         sigma, m = activation(self.activation), self.inputs
-        # m inputs in m dimensions with |x|² = m and the wanted correlations
-        x = jnp.sqrt(1.0 * m) * jnp.linalg.cholesky(self._gram())
+        # m inputs in m dimensions with |x|² = m and the wanted correlations: √m times the root of their Gram matrix,
+        # whose eigenvalues are 1 + (m − 1)ρ for equal entries and 1 − ρ
+        apart, together = jnp.sqrt(1 - self.correlation), jnp.sqrt(1 + (m - 1) * self.correlation)
+        x = jnp.sqrt(1.0 * m) * (apart * jnp.eye(m) + (together - apart) / m)
         fans = [m, *[width] * self.hidden]
         deviations = [jnp.sqrt(self.weight_variance / fan) for fan in fans]
-        weights = deep_networks.draw(key, m, width, self.hidden, deviations, jnp.sqrt(self.bias_variance))
         rates = [(self.weight_rate / fan, self.bias_rate) for fan in fans]
 
         def network(weights):
             return deep_networks.outputs(weights, x, sigma)[0]
 
-        start, pull_back = jax.vjp(network, weights)
+        def one(key):
+            weights = deep_networks.draw(key, m, width, self.hidden, deviations, jnp.sqrt(self.bias_variance))
+            start, pull_back = jax.vjp(network, weights)
 
-        def scaled_gradient(weighting):
-            return jax.tree.map(lambda g, r: r * g, pull_back(weighting)[0], rates)
+            def step(gradient, scale):
+                moves = jax.tree.map(lambda g, r: scale * r * g, pull_back(gradient)[0], rates)
+                return network(jax.tree.map(jnp.subtract, weights, moves)) - start
 
-        # Θe₁: what the outputs do when the parameters follow the gradient of the first of them.
-        column = jax.jvp(network, (weights,), (scaled_gradient(jnp.eye(m)[0]),))[1]
-        # The residual is the same for all inputs: with equal correlations that is the top eigenvector.
-        target = start - _NUDGE
-        gradient = scaled_gradient((start - target) / m)
-        largest = learning_rates.largest_stable_rate(self._tangent())
+            # Small steps down the first output show the first column of the tangent kernel, and one step of η = 1 on a
+            # residual that is the same for all inputs how fast it falls: with equal correlations the top eigenvector.
+            directions = jnp.stack([jnp.eye(m)[0], jnp.ones(m) / m])
+            column, fall = jax.vmap(lambda gradient: step(gradient, _NUDGE))(directions) / -_NUDGE
+            return column, jnp.mean(fall)
 
-        def factor(fraction):
-            moved = jax.tree.map(lambda w, g: w - fraction * largest * g, weights, gradient)
-            return jnp.mean(network(moved) - target) / _NUDGE
-
+        columns, falls = jax.vmap(one)(jax.random.split(key, self.networks))
+        column = jnp.mean(columns, axis=0)
         return {
             "tangent_kernel": column[0],
             "tangent_kernel_pair": jnp.mean(column[1:]),
-            "factor_below": factor(_BELOW),
-            "factor_above": factor(_ABOVE),
+            # |1 − ηλ/m| = 1
+            "largest_rate": 2 / jnp.mean(falls),
         }

@@ -36,7 +36,7 @@ class EmpiricalTangentKernel(Limit):
     bias_variance: Array = real(0.1, 0.0, 4.0, symbol="C_b", doc="bias variance")
     cosine: Array = real(0.5, -0.95, 0.95, symbol=r"\rho", doc="cosine of the angle between the inputs")
 
-    usual = Run(sizes=(16, 64), samples=4000, batch=20)
+    usual = Run(sizes=(16, 64), samples=3000, batch=20)
 
     # Independent networks in one simulation, from which an unbiased variance is formed.
     repeats = 12
@@ -66,16 +66,14 @@ class EmpiricalTangentKernel(Limit):
         network = WideNetwork(description, inputs=2, widths=width)
         relu = activation("relu")
 
-        def both(key):
-            one, other, signs = jax.random.split(key, 3)
-            wide = x * jnp.sqrt(2.0)
-            full = tangent_kernel.empirical_ntk(network, network.init(one), wide[:1], wide[1:])[0, 0]
-            a = jax.random.rademacher(signs, (width,), dtype=float)
-            w = jax.random.normal(other, (width, 2))
+        def both(noise):
+            own, neurons = noise[: network.count], noise[network.count :].reshape(width, 3)
+            full = tangent_kernel.empirical_ntk(network, network.shaped(own), x * jnp.sqrt(2.0))[0, 1]
+            a, w = jnp.sign(neurons[:, 0]), neurons[:, 1:]
             gradients = jax.vmap(jax.grad(lambda w, at: networks.two_layer(w, a, at, relu)), (None, 0))(w, x)
             return full, jnp.sum(gradients[0] * gradients[1])
 
-        full, inner = jax.vmap(both)(jax.random.split(key, self.repeats))
+        full, inner = jax.vmap(both)(jax.random.normal(key, (self.repeats, network.count + 3 * width)))
         return {
             "kernel": jnp.mean(full),
             "variance": width * jnp.var(full, ddof=1),

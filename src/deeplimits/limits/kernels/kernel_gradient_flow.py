@@ -1,14 +1,18 @@
 r"""Training with a kernel, in closed form."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import flows, random_features, trainers
+from deeplimits.ensembles import trainers
 from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Identity
 from deeplimits.theory.kernels import regression
+
+_FLOW = "rounding errors of 1000 steps of four stages; the method's own error is 0.2/1000⁴"
 
 
 class KernelGradientFlow(Limit):
@@ -30,49 +34,85 @@ class KernelGradientFlow(Limit):
     step: Array = real(0.5, 0.01, 1.9, symbol=r"\eta\lambda_{\max}/N", doc="step size, in units of N/λ_max")
     steps: int = integer(20, 1, 1000, log=True, symbol="k", doc="steps of gradient descent")
 
-    usual = Run(sizes=(32, 128), samples=20)
+    usual = Run(sizes=(32, 128), samples=40)
 
-    def theory(self):
-        return {
-            "flow": Identity(label="gradient flow of a linear model", symbol="f_t", constant=1e7),
-            "descent": Identity(label="gradient descent on a linear model", symbol="f_k", constant=1e5),
-            "linearization": Identity(label="parameters along the flow", symbol=r"\theta_t", constant=1e7),
-        }
+    # Steps of the Runge-Kutta method that integrates the flow.
+    fine = 1000
 
     def at_size(self, size):
         return {"features": whole(size, "m", self, least=max(2, self.points))}, self
 
-    def simulate(self, key, *, features: int):
-        x_key, y_key, feature_key, start_key = jax.random.split(key, 4)
-        sigma = activation(self.activation)
-        x = jax.random.normal(x_key, (self.points + 2, 3))
-        y = jax.random.normal(y_key, (self.points,))
+    def draw(self, key, *, features: int):
         n = self.points
-        jacobian = random_features.neurons(feature_key, x, features, sigma) / jnp.sqrt(1.0 * features)
-        theta = jax.random.normal(start_key, (features,))
-        seen, new = jacobian[:n], jacobian[n:]
-        kernel = seen @ seen.T
-        largest = jnp.linalg.norm(kernel, 2)
-        time, step = self.time * n / largest, self.step * n / largest
+        counts = [3 * (n + 2), n, 3 * features]
+        noise = jax.random.normal(key, (sum(counts) + features,))
+        x, y, w, theta = jnp.split(noise, list(itertools.accumulate(counts)))
+        neurons = activation(self.activation).value(x.reshape(-1, 3) @ w.reshape(3, features))
+        # φ_i(x)/√m at the training points and at two new ones
+        seen, new = jnp.split(neurons / jnp.sqrt(1.0 * features), [n])
+        unit = n / jnp.linalg.norm(seen, 2) ** 2
+        return {"seen": seen, "new": new, "y": y, "start": theta, "time": self.time * unit, "step": self.step * unit}
+
+    def stated(self, system):
+        seen, new, y, theta = system["seen"], system["new"], system["y"], system["start"]
+        kernel, before = seen @ seen.T, seen @ theta
+        given = {"start": before, "cross": new @ seen.T, "test_start": new @ theta}
+        flow = regression.gradient_flow(kernel, y, system["time"], **given)
+        descent = regression.gradient_descent(kernel, y, system["step"], self.steps, **given)
+        # θ_t = θ_0 + V diag((1 − e^{−s²t/N})/s)Uᵀ(y − f_0)
+        u, s, v = jnp.linalg.svd(seen, full_matrices=False)
+        gain = -jnp.expm1(-(s**2) * system["time"] / self.points) / s
+        return {
+            "flow": Identity(
+                jnp.concatenate([flow.train, flow.test]),
+                label="outputs after gradient flow",
+                symbol="f_t",
+                tolerance=1e-11,
+                reason=_FLOW,
+            ),
+            "descent": Identity(
+                jnp.concatenate([descent.train, descent.test]),
+                label="outputs after gradient descent",
+                symbol="f_k",
+                tolerance=1e-11,
+                reason="rounding errors of k steps and of an eigendecomposition, k at most 1000",
+            ),
+            "linearization": Identity(
+                theta + v.T @ (gain * (u.T @ (y - before))),
+                label="parameters after gradient flow",
+                symbol=r"\theta_t",
+                tolerance=1e-11,
+                reason=_FLOW,
+            ),
+        }
+
+    def measured(self, system):
+        seen, y = system["seen"], system["y"]
 
         def loss(theta):
-            return jnp.sum((y - seen @ theta) ** 2) / (2 * n)
+            return jnp.sum((y - seen @ theta) ** 2) / (2 * self.points)
 
-        start, before = seen @ theta, new @ theta
-        given = {"start": start, "cross": new @ seen.T, "test_start": before}
-        flowed = flows.gradient_flow(loss, theta, jnp.stack([time]), stiff=False)[-1]
-        stated = regression.gradient_flow(kernel, y, time, **given)
-        descended = trainers.gradient_descent(loss, theta, step, self.steps)[-1]
-        by_steps = regression.gradient_descent(kernel, y, step, self.steps, **given)
+        flowed = _gradient_flow(jax.grad(loss), system["start"], system["time"], self.fine)
+        descended = trainers.gradient_descent(loss, system["start"], system["step"], self.steps)[-1]
+        outputs = jnp.concatenate([seen, system["new"]])
+        return {"flow": outputs @ flowed, "descent": outputs @ descended, "linearization": flowed}
 
-        def both(found, stated):
-            outputs = jnp.concatenate([seen @ found, new @ found])
-            return jnp.stack([outputs, jnp.concatenate([stated.train, stated.test])])
 
-        u, s, v = jnp.linalg.svd(seen, full_matrices=False)
-        gain = -jnp.expm1(-(s**2) * time / n) / s
-        return {
-            "flow": both(flowed, stated),
-            "descent": both(descended, by_steps),
-            "linearization": jnp.stack([flowed, theta + v.T @ (gain * (u.T @ (y - start)))]),
-        }
+def _gradient_flow(gradient, start, time, steps):
+    """θ_t of θ̇ = −∇L, by the classical method of Runge and Kutta.
+
+    A mode that decays like e^{−s} gets the relative error s⁵/120k⁴ in k steps: less than 0.2/k⁴ of its start, however
+    late the time.
+    """
+    h = time / steps
+
+    def advance(_, theta):
+        def stage(slope, fraction):
+            return -gradient(theta + fraction * h * slope)
+
+        first = -gradient(theta)
+        second = stage(first, 0.5)
+        third = stage(second, 0.5)
+        return theta + h / 6 * (first + 2 * second + 2 * third + stage(third, 1.0))
+
+    return jax.lax.fori_loop(0, steps, advance, start)

@@ -28,10 +28,10 @@ class LazyTwoLayer(Limit):
     activation: str = choice("tanh", ("tanh", "erf", "sin"), doc="activation σ, odd")
     ratio: Array = real(0.25, 0.02, 0.8, log=True, symbol="c", doc="points per dimension, N/d")
 
-    usual = Run(sizes=(80, 160, 320), samples=240)
+    usual = Run(sizes=(64, 128, 256), samples=500)
 
     # Neurons per dimension; more of them change nothing in the limit.
-    neurons = 4
+    neurons = 1
 
     def theory(self):
         found = lazy.two_layer_singular_values(smooth(self.activation), self.ratio)
@@ -48,11 +48,9 @@ class LazyTwoLayer(Limit):
         return {"dimension": d, "points": n}, self.replace(ratio=n / d)
 
     def simulate(self, key, *, dimension: int, points: int):
-        x_key, w_key = jax.random.split(key)
         width = self.neurons * dimension
         sigma = smooth(self.activation)
-        x = jax.random.normal(x_key, (points, dimension))
-        w = jax.random.normal(w_key, (width, dimension))
+        x, w = jnp.split(jax.random.normal(key, (points + width, dimension)), [points])
         w = w / jnp.linalg.norm(w, axis=1, keepdims=True)
         # ∂f(x_i)/∂w_j = ±σ'(⟨w_j, x_i⟩)x_i/√m, so J Jᵀ is a product entry by entry; the signs drop out.
         slopes = sigma.derivative(x @ w.T) / jnp.sqrt(1.0 * width)

@@ -33,7 +33,7 @@ class InfiniteWidth(Limit):
     bias_variance: Array = real(0.1, 0.0, 4.0, symbol="C_b", doc="bias variance")
     cosine: Array = real(0.5, -0.95, 0.95, symbol=r"\rho", doc="cosine of the angle between the inputs")
 
-    usual = Run(sizes=(24, 72), samples=2400)
+    usual = Run(sizes=(24, 72), samples=1600)
 
     def _describe(self, build):
         return build(
@@ -54,8 +54,7 @@ class InfiniteWidth(Limit):
 
     def theory(self):
         x = jnp.concatenate(self._inputs(1))
-        net = self._describe(kernels.FullyConnected)
-        nngp, ntk = net.nngp(x), net.ntk(x)
+        nngp, ntk, _ = self._describe(kernels.FullyConnected).kernels(x)
         rate = None if self.hidden_layers == 1 else 1.0
         return {
             "nngp": Value(nngp[0, 1], label="covariance of the outputs", symbol="K(x,x')", rate=rate),

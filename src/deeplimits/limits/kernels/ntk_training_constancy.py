@@ -40,7 +40,7 @@ class TrainingConstancy(Limit):
     step: Array = real(1.0, 0.01, 1.5, log=True, symbol=r"\eta", doc="step size")
     bias_variance: Array = real(0.09, 0.0, 0.5, symbol="C_b", doc="bias variance")
 
-    usual = Run(sizes=(48, 192), samples=1300)
+    usual = Run(sizes=(24, 144), samples=1100)
 
     # Independent networks in one simulation, from which an unbiased variance is formed.
     networks = 6
@@ -48,7 +48,10 @@ class TrainingConstancy(Limit):
     def theory(self):
         net = kernels.FullyConnected(self.hidden_layers, self.activation, 1.0, self.bias_variance)
         x, new = jnp.array(POINTS), jnp.array(NEW_POINTS)
-        nngp, ntk = regression.blocks(net.nngp, x, new), regression.blocks(net.ntk, x, new)
+        # All points together: one matrix of each kernel, cut into its blocks.
+        nngp, ntk, _ = net.kernels(jnp.concatenate([x, new]))
+        n = len(POINTS)
+        nngp, ntk = (regression.Blocks(whole[:n, :n], whole[n:, :n], whole[n:, n:]) for whole in (nngp, ntk))
         found = regression.trained_ensemble(nngp, ntk, jnp.array(TARGETS), self.steps, step=self.step)
         return {
             "mean": Value(found.mean[0], label="mean of the trained output", symbol=r"E f_T", rate=1.0),

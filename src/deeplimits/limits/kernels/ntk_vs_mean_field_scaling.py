@@ -38,7 +38,7 @@ class OutputScale(Limit):
     # Step size in units of m/α².
     rate = 0.5
     # Independent outputs at the start in one simulation.
-    starts = 100
+    starts = 40
 
     def theory(self):
         sigma = smooth(self.activation)
@@ -53,34 +53,26 @@ class OutputScale(Limit):
         return {"half": whole(size / 2, "m/2", self)}, self
 
     def simulate(self, key, *, half: int):
-        w_key, a_key, start_key = jax.random.split(key, 3)
         width, d = 2 * half, 3
+        noise = jax.random.normal(key, (half + self.starts * width, d + 1))
+        # Columns: the output weight, ±1, then the input weights of each neuron.
+        neurons = noise.at[:, 0].set(jnp.sign(noise[:, 0]))
+        first, fresh = neurons[:half], neurons[half:].reshape(self.starts, width, d + 1)
         sigma = smooth(self.activation)
         alpha = width**self.exponent
         x, y = jnp.array(POINTS), jnp.array(LABELS)
-        w = jax.random.normal(w_key, (half, d))
-        a = jax.random.rademacher(a_key, (half,), dtype=float)
-        # Columns: the output weight, then the input weights of each neuron.
-        first = jnp.concatenate([a[:, None], w], axis=1)
-        neurons = jnp.concatenate([first, first.at[:, 0].multiply(-1.0)])
 
-        def outputs(theta):
-            rows = theta.reshape(width, d + 1)
-            values = jax.vmap(lambda at: networks.two_layer(rows[:, 1:], rows[:, 0], at, sigma))(x)
-            return alpha / jnp.sqrt(1.0 * width) * values
+        def outputs(neurons):
+            """(1/√m) Σ_j a_j σ(⟨w_j, x⟩) at the four inputs."""
+            return jax.vmap(lambda at: networks.two_layer(neurons[:, 1:], neurons[:, 0], at, sigma))(x)
 
         def loss(theta):
-            return jnp.mean((y - outputs(theta)) ** 2)
+            return jnp.mean((y - alpha / jnp.sqrt(1.0 * width) * outputs(theta.reshape(width, d + 1))) ** 2)
 
-        path = trainers.gradient_descent(loss, neurons.ravel(), self.rate * width / alpha**2, self.steps)
+        antisymmetric = jnp.concatenate([first, first.at[:, 0].multiply(-1.0)])
+        path = trainers.gradient_descent(loss, antisymmetric.ravel(), self.rate * width / alpha**2, self.steps)
         moved = (path[-1] - path[0]).reshape(width, d + 1)
-
-        def start(key):
-            a_key, w_key = jax.random.split(key)
-            a = jax.random.rademacher(a_key, (width,), dtype=float)
-            return networks.two_layer(jax.random.normal(w_key, (width, d)), a, x[0], sigma) ** 2
-
         return {
             "displacement": jnp.sqrt(jnp.mean(jnp.sum(moved**2, axis=1))),
-            "start": jnp.mean(jax.vmap(start)(jax.random.split(start_key, self.starts))),
+            "start": jnp.mean(jax.vmap(outputs)(fresh) ** 2),
         }

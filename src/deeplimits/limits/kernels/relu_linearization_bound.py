@@ -30,7 +30,7 @@ class ReluLinearization(Limit):
     distance: Array = real(1.0, 0.05, 5.0, log=True, symbol="B", doc="distance of the weights from their start")
     width: int = integer(1000, 4, 10_000_000, log=True, symbol="m", doc="number of neurons")
 
-    usual = Run(sizes=(250, 1000, 4000), samples=800, batch=4)
+    usual = Run(sizes=(250, 1000, 4000), samples=120)
 
     def theory(self):
         supremum = linearization.relu_worst_case(self.width, self.distance, self.signs == "balanced")
@@ -65,7 +65,7 @@ class ReluLinearization(Limit):
             value, change = jax.jvp(network, (start,), (weights - start,))
             return jnp.abs(network(weights) - value - change)
 
-        worst = jnp.maximum(remainder(output > 0), remainder(output < 0))
+        worst = jnp.max(jax.vmap(remainder)(jnp.stack([output > 0, output < 0])))
         return {"worst_case": worst * width ** (1 / 6) / self.distance ** (4 / 3)}
 
 

@@ -43,18 +43,16 @@ class SmoothLinearizationBound(Limit):
         return {"width": m}, self.replace(width=m)
 
     def simulate(self, key, *, width: int):
-        x_key, start_key, move_key, sign_key = jax.random.split(key, 4)
         activation = activations.smooth(self.activation)
-        x = jax.random.normal(x_key, (self.dimension,))
-        x = x / jnp.linalg.norm(x)
-        v = jax.random.normal(start_key, (width, self.dimension))
+        noise = jax.random.normal(key, (2 * width + 1, self.dimension))
+        x, v = noise[-1] / jnp.linalg.norm(noise[-1]), noise[:width]
         if self.case == "adversarial":
             output = jnp.ones(width)
             v = v + jnp.outer(_most_curved(activation) - v @ x, x)
             move = jnp.broadcast_to(x, v.shape)
         else:
-            output = jax.random.rademacher(sign_key, (width,), dtype=float)
-            move = jax.random.normal(move_key, v.shape)
+            output = jnp.where(jnp.arange(width) % 2 == 0, 1.0, -1.0)
+            move = noise[width:-1]
         move = self.distance * move / jnp.linalg.norm(move)
 
         def network(weights):

@@ -1,5 +1,6 @@
 r"""Tuning a deep network to criticality: variances at which signals neither grow nor vanish with depth."""
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
@@ -7,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.optimize import brentq
+from jaxtyping import Array, Float
 
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.activations import Activation, activation
@@ -104,13 +105,19 @@ def taylor_at_zero(function: Callable, order: int) -> list[float]:
 def homogeneous_slopes(sigma: Activation) -> tuple[float, float] | None:
     """a₊ and a₋ if σ(u) = a₊u for u > 0 and a₋u for u < 0."""
     u = np.array([1.0, 1e-3, 0.3, 2.0, 7.0, 1e3])
-    # Evaluated now, also while a prediction that asks is being traced.
+    u = np.concatenate([u, -u, [0.0]])
+    # Evaluated now, also while a prediction that asks is being traced; and in one program.
     with jax.ensure_compile_time_eval():
-        ratios = np.stack([np.asarray(sigma.value(jnp.asarray(sign * u))) / (sign * u) for sign in (1.0, -1.0)])
-        at_zero = float(sigma.value(jnp.zeros(())))
-    if at_zero != 0 or not np.allclose(ratios, ratios[:, :1], rtol=1e-12, atol=0.0):
+        values = np.asarray(_values(sigma, u))
+    ratios = (values[:-1] / u[:-1]).reshape(2, -1)
+    if values[-1] != 0 or not np.allclose(ratios, ratios[:, :1], rtol=1e-12, atol=0.0):
         return None
     return float(ratios[0, 0]), float(ratios[1, 0])
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _values(sigma: Activation, u: Float[Array, " points"]) -> Float[Array, " points"]:
+    return jnp.broadcast_to(sigma.value(u), u.shape)
 
 
 def _scale_invariant(sigma: Activation, positive: float, negative: float) -> Criticality:
@@ -143,6 +150,8 @@ def _imbalance(sigma: Activation, kernel) -> np.ndarray:
 
 
 def _half_stable(sigma: Activation, unstable: ZeroExpansion | None) -> Criticality:
+    from scipy.optimize import brentq  # slow to import, and only needed here
+
     values = _imbalance(sigma, _GRID)
     # Where the two susceptibilities agree to rounding there is no sign to speak of.
     seen = np.abs(values) > _SMALLEST

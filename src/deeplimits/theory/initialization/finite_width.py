@@ -2,6 +2,7 @@ r"""Fluctuations at finite width: the fourth cumulant of a neuron, to leading or
 
 from collections.abc import Callable, Sequence
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
@@ -28,10 +29,14 @@ def kernel_path(
     """
     sigma = activation(given)
     moments.check_variances(kernel=kernel, weight_variance=weight_variance, bias_variance=bias_variance)
-    path = [jnp.asarray(kernel, float)]
-    for _ in range(layers - 1):
-        path.append(moments.layer_map(sigma, path[-1], weight_variance, bias_variance))
-    return jnp.stack(path)
+    start = jnp.asarray(kernel, float)
+
+    def advance(kernel, _):
+        following = moments.layer_map(sigma, kernel, weight_variance, bias_variance)
+        return following, following
+
+    _, path = jax.lax.scan(advance, start, length=layers - 1)
+    return jnp.concatenate([start[None], path])
 
 
 def linear_kernel(kernel: ArrayLike, weight_variance: ArrayLike, bias_variance: ArrayLike, layer: ArrayLike) -> Floats:
@@ -74,16 +79,20 @@ def vertex_path(
             "layers"
         )
     c_w = jnp.asarray(weight_variance, float)
-    kernels = kernel_path(sigma, kernel, weight_variance, bias_variance, layers)
-    path = [jnp.zeros(())]
-    for layer in range(layers - 1):
-        k = kernels[layer]
-        fourth = moments.along(lambda u, z: sigma.value(u) ** 4, sigma, k)
-        source = c_w**2 * (fourth - moments.second_moment(sigma, k) ** 2)
-        # Before the first hidden layer nothing fluctuates, whatever its width.
-        carried = 0.0 if layer == 0 else ratios[layer - 1] * (c_w * moments.first_derivative(sigma, k)) ** 2 * path[-1]
-        path.append(source + carried)
-    return jnp.stack(path)
+    kernels = kernel_path(sigma, kernel, weight_variance, bias_variance, layers)[:-1]
+    fourth = moments.along(lambda u, z: sigma.value(u) ** 4, sigma, kernels)
+    source = c_w**2 * (fourth - moments.second_moment(sigma, kernels) ** 2)
+    parallel = c_w * moments.first_derivative(sigma, kernels)
+    # Before the first hidden layer nothing fluctuates, whatever its width.
+    passed = jnp.asarray([0.0, *ratios][: layers - 1]) * parallel**2
+
+    def advance(vertex, layer):
+        source, passed = layer
+        following = source + passed * vertex
+        return following, following
+
+    _, path = jax.lax.scan(advance, jnp.zeros(()), (source, passed))
+    return jnp.concatenate([jnp.zeros(1), path])
 
 
 def kurtosis_ratio(given: str | Activation | Callable, hidden: Sequence[int] | ArrayLike) -> Floats:

@@ -9,12 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from scipy.optimize import brentq
 
-from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import Activation, activation
+from deeplimits.numerics.checks import converged, is_traced
 from deeplimits.theory.initialization import moments
-from deeplimits.tracing import is_traced
 
 Floats = Float[Array, "..."]
 
@@ -56,18 +55,22 @@ def fixed_point(given: str | Activation | Callable, weight_variance: ArrayLike, 
     moments.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
     c_w, c_b = jnp.asarray(weight_variance, float), jnp.asarray(bias_variance, float)
     kernel, grows, slope = _solve(sigma, c_w, c_b)
-    if not is_traced(kernel):
-        if bool(grows):
-            raise OutsideValidity(
-                f"weight_variance = {float(c_w):g}: the variance of {sigma.name} networks grows without bound with "
-                f"depth (it still grows at K = {MOST:g}), so there is no fixed point; take a smaller weight variance"
-            )
-        if abs(float(slope)) > 1 + 1e-6:
-            raise NotConverged(
-                f"the variance of {sigma.name} networks does not settle at K = {float(kernel):g}, where F' = "
-                f"{float(slope):g}; take a smaller weight variance"
-            )
-    return kernel
+    return _settled(sigma, c_w, kernel, grows, slope)
+
+
+def _settled(sigma: Activation, weight_variance: Floats, kernel: Floats, grows: Array, slope: Floats) -> Floats:
+    """The fixed point, or the reason why there is none."""
+    if not is_traced(grows) and bool(grows):
+        raise OutsideValidity(
+            f"weight_variance = {float(weight_variance):g}: the variance of {sigma.name} networks grows without bound "
+            f"with depth (it still grows at K = {MOST:g}), so there is no fixed point; take a smaller weight variance"
+        )
+    return converged(
+        kernel,
+        abs(slope) <= 1 + 1e-6,
+        f"the variance of {sigma.name} networks does not settle at its fixed point, where F' < −1; take a smaller "
+        "weight variance",
+    )
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -84,12 +87,15 @@ def _solve(sigma: Activation, c_w, c_b):
     ends = jnp.log(jnp.asarray(LEAST)), jnp.log(jnp.asarray(MOST))
     low, high = jax.lax.fori_loop(0, _BISECTIONS, halve, jax.lax.stop_gradient(ends))
     found = jax.lax.stop_gradient(jnp.exp((low + high) / 2))
-    slope = c_w * moments.first_derivative(sigma, found)
+    # Both at once: expectations at the same points share their quadrature.
+    ends = jnp.stack([found, jnp.asarray(MOST)])
+    slope = c_w * moments.first_derivative(sigma, ends)[0]
     # One Newton step: the last digits, and the derivative with respect to C_w and C_b.
     descent = jax.lax.stop_gradient(1 - slope)
-    step = excess(found) / jnp.where(jnp.abs(descent) > 1e-6, descent, 1.0)
+    at_found, at_most = excess(ends)
+    step = at_found / jnp.where(jnp.abs(descent) > 1e-6, descent, 1.0)
     vanishes = found < 2 * LEAST
-    return jnp.where(vanishes, 0.0, found + step), excess(jnp.asarray(MOST)) > 0, jnp.where(vanishes, 0.0, slope)
+    return jnp.where(vanishes, 0.0, found + step), at_most > 0, jnp.where(vanishes, 0.0, slope)
 
 
 def phase(given: str | Activation | Callable, weight_variance: float, bias_variance: float) -> Phase:
@@ -99,11 +105,24 @@ def phase(given: str | Activation | Callable, weight_variance: float, bias_varia
     ('chaotic', 'ordered')
     """
     sigma = activation(given)
-    kernel = float(fixed_point(sigma, weight_variance, bias_variance))
-    parallel, perpendicular = (float(chi) for chi in moments.susceptibilities(sigma, kernel, weight_variance))
+    moments.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
+    # NumPy arrays, because a JAX array of a number of another type is one more program to compile.
+    c_w, c_b = np.asarray(weight_variance, float), np.asarray(bias_variance, float)
+    kernel, grows, slope, *chi = (np.asarray(found) for found in _stand(sigma, c_w, c_b))
+    kernel = float(_settled(sigma, c_w, kernel, grows, slope))
+    parallel, perpendicular = map(float, chi)
     if abs(perpendicular - 1) <= EDGE:
         return Phase("critical", kernel, parallel, perpendicular)
     return Phase("chaotic" if perpendicular > 1 else "ordered", kernel, parallel, perpendicular)
+
+
+def _numbers(sigma: Activation, c_w, c_b):
+    kernel, grows, slope = _solve(sigma, c_w, c_b)
+    return kernel, grows, slope, *moments.susceptibilities(sigma, kernel, c_w)
+
+
+# It runs once and is called from the host only: compiled with little effort.
+_stand = jax.jit(_numbers, static_argnums=0, compiler_options={"xla_backend_optimization_level": 0})
 
 
 def edge_of_chaos(given: str | Activation | Callable, kernel: ArrayLike) -> EdgePoint:
@@ -147,6 +166,8 @@ def critical_weight_variance(given: str | Activation | Callable, bias_variance: 
             f"bias_variance = {bias_variance:g}: the edge of chaos of {sigma.name} has {len(crossings)} points with "
             "it; take edge_of_chaos, which is parametrized by K*"
         )
+    from scipy.optimize import brentq  # half as slow to import as JAX, and only needed here
+
     ends = np.log(grid[crossings[0] : crossings[0] + 2])
     found: Any = brentq(
         lambda x: float(edge_of_chaos(sigma, np.exp(x)).bias_variance) - bias_variance, ends[0], ends[1], xtol=1e-14

@@ -4,14 +4,12 @@ f(x; W) = m^{−1/2} Σ_j a_j σ(⟨w_j, x⟩) with |a_j| ≤ 1 and m neurons; W
 """
 
 import functools
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from scipy.optimize import minimize_scalar
 
 from deeplimits.errors import OutsideValidity
 from deeplimits.models.activations import Activation
@@ -28,19 +26,25 @@ def curvature_bound(activation: Activation) -> float:
     0.76980035892
     """
 
-    def curvature(u):
-        # A prediction may be under compilation; this number is needed now.
-        with jax.ensure_compile_time_eval():
-            return np.abs(np.asarray(activation.second_derivative(jnp.asarray(u, float))))
-
     grid = np.linspace(-_RANGE, _RANGE, 12_001)
-    values = curvature(grid)
+    values = _curvature(activation, grid)
     best = int(np.argmax(values))
     if not np.all(np.isfinite(values)) or values[[0, -1]].max() > 1.5 * values[len(grid) // 4 : -len(grid) // 4].max():
         raise OutsideValidity(f"the second derivative of {activation.name} is unbounded, so the bound does not apply")
+    # Twelve thousand points again, between the neighbours of the best: 1e-6 apart, they miss a maximum by 1e-13.
     left, right = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    refined: Any = minimize_scalar(lambda u: -float(curvature(u)), bounds=(left, right), options={"xatol": 1e-10})
-    return float(max(values[best], -refined.fun))
+    return float(max(values[best], _curvature(activation, np.linspace(left, right, len(grid))).max()))
+
+
+def _curvature(activation: Activation, u: np.ndarray) -> np.ndarray:
+    # A prediction may be under compilation; these numbers are needed now.
+    with jax.ensure_compile_time_eval():
+        return np.abs(np.asarray(_second_derivative(activation, u)))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _second_derivative(activation: Activation, u: Float[Array, " points"]) -> Float[Array, " points"]:
+    return jnp.broadcast_to(activation.second_derivative(u), u.shape)
 
 
 def smooth_remainder_bound(
