@@ -11,9 +11,6 @@ from deeplimits.ensembles.wide_networks import WideNetwork, squared_loss
 from deeplimits.measure import tangent_kernel
 from deeplimits.theory.kernels import FullyConnected, gaussian_process, lazy, regression
 
-# Minutes of simulation: run on demand, with `make test-slow`.
-pytestmark = pytest.mark.slow
-
 X = jnp.array([[1.0, 0.5, -0.3], [0.2, -1.0, 0.7]])
 
 
