@@ -16,7 +16,7 @@ from deeplimits.catalogue import Entry, Listing, catalogue
 from deeplimits.errors import DeeplimitsError, ParameterError
 from deeplimits.parameters import Parameter, read_list
 
-BAD_INPUT, DISAGREES = 1, 2
+BAD_INPUT, DISAGREES, NOT_RUN, INTERRUPTED = 1, 2, 3, 130
 
 DESCRIPTION = """\
 Compute the limit, simulate the network, see whether they agree.
@@ -43,7 +43,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code is 0, 1 for bad input, 2 when a comparison disagrees."""
+    """Run one command.
+
+    The exit code is 0, 1 for bad input, 2 when a comparison disagrees, 3 when a limit of the atlas could not be run.
+    """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
     try:
@@ -311,11 +314,18 @@ def _numbered(path: str, found: Sequence[Any]) -> Iterator[tuple[str, Any]]:
 def _atlas(options: argparse.Namespace) -> int:
     from deeplimits.atlas import build
 
-    page, disagreeing = build(options.out, options.only, options.size)
-    print(f"wrote {page}")
-    for name in disagreeing:
+    found = build(options.out, options.only, options.size)
+    print(f"wrote {found.page}")
+    for name in found.disagreeing:
         print(f"disagrees: {name}")
-    return DISAGREES if disagreeing else 0
+    for name in found.failed:
+        print(f"could not be run: {name}")
+    if found.interrupted:
+        print("interrupted; the next run does what is missing")
+        return INTERRUPTED
+    if found.disagreeing:
+        return DISAGREES
+    return NOT_RUN if found.failed else 0
 
 
 if __name__ == "__main__":

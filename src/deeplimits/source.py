@@ -8,63 +8,29 @@ import functools
 import importlib.util
 import math
 import re
-import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from deeplimits.errors import UnknownName
 from deeplimits.parameters import KINDS, Parameter
+from deeplimits.statement import Statement
 
 # Positional order of the arguments of real, integer, choice and axis in `limit.py`.
 _ARGUMENTS = {"choice": ("default", "options")}
 _RANGED_ARGUMENTS = ("default", "low", "high")
 _CONSTANTS = {"math.inf": math.inf, "math.pi": math.pi}
-COLUMN = 12  # where the text of a section begins
-SECTIONS = ("Setting", "Limit", "Result", "Validity", "Finite size", "References")
 
 
 @dataclass(frozen=True)
-class Source:
+class Source(Statement):
     """What the source of a limit or function says about it."""
 
     module: str
     name: str
     line: int
-    doc: str
     parameters: dict[str, Parameter]
     signature: str = ""
-
-    @property
-    def title(self) -> str:
-        return self.doc.partition("\n")[0].rstrip(".")
-
-    @property
-    def sections(self) -> dict[str, str]:
-        """The parts of the docstring that begin with one of the agreed words, by that word."""
-        found: dict[str, list[str]] = {}
-        current = None
-        for line in self.doc.splitlines()[1:]:
-            word = line[:COLUMN].rstrip()
-            if word in SECTIONS:
-                current = word
-                found[word] = [line[COLUMN:].strip()]
-            elif current is not None and (line.startswith(" ") or not line.strip()):
-                found[current].append(line)
-            else:
-                current = None
-        return {word: _dedent(lines) for word, lines in found.items()}
-
-    @property
-    def references(self) -> tuple[str, ...]:
-        """The citation keys named in the docstring's References, in order."""
-        keys = re.findall(r"\b[a-z]+\d{4}[a-z]?\b", self.sections.get("References", ""))
-        return tuple(dict.fromkeys(keys))
-
-
-def _dedent(lines: list[str]) -> str:
-    rest = textwrap.dedent("\n".join(lines[1:])).strip("\n")
-    return "\n".join(part for part in (lines[0], rest) if part)
 
 
 @functools.cache
@@ -73,10 +39,10 @@ def read(target: str) -> Source:
     module, _, name = target.partition(":")
     for node in _tree(module).body:
         if isinstance(node, ast.ClassDef) and node.name == name:
-            return Source(module, name, node.lineno, ast.get_docstring(node) or "", _parameters(node))
+            return Source(ast.get_docstring(node) or "", module, name, node.lineno, _parameters(node))
         if isinstance(node, ast.FunctionDef) and node.name == name:
             signature = f"{name}({ast.unparse(node.args)})"
-            return Source(module, name, node.lineno, ast.get_docstring(node) or "", {}, signature)
+            return Source(ast.get_docstring(node) or "", module, name, node.lineno, {}, signature)
     raise UnknownName(f"{module} defines no {name}")
 
 

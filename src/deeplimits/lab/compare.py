@@ -12,9 +12,10 @@ import numpy as np
 from deeplimits import statistics
 from deeplimits.errors import DeeplimitsError, require
 from deeplimits.lab import report
-from deeplimits.lab.compilation import threads, use_cache
-from deeplimits.lab.predict import check_limit, theory
-from deeplimits.lab.simulate import check_count, run
+from deeplimits.lab.compilation import one_thread_each, threads, use_cache
+from deeplimits.lab.predict import Prediction, check_limit, theory
+from deeplimits.lab.simulate import Simulation, check_count, run
+from deeplimits.lab.task import Task
 from deeplimits.limit import Limit
 from deeplimits.predictions import Finding, Kind, Trial
 
@@ -105,7 +106,7 @@ class Comparison:
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A page that stands by itself: statement, figure, table, verdict, references."""
-        page = report.page(report.card(self))
+        page = report.page(report.card(report.document(self), report.svg(self)))
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
@@ -138,16 +139,25 @@ def compare(
     seed = check_count(seed, "seed", 0)
     limit.require_valid()
     use_cache()
+    tasks = [Task(limit, size, samples, seed) for size in sizes]
     with (
         report.progress(samples * len(sizes), "comparing", progress) as bar,
+        one_thread_each(len(sizes)),
         ThreadPoolExecutor(min(threads(), len(sizes))) as pool,
     ):
         # The largest size takes longest, so it is begun first. Meanwhile this thread computes the theory.
-        running = [pool.submit(run, limit, size, samples, seed, bar) for size in reversed(sizes)]
+        running = [pool.submit(run, task, bar) for task in reversed(tasks)]
         prediction = theory(limit)
         simulations = [found.result() for found in reversed(running)]
-    predictions, trials = dict(prediction), {}
-    for size, simulation in zip(sizes, simulations, strict=True):
+    return judge(prediction, tasks, simulations)
+
+
+def judge(prediction: Prediction, tasks: Sequence[Task], simulations: Sequence[Simulation]) -> Comparison:
+    """What the simulations of these tasks, wherever they were run, say of a prediction."""
+    limit = prediction.limit
+    predictions: dict[str, Kind] = dict(prediction)
+    trials: dict[str, list[Trial]] = {}
+    for task, simulation in zip(tasks, simulations, strict=True):
         stated = theory(simulation.limit)
         if set(stated) | set(simulation.stated) != set(simulation):
             raise DeeplimitsError(
@@ -155,9 +165,10 @@ def compare(
                 f"but simulates {sorted(simulation)}"
             )
         for name in stated:
-            trials.setdefault(name, []).append(stated[name].trial(size, simulation[name]))
+            trials.setdefault(name, []).append(stated[name].trial(task.size, simulation[name]))
         for name, kind in simulation.stated.items():
-            trials.setdefault(name, []).append(kind.trial(size, simulation[name], drawn=True))
+            trials.setdefault(name, []).append(kind.trial(task.size, simulation[name], drawn=True))
             predictions[name] = trials[name][-1].stated
     findings = {name: predictions[name].compare(found) for name, found in trials.items()}
-    return Comparison(limit, sizes, samples, seed, predictions, trials, findings)
+    sizes = tuple(task.size for task in tasks)
+    return Comparison(limit, sizes, tasks[0].samples, tasks[0].seed, predictions, trials, findings)

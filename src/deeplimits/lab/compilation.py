@@ -1,7 +1,9 @@
 """How programs are compiled: at which effort, in how many threads, and kept where."""
 
+import contextlib
 import functools
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import jax
@@ -36,3 +38,15 @@ def threads() -> int:
     from deeplimits.lab.workers import cores
 
     return cores()
+
+
+@contextlib.contextmanager
+def one_thread_each(sizes: int) -> Iterator[None]:
+    """While several sizes are simulated at once, linear algebra uses one thread: more would wait for each other."""
+    if min(sizes, threads()) == 1:
+        yield
+        return
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):
+        yield

@@ -10,19 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from deeplimits import references, source
+from deeplimits import references
 from deeplimits.catalogue import catalogue
 from deeplimits.errors import require
 from deeplimits.limit import Limit
 from deeplimits.predictions import Kind, Trial
+from deeplimits.statement import Statement
 
 if TYPE_CHECKING:
     from deeplimits.lab.compare import Comparison
-
-
-def read_source(limit: Limit) -> source.Source:
-    cls = type(limit)
-    return source.read(f"{cls.__module__}:{cls.__qualname__}")
 
 
 def heading(limit: Limit) -> str:
@@ -62,7 +58,7 @@ def variables(results: Mapping[str, Kind]) -> dict[str, Any]:
 
 
 def cite(limit: Limit) -> str:
-    return references.bibtex(read_source(limit).references)
+    return references.bibtex(Statement.of(type(limit)).references)
 
 
 @contextlib.contextmanager
@@ -114,7 +110,7 @@ def _caption(limit: Limit, sizes: Iterable[int], columns: int) -> str:
             shown.append(f"${parameter.symbol} = {value:.4g}$" if parameter.symbol else f"{name} = {value:.4g}")
         elif parameter.kind == "choice":
             shown.append(f"{name}: {value}")
-    title = textwrap.fill(read_source(limit).title, 60 if columns == 1 else 90)
+    title = textwrap.fill(Statement.of(type(limit)).title, 60 if columns == 1 else 90)
     per_line = 3 if columns == 1 else 6
     lines = [", ".join(shown[i : i + per_line]) for i in range(0, len(shown), per_line)]
     return "\n".join([title, *lines])
@@ -132,42 +128,60 @@ def svg(comparison: "Comparison") -> str:
     return text[text.index("<svg") :]
 
 
-def card(comparison: "Comparison", picture: str | None = None) -> str:
-    """One limit as an HTML section: statement, verdict, figure, table, references.
+def document(comparison: "Comparison") -> dict[str, Any]:
+    """Everything a page says about a comparison, as plain data."""
+    limit, statement = comparison.limit, Statement.of(type(comparison.limit))
+    values = limit.values()
+    return {
+        "title": statement.title,
+        "statement": statement.sections,
+        "references": {key: references.short(key) for key in statement.references},
+        **comparison.to_json(),
+        "parameter_notes": {key: [_brief(values[key]), spec.doc] for key, spec in limit.parameters().items()},
+        "predictions": {name: kind.to_json() for name, kind in comparison.predictions.items()},
+    }
 
-    `picture` is the figure's HTML; the figure itself is inlined where none is given.
-    """
-    limit, found = comparison.limit, read_source(comparison.limit)
-    name = catalogue.name_of(type(limit))
+
+def card(found: Mapping[str, Any], picture: str) -> str:
+    """One limit as an HTML section: statement, verdict, figure, table, references; from a `document` and a figure."""
     escape = html.escape
-    parameters = "".join(
-        f"<tr><td>{escape(key)}</td><td>{escape(_brief(limit.values()[key]))}</td><td>{escape(spec.doc)}</td></tr>"
-        for key, spec in limit.parameters().items()
-    )
-    findings = "".join(
-        f'<tr class="{"agrees" if finding.agrees else "disagrees"}"><td>{escape(key.replace("_", " "))}</td>'
-        f"<td>{finding.kind}</td><td>{escape(finding.stated)}</td><td>{escape(finding.measured)}</td>"
-        f"<td>{escape(finding.verdict)}</td></tr>"
-        for key, finding in comparison.findings.items()
-    )
     statement = "".join(
         f"<dt>{escape(word)}</dt><dd><pre>{escape(text if word == 'Result' else ' '.join(text.split()))}</pre></dd>"
-        for word, text in found.sections.items()
+        for word, text in found["statement"].items()
         if word != "References"
     )
-    cited = "".join(f"<li>{escape(references.short(key))}</li>" for key in found.references)
-    word = "agrees" if comparison.agrees else "disagrees"
-    sizes = ", ".join(map(str, comparison.sizes))
+    cited = "".join(f"<li>{escape(text)}</li>" for text in found["references"].values())
+    if "failure" in found:
+        word, body = "failed", f'<p class="verdict">Could not be run: {escape(found["failure"])}</p>'
+    else:
+        word, body = "agrees" if found["agrees"] else "disagrees", _findings(found, picture)
     return (
-        f'<section class="limit" id="{escape(name)}"><header><h2>{escape(found.title)}</h2>'
-        f'<code>{escape(name)}</code> <span class="badge {word}">{word}</span></header>'
-        f"<dl>{statement}</dl><figure>{picture or svg(comparison)}</figure>"
-        f'<p class="verdict">{escape(comparison.verdict)}</p>'
-        f"<table><thead><tr><th>result</th><th>kind</th><th>theory</th><th>simulation</th><th>verdict</th></tr></thead>"
-        f"<tbody>{findings}</tbody></table>"
-        f"<details><summary>Parameters: sizes n = {sizes}, {comparison.samples} samples each, seed {comparison.seed}"
-        f"</summary><table>{parameters}</table></details>"
+        f'<section class="limit" id="{escape(found["name"])}"><header><h2>{escape(found["title"])}</h2>'
+        f'<code>{escape(found["name"])}</code> <span class="badge {word}">{word}</span></header>'
+        f"<dl>{statement}</dl>{body}"
         f'<details open class="references"><summary>References</summary><ul>{cited}</ul></details></section>'
+    )
+
+
+def _findings(found: Mapping[str, Any], picture: str) -> str:
+    escape = html.escape
+    rows = "".join(
+        f'<tr class="{"agrees" if finding["agrees"] else "disagrees"}"><td>{escape(key.replace("_", " "))}</td>'
+        f"<td>{finding['kind']}</td><td>{escape(finding['stated'])}</td><td>{escape(finding['measured'])}</td>"
+        f"<td>{escape(finding['verdict'])}</td></tr>"
+        for key, finding in found["findings"].items()
+    )
+    parameters = "".join(
+        f"<tr><td>{escape(key)}</td><td>{escape(value)}</td><td>{escape(doc)}</td></tr>"
+        for key, (value, doc) in found["parameter_notes"].items()
+    )
+    sizes = ", ".join(map(str, found["sizes"]))
+    return (
+        f'<figure>{picture}</figure><p class="verdict">{escape(found["verdict"])}</p>'
+        f"<table><thead><tr><th>result</th><th>kind</th><th>theory</th><th>simulation</th><th>verdict</th></tr></thead>"
+        f"<tbody>{rows}</tbody></table>"
+        f"<details><summary>Parameters: sizes n = {sizes}, {found['samples']} samples each, seed {found['seed']}"
+        f"</summary><table>{parameters}</table></details>"
     )
 
 

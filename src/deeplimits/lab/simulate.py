@@ -15,6 +15,7 @@ from deeplimits.errors import DeeplimitsError, ParameterError, require
 from deeplimits.lab import report
 from deeplimits.lab.compilation import BRISK, use_cache
 from deeplimits.lab.predict import check_limit
+from deeplimits.lab.task import Task
 from deeplimits.limit import Limit
 from deeplimits.numerics.checks import aloud
 from deeplimits.predictions import Kind
@@ -122,11 +123,12 @@ def simulate(
     samples = check_count(limit.usual.samples if samples is None else samples, "samples")
     seed = check_count(seed, "seed", 0)
     with report.progress(samples, "simulating", progress) as bar:
-        return run(limit, size, samples, seed, bar)
+        return run(Task(limit, size, samples, seed), bar)
 
 
-def run(limit: Limit, size: int, samples: int, seed: int, bar: Any) -> Simulation:
-    """`simulate` with its arguments checked, reporting to a progress bar."""
+def run(task: Task, bar: Any) -> Simulation:
+    """Carry out a task, reporting to a progress bar."""
+    limit, size, samples, seed = task.limit, task.size, task.samples, task.seed
     limit.require_valid()
     use_cache()
     sizes, realised = limit.at_size(size)
@@ -136,7 +138,7 @@ def run(limit: Limit, size: int, samples: int, seed: int, bar: Any) -> Simulatio
     for first in range(0, samples, chunk):
         # All pieces have one shape and compile once; what the last one has too many is cut off.
         with aloud(type(limit).__name__):
-            piece = systems(realised, np.array([seed, size, first]), chunk, sizes)
+            piece = systems(realised, np.array([seed, size, task.first + first]), chunk, sizes)
             pieces.append(jax.tree.map(np.asarray, piece))
         bar.update(min(chunk, samples - first))
     results, stated = jax.tree.map(lambda *parts: np.concatenate(parts)[:samples], *pieces)
