@@ -56,25 +56,19 @@ def build(
     out = Path(out)
     for folder in ("data", "figures"):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    found = {}
-    waiting = []
-    for entry in entries:
-        document = _kept(out, entry, size)
-        if document is None:
-            waiting.append(entry)
-        else:
-            found[entry.name] = document
+    found: dict[str, dict[str, Any]] = {}
     workers = executor or Workers(time_limit=TIME_LIMIT)
     interrupted = False
     try:
-        _run(workers, waiting, size, out, found, kept=len(found))
+        found |= {entry.name: kept for entry in entries if (kept := _kept(out, entry, size)) is not None}
+        _run(workers, [entry for entry in entries if entry.name not in found], size, out, found)
     except KeyboardInterrupt:
         interrupted = True
         if isinstance(workers, Workers):
             workers.stop()
     finally:
         if executor is None:
-            workers.shutdown()
+            workers.shutdown(cancel_futures=True)
         documents = [found[entry.name] for entry in entries if entry.name in found]
         (out / "index.html").write_text(page(documents, len(entries)), encoding="utf-8")
     return Atlas(
@@ -92,12 +86,10 @@ def _limit(name: str) -> Entry:
     return entry
 
 
-def _run(
-    workers: Executor, waiting: Sequence[Entry], size: str, out: Path, found: dict[str, dict[str, Any]], kept: int
-) -> None:
+def _run(workers: Executor, waiting: Sequence[Entry], size: str, out: Path, found: dict[str, dict[str, Any]]) -> None:
     """Run what is missing, writing each answer as it comes."""
     futures: dict[Future, Entry] = {workers.submit(compare_and_draw, entry, size): entry for entry in waiting}
-    with Progress(len(waiting), kept) as progress:
+    with Progress(len(waiting), len(found)) as progress:
         while futures:
             done, _ = wait(futures, timeout=0.5, return_when=FIRST_COMPLETED)
             for future in done:
