@@ -1,7 +1,7 @@
 """Long campaigns of tests: in shards, resumed where they were interrupted, failures told as they happen.
 
-`make test-slow` passes `--slowly` and, where given, `--shard 2/4`. What passed is noted in `.slow/`, under a digest of all
-sources, so that a second run does only what is missing; a change of any source begins anew.
+`make test-slow` passes `--slowly` and, where given, `--shard 2/4`. What passed is noted in `.slow/`, under a digest of
+all sources, so that a second run does only what is missing; a change of any source begins anew.
 """
 
 import hashlib

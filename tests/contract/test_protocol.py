@@ -125,9 +125,10 @@ def check_somewhere(name, data, static):
         return
     try:
         prediction = dl.predict(limit)
-    except OutsideValidity as refused:  # a statement about a drawn system needs a system that can be drawn
-        assert limit.speaks_of_draws(), refused
-        return
+    except OutsideValidity:
+        if limit.speaks_of_draws():  # a statement about a drawn system needs a system that can be drawn
+            return
+        raise
     for kind in prediction.values():
         for part, (_, values) in kind.arrays().items():
             assert not np.any(np.isnan(np.asarray(values))), (kind.label, part)

@@ -170,7 +170,7 @@ def beside_mean(stated: Any, measured: np.ndarray, per_draw: str) -> tuple[np.nd
     With `ratio` a measurement keeps its ratio to what was stated of its own draw, with `difference` its difference.
     """
     stated = np.asarray(stated, dtype=float)
-    middle = stated.mean(axis=0)
+    middle = np.asarray(stated.mean(axis=0))
     if per_draw == "difference":
         return middle, measured - stated + middle
     if np.any(stated == 0):
