@@ -10,7 +10,7 @@ PYTEST := $(THREADS) $(BIN)/python -m pytest --quiet -n auto --dist loadgroup
 # make test-slow SHARD=2/4 runs the second quarter.
 SHARD ?= 1/1
 
-.PHONY: atlas test test-slow bench docs clean
+.PHONY: atlas test test-slow bench docs index clean
 
 atlas: $(VENV)/.plot
 	@echo "== every limit predicted, simulated, compared and drawn: some minutes the first time, then only what changed"
@@ -33,6 +33,9 @@ test-slow: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
+
+index: $(VENV)/.test
+	@$(BIN)/python -m deeplimits.index
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

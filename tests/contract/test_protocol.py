@@ -1,6 +1,7 @@
 """Every limit of the catalogue obeys the protocol: what needs no simulation."""
 
 import json
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 import deeplimits as dl
 from conftest import each_limit
-from deeplimits import references, source
+from deeplimits import index, references
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.limit import Limit, Run
 
@@ -24,17 +25,22 @@ def test_is_a_final_limit_with_a_complete_docstring(name):
     assert isinstance(limit, Limit)
     assert isinstance(limit.usual, Run)
     assert len(limit.usual.sizes) >= 2
-    sections = dl.catalogue.entry(name).source.sections
+    sections = dl.catalogue.entry(name).about.sections
     assert {"Setting", "Result", "Validity", "Finite size", "References"} <= set(sections)
     assert "size counts" in sections["Validity"], "the docstring must say what a size counts"
-    assert dl.catalogue.entry(name).source.references
-    assert all(key in references.entries() for key in dl.catalogue.entry(name).source.references)
+    assert dl.catalogue.entry(name).about.references
+    assert all(key in references.entries() for key in dl.catalogue.entry(name).about.references)
 
 
 @each_limit
-def test_source_reads_the_same_parameters_as_python(name):
-    cls = dl.catalogue[name]
-    assert source.read(f"{cls.__module__}:{cls.__name__}").parameters == cls.parameters()
+def test_the_index_holds_the_parameters(name):
+    assert dl.catalogue.entry(name).about.parameters == dl.catalogue[name].parameters()
+
+
+def test_the_index_is_fresh():
+    """After a change of a docstring or a parameter: `python -m deeplimits.index`."""
+    text = resources.files("deeplimits").joinpath("index.json").read_text(encoding="utf-8")
+    assert text == index.build(), "run `python -m deeplimits.index` and commit src/deeplimits/index.json"
 
 
 @each_limit

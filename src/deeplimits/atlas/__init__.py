@@ -116,13 +116,13 @@ def _about(entry: Entry) -> dict[str, Any]:
     """What can be said of a limit without running it."""
     from deeplimits import references
 
-    source = entry.source
+    about = entry.about
     return {
         "name": entry.name,
-        "family": entry.family,
-        "title": source.title,
-        "statement": source.sections,
-        "references": {key: references.short(key) for key in source.references},
+        "room": entry.room,
+        "title": about.title,
+        "statement": about.sections,
+        "references": {key: references.short(key) for key in about.references},
     }
 
 
@@ -133,7 +133,7 @@ def compare_and_draw(entry: Entry, size: str) -> tuple[dict[str, Any], str]:
 
     limit = entry.load()()
     comparison = compare(limit, samples=_samples(limit, size), progress=False)
-    document = {"key": key(entry, size), "version": deeplimits.__version__, "family": entry.family}
+    document = {"key": key(entry, size), "version": deeplimits.__version__, "room": entry.room}
     document |= report.document(comparison) | {"name": entry.name}
     json.dumps(document, allow_nan=False)  # what is not a number must not come to stand on a page
     return document, report.svg(comparison)

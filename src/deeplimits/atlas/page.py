@@ -9,14 +9,14 @@ from deeplimits.lab import report
 
 
 def page(documents: Sequence[dict[str, Any]], expected: int) -> str:
-    """One card for each document, by family; `expected` says how many limits there are in all."""
-    families: dict[str, list[dict[str, Any]]] = {}
+    """One card for each document, by room; `expected` says how many limits there are in all."""
+    rooms: dict[str, list[dict[str, Any]]] = {}
     for document in documents:
-        families.setdefault(document["family"], []).append(document)
+        rooms.setdefault(document["room"], []).append(document)
     links = "".join(f'<li><a href="#{one["name"]}">{html.escape(one["title"])}</a></li>' for one in documents)
     sections = "".join(
-        f"<h1>{html.escape(family.replace('_', ' ').capitalize())}</h1>" + "".join(map(_card, members))
-        for family, members in sorted(families.items())
+        f"<h1>{html.escape(room.replace('_', ' ').capitalize())}</h1>" + "".join(map(_card, members))
+        for room, members in sorted(rooms.items())
     )
     body = (
         "<h1>deeplimits atlas</h1>"

@@ -8,14 +8,15 @@ import ast
 import functools
 import hashlib
 import importlib.metadata
+import importlib.util
 import inspect
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from deeplimits.limit import Limit
-from deeplimits.source import module_path
 
 ALWAYS = ("deeplimits.lab.simulate", "deeplimits.lab.predict", "deeplimits.predictions")
 """Every result runs through these, whether or not a limit imports them."""
@@ -112,3 +113,23 @@ def imports(module: str) -> frozenset[str]:
 def _source(module: str) -> bytes:
     path = module_path(module)
     return path.read_bytes() if path is not None else b""
+
+
+@functools.cache
+def module_path(module: str) -> Path | None:
+    """The source file of a module, found without importing it or the packages it lies in."""
+    top, *rest = module.split(".")
+    try:
+        spec = importlib.util.find_spec(top)
+    except ValueError:  # __main__ of a notebook or a script has none
+        return None
+    if spec is None:
+        return None
+    if not rest:
+        return Path(spec.origin) if spec.origin else None
+    for root in spec.submodule_search_locations or ():
+        place = Path(root, *rest)
+        for path in (place.with_suffix(".py"), place / "__init__.py"):
+            if path.is_file():
+                return path
+    return None
