@@ -140,6 +140,12 @@ class Listing(tuple[Entry, ...]):
 
     __str__ = __repr__
 
+    def _repr_html_(self) -> str:
+        from deeplimits.render.page import fragment
+
+        rows = [(entry.name, entry.room, entry.title) for entry in self]
+        return fragment(f"{len(self)} names", ("name", "room", "states"), rows)
+
 
 class Catalogue(Mapping[str, Any]):
     """`catalogue()` lists, `catalogue["name"]` gives the limit's class (or the function), `search` finds by word."""

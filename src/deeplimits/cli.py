@@ -247,7 +247,7 @@ def _predict(options: argparse.Namespace) -> int:
 
 def _swept(found: Sequence[Any]) -> str:
     """Predictions along a list or range, one row each, of the parameters that vary and every result."""
-    from deeplimits.lab import report
+    from deeplimits.render import text
 
     values = [prediction.limit.values() for prediction in found]
     varying = [name for name in values[0] if any(row[name] != values[0][name] for row in values)]
@@ -256,7 +256,7 @@ def _swept(found: Sequence[Any]) -> str:
         + [kind.summary() for kind in prediction.values()]
         for row, prediction in zip(values, found, strict=True)
     ]
-    return report.table([*varying, *found[0]], rows)
+    return text.table([*varying, *found[0]], rows)
 
 
 def _simulate(options: argparse.Namespace) -> int:

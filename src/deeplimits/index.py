@@ -70,8 +70,8 @@ def _finite(value: Any) -> Any:
 
 
 def _parameter(spec: dict[str, Any]) -> Parameter:
-    kind = KINDS[spec.pop("kind")]
-    plain = {key: math.inf if value == "inf" else value for key, value in spec.items()}
+    kind: Any = KINDS[spec.pop("kind")]
+    plain: dict[str, Any] = {key: math.inf if value == "inf" else value for key, value in spec.items()}
     return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()})
 
 

@@ -30,9 +30,11 @@ ALLOWED = {
     "predictions": BASE,
     "limit": BASE | {"predictions", "catalogue"},
     "limits": BELOW | {"limit", "predictions", "theory", "ensembles", "measure", "catalogue"},
-    "lab": BASE | {"limit", "predictions", "catalogue", "numerics"},
-    "atlas": BASE | {"lab", "limit", "catalogue"},
-    "cli": BASE | {"lab", "atlas", "catalogue"},
+    "render": BASE | {"limit", "predictions", "catalogue"},
+    # Results show themselves, so the lab knows how things look.
+    "lab": BASE | {"limit", "predictions", "catalogue", "numerics", "render"},
+    "atlas": BASE | {"lab", "limit", "catalogue", "render"},
+    "cli": BASE | {"lab", "atlas", "catalogue", "render"},
 }
 
 

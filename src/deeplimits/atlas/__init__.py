@@ -128,15 +128,15 @@ def _about(entry: Entry) -> dict[str, Any]:
 
 def compare_and_draw(entry: Entry, size: str) -> tuple[dict[str, Any], str]:
     """One limit: the document about it, and its figure as SVG. This is what a worker does."""
-    from deeplimits.lab import report
     from deeplimits.lab.compare import compare
+    from deeplimits.render import figure
 
     limit = entry.load()()
     comparison = compare(limit, samples=_samples(limit, size), progress=False)
     document = {"key": key(entry, size), "version": deeplimits.__version__, "room": entry.room}
-    document |= report.document(comparison) | {"name": entry.name}
+    document |= comparison.document() | {"name": entry.name}
     json.dumps(document, allow_nan=False)  # what is not a number must not come to stand on a page
-    return document, report.svg(comparison)
+    return document, figure.svg(comparison.plot())
 
 
 def key(entry: Entry, size: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import deeplimits
-from deeplimits.lab import report
+from deeplimits.render import page as pages
 
 
 def page(documents: Sequence[dict[str, Any]], expected: int) -> str:
@@ -24,7 +24,7 @@ def page(documents: Sequence[dict[str, Any]], expected: int) -> str:
         f"<p>{_summary(documents, expected)}; deeplimits {deeplimits.__version__}.</p>"
         f"<nav><ul>{links}</ul></nav>{sections}"
     )
-    return report.page(body, "deeplimits atlas")
+    return pages.page(body, "deeplimits atlas")
 
 
 def _summary(documents: Sequence[dict[str, Any]], expected: int) -> str:
@@ -41,4 +41,4 @@ def _summary(documents: Sequence[dict[str, Any]], expected: int) -> str:
 
 def _card(document: dict[str, Any]) -> str:
     alt = f"{html.escape(document['title'])}: theory and simulation"
-    return report.card(document, f'<img src="figures/{document["name"]}.svg" alt="{alt}">')
+    return pages.card(document, f'<img src="figures/{document["name"]}.svg" alt="{alt}">')
