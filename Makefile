@@ -2,48 +2,62 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+# Twice quiet: warnings of the package manager are not the first thing a newcomer should read; errors still show.
+PIP := $(BIN)/python -m pip --disable-pip-version-check -qq
 # One thread per process: the tests run in as many processes as there are cores.
-THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 XLA_FLAGS=--xla_cpu_multi_thread_eigen=false
+THREADS := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 DEEPLIMITS_THREADS=1 XLA_FLAGS=--xla_cpu_multi_thread_eigen=false
+PYTEST := $(THREADS) $(BIN)/python -m pytest --quiet -n auto --dist loadgroup
+# make test-slow SHARD=2/4 runs the second quarter.
+SHARD ?= 1/1
 
-.PHONY: atlas test test-slow bench docs clean
+.PHONY: atlas test test-slow bench docs index clean
 
 atlas: $(VENV)/.plot
-	$(BIN)/deeplimits atlas --out site
+	@echo "== every limit predicted, simulated, compared and drawn: some minutes the first time, then only what changed"
+	@$(BIN)/deeplimits atlas --out site
 	@echo "open site/index.html in a browser"
 
 test: $(VENV)/.test
-	$(BIN)/ruff check src tests benchmarks examples
-	$(BIN)/ruff format --check src tests benchmarks examples
-	$(BIN)/pyright
-	$(THREADS) $(BIN)/python -m pytest --quiet -n auto --dist loadgroup
+	@echo "== lint and types (half a minute)"
+	@$(BIN)/ruff check --quiet src tests benchmarks examples
+	@$(BIN)/ruff format --quiet --check src tests benchmarks examples
+	@$(BIN)/pyright
+	@echo "== tests: every limit at the quick grade, all theory against its oracles, all pages of the docs"
+	@echo "   (about 12 minutes on two cores the first time; half of that with compiled programs kept)"
+	@$(PYTEST)
 
 test-slow: $(VENV)/.test
-	$(THREADS) $(BIN)/python -m pytest --quiet -n auto --dist loadgroup -m slow
+	@echo "== every limit at the sharp grade, over fresh seeds; shard $(SHARD). Interrupted, it resumes where it was"
+	@$(PYTEST) --slowly --shard $(SHARD) -m slow; code=$$?; test $$code -eq 0 -o $$code -eq 5
+	@$(PYTEST) -m pooled
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
+
+index: $(VENV)/.test
+	@$(BIN)/python -m deeplimits.index
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 $(VENV)/.python:
-	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'deeplimits needs Python 3.11 or newer; set PYTHON=...')"
-	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --upgrade pip
-	touch $@
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'deeplimits needs Python 3.11 or newer; set PYTHON=...')"
+	@echo "== making a local environment in $(VENV) (a minute or two)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --upgrade pip
+	@touch $@
 
 $(VENV)/.plot: $(VENV)/.python pyproject.toml
-	$(PIP) install -e '.[plot]'
-	touch $@
+	@$(PIP) install -e '.[plot]'
+	@touch $@
 
 $(VENV)/.test: $(VENV)/.python pyproject.toml
-	$(PIP) install -e '.[test]'
-	touch $@
+	@$(PIP) install -e '.[test]'
+	@touch $@
 
 $(VENV)/.docs: $(VENV)/.python pyproject.toml
-	$(PIP) install -e '.[docs]'
-	touch $@
+	@$(PIP) install -e '.[docs]'
+	@touch $@
 
 clean:
-	rm -rf $(VENV) .peers site docs/_build dist .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .peers .slow site docs/_build dist .pytest_cache .ruff_cache .hypothesis

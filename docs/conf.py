@@ -48,20 +48,20 @@ def write_limits(app):
 
     parts = []
     for entry in catalogue():
-        statement = entry.source.doc.partition("\n")[2].strip("\n")
-        parts.append(f"## {entry.name}\n\n{entry.source.title}.\n")
+        statement = entry.about.doc.partition("\n")[2].strip("\n")
+        parts.append(f"## {entry.name}\n\n{entry.about.title}.\n")
         if entry.role == "result":
             owner = catalogue.name_of_target(entry.target)
             parts.append(f"The result `{entry.result}` of [{owner}](#{owner}).\n")
             continue
         parts.append(f"```text\n{statement}\n```\n")
-        if entry.source.parameters:
+        if entry.about.parameters:
             parts.append("| parameter | default | allowed | meaning |\n| --- | --- | --- | --- |")
-            for name, parameter in entry.source.parameters.items():
+            for name, parameter in entry.about.parameters.items():
                 parts.append(f"| `{name}` | {parameter.default} | {parameter.allowed} | {parameter.doc} |")
             parts.append("")
         if entry.role == "function":
-            parts.append(f"`{entry.source.module}.{entry.source.signature}`\n")
+            parts.append(f"`{entry.about.module}.{entry.about.signature}`\n")
     (Path(app.srcdir) / "_limits.md").write_text("\n".join(parts), encoding="utf-8")
 
 

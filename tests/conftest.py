@@ -1,8 +1,7 @@
 """Every test runs with checked shapes and types, strict dtype promotion and warnings as errors."""
 
 import functools
-import os
-from pathlib import Path
+import math
 
 from jaxtyping import install_import_hook
 
@@ -16,7 +15,15 @@ with install_import_hook("deeplimits", "checking.typechecker"):
 import jax
 import pytest
 
+from deeplimits.lab.compilation import use_cache
+from deeplimits.lab.simulate import CHUNKS
+from deeplimits.lab.workers import Growth
+
+pytest_plugins = ["slowly"]
+
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+# The compiled programs of one run serve the next, and one worker's serve the others.
+use_cache()
 
 LIMITS = [entry.name for entry in dl.catalogue.limits()]
 
@@ -27,45 +34,35 @@ def each_limit(function):
     return pytest.mark.parametrize("name", parameters)(function)
 
 
-def each_compared_limit(function):
-    """As `each_limit`, for tests that simulate or differentiate at length: costly limits are left to the slow tests."""
-    parameters = [pytest.param(name, marks=_marks(name, dl.catalogue[name].costly)) for name in LIMITS]
-    return pytest.mark.parametrize("name", parameters)(function)
+def quick_samples(limit) -> int:
+    """A tenth of the usual samples, which run in the usual program; all of them where they are few."""
+    return max(math.ceil(limit.usual.samples / CHUNKS), min(limit.usual.samples, 24))
 
 
-def one_limit_of_each_family(function):
-    """As `each_limit`, with all but the first affordable limit of each family left to the slow tests."""
-    affordable = [name for name in LIMITS if not dl.catalogue[name].costly]
-    first = {dl.catalogue.entry(name).family: name for name in reversed(affordable)}.values()
-    parameters = [pytest.param(name, marks=_marks(name, name not in first)) for name in LIMITS]
-    return pytest.mark.parametrize("name", parameters)(function)
-
-
-def _marks(name: str, slow: bool) -> list:
-    return [pytest.mark.xdist_group(name), *([pytest.mark.slow] if slow else [])]
+@functools.cache
+def quick_comparison(name: str, seed: int = 0):
+    """The quick grade: usual sizes, few samples. It must notice gross errors."""
+    limit = dl.catalogue[name]()
+    return dl.compare(limit, samples=quick_samples(limit), seed=seed)
 
 
 @functools.cache
 def usual_comparison(name: str, seed: int = 0):
-    """The default comparison of a limit, run once per worker."""
+    """The sharp grade: what `compare` does unless told otherwise. It must notice five percent."""
     return dl.compare(dl.catalogue[name](), seed=seed)
 
 
-@pytest.fixture
-def comparison(name):
-    return usual_comparison(name)
-
-
-MEMORY = 2.5e9
-"""Bytes that a worker may hold before compiled programs that are no longer needed are dropped."""
+MEMORY, MAPPINGS = 2.0e9, 20_000
+"""Bytes and mappings that a worker may hold before compiled programs that are no longer needed are dropped."""
 
 
 def pytest_runtest_teardown(item, nextitem):
-    statistics = Path("/proc/self/statm")
     leaving = nextitem is None or nextitem.path != item.path or _group(nextitem) != _group(item)
-    if leaving and statistics.exists():
-        resident = int(statistics.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        if resident > MEMORY:
+    if leaving:
+        growth = Growth.of_this_process()
+        if growth.memory > MEMORY or growth.mappings > MAPPINGS:
+            quick_comparison.cache_clear()
+            usual_comparison.cache_clear()
             jax.clear_caches()
 
 

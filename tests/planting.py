@@ -21,6 +21,12 @@ def _(kind, factor):
 
 
 @wrong_by.register
+def _(kind: Identity, factor):
+    # An exact statement must notice ten times its own tolerance, whatever other kinds notice.
+    return dataclasses.replace(kind, value=kind.value * (1 + np.sign(factor - 1) * 10 * kind.tolerance))
+
+
+@wrong_by.register
 def _(kind: Probability, factor):
     # A probability too near to one to be raised is lowered by the same factor.
     raised = kind.value * factor
@@ -29,6 +35,8 @@ def _(kind: Probability, factor):
 
 @wrong_by.register
 def _(kind: Bound, factor):
+    # A bound that is too generous is no error: both factors make it too strict.
+    factor = max(factor, 1 / factor)
     return dataclasses.replace(kind, value=kind.value / factor if kind.side == "upper" else kind.value * factor)
 
 
@@ -48,14 +56,13 @@ def _(kind, factor):
 
 def planted(trials: list[Trial], factor: float) -> list[Trial]:
     """The measurements of `trials`, beside a theory that is wrong by `factor`."""
-    if isinstance(trials[0].stated, Identity):
-        # An identity is stated by the second of the two sides that its simulation returns.
-        scales = np.array([1.0, factor])
-        return [
-            trial._replace(measured=trial.measured * scales.reshape(1, 2, *[1] * (trial.measured.ndim - 2)))
-            for trial in trials
-        ]
     return [trial._replace(stated=wrong_by(trial.stated, factor)) for trial in trials]
+
+
+def is_zero(kind) -> bool:
+    """A prediction of zero stays zero when multiplied; there is nothing to plant."""
+    values = np.asarray(kind.arrays()[""][1])
+    return kind.kind in ("Value", "Curve", "Exponent", "Identity") and not np.any(values)
 
 
 def wrong_rate(trials: list[Trial], factor: float) -> list[Trial]:

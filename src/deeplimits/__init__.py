@@ -10,6 +10,7 @@ from deeplimits.catalogue import catalogue
 if TYPE_CHECKING:
     from deeplimits import limits as limits
     from deeplimits.lab.compare import compare as compare
+    from deeplimits.lab.predict import Prediction as Prediction
     from deeplimits.lab.predict import predict as predict
     from deeplimits.lab.simulate import simulate as simulate
     from deeplimits.limit import Limit as Limit
@@ -18,12 +19,13 @@ try:
     __version__ = version("deeplimits")
 except PackageNotFoundError:  # run from a source tree that nobody installed
     __version__ = "0+unknown"
-__all__ = ["Limit", "__version__", "catalogue", "compare", "limits", "predict", "simulate"]
+__all__ = ["Limit", "Prediction", "__version__", "catalogue", "compare", "limits", "predict", "simulate"]
 
 _LAZY = {
     "Limit": "deeplimits.limit",
     "compare": "deeplimits.lab.compare",
     "predict": "deeplimits.lab.predict",
+    "Prediction": "deeplimits.lab.predict",
     "simulate": "deeplimits.lab.simulate",
 }
 

@@ -1,6 +1,7 @@
 """The table of everything: each name leads to a limit, to a named result of a limit, or to a public function.
 
-Nothing here imports JAX; what a name leads to is imported when it is asked for.
+Nothing here imports JAX; what a name leads to is imported when it is asked for, and what is known of it without that
+stands in the index. Limits are named like their files.
 """
 
 import difflib
@@ -11,94 +12,10 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Literal
 
-from deeplimits import source
+from deeplimits import index
 from deeplimits.errors import UnknownName
 
 ENTRY_POINT_GROUP = "deeplimits.limits"
-
-LIMITS = {
-    "abc-parametrization": "initialization.abc_parametrization:AbcParametrization",
-    "bai-yin-edges": "spectra.bai_yin_edges:ExtremeEigenvalues",
-    "circle-diffusion": "bias.circle_diffusion:CircleDiffusion",
-    "classical-gradient-flow-limit": "two_layer.classical_gradient_flow_limit:ClassicalGradientFlow",
-    "classical-ode-limit": "online_sgd.classical_ode_limit:ClassicalOdeLimit",
-    "critical-window-search": "online_sgd.critical_window_search:CriticalWindow",
-    "deep-linear-norm": "spectra.deep_linear_norm:DeepLinearNorm",
-    "deep-linear-width-ck-spectrum": "spectra.deep_linear_width_ck_spectrum:ConjugateKernelSpectrum",
-    "diagonal-network-bias": "bias.diagonal_network_bias:DiagonalNetwork",
-    "directional-error-martingale": "online_sgd.directional_error_martingale:DirectionalErrorMartingale",
-    "dpp": "kernels.dpp:DeterminantalProcess",
-    "dynamical-isometry": "spectra.dynamical_isometry:DynamicalIsometry",
-    "early-stopped-gradient-flow-risk": "regression.early_stopped_gradient_flow_risk:EarlyStoppedRegression",
-    "effective-dynamics-framework": "online_sgd.effective_dynamics_framework:EffectiveDynamicsFramework",
-    "empirical-ntk": "kernels.empirical_ntk:EmpiricalTangentKernel",
-    "entropic-drift": "bias.entropic_drift:EntropicDrift",
-    "equator-initialization": "online_sgd.equator_initialization:EquatorInitialization",
-    "escape-from-mediocrity": "two_layer.escape_from_mediocrity:EscapeFromMediocrity",
-    "exit-times-search-vs-descent": "online_sgd.exit_times_search_vs_descent:ExitTimes",
-    "finite-width-kurtosis": "initialization.finite_width_kurtosis:FiniteWidthKurtosis",
-    "fluctuation-dissipation": "bias.fluctuation_dissipation:FluctuationDissipation",
-    "free-additive-convolution": "spectra.free_additive_convolution:FreeConvolution",
-    "gd-linear-stability": "bias.gd_linear_stability:GradientDescentStability",
-    "gd-min-norm-least-squares": "bias.gd_min_norm_least_squares:MinNormLeastSquares",
-    "gd-separable-max-margin": "bias.gd_separable_max_margin:SeparableMaxMargin",
-    "gd-sgd-noisy-gd": "bias.gd_sgd_noisy_gd:StochasticDescent",
-    "generalized-mp-silverstein": "spectra.generalized_mp_silverstein:PopulationSpectrum",
-    "gradient-descent-dynamics-gmm": "regression.gradient_descent_dynamics_gmm:MixtureDynamics",
-    "hard-margin-predictor": "bias.hard_margin_predictor:HardMarginPredictor",
-    "homogeneous-network-margin": "bias.homogeneous_network_margin:HomogeneousMargin",
-    "kernel-gradient-flow": "kernels.kernel_gradient_flow:KernelGradientFlow",
-    "knn-bias-variance": "regression.knn_bias_variance:NearestNeighbours",
-    "lazy-scaling-criterion": "two_layer.lazy_scaling_criterion:LazyScaling",
-    "lazy-two-layer-scalings": "kernels.lazy_two_layer_scalings:LazyTwoLayer",
-    "marchenko-pastur-law": "spectra.marchenko_pastur_law:MarchenkoPastur",
-    "max-margin-gradient-flow": "bias.max_margin_gradient_flow:MaxMarginGradientFlow",
-    "mean-field-high-d-reduction": "two_layer.mean_field_high_d_reduction:MeanFieldReduction",
-    "mean-field-wasserstein-flow": "two_layer.mean_field_wasserstein_flow:WassersteinFlow",
-    "mercer-feature-map": "kernels.mercer_feature_map:MercerEigenvalues",
-    "misspecified-and-latent-ridgeless": "regression.misspecified_and_latent_ridgeless:MisspecifiedRegression",
-    "nadaraya-watson-singular-kernel": "regression.nadaraya_watson_singular_kernel:SingularKernelSmoother",
-    "nngp-kernel-recursion": "initialization.nngp_kernel_recursion:KernelRecursion",
-    "noise-floor-and-critical-learning-rate": "two_layer.noise_floor_and_critical_learning_rate:NoiseFloor",
-    "noisy-gd": "bias.noisy_gd:NoisyDescent",
-    "nonlinear-gram-spectrum": "spectra.nonlinear_gram_spectrum:NonlinearGram",
-    "ntk-learning-rate-scaling": "initialization.ntk_learning_rate_scaling:LearningRateScaling",
-    "ntk-recursion": "kernels.ntk_recursion:InfiniteWidth",
-    "ntk-training-constancy": "kernels.ntk_training_constancy:TrainingConstancy",
-    "ntk-vs-mean-field-scaling": "kernels.ntk_vs_mean_field_scaling:OutputScale",
-    "order-chaos-phase-diagram": "initialization.order_chaos_phase_diagram:OrderAndChaos",
-    "overlap-markov-chain": "two_layer.overlap_markov_chain:OverlapMarkovChain",
-    "population-loss-binary-gmm": "online_sgd.population_loss_binary_gmm:BinaryMixture",
-    "population-loss-online-pca": "online_sgd.population_loss_online_pca:OnlinePca",
-    "population-loss-teacher-student": "online_sgd.population_loss_teacher_student:TeacherStudent",
-    "population-risk-from-overlaps": "two_layer.population_risk_from_overlaps:PopulationRisk",
-    "proportional-max-margin": "bias.proportional_max_margin:ProportionalMaxMargin",
-    "quadratic-model-perturbation": "bias.quadratic_model_perturbation:QuadraticModel",
-    "random-feature-kernel": "kernels.random_feature_kernel:RandomFeatureKernel",
-    "random-feature-ridge-mse": "regression.random_feature_ridge_mse:RandomFeatureRegression",
-    "relu-linearization-bound": "kernels.relu_linearization_bound:ReluLinearization",
-    "ridge-general-covariance": "regression.ridge_general_covariance:RidgeRegression",
-    "ridgeless-double-descent": "regression.ridgeless_double_descent:RidgelessRegression",
-    "saad-solla-ode": "two_layer.saad_solla_ode:SaadSolla",
-    "sample-complexity-thresholds": "online_sgd.sample_complexity_thresholds:SampleComplexity",
-    "sgd-concentration-rate": "two_layer.sgd_concentration_rate:SgdConcentration",
-    "sgd-fluctuations": "two_layer.sgd_fluctuations:SgdFluctuations",
-    "sgd-noise-decomposition": "two_layer.sgd_noise_decomposition:SgdNoise",
-    "sgd-stationary-linear-regression": "bias.sgd_stationary_linear_regression:StationarySGD",
-    "single-index-incremental-learning": "two_layer.single_index_incremental_learning:IncrementalLearning",
-    "smooth-linearization-bound": "kernels.smooth_linearization_bound:SmoothLinearizationBound",
-    "spherical-online-sgd": "online_sgd.spherical_online_sgd:SphericalOnlineSgd",
-    "spiked-covariance-bbp": "spectra.spiked_covariance_bbp:SpikedCovariance",
-    "spiked-microscopic-sde": "online_sgd.spiked_microscopic_sde:SpikedMicroscopicSde",
-    "spiked-tensor-ballistic": "online_sgd.spiked_tensor_ballistic:SpikedTensorBallistic",
-    "spiked-tensor-fixed-points": "online_sgd.spiked_tensor_fixed_points:SpikedTensorFixedPoints",
-    "stieltjes-transform-and-inversion": "spectra.stieltjes_transform_and_inversion:ResolventTrace",
-    "symmetric-plateau-and-specialization": "two_layer.symmetric_plateau_and_specialization:SymmetricPlateau",
-    "xor-gmm-ballistic": "online_sgd.xor_gmm_ballistic:XorGmmBallistic",
-    "xor-large-lambda-limit": "online_sgd.xor_large_lambda_limit:XorLargeLambda",
-    "xor-success-probability": "online_sgd.xor_success_probability:XorSuccessProbability",
-}
-"""Limits: name -> family.module:Class, below `deeplimits.limits`."""
 
 RESULTS = {
     "arc-cosine-ntk": "empirical-ntk:arc_cosine",
@@ -178,17 +95,21 @@ class Entry:
     """Which of the limit's results the name stands for."""
 
     @property
-    def source(self) -> source.Source:
-        return source.read(self.target)
+    def about(self) -> index.Record:
+        """What it states and takes."""
+        return index.record(self.target)
 
     @property
-    def family(self) -> str:
-        parts = self.target.partition(":")[0].split(".")
-        return parts[-2] if len(parts) > 1 else parts[0]
+    def room(self) -> str:
+        """The room of theory that it belongs to; for what has none, the part of the house."""
+        package, *parts = self.target.partition(":")[0].split(".")
+        if package != "deeplimits":
+            return package
+        return parts[1] if parts[0] in ("limits", "theory") else parts[0]
 
     @property
     def title(self) -> str:
-        title = source.first_line(self.target)
+        title = self.about.title
         return f"{self.result.replace('_', ' ')}: {title[0].lower()}{title[1:]}" if self.result else title
 
     def load(self) -> Any:
@@ -199,9 +120,9 @@ class Entry:
         return {
             "name": self.name,
             "role": self.role,
-            "family": self.family,
+            "room": self.room,
             "title": self.title,
-            "references": list(self.source.references),
+            "references": list(self.about.references),
             "target": self.target,
             **({"result": self.result} if self.result else {}),
         }
@@ -214,10 +135,16 @@ class Listing(tuple[Entry, ...]):
         if not self:
             return "(no entries)"
         wide = max(len(entry.name) for entry in self)
-        broad = max(len(entry.family) for entry in self)
-        return "\n".join(f"{entry.name:<{wide}}  {entry.family:<{broad}}  {entry.title}" for entry in self)
+        broad = max(len(entry.room) for entry in self)
+        return "\n".join(f"{entry.name:<{wide}}  {entry.room:<{broad}}  {entry.title}" for entry in self)
 
     __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        from deeplimits.render.page import fragment
+
+        rows = [(entry.name, entry.room, entry.title) for entry in self]
+        return fragment(f"{len(self)} names", ("name", "room", "states"), rows)
 
 
 class Catalogue(Mapping[str, Any]):
@@ -252,10 +179,10 @@ class Catalogue(Mapping[str, Any]):
         return Listing(entry for entry in self._entries.values() if entry.role == "limit")
 
     def search(self, words: str) -> Listing:
-        """The entries whose name, family or statement contains every one of these words."""
+        """The entries whose name, room or statement contains every one of these words."""
 
         def text(entry: Entry) -> str:
-            return f"{entry.name} {entry.family} {entry.source.doc}".lower()
+            return f"{entry.name} {entry.room} {entry.about.doc}".lower()
 
         return Listing(
             entry for entry in self._entries.values() if all(word in text(entry) for word in words.lower().split())
@@ -272,10 +199,11 @@ class Catalogue(Mapping[str, Any]):
 
     @functools.cached_property
     def _entries(self) -> dict[str, Entry]:
-        entries = [Entry(name, "limit", f"deeplimits.limits.{target}") for name, target in LIMITS.items()]
+        limits = index.limits()
+        entries = [Entry(name, "limit", target) for name, target in limits.items()]
         for name, target in RESULTS.items():
             limit, _, result = target.partition(":")
-            entries.append(Entry(name, "result", f"deeplimits.limits.{LIMITS[limit]}", result))
+            entries.append(Entry(name, "result", limits[limit], result))
         entries += [Entry(name, "function", f"deeplimits.{target}") for name, target in FUNCTIONS.items()]
         own = {entry.name for entry in entries}
         for point in entry_points(group=ENTRY_POINT_GROUP):

@@ -1,6 +1,6 @@
 """The command line: `deeplimits list`, `show`, `predict`, `simulate`, `compare`, `cite`, `atlas`.
 
-Flags come from the parameter fields, read off the source, so that no help text waits for JAX.
+Flags come from the parameter fields, which stand in the index, so that no help text waits for JAX.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from deeplimits.catalogue import Entry, Listing, catalogue
 from deeplimits.errors import DeeplimitsError, ParameterError
 from deeplimits.parameters import Parameter, read_list
 
-BAD_INPUT, DISAGREES = 1, 2
+BAD_INPUT, DISAGREES, NOT_RUN, INTERRUPTED = 1, 2, 3, 130
 
 DESCRIPTION = """\
 Compute the limit, simulate the network, see whether they agree.
@@ -43,7 +43,10 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; the exit code is 0, 1 for bad input, 2 when a comparison disagrees."""
+    """Run one command.
+
+    The exit code is 0, 1 for bad input, 2 when a comparison disagrees, 3 when a limit of the atlas could not be run.
+    """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
     try:
@@ -92,7 +95,7 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
         _add_run_options(command, word)
         entry = _limit_named_in(arguments, word)
         if entry is not None:
-            command.description = f"{entry.source.title}.\n`deeplimits show {entry.name}` gives the full statement."
+            command.description = f"{entry.about.title}.\n`deeplimits show {entry.name}` gives the full statement."
             command.epilog = PARAMETERS
             _add_parameters(command, entry)
         command.set_defaults(run=run)
@@ -132,7 +135,7 @@ def _limit_named_in(arguments: Sequence[str], word: str) -> Entry | None:
 
 def _add_parameters(command: argparse.ArgumentParser, entry: Entry) -> None:
     group = command.add_argument_group("parameters of the limit")
-    for name, parameter in entry.source.parameters.items():
+    for name, parameter in entry.about.parameters.items():
         group.add_argument(
             f"--{name.replace('_', '-')}",
             dest=f"parameter_{name}",
@@ -164,35 +167,35 @@ def _list(options: argparse.Namespace) -> int:
 
 def _show(options: argparse.Namespace) -> int:
     entry = catalogue.entry(options.name)
-    source = entry.source
-    print(f"{entry.name}\n{source.title}.\n")
+    about = entry.about
+    print(f"{entry.name}\n{about.title}.\n")
     if entry.role == "result":
         print(f"This is the result `{entry.result}` of the limit {catalogue.name_of_target(entry.target)}.\n")
-    rest = source.doc.partition("\n")[2].strip("\n")
+    rest = about.doc.partition("\n")[2].strip("\n")
     print(rest)
-    if source.parameters:
+    if about.parameters:
         print("\nParameters")
-        for name, parameter in source.parameters.items():
+        for name, parameter in about.parameters.items():
             text = f"{parameter.doc}; {parameter.allowed} (default {_default(parameter)})"
             print(textwrap.fill(text, 100, initial_indent=f"  {name:<14}", subsequent_indent=" " * 16))
-    if source.references:
+    if about.references:
         print("\nCited")
-        for key in source.references:
+        for key in about.references:
             print(textwrap.fill(references.short(key), 100, initial_indent="  ", subsequent_indent="    "))
-    print(f"\nSource\n  {source.module}, line {source.line}")
+    print(f"\nSource\n  {about.module}")
     print("\nTo call it")
     if entry.role == "function":
-        print(f"  from {source.module} import {source.name}\n  {source.signature}")
+        print(f"  from {about.module} import {about.name}\n  {about.signature}")
         return 0
     name = catalogue.name_of_target(entry.target)
     suffix = f'["{entry.result}"]' if entry.result else ""
-    print(f"  import deeplimits as dl\n  dl.predict(dl.limits.{source.name}()){suffix}")
+    print(f"  import deeplimits as dl\n  dl.predict(dl.limits.{about.name}()){suffix}")
     print(f"  deeplimits compare {name}")
     return 0
 
 
 def _cite(options: argparse.Namespace) -> int:
-    print(references.bibtex(catalogue.entry(options.name).source.references))
+    print(references.bibtex(catalogue.entry(options.name).about.references))
     return 0
 
 
@@ -202,7 +205,7 @@ def _limits(options: argparse.Namespace) -> Iterator[Any]:
     if entry.role == "function":
         raise ParameterError(f"{entry.name} is a function; `deeplimits show {entry.name}` says how to call it")
     values: dict[str, list[Any]] = {}
-    for name, parameter in entry.source.parameters.items():
+    for name, parameter in entry.about.parameters.items():
         text = getattr(options, f"parameter_{name}", None)
         if text is not None:
             values[name] = _read(entry, name, parameter, text)
@@ -212,7 +215,7 @@ def _limits(options: argparse.Namespace) -> Iterator[Any]:
 
 
 def _read(entry: Entry, name: str, parameter: Parameter, text: str) -> list[Any]:
-    owner = entry.source.name
+    owner = entry.about.name
     try:
         if parameter.kind == "real":
             return list(read_list(text))
@@ -244,7 +247,7 @@ def _predict(options: argparse.Namespace) -> int:
 
 def _swept(found: Sequence[Any]) -> str:
     """Predictions along a list or range, one row each, of the parameters that vary and every result."""
-    from deeplimits.lab import report
+    from deeplimits.render import text
 
     values = [prediction.limit.values() for prediction in found]
     varying = [name for name in values[0] if any(row[name] != values[0][name] for row in values)]
@@ -253,7 +256,7 @@ def _swept(found: Sequence[Any]) -> str:
         + [kind.summary() for kind in prediction.values()]
         for row, prediction in zip(values, found, strict=True)
     ]
-    return report.table([*varying, *found[0]], rows)
+    return text.table([*varying, *found[0]], rows)
 
 
 def _simulate(options: argparse.Namespace) -> int:
@@ -311,11 +314,18 @@ def _numbered(path: str, found: Sequence[Any]) -> Iterator[tuple[str, Any]]:
 def _atlas(options: argparse.Namespace) -> int:
     from deeplimits.atlas import build
 
-    page, disagreeing = build(options.out, options.only, options.size)
-    print(f"wrote {page}")
-    for name in disagreeing:
+    found = build(options.out, options.only, options.size)
+    print(f"wrote {found.page}")
+    for name in found.disagreeing:
         print(f"disagrees: {name}")
-    return DISAGREES if disagreeing else 0
+    for name in found.failed:
+        print(f"could not be run: {name}")
+    if found.interrupted:
+        print("interrupted; the next run does what is missing")
+        return INTERRUPTED
+    if found.disagreeing:
+        return DISAGREES
+    return NOT_RUN if found.failed else 0
 
 
 if __name__ == "__main__":

@@ -202,7 +202,7 @@ def student_quantile(tail: ArrayLike, dof: ArrayLike) -> Floats:
     """The t with P(T > t) = tail."""
     tail, dof = np.asarray(tail, float), np.asarray(dof, float)
     finite = np.where(np.isfinite(dof), dof, 1.0)
-    return -np.where(np.isfinite(dof), special.stdtrit(finite, tail), special.ndtri(tail))
+    return np.where(np.isfinite(dof), -special.stdtrit(finite, tail), -special.ndtri(tail))
 
 
 def hall_transform(t: Floats, skewness: Floats) -> Floats:

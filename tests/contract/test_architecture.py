@@ -1,33 +1,40 @@
 """The rooms import each other in one direction only, and nothing heavy before it is needed."""
 
+import ast
 import subprocess
 import sys
 
 import pytest
 
-from deeplimits.atlas.fingerprint import imports
+from deeplimits.lab.task import imports
 from house import ROOT, modules
 
 # What each room may import of deeplimits, besides itself. Rooms at the top of the house may import everything below.
-BASE = {"errors", "parameters", "tracing", "source", "references"}
+BASE = {"errors", "parameters", "tracing", "index", "statement", "references", "statistics"}
+BELOW = BASE | {"models", "numerics"}
 ALLOWED = {
     "errors": set(),
     "parameters": {"errors"},
     "tracing": set(),
-    "source": {"errors", "parameters"},
+    "statement": set(),
+    # The index imports everything when it is made, and nothing when it is read.
+    "index": {"errors", "parameters", "statement", "catalogue", "limit"},
     "references": {"errors"},
-    "catalogue": {"errors", "source"},
-    "models": BASE,
-    "theory": BASE | {"models"},
-    "ensembles": BASE | {"models"},
-    "measure": BASE | {"models", "ensembles"},
-    # Predictions are judged by the laboratory's statistics, which import nothing but numbers.
-    "predictions": BASE | {"lab.statistics"},
+    "statistics": {"errors"},
+    "catalogue": {"errors", "index"},
+    "numerics": {"errors", "tracing"},
+    "models": BASE | {"numerics"},
+    "theory": BELOW,
+    "ensembles": BELOW,
+    "measure": BELOW | {"ensembles"},
+    "predictions": BASE,
     "limit": BASE | {"predictions", "catalogue"},
-    "limits": BASE | {"limit", "predictions", "models", "theory", "ensembles", "measure", "catalogue"},
-    "lab": BASE | {"limit", "predictions", "catalogue"},
-    "atlas": BASE | {"lab", "limit", "catalogue"},
-    "cli": BASE | {"lab", "atlas", "catalogue"},
+    "limits": BELOW | {"limit", "predictions", "theory", "ensembles", "measure", "catalogue"},
+    "render": BASE | {"limit", "predictions", "catalogue"},
+    # Results show themselves, so the lab knows how things look.
+    "lab": BASE | {"limit", "predictions", "catalogue", "numerics", "render"},
+    "atlas": BASE | {"lab", "limit", "catalogue", "render"},
+    "cli": BASE | {"lab", "atlas", "catalogue", "render"},
 }
 
 
@@ -43,25 +50,77 @@ def test_imports_go_one_way(module):
         if not other.startswith("deeplimits."):
             continue
         inside = other.removeprefix("deeplimits.")
-        permitted = inside.partition(".")[0] == room or any(
-            inside == name
-            or inside.startswith(f"{name}.")
-            or (name.startswith(f"{inside}.") and module_names(module, name))
-            for name in ALLOWED[room]
-        )
+        permitted = inside.partition(".")[0] in ALLOWED[room] | {room}
         assert permitted, f"{module} must not import {other}"
 
 
-def module_names(module, name):
-    """`from deeplimits import statistics` names deeplimits.lab on the way to what is allowed."""
-    return f"deeplimits.{name}" in imports(module)
+STATES = ("theory", "stated", "validity")
+SIMULATES = ("simulate", "draw", "measured", "at_size")
 
 
-def test_statistics_import_nothing_but_errors():
-    assert {other for other in imports("deeplimits.statistics") if other.startswith("deeplimits.")} <= {
-        "deeplimits.errors",
-        "deeplimits.errors.ParameterError",
-    }
+@pytest.mark.parametrize("path", sorted((ROOT / "limits").glob("*/*.py")), ids=lambda path: path.stem)
+def test_inside_a_limit_what_states_and_what_simulates_share_nothing(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    sides = imported_sides(tree)
+    uses = used_names(tree)
+    for cls in [node for node in tree.body if isinstance(node, ast.ClassDef)]:
+        for methods, other in ((STATES, "finite"), (SIMULATES, "theory")):
+            for method in methods:
+                reached = reachable(f"{cls.name}.{method}", uses, cls.name)
+                crossed = sorted(name for name in reached if sides.get(name) == other)
+                assert not crossed, f"{cls.name}.{method} uses {crossed}, which belong to the other side"
+
+
+def imported_sides(tree):
+    """Which of a module's imported names belong to theory, and which to finite systems."""
+    sides = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            room = node.module.removeprefix("deeplimits.").partition(".")[0]
+            for alias in node.names:
+                inside = alias.name if node.module == "deeplimits" else room
+                side = {"theory": "theory", "ensembles": "finite", "measure": "finite"}.get(inside)
+                if side:
+                    sides[alias.asname or alias.name] = side
+    return sides
+
+
+def used_names(tree):
+    """The names that each function, and each method as Class.method, uses; `self.x` as self.x."""
+
+    def names(node):
+        found = {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
+        return found | {
+            f"self.{inner.attr}"
+            for inner in ast.walk(node)
+            if isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name) and inner.value.id == "self"
+        }
+
+    found = {}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            found[node.name] = names(node)
+        elif isinstance(node, ast.ClassDef):
+            for inner in node.body:
+                if isinstance(inner, ast.FunctionDef):
+                    found[f"{node.name}.{inner.name}"] = names(inner)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {target.id: names(node) - {target.id} for target in targets if isinstance(target, ast.Name)}
+    return found
+
+
+def reachable(start, uses, owner):
+    """Everything a function uses, through the functions and methods of its own file."""
+    seen, waiting = set(), [start]
+    while waiting:
+        name = waiting.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        key = name.replace("self.", f"{owner}.", 1) if name.startswith("self.") else name
+        waiting += uses.get(key, ())
+    return seen
 
 
 def test_files_are_short():

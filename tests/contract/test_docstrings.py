@@ -5,7 +5,7 @@ import importlib
 
 import pytest
 
-from deeplimits.source import module_path
+from deeplimits.lab.task import module_path
 from house import modules
 
 WITH_EXAMPLES = [name for name in modules() if ">>>" in module_path(name).read_text(encoding="utf-8")]

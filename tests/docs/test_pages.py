@@ -12,7 +12,7 @@ def blocks(page):
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
-ROOMS = [pytest.param(f"docs/rooms/{path.name}", marks=pytest.mark.slow) for path in (ROOT / "docs/rooms").glob("*.md")]
+ROOMS = [f"docs/rooms/{path.name}" for path in sorted((ROOT / "docs/rooms").glob("*.md"))]
 
 
 @pytest.mark.parametrize("page", ["docs/tour.md", "CONTRIBUTING.md", *ROOMS])

@@ -1,55 +1,137 @@
-"""The atlas: complete, offline, and not run again without need."""
+"""The atlas: complete whatever its limits do, offline, and not run again without need."""
 
 import json
+import os
 import re
+import signal
+import subprocess
 import sys
+import time
+from concurrent.futures import Executor
 
+import pytest
+
+import bad_limits
 import deeplimits.atlas
 from deeplimits.atlas import build
-from deeplimits.atlas.fingerprint import fingerprint
+from deeplimits.catalogue import Entry
+from deeplimits.cli import main
+from deeplimits.lab import task as tasks
+from deeplimits.lab.task import Task
+from deeplimits.lab.workers import Workers
 
-NAMES = ["smooth-linearization-bound", "hard-margin-predictor"]
+PLANTED = {
+    "raises": ("Raises", "a slip in the theory"),
+    "hangs": ("Hangs", "not done after"),
+    "aborts": ("Aborts", "signal 6"),
+    "is-killed": ("IsKilled", "signal 9"),
+    "is-not-a-number": ("IsNotANumber", "not a number"),
+}
 
 
-def test_atlas(tmp_path, monkeypatch):
-    page, disagreeing = build(tmp_path, NAMES, "small")
-    assert disagreeing == []
-    text = page.read_text()
-    for name in NAMES:
+def planted(name, cls):
+    return Entry(name, "limit", f"bad_limits:{cls}")
+
+
+def test_bad_limits_cost_nothing_but_themselves(tmp_path):
+    entries = [planted(name, cls) for name, (cls, _) in PLANTED.items()]
+    entries = [planted("good", "Good"), *entries, planted("is-wrong", "IsWrong"), planted("good-too", "Good")]
+    with Workers(2, time_limit=20.0) as workers:
+        found = build(tmp_path, entries=entries, executor=workers)
+    assert found.disagreeing == ["is-wrong"]
+    assert found.failed == list(PLANTED)
+    text = found.page.read_text()
+    for name, (_, words) in PLANTED.items():
         document = json.loads((tmp_path / "data" / f"{name}.json").read_text())
-        assert document["name"] == name
-        assert {"fingerprint", "verdict", "findings", "predictions", "statement"} <= set(document)
-        assert f'id="{name}"' in text
+        assert words in document["failure"]
+        card = text[text.index(f'id="{name}"') :].split("</section>")[0]
+        assert "Could not be run" in card
+        assert words in card
+    for name in ("good", "good-too", "is-wrong"):
         assert (tmp_path / "figures" / f"{name}.svg").read_text().startswith("<svg")
+        assert f'id="{name}"' in text
     # Opens from disk: nothing is fetched from anywhere.
     assert not re.findall(r'(?:src|href)="https?:', text)
 
-    def refuse(*_, **__):
-        raise AssertionError("an unchanged limit was run again")
+    # A second run does what is missing: here, what failed.
+    asked = []
 
-    monkeypatch.setattr(deeplimits.atlas, "compare", refuse)
-    build(tmp_path, NAMES, "small")
+    class Recorder(Executor):
+        def submit(self, function, entry, size):
+            asked.append(entry.name)
+            return workers_again.submit(function, planted(entry.name, "Good"), size)
+
+    with Workers(1) as workers_again:
+        again = build(tmp_path, entries=entries, executor=Recorder())
+    assert asked == list(PLANTED)
+    assert again.failed == []
 
 
-def test_fingerprints_follow_code_parameters_and_version():
-    target = "deeplimits.limits.bias.hard_margin_predictor:HardMarginPredictor"
-    other = "deeplimits.limits.spectra.marchenko_pastur_law:MarchenkoPastur"
-    base = (target, {"points": 16}, 100, "0.1.0")
+@pytest.mark.parametrize(
+    ("found", "code"), [({}, 0), ({"disagreeing": ["a"], "failed": ["b"]}, 2), ({"failed": ["b"]}, 3)]
+)
+def test_the_exit_code_tells(monkeypatch, tmp_path, found, code, capsys):
+    built = deeplimits.atlas.Atlas(tmp_path / "index.html", **found)
+    monkeypatch.setattr(deeplimits.atlas, "build", lambda *_: built)
+    assert main(["atlas", "--out", str(tmp_path)]) == code
+    said = capsys.readouterr().out
+    assert all(name in said for names in found.values() for name in names)
+
+
+INTERRUPTED = """
+import sys
+sys.path[:0] = {path!r}
+from deeplimits.atlas import build
+from deeplimits.catalogue import Entry
+entries = [Entry("good", "limit", "bad_limits:Good"), Entry("hangs", "limit", "bad_limits:Hangs")]
+print(build({out!r}, entries=entries))
+"""
+
+
+def test_ctrl_c_stops_soon_and_leaves_a_page(tmp_path):
+    code = INTERRUPTED.format(path=sys.path, out=str(tmp_path))
+    running = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    while not (tmp_path / "figures" / "good.svg").exists():
+        assert running.poll() is None
+        time.sleep(0.05)
+    os.kill(running.pid, signal.SIGINT)
+    said, _ = running.communicate(timeout=30)
+    assert "interrupted=True" in said
+    text = (tmp_path / "index.html").read_text()
+    assert 'id="good"' in text
+    assert "1 are still to be run" in text
+
+
+def test_keys_follow_code_parameters_size_seeds_and_versions(monkeypatch):
+    base = Task(bad_limits.Good(), 4, 100)
     variants = [
-        base,
-        (target, {"points": 17}, 100, "0.1.0"),
-        (target, {"points": 16}, 100, "0.2.0"),
-        (other, *base[1:]),
+        Task(bad_limits.Good(shift=2.0), 4, 100),
+        Task(bad_limits.IsWrong(), 4, 100),
+        Task(bad_limits.Good(), 8, 100),
+        Task(bad_limits.Good(), 4, 50),
+        Task(bad_limits.Good(), 4, 100, seed=1),
+        Task(bad_limits.Good(), 4, 100, first=100),
     ]
-    assert fingerprint(*base) == fingerprint(*base)
-    assert len({fingerprint(*variant) for variant in variants}) == 4
+    assert Task(bad_limits.Good(), 4, 100).key == base.key
+    assert len({task.key for task in (base, *variants)}) == 1 + len(variants)
+    before = base.key
+    monkeypatch.setattr(tasks, "surroundings", lambda: {"jax": "another"})
+    assert base.key != before
 
 
-def test_fingerprints_follow_everything_a_limit_imports(monkeypatch):
-    module = sys.modules["deeplimits.atlas.fingerprint"]
-    target = "deeplimits.limits.bias.hard_margin_predictor:HardMarginPredictor"
-    before = fingerprint(target)
-    original = module._source
+def test_keys_follow_everything_a_limit_imports(monkeypatch):
+    from deeplimits.limits.bias.hard_margin_predictor import HardMarginPredictor
+
+    before = Task(HardMarginPredictor(), 4, 100).key
+    original = tasks._source
     changed = "deeplimits.theory.bias.separability"
-    monkeypatch.setattr(module, "_source", lambda name: original(name) + (b"#" if name == changed else b""))
-    assert fingerprint(target) != before
+    monkeypatch.setattr(tasks, "_source", lambda name: original(name) + (b"#" if name == changed else b""))
+    tasks.code_of.cache_clear()
+    assert Task(HardMarginPredictor(), 4, 100).key != before
+    tasks.code_of.cache_clear()
+
+
+def test_blocks_of_seeds_are_the_same_systems():
+    whole = Task(bad_limits.Good(), 4, 20, seed=3)
+    blocks = whole.blocks(8)
+    assert [(block.first, block.samples) for block in blocks] == [(0, 8), (8, 8), (16, 4)]

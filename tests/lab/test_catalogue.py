@@ -4,6 +4,7 @@ import sys
 import types
 
 import equinox as eqx
+import jax
 import pytest
 
 import deeplimits as dl
@@ -31,17 +32,25 @@ def test_names_lead_to_classes_and_functions():
 @pytest.mark.parametrize("entry", dl.catalogue(), ids=lambda entry: entry.name)
 def test_every_name_resolves(entry):
     loaded = entry.load()
-    assert entry.source.title
-    assert entry.title.lower().endswith(entry.source.title.lower())
-    assert entry.source.references, f"{entry.name} must cite its source"
-    assert references.bibtex(entry.source.references)
-    assert all(references.short(key) for key in entry.source.references)
+    assert entry.about.title
+    assert entry.title.lower().endswith(entry.about.title.lower())
+    assert entry.about.references, f"{entry.name} must cite its source"
+    assert references.bibtex(entry.about.references)
+    assert all(references.short(key) for key in entry.about.references)
     if entry.role == "result":
-        assert entry.result in eqx.filter_eval_shape(lambda limit: limit.theory(), loaded())
+        assert entry.result in eqx.filter_eval_shape(everything_stated, loaded())
+
+
+def everything_stated(limit):
+    """What a limit predicts, whatever the draw and of one draw."""
+    if not limit.speaks_of_draws():
+        return limit.theory()
+    sizes, realised = limit.at_size(min(limit.usual.sizes))
+    return {**limit.theory(), **realised.stated(realised.draw(jax.random.key(0), **sizes))}
 
 
 def test_every_reference_is_used_and_complete():
-    used = {key for entry in dl.catalogue() for key in entry.source.references}
+    used = {key for entry in dl.catalogue() for key in entry.about.references}
     for key, text in references.entries().items():
         assert {"author", "title", "year"} <= {line.split("=")[0].strip() for line in text.splitlines()}, key
     assert used <= set(references.entries())
@@ -71,7 +80,7 @@ def test_third_parties_add_limits(monkeypatch):
     assert extended["marchenko-pastur-law"] is dl.limits.MarchenkoPastur
 
 
-def test_a_module_without_source():
-    with pytest.raises(UnknownName, match="no source"):
-        _ = Entry("x", "limit", "no_such_package.module:Thing").source
+def test_a_module_that_is_not_there():
+    with pytest.raises(UnknownName, match=r"no_such_package.module:Thing cannot be imported"):
+        _ = Entry("x", "limit", "no_such_package.module:Thing").about
     assert "no_such_package" not in sys.modules

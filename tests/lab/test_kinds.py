@@ -21,6 +21,18 @@ def grid(points):
     return jnp.linspace(-4.0, 4.0, points)
 
 
+def normal_systems(samples=40_000):
+    return [(n, np.random.default_rng(n).standard_normal((samples, 8))) for n in (20, 40, 80)]
+
+
+def drawn_trials_of(stated, measured):
+    """Trials of a limit that speaks of the drawn system: here a row of eight normal numbers."""
+    return [
+        stated(jnp.asarray(systems)).trial(n, np.asarray(measured(systems, n)), drawn=True)
+        for n, systems in normal_systems()
+    ]
+
+
 CASES = {
     "Value": lambda: trials_of(
         Value(jnp.asarray(2.0), label="v", rate=0.5), lambda rng, n, m: 2 + n**-0.5 + 0.1 * rng.standard_normal(m)
@@ -57,9 +69,42 @@ CASES = {
         Exponent(jnp.asarray(1.5), label="e", x=jnp.geomspace(1.0, 100.0, 6), axis="t", rate=1.0),
         lambda rng, n, m: np.geomspace(1, 100, 6) ** (1.5 + 1 / n) * np.exp(0.1 * rng.standard_normal((m, 6))),
     ),
-    "Identity": lambda: trials_of(
-        Identity(label="i"), lambda rng, n, m: np.repeat(rng.standard_normal((m, 1, 5)), 2, axis=1)
+    "Identity": lambda: drawn_trials_of(
+        lambda systems: Identity(systems, label="i", tolerance=1e-12, reason="rounding"),
+        lambda systems, n: systems * (1 + 1e-14),
     ),
+    "Value of each draw": lambda: drawn_trials_of(
+        lambda systems: Value(jnp.exp(systems[:, 0]), label="v", rate=1.0),
+        lambda systems, n: np.exp(systems[:, 0]) * (1 + 1 / n + 0.05 * systems[:, 1]),
+    ),
+    "Value of each draw, by differences": lambda: drawn_trials_of(
+        lambda systems: Value(systems[:, 0] + 5.0, label="v", per_draw="difference"),
+        lambda systems, n: systems[:, 0] + 5 + 0.1 * systems[:, 1],
+    ),
+    "Curve of each draw": lambda: drawn_trials_of(
+        lambda systems: Curve(
+            jnp.tile(jnp.arange(4.0), (len(systems), 1)), jnp.exp(systems[:, :4]), axis="x", label="c", rate=1.0
+        ),
+        lambda systems, n: np.exp(systems[:, :4]) * (1 + 1 / n + 0.05 * systems[:, 4:]),
+    ),
+    "Bound of each draw": lambda: drawn_trials_of(
+        lambda systems: Bound(jnp.exp(systems[:, 0]), label="b"),
+        lambda systems, n: np.exp(systems[:, 0] - 0.01 * systems[:, 1] ** 2),
+    ),
+    "Exponent of a distance": lambda: [
+        Exponent(-0.5, label="e", centre=jnp.arange(3.0)).trial(n, np.arange(3.0) + n**-0.5 * draws[:, :3])
+        for n, draws in normal_systems()
+    ],
+    "Exponent of a distance from each draw": lambda: drawn_trials_of(
+        lambda systems: Exponent(np.full(len(systems), -1.0), label="e", centre=systems[:, :2], norm="l2"),
+        lambda systems, n: systems[:, :2] + systems[:, 2:4] / n,
+    ),
+    "Value of a variance": lambda: [
+        Value(4.0, label="v", about=jnp.asarray(3.0), power=1.0, rate=1.0).trial(
+            n, 3 + 2 * np.sqrt((1 + 1 / n) / n) * np.random.default_rng(n).standard_normal(200_000)
+        )
+        for n in (20, 40, 80)
+    ],
 }
 
 

@@ -10,7 +10,7 @@ import deeplimits as dl
 from deeplimits.errors import DeeplimitsError, OutsideValidity, ParameterError
 from deeplimits.lab.predict import check_limit
 from deeplimits.lab.simulate import check_count
-from deeplimits.limit import Limit, real
+from deeplimits.limit import Limit, Run, real
 from deeplimits.predictions import Value
 
 
@@ -19,7 +19,7 @@ class Constant(Limit):
 
     level: jax.Array = real(1.0, 0.0, 10.0, doc="the number")
 
-    sizes = (10, 20)
+    usual = Run(sizes=(10, 20))
 
     def theory(self):
         return {"level": Value(self.level, label="level", rate=1.0)}

@@ -1,43 +1,82 @@
 """The atlas: every limit of the catalogue predicted, simulated, compared and drawn, as one static page.
 
-The folder holds `index.html`, and for each limit `data/NAME.json` (everything found) and `figures/NAME.svg`. A limit is
-run again only if its code, its parameters, the amount of simulation or the package version changed.
+The folder holds `index.html`, `data/NAME.json` (parameters, statement, everything found) and `figures/NAME.svg`. Limits
+run in worker processes; only this process writes. One that raises, hangs or takes its process down becomes a card that
+says so, and costs nothing else. A limit is run again only if something its numbers depend on changed, or if it failed.
 """
 
-import html
 import json
 from collections.abc import Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import deeplimits
-from deeplimits.atlas.fingerprint import fingerprint
+from deeplimits.atlas.page import page
+from deeplimits.atlas.progress import Progress
 from deeplimits.catalogue import Entry, catalogue
-from deeplimits.errors import ParameterError
-from deeplimits.lab import report
-from deeplimits.lab.compare import compare
+from deeplimits.errors import DeeplimitsError, ParameterError
+from deeplimits.lab.task import Task, digest
+from deeplimits.lab.workers import Workers
 
 AMOUNTS = {"small": 0.25, "medium": 1.0, "large": 4.0}
 """How the usual number of samples is multiplied."""
+TIME_LIMIT = 300.0
+"""Seconds that one limit may take."""
 
 
-def build(out: str | Path, only: Sequence[str] | None = None, size: str = "medium") -> tuple[Path, list[str]]:
-    """Write the atlas to the folder `out`; the page's path, and the names of limits that disagree."""
+@dataclass
+class Atlas:
+    """What was built."""
+
+    page: Path
+    disagreeing: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
+    interrupted: bool = False
+
+
+def build(
+    out: str | Path,
+    only: Sequence[str] | None = None,
+    size: str = "medium",
+    *,
+    executor: Executor | None = None,
+    entries: Sequence[Entry] | None = None,
+) -> Atlas:
+    """Write the atlas to the folder `out`.
+
+    `only` names some limits; `entries` gives entries that need not be in the catalogue. The work is done by `executor`,
+    by default one worker process for each core.
+    """
     if size not in AMOUNTS:
         raise ParameterError(f"size = {size!r} is not allowed; it must be one of {', '.join(AMOUNTS)}")
-    entries = list(catalogue.limits()) if only is None else [_limit(name) for name in only]
+    if entries is None:
+        entries = list(catalogue.limits()) if only is None else [_limit(name) for name in only]
     out = Path(out)
     for folder in ("data", "figures"):
         (out / folder).mkdir(parents=True, exist_ok=True)
-    documents = []
-    with report.progress(len(entries), "atlas", None) as bar:
-        for entry in entries:
-            bar.set_postfix_str(entry.name)
-            documents.append(_document(out, entry, size))
-            bar.update(1)
-    page = out / "index.html"
-    page.write_text(report.page(_body(documents), "deeplimits atlas"), encoding="utf-8")
-    return page, [document["name"] for document in documents if not document["agrees"]]
+    found: dict[str, dict[str, Any]] = {}
+    workers = executor or Workers(time_limit=TIME_LIMIT)
+    interrupted = False
+    try:
+        found |= {entry.name: kept for entry in entries if (kept := _kept(out, entry, size)) is not None}
+        _run(workers, [entry for entry in entries if entry.name not in found], size, out, found)
+    except KeyboardInterrupt:
+        interrupted = True
+        if isinstance(workers, Workers):
+            workers.stop()
+    finally:
+        if executor is None:
+            workers.shutdown(cancel_futures=True)
+        documents = [found[entry.name] for entry in entries if entry.name in found]
+        (out / "index.html").write_text(page(documents, len(entries)), encoding="utf-8")
+    return Atlas(
+        out / "index.html",
+        [one["name"] for one in documents if "failure" not in one and not one["agrees"]],
+        [one["name"] for one in documents if "failure" in one],
+        interrupted,
+    )
 
 
 def _limit(name: str) -> Entry:
@@ -47,49 +86,78 @@ def _limit(name: str) -> Entry:
     return entry
 
 
-def _document(out: Path, entry: Entry, size: str) -> dict[str, Any]:
-    """What is to be said about one limit: read from the folder if nothing changed, else found anew."""
-    path, picture = out / "data" / f"{entry.name}.json", out / "figures" / f"{entry.name}.svg"
-    limit = entry.load()()
-    samples = max(8, round(limit.samples * AMOUNTS[size]))
-    key = fingerprint(entry.target, limit.values(), samples, deeplimits.__version__)
-    if path.exists() and picture.exists():
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if document.get("fingerprint") == key:
-            return document
-    comparison = compare(limit, samples=samples)
-    picture.write_text(report.svg(comparison), encoding="utf-8")
-    image = f'<img src="figures/{entry.name}.svg" alt="{html.escape(entry.title)}: theory and simulation">'
-    document = {
-        "fingerprint": key,
-        "version": deeplimits.__version__,
-        "family": entry.family,
-        "title": entry.title,
-        "statement": entry.source.sections,
-        "references": list(entry.source.references),
-        **comparison.to_json(),
-        "predictions": {name: kind.to_json() for name, kind in comparison.predictions.items()},
-        "card": report.card(comparison, image),
+def _run(workers: Executor, waiting: Sequence[Entry], size: str, out: Path, found: dict[str, dict[str, Any]]) -> None:
+    """Run what is missing, writing each answer as it comes."""
+    futures: dict[Future, Entry] = {workers.submit(compare_and_draw, entry, size): entry for entry in waiting}
+    with Progress(len(waiting), len(found)) as progress:
+        while futures:
+            done, _ = wait(futures, timeout=0.5, return_when=FIRST_COMPLETED)
+            for future in done:
+                entry = futures.pop(future)
+                document, picture = _answer(future, entry)
+                found[entry.name] = document
+                text = json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+                (out / "data" / f"{entry.name}.json").write_text(text, encoding="utf-8")
+                if picture:
+                    (out / "figures" / f"{entry.name}.svg").write_text(picture, encoding="utf-8")
+                progress.finished(entry.name, document)
+            progress.running([entry.name for future, entry in futures.items() if future.running()])
+
+
+def _answer(future: Future, entry: Entry) -> tuple[dict[str, Any], str]:
+    try:
+        return future.result()
+    except Exception as error:
+        sentence = str(error) if isinstance(error, DeeplimitsError) else f"{type(error).__name__}: {error}"
+        return {**_about(entry), "failure": " ".join(sentence.split())}, ""
+
+
+def _about(entry: Entry) -> dict[str, Any]:
+    """What can be said of a limit without running it."""
+    from deeplimits import references
+
+    about = entry.about
+    return {
+        "name": entry.name,
+        "room": entry.room,
+        "title": about.title,
+        "statement": about.sections,
+        "references": {key: references.short(key) for key in about.references},
     }
-    path.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return document
 
 
-def _body(documents: Sequence[dict[str, Any]]) -> str:
-    agreeing = sum(document["agrees"] for document in documents)
-    families: dict[str, list[dict[str, Any]]] = {}
-    for document in documents:
-        families.setdefault(document["family"], []).append(document)
-    links = "".join(
-        f'<li><a href="#{document["name"]}">{html.escape(document["title"])}</a></li>' for document in documents
-    )
-    sections = "".join(
-        f"<h1>{html.escape(family.replace('_', ' ').capitalize())}</h1>" + "".join(d["card"] for d in members)
-        for family, members in sorted(families.items())
-    )
-    return (
-        "<h1>deeplimits atlas</h1>"
-        '<p class="lead">Compute the limit. Simulate the network. See whether they agree.</p>'
-        f"<p>{agreeing} of {len(documents)} limits agree with their simulations; "
-        f"deeplimits {deeplimits.__version__}.</p><nav><ul>{links}</ul></nav>{sections}"
-    )
+def compare_and_draw(entry: Entry, size: str) -> tuple[dict[str, Any], str]:
+    """One limit: the document about it, and its figure as SVG. This is what a worker does."""
+    from deeplimits.lab.compare import compare
+    from deeplimits.render import figure
+
+    limit = entry.load()()
+    comparison = compare(limit, samples=_samples(limit, size), progress=False)
+    document = {"key": key(entry, size), "version": deeplimits.__version__, "room": entry.room}
+    document |= comparison.document() | {"name": entry.name}
+    json.dumps(document, allow_nan=False)  # what is not a number must not come to stand on a page
+    return document, figure.svg(comparison.plot())
+
+
+def key(entry: Entry, size: str) -> str:
+    """The content key of a limit's card."""
+    limit = entry.load()()
+    samples = _samples(limit, size)
+    return digest(deeplimits.__version__, [Task(limit, n, samples).key for n in limit.usual.sizes])
+
+
+def _samples(limit: Any, size: str) -> int:
+    return max(8, round(limit.usual.samples * AMOUNTS[size]))
+
+
+def _kept(out: Path, entry: Entry, size: str) -> dict[str, Any] | None:
+    """What an earlier run found, if nothing it depends on changed."""
+    path, picture = out / "data" / f"{entry.name}.json", out / "figures" / f"{entry.name}.svg"
+    if not (path.exists() and picture.exists()):
+        return None
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        return document if "failure" not in document and document.get("key") == key(entry, size) else None
+    except Exception:
+        # A damaged file, or a limit that cannot even be made: a worker will find out and say.
+        return None

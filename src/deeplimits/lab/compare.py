@@ -11,12 +11,15 @@ import numpy as np
 
 from deeplimits import statistics
 from deeplimits.errors import DeeplimitsError, require
-from deeplimits.lab import report
-from deeplimits.lab.compilation import threads, use_cache
-from deeplimits.lab.predict import check_limit, theory
-from deeplimits.lab.simulate import check_count, run
+from deeplimits.lab import export
+from deeplimits.lab.compilation import one_thread_each, threads, use_cache
+from deeplimits.lab.predict import Prediction, check_limit, theory
+from deeplimits.lab.simulate import Simulation, check_count, run
+from deeplimits.lab.task import Task
 from deeplimits.limit import Limit
 from deeplimits.predictions import Finding, Kind, Trial
+from deeplimits.render import bars, figure, text
+from deeplimits.render import page as pages
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,22 +56,32 @@ class Comparison:
         """The verdict on the decisive result, in words and numbers."""
         return f"{self.decisive} {self.findings[self.decisive].verdict}"
 
-    def __repr__(self) -> str:
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         rows = [
             (name, finding.kind, finding.stated, finding.measured, finding.verdict)
             for name, finding in self.findings.items()
         ]
-        table = report.table(("result", "kind", "theory", f"simulation, n = {self.sizes[-1]}", "verdict"), rows)
+        return ("result", "kind", "theory", f"simulation, n = {self.sizes[-1]}", "verdict"), rows
+
+    def _summary(self) -> tuple[str, str]:
+        """What was run, and what came out, a line each."""
         sizes = ", ".join(map(str, self.sizes))
         agreeing = sum(finding.agrees for finding in self.findings.values())
         word = "AGREES" if self.agrees else "DISAGREES"
         closing = f"{word}: {agreeing} of {len(self.findings)} predictions; closest to its threshold: {self.verdict}"
-        runs = f"n = {sizes}, {self.samples} samples each, seed {self.seed}"
-        return f"{report.heading(self.limit)}\n{runs}\n{table}\n{closing}"
+        return f"n = {sizes}, {self.samples} samples each, seed {self.seed}", closing
+
+    def __repr__(self) -> str:
+        runs, closing = self._summary()
+        return f"{text.heading(self.limit)}\n{runs}\n{text.table(*self._table())}\n{closing}"
+
+    def _repr_html_(self) -> str:
+        said = ". ".join((text.heading(self.limit), *self._summary()))
+        return pages.fragment(said, *self._table(), figure.svg_or_nothing(self.plot))
 
     def plot(self, path: str | Path | None = None):
         """A figure with a panel for each result; written to `path` where one is given."""
-        return report.figure(self.limit, self.predictions, self.trials, path)
+        return figure.figure(self.limit, self.predictions, self.trials, path)
 
     def to_json(self) -> dict[str, Any]:
         """Everything found, ready for `json.dumps`."""
@@ -92,7 +105,7 @@ class Comparison:
     def to_xarray(self):
         """An `xarray.Dataset`: each prediction, and the mean and standard error of its simulations by size."""
         xarray = require("xarray", "data")
-        variables = report.variables(self.predictions)
+        variables = export.variables(self.predictions)
         for name, trials in self.trials.items():
             if len({trial.measured.shape for trial in trials}) > 1:
                 continue  # eigenvalues of matrices of different sizes do not stack
@@ -100,19 +113,23 @@ class Comparison:
             dims = ("size", *(f"{name}_{axis}" for axis in range(means[0].value.ndim)))
             variables[f"{name}_measured"] = (dims, np.stack([mean.value for mean in means]))
             variables[f"{name}_error"] = (dims, np.sqrt(np.stack([mean.variance for mean in means])))
-        attributes = {**report.attributes(self.limit), "verdict": self.verdict, "agrees": int(self.agrees)}
+        attributes = {**export.attributes(self.limit), "verdict": self.verdict, "agrees": int(self.agrees)}
         return xarray.Dataset(variables, coords={"size": list(self.sizes)}, attrs=attributes)
+
+    def document(self) -> dict[str, Any]:
+        """Everything a page says: statement, findings, parameters, predictions, references."""
+        return pages.document(self.limit, self.predictions, self.to_json())
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A page that stands by itself: statement, figure, table, verdict, references."""
-        page = report.page(report.card(self))
+        page = pages.page(pages.card(self.document(), figure.svg(self.plot())))
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
 
     def cite(self) -> str:
         """BibTeX of the results used."""
-        return report.cite(self.limit)
+        return export.cite(self.limit)
 
 
 def compare(
@@ -138,16 +155,25 @@ def compare(
     seed = check_count(seed, "seed", 0)
     limit.require_valid()
     use_cache()
+    tasks = [Task(limit, size, samples, seed) for size in sizes]
     with (
-        report.progress(samples * len(sizes), "comparing", progress) as bar,
+        bars.progress(samples * len(sizes), "comparing", progress) as bar,
+        one_thread_each(len(sizes)),
         ThreadPoolExecutor(min(threads(), len(sizes))) as pool,
     ):
         # The largest size takes longest, so it is begun first. Meanwhile this thread computes the theory.
-        running = [pool.submit(run, limit, size, samples, seed, bar) for size in reversed(sizes)]
+        running = [pool.submit(run, task, bar) for task in reversed(tasks)]
         prediction = theory(limit)
         simulations = [found.result() for found in reversed(running)]
-    predictions, trials = dict(prediction), {}
-    for size, simulation in zip(sizes, simulations, strict=True):
+    return judge(prediction, tasks, simulations)
+
+
+def judge(prediction: Prediction, tasks: Sequence[Task], simulations: Sequence[Simulation]) -> Comparison:
+    """What the simulations of these tasks, wherever they were run, say of a prediction."""
+    limit = prediction.limit
+    predictions: dict[str, Kind] = dict(prediction)
+    trials: dict[str, list[Trial]] = {}
+    for task, simulation in zip(tasks, simulations, strict=True):
         stated = theory(simulation.limit)
         if set(stated) | set(simulation.stated) != set(simulation):
             raise DeeplimitsError(
@@ -155,9 +181,10 @@ def compare(
                 f"but simulates {sorted(simulation)}"
             )
         for name in stated:
-            trials.setdefault(name, []).append(stated[name].trial(size, simulation[name]))
+            trials.setdefault(name, []).append(stated[name].trial(task.size, simulation[name]))
         for name, kind in simulation.stated.items():
-            trials.setdefault(name, []).append(kind.trial(size, simulation[name], drawn=True))
+            trials.setdefault(name, []).append(kind.trial(task.size, simulation[name], drawn=True))
             predictions[name] = trials[name][-1].stated
     findings = {name: predictions[name].compare(found) for name, found in trials.items()}
-    return Comparison(limit, sizes, samples, seed, predictions, trials, findings)
+    sizes = tuple(task.size for task in tasks)
+    return Comparison(limit, sizes, tasks[0].samples, tasks[0].seed, predictions, trials, findings)

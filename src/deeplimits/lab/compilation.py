@@ -1,15 +1,28 @@
 """How programs are compiled: at which effort, in how many threads, and kept where."""
 
+import contextlib
 import functools
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
+import equinox as eqx
 import jax
 
 PLAIN = {"xla_backend_optimization_level": 0}
 """Compiler options for theory, which runs once: a third of the compile time."""
 BRISK = {"xla_backend_optimization_level": 1}
 """Compiler options for simulations: they run as fast as at the full level, and compile in two thirds of its time."""
+Function = TypeVar("Function", bound=Callable)
+
+
+def compiled(options: dict[str, int]) -> Callable[[Function], Function]:
+    """Decorate a function of arrays and static values: compiled with these options, once for each shape."""
+    # Options beyond the documented ones are passed on to jax.jit.
+    return lambda function: eqx.filter_jit(function, compiler_options=options)  # pyright: ignore
+
+
 CACHE_BYTES = 2 * 2**30
 """How large the folder of compiled programs may become; the oldest go first."""
 
@@ -36,3 +49,15 @@ def threads() -> int:
     from deeplimits.lab.workers import cores
 
     return cores()
+
+
+@contextlib.contextmanager
+def one_thread_each(sizes: int) -> Iterator[None]:
+    """While several sizes are simulated at once, linear algebra uses one thread: more would wait for each other."""
+    if min(sizes, threads()) == 1:
+        yield
+        return
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1, user_api="blas"):
+        yield

@@ -6,17 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import equinox as eqx
 import jax
 import numpy as np
-from jaxtyping import Array, Int
 
 from deeplimits.errors import NotConverged, ParameterError, require
-from deeplimits.lab import report
-from deeplimits.lab.compilation import PLAIN, use_cache
+from deeplimits.lab import export
+from deeplimits.lab.compilation import PLAIN, compiled, use_cache
 from deeplimits.limit import Limit
 from deeplimits.numerics.checks import aloud
 from deeplimits.predictions import Kind
+from deeplimits.render import figure, page, text
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,18 +37,24 @@ class Prediction(Mapping[str, Kind]):
     def __len__(self) -> int:
         return len(self.results)
 
-    def __repr__(self) -> str:
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         rows = [(name, kind.kind, kind.label, kind.summary()) for name, kind in self.results.items()]
-        return f"{report.heading(self.limit)}\n{report.table(('result', 'kind', 'meaning', 'prediction'), rows)}"
+        return ("result", "kind", "meaning", "prediction"), rows
+
+    def __repr__(self) -> str:
+        return f"{text.heading(self.limit)}\n{text.table(*self._table())}"
+
+    def _repr_html_(self) -> str:
+        return page.fragment(text.heading(self.limit), *self._table(), figure.svg_or_nothing(self.plot))
 
     def plot(self, path: str | Path | None = None):
         """A figure with a panel for each result; written to `path` where one is given."""
-        return report.figure(self.limit, self.results, {}, path)
+        return figure.figure(self.limit, self.results, {}, path)
 
     def to_xarray(self):
         """An `xarray.Dataset`, a variable for each result, the parameters as attributes."""
         xarray = require("xarray", "data")
-        return xarray.Dataset(report.variables(self.results), attrs=report.attributes(self.limit))
+        return xarray.Dataset(export.variables(self.results), attrs=export.attributes(self.limit))
 
     def to_json(self) -> dict[str, Any]:
         """Name, parameters and every result, ready for `json.dumps`."""
@@ -61,17 +66,17 @@ class Prediction(Mapping[str, Kind]):
 
     def cite(self) -> str:
         """BibTeX of the results used."""
-        return report.cite(self.limit)
+        return export.cite(self.limit)
 
 
-@eqx.filter_jit(compiler_options=PLAIN)
+@compiled(PLAIN)
 def _theory(limit: Limit) -> list[tuple[str, Kind]]:
     # As a list, because JAX sorts dictionaries and the order in which a limit states its results is meant.
     return list(limit.theory().items())
 
 
-@eqx.filter_jit(compiler_options=PLAIN)
-def _theory_of_draw(limit: Limit, realised: Limit, seed: Int[Array, ""], sizes: dict[str, Any]) -> list:
+@compiled(PLAIN)
+def _theory_of_draw(limit: Limit, realised: Limit, seed: Any, sizes: dict[str, Any]) -> list:
     system = realised.draw(jax.random.key(seed), **sizes)
     return [*limit.theory().items(), *realised.stated(system).items()]
 

@@ -5,19 +5,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Int
+from jaxtyping import Array
 
 from deeplimits.errors import DeeplimitsError, ParameterError, require
-from deeplimits.lab import report
-from deeplimits.lab.compilation import BRISK, use_cache
+from deeplimits.lab import export
+from deeplimits.lab.compilation import BRISK, compiled, use_cache
 from deeplimits.lab.predict import check_limit
+from deeplimits.lab.task import Task
 from deeplimits.limit import Limit
 from deeplimits.numerics.checks import aloud
 from deeplimits.predictions import Kind
+from deeplimits.render import bars, page, text
 
 CHUNKS = 10  # a usual run is cut into that many pieces, so that its progress can be shown
 
@@ -43,18 +44,24 @@ class Simulation(Mapping[str, np.ndarray]):
     def __len__(self) -> int:
         return len(self.results)
 
-    def __repr__(self) -> str:
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         rows = []
         for name, draws in self.results.items():
-            error = (
-                draws.std(axis=0, ddof=1) / np.sqrt(len(draws)) if len(draws) > 1 else np.full(draws.shape[1:], np.nan)
-            )
-            text = f"{draws.mean():.6g} ± {error:.2g}" if draws.ndim == 1 else f"array of shape {draws.shape}"
-            rows.append((name, text))
+            error = draws.std(axis=0, ddof=1) / np.sqrt(len(draws)) if len(draws) > 1 else np.nan
+            said = f"{draws.mean():.6g} ± {error:.2g}" if draws.ndim == 1 else f"array of shape {draws.shape}"
+            rows.append((name, said))
+        return ("result", "mean ± standard error"), rows
+
+    def _summary(self) -> str:
         sizes = ", ".join(f"{name} = {value}" for name, value in self.sizes.items())
         samples = len(next(iter(self.results.values())))
-        table = report.table(("result", "mean ± standard error"), rows)
-        return f"{report.heading(self.limit)}\n{samples} systems with {sizes}, seed {self.seed}\n{table}"
+        return f"{samples} systems with {sizes}, seed {self.seed}"
+
+    def __repr__(self) -> str:
+        return f"{text.heading(self.limit)}\n{self._summary()}\n{text.table(*self._table())}"
+
+    def _repr_html_(self) -> str:
+        return page.fragment(f"{text.heading(self.limit)}. {self._summary()}", *self._table())
 
     def to_xarray(self):
         """An `xarray.Dataset` of the raw draws."""
@@ -63,7 +70,7 @@ class Simulation(Mapping[str, np.ndarray]):
             name: (("sample", *(f"{name}_{axis}" for axis in range(draws.ndim - 1))), draws)
             for name, draws in self.results.items()
         }
-        attributes = {**report.attributes(self.limit), **{k: str(v) for k, v in self.sizes.items()}, "seed": self.seed}
+        attributes = {**export.attributes(self.limit), **{k: str(v) for k, v in self.sizes.items()}, "seed": self.seed}
         return xarray.Dataset(variables, attrs=attributes)
 
     def to_json(self) -> dict[str, Any]:
@@ -73,13 +80,11 @@ class Simulation(Mapping[str, np.ndarray]):
 
     def cite(self) -> str:
         """BibTeX of the results used."""
-        return report.cite(self.limit)
+        return export.cite(self.limit)
 
 
-@eqx.filter_jit(compiler_options=BRISK)
-def systems(
-    limit: Limit, place: Int[Array, "3"], count: int, sizes: dict[str, Any]
-) -> tuple[dict[str, Array], dict[str, Kind]]:
+@compiled(BRISK)
+def systems(limit: Limit, place: Any, count: int, sizes: dict[str, Any]) -> tuple[dict[str, Array], dict[str, Kind]]:
     """Measurements of a block of systems, and what the theory says of each of them.
 
     They are number first, ..., first + count - 1 of a seed at a size, where place = (seed, size, first). A system
@@ -121,12 +126,13 @@ def simulate(
     size = check_count(max(limit.usual.sizes) if size is None else size, "size")
     samples = check_count(limit.usual.samples if samples is None else samples, "samples")
     seed = check_count(seed, "seed", 0)
-    with report.progress(samples, "simulating", progress) as bar:
-        return run(limit, size, samples, seed, bar)
+    with bars.progress(samples, "simulating", progress) as bar:
+        return run(Task(limit, size, samples, seed), bar)
 
 
-def run(limit: Limit, size: int, samples: int, seed: int, bar: Any) -> Simulation:
-    """`simulate` with its arguments checked, reporting to a progress bar."""
+def run(task: Task, bar: Any) -> Simulation:
+    """Carry out a task, reporting to a progress bar."""
+    limit, size, samples, seed = task.limit, task.size, task.samples, task.seed
     limit.require_valid()
     use_cache()
     sizes, realised = limit.at_size(size)
@@ -136,7 +142,7 @@ def run(limit: Limit, size: int, samples: int, seed: int, bar: Any) -> Simulatio
     for first in range(0, samples, chunk):
         # All pieces have one shape and compile once; what the last one has too many is cut off.
         with aloud(type(limit).__name__):
-            piece = systems(realised, np.array([seed, size, first]), chunk, sizes)
+            piece = systems(realised, np.array([seed, size, task.first + first]), chunk, sizes)
             pieces.append(jax.tree.map(np.asarray, piece))
         bar.update(min(chunk, samples - first))
     results, stated = jax.tree.map(lambda *parts: np.concatenate(parts)[:samples], *pieces)

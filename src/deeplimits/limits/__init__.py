@@ -1,4 +1,4 @@
-"""The limits, each a class in a file of its own; the folders are the families of the field.
+"""The limits, each a class in a file of its own; the folders are the rooms of the theory.
 
 `deeplimits.limits.RidgelessRegression` imports just that one.
 """

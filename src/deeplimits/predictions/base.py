@@ -4,7 +4,6 @@ import textwrap
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -25,15 +24,9 @@ class Trial(NamedTuple):
     """The simulations' answers, one per row."""
 
 
-def _as_floats(value: Any) -> Any:
+def as_floats(value: Any) -> Any:
     """Numbers become arrays of floats; None, for what is not given, and JAX's own placeholders pass."""
     return jnp.asarray(value, dtype=float) if isinstance(value, int | float | np.ndarray | np.number) else value
-
-
-numbers = partial(eqx.field, converter=_as_floats)
-"""A field of numbers: a scalar or an array."""
-option = partial(eqx.field, static=True, kw_only=True)
-"""A field that is no number: a label, a rate, a choice."""
 
 
 @dataclass(frozen=True)
@@ -170,7 +163,7 @@ def beside_mean(stated: Any, measured: np.ndarray, per_draw: str) -> tuple[np.nd
     With `ratio` a measurement keeps its ratio to what was stated of its own draw, with `difference` its difference.
     """
     stated = np.asarray(stated, dtype=float)
-    middle = stated.mean(axis=0)
+    middle = np.asarray(stated.mean(axis=0))
     if per_draw == "difference":
         return middle, measured - stated + middle
     if np.any(stated == 0):

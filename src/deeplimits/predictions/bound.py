@@ -4,12 +4,13 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
 from deeplimits.errors import ParameterError
-from deeplimits.predictions.base import Finding, Kind, Trial, beside_mean, number, numbers, option
+from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, beside_mean, number
 from deeplimits.predictions.drawing import SHADE, THEORY, simulation, size_axis
 
 ROUNDING = 1e-10
@@ -25,14 +26,14 @@ class Bound(Kind):
 
     kind = "Bound"
 
-    value: Float[Array, "..."] = numbers()
-    label: str = option()
-    symbol: str = option(default="")
-    side: str = option(default="upper")
-    failure: float = option(default=0.0)
-    x: Float[Array, "... points"] | None = numbers(default=None, kw_only=True)
-    axis: str = option(default="")
-    per_draw: str = option(default="ratio")
+    value: Float[Array, "..."] = eqx.field(converter=as_floats)
+    label: str = eqx.field(static=True, kw_only=True)
+    symbol: str = eqx.field(static=True, default="", kw_only=True)
+    side: str = eqx.field(static=True, default="upper", kw_only=True)
+    failure: float = eqx.field(static=True, default=0.0, kw_only=True)
+    x: Float[Array, "... points"] | None = eqx.field(converter=as_floats, default=None, kw_only=True)
+    axis: str = eqx.field(static=True, default="", kw_only=True)
+    per_draw: str = eqx.field(static=True, default="ratio", kw_only=True)
 
     def __check_init__(self):
         if self.side not in ("upper", "lower"):

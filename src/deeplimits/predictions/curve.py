@@ -4,11 +4,12 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Finding, Kind, Trial, beside_mean, gap_law, judge, number, numbers, option
+from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, beside_mean, gap_law, judge, number
 from deeplimits.predictions.drawing import COLOURS, THEORY, error_bars, log_axis
 
 
@@ -21,19 +22,19 @@ class Curve(Kind):
 
     kind = "Curve"
 
-    x: Float[Array, "... points"] = numbers()
-    y: Float[Array, "... points"] = numbers()
-    axis: str = option()
-    label: str = option()
-    symbol: str = option(default="")
-    axis_symbol: str = option(default="")
-    rate: float | None = option(default=None)
-    resolution: float = option(default=1e-12)
-    per_draw: str = option(default="ratio")
-    dense_x: Float[Array, "... fine"] | None = numbers(default=None, kw_only=True)
-    dense_y: Float[Array, "... fine"] | None = numbers(default=None, kw_only=True)
-    log_x: bool = option(default=False)
-    log_y: bool = option(default=False)
+    x: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    y: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    axis: str = eqx.field(static=True, kw_only=True)
+    label: str = eqx.field(static=True, kw_only=True)
+    symbol: str = eqx.field(static=True, default="", kw_only=True)
+    axis_symbol: str = eqx.field(static=True, default="", kw_only=True)
+    rate: float | None = eqx.field(static=True, default=None, kw_only=True)
+    resolution: float = eqx.field(static=True, default=1e-12, kw_only=True)
+    per_draw: str = eqx.field(static=True, default="ratio", kw_only=True)
+    dense_x: Float[Array, "... fine"] | None = eqx.field(converter=as_floats, default=None, kw_only=True)
+    dense_y: Float[Array, "... fine"] | None = eqx.field(converter=as_floats, default=None, kw_only=True)
+    log_x: bool = eqx.field(static=True, default=False, kw_only=True)
+    log_y: bool = eqx.field(static=True, default=False, kw_only=True)
 
     def of_draws(self, measured: np.ndarray) -> tuple["Curve", np.ndarray]:
         middle, beside = beside_mean(self.y, measured, self.per_draw)

@@ -4,12 +4,13 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
 from deeplimits.errors import ParameterError
-from deeplimits.predictions.base import Finding, Kind, Trial, judge, number, numbers, option
+from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, judge, number
 from deeplimits.predictions.drawing import THEORY, error_bars, log_axis, simulation
 
 
@@ -28,16 +29,16 @@ class Exponent(Kind):
 
     kind = "Exponent"
 
-    value: Float[Array, "..."] = numbers()
-    label: str = option()
-    symbol: str = option(default="")
-    correction: Float[Array, "..."] | None = numbers(default=None, kw_only=True)
-    x: Float[Array, "... points"] | None = numbers(default=None, kw_only=True)
-    axis: str = option(default="")
-    rate: float | None = option(default=None)
+    value: Float[Array, "..."] = eqx.field(converter=as_floats)
+    label: str = eqx.field(static=True, kw_only=True)
+    symbol: str = eqx.field(static=True, default="", kw_only=True)
+    correction: Float[Array, "..."] | None = eqx.field(converter=as_floats, default=None, kw_only=True)
+    x: Float[Array, "... points"] | None = eqx.field(converter=as_floats, default=None, kw_only=True)
+    axis: str = eqx.field(static=True, default="", kw_only=True)
+    rate: float | None = eqx.field(static=True, default=None, kw_only=True)
 
-    centre: Float[Array, "..."] | None = numbers(default=None, kw_only=True)
-    norm: str = option(default="max")
+    centre: Float[Array, "..."] | None = eqx.field(converter=as_floats, default=None, kw_only=True)
+    norm: str = eqx.field(static=True, default="max", kw_only=True)
 
     def seen(self, size: int, measured: np.ndarray) -> np.ndarray:
         if self.centre is None:

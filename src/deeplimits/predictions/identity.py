@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from deeplimits.predictions.base import Finding, Kind, Trial, number, numbers, option
+from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, number
 from deeplimits.predictions.drawing import THEORY, simulation, size_axis
 
 EPSILON = float(np.finfo(np.float64).eps)
@@ -22,11 +23,11 @@ class Identity(Kind):
 
     kind = "Identity"
 
-    value: Float[Array, "..."] = numbers()
-    label: str = option()
-    tolerance: float = option()
-    reason: str = option()
-    symbol: str = option(default="")
+    value: Float[Array, "..."] = eqx.field(converter=as_floats)
+    label: str = eqx.field(static=True, kw_only=True)
+    tolerance: float = eqx.field(static=True, kw_only=True)
+    reason: str = eqx.field(static=True, kw_only=True)
+    symbol: str = eqx.field(static=True, default="", kw_only=True)
 
     def of_draws(self, measured: np.ndarray) -> tuple["Identity", np.ndarray]:
         return self, measured

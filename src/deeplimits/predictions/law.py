@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Finding, Kind, Trial, judge, numbers, option
+from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, judge
 from deeplimits.predictions.drawing import COLOURS, THEORY
 
 MOST_POINTS = 33
@@ -22,12 +23,12 @@ class Law(Kind):
 
     kind = "Law"
 
-    x: Float[Array, "... points"] = numbers()
-    density: Float[Array, "... points"] = numbers()
-    cdf: Float[Array, "... points"] = numbers()
-    label: str = option()
-    symbol: str = option(default="")
-    rate: float | None = option(default=None)
+    x: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    density: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    cdf: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    label: str = eqx.field(static=True, kw_only=True)
+    symbol: str = eqx.field(static=True, default="", kw_only=True)
+    rate: float | None = eqx.field(static=True, default=None, kw_only=True)
 
     @staticmethod
     def compare(trials: Sequence[Trial]) -> Finding:

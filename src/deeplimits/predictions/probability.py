@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Finding, Kind, Trial, gap_law, judge, number, numbers, option
+from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, gap_law, judge, number
 from deeplimits.predictions.drawing import THEORY, simulation, size_axis
 
 
@@ -20,10 +21,10 @@ class Probability(Kind):
 
     kind = "Probability"
 
-    value: Float[Array, "..."] = numbers()
-    label: str = option()
-    symbol: str = option(default="")
-    rate: float | None = option(default=None)
+    value: Float[Array, "..."] = eqx.field(converter=as_floats)
+    label: str = eqx.field(static=True, kw_only=True)
+    symbol: str = eqx.field(static=True, default="", kw_only=True)
+    rate: float | None = eqx.field(static=True, default=None, kw_only=True)
 
     @staticmethod
     def compare(trials: Sequence[Trial]) -> Finding:

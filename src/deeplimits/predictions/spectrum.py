@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Finding, Kind, Trial, judge, numbers, option
+from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, judge
 from deeplimits.predictions.drawing import COLOURS, THEORY
 
 EDGE_RATE = 2 / 3  # Tracy-Widom fluctuations of the extreme eigenvalues
@@ -26,17 +27,17 @@ class Spectrum(Kind):
 
     kind = "Spectrum"
 
-    x: Float[Array, "... points"] = numbers()
-    density: Float[Array, "... points"] = numbers()
-    cdf: Float[Array, "... points"] = numbers()
-    edges: Float[Array, "... ends"] = numbers()
-    atoms: Float[Array, "... atoms"] = numbers(default_factory=lambda: jnp.zeros(0))
-    atom_weights: Float[Array, "... atoms"] = numbers(default_factory=lambda: jnp.zeros(0))
-    outliers: Float[Array, "... outliers"] = numbers(default_factory=lambda: jnp.zeros(0))
-    label: str = option(default="eigenvalue")
-    symbol: str = option(default=r"\lambda")
-    rate: float | None = option(default=1.0)
-    outlier_rate: float = option(default=1.0)
+    x: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    density: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    cdf: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    edges: Float[Array, "... ends"] = eqx.field(converter=as_floats)
+    atoms: Float[Array, "... atoms"] = eqx.field(converter=as_floats, default_factory=lambda: jnp.zeros(0))
+    atom_weights: Float[Array, "... atoms"] = eqx.field(converter=as_floats, default_factory=lambda: jnp.zeros(0))
+    outliers: Float[Array, "... outliers"] = eqx.field(converter=as_floats, default_factory=lambda: jnp.zeros(0))
+    label: str = eqx.field(static=True, default="eigenvalue", kw_only=True)
+    symbol: str = eqx.field(static=True, default=r"\lambda", kw_only=True)
+    rate: float | None = eqx.field(static=True, default=1.0, kw_only=True)
+    outlier_rate: float = eqx.field(static=True, default=1.0, kw_only=True)
 
     @staticmethod
     def compare(trials: Sequence[Trial]) -> Finding:

@@ -4,11 +4,12 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Finding, Kind, Trial, beside_mean, gap_law, judge, number, numbers, option
+from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, beside_mean, gap_law, judge, number
 from deeplimits.predictions.drawing import THEORY, at_least, error_bars, size_axis
 
 
@@ -24,14 +25,14 @@ class Value(Kind):
 
     kind = "Value"
 
-    value: Float[Array, "..."] = numbers()
-    label: str = option()
-    symbol: str = option(default="")
-    rate: float | None = option(default=None)
-    resolution: float = option(default=1e-12)
-    per_draw: str = option(default="ratio")
-    about: Float[Array, "..."] | None = numbers(default=None, kw_only=True)
-    power: float = option(default=0.0)
+    value: Float[Array, "..."] = eqx.field(converter=as_floats)
+    label: str = eqx.field(static=True, kw_only=True)
+    symbol: str = eqx.field(static=True, default="", kw_only=True)
+    rate: float | None = eqx.field(static=True, default=None, kw_only=True)
+    resolution: float = eqx.field(static=True, default=1e-12, kw_only=True)
+    per_draw: str = eqx.field(static=True, default="ratio", kw_only=True)
+    about: Float[Array, "..."] | None = eqx.field(converter=as_floats, default=None, kw_only=True)
+    power: float = eqx.field(static=True, default=0.0, kw_only=True)
 
     def seen(self, size: int, measured: np.ndarray) -> np.ndarray:
         if self.about is None:

@@ -1,0 +1,1 @@
+"""How things look: text tables, figures, pages. Nothing else in the house knows."""

@@ -1,0 +1,18 @@
+"""Progress bars."""
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+
+@contextlib.contextmanager
+def progress(total: int, what: str, shown: bool | None) -> Iterator[Any]:
+    """A progress bar on standard error, for work of more than a second, where that is a terminal."""
+    from tqdm import tqdm
+
+    hidden = not (sys.stderr.isatty() if shown is None else shown)
+    with tqdm(
+        total=total, desc=what, unit="system", disable=hidden, delay=1.0 if shown is None else 0.0, leave=False
+    ) as bar:
+        yield bar

@@ -1,0 +1,52 @@
+"""What a docstring states: title, sections and references. Plain Python, for run time and for the light commands."""
+
+import inspect
+import re
+import textwrap
+from dataclasses import dataclass
+
+COLUMN = 12  # where the text of a section begins
+SECTIONS = ("Setting", "Limit", "Result", "Validity", "Finite size", "References")
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The documentation of a limit or function, read."""
+
+    doc: str
+
+    @classmethod
+    def of(cls, documented: object) -> "Statement":
+        """The statement in a class's or function's own docstring."""
+        return cls(inspect.cleandoc(getattr(documented, "__doc__", None) or ""))
+
+    @property
+    def title(self) -> str:
+        return self.doc.partition("\n")[0].rstrip(".")
+
+    @property
+    def sections(self) -> dict[str, str]:
+        """The parts of the docstring that begin with one of the agreed words, by that word."""
+        found: dict[str, list[str]] = {}
+        current = None
+        for line in self.doc.splitlines()[1:]:
+            word = line[:COLUMN].rstrip()
+            if word in SECTIONS:
+                current = word
+                found[word] = [line[COLUMN:].strip()]
+            elif current is not None and (line.startswith(" ") or not line.strip()):
+                found[current].append(line)
+            else:
+                current = None
+        return {word: _dedent(lines) for word, lines in found.items()}
+
+    @property
+    def references(self) -> tuple[str, ...]:
+        """The citation keys named in the docstring's References, in order."""
+        keys = re.findall(r"\b[a-z]+\d{4}[a-z]?\b", self.sections.get("References", ""))
+        return tuple(dict.fromkeys(keys))
+
+
+def _dedent(lines: list[str]) -> str:
+    rest = textwrap.dedent("\n".join(lines[1:])).strip("\n")
+    return "\n".join(part for part in (lines[0], rest) if part)
