@@ -98,10 +98,13 @@ def gradient_descent(
     _check_step(eta, found)
     n = found.eigenvalues.shape[0]
     # |1 − ηλ/n|^k with its sign; a power with a real exponent would not know (−1)^k
-    factor = 1 - eta * found.eigenvalues / n
+    shrink = eta * found.eigenvalues / n
+    factor = 1 - shrink
     sign = jnp.where((factor < 0) & (jnp.mod(counts, 2.0)[..., None] == 1), -1.0, 1.0)
     size = jnp.where(factor == 0, 1.0, jnp.abs(factor))
-    moving = jnp.where(found.null, 0.0, jnp.log(size))
+    # log|1 − ηλ/n|, with all digits of small ηλ/n
+    logarithm = jnp.where(factor > 0, jnp.log1p(-jnp.where(factor > 0, shrink, 0.0)), jnp.log(size))
+    moving = jnp.where(found.null, 0.0, logarithm)
     decay = sign * jnp.exp(jnp.where(moving == 0, 0.0, moving * counts[..., None]))
     decay = jnp.where((factor == 0) & (counts[..., None] > 0), 0.0, decay)
     rate = jnp.where(found.null, 1.0, found.eigenvalues)
