@@ -10,9 +10,11 @@ from typing import TypeVar
 import equinox as eqx
 import jax
 
-PLAIN = {"xla_backend_optimization_level": 0}
+# Two batches of LAPACK calls that run at once can wait for each other forever (jaxlib 0.10, Cholesky on two cores).
+_IN_ORDER = {"xla_cpu_enable_concurrency_optimized_scheduler": False}
+PLAIN = {"xla_backend_optimization_level": 0, **_IN_ORDER}
 """Compiler options for theory, which runs once: a third of the compile time."""
-BRISK = {"xla_backend_optimization_level": 1}
+BRISK = {"xla_backend_optimization_level": 1, **_IN_ORDER}
 """Compiler options for simulations: they run as fast as at the full level, and compile in two thirds of its time."""
 Function = TypeVar("Function", bound=Callable)
 
