@@ -50,7 +50,7 @@ class FiniteWidthKurtosis(Limit):
                 vertices[1:],
                 axis="layer",
                 axis_symbol="l",
-                label="fluctuation of the kernel",
+                label="variance of the kernel, times n",
                 symbol=r"n\,\mathrm{Var}\,\hat K^{(l)}",
                 rate=1.0,
             ),
