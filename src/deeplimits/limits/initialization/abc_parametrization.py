@@ -40,7 +40,7 @@ class AbcParametrization(Limit):
     def theory(self):
         def moved(name, label):
             r = parametrization.feature_exponent(parametrizations.PRESETS[name](self.hidden))
-            return Exponent(-r, label=label, symbol=r"|\Delta\phi|")
+            return Exponent(0.0 - r, label=label, symbol=r"|\Delta\phi|")
 
         return {
             "ntk_features": moved("ntk", "feature movement, NTK"),

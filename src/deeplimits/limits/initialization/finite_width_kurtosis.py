@@ -33,7 +33,7 @@ class FiniteWidthKurtosis(Limit):
     hidden: int = integer(3, 1, 12, symbol="L", doc="number of hidden layers")
     width: int = integer(100, 2, 1_000_000, log=True, symbol="n", doc="neurons of a hidden layer")
 
-    usual = Run(sizes=(30, 120), samples=10_000, batch=50)
+    usual = Run(sizes=(30, 120), samples=14_000, batch=50)
 
     # Networks whose kernels are compared in one simulation.
     copies = 8
@@ -50,7 +50,7 @@ class FiniteWidthKurtosis(Limit):
                 vertices[1:],
                 axis="layer",
                 axis_symbol="l",
-                label="fluctuation of the kernel",
+                label="variance of the kernel, times n",
                 symbol=r"n\,\mathrm{Var}\,\hat K^{(l)}",
                 rate=1.0,
             ),

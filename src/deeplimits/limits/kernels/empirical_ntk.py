@@ -50,11 +50,13 @@ class EmpiricalTangentKernel(Limit):
             "kernel": Value(gram.ntk + self.bias_variance, label="tangent kernel", symbol=r"E\,\Theta_n"),
             "variance": Value(
                 two_layer.ntk_variance(self.activation, a, a, q),
-                label="variance of the tangent kernel",
+                label="variance of the tangent kernel, times n",
                 symbol=rf"{spread}\,\Theta_n",
             ),
             "arc_cosine": Value(arc.mean, label="kernel of the inner ReLU weights", symbol="E k_m"),
-            "arc_cosine_variance": Value(arc.variance, label="variance of that kernel", symbol=rf"{spread}\,k_m"),
+            "arc_cosine_variance": Value(
+                arc.variance, label="variance of that kernel, times n", symbol=rf"{spread}\,k_m"
+            ),
         }
 
     def at_size(self, size):

@@ -36,9 +36,17 @@ class LazyTwoLayer(Limit):
     def theory(self):
         found = lazy.two_layer_singular_values(smooth(self.activation), self.ratio)
         return {
-            "least": Value(found.least, label="least singular value", symbol=r"\sigma_{\min}^2/\alpha^2d", rate=2 / 3),
+            "least": Value(
+                found.least,
+                label="least squared singular value, over α²d",
+                symbol=r"\sigma_{\min}^2/\alpha^2d",
+                rate=2 / 3,
+            ),
             "largest": Value(
-                found.largest, label="largest singular value", symbol=r"\sigma_{\max}^2/\alpha^2d", rate=2 / 3
+                found.largest,
+                label="largest squared singular value, over α²d",
+                symbol=r"\sigma_{\max}^2/\alpha^2d",
+                rate=2 / 3,
             ),
         }
 

@@ -45,7 +45,9 @@ class OutputScale(Limit):
         return {
             "displacement": Exponent(-self.exponent, label="displacement of a neuron", correction=2 * self.exponent),
             "start": Value(
-                gaussian.dual(sigma, 1.0, 1.0, 1.0), label="variance at the start", symbol=r"(m/\alpha^2)\,E f_0^2"
+                gaussian.dual(sigma, 1.0, 1.0, 1.0),
+                label="variance at the start, times m/α²",
+                symbol=r"(m/\alpha^2)\,E f_0^2",
             ),
         }
 

@@ -39,7 +39,7 @@ class RandomFeatureKernel(Limit):
             found = random_features.neuron_features(self.features, 1.0, 1.0, self.cosine)
         return {
             "kernel": Value(found.mean, label="kernel", symbol="E K_m"),
-            "variance": Value(found.variance, label="variance of the kernel", symbol=r"m\,\mathrm{Var} K_m"),
+            "variance": Value(found.variance, label="variance of the kernel, times m", symbol=r"m\,\mathrm{Var} K_m"),
         }
 
     def at_size(self, size):

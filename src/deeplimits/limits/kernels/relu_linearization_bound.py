@@ -38,7 +38,7 @@ class ReluLinearization(Limit):
         return {
             "worst_case": Value(
                 scale * supremum,
-                label="largest distance from the linearization",
+                label="largest distance from the linearization, over B^(4/3)/m^(1/6)",
                 symbol=r"m^{1/6}B^{-4/3}\sup|f-\tilde f|",
                 rate=2 / 3 if self.signs == "equal" else 1 / 3,
             )
