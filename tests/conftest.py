@@ -15,6 +15,7 @@ with install_import_hook("deeplimits", "checking.typechecker"):
 import jax
 import pytest
 
+from deeplimits.lab import programs
 from deeplimits.lab.compilation import use_cache
 from deeplimits.lab.simulate import CHUNKS
 from deeplimits.lab.workers import Growth
@@ -63,7 +64,7 @@ def pytest_runtest_teardown(item, nextitem):
         if growth.memory > MEMORY or growth.mappings > MAPPINGS:
             quick_comparison.cache_clear()
             usual_comparison.cache_clear()
-            jax.clear_caches()
+            programs.clear()
 
 
 def _group(item) -> str:

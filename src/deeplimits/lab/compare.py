@@ -12,7 +12,7 @@ import numpy as np
 from deeplimits import statistics
 from deeplimits.errors import DeeplimitsError, require
 from deeplimits.lab import export
-from deeplimits.lab.compilation import one_thread_each, threads, use_cache
+from deeplimits.lab.compilation import few_threads, threads, use_cache
 from deeplimits.lab.predict import Prediction, check_limit, theory
 from deeplimits.lab.simulate import Simulation, check_count, run
 from deeplimits.lab.task import Task
@@ -158,10 +158,10 @@ def compare(
     tasks = [Task(limit, size, samples, seed) for size in sizes]
     with (
         bars.progress(samples * len(sizes), "comparing", progress) as bar,
-        one_thread_each(len(sizes)),
+        few_threads(max(sizes)),
         ThreadPoolExecutor(min(threads(), len(sizes))) as pool,
     ):
-        # The largest size takes longest, so it is begun first. Meanwhile this thread computes the theory.
+        # Programs are compiled side by side, the largest size's first; meanwhile this thread computes the theory.
         running = [pool.submit(run, task, bar) for task in reversed(tasks)]
         prediction = theory(limit)
         simulations = [found.result() for found in reversed(running)]

@@ -3,28 +3,20 @@
 import contextlib
 import functools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
-import equinox as eqx
 import jax
 
-# Two batches of LAPACK calls that run at once can wait for each other forever (jaxlib 0.10, Cholesky on two cores).
+# Two batches of LAPACK calls that run at once can wait for each other forever (jaxlib 0.10, Cholesky on two cores): so
+# the parts of a program run in order, and programs one after the other (`deeplimits.lab.programs`).
 _IN_ORDER = {"xla_cpu_enable_concurrency_optimized_scheduler": False}
 PLAIN = {"xla_backend_optimization_level": 0, **_IN_ORDER}
 """Compiler options for theory, which runs once: a third of the compile time."""
 BRISK = {"xla_backend_optimization_level": 1, **_IN_ORDER}
 """Compiler options for simulations: they run as fast as at the full level, and compile in two thirds of its time."""
-Function = TypeVar("Function", bound=Callable)
-
-
-def compiled(options: dict[str, int]) -> Callable[[Function], Function]:
-    """Decorate a function of arrays and static values: compiled with these options, once for each shape."""
-    # Options beyond the documented ones are passed on to jax.jit.
-    return lambda function: eqx.filter_jit(function, compiler_options=options)  # pyright: ignore
-
-
+LARGE = 1000
+"""Size above which linear algebra may use all cores."""
 CACHE_BYTES = 2 * 2**30
 """How large the folder of compiled programs may become; the oldest go first."""
 
@@ -44,7 +36,7 @@ def use_cache() -> None:
 
 
 def threads() -> int:
-    """How many sizes are compiled and simulated at once: one a core, or as DEEPLIMITS_THREADS says."""
+    """How many programs are compiled at once: one a core, or as DEEPLIMITS_THREADS says."""
     given = os.environ.get("DEEPLIMITS_THREADS", "")
     if given.isdigit() and int(given) > 0:
         return int(given)
@@ -54,11 +46,12 @@ def threads() -> int:
 
 
 @contextlib.contextmanager
-def one_thread_each(sizes: int) -> Iterator[None]:
-    """While several sizes are simulated at once, linear algebra uses one thread: more would wait for each other."""
-    if min(sizes, threads()) == 1:
+def few_threads(size: int) -> Iterator[None]:
+    """Linear algebra in one thread, unless systems are large: below a thousand rows a second one only waits."""
+    if size > LARGE:
         yield
         return
+    import scipy.linalg  # noqa: F401  (what is loaded later could not be told)
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, user_api="blas"):

@@ -11,7 +11,8 @@ import numpy as np
 
 from deeplimits.errors import NotConverged, ParameterError, require
 from deeplimits.lab import export
-from deeplimits.lab.compilation import PLAIN, compiled, use_cache
+from deeplimits.lab.compilation import PLAIN, use_cache
+from deeplimits.lab.programs import Program
 from deeplimits.limit import Limit
 from deeplimits.numerics.checks import aloud
 from deeplimits.predictions import Kind
@@ -69,16 +70,18 @@ class Prediction(Mapping[str, Kind]):
         return export.cite(self.limit)
 
 
-@compiled(PLAIN)
-def _theory(limit: Limit) -> list[tuple[str, Kind]]:
+def _stated(limit: Limit) -> list[tuple[str, Kind]]:
     # As a list, because JAX sorts dictionaries and the order in which a limit states its results is meant.
     return list(limit.theory().items())
 
 
-@compiled(PLAIN)
-def _theory_of_draw(limit: Limit, realised: Limit, seed: Any, sizes: dict[str, Any]) -> list:
+def _stated_of_draw(limit: Limit, realised: Limit, seed: Any, sizes: dict[str, Any]) -> list:
     system = realised.draw(jax.random.key(seed), **sizes)
     return [*limit.theory().items(), *realised.stated(system).items()]
+
+
+_theory = Program(_stated, PLAIN)
+_theory_of_draw = Program(_stated_of_draw, PLAIN)
 
 
 def predict(limit: Limit, seed: int = 0) -> Prediction:
@@ -98,7 +101,7 @@ def predict(limit: Limit, seed: int = 0) -> Prediction:
     if limit.speaks_of_draws():
         sizes, realised = limit.at_size(max(limit.usual.sizes))
         with aloud(type(limit).__name__):
-            found = jax.block_until_ready(_theory_of_draw(limit, realised, np.asarray(seed), sizes))
+            found = _theory_of_draw(limit, realised, np.asarray(seed), sizes)
         return checked(limit, dict(found))
     return theory(limit)
 
@@ -106,7 +109,7 @@ def predict(limit: Limit, seed: int = 0) -> Prediction:
 def theory(limit: Limit) -> Prediction:
     """What the theory says whatever the draw, with the parameters checked."""
     with aloud(type(limit).__name__):
-        found = jax.block_until_ready(_theory(limit))
+        found = _theory(limit)
     return checked(limit, dict(found))
 
 

@@ -12,8 +12,9 @@ from jaxtyping import Array
 
 from deeplimits.errors import DeeplimitsError, ParameterError, require
 from deeplimits.lab import export
-from deeplimits.lab.compilation import BRISK, compiled, use_cache
+from deeplimits.lab.compilation import BRISK, few_threads, use_cache
 from deeplimits.lab.predict import check_limit
+from deeplimits.lab.programs import Program
 from deeplimits.lab.task import Task
 from deeplimits.limit import Limit
 from deeplimits.numerics.checks import aloud
@@ -83,8 +84,7 @@ class Simulation(Mapping[str, np.ndarray]):
         return export.cite(self.limit)
 
 
-@compiled(BRISK)
-def systems(limit: Limit, place: Any, count: int, sizes: dict[str, Any]) -> tuple[dict[str, Array], dict[str, Kind]]:
+def _many(limit: Limit, place: Any, count: int, sizes: dict[str, Any]) -> tuple[dict[str, Array], dict[str, Kind]]:
     """Measurements of a block of systems, and what the theory says of each of them.
 
     They are number first, ..., first + count - 1 of a seed at a size, where place = (seed, size, first). A system
@@ -108,6 +108,9 @@ def systems(limit: Limit, place: Any, count: int, sizes: dict[str, Any]) -> tupl
     return jax.lax.map(one, indices, batch_size=batch if batch > 1 else None)
 
 
+systems = Program(_many, BRISK)
+
+
 def simulate(
     limit: Limit, size: int | None = None, samples: int | None = None, seed: int = 0, progress: bool | None = None
 ) -> Simulation:
@@ -126,7 +129,7 @@ def simulate(
     size = check_count(max(limit.usual.sizes) if size is None else size, "size")
     samples = check_count(limit.usual.samples if samples is None else samples, "samples")
     seed = check_count(seed, "seed", 0)
-    with bars.progress(samples, "simulating", progress) as bar:
+    with bars.progress(samples, "simulating", progress) as bar, few_threads(size):
         return run(Task(limit, size, samples, seed), bar)
 
 
