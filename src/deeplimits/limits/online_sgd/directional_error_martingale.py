@@ -43,15 +43,16 @@ class DirectionalErrorMartingale(Limit):
         return {"dimension": n, "steps": steps}, self.replace(ratio=steps / n)
 
     def simulate(self, key, *, dimension: int, steps: int):
-        start_key, chain_key = jax.random.split(key)
-        start = reduced_chains.uniform_start(start_key, dimension)
+        model = reduced_chains.online_pca(dimension, self.signal)
+        start = reduced_chains.uniform_start(jax.random.fold_in(key, 0), dimension)
 
-        def step(key, state):
+        def step(sample, state):
             m, total, squares = state
-            gradient = reduced_chains.pca_gradient(key, m, dimension, self.signal)
             # ⟨∇H, θ⟩: the population loss −1 − λm² has the spherical gradient −2λm(1 − m²) along the signal
-            error = jnp.sqrt(1 - m**2) * gradient.across + 2 * self.signal * m * (1 - m**2)
-            return reduced_chains.spherical_step(m, gradient, dimension, self.step), total + error, squares + error**2
+            across = model.gradient(sample, m).across
+            error = jnp.sqrt(1 - m**2) * across + 2 * self.signal * m * (1 - m**2)
+            return model.step(sample, m, self.step), total + error, squares + error**2
 
-        _, total, squares = reduced_chains.run(step, chain_key, (start, jnp.zeros(()), jnp.zeros(())), 1, steps)
+        none = jnp.zeros(())
+        _, total, squares = reduced_chains.run(step, model.samples(key, (steps,)), (start, none, none), 1)
         return {"variance": total[-1] ** 2 / steps, "quadratic_variation": squares[-1] / steps}

@@ -76,19 +76,18 @@ class ExitTimes(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=10)
         rate = 2 * float(self.step) * (float(self.signal) - float(self.step))
-        # A walk that takes longer than this has a start below e^{−30}/√N.
-        most = math.ceil(n * (math.log(n) / 2 + 30) / rate + 100 * n * float(self.theory()["descent"].value))
+        # In units of N/κ the search takes ½ log N − log|G| and the descent less than two, even to 0.98 m_*: a walk that
+        # takes longer than this has a start below e^{−30}/√N, or a hundred times the usual descent.
+        most = math.ceil(n * (math.log(n) / 2 + 230) / rate)
         return {"dimension": n, "most": most}, self.replace(dimension=n)
 
     def simulate(self, key, *, dimension: int, most: int):
-        start_key, chain_key = jax.random.split(key)
-        start = reduced_chains.uniform_start(start_key, dimension)
-
-        def step(key, m):
-            gradient = reduced_chains.pca_gradient(key, m, dimension, self.signal)
-            return reduced_chains.spherical_step(m, gradient, dimension, self.step)
-
+        model = reduced_chains.online_pca(dimension, self.signal)
+        start = reduced_chains.uniform_start(jax.random.fold_in(key, 0), dimension)
         levels = jnp.stack([self.threshold, self.end])
-        found = reduced_chains.first_passage(step, chain_key, start, levels, most, True) / dimension
+        found = reduced_chains.first_passage(
+            lambda sample, m: model.step(sample, m, self.step), model.samples, key, start, levels, most, True
+        )
+        found = found / dimension
         rate = 2 * self.step * (self.signal - self.step)
         return {"search": rate * found[0], "descent": found[1] - found[0]}

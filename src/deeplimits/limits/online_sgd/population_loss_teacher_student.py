@@ -42,8 +42,7 @@ class TeacherStudent(Limit):
         if not found.fisher_consistent:
             return (
                 f"teacher = {self.teacher} and student = {self.student} have a negative product of order "
-                f"{found.exponent}, "
-                "so that SGD is driven away from the signal; choose others",
+                f"{found.exponent}, so that SGD is driven away from the signal; choose others",
             )
         return ()
 
@@ -57,9 +56,6 @@ class TeacherStudent(Limit):
         return {"dimension": n}, self
 
     def simulate(self, key, *, dimension: int):
-        f, g = link(self.teacher), link(self.student)
-
-        def gradient(key, m):
-            return reduced_chains.single_index_gradient(key, m, dimension, f, g, self.noise)
-
-        return reduced_chains.gradient_moments(gradient, key, self.overlaps, dimension, DRAWS)
+        model = reduced_chains.single_index(dimension, link(self.teacher), link(self.student), self.noise)
+        samples = model.samples(key, (len(self.overlaps), DRAWS))
+        return reduced_chains.gradient_moments(model, samples, self.overlaps)

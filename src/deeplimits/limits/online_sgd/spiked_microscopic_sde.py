@@ -7,6 +7,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.numerics import draws
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.online_sgd import spiked
 
@@ -66,15 +67,13 @@ class SpikedMicroscopicSde(Limit):
         return {"dimension": n, "half": half}, self.replace(time=2 * half * float(self.step) / n)
 
     def simulate(self, key, *, dimension: int, half: int):
-        start_key, rest_key, chain_key = jax.random.split(key, 3)
         root = jnp.sqrt(1.0 * dimension)
-        start = reduced_chains.SpikedState(
-            jax.random.normal(start_key) / root, reduced_chains.chi_square(rest_key, dimension - 1) / dimension
-        )
+        first = draws.draw(jax.random.fold_in(key, 0), (), 1, freedom=dimension - 1)
+        start = reduced_chains.SpikedState(first.gaussians[0] / root, first.chi_square / dimension)
 
-        def step(key, state):
-            return reduced_chains.spiked_step(key, state, dimension, self.signal, self.order, self.step)
+        def step(sample, state):
+            return reduced_chains.spiked_step(sample, state, dimension, self.signal, self.order, self.step)
 
-        found = reduced_chains.run(step, chain_key, start, 2, half)
+        found = reduced_chains.run(step, reduced_chains.spiked_samples(key, (2 * half,), dimension), start, 2)
         u = root * found.overlap
         return {"early": u[1], "late": u[2], "variance": u[2] ** 2, "radius": found.radius[2]}
