@@ -105,10 +105,15 @@ def tensor_pca(dimension: int, signal: ArrayLike, order: int) -> Spherical:
     return Spherical(dimension, gradient)
 
 
-def uniform_start(key: PRNGKeyArray, dimension: int) -> Float[Array, ""]:
-    """The correlation of a uniform point of the sphere with the signal: G/√(G² + χ²_{N−1})."""
-    found = draws.draw(key, (), 1, freedom=dimension - 1)
-    return found.gaussians[0] / jnp.sqrt(found.gaussians[0] ** 2 + found.chi_square)
+def uniform_start(sample: Draws) -> Float[Array, ""]:
+    """The correlation of a uniform point of the sphere with the signal, G/√(G² + χ²_{N−1}), from one more sample."""
+    one, other = sample.gaussians[:2]
+    return one / jnp.sqrt(one**2 + other**2 + sample.chi_square)
+
+
+def first_and_rest(samples: Draws) -> tuple[Draws, Draws]:
+    """The first sample, for a random start, and those of the steps."""
+    return jax.tree.map(lambda x: x[0], samples), jax.tree.map(lambda x: x[1:], samples)
 
 
 def spherical_path(
@@ -200,8 +205,9 @@ def xor_step(
     x_mu, x_nu = noise * gaussians[0] + sign * label, noise * gaussians[1] + sign * (1 - label)
     frame = _triangular_root(overlaps)
     inside = noise * gaussians[2:]  # X within the span of the rest of W
-    h = x_mu * mu + x_nu * nu + frame @ inside
-    error = jax.nn.sigmoid(v @ jnp.maximum(h, 0.0)) - label
+    # Sums written out: a call of the linear algebra library for each small matrix would cost more than the step.
+    h = x_mu * mu + x_nu * nu + jnp.sum(frame * inside, axis=1)
+    error = jax.nn.sigmoid(jnp.sum(v * jnp.maximum(h, 0.0))) - label
     pull = delta * error * jnp.where(h > 0, v, 0.0)
     keep = 1 - delta * jnp.asarray(ridge, float)
     moved = keep * frame - jnp.outer(pull, inside)
@@ -209,7 +215,7 @@ def xor_step(
         keep * v - delta * error * jnp.maximum(h, 0.0),
         keep * mu - pull * x_mu,
         keep * nu - pull * x_nu,
-        moved @ moved.T + jnp.outer(pull, pull) * noise**2 * sample.chi_square,
+        jnp.sum(moved[:, None] * moved, axis=-1) + jnp.outer(pull, pull) * noise**2 * sample.chi_square,
     )
 
 
@@ -219,7 +225,7 @@ def noiseless_xor_step(sample: Draws, state: XorStatistics, ridge: ArrayLike, st
     delta = jnp.asarray(step, float)
     sign, label = _cluster(sample)
     h = sign * (label * mu + (1 - label) * nu)
-    error = jax.nn.sigmoid(v @ jnp.maximum(h, 0.0)) - label
+    error = jax.nn.sigmoid(jnp.sum(v * jnp.maximum(h, 0.0))) - label
     pull = delta * error * sign * jnp.where(h > 0, v, 0.0)
     keep = 1 - delta * jnp.asarray(ridge, float)
     return XorStatistics(
@@ -305,7 +311,7 @@ def _cluster(sample: Draws) -> tuple[Array, Array]:
 
 
 def _triangular_root(gram: Float[Array, "K K"]) -> Float[Array, "K K"]:
-    """The lower triangular L with LL' = gram; a library's call for each small matrix would cost more than the step."""
+    """The lower triangular L with LL' = gram, written out for the same reason."""
     width = gram.shape[0]
     gram = gram + 1e-14 * (1 + jnp.trace(gram)) * jnp.eye(width)
     columns = []

@@ -1,6 +1,5 @@
 r"""The noise of SGD along the signal."""
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -44,7 +43,8 @@ class DirectionalErrorMartingale(Limit):
 
     def simulate(self, key, *, dimension: int, steps: int):
         model = reduced_chains.online_pca(dimension, self.signal)
-        start = reduced_chains.uniform_start(jax.random.fold_in(key, 0), dimension)
+        first, samples = reduced_chains.first_and_rest(model.samples(key, (steps + 1,)))
+        start = reduced_chains.uniform_start(first)
 
         def step(sample, state):
             m, total, squares = state
@@ -54,5 +54,5 @@ class DirectionalErrorMartingale(Limit):
             return model.step(sample, m, self.step), total + error, squares + error**2
 
         none = jnp.zeros(())
-        _, total, squares = reduced_chains.run(step, model.samples(key, (steps,)), (start, none, none), 1)
+        _, total, squares = reduced_chains.run(step, samples, (start, none, none), 1)
         return {"variance": total[-1] ** 2 / steps, "quadratic_variation": squares[-1] / steps}

@@ -8,8 +8,11 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.numerics import draws
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.online_sgd import exit_times, single_index, spherical_ode
+
+_plateau = jax.jit(spherical_ode.pca_plateau)  # for checks on the host, as one program
 
 
 class ExitTimes(Limit):
@@ -43,14 +46,13 @@ class ExitTimes(Limit):
         if delta >= lam:
             return (
                 f"step = {delta:g} is not below the critical step λ = {lam:g}, so that nothing is found; take a "
-                f"smaller",
+                "smaller one",
             )
-        plateau = float(spherical_ode.pca_plateau(lam, delta))
+        plateau = float(_plateau(lam, delta))
         if not float(self.threshold) < float(self.end) < 0.98 * plateau:
             return (
                 f"threshold = {float(self.threshold):g}, end = {float(self.end):g}: they must be increasing and "
-                f"below the "
-                f"plateau {plateau:.4g} (by 2 % or more), so lower them or take a smaller step",
+                f"below the plateau {plateau:.4g} (by 2 % or more), so lower them or take a smaller step",
             )
         return ()
 
@@ -83,7 +85,8 @@ class ExitTimes(Limit):
 
     def simulate(self, key, *, dimension: int, most: int):
         model = reduced_chains.online_pca(dimension, self.signal)
-        start = reduced_chains.uniform_start(jax.random.fold_in(key, 0), dimension)
+        point = draws.draw(draws.neighbour(key, -1, word=0), (), dimension).gaussians
+        start = point[0] / jnp.linalg.norm(point)
         levels = jnp.stack([self.threshold, self.end])
         found = reduced_chains.first_passage(
             lambda sample, m: model.step(sample, m, self.step), model.samples, key, start, levels, most, True

@@ -46,8 +46,8 @@ class OnlinePca(Limit):
         if float(self.threshold) < reached:
             return ()
         return (
-            f"threshold = {float(self.threshold):g} is not reached: the correlation is {reached:.4g} at the horizon "
-            f"(the critical step is δ = λ = {float(self.signal):g}), so take a smaller step, threshold or a longer horizon",
+            f"threshold = {float(self.threshold):g} is not reached: the correlation is {reached:.4g} at the horizon; "
+            f"the critical step is δ = λ = {float(self.signal):g}, so lower step or threshold or take more time",
         )
 
     def _times(self):

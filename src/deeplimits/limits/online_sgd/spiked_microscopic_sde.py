@@ -1,13 +1,11 @@
 r"""The overlap with a spike before it is visible."""
 
-import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, whole
-from deeplimits.numerics import draws
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.online_sgd import spiked
 
@@ -68,12 +66,14 @@ class SpikedMicroscopicSde(Limit):
 
     def simulate(self, key, *, dimension: int, half: int):
         root = jnp.sqrt(1.0 * dimension)
-        first = draws.draw(jax.random.fold_in(key, 0), (), 1, freedom=dimension - 1)
-        start = reduced_chains.SpikedState(first.gaussians[0] / root, first.chi_square / dimension)
+        first, samples = reduced_chains.first_and_rest(reduced_chains.spiked_samples(key, (2 * half + 1,), dimension))
+        # x_0 ~ N(0, I/N): one component along the spike, the rest χ²_{N−1} = G² + χ²_{N−2}
+        along, other = first.gaussians
+        start = reduced_chains.SpikedState(along / root, (other**2 + first.chi_square) / dimension)
 
         def step(sample, state):
             return reduced_chains.spiked_step(sample, state, dimension, self.signal, self.order, self.step)
 
-        found = reduced_chains.run(step, reduced_chains.spiked_samples(key, (2 * half,), dimension), start, 2)
+        found = reduced_chains.run(step, samples, start, 2)
         u = root * found.overlap
         return {"early": u[1], "late": u[2], "variance": u[2] ** 2, "radius": found.radius[2]}

@@ -1,6 +1,5 @@
 r"""How often a network of given width learns XOR."""
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -44,7 +43,7 @@ class XorSuccessProbability(Limit):
         return {"per_unit": n}, self
 
     def simulate(self, key, *, per_unit: int):
-        v, mu, nu = draws.draw(jax.random.fold_in(key, 0), (3,), self.width).gaussians
+        v, mu, nu = draws.draw(draws.neighbour(key, -1, word=0), (3,), self.width).gaussians
         start = reduced_chains.XorStatistics(v, SMALL * mu, SMALL * nu, jnp.zeros((1, 1)))
         samples = draws.draw(key, (TIME * per_unit,), 0, uniforms=1)
         fitted = reduced_chains.noiseless_xor_fits(samples, start, self.ridge, 1 / per_unit)
