@@ -178,10 +178,11 @@ def reduced(chains: int = 1000, steps: int = 500) -> None:
     rates = {}
     for n in (1_000, 100_000_000):
 
-        def step(key, m, n=n):
-            return reduced_chains.spherical_step(m, reduced_chains.pca_gradient(key, m, n, SIGNAL), n, STEP)
+        def path(key, n=n):
+            model = reduced_chains.online_pca(n, SIGNAL)
+            return reduced_chains.spherical_path(model, model.samples(key, (steps,)), jnp.asarray(0.2), STEP, 1)
 
-        many = jax.jit(jax.vmap(lambda key, step=step: reduced_chains.run(step, key, jnp.asarray(0.2), 1, steps)))
+        many = jax.jit(jax.vmap(path))
         rates[n] = chains * steps_per_second(lambda _, many=many: jax.block_until_ready(many(keys)), steps)
     for n, rate in rates.items():
         print(f"{n:>10} {rate:12.0f}   {rate / rates[1_000]:.2f} x N = 1000")

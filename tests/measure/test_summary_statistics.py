@@ -4,10 +4,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import special
 
 from deeplimits.ensembles import online_sgd
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.measure import summary_statistics as measured
+from deeplimits.statistics import LEVEL
 from deeplimits.theory.online_sgd import spiked, xor
 
 N = 12
@@ -25,8 +27,9 @@ def point(m, r, seed=0):
     return jnp.asarray(x)
 
 
-def close(estimate, exact, widest=5.0):
+def close(estimate, exact):
     gap = np.abs(np.asarray(estimate.value) - np.asarray(exact))
+    widest = special.ndtri(1 - LEVEL / (2 * gap.size))
     assert np.all(gap <= widest * np.asarray(estimate.error) + 1e-9), (estimate, exact)
 
 

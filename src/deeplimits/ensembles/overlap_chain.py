@@ -3,8 +3,6 @@
 The step depends on the input only through its fields (λ, λ*) ~ N(0, Ω) and its norm ‖x‖² = λᵀΩ⁻¹λ + χ²_{d−p−k}.
 """
 
-import math
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
@@ -12,6 +10,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 from deeplimits.ensembles.committees import Record
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
+from deeplimits.numerics import draws
 
 
 def chain_step(
@@ -25,7 +24,7 @@ def chain_step(
     lam = _root(jnp.block([[state.q, state.m], [state.m.T, task.teacher]])) @ u
     # ‖x‖²/d: all p + k normals count, also where Ω is singular and some are not used by the fields.
     rest = dimension - p - k
-    square = jnp.sum(u**2) + (_chi_square(norm_key, rest) if rest > 0 else 0.0)
+    square = jnp.sum(u**2) + draws.chi_square(norm_key, rest)
     sigma, slope = task.activation.value(lam[:p]), task.activation.derivative(lam[:p])
     clean = task.teacher_output @ task.teacher_activation.value(lam[p:]) / k - state.a @ sigma / p
     error = clean + jnp.sqrt(task.noise) * drawn[-1]
@@ -84,33 +83,6 @@ def check_dimension(task: Task, start: Overlaps, dimension: int) -> None:
     fields = start.students + task.teachers
     if dimension < fields:
         raise ParameterError(f"dimension = {dimension} is not allowed; {fields} weight vectors need at least {fields}")
-
-
-def _chi_square(key: PRNGKeyArray, dof: int) -> Float[Array, ""]:
-    """A χ² variable by Marsaglia and Tsang's rejection: exact, and cheaper in a long loop than the library's.
-
-    v = (1 + cN)³ with N normal is proposed for χ²/(2a − 2/3), a = dof/2; for large a hardly any proposal is rejected.
-    """
-    if dof == 1:
-        return jax.random.normal(key) ** 2
-    a = dof / 2 - 1 / 3
-    c = 1 / math.sqrt(9 * a)
-
-    def rejected(carry):
-        return ~carry[1]
-
-    def propose(carry):
-        normal_key, uniform_key = jax.random.split(jax.random.fold_in(key, carry[2]))
-        normal = jax.random.normal(normal_key)
-        cube = (1 + c * normal) ** 3
-        # Accept with probability v^a e^{a − av + N²/2}, where v > 0.
-        log_v = jnp.log(jnp.where(cube > 0, cube, 1.0))
-        log_u = jnp.log1p(-jax.random.uniform(uniform_key))
-        accepted = (cube > 0) & (log_u < normal**2 / 2 + a * (1 - cube + log_v))
-        return 2 * a * cube, accepted, carry[2] + 1
-
-    start = (jnp.zeros(()), jnp.zeros((), bool), jnp.zeros((), int))
-    return jax.lax.while_loop(rejected, propose, start)[0]
 
 
 def _root(omega: Float[Array, "n n"]) -> Float[Array, "n n"]:

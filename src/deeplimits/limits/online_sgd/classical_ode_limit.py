@@ -54,8 +54,7 @@ class ClassicalOdeLimit(Limit):
         if float(self.curvature) >= 2 * n:
             raise OutsideValidity(
                 f"ClassicalOdeLimit: at 1/δ = {n} SGD diverges; with curvature = {float(self.curvature):g} the "
-                f"critical "
-                f"step is {2 / float(self.curvature):g}, so take a size above {float(self.curvature) / 2:g}"
+                f"critical step is {2 / float(self.curvature):g}, so take a size above {float(self.curvature) / 2:g}"
             )
         every = whole(float(self.horizon) * n / POINTS, "steps between records", self)
         return {"per_unit": n, "every": every}, self.replace(horizon=every * POINTS / n)

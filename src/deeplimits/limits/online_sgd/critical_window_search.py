@@ -75,11 +75,10 @@ class CriticalWindow(Limit):
         root = dimension**0.5
         delta = self.step * dimension ** (-(self.order - 2) / 2)
 
-        def step(key, m):
-            gradient = reduced_chains.tensor_pca_gradient(key, m, dimension, self.signal, self.order)
-            return reduced_chains.spherical_step(m, gradient, dimension, delta)
-
+        model = reduced_chains.tensor_pca(dimension, self.signal, self.order)
         even = self.order % 2 == 0
-        level = self.level[None] / root
-        passage = reduced_chains.first_passage(step, key, self.start / root, level, POINTS * every, even)
+        passage = reduced_chains.first_passage(
+            lambda sample, m: model.step(sample, m, delta),
+            model.samples, key, self.start / root, self.level[None] / root, POINTS * every, even,
+        )  # fmt: skip
         return {"passed": (passage <= every * jnp.arange(1.0, POINTS + 1)).astype(float)}

@@ -1,6 +1,5 @@
 r"""The noise of SGD along the signal."""
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -43,15 +42,17 @@ class DirectionalErrorMartingale(Limit):
         return {"dimension": n, "steps": steps}, self.replace(ratio=steps / n)
 
     def simulate(self, key, *, dimension: int, steps: int):
-        start_key, chain_key = jax.random.split(key)
-        start = reduced_chains.uniform_start(start_key, dimension)
+        model = reduced_chains.online_pca(dimension, self.signal)
+        first, samples = reduced_chains.first_and_rest(model.samples(key, (steps + 1,)))
+        start = reduced_chains.uniform_start(first)
 
-        def step(key, state):
+        def step(sample, state):
             m, total, squares = state
-            gradient = reduced_chains.pca_gradient(key, m, dimension, self.signal)
             # ⟨∇H, θ⟩: the population loss −1 − λm² has the spherical gradient −2λm(1 − m²) along the signal
-            error = jnp.sqrt(1 - m**2) * gradient.across + 2 * self.signal * m * (1 - m**2)
-            return reduced_chains.spherical_step(m, gradient, dimension, self.step), total + error, squares + error**2
+            across = model.gradient(sample, m).across
+            error = jnp.sqrt(1 - m**2) * across + 2 * self.signal * m * (1 - m**2)
+            return model.step(sample, m, self.step), total + error, squares + error**2
 
-        _, total, squares = reduced_chains.run(step, chain_key, (start, jnp.zeros(()), jnp.zeros(())), 1, steps)
+        none = jnp.zeros(())
+        _, total, squares = reduced_chains.run(step, samples, (start, none, none), 1)
         return {"variance": total[-1] ** 2 / steps, "quadratic_variation": squares[-1] / steps}

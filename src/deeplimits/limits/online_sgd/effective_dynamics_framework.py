@@ -1,15 +1,15 @@
 r"""Drift, corrector and diffusion of summary statistics."""
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from deeplimits.ensembles import online_sgd
 from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.measure import summary_statistics
 from deeplimits.predictions import Value
 from deeplimits.theory.online_sgd import spiked
 
-DRAWS = 200
+DRAWS = 50
 
 
 class EffectiveDynamicsFramework(Limit):
@@ -32,7 +32,7 @@ class EffectiveDynamicsFramework(Limit):
     overlap: Array = real(0.3, -2.0, 2.0, symbol="m", doc="overlap m of the point with the spike")
     radius: Array = real(0.7, 0.01, 4.0, symbol="r", doc="squared length r of the rest of the point")
 
-    usual = Run(sizes=(8, 16, 32), samples=1500, batch=20)
+    usual = Run(sizes=(8, 16, 32), samples=800, batch=40)
 
     def theory(self):
         dynamics = spiked.dynamics(self.signal, 2, self.step)
@@ -51,13 +51,13 @@ class EffectiveDynamicsFramework(Limit):
         return {"dimension": n}, self
 
     def simulate(self, key, *, dimension: int):
-        point_key, sample_key = jax.random.split(key)
-        rest = jax.random.normal(point_key, (dimension,)).at[0].set(0.0)
-        point = (jnp.sqrt(self.radius) * rest / jnp.linalg.norm(rest)).at[0].set(self.overlap)
-        spike = jnp.zeros((dimension, dimension)).at[0, 0].set(self.signal)
+        # The law of a sample is invariant under rotations around the spike: any rest of the right length will do.
+        rest = jnp.arange(dimension) > 0
+        point = jnp.where(rest, jnp.sqrt(self.radius / (dimension - 1)), self.overlap)
+        spike = jnp.outer(~rest, ~rest) * self.signal
 
         def draw(key):
-            return spike + jax.random.normal(key, (dimension, dimension))
+            return spike + online_sgd.gaussian(key, (dimension, dimension))
 
         def loss(x, y):
             return jnp.sum((y - jnp.outer(x, x)) ** 2)
@@ -66,7 +66,7 @@ class EffectiveDynamicsFramework(Limit):
             return jnp.stack([x[0], x @ x - x[0] ** 2])
 
         step = self.step / dimension
-        found = summary_statistics.estimate(sample_key, loss, draw, statistics, point, step, DRAWS)
+        found = summary_statistics.estimate(key, loss, draw, statistics, point, step, DRAWS)
         return {
             "overlap_drift": -found.drift.value[0],
             "radius_drift": -found.drift.value[1],

@@ -8,8 +8,11 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.numerics import draws
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.online_sgd import exit_times, single_index, spherical_ode
+
+_plateau = jax.jit(spherical_ode.pca_plateau)  # for checks on the host, as one program
 
 
 class ExitTimes(Limit):
@@ -43,14 +46,13 @@ class ExitTimes(Limit):
         if delta >= lam:
             return (
                 f"step = {delta:g} is not below the critical step λ = {lam:g}, so that nothing is found; take a "
-                f"smaller",
+                "smaller one",
             )
-        plateau = float(spherical_ode.pca_plateau(lam, delta))
+        plateau = float(_plateau(lam, delta))
         if not float(self.threshold) < float(self.end) < 0.98 * plateau:
             return (
                 f"threshold = {float(self.threshold):g}, end = {float(self.end):g}: they must be increasing and "
-                f"below the "
-                f"plateau {plateau:.4g} (by 2 % or more), so lower them or take a smaller step",
+                f"below the plateau {plateau:.4g} (by 2 % or more), so lower them or take a smaller step",
             )
         return ()
 
@@ -76,19 +78,19 @@ class ExitTimes(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=10)
         rate = 2 * float(self.step) * (float(self.signal) - float(self.step))
-        # A walk that takes longer than this has a start below e^{−30}/√N.
-        most = math.ceil(n * (math.log(n) / 2 + 30) / rate + 100 * n * float(self.theory()["descent"].value))
+        # In units of N/κ the search takes ½ log N − log|G| and the descent less than two, even to 0.98 m_*: a walk that
+        # takes longer than this has a start below e^{−30}/√N, or a hundred times the usual descent.
+        most = math.ceil(n * (math.log(n) / 2 + 230) / rate)
         return {"dimension": n, "most": most}, self.replace(dimension=n)
 
     def simulate(self, key, *, dimension: int, most: int):
-        start_key, chain_key = jax.random.split(key)
-        start = reduced_chains.uniform_start(start_key, dimension)
-
-        def step(key, m):
-            gradient = reduced_chains.pca_gradient(key, m, dimension, self.signal)
-            return reduced_chains.spherical_step(m, gradient, dimension, self.step)
-
+        model = reduced_chains.online_pca(dimension, self.signal)
+        point = draws.draw(draws.neighbour(key, -1, word=0), (), dimension).gaussians
+        start = point[0] / jnp.linalg.norm(point)
         levels = jnp.stack([self.threshold, self.end])
-        found = reduced_chains.first_passage(step, chain_key, start, levels, most, True) / dimension
+        found = reduced_chains.first_passage(
+            lambda sample, m: model.step(sample, m, self.step), model.samples, key, start, levels, most, True
+        )
+        found = found / dimension
         rate = 2 * self.step * (self.signal - self.step)
         return {"search": rate * found[0], "descent": found[1] - found[0]}

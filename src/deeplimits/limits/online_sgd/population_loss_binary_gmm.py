@@ -1,6 +1,5 @@
 r"""A mixture of two Gaussians."""
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -52,11 +51,8 @@ class BinaryMixture(Limit):
         return sizes, self.replace(horizon=horizon)
 
     def simulate(self, key, *, dimension: int, every: int):
-        chain_key, moment_key = jax.random.split(key)
-
-        def gradient(key, m):
-            return reduced_chains.mixture_gradient(key, m, dimension, self.field)
-
-        path = reduced_chains.spherical_path(gradient, chain_key, self.start, dimension, self.step, POINTS, every)
-        moments = reduced_chains.gradient_moments(gradient, moment_key, self.overlaps, dimension, DRAWS)
+        path, moments = reduced_chains.path_and_moments(
+            reduced_chains.binary_mixture(dimension, self.field),
+            key, self.start, self.step, POINTS, every, self.overlaps, DRAWS,
+        )  # fmt: skip
         return {"correlation": path, **moments}

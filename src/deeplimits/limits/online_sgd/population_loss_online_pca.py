@@ -12,6 +12,7 @@ from deeplimits.theory.online_sgd import single_index, spherical_ode
 
 POINTS = 5
 DRAWS = 60
+_correlation = jax.jit(spherical_ode.pca_correlation)  # for checks on the host, as one program
 
 
 class OnlinePca(Limit):
@@ -41,13 +42,12 @@ class OnlinePca(Limit):
     usual = Run(sizes=(80, 160, 320), samples=2000, batch=200)
 
     def validity(self):
-        reached = float(spherical_ode.pca_correlation(self.signal, self.start, self.step, self.horizon))
+        reached = float(_correlation(self.signal, self.start, self.step, self.horizon))
         if float(self.threshold) < reached:
             return ()
         return (
-            f"threshold = {float(self.threshold):g} is not reached: the correlation is {reached:.4g} at the horizon "
-            f"(the "
-            f"critical step is δ = λ = {float(self.signal):g}), so take a smaller step, threshold or a longer horizon",
+            f"threshold = {float(self.threshold):g} is not reached: the correlation is {reached:.4g} at the horizon; "
+            f"the critical step is δ = λ = {float(self.signal):g}, so lower step or threshold or take more time",
         )
 
     def _times(self):
@@ -59,7 +59,7 @@ class OnlinePca(Limit):
             "correlation": correlation_curve(
                 times, spherical_ode.pca_correlation(self.signal, self.start, self.step, times)
             ),
-            "weak_recovery": Probability(jnp.ones(()), label="weak recovery", symbol=r"P(m\geq\eta)"),
+            "weak_recovery": Probability(1.0, label="weak recovery", symbol=r"P(m\geq\eta)"),
             **moment_curves(single_index.online_pca(self.signal), self.overlaps),
         }
 
@@ -68,14 +68,8 @@ class OnlinePca(Limit):
         return sizes, self.replace(horizon=horizon)
 
     def simulate(self, key, *, dimension: int, every: int):
-        chain_key, moment_key = jax.random.split(key)
-
-        def gradient(key, m):
-            return reduced_chains.pca_gradient(key, m, dimension, self.signal)
-
-        path = reduced_chains.spherical_path(gradient, chain_key, self.start, dimension, self.step, POINTS, every)
-        return {
-            "correlation": path,
-            "weak_recovery": (path[-1] >= self.threshold).astype(float),
-            **reduced_chains.gradient_moments(gradient, moment_key, self.overlaps, dimension, DRAWS),
-        }
+        path, moments = reduced_chains.path_and_moments(
+            reduced_chains.online_pca(dimension, self.signal),
+            key, self.start, self.step, POINTS, every, self.overlaps, DRAWS,
+        )  # fmt: skip
+        return {"correlation": path, "weak_recovery": (path[-1] >= self.threshold).astype(float), **moments}

@@ -5,7 +5,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import DeeplimitsError
 from deeplimits.limit import Limit, Run, axis, choice, real, whole
-from deeplimits.limits.online_sgd.landscapes import moment_curves
+from deeplimits.limits.online_sgd.landscapes import compiled_link, link_landscape, moment_curves
 from deeplimits.models.links import link
 from deeplimits.theory.online_sgd import single_index
 
@@ -34,7 +34,7 @@ class TeacherStudent(Limit):
 
     def validity(self):
         try:
-            found = single_index.information_exponent(link(self.teacher).value, link(self.student).value)
+            found = single_index.information_exponent(compiled_link(self.teacher)[0], compiled_link(self.student)[0])
         except DeeplimitsError:
             return (
                 f"teacher = {self.teacher} and student = {self.student} share no Hermite coefficient; choose others",
@@ -42,24 +42,18 @@ class TeacherStudent(Limit):
         if not found.fisher_consistent:
             return (
                 f"teacher = {self.teacher} and student = {self.student} have a negative product of order "
-                f"{found.exponent}, "
-                "so that SGD is driven away from the signal; choose others",
+                f"{found.exponent}, so that SGD is driven away from the signal; choose others",
             )
         return ()
 
     def theory(self):
-        f, g = link(self.teacher), link(self.student)
-        landscape = single_index.single_index(f.value, f.derivative, g.value, g.derivative, self.noise)
-        return moment_curves(landscape, self.overlaps)
+        return moment_curves(link_landscape(self.teacher, self.student, self.noise), self.overlaps)
 
     def at_size(self, size):
         n = whole(size, "N", self, least=3)
         return {"dimension": n}, self
 
     def simulate(self, key, *, dimension: int):
-        f, g = link(self.teacher), link(self.student)
-
-        def gradient(key, m):
-            return reduced_chains.single_index_gradient(key, m, dimension, f, g, self.noise)
-
-        return reduced_chains.gradient_moments(gradient, key, self.overlaps, dimension, DRAWS)
+        model = reduced_chains.single_index(dimension, link(self.teacher), link(self.student), self.noise)
+        samples = model.samples(key, (len(self.overlaps), DRAWS))
+        return reduced_chains.gradient_moments(model, samples, self.overlaps)

@@ -45,8 +45,7 @@ class SampleComplexity(Limit):
             critical = -2 * (1 - eta**2) * float(landscape.slope(eta)) / (self.order * eta)
             return (
                 f"threshold = {eta:g} is never reached with step = {c:g}: the critical step is {critical:.4g}, so "
-                f"take a "
-                "smaller one",
+                "take a smaller one",
             )
         return ()
 
@@ -71,20 +70,19 @@ class SampleComplexity(Limit):
         if float(self.start) > 0.5 * math.sqrt(n) * float(self.threshold):
             raise OutsideValidity(
                 f"SampleComplexity: at N = {n} the start {float(self.start):g}/√N is not small against the "
-                f"threshold; take "
-                f"a size of at least {math.ceil((2 * float(self.start) / float(self.threshold)) ** 2)}"
+                f"threshold; take a size of at least {math.ceil((2 * float(self.start) / float(self.threshold)) ** 2)}"
             )
         return {"dimension": n}, self
 
     def simulate(self, key, *, dimension: int):
         delta = self.step * dimension ** (-max(0, self.order - 2) / 2)
 
-        def step(key, m):
-            gradient = reduced_chains.tensor_pca_gradient(key, m, dimension, self.signal, self.order)
-            return reduced_chains.spherical_step(m, gradient, dimension, delta)
-
+        model = reduced_chains.tensor_pca(dimension, self.signal, self.order)
         start = self.start / jnp.sqrt(1.0 * dimension)
-        passage = reduced_chains.first_passage(step, key, start, self.threshold[None], 2**30, False)[0]
+        passage = reduced_chains.first_passage(
+            lambda sample, m: model.step(sample, m, delta),
+            model.samples, key, start, self.threshold[None], 2**30, False,
+        )[0]  # fmt: skip
         # The rate at which the equator repels, from the definition of the step: 2λδ − δ²
         rate = 2 * self.signal * self.step - self.step**2
         return {"samples": jnp.exp(-2 * rate * passage / dimension) if self.order == 2 else passage}

@@ -1,17 +1,30 @@
 r"""Spherical online SGD at the critical step."""
 
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, PRNGKeyArray
 
-from deeplimits.ensembles import data, online_sgd, reduced_chains
+from deeplimits.ensembles import online_sgd, reduced_chains
 from deeplimits.limit import Limit, Run, choice, real
-from deeplimits.limits.online_sgd.landscapes import correlation_curve, paced
+from deeplimits.limits.online_sgd.landscapes import correlation_curve, link_landscape, paced
 from deeplimits.models.links import link
+from deeplimits.numerics import draws
 from deeplimits.predictions import Identity
-from deeplimits.theory.online_sgd import single_index, spherical_ode
+from deeplimits.theory.online_sgd import spherical_ode
 
 POINTS = 5
+
+
+class System(NamedTuple):
+    """The source of a path of so many `steps`; and, for one step, a point, an input and its label."""
+
+    key: PRNGKeyArray
+    steps: Array
+    point: Array
+    input: Array
+    label: Array
 
 
 class SphericalOnlineSgd(Limit):
@@ -34,37 +47,45 @@ class SphericalOnlineSgd(Limit):
     start: Array = real(0.2, 0.0, 0.95, symbol="m_0", doc="correlation at the start")
     horizon: Array = real(3.0, 0.1, 50.0, log=True, symbol=r"\tau", doc="samples per dimension")
 
-    usual = Run(sizes=(50, 100, 200), samples=2000, batch=200)
+    usual = Run(sizes=(50, 100, 200), samples=600, batch=200)
 
     def _times(self):
         return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
 
     def theory(self):
-        f = link(self.link)
-        landscape = single_index.single_index(f.value, f.derivative, f.value, f.derivative, self.noise)
+        landscape = link_landscape(self.link, self.link, self.noise)
         times = self._times()
         return {
             "correlation": correlation_curve(times, spherical_ode.correlation(landscape, self.start, self.step, times)),
-            "norm": Identity(label="norm before retraction", constant=100.0),
         }
 
     def at_size(self, size):
         sizes, horizon = paced(self, float(self.horizon), size, POINTS, least=3)
         return sizes, self.replace(horizon=horizon)
 
-    def simulate(self, key, *, dimension: int, every: int):
-        chain_key, point_key, sample_key = jax.random.split(key, 3)
-        f = link(self.link)
+    def draw(self, key, *, dimension: int, every: int):
+        # For the identity one step of the full system: a point, an input and the error of its label.
+        found = draws.draw(draws.neighbour(key, -1, word=0), (2,), dimension + 1).gaussians
+        point, direction = found[0, :-1] / jnp.linalg.norm(found[0, :-1]), jnp.eye(dimension)[0]
+        label = link(self.link).value(found[1, :-1] @ direction) + self.noise * found[1, -1]
+        return System(key, jnp.arange(POINTS * every), point, found[1, :-1], label)
 
-        def gradient(key, m):
-            return reduced_chains.single_index_gradient(key, m, dimension, f, f, self.noise)
+    def stated(self, system):
+        # |x̃|² = 1 + (δ/N)²|∇L|², ∇L = −2(y − f(z))f'(z)(a − zx), z = ⟨a, x⟩
+        f, a, z = link(self.link), system.input, system.input @ system.point
+        squared = (2 * (system.label - f.value(z)) * f.derivative(z)) ** 2 * (a @ a - z**2)
+        return {
+            "norm": Identity(
+                1 + (self.step / len(a)) ** 2 * squared, label="squared norm before retraction", symbol=r"|\tilde x|^2",
+                tolerance=5e-15, reason="two scalar products of unit vectors, 20 roundings of 2e-16",
+            )
+        }  # fmt: skip
 
-        path = reduced_chains.spherical_path(gradient, chain_key, self.start, dimension, self.step, POINTS, every)
-        # One step of the full system, for the identity.
-        x = data.on_sphere(point_key, dimension)
-        sample = online_sgd.single_index_sample(sample_key, f, self.noise, jnp.eye(dimension)[0])
-        slope = jax.grad(online_sgd.single_index_loss)(x, sample, f)
-        slope = slope - (slope @ x) * x
-        rate = self.step / dimension
-        moved = x - rate * slope
-        return {"correlation": path, "norm": jnp.stack([moved @ moved, 1 + rate**2 * (slope @ slope)])}
+    def measured(self, system):
+        f, x = link(self.link), system.point
+        model = reduced_chains.single_index(len(x), f, f, self.noise)
+        samples = model.samples(system.key, system.steps.shape)
+        path = reduced_chains.spherical_path(model, samples, self.start, self.step, POINTS)
+        slope = jax.grad(online_sgd.single_index_loss)(x, (system.input, system.label), f)
+        moved = x - self.step / len(x) * (slope - (slope @ x) * x)
+        return {"correlation": path, "norm": moved @ moved}

@@ -1,6 +1,5 @@
 r"""The overlap with a spike before it is visible."""
 
-import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array
@@ -66,15 +65,15 @@ class SpikedMicroscopicSde(Limit):
         return {"dimension": n, "half": half}, self.replace(time=2 * half * float(self.step) / n)
 
     def simulate(self, key, *, dimension: int, half: int):
-        start_key, rest_key, chain_key = jax.random.split(key, 3)
         root = jnp.sqrt(1.0 * dimension)
-        start = reduced_chains.SpikedState(
-            jax.random.normal(start_key) / root, reduced_chains.chi_square(rest_key, dimension - 1) / dimension
-        )
+        first, samples = reduced_chains.first_and_rest(reduced_chains.spiked_samples(key, (2 * half + 1,), dimension))
+        # x_0 ~ N(0, I/N): one component along the spike, the rest χ²_{N−1} = G² + χ²_{N−2}
+        along, other = first.gaussians
+        start = reduced_chains.SpikedState(along / root, (other**2 + first.chi_square) / dimension)
 
-        def step(key, state):
-            return reduced_chains.spiked_step(key, state, dimension, self.signal, self.order, self.step)
+        def step(sample, state):
+            return reduced_chains.spiked_step(sample, state, dimension, self.signal, self.order, self.step)
 
-        found = reduced_chains.run(step, chain_key, start, 2, half)
+        found = reduced_chains.run(step, samples, start, 2)
         u = root * found.overlap
         return {"early": u[1], "late": u[2], "variance": u[2] ** 2, "radius": found.radius[2]}

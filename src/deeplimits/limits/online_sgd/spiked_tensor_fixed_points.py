@@ -17,10 +17,11 @@ class SpikedTensorFixedPoints(Limit):
     Setting     Y = λv^(⊗k) + W, L = |Y − x^(⊗k)|², x' = x − δ∇L, δ = c/N, t = δ·steps; m = ⟨x, v⟩, r = |x|² − m²
     Limit       N → ∞, then t → ∞
     Result      rest points: (0, 0) unstable; (0, c), with rates 4(λ − c), −8c for k = 2 (stable iff λ < c) and
-                −2kc^(k−1), −4kc^(k−1) for k ≥ 3 (stable); (m, c) with λm^(k−2) = (m² + c)^(k−1): √(λ − c) for k =
-                2; for k ≥ 3
-                two roots m_† < m_* iff λ > λ_c = c^(k/2)(2(k−1)/k)^(k−1)(k/(k−2))^((k−2)/2), m_* stable and m_† a
-                saddle from m₀ = 1.2m_* SGD reaches m_*; from m₀ = m_†/2 it forgets the signal (k ≥ 3)
+                −2kc^(k−1), −4kc^(k−1) for k ≥ 3 (stable); (m, c) with λm^(k−2) = (m² + c)^(k−1): √(λ − c) for
+                k = 2; for k ≥ 3 two roots m_† < m_* iff λ > λ_c = c^(k/2)(2(k−1)/k)^(k−1)(k/(k−2))^((k−2)/2), m_*
+                stable and m_† a saddle, on either side of √((k−2)c/k)
+                from the spike, m₀ = λ^(1/k) > m_*, SGD reaches m_*; from m₀ = ½(c^(k−1)/λ)^(1/(k−2)) < m_†/2, k ≥ 3,
+                it forgets the signal: |m| ends below √((k−2)c/k)
     Validity    λ above λ_c by 5 % or more; size counts the dimension N
     Finite size gap O(1/N); the probability to leave the wrong basin is exponentially small
     References  benarous2022
@@ -33,42 +34,36 @@ class SpikedTensorFixedPoints(Limit):
 
     usual = Run(sizes=(100, 200, 400), samples=1000, batch=100)
 
-    def _rates(self):
-        points = spiked.rest_points(float(self.signal), self.order, float(self.step))
-        return points[-1]
-
     def validity(self):
-        critical = float(spiked.critical_signal(self.order, self.step))
+        critical = spiked.critical_signal(self.order, float(self.step))
         if float(self.signal) < 1.05 * critical:
             return (
                 f"signal = {float(self.signal):g} is not above the threshold {critical:.4g} by 5 %; there is no "
-                f"rest point "
-                "with an overlap to approach, so raise the signal or take a smaller step",
+                "rest point with an overlap to approach, so raise the signal or take a smaller step",
             )
-        slowest = -max(self._rates().eigenvalues)
+        slowest = -max(spiked.rest_points(float(self.signal), self.order, float(self.step))[-1].eigenvalues)
         if slowest * float(self.horizon) < 9:
             return (
                 f"horizon = {float(self.horizon):g} is too short to come to rest: the slowest rate is "
-                f"{slowest:.3g}, so take "
-                f"a horizon of at least {9 / slowest:.3g}",
+                f"{slowest:.3g}, so take a horizon of at least {9 / slowest:.3g}",
             )
         return ()
 
     def theory(self):
-        saddle, overlap = spiked.overlap_roots(self.signal, self.order, self.step)
+        _, overlap = spiked.overlap_roots(self.signal, self.order, self.step)
         results: dict[str, Kind] = {
             "overlap": Value(overlap, label="overlap at rest", symbol="m_*", rate=1.0),
             "radius": Value(self.step, label="squared length of the rest", symbol="r", rate=1.0),
         }
         if self.order > 2:
-            zero = 0.0 * saddle
-            results["forgets"] = Probability(1.0 + zero, label="forgetting the signal", symbol=r"P(|m|<m_*/2)")
+            results["forgets"] = Probability(1.0, label="forgetting the signal", symbol=r"P(|m|<\sqrt{(k-2)c/k})")
         return results
 
     def at_size(self, size):
         n = whole(size, "N", self, least=3)
         c, k = float(self.step), self.order
-        least = 8 * k * c * (1.5 * self._rates().overlap ** 2 + c) ** (k - 1)
+        # δ times the curvature 2k(2k − 1)R^(2k−2) must stay small where SGD starts, R² = λ^(2/k) + c, and a bit beyond.
+        least = 8 * k * c * (1.5 * float(self.signal) ** (2 / k) + c) ** (k - 1)
         if n < least:
             raise OutsideValidity(
                 f"SpikedTensorFixedPoints: at N = {n} SGD diverges; with step = {c:g} the critical dimension is about "
@@ -78,20 +73,17 @@ class SpikedTensorFixedPoints(Limit):
         return {"dimension": n, "steps": steps}, self.replace(horizon=steps * c / n)
 
     def simulate(self, key, *, dimension: int, steps: int):
-        high_key, low_key = jax.random.split(key)
-        saddle, overlap = spiked.overlap_roots(self.signal, self.order, self.step)
+        c, lam, k = self.step, self.signal, self.order
 
-        def step(key, state):
-            return reduced_chains.spiked_step(key, state, dimension, self.signal, self.order, self.step)
+        def step(sample, state):
+            return reduced_chains.spiked_step(sample, state, dimension, lam, k, c)
 
-        def last(key, m):
-            start = reduced_chains.SpikedState(m, self.step)
-            found = reduced_chains.run(step, key, start, 1, steps)
-            return found.overlap[-1], found.radius[-1]
-
-        if self.order == 2:
-            m, r = last(high_key, 1.2 * overlap)
-            return {"overlap": m, "radius": r}
-        starts = jnp.stack([1.2 * overlap, 0.5 * saddle])
-        m, r = jax.vmap(last)(jnp.stack([high_key, low_key]), starts)
-        return {"overlap": m[0], "radius": r[0], "forgets": (jnp.abs(m[1]) < overlap / 2).astype(float)}
+        starts = [lam ** (1 / k)] if k == 2 else [lam ** (1 / k), (c ** (k - 1) / lam) ** (1 / (k - 2)) / 2]
+        start = reduced_chains.SpikedState(jnp.stack(starts), jnp.broadcast_to(c, (len(starts),)))
+        samples = reduced_chains.spiked_samples(key, (steps, len(starts)), dimension)
+        found = reduced_chains.run(jax.vmap(step), samples, start, 1)
+        m, r = found.overlap[-1], found.radius[-1]
+        if k == 2:
+            return {"overlap": m[0], "radius": r[0]}
+        forgets = (jnp.abs(m[1]) < jnp.sqrt((k - 2) * c / k)).astype(float)
+        return {"overlap": m[0], "radius": r[0], "forgets": forgets}

@@ -56,11 +56,12 @@ class XorGmmBallistic(Limit):
         return {"dimension": n, "every": every}, self.replace(horizon=every * POINTS * float(self.step) / n)
 
     def simulate(self, key, *, dimension: int, every: int):
-        def step(key, state):
-            return reduced_chains.xor_step(key, state, dimension, self.separation, self.ridge, self.step)
+        def step(sample, state):
+            return reduced_chains.xor_step(sample, state, dimension, self.separation, self.ridge, self.step)
 
         start = reduced_chains.XorStatistics(*(jnp.asarray(part) for part in (OUTPUT, ALONG_MU, ALONG_NU, OVERLAPS)))
-        found = reduced_chains.run(step, key, start, POINTS, every)
+        samples = reduced_chains.xor_samples(key, (POINTS * every,), dimension, len(OUTPUT))
+        found = reduced_chains.run(step, samples, start, POINTS)
         return {
             "output": found.output[1:, 0],
             "along_mu": found.along_mu[1:, 0],

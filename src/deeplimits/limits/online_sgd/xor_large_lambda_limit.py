@@ -5,6 +5,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Probability
 from deeplimits.theory.online_sgd import xor
 
@@ -41,13 +42,12 @@ class XorLargeLambda(Limit):
         start = xor.XorState(jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), jnp.zeros((4, 4)))
         end = xor.noiseless_ballistic(start, self.horizon[None], self.ridge)
         neurons = jnp.arange(1.0, 5.0)
-        never = jnp.ones(()) + 0.0 * self.ridge
         shared = {"axis": "neuron", "rate": 1.0}
         return {
             "output": Curve(neurons, end.output[0], label="output weight", symbol="v", **shared),
             "along_mu": Curve(neurons[:2], end.along_mu[0, :2], label="overlap with μ", symbol=r"m^\mu", **shared),
             "along_nu": Curve(neurons[2:], end.along_nu[0, 2:], label="overlap with ν", symbol=r"m^\nu", **shared),
-            "sliding": Probability(never, label="overlaps held at 0", symbol=r"P(|m^\nu|<\delta)"),
+            "sliding": Probability(1.0, label="overlaps held at 0", symbol=r"P(|m^\nu|<\delta)"),
         }
 
     def at_size(self, size):
@@ -56,13 +56,13 @@ class XorLargeLambda(Limit):
         return {"per_unit": n, "steps": steps}, self.replace(horizon=steps / n)
 
     def simulate(self, key, *, per_unit: int, steps: int):
-        def step(key, state):
-            return reduced_chains.noiseless_xor_step(key, state, self.ridge, 1 / per_unit)
+        def step(sample, state):
+            return reduced_chains.noiseless_xor_step(sample, state, self.ridge, 1 / per_unit)
 
         start = reduced_chains.XorStatistics(
             jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), jnp.zeros((4, 4))
         )
-        found = reduced_chains.run(step, key, start, 1, steps)
+        found = reduced_chains.run(step, draws.draw(key, (steps,), 0, uniforms=1), start, 1)
         mu, nu = found.along_mu[-1], found.along_nu[-1]
         return {
             "output": found.output[-1],

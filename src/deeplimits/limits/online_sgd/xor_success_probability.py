@@ -1,11 +1,11 @@
 r"""How often a network of given width learns XOR."""
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.numerics import draws
 from deeplimits.predictions import Probability
 from deeplimits.theory.online_sgd import xor
 
@@ -34,21 +34,17 @@ class XorSuccessProbability(Limit):
     usual = Run(sizes=(6, 12), samples=5000, batch=500)
 
     def theory(self):
-        zero = 0.0 * self.ridge
-        value = jnp.asarray(xor.success_probability(self.width)) + zero
-        return {"success": Probability(value, label="all four clusters found", symbol="p_K")}
+        return {
+            "success": Probability(xor.success_probability(self.width), label="all four clusters found", symbol="p_K")
+        }
 
     def at_size(self, size):
         n = whole(size, "1/δ", self, least=2)
         return {"per_unit": n}, self
 
     def simulate(self, key, *, per_unit: int):
-        output_key, mu_key, nu_key, chain_key = jax.random.split(key, 4)
-        start = reduced_chains.XorStatistics(
-            jax.random.normal(output_key, (self.width,)),
-            SMALL * jax.random.normal(mu_key, (self.width,)),
-            SMALL * jax.random.normal(nu_key, (self.width,)),
-            jnp.zeros((1, 1)),
-        )
-        fitted = reduced_chains.noiseless_xor_fits(chain_key, start, self.ridge, 1 / per_unit, TIME * per_unit)
+        v, mu, nu = draws.draw(draws.neighbour(key, -1, word=0), (3,), self.width).gaussians
+        start = reduced_chains.XorStatistics(v, SMALL * mu, SMALL * nu, jnp.zeros((1, 1)))
+        samples = draws.draw(key, (TIME * per_unit,), 0, uniforms=1)
+        fitted = reduced_chains.noiseless_xor_fits(samples, start, self.ridge, 1 / per_unit)
         return {"success": jnp.all(fitted).astype(float)}

@@ -15,7 +15,7 @@ from jaxtyping import Array
 from numpy.polynomial.hermite_e import hermegauss
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
-from deeplimits.theory.gaussian.hermite import hermite_coefficients, power_series
+from deeplimits.theory.gaussian.hermite import hermite_coefficients
 
 DEGREE = 60
 
@@ -68,7 +68,7 @@ def information_exponent(
     (4, True)
     """
     teacher = hermite_coefficients(f, degree)
-    student = teacher if g is None else hermite_coefficients(g, degree)
+    student = teacher if g is None or g is f else hermite_coefficients(g, degree)
     products = teacher.coefficients * student.coefficients
     errors = np.abs(teacher.errors * student.coefficients) + np.abs(student.errors * teacher.coefficients)
     present = ~(teacher.vanishes(tolerance) | student.vanishes(tolerance))
@@ -76,8 +76,7 @@ def information_exponent(
     if not present.any():
         raise NotConverged(
             f"degree = {degree}: no Hermite coefficient of order 1 to {degree} is shared by f and g above the "
-            f"tolerance "
-            f"{tolerance:g}; the information exponent is larger than that or undefined, so raise degree"
+            f"tolerance {tolerance:g}; the information exponent is larger than that or undefined, so raise degree"
         )
     k = int(np.argmax(present))
     constant = float(2 * k * products[k])
@@ -182,47 +181,39 @@ def single_index(f: Callable, f_slope: Callable, g: Callable, g_slope: Callable,
     if not found.fisher_consistent:
         raise OutsideValidity(
             f"the leading shared coefficient, of order {found.exponent}, is negative "
-            f"({found.products[found.exponent]:.4g}): "
-            "SGD is driven away from the signal; change the sign of the student"
+            f"({found.products[found.exponent]:.4g}): SGD is driven away from the signal; change the student's sign"
         )
 
-    def gg(z):
-        return np.asarray(g_slope(z), float) ** 2
+    def expansion(function):
+        return hermite_coefficients(function, DEGREE + 2)
 
-    def ggg(z):
-        return np.asarray(g(z), float) * gg(z)
+    uf = expansion(f)
+    ug = uf if g is f else expansion(g)
+    slopes = expansion(f_slope).coefficients, expansion(g_slope).coefficients
+    gg = expansion(lambda z: _floats(g_slope(z)) ** 2).coefficients
+    ff = expansion(lambda z: _floats(f(z)) ** 2).coefficients
+    ggg = expansion(lambda z: _floats(g(z)) * _floats(g_slope(z)) ** 2).coefficients
+    gggg = expansion(lambda z: (_floats(g(z)) * _floats(g_slope(z))) ** 2).coefficients
+    one = np.eye(DEGREE + 3)[0]
 
-    def gggg(z):
-        return np.asarray(g(z), float) * ggg(z)
+    def series(left, right):
+        # E l(z')r(z) = Σ_k u_k(l) u_k(r) m^k (Mehler)
+        return left[: DEGREE + 1] * right[: DEGREE + 1]
 
-    def ff(z):
-        return np.asarray(f(z), float) ** 2
-
-    def correlation(left, right, degree=DEGREE):
-        return power_series(left, right, degree)
-
-    constant = _norm2(f) + _norm2(g)
     # φ(m) = −2 Σ u_k(f)u_k(g) m^k + |f|² + |g|² + σ²;  −φ'(m) = 2 E f'(z') g'(z)
-    loss = _polynomial(-2 * correlation(f, g))
-    minus_slope = _polynomial(2 * correlation(f_slope, g_slope))
+    constant = uf.squared_norm + ug.squared_norm
+    loss = _polynomial(-2 * series(uf.coefficients, ug.coefficients))
+    minus_slope = _polynomial(2 * series(*slopes))
     # s(m) = 4 E[((f(z') − g(z))² + σ²) g'(z)²]
-    last = hermite_coefficients(gggg, 0).coefficients[0]
-    base = correlation(ff, gg) - 2 * correlation(f, ggg)
-    base[0] += last
-    mean_square = hermite_coefficients(gg, 0).coefficients[0]
-    squared = _polynomial(4 * base)
+    squared = _polynomial(4 * (series(ff, gg) - 2 * series(uf.coefficients, ggg) + series(one, gggg)))
 
     # ⟨∇L, θ⟩ = −2 (y − g(z)) g'(z)(z' − m z): expand the square of z' − m z, functions of z' on the left
-    def along(p):
-        return lambda z: z**p
-
     parts = []
     for p, factor in ((0, 1.0), (1, -2.0), (2, 1.0)):
         # (z')^{2−p} (−m z)^p
-        part = correlation(_times(ff, along(2 - p)), _times(gg, along(p)))
-        part = part - 2 * correlation(_times(f, along(2 - p)), _times(ggg, along(p)))
-        part = part + correlation(along(2 - p), _times(gggg, along(p)))
-        noise_part = correlation(along(2 - p), _times(gg, along(p)))
+        part = series(_times(ff, 2 - p), _times(gg, p)) - 2 * series(_times(uf.coefficients, 2 - p), _times(ggg, p))
+        part = part + series(_times(one, 2 - p), _times(gggg, p))
+        noise_part = series(_times(one, 2 - p), _times(gg, p))
         parts.append((p, _polynomial(4 * factor * part), _polynomial(4 * factor * noise_part)))
 
     def directional(m):
@@ -232,7 +223,7 @@ def single_index(f: Callable, f_slope: Callable, g: Callable, g_slope: Callable,
     return Landscape(
         loss=lambda m: loss(m) + constant + variance,
         slope=lambda m: -minus_slope(m),
-        squared_gradient=lambda m: squared(m) + 4 * variance * mean_square,
+        squared_gradient=lambda m: squared(m) + 4 * variance * gg[0],
         directional_variance=directional,
         exponent=found.exponent,
         drift_constant=jnp.asarray(found.drift_constant),
@@ -254,12 +245,17 @@ def check_order(order: int, least: int = 1) -> None:
         raise ParameterError(f"order = {order!r} is not allowed; it must be a whole number of at least {least}")
 
 
-def _norm2(f: Callable) -> float:
-    return hermite_coefficients(f, 0).squared_norm
+def _floats(values: Array) -> np.ndarray:
+    return np.asarray(values, float)
 
 
-def _times(f: Callable, g: Callable) -> Callable:
-    return lambda z: np.asarray(f(z), float) * np.asarray(g(z), float)
+def _times(coefficients: np.ndarray, power: int) -> np.ndarray:
+    """The Hermite coefficients of z^power f, `power` fewer of them: u_k(zf) = √(k+1) u_{k+1}(f) + √k u_{k−1}(f)."""
+    for _ in range(power):
+        k = np.arange(len(coefficients) - 1)
+        lower = np.concatenate([[0.0], coefficients[:-2]])
+        coefficients = np.sqrt(k + 1) * coefficients[1:] + np.sqrt(k) * lower
+    return coefficients
 
 
 def _polynomial(coefficients: np.ndarray) -> Callable:

@@ -80,14 +80,14 @@ def ballistic_with_fluctuations(
     return fluctuations(dynamics(signal, order, step), lambda u: path_noise(u, order, step), start, times)
 
 
-def critical_signal(order: int, step: ArrayLike) -> Array:
+def critical_signal(order: int, step: ArrayLike) -> ArrayLike:
     """λ_c(k, c) = c^{k/2} (2(k−1)/k)^{k−1} (k/(k−2))^{(k−2)/2}, λ_c(2, c) = c: above it m ≠ 0 can rest.
 
     >>> round(float(critical_signal(3, 1.0)), 10)
     3.0792014357
     """
     check_order(order, least=2)
-    k, c = order, jnp.asarray(step, float)
+    k, c = order, step
     last = 1.0 if k == 2 else (k / (k - 2)) ** ((k - 2) / 2)
     return c ** (k / 2) * (2 * (k - 1) / k) ** (k - 1) * last
 
@@ -127,6 +127,9 @@ def overlap_roots(signal: ArrayLike, order: int, step: ArrayLike) -> tuple[Array
     return bisect(low), bisect(high)
 
 
+_roots_on_the_host = jax.jit(overlap_roots, static_argnums=1)  # as one program
+
+
 def rest_points(signal: float, order: int, step: float) -> list[RestPoint]:
     """All rest points with m ≥ 0 of the ballistic limit, with linear rates and stability.
 
@@ -145,8 +148,8 @@ def rest_points(signal: float, order: int, step: float) -> list[RestPoint]:
     points = [RestPoint(0.0, 0.0, (4 * lam, 8 * c) if k == 2 else (0.0, 0.0), False)]
     rate = 4 * (lam - c) if k == 2 else -2 * k * c ** (k - 1)
     points.append(RestPoint(0.0, c, (rate, -4 * k * c ** (k - 1)), rate < 0))
-    if lam > float(critical_signal(k, c)):
-        roots = [float(root) for root in overlap_roots(lam, k, c)]
+    if lam > critical_signal(k, c):
+        roots = [float(root) for root in _roots_on_the_host(lam, k, c)]
         for m in roots[1:] if k == 2 else roots:
             square = m**2 + c
             rate = 2 * k * square ** (k - 2) * ((k - 2) * c - k * m**2)

@@ -76,8 +76,9 @@ def velocity(state: XorState, separation: ArrayLike, ridge: ArrayLike, step: Arr
             (weighted * error[:, None]).T @ active,  # B_ij = E 1{h_i>0} 1{h_j>0} e²
         )
 
-    parts = [cluster(s, 0.0, 1.0) for s in (1.0, -1.0)] + [cluster(0.0, s, 0.0) for s in (1.0, -1.0)]
-    out, a_mu, a_nu, a_perp, both = (sum(part[i] for part in parts) / 4 for i in range(5))
+    # Around μ and −μ with label 1, around ν and −ν with label 0
+    means = jnp.array([[1.0, 0.0, 1.0], [-1.0, 0.0, 1.0], [0.0, 1.0, 0.0], [0.0, -1.0, 0.0]]).T
+    out, a_mu, a_nu, a_perp, both = (part.mean(axis=0) for part in jax.lax.map(lambda m: cluster(*m), tuple(means)))
     # dR_ij/dt = −v_i A^⊥_ij − v_j A^⊥_ji − 2αR_ij + (c/λ) v_i v_j B_ij
     pull = v[:, None] * a_perp
     change = -pull - pull.T - 2 * alpha * overlaps + c / lam * jnp.outer(v, v) * both
