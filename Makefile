@@ -35,7 +35,7 @@ bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
 index: $(VENV)/.test
-	@$(BIN)/python -m deeplimits.index
+	@$(BIN)/python -m deeplimits.indexing
 
 docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -1,6 +1,6 @@
 """The index: what every name of the catalogue states and takes, as plain data that needs no JAX to be read.
 
-`python -m deeplimits.index` imports everything once and writes `index.json`. `deeplimits list`, `show` and every
+`python -m deeplimits.indexing` imports everything once and writes `index.json`. `deeplimits list`, `show` and every
 `--help` answer from that file; a test sees to it that it is fresh. What is not in it, a limit of another package or of
 a notebook, is read off its class when it is asked for.
 """
@@ -12,7 +12,6 @@ import json
 import math
 from dataclasses import asdict, dataclass
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 from deeplimits.errors import UnknownName
@@ -96,22 +95,3 @@ def limits() -> dict[str, str]:
         if target.startswith("deeplimits.limits."):
             found[target.partition(":")[0].rpartition(".")[2].replace("_", "-")] = target
     return found
-
-
-def build() -> str:
-    """The index made anew, by importing everything."""
-    from deeplimits.catalogue import FUNCTIONS
-    from deeplimits.limit import Limit
-
-    targets = []
-    for path in sorted(Path(__file__).with_name("limits").glob("*/*.py")):
-        module = importlib.import_module(f"deeplimits.limits.{path.parent.name}.{path.stem}")
-        own = [one for one in vars(module).values() if isinstance(one, type) and one.__module__ == module.__name__]
-        targets += [f"{module.__name__}:{one.__qualname__}" for one in own if issubclass(one, Limit)]
-    targets += [f"deeplimits.{target}" for target in FUNCTIONS.values()]
-    made = [Record.of_target(target).to_json() for target in targets]
-    return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
-
-
-if __name__ == "__main__":
-    Path(__file__).with_name("index.json").write_text(build(), encoding="utf-8")

@@ -17,8 +17,8 @@ ALLOWED = {
     "parameters": {"errors"},
     "tracing": set(),
     "statement": set(),
-    # The index imports everything when it is made, and nothing when it is read.
-    "index": {"errors", "parameters", "statement", "catalogue", "limit"},
+    "index": {"errors", "parameters", "statement"},
+    "indexing": {"catalogue", "index", "limit"},
     "references": {"errors"},
     "statistics": {"errors"},
     "catalogue": {"errors", "index"},

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import deeplimits as dl
 from conftest import each_limit
-from deeplimits import index, references
+from deeplimits import indexing, references
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.limit import Limit, Run
 
@@ -38,9 +38,9 @@ def test_the_index_holds_the_parameters(name):
 
 
 def test_the_index_is_fresh():
-    """After a change of a docstring or a parameter: `python -m deeplimits.index`."""
+    """After a change of a docstring or a parameter: `python -m deeplimits.indexing`."""
     text = resources.files("deeplimits").joinpath("index.json").read_text(encoding="utf-8")
-    assert text == index.build(), "run `python -m deeplimits.index` and commit src/deeplimits/index.json"
+    assert text == indexing.build(), "run `python -m deeplimits.indexing` and commit src/deeplimits/index.json"
 
 
 @each_limit
