@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Literal
 
-from deeplimits import index
+from deeplimits import cells, index
 from deeplimits.errors import UnknownName
 
 ENTRY_POINT_GROUP = "deeplimits.limits"
@@ -141,10 +141,8 @@ class Listing(tuple[Entry, ...]):
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        from deeplimits.render.page import fragment
-
         rows = [(entry.name, entry.room, entry.title) for entry in self]
-        return fragment(f"{len(self)} names", ("name", "room", "states"), rows)
+        return cells.fragment(f"{len(self)} names", ("name", "room", "states"), rows)
 
 
 class Catalogue(Mapping[str, Any]):

@@ -10,7 +10,7 @@ from deeplimits.lab.task import imports
 from house import ROOT, modules
 
 # What each room may import of deeplimits, besides itself. Rooms at the top of the house may import everything below.
-BASE = {"errors", "parameters", "tracing", "index", "statement", "references", "statistics"}
+BASE = {"cells", "errors", "parameters", "tracing", "index", "statement", "references", "statistics"}
 BELOW = BASE | {"models", "numerics"}
 ALLOWED = {
     "errors": set(),
@@ -21,7 +21,8 @@ ALLOWED = {
     "indexing": {"catalogue", "index", "limit"},
     "references": {"errors"},
     "statistics": {"errors"},
-    "catalogue": {"errors", "index"},
+    "cells": set(),
+    "catalogue": {"errors", "index", "cells"},
     "numerics": {"errors", "tracing"},
     "models": BASE | {"numerics"},
     "theory": BELOW,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from deeplimits import statistics
+from deeplimits import cells, statistics
 from deeplimits.errors import DeeplimitsError, require
 from deeplimits.lab import export
 from deeplimits.lab.compilation import few_threads, threads, use_cache
@@ -77,7 +77,7 @@ class Comparison:
 
     def _repr_html_(self) -> str:
         said = ". ".join((text.heading(self.limit), *self._summary()))
-        return pages.fragment(said, *self._table(), figure.svg_or_nothing(self.plot))
+        return cells.fragment(said, *self._table(), figure.svg_or_nothing(self.plot))
 
     def plot(self, path: str | Path | None = None):
         """A figure with a panel for each result; written to `path` where one is given."""

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from deeplimits import cells
 from deeplimits.errors import NotConverged, ParameterError, require
 from deeplimits.lab import export
 from deeplimits.lab.compilation import PLAIN, use_cache
@@ -16,7 +17,7 @@ from deeplimits.lab.programs import Program
 from deeplimits.limit import Limit
 from deeplimits.numerics.checks import aloud
 from deeplimits.predictions import Kind
-from deeplimits.render import figure, page, text
+from deeplimits.render import figure, text
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,7 +47,7 @@ class Prediction(Mapping[str, Kind]):
         return f"{text.heading(self.limit)}\n{text.table(*self._table())}"
 
     def _repr_html_(self) -> str:
-        return page.fragment(text.heading(self.limit), *self._table(), figure.svg_or_nothing(self.plot))
+        return cells.fragment(text.heading(self.limit), *self._table(), figure.svg_or_nothing(self.plot))
 
     def plot(self, path: str | Path | None = None):
         """A figure with a panel for each result; written to `path` where one is given."""

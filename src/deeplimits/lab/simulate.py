@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
+from deeplimits import cells
 from deeplimits.errors import DeeplimitsError, ParameterError, require
 from deeplimits.lab import export
 from deeplimits.lab.compilation import BRISK, few_threads, use_cache
@@ -19,7 +20,7 @@ from deeplimits.lab.task import Task
 from deeplimits.limit import Limit
 from deeplimits.numerics.checks import aloud
 from deeplimits.predictions import Kind
-from deeplimits.render import bars, page, text
+from deeplimits.render import bars, text
 
 CHUNKS = 10  # a usual run is cut into that many pieces, so that its progress can be shown
 
@@ -62,7 +63,7 @@ class Simulation(Mapping[str, np.ndarray]):
         return f"{text.heading(self.limit)}\n{self._summary()}\n{text.table(*self._table())}"
 
     def _repr_html_(self) -> str:
-        return page.fragment(f"{text.heading(self.limit)}. {self._summary()}", *self._table())
+        return cells.fragment(f"{text.heading(self.limit)}. {self._summary()}", *self._table())
 
     def to_xarray(self):
         """An `xarray.Dataset` of the raw draws."""

@@ -1,7 +1,7 @@
 """Pages and parts of pages, from plain data."""
 
 import html
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -67,18 +67,6 @@ def _findings(found: Mapping[str, Any], picture: str) -> str:
         f"<details><summary>Parameters: sizes n = {sizes}, {found['samples']} samples each, seed {found['seed']}"
         f"</summary><table>{parameters}</table></details>"
     )
-
-
-def fragment(heading: str, header: Sequence[str], rows: Sequence[Sequence[str]], picture: str = "") -> str:
-    """A table and a figure for a notebook's cell, which has a style of its own."""
-    escape = html.escape
-    head = "".join(f"<th style='text-align:left'>{escape(str(cell))}</th>" for cell in header)
-    body = "".join(
-        "<tr>" + "".join(f"<td style='text-align:left'>{escape(str(cell))}</td>" for cell in row) + "</tr>"
-        for row in rows
-    )
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f"<div><p>{escape(heading)}</p>{table}{picture}</div>"
 
 
 def page(body: str, title: str = "deeplimits") -> str:
