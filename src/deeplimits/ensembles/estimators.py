@@ -10,14 +10,14 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
 
-def inverse_factor(gram: Float[Array, "*batch m m"]) -> Float[Array, "*batch m m"]:
+def inverse_factor(gram: Float[Array, "m m"]) -> Float[Array, "m m"]:
     """The lower triangular J with J'J = G^{-1}: the inverse of the Cholesky factor.
 
     Several times faster than QR or singular values of the data. It squares their condition number, which costs digits
     that matter only where |p − n| is a handful.
     """
     factor = jax.lax.linalg.cholesky(gram, symmetrize_input=False)
-    return solve_triangular(factor, jnp.broadcast_to(jnp.eye(gram.shape[-1]), gram.shape), lower=True)
+    return solve_triangular(factor, jnp.eye(len(gram)), lower=True)
 
 
 def min_norm_fit(x: Float[Array, "n p"], y: Float[Array, "n *labels"]) -> Float[Array, "p *labels"]:
@@ -26,9 +26,10 @@ def min_norm_fit(x: Float[Array, "n p"], y: Float[Array, "n *labels"]) -> Float[
 
 
 class NestedLeastSquares:
-    """Minimum-norm least squares on the leading p columns of X, X⁺y, for several p at once; leading columns of full rank.
+    """Minimum-norm least squares on the leading p columns of X, X⁺y, for several p, all of full rank.
 
-    The smaller Gram matrices of all of them are factored in one call.
+    The smaller Gram matrices of all of them are factored in a loop, one at a time: several factorizations in one call
+    wait for threads, and two such calls at once can wait for each other for ever (jaxlib 0.10).
     """
 
     def __init__(self, x: Float[Array, "n p"], counts: Sequence[int]):
@@ -46,7 +47,7 @@ class NestedLeastSquares:
             # XX' grows by what the new columns bring.
             parts = [x[:, a:b] @ x[:, a:b].T for a, b in itertools.pairwise([0, *self.many.tolist()])]
             grams.append(jnp.tensordot(jnp.tri(len(parts)), jnp.stack(parts), 1))
-        self.inverses = inverse_factor(jnp.concatenate(grams))
+        self.inverses = jax.lax.map(inverse_factor, jnp.concatenate(grams))
         # Which of the factors belongs to which p.
         self.place = np.where(self.above, np.searchsorted(self.many, self.counts) + (not self.above.all()), 0)
 
