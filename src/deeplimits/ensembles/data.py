@@ -1,8 +1,13 @@
 """Random data."""
 
+import math
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
+
+BLOCK = 4096
 
 
 def independent_entries(key: PRNGKeyArray, samples: int, dimension: int, law: str = "gaussian") -> Float[Array, "n p"]:
@@ -13,6 +18,20 @@ def independent_entries(key: PRNGKeyArray, samples: int, dimension: int, law: st
     if law == "uniform":
         return jax.random.uniform(key, shape, minval=-jnp.sqrt(3.0), maxval=jnp.sqrt(3.0))
     return jax.random.normal(key, shape)
+
+
+def gaussian_arrays(key: PRNGKeyArray, *shapes: tuple[int, ...]) -> list[Float[Array, "..."]]:
+    """Independent arrays of independent standard Gaussian entries, one of each shape.
+
+    Cut from one draw, because every draw by itself would be compiled anew, and that takes longer than the drawing; made
+    block by block in a loop, because what is drawn outside one is compiled anew for everything that uses it.
+    """
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    count = -(-int(ends[-1]) // BLOCK)
+    blocks = jax.lax.map(lambda block_key: jax.random.normal(block_key, (BLOCK,)), jax.random.split(key, count))
+    drawn = blocks.reshape(-1)
+    parts = jnp.split(drawn, ends)
+    return [part.reshape(shape) for part, shape in zip(parts[:-1], shapes, strict=True)]
 
 
 def on_sphere(key: PRNGKeyArray, dimension: int) -> Float[Array, " dimension"]:

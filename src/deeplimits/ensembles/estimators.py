@@ -1,37 +1,81 @@
 """Estimators applied to finite samples, and their exact risks given the design."""
 
+import itertools
+from collections.abc import Sequence
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
 
-def min_norm_fit(x: Float[Array, "n p"], y: Float[Array, " n"]) -> Float[Array, " p"]:
-    """The least-squares solution of smallest norm, X⁺y, for X of full rank, by QR."""
-    n, p = x.shape
-    if p <= n:
-        q, r = jnp.linalg.qr(x)
-        return solve_triangular(r, q.T @ y)
-    q, r = jnp.linalg.qr(x.T)
-    return q @ solve_triangular(r.T, y, lower=True)
+def inverse_factor(gram: Float[Array, "m m"]) -> Float[Array, "m m"]:
+    """The lower triangular J with J'J = G^{-1}: the inverse of the Cholesky factor.
 
-
-def min_norm_risk(
-    x: Float[Array, "n p"], beta: Float[Array, " p"], noise_variance: Float[Array, ""]
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Squared bias ‖(X⁺X − I)β‖² and variance σ²‖X⁺‖²_F of X⁺y given X, for isotropic test points.
-
-    By a Cholesky factor of the smaller Gram matrix, several times faster than QR. It squares the condition number,
-    which costs digits that matter only where |p − n| is a handful.
+    Several times faster than QR or singular values of the data. It squares their condition number, which costs digits
+    that matter only where |p − n| is a handful.
     """
-    n, p = x.shape
-    factor = jnp.linalg.cholesky(x.T @ x if p <= n else x @ x.T)
-    inverse = solve_triangular(factor, jnp.eye(factor.shape[0]), lower=True)
-    variance = noise_variance * jnp.sum(inverse**2)
-    if p <= n:
-        return jnp.zeros(()), variance
-    seen = inverse @ (x @ beta)
-    return beta @ beta - seen @ seen, variance
+    factor = jax.lax.linalg.cholesky(gram, symmetrize_input=False)
+    return solve_triangular(factor, jnp.eye(len(gram)), lower=True)
+
+
+def min_norm_fit(x: Float[Array, "n p"], y: Float[Array, "n *labels"]) -> Float[Array, "p *labels"]:
+    """The least-squares solution of smallest norm, X⁺y, for X of full rank and any number of label vectors."""
+    return NestedLeastSquares(x, (x.shape[1],)).fit(x.shape[1], y)
+
+
+class NestedLeastSquares:
+    """Minimum-norm least squares on the leading p columns of X, X⁺y, for several p, all of full rank.
+
+    The smaller Gram matrices of all of them are factored in a loop, one at a time: several factorizations in one call
+    wait for threads, and two such calls at once can wait for each other for ever (jaxlib 0.10).
+    """
+
+    def __init__(self, x: Float[Array, "n p"], counts: Sequence[int]):
+        n = x.shape[0]
+        self.x, self.counts = x, np.asarray(counts)
+        self.above = self.counts > n
+        self.many = np.unique(self.counts[self.above])
+        grams = []
+        if not self.above.all():
+            # Leading blocks of X'X have leading blocks of one Cholesky factor: the widest X'X serves for all p ≤ n.
+            few = x[:, : self.counts[~self.above].max()]
+            width = few.shape[1]
+            grams.append(jnp.eye(n).at[:width, :width].set(few.T @ few)[None])
+        if self.many.size:
+            # XX' grows by what the new columns bring.
+            parts = [x[:, a:b] @ x[:, a:b].T for a, b in itertools.pairwise([0, *self.many.tolist()])]
+            grams.append(jnp.tensordot(jnp.tri(len(parts)), jnp.stack(parts), 1))
+        self.inverses = jax.lax.map(inverse_factor, jnp.concatenate(grams))
+        # Which of the factors belongs to which p.
+        self.place = np.where(self.above, np.searchsorted(self.many, self.counts) + (not self.above.all()), 0)
+
+    def fit(self, p: int, y: Float[Array, "n *labels"]) -> Float[Array, "p *labels"]:
+        """X⁺y for any number of label vectors."""
+        x = self.x[:, :p]
+        inverse = self.inverses[self.place[list(self.counts).index(p)]]
+        if p > x.shape[0]:
+            # X⁺ = X'(XX')^{-1}
+            return x.T @ (inverse.T @ (inverse @ y))
+        # X⁺ = (X'X)^{-1}X'
+        inverse = inverse[:p, :p]
+        return inverse.T @ (inverse @ (x.T @ y))
+
+    def biases(self, directions: Float[Array, "p k"]) -> Float[Array, " counts"]:
+        """‖(X⁺X − I)β‖² for each p, β the unit vector along the leading p entries of a direction; a mean over those."""
+        leading = jnp.asarray(np.arange(len(directions)) < self.counts[:, None], dtype=float)
+        squares = leading @ directions**2
+        labels = jnp.tensordot(self.x, leading[:, :, None] * directions, ((1,), (1,))).swapaxes(0, 1)
+        # ‖X⁺Xβ‖² = β'X'(XX')^{-1}Xβ
+        kept = jnp.sum((self.inverses[self.place] @ labels) ** 2, axis=1) / squares
+        return jnp.where(self.above, 1 - jnp.mean(kept, axis=1), 0.0)
+
+    def variances(self) -> Float[Array, " counts"]:
+        """‖X⁺‖²_F, which is the trace of the inverse of the smaller Gram matrix, for each p."""
+        rows = jnp.sum(self.inverses**2, axis=2)[self.place]
+        taken = np.arange(len(self.x)) < self.counts[:, None]
+        return jnp.sum(jnp.where(taken, rows, 0.0), axis=1)
 
 
 def nearest_neighbours(

@@ -1,6 +1,7 @@
 r"""Ridge regression on random features of one data set."""
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import random_features as draw
@@ -37,7 +38,10 @@ class RandomFeatureRegression(Limit):
         (0.1, 0.5, 1.0, 2.0, 4.0), 0.02, 50.0, log=True, symbol="N/n", doc="features per point along the curves"
     )
 
-    usual = Run(sizes=(50, 100, 200), samples=800)
+    usual = Run(sizes=(40, 80, 160), samples=120)
+
+    # Disjoint sets of features taken from one draw, where that many fit into it.
+    repeats = 12
 
     def _data(self):
         return (
@@ -48,37 +52,37 @@ class RandomFeatureRegression(Limit):
     def theory(self):
         train, test = self._data()
         model = random_features.feature_regression(train.x, train.y, test.x, test.y, self.activation)
-        count = self.points * self.ratio
-        found = model.errors(count, self.ridge)
-        along = model.errors(self.points * self.ratios, self.ridge)
         dense = jnp.geomspace(self.ratios[0], self.ratios[-1], 120)
-        between = model.errors(self.points * dense, self.ridge)
+        # At the one ratio, at those of the curve and at those between, in one call.
+        everywhere = model.errors(self.points * jnp.concatenate([self.ratio[None], self.ratios, dense]), self.ridge)
+        cuts = [1, 1 + self.ratios.size]
 
-        def curve(y, dense_y, label):
+        def curve(y, label):
+            _, at, between = jnp.split(y, cuts)
             return Curve(
                 self.ratios,
-                y,
+                at,
                 axis="features per point",
                 axis_symbol="N/n",
                 label=label,
                 rate=1.0,
                 dense_x=dense,
-                dense_y=dense_y,
+                dense_y=between,
                 log_x=True,
                 log_y=True,
             )
 
         return {
-            "training_error": Value(found.training, label="training error", rate=1.0),
-            "test_error": Value(found.test, label="test error", rate=1.0),
+            "training_error": Value(everywhere.training[0], label="training error", rate=1.0),
+            "test_error": Value(everywhere.test[0], label="test error", rate=1.0),
             "resolvent": Value(
-                model.resolvent(count, self.ridge),
+                model.resolvent_at(everywhere.effective_ridge[0], self.ridge),
                 label="labels through the resolvent",
                 symbol=r"y^\top Qy/n",
                 rate=1.0,
             ),
-            "training_curve": curve(along.training, between.training, "training error"),
-            "test_curve": curve(along.test, between.test, "test error"),
+            "training_curve": curve(everywhere.training, "training error"),
+            "test_curve": curve(everywhere.test, "test error"),
         }
 
     def at_size(self, size):
@@ -92,22 +96,15 @@ class RandomFeatureRegression(Limit):
 
     def simulate(self, key, *, features: int, along: tuple[int, ...]):
         train, test = self._data()
-        both = jnp.concatenate([train.x, test.x])
+        counts = sorted({features, *along})
         # The points of the curve share one draw of the weights and take its leading features.
-        drawn = draw.neurons(key, both, max(features, *along), activation(self.activation))
-        seen, new = drawn[: self.points], drawn[self.points :]
-
-        def errors(count):
-            return draw.ridge_errors(seen[:, :count], train.y, new[:, :count], test.y, self.ridge)
-
-        gram = seen[:, :features] @ seen[:, :features].T / self.points
-        solved = jnp.linalg.solve(gram + self.ridge * jnp.eye(self.points), train.y)
-        training, testing = errors(features)
-        curves = jnp.array([errors(count) for count in along])
+        drawn = draw.neurons(key, jnp.concatenate([train.x, test.x]), counts[-1], activation(self.activation))
+        found = draw.ridge_errors_along(drawn, train.y, test.y, self.ridge, counts, self.repeats)
+        one, several = counts.index(features), np.array([counts.index(count) for count in along])
         return {
-            "training_error": training,
-            "test_error": testing,
-            "resolvent": train.y @ solved / self.points,
-            "training_curve": curves[:, 0],
-            "test_curve": curves[:, 1],
+            "training_error": found.training[one],
+            "test_error": found.test[one],
+            "resolvent": found.resolvent[one],
+            "training_curve": found.training[several],
+            "test_curve": found.test[several],
         }

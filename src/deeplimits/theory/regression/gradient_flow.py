@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from scipy import optimize
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.theory.regression.edge_quadrature import check_resolved, marchenko_pastur_rule
@@ -188,6 +187,8 @@ def worst_flow_to_ridge() -> tuple[float, float]:
     >>> [round(part, 7) for part in worst_flow_to_ridge()]
     [1.7932821, 1.6859091]
     """
+    from scipy import optimize
+
     at: Any = optimize.brentq(lambda x: math.exp(x) - 1 - x - x * x, 1.0, 3.0, xtol=1e-15)
     return float(at), float(flow_to_ridge_ratio(at).variance)
 

@@ -5,7 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
 from deeplimits.errors import NotConverged
 
@@ -25,6 +24,8 @@ def minimum(function: Callable[[NDArray], NDArray], grid: NDArray, accuracy: flo
     >>> round(found.at, 6), found.index
     (0.3, 2)
     """
+    from scipy import optimize
+
     index = int(np.argmin(function(grid)))
     bracket = (grid[max(index - 1, 0)], grid[min(index + 1, len(grid) - 1)])
     found: Any = optimize.minimize_scalar(

@@ -90,10 +90,13 @@ class FeatureRegression(NamedTuple):
         gamma = jnp.asarray(ridge, float)
         if not is_traced(gamma) and not bool(jnp.all(gamma > 0)):
             raise ParameterError(f"ridge = {gamma} is not allowed; the resolvent needs a positive one")
-        n = len(self.values)
-        kappa = self.errors(features, gamma).effective_ridge
+        return self.resolvent_at(self.errors(features, gamma).effective_ridge, gamma)
+
+    def resolvent_at(self, effective_ridge: ArrayLike, ridge: ArrayLike) -> Floats:
+        """`resolvent` where the effective ridge κ is already known: (κ/γ)(1/n) y'(K+κ)^{-1}y."""
+        kappa, gamma = jnp.asarray(effective_ridge, float), jnp.asarray(ridge, float)
         forms = jnp.sum(jnp.sum(self.labels**2, axis=1) / (self.values + kappa[..., None]), axis=-1)
-        return kappa / gamma * forms / n
+        return kappa / gamma * forms / len(self.values)
 
 
 def feature_regression(

@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from scipy import optimize
 
 from deeplimits.errors import ParameterError
 from deeplimits.theory.regression.minimum import minimum
@@ -119,6 +118,8 @@ def least_effective_ridge(gamma: float, population: Population) -> float:
     >>> round(least_effective_ridge(4.0, population([1.0])), 10)
     1.0
     """
+    from scipy import optimize
+
     t, w = (np.asarray(part) for part in population[:2])
     t, w = t[(t > 0) & (w > 0)], w[(t > 0) & (w > 0)]
     # D₂ falls on (−s_min, ∞), and at s + κ = √(γ∫s²) beyond −s_min it is at most one.
