@@ -1,8 +1,13 @@
 """Random data."""
 
+import math
+
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
+
+BLOCK = 4096
 
 
 def independent_entries(key: PRNGKeyArray, samples: int, dimension: int, law: str = "gaussian") -> Float[Array, "n p"]:
@@ -15,19 +20,40 @@ def independent_entries(key: PRNGKeyArray, samples: int, dimension: int, law: st
     return jax.random.normal(key, shape)
 
 
+def gaussian_arrays(key: PRNGKeyArray, *shapes: tuple[int, ...]) -> list[Float[Array, "..."]]:
+    """Independent arrays of independent standard Gaussian entries, one of each shape.
+
+    Cut from one draw, because every draw by itself would be compiled anew, and that takes longer than the drawing; made
+    block by block in a loop, because what is drawn outside one is compiled anew for everything that uses it.
+    """
+    ends = np.cumsum([math.prod(shape) for shape in shapes])
+    count = -(-int(ends[-1]) // BLOCK)
+    blocks = jax.lax.map(lambda block_key: jax.random.normal(block_key, (BLOCK,)), jax.random.split(key, count))
+    drawn = blocks.reshape(-1)
+    parts = jnp.split(drawn, ends)
+    return [part.reshape(shape) for part, shape in zip(parts[:-1], shapes, strict=True)]
+
+
 def on_sphere(key: PRNGKeyArray, dimension: int) -> Float[Array, " dimension"]:
     """A uniform point of the unit sphere: a Gaussian vector, normalized."""
     vector = jax.random.normal(key, (dimension,))
     return vector / jnp.linalg.norm(vector)
 
 
-def in_ball(key: PRNGKeyArray, count: int, dimension: int) -> Float[Array, "count dimension"]:
-    """Independent uniform points of the unit ball: a uniform direction, and a radius whose power d is uniform."""
-    directions_key, radii_key = jax.random.split(key)
-    directions = jax.random.normal(directions_key, (count, dimension))
-    directions = directions / jnp.linalg.norm(directions, axis=1, keepdims=True)
-    radii = jax.random.uniform(radii_key, (count, 1)) ** (1 / dimension)
-    return radii * directions
+def in_ball(gaussians: Float[Array, "count dimension+2"]) -> Float[Array, "count dimension"]:
+    """Independent uniform points of the unit ball of R^d, from d + 2 standard Gaussian numbers each.
+
+    The first d coordinates of a uniform point of the unit sphere of R^(d+2) are uniform in the ball.
+    """
+    return gaussians[:, :-2] / jnp.linalg.norm(gaussians, axis=1, keepdims=True)
+
+
+def nearest_radii(key: PRNGKeyArray, count: int, nearest: int, dimension: int) -> Float[Array, " nearest"]:
+    """The `nearest` smallest of the distances from the centre of `count` uniform points of the unit ball, in order."""
+    # Of m uniform numbers above u the smallest v has ((1 − v)/(1 − u))^m uniform; the powers d of the radii are uniform.
+    left = jnp.arange(count, count - nearest, -1.0)
+    volume = -jnp.expm1(-jnp.cumsum(jax.random.exponential(key, (nearest,)) / left))
+    return volume ** (1 / dimension)
 
 
 def other(key: PRNGKeyArray) -> PRNGKeyArray:
