@@ -50,7 +50,7 @@ def in_ball(gaussians: Float[Array, "count dimension+2"]) -> Float[Array, "count
 
 def nearest_radii(key: PRNGKeyArray, count: int, nearest: int, dimension: int) -> Float[Array, " nearest"]:
     """The `nearest` smallest of the distances from the centre of `count` uniform points of the unit ball, in order."""
-    # Of m uniform numbers above u the smallest v has ((1 − v)/(1 − u))^m uniform; the powers d of the radii are uniform.
+    # Powers d of the radii are uniform. Of m uniform numbers above u the smallest v has ((1 − v)/(1 − u))^m uniform.
     left = jnp.arange(count, count - nearest, -1.0)
     volume = -jnp.expm1(-jnp.cumsum(jax.random.exponential(key, (nearest,)) / left))
     return volume ** (1 / dimension)
