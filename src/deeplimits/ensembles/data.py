@@ -40,13 +40,20 @@ def on_sphere(key: PRNGKeyArray, dimension: int) -> Float[Array, " dimension"]:
     return vector / jnp.linalg.norm(vector)
 
 
-def in_ball(key: PRNGKeyArray, count: int, dimension: int) -> Float[Array, "count dimension"]:
-    """Independent uniform points of the unit ball: a uniform direction, and a radius whose power d is uniform."""
-    directions_key, radii_key = jax.random.split(key)
-    directions = jax.random.normal(directions_key, (count, dimension))
-    directions = directions / jnp.linalg.norm(directions, axis=1, keepdims=True)
-    radii = jax.random.uniform(radii_key, (count, 1)) ** (1 / dimension)
-    return radii * directions
+def in_ball(gaussians: Float[Array, "count dimension+2"]) -> Float[Array, "count dimension"]:
+    """Independent uniform points of the unit ball of R^d, from d + 2 standard Gaussian numbers each.
+
+    The first d coordinates of a uniform point of the unit sphere of R^(d+2) are uniform in the ball.
+    """
+    return gaussians[:, :-2] / jnp.linalg.norm(gaussians, axis=1, keepdims=True)
+
+
+def nearest_radii(key: PRNGKeyArray, count: int, nearest: int, dimension: int) -> Float[Array, " nearest"]:
+    """The `nearest` smallest of the distances from the centre of `count` uniform points of the unit ball, in order."""
+    # Powers d of the radii are uniform. Of m uniform numbers above u the smallest v has ((1 − v)/(1 − u))^m uniform.
+    left = jnp.arange(count, count - nearest, -1.0)
+    volume = -jnp.expm1(-jnp.cumsum(jax.random.exponential(key, (nearest,)) / left))
+    return volume ** (1 / dimension)
 
 
 def other(key: PRNGKeyArray) -> PRNGKeyArray:

@@ -41,17 +41,3 @@ def covariance_losses(
     vectors = jnp.linalg.eigh(sample)[1]
     best = jnp.sum(covariance[:, None] * vectors**2, axis=0)
     return jnp.mean(jnp.sum((error - along * direction) ** 2, axis=1)), jnp.mean(covariance**2) - jnp.mean(best**2)
-
-
-def without_one_sample(x: Float[Array, "n p"], shift: Float[Array, ""]) -> Float[Array, "2"]:
-    """How the trace of (X'X/n + y)^{-1} changes when the last sample is added: by two inversions, and by the formula.
-
-    The second is −⟨v, R²v⟩/(n + ⟨v, Rv⟩), R the resolvent without the sample v.
-    """
-    n, p = x.shape
-    rest, last = x[:-1], x[-1]
-    identity = shift * jnp.eye(p)
-    before = jnp.linalg.inv(rest.T @ rest / n + identity)
-    after = jnp.linalg.inv(x.T @ x / n + identity)
-    solved = before @ last
-    return jnp.stack([jnp.trace(after) - jnp.trace(before), -(solved @ solved) / (n + last @ solved)])

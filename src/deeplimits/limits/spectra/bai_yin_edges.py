@@ -24,7 +24,7 @@ class ExtremeEigenvalues(Limit):
 
     gamma: Array = real(0.1, 0.02, 50.0, log=True, symbol=r"\gamma", doc="dimension per sample, N/M")
 
-    usual = Run(sizes=(40, 80, 160), samples=400)
+    usual = Run(sizes=(20, 40, 80), samples=600)
 
     def validity(self):
         if abs(float(self.gamma) - 1) < 0.05:

@@ -25,7 +25,8 @@ def order_statistic_moment(power: ArrayLike, k: int, n: int, dimension: int) -> 
     share = jnp.asarray(power, float) / dimension
     if k == n:
         return jnp.ones_like(share)
-    return jnp.exp(gammaln(k + 1 + share) - gammaln(k + 1.0) + gammaln(n + 1.0) - gammaln(n + 1 + share))
+    near, far = gammaln(jnp.stack([k + 1 + share, n + 1 + share]))
+    return jnp.exp(near - math.lgamma(k + 1) + math.lgamma(n + 1) - far)
 
 
 def nearest_neighbours_bias_linear(slope: ArrayLike, k: int, n: int, dimension: int) -> Float[Array, ""]:
@@ -58,17 +59,17 @@ def nearest_neighbours_bias_cone(
 _NODES, _WEIGHTS = roots_legendre(120)
 
 
-def exponential_integral(order: ArrayLike, s: Float[Array, " points"]) -> Float[Array, " points"]:
+def exponential_integral(order: ArrayLike, s: Float[Array, " points"]) -> Float[Array, "... points"]:
     """Generalized exponential integral E_ν(s) = ∫₁^∞ e^{−st} t^{−ν} dt for real ν > 1 and s > 0, to 1e-13 relative.
 
     Integrated in x = log t by Gauss-Legendre; the range ends where either e^{−s e^x} or e^{−(ν−1)x} has vanished.
     """
-    order = jnp.asarray(order, float)
+    order = jnp.asarray(order, float)[..., None]
     end = jnp.minimum(jnp.log1p(40.0 / s), 40.0 / (order - 1))
     nodes, weights = jnp.asarray(_NODES), jnp.asarray(_WEIGHTS)
-    x = end[:, None] * (nodes + 1) / 2
+    x = end[..., None] * (nodes + 1) / 2
     # e^{−s} is taken out, so that large s loses no digits.
-    integrand = jnp.exp(-s[:, None] * jnp.expm1(x) - (order - 1) * x)
+    integrand = jnp.exp(-s[:, None] * jnp.expm1(x) - (order[..., None] - 1) * x)
     return jnp.exp(-s) * (integrand @ weights) * end / 2
 
 
@@ -108,24 +109,20 @@ def singular_kernel_risk(
     s = jnp.exp(x)
     step = (6.0 - lower) / 1024
 
-    # log G, with 1 − q E_{q+1}(s) kept as the small number it is where s is small.
-    missing = _one_minus_laplace(q, s)
-    log_g = jnp.log1p(-inside * missing)
+    orders = jnp.stack([q, q - 1, q - 1 + 2 * beta / a, q + beta / a])
+    laplace, spread, same, different = exponential_integral(orders, s)
+    # log G with 1 − q E_{q+1}(s) = 1 − e^{−s} + s E_q(s), the small number it is where s is small.
+    log_g = jnp.log1p(-inside * (s * laplace - jnp.expm1(-s)))
 
     def integral(values):
         return step * jnp.sum(s * s * values)  # one s from the integrand, one from ds = s dx
 
     power_1, power_2 = jnp.exp((n - 1) * log_g), jnp.exp((n - 2) * log_g)
-    variance = noise_variance * n * inside * integral(q * exponential_integral(q - 1, s) * power_1)
-    same = n * inside * integral(q * exponential_integral(q - 1 + 2 * beta / a, s) * power_1)
-    cross = n * (n - 1) * inside**2 * integral((q * exponential_integral(q + beta / a, s)) ** 2 * power_2)
-    bias = slope**2 * h ** (2 * beta) * (same + cross)
+    variance = noise_variance * n * inside * integral(q * spread * power_1)
+    alone = n * inside * integral(q * same * power_1)
+    paired = n * (n - 1) * inside**2 * integral((q * different) ** 2 * power_2)
+    bias = slope**2 * h ** (2 * beta) * (alone + paired)
     return variance, bias, jnp.exp(n * jnp.log1p(-jnp.minimum(inside, 1.0)))
-
-
-def _one_minus_laplace(q: Float[Array, ""], s: Float[Array, " points"]) -> Float[Array, " points"]:
-    """1 − E e^{−sK} = 1 − q E_{q+1}(s) for K = U^{−1/q}; equals q s ∫₁^∞ … by parts: 1 − e^{−s} + s E_q(s)."""
-    return -jnp.expm1(-s) + s * exponential_integral(q, s)
 
 
 def singular_kernel_constants(
