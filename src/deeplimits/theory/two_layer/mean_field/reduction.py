@@ -13,8 +13,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import ArrayLike
 
-from deeplimits.errors import NotConverged, ParameterError
+from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Task
+from deeplimits.numerics.checks import converged
 from deeplimits.numerics.flows import solve_at
 from deeplimits.theory.two_layer.overlaps.equations import moments
 from deeplimits.theory.two_layer.overlaps.integrals import quadrature
@@ -147,9 +148,9 @@ def reduced_flow(task: Task, start: Reduced, times: ArrayLike) -> ReducedFlow:
                 f"times = {np.asarray(times).tolist()} is not allowed; it must be increasing and not negative"
             )
     flow = _solve(task, start, times)
-    if not traced and not bool(flow.converged):
-        raise NotConverged("the reduced flow needs more steps than allowed or diverges; ask for earlier times")
-    return flow
+    return converged(
+        flow, flow.converged, "the reduced flow needs more steps than allowed or diverges; ask for earlier times"
+    )
 
 
 @eqx.filter_jit

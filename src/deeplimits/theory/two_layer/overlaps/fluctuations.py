@@ -97,6 +97,7 @@ def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuatio
 
     at_rest = (integration.pack(start, a is None), jnp.zeros((size, size)))
     found = solve_at(slope, at_rest, times, rtol=1e-8, atol=1e-10, most_steps=20_000)
+    found = found.require("the fluctuations diverge or need more steps than allowed; ask for an earlier time")
     mean, covariance = found.states
     return Fluctuations(times, mean, covariance, found.converged)
 
