@@ -19,6 +19,7 @@ from deeplimits.numerics.checks import converged
 from deeplimits.numerics.flows import solve_at
 from deeplimits.theory.two_layer.overlaps.equations import moments
 from deeplimits.theory.two_layer.overlaps.integrals import quadrature
+from deeplimits.theory.two_layer.overlaps.symmetric import diagonal
 from deeplimits.tracing import is_traced
 
 
@@ -60,7 +61,7 @@ def _fields(task: Task, state: Reduced) -> tuple[Float[Array, "n f"], Float[Arra
     # An interaction is always with a copy: its covariance is m_i P⁻¹ m_jᵀ also for i = j.
     among = state.m @ inverse @ state.m.T
     covariances = jnp.concatenate([among, state.m], axis=1)
-    variances = jnp.concatenate([jnp.diagonal(among) + state.q, jnp.diagonal(task.teacher)])
+    variances = jnp.concatenate([diagonal(among) + state.q, diagonal(task.teacher)])
     v = jnp.concatenate([-state.weights * state.a, task.teacher_output / task.teachers])
     return covariances, variances, v
 

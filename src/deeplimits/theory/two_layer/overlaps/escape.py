@@ -5,7 +5,7 @@ r"""One quadratic neuron that learns one quadratic neuron: escape from mediocrit
     Ṁ = 6M(P − Q),   Q̇ = 4(PQ + 2M² − 3Q²) + 4γ[3P²Q + 12PM² − 6PQ² − 24QM² + 15Q³ + ΔQ]
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -29,9 +29,9 @@ class Mediocrity(NamedTuple):
     """D in Var(dM) = D (γ/d) dt."""
 
 
-def discriminant(rate: ArrayLike, noise: ArrayLike = 0.0, teacher: ArrayLike = 1.0) -> Float[Array, ""]:
-    """9 − 24γP − 144γ²P² − 60γ²Δ: where it is negative there is no plateau and SGD diverges."""
-    g, delta, p = (jnp.asarray(value, float) for value in (rate, noise, teacher))
+def discriminant(rate: Any, noise: Any = 0.0, teacher: Any = 1.0) -> Any:
+    """9 − 24γP − 144γ²P² − 60γ²Δ: where it is negative there is no plateau and SGD diverges. Numbers or arrays."""
+    g, delta, p = rate, noise, teacher
     return 9 - 24 * g * p - 144 * g**2 * p**2 - 60 * g**2 * delta
 
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics.flows import solve_at
-from deeplimits.theory.two_layer.overlaps import equations, integration
+from deeplimits.theory.two_layer.overlaps import equations, integration, symmetric
 
 ROUNDING = 1e-12
 
@@ -56,15 +56,15 @@ def variance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Float[Array,
     times = jnp.atleast_1d(jnp.asarray(times, float))
     integration._check_times(times)
     equations.check(task, start)
-    upper = jnp.triu_indices(start.students)
 
     def full(vector):
-        half = jnp.zeros((start.students,) * 2).at[upper].set(vector)
-        return half + jnp.triu(half, 1).T
+        return symmetric.filled(vector, start.students)
 
     def slope(u, vector):
-        return equations.squared_gradient(task, Overlaps(start.m, full(vector), start.a))[upper]
+        return symmetric.triangle(equations.squared_gradient(task, Overlaps(start.m, full(vector), start.a)))
 
-    found = solve_at(slope, start.q[upper], times, rtol=1e-11, atol=1e-13, most_steps=integration.MOST_STEPS)
+    found = solve_at(
+        slope, symmetric.triangle(start.q), times, rtol=1e-11, atol=1e-13, most_steps=integration.MOST_STEPS
+    )
     found = found.require("the student's norm diverges where variance dominates; ask for earlier times")
     return jax.vmap(full)(found.states)
