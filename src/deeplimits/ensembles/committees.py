@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
+from deeplimits.numerics import draws
 
 
 class Network(NamedTuple):
@@ -29,16 +30,18 @@ class Record(NamedTuple):
     """Mean of (f* − f)²/2 over the steps since the mark before, each on its fresh sample: unbiased for the risk."""
 
 
-def with_overlaps(key: PRNGKeyArray, task: Task, state: Overlaps, dimension: int) -> Network:
-    """Random weights whose overlaps are exactly those wanted: a random frame, combined by a root of Ω."""
+def with_overlaps(task: Task, state: Overlaps, dimension: int) -> Network:
+    """Weights whose overlaps are exactly those wanted: the first axes, combined by a root of Ω.
+
+    The law of the inputs does not change under rotations, so nothing is lost by starting along the axes.
+    """
     p, k = state.students, task.teachers
     if dimension < p + k:
         raise ParameterError(f"dimension = {dimension} is not allowed; {p + k} weight vectors need at least {p + k}")
     omega = jnp.block([[state.q, state.m], [state.m.T, task.teacher]])
     values, vectors = jnp.linalg.eigh(omega)
     root = vectors * jnp.sqrt(jnp.maximum(values, 0.0))
-    frame, _ = jnp.linalg.qr(jax.random.normal(key, (dimension, p + k)))
-    weights = jnp.sqrt(1.0 * dimension) * root @ frame.T
+    weights = jnp.sqrt(1.0 * dimension) * jnp.pad(root, ((0, 0), (0, dimension - p - k)))
     return Network(weights[:p], state.a, weights[p:])
 
 
@@ -58,35 +61,50 @@ def residual(task: Task, network: Network, x: Float[Array, "b d"]) -> tuple[Floa
 
 
 def step(
-    task: Task, network: Network, rate: ArrayLike, x: Float[Array, "b d"], z: Float[Array, " b"]
+    task: Task,
+    network: Network,
+    rate: ArrayLike,
+    x: Float[Array, "b d"],
+    z: Float[Array, " b"],
+    shares: Float[Array, " b"] | None = None,
 ) -> tuple[Network, Float[Array, ""]]:
-    """One SGD step on a batch of fresh inputs x with standard normal noises z; also the batch's mean of (f* − f)²/2."""
+    """One SGD step on a batch of fresh inputs x with standard normal noises z; also the batch's mean of (f* − f)²/2.
+
+    `shares` are the samples' weights in the means over the batch, all equal unless given.
+    """
     p, d = network.w.shape
     rate = jnp.asarray(rate, float)
+    shares = jnp.full(x.shape[0], 1 / x.shape[0]) if shares is None else shares
     clean, fields = residual(task, network, x)
-    error = clean + jnp.sqrt(task.noise) * z
-    batch = x.shape[0]
+    error = shares * (clean + jnp.sqrt(task.noise) * z)
     # w_i ← w_i + (γ/p) E a_i σ'(λ_i) x/√d, averaged over the batch
     push = error[:, None] * network.a * task.activation.derivative(fields)
-    w = network.w + rate / (p * batch * jnp.sqrt(1.0 * d)) * push.T @ x
+    w = network.w + rate / (p * jnp.sqrt(1.0 * d)) * push.T @ x
     # a_i ← a_i + (ρ_a γ/(dp)) E σ(λ_i)
-    a = network.a + task.output_rate * rate / (d * p * batch) * error @ task.activation.value(fields)
-    return Network(w, a, network.teacher), jnp.mean(clean**2) / 2
+    a = network.a + task.output_rate * rate / (d * p) * error @ task.activation.value(fields)
+    return Network(w, a, network.teacher), shares @ clean**2 / 2
 
 
 def one_pass_sgd(
-    key: PRNGKeyArray, task: Task, network: Network, marks: Int[Array, " times"], batch: int = 1
+    key: PRNGKeyArray,
+    task: Task,
+    network: Network,
+    marks: Int[Array, " times"],
+    shares: Float[Array, " b"] | None = None,
 ) -> tuple[Record, Network]:
-    """Train on fresh samples and record the overlaps after `marks` steps (increasing), as one compiled loop."""
+    """Train on fresh samples and record the overlaps after `marks` steps (increasing), as one compiled loop.
+
+    A step uses one sample, or a batch in which each has its share (see `step`).
+    """
     p, d = network.w.shape
+    batch = 1 if shares is None else shares.shape[0]
 
     def advance(index, carry):
         network, t, total = carry
-        x_key, z_key = jax.random.split(jax.random.fold_in(key, index))
         rate = task.learning_rate(t)
-        x = jax.random.normal(x_key, (batch, d))
-        z = jax.random.normal(z_key, (batch,))
-        network, risk = step(task, network, rate, x, z)
+        # Inputs and label noise in one draw: each call of a generator is compiled anew.
+        drawn = draws.draw(draws.neighbour(key, index), (batch,), d + 1).gaussians
+        network, risk = step(task, network, rate, drawn[:, :d], drawn[:, d], shares)
         return network, t + rate / (d * p), total + risk
 
     def to_mark(carry, ends):

@@ -1,7 +1,10 @@
 """One-pass SGD at finite dimension as a Markov chain of the overlaps: exact in law, at a cost independent of d.
 
-The step depends on the input only through its fields (λ, λ*) ~ N(0, Ω) and its norm ‖x‖² = λᵀΩ⁻¹λ + χ²_{d−p−k}.
+The step depends on the input only through its fields (λ, λ*) ~ N(0, Ω) and its norm ‖x‖² = λᵀΩ⁻¹λ + χ²_{d−p−k}. What is
+random in a sample is drawn for many steps at once, because a call of the generator costs more than a step.
 """
+
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -11,23 +14,29 @@ from deeplimits.ensembles.committees import Record
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics import draws
+from deeplimits.numerics.draws import Draws
+
+BLOCK = 64
+"""How many samples are drawn together."""
+
+
+def samples(key: PRNGKeyArray, shape: tuple[int, ...], fields: int, dimension: int) -> Draws:
+    """What is random in so many samples: a normal variable for each field, the label noise, the rest of ‖x‖²."""
+    return draws.draw(key, shape, fields + 1, freedom=dimension - fields)
 
 
 def chain_step(
-    key: PRNGKeyArray, task: Task, state: Overlaps, t: Float[Array, ""], dimension: int
+    sample: Draws, task: Task, state: Overlaps, t: Float[Array, ""], dimension: int
 ) -> tuple[Overlaps, Array, Array]:
     """One step: the state after it, the time it took, and (f* − f)²/2 on its sample."""
     p, k = state.students, task.teachers
-    fields_key, norm_key = jax.random.split(key)
-    drawn = jax.random.normal(fields_key, (p + k + 1,))
-    u = drawn[:-1]
+    u = sample.gaussians[:-1]
     lam = _root(jnp.block([[state.q, state.m], [state.m.T, task.teacher]])) @ u
-    # ‖x‖²/d: all p + k normals count, also where Ω is singular and some are not used by the fields.
-    rest = dimension - p - k
-    square = jnp.sum(u**2) + draws.chi_square(norm_key, rest)
+    # ‖x‖²: all p + k normals count, also where Ω is singular and some are not used by the fields.
+    square = jnp.sum(u**2) + sample.chi_square
     sigma, slope = task.activation.value(lam[:p]), task.activation.derivative(lam[:p])
     clean = task.teacher_output @ task.teacher_activation.value(lam[p:]) / k - state.a @ sigma / p
-    error = clean + jnp.sqrt(task.noise) * drawn[-1]
+    error = clean + jnp.sqrt(task.noise) * sample.gaussians[-1]
     rate = task.learning_rate(t)
     step = rate / (dimension * p)
     drive = state.a * error * slope
@@ -42,15 +51,25 @@ def overlap_chain(
 ) -> Record:
     """Run the chain and record the overlaps after `marks` steps (increasing)."""
     check_dimension(task, start, dimension)
+    fields = start.students + task.teachers
 
-    def advance(index, carry):
+    def advance(sample, carry):
         state, t, total = carry
-        state, step, risk = chain_step(jax.random.fold_in(key, index), task, state, t, dimension)
+        state, step, risk = chain_step(sample, task, state, t, dimension)
         return state, t + step, total + risk
 
     def to_mark(carry, ends):
         begin, end = ends
-        state, t, total = jax.lax.fori_loop(begin, end, advance, (*carry, jnp.zeros(())))
+
+        def block(carry):
+            index, inner = carry
+            first = index // BLOCK * BLOCK
+            # Neighbouring keys in the first word; `draw` takes those in the last.
+            drawn = samples(draws.neighbour(key, index // BLOCK, word=0), (BLOCK,), fields, dimension)
+            last = jnp.minimum(first + BLOCK, end)
+            return last, jax.lax.fori_loop(index, last, lambda i, inner: advance(_one(drawn, i - first), inner), inner)
+
+        _, (state, t, total) = jax.lax.while_loop(lambda carry: carry[0] < end, block, (begin, (*carry, jnp.zeros(()))))
         return (state, t), Record(state.m, state.q, state.a, total / jnp.maximum(end - begin, 1).astype(float))
 
     marks = jnp.asarray(marks)
@@ -59,23 +78,54 @@ def overlap_chain(
     return record
 
 
-def first_passage(
-    key: PRNGKeyArray, task: Task, start: Overlaps, level: Float[Array, ""], dimension: int, most_steps: int
-) -> Float[Array, ""]:
-    """The time t at which |M| of a single student and teacher first reaches a level; not a number if it does not."""
-    check_dimension(task, start, dimension)
+def first_passages(
+    key: PRNGKeyArray,
+    task: Task,
+    start: Callable[[Float[Array, ""]], Overlaps],
+    level: Float[Array, ""],
+    dimension: int,
+    runs: int,
+    most_steps: int,
+) -> Float[Array, " runs"]:
+    """The times t at which |M| of a single student and teacher first reaches a level, for several independent runs.
 
-    def waiting(carry):
-        state, _, index = carry
-        return (jnp.abs(state.m[0, 0]) < level) & (index < most_steps)
+    `start` makes the state at the beginning of a run from a standard normal variable. The runs follow one another, so
+    that systems that are simulated side by side end at about the same time. Not a number where a run is not over when
+    all together have used up `most_steps`.
+    """
 
-    def advance(carry):
-        state, t, index = carry
-        state, step, _ = chain_step(jax.random.fold_in(key, index), task, state, t, dimension)
-        return state, t + step, index + 1
+    begin = start(jnp.zeros(()))
+    check_dimension(task, begin, dimension)
+    fields = begin.students + task.teachers
 
-    state, t, _ = jax.lax.while_loop(waiting, advance, (start, jnp.zeros(()), jnp.zeros((), int)))
-    return jnp.where(jnp.abs(state.m[0, 0]) >= level, t, jnp.nan)
+    def unfinished(carry):
+        return (carry[0] < most_steps) & (carry[1] < runs)
+
+    def advance(carry, sample):
+        run, state, t, fresh, times = carry
+        # One normal variable more than a step needs decides where a run begins.
+        first = start(sample.gaussians[-1])
+        state = jax.tree.map(lambda new, old: jnp.where(fresh, new, old), first, state)
+        used = sample._replace(gaussians=sample.gaussians[:-1])
+        state, step, _ = chain_step(used, task, state, t, dimension)
+        t = t + step
+        over = jnp.abs(state.m[0, 0]) >= level
+        times = jnp.where(over & (jnp.arange(runs) == run), t, times)
+        return (run + over, state, jnp.where(over, 0.0, t), over, times), None
+
+    def block(carry):
+        drawn = draws.draw(
+            draws.neighbour(key, carry[0] // BLOCK, word=0), (BLOCK,), fields + 2, freedom=dimension - fields
+        )
+        inner, _ = jax.lax.scan(advance, carry[1:], drawn)
+        return carry[0] + BLOCK, *inner
+
+    none = (jnp.zeros((), int), jnp.zeros((), int), begin, jnp.zeros(()), jnp.ones((), bool), jnp.full(runs, jnp.nan))
+    return jax.lax.while_loop(unfinished, block, none)[-1]
+
+
+def _one(drawn: Draws, index: Array) -> Draws:
+    return jax.tree.map(lambda part: part[index], drawn)
 
 
 def check_dimension(task: Task, start: Overlaps, dimension: int) -> None:
@@ -92,7 +142,7 @@ def _root(omega: Float[Array, "n n"]) -> Float[Array, "n n"]:
     """
     count = omega.shape[0]
     columns = []
-    floor = 1e-14 * jnp.max(jnp.diagonal(omega))
+    floor = 1e-14 * jnp.max(jnp.einsum("ii->i", omega))
     for index in range(count):
         pivot = omega[index, index]
         alive = pivot > floor

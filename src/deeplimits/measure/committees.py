@@ -6,31 +6,27 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from deeplimits.ensembles.committees import Network, residual
+from deeplimits.ensembles.committees import Network, Record, residual
 from deeplimits.models.activations import Activation
 from deeplimits.models.committees import Task
+from deeplimits.numerics import draws
 
 
-def test_risk(
-    key: PRNGKeyArray,
-    task: Task,
-    m: Float[Array, "p k"],
-    q: Float[Array, "p p"],
-    a: Float[Array, " p"],
-    samples: int,
-) -> Float[Array, ""]:
-    """Mean of (f* − f)²/2 over fresh inputs, drawn through their fields: unbiased for the risk.
+def risk_on_fresh_inputs(key: PRNGKeyArray, task: Task, record: Record, inputs: int) -> Float[Array, " times"]:
+    """Mean of (f* − f)²/2 over fresh inputs at each mark, drawn through their fields: unbiased for the risk.
 
     Half of the inputs are drawn, each used with both signs of its fields.
     """
-    p = m.shape[0]
-    values, vectors = jnp.linalg.eigh(jnp.block([[q, m], [m.T, task.teacher]]))
-    drawn = jax.random.normal(key, (samples // 2, values.shape[0]))
-    lam = drawn @ (vectors * jnp.sqrt(jnp.maximum(values, 0.0))).T
-    lam = jnp.concatenate([lam, -lam])
-    student = task.activation.value(lam[:, :p]) @ a / p
-    teacher = task.teacher_activation.value(lam[:, p:]) @ task.teacher_output / task.teachers
-    return jnp.mean((teacher - student) ** 2) / 2
+    times, p, k = record.m.shape
+    teacher = jnp.broadcast_to(task.teacher, (times, k, k))
+    omega = jnp.block([[record.q, record.m], [jnp.swapaxes(record.m, 1, 2), teacher]])
+    values, vectors = jnp.linalg.eigh(omega)
+    drawn = draws.draw(key, (times, inputs // 2), p + k).gaussians
+    lam = drawn @ jnp.swapaxes(vectors * jnp.sqrt(jnp.maximum(values, 0.0))[:, None], 1, 2)
+    lam = jnp.concatenate([lam, -lam], axis=1)
+    student = jnp.einsum("tnp,tp->tn", task.activation.value(lam[..., :p]), record.a) / p
+    answer = task.teacher_activation.value(lam[..., p:]) @ task.teacher_output / k
+    return jnp.mean((answer - student) ** 2, axis=1) / 2
 
 
 def batch_gradient(task: Task, network: Network, x: Float[Array, "b d"], z: Float[Array, " b"]) -> Float[Array, "p d"]:

@@ -99,6 +99,8 @@ class Task(eqx.Module):
     activation: Activation = eqx.field(static=True)
     teacher_activation: Activation = eqx.field(static=True)
     schedule: Callable[[Array], Array] | None = eqx.field(static=True)
+    frozen: bool = eqx.field(static=True)
+    """Whether the second layer is known to be at rest, so that it may be left out of the state."""
 
     def __init__(
         self,
@@ -124,6 +126,8 @@ class Task(eqx.Module):
             raise ParameterError(f"teacher_output has shape {self.teacher_output.shape}; it must be ({count},)")
         self.rate = jnp.asarray(rate, float)
         self.noise = jnp.asarray(noise, float)
+        # Asked before it becomes an array: inside `jit` every array is traced.
+        self.frozen = not is_traced(output_rate) and bool(np.all(np.asarray(output_rate) == 0))
         self.output_rate = jnp.asarray(output_rate, float)
         self.batch = jnp.asarray(batch, float)
         self.activation = neuron(activation)

@@ -1,15 +1,19 @@
 """One way to solve an ordinary differential equation at given times, for all flows of the theory."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import diffrax
+import jax
 import jax.numpy as jnp
-import optimistix
+from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Bool, Float, Int
 
-from deeplimits.errors import NotConverged
-from deeplimits.tracing import is_traced
+from deeplimits.numerics.checks import converged
+from deeplimits.numerics.runge_kutta import explicit_path
+
+if TYPE_CHECKING:
+    # Its import takes as long as a short solution: only an implicit solver needs it.
+    import diffrax
 
 
 class Solved(NamedTuple):
@@ -19,10 +23,9 @@ class Solved(NamedTuple):
     converged: Bool[Array, ""]
     steps: Int[Array, ""]
 
-    def require(self, message: str) -> None:
-        """Raise NotConverged with this message, unless the solution was found or is still being traced."""
-        if not is_traced(self.converged) and not bool(self.converged):
-            raise NotConverged(message)
+    def require(self, message: str) -> "Solved":
+        """Itself, or NotConverged with this message where the solution was not found, traced or not."""
+        return self._replace(states=converged(self.states, self.converged, message))
 
 
 def solve_at(
@@ -32,20 +35,28 @@ def solve_at(
     *,
     rtol: float,
     atol: float,
-    solver: diffrax.AbstractSolver | None = None,
+    solver: "diffrax.AbstractSolver | None" = None,
     most_steps: int = 100_000,
 ) -> Solved:
-    """dy/dt = slope(t, y) from y(0) = start, at increasing times ≥ 0; by Tsitouras' method of order five unless given.
+    """dy/dt = slope(t, y) from y(0) = start, at increasing times ≥ 0; an explicit method of order eight unless given.
 
     >>> import jax.numpy as jnp
     >>> found = solve_at(lambda t, y: -y, jnp.ones(()), jnp.array([0.5, 1.0]), rtol=1e-10, atol=1e-12)
     >>> round(float(found.states[1]), 8)
     0.36787944
     """
+    if solver is None:
+        vector, unravel = ravel_pytree(start)
+        path, reached, steps = explicit_path(
+            lambda t, y: ravel_pytree(slope(t, unravel(y)))[0], vector, times, rtol, atol, most_steps
+        )
+        return Solved(jax.vmap(unravel)(path), reached, steps)
+    import diffrax
+
     accuracy = diffrax.PIDController(rtol=rtol, atol=atol)
     found: Any = diffrax.diffeqsolve(
         diffrax.ODETerm(lambda t, y, _: slope(t, y)),
-        diffrax.Tsit5() if solver is None else solver,
+        solver,
         t0=0.0,
         t1=times[-1],
         dt0=None,
@@ -60,9 +71,15 @@ def solve_at(
 
 
 def fixed_steps(
-    terms: diffrax.AbstractTerm, solver: diffrax.AbstractSolver, start: Any, times: Float[Array, " times"], steps: int
+    terms: "diffrax.AbstractTerm",
+    solver: "diffrax.AbstractSolver",
+    start: Any,
+    times: Float[Array, " times"],
+    steps: int,
 ) -> Any:
     """The state at increasing times ≥ 0 (a leading axis on every leaf), by `steps` equal steps up to the last."""
+    import diffrax
+
     end = jnp.maximum(times[-1], 1e-12)
     found = diffrax.diffeqsolve(
         terms,
@@ -78,7 +95,10 @@ def fixed_steps(
     return found.ys
 
 
-def implicit(rtol: float, atol: float) -> diffrax.AbstractSolver:
+def implicit(rtol: float, atol: float) -> "diffrax.AbstractSolver":
     """Kvaerno's method of order five, for stiff equations and long rests near a fixed point."""
+    import diffrax
+    import optimistix
+
     # Hairer's test of convergence, the usual one, takes rounding at a fixed point for divergence.
     return diffrax.Kvaerno5(root_finder=optimistix.Chord(rtol / 10, atol / 100, cauchy_termination=True))

@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.limit import Limit, Run, axis, choice, integer, real, whole
-from deeplimits.limits.two_layer.committee_start import aligned_start, steps_at
+from deeplimits.limits.two_layer.committee_start import aligned_start, no_room, steps_at
 from deeplimits.measure import committees as measure
 from deeplimits.models.committees import Task
 from deeplimits.predictions import Curve
@@ -41,9 +41,7 @@ class ClassicalGradientFlow(Limit):
     """Fresh inputs on which a risk is measured."""
 
     def validity(self):
-        if self.dimension < self.students + self.teachers:
-            return (f"dimension = {self.dimension} is below p + k = {self.students + self.teachers}",)
-        return ()
+        return no_room(self)
 
     def _setting(self, rate: float = 0.0):
         task = Task(jnp.eye(self.teachers), rate, 0.0, self.activation)
@@ -67,13 +65,12 @@ class ClassicalGradientFlow(Limit):
         return {"inverse_rate": inverse, "marks": marks}, self.replace(times=times)
 
     def simulate(self, key, *, inverse_rate: int, marks: tuple[int, ...]):
-        weights_key, sgd_key, test_key = jax.random.split(key, 3)
+        sgd_key, test_key = jax.random.split(key)
         task, start = self._setting(1 / inverse_rate)
-        network = ensemble.with_overlaps(weights_key, task, start, self.dimension)
+        network = ensemble.with_overlaps(task, start, self.dimension)
         record, _ = ensemble.one_pass_sgd(sgd_key, task, network, jnp.array(marks))
-        risk = jax.vmap(lambda key, m, q, a: measure.test_risk(key, task, m, q, a, self.inputs))
         return {
-            "risk": risk(jax.random.split(test_key, len(marks)), record.m, record.q, record.a),
+            "risk": measure.risk_on_fresh_inputs(test_key, task, record, self.inputs),
             "teacher_overlap": record.m[:, 0, 0],
             "student_overlap": record.q[:, 0, 0],
         }

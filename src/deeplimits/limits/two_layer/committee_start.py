@@ -1,16 +1,17 @@
 """Where the committee machines of this family start, and how their clocks are read."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity
 from deeplimits.models.committees import Overlaps
+from deeplimits.tracing import is_traced
 
 
-def aligned_start(
-    students: int, teachers: int, overlap: Array, norm: Array, second_layer: Array | None = None
-) -> Overlaps:
+def aligned_start(students: int, teachers: int, overlap: Array, norm: Array) -> Overlaps:
     """Each student leans to one teacher, a third as much to the others; outside the teachers they are orthogonal."""
     own = jnp.arange(students)[:, None] % teachers == jnp.arange(teachers)
     m = overlap * jnp.where(own, 1.0, 1 / 3)
@@ -25,3 +26,11 @@ def steps_at(times: Array, steps_per_time: float, owner: object) -> tuple[tuple[
             f"{type(owner).__name__}: at this size two of the times fall on one step; take a larger size or later times"
         )
     return steps, [count / steps_per_time for count in steps]
+
+
+def no_room(limit: Any) -> tuple[str, ...]:
+    """The sentence for a dimension in which p + k weight vectors cannot be independent, if it is one."""
+    fields = limit.students + limit.teachers
+    if is_traced(limit.dimension) or float(limit.dimension) >= fields:
+        return ()
+    return (f"dimension = {float(limit.dimension):g} is below p + k = {fields}",)

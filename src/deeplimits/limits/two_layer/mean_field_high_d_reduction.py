@@ -1,6 +1,5 @@
 r"""Wide and high-dimensional: each neuron is two numbers."""
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -64,13 +63,12 @@ class MeanFieldReduction(Limit):
         return {"students": p, "dimension": d, "marks": marks}, self.replace(times=times)
 
     def simulate(self, key, *, students: int, dimension: int, marks: tuple[int, ...]):
-        weights_key, sgd_key = jax.random.split(key)
         m, q = self._kinds()
         m, q = jnp.repeat(m, students // 2, axis=0), jnp.repeat(q, students // 2)
         task = Task(jnp.eye(1), self.rate, 0.0, self.activation)
         start = Overlaps(m, m @ m.T + jnp.diag(q))
-        network = ensemble.with_overlaps(weights_key, task, start, dimension)
-        record, _ = ensemble.one_pass_sgd(sgd_key, task, network, jnp.array(marks))
+        network = ensemble.with_overlaps(task, start, dimension)
+        record, _ = ensemble.one_pass_sgd(key, task, network, jnp.array(marks))
         norms = jnp.diagonal(record.q, axis1=1, axis2=2) - record.m[:, :, 0] ** 2
         first, second = slice(0, students // 2), slice(students // 2, None)
         return {

@@ -7,8 +7,9 @@ from jaxtyping import Array
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.ensembles import overlap_chain
 from deeplimits.limit import Limit, Run, choice, integer, real, whole
-from deeplimits.limits.two_layer.committee_start import aligned_start
+from deeplimits.limits.two_layer.committee_start import aligned_start, no_room
 from deeplimits.models.committees import Task
+from deeplimits.numerics import draws
 from deeplimits.predictions import Value
 from deeplimits.theory.two_layer.overlaps import equations
 
@@ -35,7 +36,7 @@ class OverlapMarkovChain(Limit):
     noise: Array = real(0.1, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
     overlap: Array = real(0.1, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher")
     norm: Array = real(0.5, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span")
-    dimension: int = integer(20, 2, 100_000, log=True, symbol="d", doc="dimension of the input")
+    dimension: Array = real(20, 2, 100_000, log=True, symbol="d", doc="dimension of the input")
 
     usual = Run(sizes=(4, 8, 16), samples=600, batch=20)
 
@@ -45,6 +46,9 @@ class OverlapMarkovChain(Limit):
     def _setting(self):
         task = Task(jnp.eye(self.teachers), self.rate, self.noise, self.activation)
         return task, aligned_start(self.students, self.teachers, self.overlap, self.norm)
+
+    def validity(self):
+        return no_room(self)
 
     def theory(self):
         task, start = self._setting()
@@ -62,21 +66,22 @@ class OverlapMarkovChain(Limit):
         return {"dimension": d}, self.replace(dimension=d)
 
     def simulate(self, key, *, dimension: int):
-        weights_key, x_key, z_key, chain_key = jax.random.split(key, 4)
+        sgd_key, chain_key = jax.random.split(key)
         task, start = self._setting()
-        network = ensemble.with_overlaps(weights_key, task, start, dimension)
+        network = ensemble.with_overlaps(task, start, dimension)
 
-        def in_weights(x, z):
-            m, q = ensemble.overlaps(ensemble.step(task, network, self.rate, x[None], z[None])[0])
+        def in_weights(drawn):
+            x, z = drawn[None, :dimension], drawn[dimension:]
+            m, q = ensemble.overlaps(ensemble.step(task, network, self.rate, x, z)[0])
             return m[0, 0], q[0, 0]
 
-        def in_chain(key):
-            state, _, _ = overlap_chain.chain_step(key, task, start, jnp.zeros(()), dimension)
+        def in_chain(sample):
+            state, _, _ = overlap_chain.chain_step(sample, task, start, jnp.zeros(()), dimension)
             return state.m[0, 0], state.q[0, 0]
 
-        x = jax.random.normal(x_key, (self.steps, dimension))
-        m, q = jax.vmap(in_weights)(x, jax.random.normal(z_key, (self.steps,)))
-        chain_m, chain_q = jax.vmap(in_chain)(jax.random.split(chain_key, self.steps))
+        m, q = jax.vmap(in_weights)(draws.draw(sgd_key, (self.steps,), dimension + 1).gaussians)
+        fields = self.students + self.teachers
+        chain_m, chain_q = jax.vmap(in_chain)(overlap_chain.samples(chain_key, (self.steps,), fields, dimension))
         return {
             "step_m": dimension * (jnp.mean(m) - start.m[0, 0]),
             "step_q": dimension * (jnp.mean(q) - start.q[0, 0]),

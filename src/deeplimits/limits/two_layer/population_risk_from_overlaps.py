@@ -1,6 +1,5 @@
 r"""The risk of a committee machine is a function of its overlaps."""
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -8,6 +7,7 @@ from deeplimits.ensembles import committees as ensemble
 from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import aligned_start
 from deeplimits.models.committees import Task
+from deeplimits.numerics import draws
 from deeplimits.predictions import Value
 from deeplimits.theory.two_layer.overlaps import equations
 from deeplimits.theory.two_layer.overlaps.integrals import activation_integrals
@@ -31,7 +31,6 @@ class PopulationRisk(Limit):
     teachers: int = integer(2, 2, 4, symbol="k", doc="teacher units")
     overlap: Array = real(0.5, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher at the start")
     norm: Array = real(0.5, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span")
-    dimension: int = integer(50, 4, 100_000, log=True, symbol="d", doc="dimension of the input")
 
     usual = Run(sizes=(8, 16, 32), samples=1000, batch=20)
 
@@ -60,13 +59,12 @@ class PopulationRisk(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self, least=self.students + self.teachers)
-        return {"dimension": d}, self.replace(dimension=d)
+        return {"dimension": d}, self
 
     def simulate(self, key, *, dimension: int):
-        weights_key, x_key = jax.random.split(key)
         task, start = self._setting()
-        network = ensemble.with_overlaps(weights_key, task, start, dimension)
-        x = jax.random.normal(x_key, (self.inputs, dimension))
+        network = ensemble.with_overlaps(task, start, dimension)
+        x = draws.draw(key, (self.inputs,), dimension).gaussians
         clean, _ = ensemble.residual(task, network, x)
         fields = x @ jnp.concatenate([network.w, network.teacher]).T / jnp.sqrt(1.0 * dimension)
         a, b, c, d = (fields[:, index] for index in self._indices())

@@ -3,6 +3,7 @@ r"""The overlap equations of one-pass SGD."""
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
+from numpy.typing import ArrayLike
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.limit import Limit, Run, axis, choice, integer, real, whole
@@ -40,20 +41,24 @@ class SaadSolla(Limit):
     batch_size: int = integer(2, 1, 100, symbol="b", doc="samples in a batch, for the mini-batch curve")
     times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")
 
-    usual = Run(sizes=(24, 96), samples=900, batch=50)
+    usual = Run(sizes=(24, 96), samples=1000, batch=50)
 
     inputs = 400
     """Fresh inputs on which a risk is measured."""
 
-    def _setting(self, batch: int = 1):
+    def _setting(self, batch: ArrayLike = 1):
         task = Task(
             jnp.eye(self.teachers), self.rate, self.noise, self.activation, output_rate=self.output_rate, batch=batch
         )
         return task, aligned_start(self.students, self.teachers, self.overlap, self.norm)
 
     def theory(self):
-        single = integration.trajectory(*self._setting(), self.times, method="explicit")
-        batched = integration.trajectory(*self._setting(self.batch_size), self.times, method="explicit")
+        # Single samples and mini-batches differ in one number: one solver for both.
+        sizes = jnp.array([1.0, float(self.batch_size)])
+        both = jax.vmap(lambda batch: integration.trajectory(*self._setting(batch), self.times, method="explicit"))(
+            sizes
+        )
+        single, batched = (jax.tree.map(lambda part, i=index: part[i], both) for index in range(2))
 
         def curve(y, label, symbol):
             return Curve(self.times, y, axis="time", axis_symbol="t", label=label, symbol=symbol, rate=1.0)
@@ -72,18 +77,17 @@ class SaadSolla(Limit):
         return {"dimension": d, "marks": marks}, self.replace(times=times)
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
-        weights_key, sgd_key, test_key, batch_key = jax.random.split(key, 4)
+        sgd_key, test_key = jax.random.split(key)
         task, start = self._setting()
-        network = ensemble.with_overlaps(weights_key, task, start, dimension)
-        record, _ = ensemble.one_pass_sgd(sgd_key, task, network, jnp.array(marks))
-        batched, _ = ensemble.one_pass_sgd(batch_key, task, network, jnp.array(marks), self.batch_size)
-        keys = jax.random.split(test_key, len(marks))
-        risks = [
-            measure.test_risk(keys[index], task, record.m[index], record.q[index], record.a[index], self.inputs)
-            for index in range(len(marks))
-        ]
+        network = ensemble.with_overlaps(task, start, dimension)
+        # Two networks on one stream of samples: the first learns from one of each batch, the second from all.
+        shares = jnp.stack([jnp.eye(self.batch_size)[0], jnp.full(self.batch_size, 1 / self.batch_size)])
+        both, _ = jax.vmap(lambda shares: ensemble.one_pass_sgd(sgd_key, task, network, jnp.array(marks), shares))(
+            shares
+        )
+        record, batched = (jax.tree.map(lambda part, i=index: part[i], both) for index in range(2))
         return {
-            "risk": jnp.stack(risks),
+            "risk": measure.risk_on_fresh_inputs(test_key, task, record, self.inputs),
             "teacher_overlap": record.m[:, 0, 0],
             "student_overlap": record.q[:, 0, 0],
             "output": record.a[:, 0],

@@ -1,7 +1,6 @@
 r"""Gaussian fluctuations of SGD around the overlap equations."""
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import overlap_chain
@@ -9,7 +8,7 @@ from deeplimits.limit import Limit, Run, choice, real, whole
 from deeplimits.limits.two_layer.committee_start import steps_at
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Value
-from deeplimits.theory.two_layer.overlaps import fluctuations, integration
+from deeplimits.theory.two_layer.overlaps import fluctuations
 
 
 class SgdFluctuations(Limit):
@@ -38,30 +37,30 @@ class SgdFluctuations(Limit):
         return task, Overlaps(self.overlap[None, None], self.norm[None, None])
 
     def theory(self):
-        task, start = self._setting()
-        sigma = fluctuations.covariance_flow(task, start, self.time).covariance[0]
+        flow = fluctuations.covariance_flow(*self._setting(), self.time)
+        (m, q), sigma = flow.mean[0], self.rate * flow.covariance[0]
+
+        def variance(value, about, label, symbol):
+            return Value(value, about=about, power=1.0, label=label, symbol=symbol, rate=1.0)
+
+        # d E(Ω^ν − Ω(T))² → γΣ
         return {
-            "teacher_variance": Value(sigma[0, 0], label="variance of M", symbol=r"\Sigma_{MM}", rate=1.0),
-            "joint_variance": Value(
+            "teacher_variance": variance(sigma[0, 0], m, "variance of M, times d", r"\gamma\Sigma_{MM}"),
+            "joint_variance": variance(
                 sigma[0, 0] + 2 * sigma[0, 1] + sigma[1, 1],
-                label="variance of M + Q",
-                symbol=r"\Sigma_{MM}+2\Sigma_{MQ}+\Sigma_{QQ}",
-                rate=1.0,
+                m + q,
+                "variance of M + Q, times d",
+                r"\gamma(\Sigma_{MM}+2\Sigma_{MQ}+\Sigma_{QQ})",
             ),
-            "student_variance": Value(sigma[1, 1], label="variance of Q", symbol=r"\Sigma_{QQ}", rate=1.0),
+            "student_variance": variance(sigma[1, 1], q, "variance of Q, times d", r"\gamma\Sigma_{QQ}"),
         }
 
     def at_size(self, size):
         d = whole(size, "d", self, least=2)
         marks, times = steps_at(self.time, d / float(self.rate), self)
-        realised = self.replace(time=times[0])
-        goal = integration.trajectory(*realised._setting(), times, method="explicit")
-        centre = (float(goal.m[0, 0, 0]), float(goal.q[0, 0, 0]))
-        return {"dimension": d, "marks": marks, "centre": tuple(np.asarray(centre).tolist())}, realised
+        return {"dimension": d, "marks": marks}, self.replace(time=times[0])
 
-    def simulate(self, key, *, dimension: int, marks: tuple[int, ...], centre: tuple[float, float]):
-        task, start = self._setting()
-        record = overlap_chain.overlap_chain(key, task, start, jnp.array(marks), dimension)
-        scale = jnp.sqrt(dimension / self.rate)
-        m, q = scale * (record.m[0, 0, 0] - centre[0]), scale * (record.q[0, 0, 0] - centre[1])
-        return {"teacher_variance": m**2, "joint_variance": (m + q) ** 2, "student_variance": q**2}
+    def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
+        record = overlap_chain.overlap_chain(key, *self._setting(), jnp.array(marks), dimension)
+        m, q = record.m[0, 0, 0], record.q[0, 0, 0]
+        return {"teacher_variance": m, "joint_variance": m + q, "student_variance": q}

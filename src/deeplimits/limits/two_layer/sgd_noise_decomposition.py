@@ -6,9 +6,10 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.limit import Limit, Run, choice, integer, real, whole
-from deeplimits.limits.two_layer.committee_start import aligned_start
+from deeplimits.limits.two_layer.committee_start import aligned_start, no_room
 from deeplimits.measure import committees as measure
 from deeplimits.models.committees import Task
+from deeplimits.numerics import draws
 from deeplimits.predictions import Value
 from deeplimits.theory.two_layer.overlaps import equations
 
@@ -33,7 +34,7 @@ class SgdNoise(Limit):
     norm: Array = real(0.5, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span")
     noise: Array = real(0.05, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
     batch_size: int = integer(4, 1, 100, symbol="b", doc="samples in a batch")
-    dimension: int = integer(50, 2, 100_000, log=True, symbol="d", doc="dimension of the input")
+    dimension: Array = real(50, 2, 100_000, log=True, symbol="d", doc="dimension of the input")
 
     usual = Run(sizes=(6, 12, 24), samples=1000, batch=20)
 
@@ -43,6 +44,9 @@ class SgdNoise(Limit):
     def _setting(self):
         task = Task(jnp.eye(self.teachers), 1.0, self.noise, self.activation)
         return task, aligned_start(self.students, self.teachers, self.overlap, self.norm)
+
+    def validity(self):
+        return no_room(self)
 
     def theory(self):
         task, start = self._setting()
@@ -64,12 +68,11 @@ class SgdNoise(Limit):
         return {"dimension": d}, self.replace(dimension=d)
 
     def simulate(self, key, *, dimension: int):
-        weights_key, x_key, z_key = jax.random.split(key, 3)
         task, start = self._setting()
-        network = ensemble.with_overlaps(weights_key, task, start, dimension)
-        x = jax.random.normal(x_key, (2 * self.batches, self.batch_size, dimension))
-        z = jax.random.normal(z_key, (2 * self.batches, self.batch_size))
-        single = jax.vmap(jax.vmap(lambda x, z: measure.batch_gradient(task, network, x[None], z[None])[0]))(x, z)
+        network = ensemble.with_overlaps(task, start, dimension)
+        drawn = draws.draw(key, (2 * self.batches, self.batch_size), dimension + 1).gaussians
+        gradient = jax.vmap(jax.vmap(lambda x, z: measure.batch_gradient(task, network, x[None], z[None])[0]))
+        single = gradient(drawn[..., :dimension], drawn[..., dimension])
         means = jnp.mean(single, axis=1)
         # Half the squared difference of two independent batches has the trace of the covariance as its mean.
         gap = means[: self.batches] - means[self.batches :]

@@ -8,7 +8,7 @@ from deeplimits.limit import Limit, Run, axis, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import steps_at
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Curve
-from deeplimits.theory.two_layer.overlaps import integration, plateau
+from deeplimits.theory.two_layer.overlaps import integration
 
 
 class SymmetricPlateau(Limit):
@@ -37,9 +37,9 @@ class SymmetricPlateau(Limit):
 
     def _setting(self):
         k = self.units
-        state = plateau.symmetric_plateau(k).state
-        centred = jnp.eye(k) - 1 / k
-        start = Overlaps(state.m + self.asymmetry * centred, state.q + self.asymmetry * centred)
+        # Q = 1/(2K−1) and M = 1/√(K(2K−1)) everywhere, with the asymmetry added to both
+        asymmetry = self.asymmetry * (jnp.eye(k) - 1 / k)
+        start = Overlaps((k * (2 * k - 1)) ** -0.5 + asymmetry, 1 / (2 * k - 1) + asymmetry)
         return Task(jnp.eye(k), self.rate), start
 
     def theory(self):

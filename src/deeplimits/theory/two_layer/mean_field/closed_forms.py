@@ -77,7 +77,7 @@ def quadratic_neurons(
         return -(moved + moved.T)
 
     found = solve_at(slope, start, times, rtol=1e-10, atol=1e-12)
-    found.require("the flow of quadratic neurons diverges or needs too many steps; ask for earlier times")
+    found = found.require("the flow of quadratic neurons diverges or needs too many steps; ask for earlier times")
     gaps = found.states - goal
     traces = jnp.trace(gaps, axis1=1, axis2=2)
     return found.states, jnp.sum(gaps**2, axis=(1, 2)) + traces**2 / 2

@@ -85,7 +85,7 @@ def density_flow(problem: Interaction, start: ArrayLike, times: ArrayLike) -> Fl
     accuracy = {"rtol": 1e-8, "atol": 1e-10}
     start = jnp.asarray(start, float)
     found = solve_at(slope, start, times, **accuracy, solver=implicit(**accuracy), most_steps=20_000)
-    found.require("the density needs more steps than allowed; ask for earlier times or take a coarser grid")
+    found = found.require("the density needs more steps than allowed; ask for earlier times or take a coarser grid")
     return found.states
 
 

@@ -16,7 +16,8 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import ArrayLike
 
-from deeplimits.errors import NotConverged, ParameterError
+from deeplimits.errors import ParameterError
+from deeplimits.numerics.checks import converged
 from deeplimits.numerics.flows import implicit, solve_at
 from deeplimits.tracing import is_traced
 
@@ -98,9 +99,9 @@ def learn(
             f"times = {np.asarray(times).tolist()} is not allowed; it must be increasing and not negative"
         )
     found = _solve(problem, a, s, weights, times)
-    if not is_traced(found.converged) and not bool(found.converged):
-        raise NotConverged("the equations need more steps than allowed; raise epsilon or ask for earlier times")
-    return found
+    return converged(
+        found, found.converged, "the equations need more steps than allowed; raise epsilon or ask for earlier times"
+    )
 
 
 @eqx.filter_jit

@@ -17,9 +17,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import ArrayLike
 
-from deeplimits.errors import NotConverged, ParameterError
+from deeplimits.errors import ParameterError
 from deeplimits.models.activations import Activation
 from deeplimits.models.committees import neuron
+from deeplimits.numerics.checks import converged
 from deeplimits.numerics.flows import solve_at
 from deeplimits.theory.two_layer.overlaps.integrals.moments import Moments
 from deeplimits.tracing import is_traced
@@ -116,9 +117,7 @@ def wasserstein_flow(
         )
     sigma = neuron(activation)
     flow = _solve(start, teacher, outputs, times, Moments(sigma, sigma), train_outputs)
-    if not is_traced(flow.converged) and not bool(flow.converged):
-        raise NotConverged("the flow needs more steps than allowed or diverges; ask for earlier times")
-    return flow
+    return converged(flow, flow.converged, "the flow needs more steps than allowed or diverges; ask for earlier times")
 
 
 @eqx.filter_jit

@@ -13,11 +13,13 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import ArrayLike
 
-from deeplimits.errors import NotConverged, ParameterError
+from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Task
+from deeplimits.numerics.checks import converged
 from deeplimits.numerics.flows import solve_at
 from deeplimits.theory.two_layer.overlaps.equations import moments
 from deeplimits.theory.two_layer.overlaps.integrals import quadrature
+from deeplimits.theory.two_layer.overlaps.symmetric import diagonal
 from deeplimits.tracing import is_traced
 
 
@@ -59,7 +61,7 @@ def _fields(task: Task, state: Reduced) -> tuple[Float[Array, "n f"], Float[Arra
     # An interaction is always with a copy: its covariance is m_i P⁻¹ m_jᵀ also for i = j.
     among = state.m @ inverse @ state.m.T
     covariances = jnp.concatenate([among, state.m], axis=1)
-    variances = jnp.concatenate([jnp.diagonal(among) + state.q, jnp.diagonal(task.teacher)])
+    variances = jnp.concatenate([diagonal(among) + state.q, diagonal(task.teacher)])
     v = jnp.concatenate([-state.weights * state.a, task.teacher_output / task.teachers])
     return covariances, variances, v
 
@@ -147,9 +149,9 @@ def reduced_flow(task: Task, start: Reduced, times: ArrayLike) -> ReducedFlow:
                 f"times = {np.asarray(times).tolist()} is not allowed; it must be increasing and not negative"
             )
     flow = _solve(task, start, times)
-    if not traced and not bool(flow.converged):
-        raise NotConverged("the reduced flow needs more steps than allowed or diverges; ask for earlier times")
-    return flow
+    return converged(
+        flow, flow.converged, "the reduced flow needs more steps than allowed or diverges; ask for earlier times"
+    )
 
 
 @eqx.filter_jit

@@ -9,12 +9,14 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.theory.two_layer.overlaps.integrals.moments import Moments, check_covariance
+from deeplimits.tracing import is_traced
 
 
 class Drift(NamedTuple):
@@ -77,9 +79,8 @@ def gradient(task: Task, state: Overlaps) -> Gradient:
     """G_ic = v_c J₂(i,c) + δ_ic Σ_c' v_c' K₂₀(i,c'), by Stein's lemma: the gradient lies in the span of all weights."""
     v = signed_outputs(task, state)
     i2, j2, k20 = moments(task).pairs(covariance(task, state), state.students)
-    weights = j2 * v
-    students = jnp.arange(state.students)
-    return Gradient(weights.at[students, students].add(k20 @ v), i2 @ v)
+    own = np.eye(state.students, v.size)
+    return Gradient(j2 * v + own * (k20 @ v)[:, None], i2 @ v)
 
 
 @eqx.filter_jit
@@ -143,7 +144,7 @@ def velocity(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Overlaps:
     return Overlaps(parts.m, parts.q_flow + share * parts.q_variance, parts.a)
 
 
-def mean_increment(task: Task, state: Overlaps, dimension: int) -> Overlaps:
+def mean_increment(task: Task, state: Overlaps, dimension: ArrayLike) -> Overlaps:
     r"""The exact mean of one SGD step at finite d: (E ΔM, E ΔQ, E Δa).
 
     E[E² σ'_iσ'_j ‖x‖²/d] differs from its limit by the O(1/d) of `squared_gradient_at`; distinct samples of a batch
@@ -155,10 +156,11 @@ def mean_increment(task: Task, state: Overlaps, dimension: int) -> Overlaps:
     (0.025700990086, -0.004351153992)
     """
     fields = state.students + state.teachers
-    if dimension < fields:
+    if not is_traced(dimension) and dimension < fields:
         raise ParameterError(f"dimension = {dimension} is not allowed; {fields} weight vectors need at least {fields}")
     p = state.students
     parts = drift(task, state)
+    dimension = jnp.asarray(dimension, float)
     step = task.rate / (dimension * p)
     own = squared_gradient_at(task, state, dimension)
     weights = state.a[:, None] * gradient(task, state).weights

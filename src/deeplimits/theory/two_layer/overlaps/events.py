@@ -3,10 +3,8 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import diffrax
 import jax.numpy as jnp
 import numpy as np
-import optimistix
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.models.committees import Overlaps, Task
@@ -28,6 +26,9 @@ def first_time(task: Task, start: Overlaps, condition: Callable[[Overlaps], obje
     >>> round(half.t, 9)  # M = 1 − exp(−t)
     0.693147181
     """
+    import diffrax
+    import optimistix
+
     equations.check(task, start)
     if not latest > 0:
         raise ParameterError(f"latest = {latest} is not allowed; it must be a positive time")

@@ -9,7 +9,6 @@ from jaxtyping import Array, Float
 from deeplimits.errors import NotConverged
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.theory.two_layer.overlaps import equations, integration
-from deeplimits.tracing import is_traced
 
 
 class FixedPoint(NamedTuple):
@@ -29,7 +28,7 @@ class FixedPoint(NamedTuple):
 
 def jacobian(task: Task, state: Overlaps, variance: bool = True) -> Float[Array, "size size"]:
     """Derivative of the velocity in the packed variables (M row by row, Q_ij for i ≤ j, and a where it is trained)."""
-    a = state.a if _frozen(task) else None
+    a = state.a if task.frozen else None
     right_side = integration.packed_velocity(task, state.students, a, variance)
     return jax.jacfwd(lambda vector: right_side(0.0, vector))(integration.pack(state, a is None))
 
@@ -45,7 +44,7 @@ def fixed_point(
     (1.103514366, 1.287116875, True)
     """
     equations.check(task, guess)
-    a = guess.a if _frozen(task) else None
+    a = guess.a if task.frozen else None
     right_side = integration.packed_velocity(task, guess.students, a, variance)
 
     @jax.jit
@@ -78,7 +77,3 @@ def fixed_point(
     state = integration.unpack(vector, guess.students, guess.teachers, a)
     rates = np.linalg.eigvals(slope)
     return FixedPoint(state, float(equations.risk(task, state)), float(residual), rates[np.argsort(-rates.real)])
-
-
-def _frozen(task: Task) -> bool:
-    return not is_traced(task.output_rate) and float(task.output_rate) == 0

@@ -16,9 +16,8 @@ from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models import committees
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics.flows import solve_at
-from deeplimits.theory.two_layer.overlaps import equations, fixed_points, integration
+from deeplimits.theory.two_layer.overlaps import equations, fixed_points, integration, symmetric
 from deeplimits.theory.two_layer.overlaps.integrals.quadrature import semidefinite_factor
-from deeplimits.tracing import is_traced
 
 # Nodes per dimension of the trapezoid rule on [−7.5, 7.5] for the one-step covariance, by number of fields.
 _NODES = {2: 61, 3: 47, 4: 35}
@@ -50,7 +49,7 @@ def step_covariance(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Float[Ar
     sigma, slope = task.activation.value(lam[:, :p]), task.activation.derivative(lam[:, :p])
     clean = task.teacher_activation.value(lam[:, p:]) @ task.teacher_output / k - sigma @ state.a / p
     share = task.learning_rate(t) / (p * task.batch)
-    first, second = jnp.triu_indices(p)
+    first, second = symmetric.upper(p)
     pushed = state.a * slope
 
     def moments_at(noise_node):
@@ -59,7 +58,7 @@ def step_covariance(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Float[Ar
         to_teacher = (drive[:, :, None] * lam[:, None, p:]).reshape(-1, p * k)
         among = drive[:, first] * lam[:, second] + drive[:, second] * lam[:, first]
         among = among + share * drive[:, first] * drive[:, second]
-        parts = [to_teacher, among] + ([] if _frozen(task) else [task.output_rate * error * sigma])
+        parts = [to_teacher, among] + ([] if task.frozen else [task.output_rate * error * sigma])
         xi = jnp.concatenate(parts, axis=1)
         return weight @ xi, (weight[:, None] * xi).T @ xi
 
@@ -83,20 +82,22 @@ def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuatio
     integration._check_times(times)
     students, teachers = start.students, start.teachers
     _check(task, students + teachers)
-    a = start.a if _frozen(task) else None
+    a = start.a if task.frozen else None
     right_side = integration.packed_velocity(task, students, a)
     size = integration.pack(start, a is None).shape[0]
 
     def slope(t, y):
         vector, sigma = y
-        velocity = right_side(t, vector)
-        j = jax.jacfwd(lambda v: right_side(t, v))(vector)
+        # The Jacobian column by column, with the velocity itself from the same program.
+        columns = jax.vmap(lambda e: jax.jvp(lambda v: right_side(t, v), (vector,), (e,)), out_axes=(None, 1))
+        velocity, j = columns(jnp.eye(vector.size))
         moved = j @ sigma
         d = step_covariance(task, integration.unpack(vector, students, teachers, a), t)
         return velocity, moved + moved.T + d
 
     at_rest = (integration.pack(start, a is None), jnp.zeros((size, size)))
     found = solve_at(slope, at_rest, times, rtol=1e-8, atol=1e-10, most_steps=20_000)
+    found = found.require("the fluctuations diverge or need more steps than allowed; ask for an earlier time")
     mean, covariance = found.states
     return Fluctuations(times, mean, covariance, found.converged)
 
@@ -139,7 +140,3 @@ def _check(task: Task, fields: int) -> None:
         raise OutsideValidity(
             "activation = relu is not covered: the quadrature of the one-step covariance needs a smooth activation"
         )
-
-
-def _frozen(task: Task) -> bool:
-    return not is_traced(task.output_rate) and float(task.output_rate) == 0

@@ -7,7 +7,6 @@ back by stability, not accuracy; there an implicit method of order five takes st
 from collections.abc import Callable
 from typing import NamedTuple
 
-import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -15,10 +14,11 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import ArrayLike
 
-from deeplimits.errors import NotConverged, ParameterError
+from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
+from deeplimits.numerics.checks import converged
 from deeplimits.numerics.flows import implicit, solve_at
-from deeplimits.theory.two_layer.overlaps import equations
+from deeplimits.theory.two_layer.overlaps import equations, symmetric
 from deeplimits.tracing import is_traced
 
 # Beyond this time the implicit method wins.
@@ -40,8 +40,7 @@ class Trajectory(NamedTuple):
 
 def pack(state: Overlaps, with_outputs: bool = True) -> Float[Array, " size"]:
     """The state as a vector: M row by row, Q_ij for i ≤ j, a. A spurious antisymmetric part of Q has no place here."""
-    upper = jnp.triu_indices(state.students)
-    parts = [jnp.ravel(state.m), state.q[upper]] + ([state.a] if with_outputs else [])
+    parts = [jnp.ravel(state.m), symmetric.triangle(state.q)] + ([state.a] if with_outputs else [])
     return jnp.concatenate(parts)
 
 
@@ -50,11 +49,9 @@ def unpack(
 ) -> Overlaps:
     """The state that `pack` made a vector of; `a` is the second layer where it was left out."""
     overlaps = students * teachers
-    symmetric = overlaps + students * (students + 1) // 2
-    upper = jnp.triu_indices(students)
-    half = jnp.zeros((students, students)).at[upper].set(vector[overlaps:symmetric])
-    q = half + jnp.triu(half, 1).T
-    return Overlaps(vector[:overlaps].reshape(students, teachers), q, vector[symmetric:] if a is None else a)
+    end = overlaps + students * (students + 1) // 2
+    q = symmetric.filled(vector[overlaps:end], students)
+    return Overlaps(vector[:overlaps].reshape(students, teachers), q, vector[end:] if a is None else a)
 
 
 def packed_velocity(
@@ -95,8 +92,8 @@ def trajectory(
 
     `method` is "explicit" (order 8), "implicit" (order 5, for long or stiff runs) or "auto". `variance=False` is
     gradient flow. The tolerances, by default 1e-11 and 1e-13 (explicit) or 1e-9 and 1e-11 (implicit), are per step; the
-    error at the end is about ten times larger. Traceable: jit, vmap over initial conditions, grad. Outside a trace, an
-    impossible start or a run that diverges raises; inside one, a run that diverges gives not-a-number.
+    error at the end is about ten times larger. Traceable: jit, vmap over initial conditions, grad. A run that diverges
+    raises; outside a trace an impossible start does so as well.
 
     >>> task = Task(teacher=[[1.0]], rate=0.4, noise=0.3, activation="linear")
     >>> solution = trajectory(task, Overlaps([[0.2]], [[0.7]]), [1.5])
@@ -116,25 +113,22 @@ def trajectory(
         method = "implicit" if long or stiff else "explicit"
     usual = (1e-11, 1e-13) if method == "explicit" else (1e-9, 1e-11)
     rtol, atol = (usual[0] if rtol is None else rtol), (usual[1] if atol is None else atol)
-    # A frozen second layer is left out of the state; a traced rate might not be zero, so it stays in.
-    frozen = not is_traced(task.output_rate) and float(task.output_rate) == 0
-    solution = _solve(task, start, times, rtol, atol, method, variance, frozen)
-    if not traced and not bool(solution.converged):
-        reached = np.asarray(solution.t)[np.isfinite(np.asarray(solution.risk))]
-        last = f"t = {reached[-1]:.4g}" if len(reached) else "t = 0"
-        raise NotConverged(
-            f"the overlaps diverge, or need more than {MOST_STEPS} steps, after {last} at learning rate "
-            f"γ = {float(task.rate):.4g}; take a smaller rate (see critical_learning_rate) or an earlier time"
-        )
-    return solution
+    solution = _solve(task, start, times, rtol, atol, method, variance)
+    where = "" if is_traced(task.rate) else f", at learning rate γ = {float(task.rate):.4g}"
+    return converged(
+        solution,
+        solution.converged,
+        f"the overlaps diverge, or need more than {MOST_STEPS} steps{where}; take a smaller rate (see "
+        "critical_learning_rate) or an earlier time",
+    )
 
 
 @eqx.filter_jit
-def _solve(task: Task, start: Overlaps, times, rtol, atol, method: str, variance: bool, frozen: bool) -> Trajectory:
+def _solve(task: Task, start: Overlaps, times, rtol, atol, method: str, variance: bool) -> Trajectory:
     students, teachers = start.students, start.teachers
-    a = start.a if frozen else None
+    a = start.a if task.frozen else None
     right_side = packed_velocity(task, students, a, variance)
-    solver = diffrax.Dopri8() if method == "explicit" else implicit(rtol, atol)
+    solver = None if method == "explicit" else implicit(rtol, atol)
     vector = pack(start, a is None)
     found = solve_at(right_side, vector, times, rtol=rtol, atol=atol, solver=solver, most_steps=MOST_STEPS)
     vectors = jnp.where(jnp.isfinite(found.states), found.states, jnp.nan)

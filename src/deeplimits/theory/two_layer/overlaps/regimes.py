@@ -1,14 +1,15 @@
 r"""Which equations hold when learning rate and width scale with the dimension: γ = γ₀ d^{−δ}, p = p₀ d^κ."""
 
-import diffrax
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from deeplimits.errors import NotConverged, ParameterError
+from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.theory.two_layer.overlaps import equations, integration
+from deeplimits.numerics.flows import solve_at
+from deeplimits.theory.two_layer.overlaps import equations, integration, symmetric
 
 ROUNDING = 1e-12
 
@@ -55,28 +56,15 @@ def variance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Float[Array,
     times = jnp.atleast_1d(jnp.asarray(times, float))
     integration._check_times(times)
     equations.check(task, start)
-    upper = jnp.triu_indices(start.students)
 
     def full(vector):
-        half = jnp.zeros((start.students,) * 2).at[upper].set(vector)
-        return half + jnp.triu(half, 1).T
+        return symmetric.filled(vector, start.students)
 
-    def slope(u, vector, _):
-        return equations.squared_gradient(task, Overlaps(start.m, full(vector), start.a))[upper]
+    def slope(u, vector):
+        return symmetric.triangle(equations.squared_gradient(task, Overlaps(start.m, full(vector), start.a)))
 
-    controller = diffrax.PIDController(rtol=1e-11, atol=1e-13)
-    found = diffrax.diffeqsolve(
-        diffrax.ODETerm(slope),
-        diffrax.Dopri8(),
-        t0=0.0,
-        t1=times[-1],
-        dt0=None,
-        y0=start.q[upper],
-        saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.ClipStepSizeController(controller, step_ts=times),
-        max_steps=integration.MOST_STEPS,
-        throw=False,
+    found = solve_at(
+        slope, symmetric.triangle(start.q), times, rtol=1e-11, atol=1e-13, most_steps=integration.MOST_STEPS
     )
-    if not isinstance(found.ys, Array) or not bool(jnp.all(jnp.isfinite(found.ys))):
-        raise NotConverged("the student's norm diverges where variance dominates; ask for earlier times")
-    return jnp.stack([full(vector) for vector in found.ys])
+    found = found.require("the student's norm diverges where variance dominates; ask for earlier times")
+    return jax.vmap(full)(found.states)

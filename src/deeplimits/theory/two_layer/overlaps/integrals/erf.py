@@ -10,6 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from deeplimits.theory.two_layer.overlaps.symmetric import diagonal, filled, upper
+
 TWO_OVER_PI = 2 / math.pi
 # Entries of the largest intermediate array that `squares` makes at once: half a megabyte stays in cache.
 BLOCK = 1 << 16
@@ -46,7 +48,7 @@ def j4(c: Float[Array, "4 4"]) -> Float[Array, ""]:
 
 def squares(c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Float[Array, "p p"]:
     """Σ_cd v_c v_d I₄(i, j, c, d) for all pairs of students: time O(p² n²), memory O(n²) and never the tensor."""
-    first, second = jnp.triu_indices(students)
+    first, second = (jnp.asarray(places) for places in upper(students))
 
     def one(pair):
         i, j = pair
@@ -57,7 +59,7 @@ def squares(c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Flo
         x = (b * ci - off * cj) / determinant
         y = (a * cj - off * ci) / determinant
         tilted = c - ci[:, None] * x - cj[:, None] * y
-        scale = jax.lax.rsqrt(1 + jnp.diagonal(tilted))
+        scale = jax.lax.rsqrt(1 + diagonal(tilted))
         angles = arcsin(tilted * scale[:, None] * scale)
         return TWO_OVER_PI**2 * (v @ angles @ v) * jax.lax.rsqrt(determinant)
 
@@ -66,8 +68,7 @@ def squares(c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Flo
         values = jax.vmap(one)((first, second))
     else:
         values = jax.lax.map(one, (first, second), batch_size=block)
-    full = jnp.zeros((students, students)).at[first, second].set(values)
-    return full + jnp.triu(full, 1).T
+    return filled(values, students)
 
 
 def _arcsine_polynomial(degree: int = 13) -> tuple[float, ...]:

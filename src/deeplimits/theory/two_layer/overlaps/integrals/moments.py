@@ -11,6 +11,7 @@ from deeplimits.errors import ParameterError
 from deeplimits.models import committees
 from deeplimits.models.activations import Activation
 from deeplimits.theory.two_layer.overlaps.integrals import erf, polynomial, quadrature, relu
+from deeplimits.theory.two_layer.overlaps.symmetric import diagonal
 from deeplimits.tracing import is_traced
 
 CLOSED_FORMS = {
@@ -45,7 +46,7 @@ class Moments(eqx.Module):
         """I₂, J₂ and K₂₀ = E σ''_i σ_c for every student i and every field c: all that the gradient needs."""
         if self._closed is None:
             return quadrature.Quadrature(self.activation, self.teacher_activation).pairs(c, students)
-        variances = jnp.diagonal(c)
+        variances = diagonal(c)
         rows, columns, covariances = variances[:students, None], variances[None, :], c[:students]
         return (
             self._closed.i2(rows, columns, covariances),
@@ -57,7 +58,7 @@ class Moments(eqx.Module):
         """I₂ between all fields."""
         if self._closed is None:
             return quadrature.Quadrature(self.activation, self.teacher_activation).second_moments(c, students)
-        variances = jnp.diagonal(c)
+        variances = diagonal(c)
         return self._closed.i2(variances[:, None], variances[None, :], c)
 
     def squares(self, c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Float[Array, "p p"]:

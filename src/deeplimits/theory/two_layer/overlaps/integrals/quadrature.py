@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.models.activations import Activation
+from deeplimits.theory.two_layer.overlaps.symmetric import diagonal
 
 # Nodes on [−reach, reach] by number of dimensions: rounding decides in one to three, the cost in four.
 _REACH = {1: 9.0, 2: 9.0, 3: 7.8, 4: 7.5}
@@ -156,7 +157,7 @@ def semidefinite_factor(c: Float[Array, "m m"]) -> Float[Array, "m m"]:
     """Lower triangular L with LLᵀ = c for a covariance that may be singular: a vanishing pivot gives a zero column."""
     count = c.shape[0]
     rest, columns = c, []
-    scale = jnp.maximum(jnp.max(jnp.diagonal(c)), 1e-300)
+    scale = jnp.maximum(jnp.max(diagonal(c)), 1e-300)
     for index in range(count):
         pivot = rest[index, index]
         alive = pivot > 1e-15 * scale

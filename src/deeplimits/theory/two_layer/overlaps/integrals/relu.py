@@ -11,6 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
+from deeplimits.theory.two_layer.overlaps.symmetric import diagonal, filled, upper
+
 PHI = 1 / math.sqrt(2 * math.pi)
 # Correlations closer to ±1 than this are rounding errors, and so are residual variances below the next.
 COINCIDENT = 1e-14
@@ -56,7 +58,7 @@ def _root_determinant(caa: Array, cbb: Array, cab: Array) -> Array:
 
 def i4(c: Float[Array, "4 4"]) -> Float[Array, ""]:
     """E 1[λ_0 > 0] 1[λ_1 > 0] relu(λ_2) relu(λ_3), for any covariance, singular ones included."""
-    variances = jnp.diagonal(c)
+    variances = diagonal(c)
     alive = jnp.all(variances > 0)
     deviations = jnp.sqrt(jnp.where(variances > 0, variances, 1.0))
     r = c / (deviations[:, None] * deviations)
@@ -95,7 +97,7 @@ def i4(c: Float[Array, "4 4"]) -> Float[Array, ""]:
 
 def j4(c: Float[Array, "4 4"]) -> Float[Array, ""]:
     """P(all four fields are positive), for fields that may coincide but not be opposite."""
-    variances = jnp.diagonal(c)
+    variances = diagonal(c)
     alive = jnp.all(variances > 0)
     deviations = jnp.sqrt(jnp.where(variances > 0, variances, 1.0))
     r = c / (deviations[:, None] * deviations)
@@ -111,9 +113,9 @@ def j4(c: Float[Array, "4 4"]) -> Float[Array, ""]:
 def squares(c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Float[Array, "p p"]:
     """Σ_cd v_c v_d I₄(i, j, c, d): one row (i, j, c) of the tensor at a time, time O(p² n²) with a large constant."""
     count = c.shape[0]
-    first, second = jnp.triu_indices(students)
-    third, fourth = jnp.triu_indices(count)
-    doubled = jnp.where(third == fourth, 1.0, 2.0)
+    first, second = (jnp.asarray(places) for places in upper(students))
+    third, fourth = (jnp.asarray(places) for places in upper(count))
+    doubled = np.where(np.equal(*upper(count)), 1.0, 2.0)
 
     def one(pair):
         def entry(rest):
@@ -125,8 +127,7 @@ def squares(c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Flo
         return jnp.sum(doubled * v[third] * v[fourth] * values)
 
     values = jax.lax.map(one, (first, second))
-    full = jnp.zeros((students, students)).at[first, second].set(values)
-    return full + jnp.triu(full, 1).T
+    return filled(values, students)
 
 
 def _one_indicator_square(rho: Array) -> Array:
@@ -188,7 +189,7 @@ def _vectors(r: Float[Array, "4 4"]) -> Float[Array, "4 4"]:
     """Rows whose inner products are r to rounding, also if r is singular: Cholesky with the largest pivot first."""
     rest, columns = r, []
     for _ in range(4):
-        largest = jnp.argmax(jnp.diagonal(rest))
+        largest = jnp.argmax(diagonal(rest))
         pivot = rest[largest, largest]
         alive = pivot > VANISHING
         column = jnp.where(alive, rest[:, largest] / jnp.sqrt(jnp.where(alive, pivot, 1.0)), 0.0)
