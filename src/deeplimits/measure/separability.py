@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from scipy.optimize import nnls
 
 
 def is_separable(signed: Float[Array, "n d"]) -> Float[Array, ""]:
@@ -18,6 +17,8 @@ def is_separable(signed: Float[Array, "n d"]) -> Float[Array, ""]:
 
 
 def _is_separable(signed: Float[Array, "n d"]) -> np.ndarray:
+    from scipy.optimize import nnls
+
     rows = np.asarray(signed)
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     system = np.vstack([rows.T, np.ones(len(rows))])
