@@ -107,7 +107,7 @@ def test_interior_points_do_not_cycle():
 def test_diagonal_networks_from_tiny_to_large_scales():
     rng = np.random.default_rng(1)
     x, y, start = jnp.asarray(rng.standard_normal((4, 9))), jnp.asarray(rng.standard_normal(4)), jnp.ones(9)
-    limit = jax.jit(lambda alpha: flows.diagonal_network_limit(x, y, alpha, start, 2))
+    limit = jax.jit(lambda alpha: flows.diagonal_network_flow(x, y, alpha, start, 2, jnp.ones(1)).limit)
     for alpha in (1e-3, 1e-2, 0.1, 1.0, 10.0):
         stated = diagonal_networks.interpolant(x, y, alpha).beta
         np.testing.assert_allclose(limit(jnp.asarray(alpha)), stated, atol=1e-6 * float(jnp.max(jnp.abs(stated))))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from deeplimits.errors import OutsideValidity, ParameterError, UnknownName
-from deeplimits.measure.separability import is_separable, signed_points
+from deeplimits.measure.separability import is_separable
 from deeplimits.models.activations import SMOOTH, Activation, smooth
 from deeplimits.theory.bias.separability import cover_probability
 from deeplimits.theory.kernels import linearization
@@ -27,7 +27,7 @@ def test_cover_count_by_enumeration(n, d):
     """All labellings of one set of points in general position; the number separable depends on n and d alone."""
     points = jnp.asarray(np.random.default_rng(0).standard_normal((n, d)))
     separable = [
-        float(is_separable(signed_points(points, jnp.asarray(labels)))) for labels in product([-1.0, 1.0], repeat=n)
+        float(is_separable(points * jnp.asarray(labels)[:, None])) for labels in product([-1.0, 1.0], repeat=n)
     ]
     assert np.mean(separable) == pytest.approx(float(cover_probability(n, d)))
 
@@ -36,9 +36,9 @@ def test_separability_of_a_larger_set():
     rng = np.random.default_rng(1)
     points, teacher = rng.standard_normal((600, 200)), rng.standard_normal(200)
     labels = np.sign(points @ teacher)
-    assert float(is_separable(signed_points(jnp.asarray(points), jnp.asarray(labels)))) == 1
+    assert float(is_separable(jnp.asarray(points * labels[:, None]))) == 1
     labels[:300] = rng.choice([-1.0, 1.0], 300)
-    assert float(is_separable(signed_points(jnp.asarray(points), jnp.asarray(labels)))) == 0
+    assert float(is_separable(jnp.asarray(points * labels[:, None]))) == 0
 
 
 @pytest.mark.parametrize("dimension", [2, 3, 4, 17, 1000])

@@ -1,13 +1,15 @@
 """Gradient flows of finite systems, integrated numerically, also to astronomically late times."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
-import diffrax
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
+from deeplimits.numerics import stepping
+from deeplimits.numerics.checks import converged
 
 Field = Callable[[Float[Array, ""], Float[Array, " d"]], Float[Array, " d"]]
 
@@ -18,26 +20,19 @@ def integrate(
     times: Float[Array, " points"],
     rtol: float = 1e-10,
     atol: float = 1e-12,
-    stiff: bool = True,
+    stiff: bool = False,
 ) -> Float[Array, "points d"]:
     """Solve dw/dt = field(t, w) from t = 0 and return w at increasing `times`.
 
-    Late in training the fast directions have settled and only the slow ones should limit the step: for that an implicit
-    method of order five; with `stiff=False` an explicit one.
+    By an explicit method of order five. Where fast directions have settled long before the slow ones, they limit its
+    step: then `stiff=True` takes an implicit one.
     """
-    solved = diffrax.diffeqsolve(
-        diffrax.ODETerm(lambda t, w, _: field(jnp.asarray(t), w)),
-        diffrax.Kvaerno5() if stiff else diffrax.Tsit5(),
-        0.0,
-        times[-1],
-        None,
-        start,
-        saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.PIDController(rtol=rtol, atol=atol),
-        max_steps=200_000,
-    )
-    assert solved.ys is not None
-    return solved.ys
+    if not stiff:
+        return stepping.follow(field, start, times, rtol=rtol, atol=atol).states
+    from deeplimits.numerics import flows
+
+    found = flows.solve_at(field, start, times, rtol=rtol, atol=atol, solver=flows.implicit(rtol, atol))
+    return converged(found.states, found.converged, "the flow did not reach its end; take shorter times")
 
 
 def gradient_flow(
@@ -46,23 +41,11 @@ def gradient_flow(
     times: Float[Array, " points"],
     rtol: float = 1e-10,
     atol: float = 1e-12,
-    stiff: bool = True,
+    stiff: bool = False,
 ) -> Float[Array, "points d"]:
     """dw/dt = −∇L(w), at increasing `times`."""
     gradient = jax.grad(loss)
     return integrate(lambda t, w: -gradient(w), start, times, rtol, atol, stiff)
-
-
-def gradient_flow_in_log_time(
-    loss: Callable[[Float[Array, " d"]], Float[Array, ""]],
-    start: Float[Array, " d"],
-    log_times: Float[Array, " points"],
-    rtol: float = 1e-10,
-    atol: float = 1e-12,
-) -> Float[Array, "points d"]:
-    """dw/dt = −∇L(w) in the variable s = log(1 + t), at increasing `log_times` s; for losses that decay like 1/t."""
-    gradient = jax.grad(loss)
-    return integrate(lambda s, w: -jnp.exp(s) * gradient(w), start, log_times, rtol, atol)
 
 
 def classification_flow(
@@ -120,6 +103,13 @@ def log_loss_along(
     return jnp.log(scale) + jax.scipy.special.logsumexp(logs)
 
 
+class DiagonalPath(NamedTuple):
+    """A diagonal network during training, and where training ends."""
+
+    path: Float[Array, "points d"]
+    limit: Float[Array, " d"]
+
+
 def diagonal_network_flow(
     x: Float[Array, "n d"],
     y: Float[Array, " n"],
@@ -127,61 +117,37 @@ def diagonal_network_flow(
     start: Float[Array, " d"],
     depth: int,
     times: Float[Array, " points"],
-) -> Float[Array, "points d"]:
-    """β = w₊^D − w₋^D along gradient flow on ½‖Xβ − y‖² from w± = αθ₀, in all 2d parameters, at the given times."""
-    saveat = diffrax.SaveAt(ts=times)
-    return _coefficients(_diagonal_solve(x, y, alpha * start, depth, times[-1], saveat=saveat), depth)
+    precision: float = 1e-11,
+) -> DiagonalPath:
+    """β = w₊^D − w₋^D along gradient flow on ½‖Xβ − y‖² from w± = αθ₀, in all 2d parameters, and its limit.
 
-
-def diagonal_network_limit(
-    x: Float[Array, "n d"],
-    y: Float[Array, " n"],
-    alpha: Float[Array, ""],
-    start: Float[Array, " d"],
-    depth: int,
-    precision: float = 1e-10,
-) -> Float[Array, " d"]:
-    """Where that flow ends: β once max |Xβ − y| has fallen below `precision` times max |y|.
-
-    The flow stops there because beyond it only rounding errors would be integrated.
+    The limit is β once max |Xβ − y| has fallen below `precision` times max |y|: beyond that only rounding errors would
+    be integrated.
     """
+    beginning = jnp.concatenate([alpha * start, alpha * start])
 
-    def interpolates(t, logarithms, args, **kwargs):
-        beta = _coefficients(jnp.tile(alpha * start, 2) * jnp.exp(logarithms), depth)
-        return jnp.max(jnp.abs(x @ beta - y)) < precision * jnp.max(jnp.abs(y))
+    def weights(place):
+        # In u = log(w/w(0)), or (w/w(0))^{2−D} − 1 for D > 2, w stays positive and its relative precision counts:
+        # parameters far below the others decide later what grows.
+        if depth == 2:
+            return beginning * jnp.exp(place)
+        # A step beyond w = ∞ is not a number, and is taken back.
+        return beginning * jnp.where(place > -1, 1 + place, jnp.nan) ** (-1 / (depth - 2))
 
-    end = _diagonal_solve(x, y, alpha * start, depth, jnp.inf, event=diffrax.Event(interpolates))
-    return _coefficients(end[-1], depth)
+    def coefficients(place):
+        plus, minus = jnp.split(weights(place) ** depth, 2, axis=-1)
+        return plus - minus
 
+    def field(place):
+        pull = (y - x @ coefficients(place)) @ x
+        # dw±/dt = ±D w±^{D−1} X'(y − Xβ), so that du/dt does not depend on w except through β
+        speed = depth * beginning ** (depth - 2) * (1.0 if depth == 2 else 2.0 - depth)
+        return speed * jnp.concatenate([pull, -pull])
 
-def _diagonal_solve(x, y, start, depth, end, **options):
-    def loss(weights):
-        return jnp.sum((x @ _coefficients(weights, depth) - y) ** 2) / 2
+    def interpolates(place):
+        return jnp.max(jnp.abs(x @ coefficients(place) - y)) < precision * jnp.max(jnp.abs(y))
 
-    gradient = jax.grad(loss)
-    beginning = jnp.concatenate([start, start])
-
-    def field(t, logarithms, args):
-        weights = beginning * jnp.exp(logarithms)
-        return -gradient(weights) / weights
-
-    solved = diffrax.diffeqsolve(
-        # In u = log(w/w(0)), w stays positive: parameters far below the others decide later what grows, so their
-        # relative precision counts, and so does the precision of small moves of large parameters.
-        diffrax.ODETerm(field),
-        diffrax.Tsit5(),
-        0.0,
-        end,
-        None,
-        jnp.zeros_like(beginning),
-        stepsize_controller=diffrax.PIDController(rtol=1e-11, atol=1e-14),
-        max_steps=1_000_000,
-        **options,
-    )
-    assert solved.ys is not None
-    return beginning * jnp.exp(solved.ys)
-
-
-def _coefficients(weights, depth):
-    plus, minus = jnp.split(weights, 2, axis=-1)
-    return plus**depth - minus**depth
+    begin = jnp.zeros_like(beginning)
+    path = stepping.follow(lambda t, place: field(place), begin, times, rtol=1e-13, atol=1e-15).states
+    end = stepping.follow_stiff(field, begin, interpolates, rtol=1e-6, atol=1e-9).end
+    return DiagonalPath(coefficients(path), coefficients(end))

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
-from scipy.optimize import nnls
 
 from deeplimits.errors import ParameterError
 
@@ -72,6 +71,8 @@ def criticality(outputs: Outputs, theta: Float[Array, " d"], slack: float = 0.05
     >>> round(found.stationarity, 9)
     0.0
     """
+    from scipy.optimize import nnls
+
     scores = np.asarray(outputs(theta))
     if not scores.min() > 0:
         raise ParameterError(f"the smallest score is {scores.min():g}; every point must be classified rightly first")

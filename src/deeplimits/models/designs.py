@@ -19,9 +19,14 @@ def polynomial_regression(samples: int, features: int) -> Design:
 
     No polynomial of low degree fits, so that every sample keeps a residual.
     """
-    u = jnp.linspace(-1.0, 1.0, samples)
-    signs = jnp.where(jnp.arange(samples) % 2 == 0, 1.0, -1.0)
-    return Design(u[:, None] ** jnp.arange(features, dtype=float), jnp.cos(3 * u) + signs / 2)
+    u = np.linspace(-1.0, 1.0, samples)
+    signs = np.where(np.arange(samples) % 2 == 0, 1.0, -1.0)
+    return Design(jnp.asarray(monomials(samples, features)), jnp.asarray(np.cos(3 * u) + signs / 2))
+
+
+def monomials(samples: int, features: int) -> Float[np.ndarray, "m d"]:
+    """The inputs of `polynomial_regression`, for what is computed of them on the host."""
+    return np.linspace(-1.0, 1.0, samples)[:, None] ** np.arange(features, dtype=float)
 
 
 def halfspace(samples: int, dimension: int, fold: int = 0) -> Design:

@@ -1,13 +1,24 @@
 r"""Gradient descent on least squares."""
 
-import jax
+from typing import Any, NamedTuple
+
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, flows, trainers
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Identity
 from deeplimits.theory.bias import least_squares
+
+
+class Regression(NamedTuple):
+    """A regression problem, where training starts, its step size, and when the flow is looked at."""
+
+    x: Float[Array, "n d"]
+    y: Float[Array, " n"]
+    start: Float[Array, " d"]
+    step: Float[Array, ""]
+    times: Float[Array, " times"]
 
 
 class MinNormLeastSquares(Limit):
@@ -19,7 +30,7 @@ class MinNormLeastSquares(Limit):
                 gradient flow: (1 − 2ηs²/n)^t becomes exp(−2s²t/n)
                 θ_∞ = θ₀ + X⁺(y − Xθ₀), and θ_t − θ₀ never leaves the row space of X
     Validity    0 < η < n/s_max²; size counts the samples n
-    Finite size exact, up to rounding; the integrated flow to 1e-9
+    Finite size exact, up to rounding; the integrated flow to 1e-12
     References  gunasekar2018
     """
 
@@ -31,37 +42,59 @@ class MinNormLeastSquares(Limit):
 
     usual = Run(sizes=(10, 40), samples=10)
 
-    def theory(self):
-        # Each of t steps adds a rounding error, and none is amplified.
-        return {
-            "trajectory": Identity(label="closed-form iterates", constant=1e3 + 10 * self.steps),
-            "flow": Identity(label="closed-form gradient flow", constant=1e7),
-            "row_space": Identity(label="staying in the row space", constant=1e3 + 10 * self.steps),
-        }
-
     def at_size(self, size):
         n = whole(size, "n", self)
         d = whole(n * float(self.gamma), "d", self)
         return {"samples": n, "features": d}, self.replace(gamma=d / n)
 
+    def draw(self, key, *, samples: int, features: int):
+        entries = data.independent_entries(key, samples + 1, features + 1)
+        x, y, start = entries[:-1, :-1], entries[:-1, -1], entries[-1, :-1]
+        largest = samples / jnp.linalg.norm(x, ord=2) ** 2
+        # Times in units of the fastest relaxation: from the start of the flow to well past it.
+        return Regression(x, y, start, self.step * largest, jnp.array([0.3, 1.0, 3.0, 10.0]) * largest / 2)
+
     def _closed_form(self, x, y, start, step):
         return least_squares.gradient_descent(x, y, start, step, jnp.arange(self.steps + 1))
 
-    def simulate(self, key, *, samples: int, features: int):
-        data_key, label_key, start_key = jax.random.split(key, 3)
-        x = data.independent_entries(data_key, samples, features)
-        y = jax.random.normal(label_key, (samples,))
-        start = jax.random.normal(start_key, (features,))
-        step = self.step * samples / jnp.linalg.norm(x, ord=2) ** 2
-        path = trainers.gradient_descent(lambda theta: jnp.mean((x @ theta - y) ** 2), start, step, self.steps)
-        # Times in units of the fastest relaxation: from the start of the flow to well past it.
-        times = jnp.array([0.3, 1.0, 3.0, 10.0]) * samples / (2 * jnp.linalg.norm(x, ord=2) ** 2)
-        flow = flows.gradient_flow(
-            lambda theta: jnp.mean((x @ theta - y) ** 2), start, times, rtol=1e-12, atol=1e-13, stiff=False
-        )
-        moved = path - start
+    def stated(self, system):
+        x, y, start, step, times = system
+        # Each of t steps adds a rounding error, and none is amplified.
+        rounding: dict[str, Any] = {
+            "tolerance": 2e-16 * (1000 + 10 * self.steps),
+            "reason": "ten roundings of 2e-16 a step, and a thousand in the decomposition of X",
+        }
         return {
-            "trajectory": jnp.stack([path, self._closed_form(x, y, start, step)]),
-            "flow": jnp.stack([flow, least_squares.gradient_flow(x, y, start, times)]),
-            "row_space": jnp.stack([moved, least_squares.in_row_space(x, moved)]),
+            "trajectory": Identity(
+                self._closed_form(x, y, start, step), label="closed-form iterates", symbol=r"\theta_t", **rounding
+            ),
+            "flow": Identity(
+                least_squares.gradient_flow(x, y, start, times),
+                label="closed-form gradient flow",
+                symbol=r"\theta(t)",
+                tolerance=4e-12,
+                reason="relative tolerance 1e-12 of the integrator at each of four times",
+            ),
+            "row_space": Identity(
+                start,
+                label="start, from the last iterate less its move in the row space",
+                symbol=r"\theta_0",
+                **rounding,
+            ),
+        }
+
+    def measured(self, system):
+        x, y, start, step, times = system
+
+        def loss(theta):
+            return jnp.mean((x @ theta - y) ** 2)
+
+        path = trainers.gradient_descent(loss, start, step, self.steps)
+        moved = path[-1] - start
+        # With no more features than samples the row space is everything.
+        span = jnp.linalg.qr(x.T)[0] if x.shape[1] > x.shape[0] else jnp.eye(x.shape[1])
+        return {
+            "trajectory": path,
+            "flow": flows.gradient_flow(loss, start, times, rtol=1e-12, atol=1e-13),
+            "row_space": path[-1] - (moved @ span) @ span.T,
         }

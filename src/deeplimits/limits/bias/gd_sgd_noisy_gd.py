@@ -4,6 +4,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
@@ -47,21 +48,21 @@ class StochasticDescent(Limit):
             return (f"batch_size = {self.batch_size} exceeds points = {self.points}; take smaller batches",)
         if self.points <= self.features:
             return (f"points = {self.points} is not above features = {self.features}; take more samples",)
-        x, _ = designs.polynomial_regression(self.points, self.features)
-        largest = float(sgd_noise.largest_step(x, self.batch_size, self.sampling) * self._top_eigenvalue(x))
+        x = designs.monomials(self.points, self.features)
+        largest = float(sgd_noise.largest_step(x, self.batch_size, self.sampling)) * self._top_eigenvalue()
         if float(self.step) >= largest:
             return (f"step = {float(self.step):g} is not below {largest:.4g}, where SGD diverges; take a smaller step",)
         return ()
 
-    def _top_eigenvalue(self, x):
-        return jnp.linalg.norm(x, ord=2) ** 2 / x.shape[0]
+    def _top_eigenvalue(self):
+        return float(np.linalg.norm(designs.monomials(self.points, self.features), ord=2)) ** 2 / self.points
 
     def _seen(self):
         return jnp.array([self.steps * k // 8 for k in range(1, 9)])
 
     def theory(self):
         x, y = designs.polynomial_regression(self.points, self.features)
-        step, start = self.step / self._top_eigenvalue(x), jnp.full(self.features, 2.0)
+        step, start = self.step / self._top_eigenvalue(), jnp.full(self.features, 2.0)
         mean = least_squares.gradient_descent(x, y, start, step, self._seen(), 1 / (2 * self.points))
         loss = sgd_noise.loss_path(x, y, start, step, self.batch_size, self.sampling, self.steps)[self._seen()]
         eigenvalues = jnp.linalg.svd(x, compute_uv=False) ** 2 / self.points
@@ -88,7 +89,7 @@ class StochasticDescent(Limit):
 
     def simulate(self, key):
         x, y = designs.polynomial_regression(self.points, self.features)
-        step, start = self.step / self._top_eigenvalue(x), jnp.full(self.features, 2.0)
+        step, start = self.step / self._top_eigenvalue(), jnp.full(self.features, 2.0)
         batch_key, noise_key = jax.random.split(key)
         minimizer = jnp.linalg.lstsq(x, y)[0]
 

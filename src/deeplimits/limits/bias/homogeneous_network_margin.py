@@ -1,16 +1,24 @@
 r"""Margins of homogeneous networks under gradient flow."""
 
 from itertools import pairwise
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
-from deeplimits.ensembles import data, flows
+from deeplimits.ensembles import flows
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.measure import margins
 from deeplimits.predictions import Bound, Value
 from deeplimits.theory.bias import hard_margin, homogeneous
+
+
+class Start(NamedTuple):
+    """The points, each times its label, and the parameters from which training starts."""
+
+    signed: Float[Array, "n d"]
+    theta: Float[Array, " p"]
 
 
 class HomogeneousMargin(Limit):
@@ -20,10 +28,9 @@ class HomogeneousMargin(Limit):
                 q_i = y_i f(x_i), separable data
     Limit       t → ∞
     Result      γ̃ = −log(Σ e^{−q_i})/‖θ‖^D never decreases once the loss is below one, for every homogeneous network
-                min_i q_i/‖θ‖^D → γ* D^{−D/2} for the linear one, γ* = 1/‖ŵ‖ the margin of the linear predictor;
-                measured is the ratio of the two sides
+                min_i q_i/‖θ‖^D → γ* D^{−D/2} for the linear one, γ* = 1/‖ŵ‖ the margin of the linear predictor
     Validity    separable data; almost every start; size counts log t
-    Finite size O(1/log t)
+    Finite size O(1/log t) for D ≤ 2, O((log t)^{−2/D}) for deeper networks, whose layers are balanced more slowly
     References  lyu2020 Thm 4.1; ji2019
     """
 
@@ -37,23 +44,39 @@ class HomogeneousMargin(Limit):
 
     def theory(self):
         return {
-            "margin": Value(jnp.ones(()), label="normalized margin, over its law", rate=1.0),
             "monotone": Bound(
-                jnp.ones(()),
-                label="growth of the smoothed margin",
-                symbol=r"\tilde\gamma(s')/\tilde\gamma(s)",
-                side="lower",
+                1.0, label="growth of the smoothed margin", symbol=r"\tilde\gamma(s')/\tilde\gamma(s)", side="lower"
             ),
         }
 
     def at_size(self, size):
         return {}, self.replace(log_time=float(whole(size, "log t", self, least=20)))
 
-    def simulate(self, key):
-        data_key, start_key = jax.random.split(key)
-        x = data.independent_entries(data_key, self.points, self.features) / jnp.sqrt(1.0 * self.features)
+    def draw(self, key):
+        # One draw for the data and the start, which has as many entries as the layers.
+        inner = min(self.points, self.features)
+        counts = [rows * columns for rows, columns in _shapes(self.depth, self.width, inner)]
+        entries = jax.random.normal(key, (self.points * self.features + sum(counts),))
+        points, start = jnp.split(entries, [self.points * self.features])
+        x = points.reshape(self.points, self.features) / jnp.sqrt(1.0 * self.features)
         # Labels are absorbed in x by symmetry. The first layer moves in the span of the data only: coordinates there.
         signed = jnp.linalg.qr(x.T)[1].T if self.features > self.points else x * jnp.where(x[:, :1] > 0, 1.0, -1.0)
+        return Start(signed, start / 2)
+
+    def stated(self, system):
+        predictor, _ = hard_margin.traced_hard_margin(system.signed)
+        return {
+            "margin": Value(
+                homogeneous.deep_linear_margin(1 / jnp.linalg.norm(predictor), self.depth),
+                label="normalized margin",
+                symbol=r"\min_i q_i/\|\theta\|^D",
+                # Differences of the layers' squared norms never change, and ‖θ‖² grows like (log t)^{2/D}.
+                rate=2 / max(self.depth, 2),
+            ),
+        }
+
+    def measured(self, system):
+        signed, start = system
         shapes = _shapes(self.depth, self.width, signed.shape[1])
         sizes = [rows * columns for rows, columns in shapes]
 
@@ -64,15 +87,12 @@ class HomogeneousMargin(Limit):
                 product = layer.reshape(shape) @ product
             return product[0]
 
-        start = jax.random.normal(start_key, (sum(sizes),)) / 2
         times = self.log_time * jnp.linspace(0.1, 1.0, 10)
         path = flows.classification_flow(scores, start, times, rtol=1e-9, atol=1e-10)
         norms = jnp.linalg.norm(path, axis=1)
         smoothed = jax.vmap(lambda theta, norm: margins.smoothed_margin(scores(theta), norm, self.depth))(path, norms)
-        predictor, _ = hard_margin.traced_hard_margin(signed)
-        best = homogeneous.deep_linear_margin(1 / jnp.linalg.norm(predictor), self.depth)
         return {
-            "margin": margins.normalized_margin(scores(path[-1]), norms[-1], self.depth) / best,
+            "margin": margins.normalized_margin(scores(path[-1]), norms[-1], self.depth),
             "monotone": jnp.min(smoothed[1:] / smoothed[:-1]),
         }
 

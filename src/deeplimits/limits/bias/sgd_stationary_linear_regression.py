@@ -2,6 +2,7 @@ r"""Stationary stochastic gradient descent in linear regression."""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
@@ -37,7 +38,7 @@ class StationarySGD(Limit):
         "without replacement", ("with replacement", "without replacement", "bernoulli"), doc="how batches are drawn"
     )
 
-    usual = Run(sizes=(6, 12, 24), samples=300, batch=100)
+    usual = Run(sizes=(6, 12, 24), samples=100, batch=100)
 
     def validity(self):
         if self.sampling != "with replacement" and self.batch_size > self.points:
@@ -46,8 +47,8 @@ class StationarySGD(Limit):
             return (f"points = {self.points} is not above features = {self.features}; then nothing fluctuates",)
         if self.sampling == "without replacement" and self.batch_size == self.points:
             return ("batches of all samples leave no gradient noise, and the covariance is zero; take a smaller batch",)
-        x, _ = designs.polynomial_regression(self.points, self.features)
-        largest = float(sgd_noise.largest_step(x, self.batch_size, self.sampling) * self._top_eigenvalue(x))
+        x = designs.monomials(self.points, self.features)
+        largest = float(sgd_noise.largest_step(x, self.batch_size, self.sampling)) * self._top_eigenvalue()
         if float(self.step) >= 0.95 * largest:
             return (
                 f"step = {float(self.step):g} is not below 0.95 of {largest:.4g}, where the second moment becomes "
@@ -55,12 +56,12 @@ class StationarySGD(Limit):
             )
         return ()
 
-    def _top_eigenvalue(self, x):
-        return jnp.linalg.norm(x, ord=2) ** 2 / x.shape[0]
+    def _top_eigenvalue(self):
+        return float(np.linalg.norm(designs.monomials(self.points, self.features), ord=2)) ** 2 / self.points
 
     def theory(self):
         x, y = designs.polynomial_regression(self.points, self.features)
-        step = self.step / self._top_eigenvalue(x)
+        step = self.step / self._top_eigenvalue()
         found = sgd_noise.traced_stationary(x, y, step, self.batch_size, self.sampling)
         upper = jnp.triu_indices(self.features)
         entries = found.covariance[upper]
@@ -88,16 +89,14 @@ class StationarySGD(Limit):
 
     def at_size(self, size):
         m = whole(size, "m", self, least=3)
-        x, _ = designs.polynomial_regression(m, self.features)
         # 15 relaxation times of the slowest direction before anything is recorded, 40 of them recorded
-        memory = jnp.linalg.cond(x) ** 2 / float(self.step)
+        memory = np.linalg.cond(designs.monomials(m, self.features)) ** 2 / float(self.step)
         return {"warmup": int(15 * memory) + 20, "steps": int(40 * memory) + 400}, self.replace(points=m)
 
     def simulate(self, key, *, warmup: int, steps: int):
         x, y = designs.polynomial_regression(self.points, self.features)
-        step = self.step / self._top_eigenvalue(x)
-        centre = jnp.linalg.lstsq(x, y)[0]
-        first, second = jax.random.split(key)
+        step = self.step / self._top_eigenvalue()
+        centre = jnp.linalg.solve(x.T @ x, x.T @ y)
 
         def losses(theta):
             return (x @ theta - y) ** 2 / 2
@@ -111,14 +110,10 @@ class StationarySGD(Limit):
             seen = fluctuation_dissipation.observe(theta, full, batch_gradient, step, centre, bent)
             return (*seen, jnp.outer(theta - centre, theta - centre)[jnp.triu_indices(self.features)])
 
-        def run(key, start, count, observe):
-            return trainers.stochastic_gradient_descent(
-                key, losses, start, step, count, self.batch_size, self.sampling, observe
-            )
-
-        settled, _ = run(first, centre, warmup, lambda theta, gradient: None)
-        _, seen = run(second, settled, steps, look)
-        position, noise, gradient, curvature, entries = (jnp.mean(part, axis=0) for part in seen)
+        _, seen = trainers.stochastic_gradient_descent(
+            key, losses, centre, step, warmup + steps, self.batch_size, self.sampling, look
+        )
+        position, noise, gradient, curvature, entries = (jnp.mean(part[warmup:], axis=0) for part in seen)
         return {
             "covariance": entries,
             "position_side": position,

@@ -11,16 +11,15 @@ Where the flow interpolates, β minimizes Q(β) = Σ (c_i/k_i) q(β_i/c_i) with 
 from functools import partial
 from typing import NamedTuple
 
-import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from scipy.optimize import linprog
 
-from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
-from deeplimits.tracing import is_traced
+from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics import stepping
+from deeplimits.numerics.checks import converged, is_traced
 
 TOLERANCE = 1e-10
 MOST_STEPS = 2000
@@ -88,47 +87,48 @@ def interpolant(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike =
         raise OutsideValidity("X β = y has no solution, so no interpolant exists; remove the contradicting samples")
     reduced = jnp.asarray(values[kept, None] * right[kept])
     found = traced_interpolant(reduced, jnp.asarray(projected), jnp.asarray(alpha, float), jnp.asarray(start), depth)
-    if not float(found.residual) <= TOLERANCE:
-        raise NotConverged(
-            f"Newton's method for the diagonal network stopped with residual {float(found.residual):.1e} at "
-            f"alpha = {float(alpha):g}; take a larger alpha"  # pyright: ignore[reportArgumentType]
-        )
     return found._replace(dual=jnp.asarray(left[:, kept]) @ found.dual)
 
 
-@partial(jax.jit, static_argnames="depth")
 def traced_interpolant(
     x: Float[Array, "n d"], y: Float[Array, " n"], alpha: Float[Array, ""], start: Float[Array, " d"], depth: int = 2
 ) -> Interpolant:
-    """`interpolant` for traced arguments: X of full row rank; the caller looks at the residual. Differentiable."""
+    """`interpolant` for traced arguments: X of full row rank. Differentiable."""
+    found = _newton(x, y, alpha, start, depth)
+    sentence = "Newton's method for the diagonal network did not fit the labels; take a larger alpha"
+    return converged(found, found.residual <= TOLERANCE, sentence)
+
+
+@partial(jax.jit, static_argnames="depth")
+def _newton(x, y, alpha, start, depth) -> Interpolant:
     scale, stretch = _scales(alpha, start, depth)
-
-    def solution(nu):
-        return scale * _link(stretch * (nu @ x), depth)
-
-    def newton_step(nu):
-        slopes = scale * stretch * _link_slope(stretch * (nu @ x), depth)
-        return jnp.linalg.solve((x * slopes) @ x.T, y - x @ solution(nu))
 
     size = jnp.maximum(jnp.max(jnp.abs(y)), jnp.finfo(float).tiny)
 
+    def look(nu):
+        s = stretch * (nu @ x)
+        beta = scale * _link(s, depth)
+        left = y - x @ beta
+        # Newton's matrix X diag(c k h') X' is symmetric and positive.
+        matrix = (x * (scale * stretch * _link_slope(s, depth))) @ x.T
+        move = jax.scipy.linalg.solve(matrix, left, assume_a="pos")
+        return s, beta, jnp.max(jnp.abs(left)) / size, move
+
     def unfinished(state):
-        nu, steps, previous = state
-        error = jnp.max(jnp.abs(x @ solution(nu) - y)) / size
+        _, steps, error, previous = state
         # Rounding is reached where the error no longer shrinks.
         return (steps < MOST_STEPS) & (error > 1e-15) & ~((error < 1e-12) & (error >= previous))
 
     def advance(state):
-        nu, steps, _ = state
-        error = jnp.max(jnp.abs(x @ solution(nu) - y)) / size
-        move = newton_step(nu)
-        return nu + _damping(stretch * (nu @ x), stretch * (move @ x), depth) * move, steps + 1, error
+        nu, steps, previous, _ = state
+        s, _, error, move = look(nu)
+        return nu + _damping(s, stretch * (move @ x), depth) * move, steps + 1, error, previous
 
-    nu, _, _ = jax.lax.while_loop(unfinished, advance, (jnp.zeros_like(y), 0, jnp.inf))
+    nu, _, _, _ = jax.lax.while_loop(unfinished, advance, (jnp.zeros_like(y), 0, jnp.inf, jnp.inf))
     nu = jax.lax.stop_gradient(nu)
     # One more step: it changes nothing but carries the derivative with respect to every argument.
-    nu = nu + newton_step(nu)
-    beta = solution(nu)
+    nu = nu + look(nu)[-1]
+    beta = scale * _link(stretch * (nu @ x), depth)
     return Interpolant(beta, nu, jnp.max(jnp.abs(x @ beta - y)) / size)
 
 
@@ -139,7 +139,7 @@ def trajectory(
 
     dν/dt = 4(y − Xβ(ν)) for D = 2 and D(D−2)α^{D−2}(y − Xβ(ν)) for D > 2.
 
-    `times` is an increasing array of times, the first of which may be 0.
+    `times` is an increasing array of times, the first of which may be 0. Differentiable forwards only.
     """
     x, y = jnp.asarray(x, float), jnp.asarray(y, float)
     start = jnp.broadcast_to(jnp.asarray(start, float), x.shape[1:])
@@ -150,22 +150,11 @@ def trajectory(
     # D = 2: ν = 4 ∫(y − Xβ); D > 2: ν = D(D−2) α^{D−2} ∫(y − Xβ)
     speed = 4.0 if depth == 2 else depth * (depth - 2) * alpha ** (depth - 2)
 
-    def field(t, nu, args):
+    def field(t, nu):
         return speed * (y - x @ (scale * _link(stretch * (nu @ x), depth)))
 
-    solved = diffrax.diffeqsolve(
-        diffrax.ODETerm(field),
-        diffrax.Kvaerno5(),
-        0.0,
-        times[-1],
-        None,
-        jnp.zeros_like(y),
-        saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.PIDController(rtol=1e-10, atol=1e-12),
-        max_steps=100_000,
-    )
-    assert solved.ys is not None
-    return scale * _link(stretch * (solved.ys @ x), depth)
+    solved = stepping.follow(field, jnp.zeros_like(y), times, rtol=1e-13, atol=1e-15)
+    return scale * _link(stretch * (solved.states @ x), depth)
 
 
 def kernel_solution(x: ArrayLike, y: ArrayLike, start: ArrayLike = 1.0, depth: int = 2) -> Float[np.ndarray, " d"]:
@@ -185,6 +174,8 @@ def sparse_solution(x: ArrayLike, y: ArrayLike) -> Float[np.ndarray, " d"]:
     >>> sparse_solution([[1.0, 2.0]], [5.0]).tolist()
     [0.0, 2.5]
     """
+    from scipy.optimize import linprog
+
     x, y = np.asarray(x, float), np.asarray(y, float)
     found = linprog(np.ones(2 * x.shape[1]), A_eq=np.hstack([x, -x]), b_eq=y, bounds=(0, None), method="highs")
     if not found.success:

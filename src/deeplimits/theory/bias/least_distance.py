@@ -9,8 +9,6 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, solve_triangular
-from scipy.optimize import nnls
 
 from deeplimits.errors import NotConverged
 
@@ -75,6 +73,8 @@ def _spread(values: Floats, places: NDArray[np.intp], count: int) -> Floats:
 
 
 def _solve(rows: Floats, bounds: Floats) -> LeastDistance:
+    from scipy.optimize import nnls
+
     system = np.vstack([rows.T, bounds])
     target = np.zeros(len(system))
     target[-1] = 1
@@ -96,6 +96,8 @@ def _solve(rows: Floats, bounds: Floats) -> LeastDistance:
 
 def _polish(rows: Floats, bounds: Floats, point: Floats, multipliers: Floats) -> tuple[Floats, Floats]:
     """Solve the active constraints as equations, which restores the digits that a thin margin costs above."""
+    from scipy.linalg import LinAlgError, solve_triangular
+
     active = np.flatnonzero(multipliers > 0)
     if not 0 < len(active) <= rows.shape[1]:
         return point, multipliers

@@ -152,6 +152,19 @@ def contraction_factor(eigenvalues: ArrayLike, step: ArrayLike) -> Float[Array, 
     return jnp.max(jnp.where(positive, jnp.abs(1 - jnp.asarray(step, float) * values), 0.0))
 
 
+def descent_path(
+    hessian: Float[Array, "d d"], start: Float[Array, " d"], step: ArrayLike, steps: int
+) -> Float[Array, "steps d"]:
+    """Gradient descent on ½⟨θ, Hθ⟩ with the step `step`/λ_max: θ_k = Σ_i (1 − ηλ_i)^k ⟨v_i, θ_0⟩ v_i, k = 1, …, steps.
+
+    >>> descent_path(jnp.diag(jnp.array([1.0, 2.0])), jnp.ones(2), 1.0, 2).tolist()
+    [[0.5, 0.0], [0.25, 0.0]]
+    """
+    values, vectors = jnp.linalg.eigh(hessian)
+    shrunk = 1 - jnp.asarray(step, float) * values / values[-1]
+    return (shrunk ** jnp.arange(1, steps + 1)[:, None] * (start @ vectors)) @ vectors.T
+
+
 class BestStep(NamedTuple):
     """The fastest constant step sizes on a quadratic."""
 

@@ -14,7 +14,6 @@ import numpy as np
 from jax.scipy.stats import norm
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from scipy.optimize import minimize_scalar
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.tracing import is_traced
@@ -111,6 +110,8 @@ def threshold(labels: str, strength: float = 1.0) -> float:
         return 0.0
     if labels == "random":
         return 0.5
+    from scipy.optimize import minimize_scalar
+
     u, weights = _law(labels, jnp.asarray(strength, float))
 
     def mean_square(m: float) -> float:

@@ -1,9 +1,13 @@
 """When can a hyperplane through the origin separate randomly labelled points?"""
 
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import betainc
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
+from scipy import special
+
+from deeplimits.numerics.checks import is_traced
 
 
 def cover_probability(points: ArrayLike, dimension: ArrayLike) -> Float[Array, "..."]:
@@ -14,6 +18,10 @@ def cover_probability(points: ArrayLike, dimension: ArrayLike) -> Float[Array, "
     >>> round(float(cover_probability(4, 2)), 12)
     0.5
     """
+    if not is_traced(points) and not is_traced(dimension):
+        # Known numbers need no program.
+        n, d = np.asarray(points, float), np.asarray(dimension, float)
+        return jnp.asarray(np.where(n > d, special.betainc(np.maximum(n - d, 1.0), d, 0.5), 1.0))
     n, d = jnp.asarray(points, float), jnp.asarray(dimension, float)
     beyond = n > d
     return jnp.where(beyond, betainc(jnp.where(beyond, n - d, 1.0), d, 0.5), 1.0)

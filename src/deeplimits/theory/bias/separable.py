@@ -12,7 +12,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from scipy.special import lambertw
 
 from deeplimits.errors import ParameterError
 from deeplimits.theory.bias.hard_margin import ZERO_MULTIPLIER, HardMargin, hard_margin
@@ -163,6 +162,8 @@ def degenerate_flow(log_time: ArrayLike) -> Float[np.ndarray, "... 2"]:
     >>> [round(v, 10) for v in degenerate_flow(100.0).tolist()]
     [99.3173509916, 4.5617986147]
     """
+    from scipy.special import lambertw
+
     s = np.asarray(log_time, float)
     if not np.all(np.isfinite(s)):
         raise ParameterError(f"log_time = {log_time!r} is not allowed; it must be finite")

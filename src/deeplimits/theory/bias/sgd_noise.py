@@ -18,6 +18,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics.checks import is_traced
 
 SAMPLINGS = ("with replacement", "without replacement", "bernoulli")
 
@@ -51,7 +52,11 @@ def batch_factors(sampling: str, samples: int, batch: ArrayLike) -> tuple[Float[
     >>> float(batch_factors("without replacement", 4, 2)[0])
     0.08333333333333333
     """
-    m, b = samples, jnp.asarray(batch, float)
+    kappa, chi = _factors(sampling, samples, batch)
+    return jnp.asarray(kappa), chi
+
+
+def _factors(sampling, m, b):
     if sampling == "bernoulli":
         return (1 - b / m) / (b * m), 0.0
     if sampling == "without replacement":
@@ -123,12 +128,15 @@ def largest_step(x: ArrayLike, batch: ArrayLike, sampling: str) -> Float[Array, 
     >>> float(largest_step(x, 2, "without replacement")), float(largest_step(x, 1, "without replacement"))
     (4.0, 2.0)
     """
-    x = jnp.asarray(x, float)
-    curvature, _, operator, _ = _moments(x, jnp.zeros(x.shape[0]), batch, sampling)
+    # On the host unless x is traced: this is asked before anything is compiled.
+    xp = jnp if is_traced(x) or is_traced(batch) else np
+    x = xp.asarray(x, float)
+    curvature = x.T @ x / x.shape[0]
+    operator = _noise_operator(x, curvature, batch, sampling, xp)
     # Both matrices are symmetric and A⊕A is positive: a symmetric eigenvalue problem after a square root.
-    values, vectors = jnp.linalg.eigh(_drift(curvature))
-    half = vectors / jnp.sqrt(values)
-    return 1 / jnp.max(jnp.linalg.eigvalsh(half.T @ operator @ half))
+    values, vectors = xp.linalg.eigh(_drift(curvature, xp))
+    half = vectors / xp.sqrt(values)
+    return jnp.asarray(1 / xp.max(xp.linalg.eigvalsh(half.T @ operator @ half)))
 
 
 def loss_path(
@@ -168,21 +176,28 @@ def _cross_source(x, y, minimizer, mean, batch, sampling):
 
 def _moments(x, y, batch, sampling):
     """A, θ_LS, the operator N on flattened matrices, and the source κ Σ r_k² x_k x_k'."""
-    m, d = x.shape
-    kappa, chi = batch_factors(sampling, m, batch)
+    m = x.shape[0]
+    kappa, _ = batch_factors(sampling, m, batch)
     curvature = x.T @ x / m
     minimizer = jnp.linalg.solve(curvature, x.T @ y / m)
     residuals = x @ minimizer - y
-    pairs = (x[:, :, None] * x[:, None, :]).reshape(m, d * d)
-    # ASA as an operator on S is A⊗A; Σ x_k (x_k'S x_k) x_k' is Σ (x_k⊗x_k)(x_k⊗x_k)'
-    operator = (1 - kappa * chi * m) * jnp.kron(curvature, curvature) + kappa * pairs.T @ pairs
+    operator = _noise_operator(x, curvature, batch, sampling)
     return curvature, minimizer, operator, kappa * (x.T * residuals**2) @ x
 
 
-def _drift(curvature):
+def _noise_operator(x, curvature, batch, sampling, xp=jnp):
+    """N on flattened matrices, N S = ASA + κ[Σ x_k (x_k'S x_k) x_k' − χ m ASA]."""
+    m, d = x.shape
+    kappa, chi = _factors(sampling, m, batch)
+    pairs = (x[:, :, None] * x[:, None, :]).reshape(m, d * d)
+    # ASA as an operator on S is A⊗A; Σ x_k (x_k'S x_k) x_k' is Σ (x_k⊗x_k)(x_k⊗x_k)'
+    return (1 - kappa * chi * m) * xp.kron(curvature, curvature) + kappa * pairs.T @ pairs
+
+
+def _drift(curvature, xp=jnp):
     """A⊕A: the operator S → AS + SA on flattened matrices."""
-    eye = jnp.eye(curvature.shape[0])
-    return jnp.kron(curvature, eye) + jnp.kron(eye, curvature)
+    eye = xp.eye(curvature.shape[0])
+    return xp.kron(curvature, eye) + xp.kron(eye, curvature)
 
 
 def _check(x, y, batch, sampling):

@@ -2,16 +2,14 @@ r"""What gradient noise does along directions in which the loss is flat."""
 
 from collections.abc import Callable
 
-import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from scipy.sparse.csgraph import connected_components
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.tracing import is_traced
+from deeplimits.numerics.checks import converged, is_traced
 
 
 def fast_variance(noise: ArrayLike, step: ArrayLike, curvature: ArrayLike) -> Float[Array, "..."]:
@@ -51,27 +49,18 @@ def entropic_drift(
     >>> round(float(phi[0, 0]), 8)
     0.30119421
     """
+    from deeplimits.numerics import flows
+
     eta, alpha = jnp.asarray(step, float), jnp.asarray(noise, float)
     counts = jnp.atleast_1d(jnp.asarray(iterations, float))
 
-    def field(t, phi, args):
+    def field(t, phi):
         values, pull = jax.vjp(curvatures, phi)
         variances = jnp.full_like(values, 1.0) * alpha * eta / 2 if leading else fast_variance(alpha, eta, values)
         return -eta * pull(variances)[0]
 
-    solved = diffrax.diffeqsolve(
-        diffrax.ODETerm(field),
-        diffrax.Tsit5(),
-        0.0,
-        counts[-1],
-        None,
-        jnp.asarray(start, float),
-        saveat=diffrax.SaveAt(ts=counts),
-        stepsize_controller=diffrax.PIDController(rtol=1e-10, atol=1e-12),
-        max_steps=100_000,
-    )
-    assert solved.ys is not None
-    return solved.ys
+    solved = flows.solve_at(field, jnp.asarray(start, float), counts, rtol=1e-10, atol=1e-12)
+    return converged(solved.states, solved.converged, "the slow drift was not followed to its end; take fewer steps")
 
 
 def diffusion_density(amplitude: Float[Array, " points"], convention: str = "ito") -> Float[Array, " points"]:
@@ -113,6 +102,8 @@ def lattice_slow_mass(sites: int, slow: int, fast: int) -> float:
     >>> [round(lattice_slow_mass(sites, 1, 2), 10) for sites in (20, 50, 102)]  # 10/13, 48/61, 50/63
     [0.7692307692, 0.7868852459, 0.7936507937]
     """
+    from scipy.sparse.csgraph import connected_components
+
     _check_lattice(sites, slow, fast)
     here = np.arange(sites)
     speeds = np.where(here < sites // 2, slow, fast)
