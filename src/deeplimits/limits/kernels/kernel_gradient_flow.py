@@ -1,6 +1,7 @@
 r"""Training with a kernel, in closed form."""
 
 import itertools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -64,14 +65,14 @@ class KernelGradientFlow(Limit):
         gain = -jnp.expm1(-(s**2) * system["time"] / self.points) / s
         return {
             "flow": Identity(
-                jnp.concatenate([flow.train, flow.test]),
+                _outputs(flow),
                 label="outputs after gradient flow",
                 symbol="f_t",
                 tolerance=2e-12,
                 reason=_FLOW,
             ),
             "descent": Identity(
-                jnp.concatenate([descent.train, descent.test]),
+                _outputs(descent),
                 label="outputs after gradient descent",
                 symbol="f_k",
                 tolerance=5e-12,
@@ -116,3 +117,8 @@ def _gradient_flow(gradient, start, time, steps):
         return theta + h / 6 * (first + 2 * second + 2 * third + stage(third, 1.0))
 
     return jax.lax.fori_loop(0, steps, advance, start)
+
+
+def _outputs(found: Any) -> Array:
+    """On the points that were seen, and on new ones."""
+    return jnp.concatenate([found.train, found.test])

@@ -1,5 +1,7 @@
 r"""Infinitely wide networks: their Gaussian process and their tangent kernel."""
 
+from typing import Any
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -54,7 +56,8 @@ class InfiniteWidth(Limit):
 
     def theory(self):
         x = jnp.concatenate(self._inputs(1))
-        nngp, ntk, _ = self._describe(kernels.FullyConnected).kernels(x)
+        found: Any = self._describe(kernels.FullyConnected).kernels(x)
+        nngp, ntk = found.nngp, found.ntk
         rate = None if self.hidden_layers == 1 else 1.0
         return {
             "nngp": Value(nngp[0, 1], label="covariance of the outputs", symbol="K(x,x')", rate=rate),

@@ -1,5 +1,7 @@
 r"""Training wide networks: the kernel stands still, and the ensemble of networks stays Gaussian."""
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -49,9 +51,9 @@ class TrainingConstancy(Limit):
         net = kernels.FullyConnected(self.hidden_layers, self.activation, 1.0, self.bias_variance)
         x, new = jnp.array(POINTS), jnp.array(NEW_POINTS)
         # All points together: one matrix of each kernel, cut into its blocks.
-        nngp, ntk, _ = net.kernels(jnp.concatenate([x, new]))
+        both: Any = net.kernels(jnp.concatenate([x, new]))
         n = len(POINTS)
-        nngp, ntk = (regression.Blocks(whole[:n, :n], whole[n:, :n], whole[n:, n:]) for whole in (nngp, ntk))
+        nngp, ntk = (regression.Blocks(whole[:n, :n], whole[n:, :n], whole[n:, n:]) for whole in (both.nngp, both.ntk))
         found = regression.trained_ensemble(nngp, ntk, jnp.array(TARGETS), self.steps, step=self.step)
         return {
             "mean": Value(found.mean[0], label="mean of the trained output", symbol=r"E f_T", rate=1.0),

@@ -55,7 +55,7 @@ def fixed_point(given: str | Activation | Callable, weight_variance: ArrayLike, 
     moments.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
     c_w, c_b = jnp.asarray(weight_variance, float), jnp.asarray(bias_variance, float)
     kernel, grows, slope = _solve(sigma, c_w, c_b)
-    return _settled(sigma, c_w, kernel, grows, slope)
+    return _settled(sigma, *numbers)
 
 
 def _settled(sigma: Activation, weight_variance: Floats, kernel: Floats, grows: Array, slope: Floats) -> Floats:
@@ -108,8 +108,10 @@ def phase(given: str | Activation | Callable, weight_variance: float, bias_varia
     moments.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
     # NumPy arrays, because a JAX array of a number of another type is one more program to compile.
     c_w, c_b = np.asarray(weight_variance, float), np.asarray(bias_variance, float)
-    kernel, grows, slope, *chi = (np.asarray(found) for found in _stand(sigma, c_w, c_b))
-    kernel = float(_settled(sigma, c_w, kernel, grows, slope))
+    found: Any = _stand(sigma, c_w, c_b)
+    kernel, grows, slope, *chi = (np.asarray(number) for number in found)
+    numbers: Any = (c_w, kernel, grows, slope)
+    kernel = float(_settled(sigma, *numbers))
     parallel, perpendicular = map(float, chi)
     if abs(perpendicular - 1) <= EDGE:
         return Phase("critical", kernel, parallel, perpendicular)

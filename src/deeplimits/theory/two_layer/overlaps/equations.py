@@ -156,7 +156,7 @@ def mean_increment(task: Task, state: Overlaps, dimension: ArrayLike) -> Overlap
     (0.025700990086, -0.004351153992)
     """
     fields = state.students + state.teachers
-    if not is_traced(dimension) and dimension < fields:
+    if not is_traced(dimension) and float(np.asarray(dimension)) < fields:
         raise ParameterError(f"dimension = {dimension} is not allowed; {fields} weight vectors need at least {fields}")
     p = state.students
     parts = drift(task, state)
