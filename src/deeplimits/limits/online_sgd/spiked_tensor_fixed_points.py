@@ -35,7 +35,7 @@ class SpikedTensorFixedPoints(Limit):
     usual = Run(sizes=(100, 200, 400), samples=1000, batch=100)
 
     def validity(self):
-        critical = float(spiked.critical_signal(self.order, float(self.step)))
+        critical = float(np.asarray(spiked.critical_signal(self.order, float(self.step))))
         if float(self.signal) < 1.05 * critical:
             return (
                 f"signal = {float(self.signal):g} is not above the threshold {critical:.4g} by 5 %; there is no "

@@ -55,7 +55,7 @@ def fixed_point(given: str | Activation | Callable, weight_variance: ArrayLike, 
     moments.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
     c_w, c_b = jnp.asarray(weight_variance, float), jnp.asarray(bias_variance, float)
     kernel, grows, slope = _solve(sigma, c_w, c_b)
-    return _settled(sigma, *numbers)
+    return _settled(sigma, c_w, kernel, grows, slope)
 
 
 def _settled(sigma: Activation, weight_variance: Floats, kernel: Floats, grows: Array, slope: Floats) -> Floats:

@@ -148,7 +148,7 @@ def rest_points(signal: float, order: int, step: float) -> list[RestPoint]:
     points = [RestPoint(0.0, 0.0, (4 * lam, 8 * c) if k == 2 else (0.0, 0.0), False)]
     rate = 4 * (lam - c) if k == 2 else -2 * k * c ** (k - 1)
     points.append(RestPoint(0.0, c, (rate, -4 * k * c ** (k - 1)), rate < 0))
-    if lam > float(critical_signal(k, c)):
+    if lam > float(np.asarray(critical_signal(k, c))):
         roots = [float(root) for root in _roots_on_the_host(lam, k, c)]
         for m in roots[1:] if k == 2 else roots:
             square = m**2 + c
