@@ -30,7 +30,7 @@ class ClassicalOdeLimit(Limit):
     noise: Array = real(1.0, 0.01, 10.0, log=True, symbol="s", doc="standard deviation of the data")
     horizon: Array = real(1.0, 0.05, 10.0, log=True, symbol="T", doc="time up to which SGD is followed")
 
-    usual = Run(sizes=(10, 20, 40), samples=80_000, batch=2000)
+    usual = Run(sizes=(10, 20, 40), samples=120_000, batch=3000)
 
     def _times(self):
         return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS

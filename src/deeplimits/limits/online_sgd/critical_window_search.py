@@ -36,7 +36,7 @@ class CriticalWindow(Limit):
     level: Array = real(2.5, 0.5, 8.0, symbol="U", doc="level U to be passed, times √N")
     horizon: Array = real(0.5, 0.05, 5.0, log=True, symbol=r"\vartheta", doc="time up to which the level is awaited")
 
-    usual = Run(sizes=(32, 64, 128), samples=8000, batch=1000)
+    usual = Run(sizes=(28, 56, 112), samples=11_000, batch=1100)
 
     def validity(self):
         if float(self.start) < 0.9 * float(self.level):

@@ -24,7 +24,7 @@ class EquatorInitialization(Limit):
     dimension: int = integer(100, 2, 10_000_000, log=True, symbol="N", doc="dimension")
     threshold: Array = real(1.0, 0.0, 6.0, symbol="u", doc="threshold of the tail probability, in units of 1/√N")
 
-    usual = Run(sizes=(16, 32, 64), samples=60_000, batch=500)
+    usual = Run(sizes=(16, 32, 64), samples=80_000, batch=500)
 
     def theory(self):
         x = jnp.linspace(-5.0, 5.0, 401)

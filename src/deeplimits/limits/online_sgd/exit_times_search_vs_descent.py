@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.online_sgd import exit_times, single_index, spherical_ode
@@ -37,7 +37,7 @@ class ExitTimes(Limit):
     step: Array = real(0.3, 0.01, 10.0, log=True, symbol=r"\delta", doc="step size δ")
     threshold: Array = real(0.6, 0.01, 0.95, symbol=r"\eta", doc="correlation η at which the search ends")
     end: Array = real(0.75, 0.02, 0.98, symbol=r"\eta'", doc="correlation η' at which the descent ends")
-    dimension: int = integer(320, 10, 1_000_000_000, log=True, symbol="N", doc="dimension of the stated search law")
+    dimension: Array = real(320.0, 10.0, 1e9, log=True, symbol="N", doc="dimension of the stated search law")
 
     usual = Run(sizes=(80, 160, 320), samples=6000, batch=1000)
 
@@ -63,7 +63,7 @@ class ExitTimes(Limit):
         law = exit_times.pca_search_law(self.signal, self.threshold, self.step, self.dimension, x)
         return {
             "search": Law(
-                x + math.log(self.dimension) / 2,
+                x + jnp.log(self.dimension) / 2,
                 *law,
                 label="scaled search time",
                 symbol=r"\kappa\tau_\eta/N",

@@ -9,7 +9,7 @@ from deeplimits.limits.online_sgd.landscapes import compiled_link, link_landscap
 from deeplimits.models.links import link
 from deeplimits.theory.online_sgd import single_index
 
-DRAWS = 400
+DRAWS = 150
 
 
 class TeacherStudent(Limit):

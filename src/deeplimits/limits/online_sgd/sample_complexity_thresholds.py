@@ -35,7 +35,7 @@ class SampleComplexity(Limit):
     start: Array = real(2.5, 0.5, 10.0, symbol="u_0", doc="correlation at the start, times √N")
     threshold: Array = real(0.83, 0.1, 0.95, symbol=r"\eta", doc="correlation η that counts as recovery")
 
-    usual = Run(sizes=(48, 96, 192, 384), samples=1500, batch=150)
+    usual = Run(sizes=(48, 96, 192, 384), samples=600, batch=150)
 
     def validity(self):
         lam, c, eta = float(self.signal), float(self.step), float(self.threshold)

@@ -33,7 +33,7 @@ class XorGmmBallistic(Limit):
     step: Array = real(2.0, 0.05, 5.0, log=True, symbol="c", doc="step constant c = δN")
     horizon: Array = real(4.0, 0.1, 10.0, log=True, symbol="t", doc="time up to which SGD is followed")
 
-    usual = Run(sizes=(50, 100, 200), samples=2000, batch=200)
+    usual = Run(sizes=(50, 100, 200), samples=800, batch=200)
 
     def _times(self):
         return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS

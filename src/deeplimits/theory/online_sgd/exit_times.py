@@ -130,7 +130,7 @@ def pca_search_correction(signal: ArrayLike, step: ArrayLike) -> tuple[Array, Ar
 
 
 def pca_search_law(
-    signal: ArrayLike, threshold: ArrayLike, step: ArrayLike, dimension: int, x: ArrayLike
+    signal: ArrayLike, threshold: ArrayLike, step: ArrayLike, dimension: ArrayLike, x: ArrayLike
 ) -> tuple[Array, Array]:
     """Density and distribution function of κτ_η/N − ½ log N in online PCA, up to O(1/N).
 
@@ -146,7 +146,8 @@ def pca_search_law(
     landscape, x = online_pca(signal), jnp.asarray(x, float)
     offset = search_offset(landscape, threshold, step)
     drift, spread = pca_search_correction(signal, step)
-    weight = math.log(dimension) / (2 * dimension) / growth_rate(landscape, step)
+    n = jnp.asarray(dimension, float)
+    weight = jnp.log(n) / (2 * n) / growth_rate(landscape, step)
     density, cdf = search_law(offset, x)
     # With y = e^{b−x}: f' = (y² − 1)f and f'' = (y⁴ − 4y² + 1)f
     square = jnp.exp(2 * (offset - x))
