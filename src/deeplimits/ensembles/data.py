@@ -45,8 +45,12 @@ def in_ball(key: PRNGKeyArray, count: int, dimension: int) -> Float[Array, "coun
     directions_key, radii_key = jax.random.split(key)
     directions = jax.random.normal(directions_key, (count, dimension))
     directions = directions / jnp.linalg.norm(directions, axis=1, keepdims=True)
-    radii = jax.random.uniform(radii_key, (count, 1)) ** (1 / dimension)
-    return radii * directions
+    return radii_in_ball(radii_key, count, dimension)[:, None] * directions
+
+
+def radii_in_ball(key: PRNGKeyArray, count: int, dimension: int) -> Float[Array, " count"]:
+    """Distances from the centre of independent uniform points of the unit ball."""
+    return jax.random.uniform(key, (count,)) ** (1 / dimension)
 
 
 def other(key: PRNGKeyArray) -> PRNGKeyArray:

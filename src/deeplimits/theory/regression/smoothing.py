@@ -5,7 +5,9 @@ uniform in a ball around x₀.
 """
 
 import math
+from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
@@ -13,22 +15,23 @@ from jaxtyping import Array, Float
 from scipy.special import roots_legendre
 
 from deeplimits.errors import ParameterError
+from deeplimits.tracing import is_traced
 
 
-def order_statistic_moment(power: ArrayLike, k: int, n: int, dimension: int) -> Float[Array, ""]:
+def order_statistic_moment(power: ArrayLike, k: int, n: ArrayLike, dimension: int) -> Float[Array, ""]:
     """E R^power, R the distance of the (k+1)-st nearest of n uniform points in the unit ball; 1 if k = n.
 
     Γ(k+1+q/d) Γ(n+1) / (Γ(k+1) Γ(n+1+q/d)): R^d is a Beta(k+1, n−k) variable.
     """
-    if not 1 <= k <= n:
+    if not is_traced(n) and not 1 <= k <= n:
         raise ParameterError(f"order_statistic_moment: k = {k} is not allowed; it must be between 1 and n = {n}")
     share = jnp.asarray(power, float) / dimension
-    if k == n:
-        return jnp.ones_like(share)
-    return jnp.exp(gammaln(k + 1 + share) - gammaln(k + 1.0) + gammaln(n + 1.0) - gammaln(n + 1 + share))
+    count = jnp.asarray(n, float)
+    moment = jnp.exp(gammaln(k + 1 + share) - gammaln(k + 1.0) + gammaln(count + 1) - gammaln(count + 1 + share))
+    return jnp.where(count == k, 1.0, moment)
 
 
-def nearest_neighbours_bias_linear(slope: ArrayLike, k: int, n: int, dimension: int) -> Float[Array, ""]:
+def nearest_neighbours_bias_linear(slope: ArrayLike, k: int, n: ArrayLike, dimension: int) -> Float[Array, ""]:
     """E bias² of the k-NN average for a linear f with gradient norm `slope`: g² m₂ / (k(d+2)).
 
     >>> round(float(nearest_neighbours_bias_linear(1.0, k=5, n=50, dimension=2)), 13)
@@ -39,7 +42,7 @@ def nearest_neighbours_bias_linear(slope: ArrayLike, k: int, n: int, dimension: 
 
 
 def nearest_neighbours_bias_cone(
-    slope: ArrayLike, power: ArrayLike, k: int, n: int, dimension: int
+    slope: ArrayLike, power: ArrayLike, k: int, n: ArrayLike, dimension: int
 ) -> Float[Array, ""]:
     """E bias² of the k-NN average for the cone f = L‖x − x₀‖^β.
 
@@ -72,8 +75,18 @@ def exponential_integral(order: ArrayLike, s: Float[Array, " points"]) -> Float[
     return jnp.exp(-s) * (integrand @ weights) * end / 2
 
 
+class SingularKernelRisk(NamedTuple):
+    """The risk at one point, split, and how often there is no estimate."""
+
+    variance: Float[Array, ""]
+    bias: Float[Array, ""]
+    """Squared."""
+    empty: Float[Array, ""]
+    """Probability that the window holds no point."""
+
+
 def singular_kernel_risk(
-    n: int,
+    n: ArrayLike,
     dimension: int,
     singularity: ArrayLike,
     smoothness: ArrayLike,
@@ -81,7 +94,7 @@ def singular_kernel_risk(
     noise_variance: ArrayLike,
     bandwidth: ArrayLike,
     radius: ArrayLike = 1.0,
-) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
+) -> SingularKernelRisk:
     """Variance, squared bias and probability of an empty window, exact at every n.
 
     The kernel is ‖u‖^{−a} on the unit ball with a = `singularity` < d/2, the bandwidth h ≤ radius, the design uniform
@@ -96,8 +109,8 @@ def singular_kernel_risk(
     >>> round(float(variance), 13), round(float(bias), 13)
     (0.1204182174366, 0.0383407288775)
     """
-    a, beta, slope, noise_variance, h, radius = (
-        jnp.asarray(value, float) for value in (singularity, smoothness, slope, noise_variance, bandwidth, radius)
+    n, a, beta, slope, noise_variance, h, radius = (
+        jnp.asarray(value, float) for value in (n, singularity, smoothness, slope, noise_variance, bandwidth, radius)
     )
     q = dimension / a
     inside = (h / radius) ** dimension
@@ -116,11 +129,14 @@ def singular_kernel_risk(
         return step * jnp.sum(s * s * values)  # one s from the integrand, one from ds = s dx
 
     power_1, power_2 = jnp.exp((n - 1) * log_g), jnp.exp((n - 2) * log_g)
-    variance = noise_variance * n * inside * integral(q * exponential_integral(q - 1, s) * power_1)
-    same = n * inside * integral(q * exponential_integral(q - 1 + 2 * beta / a, s) * power_1)
-    cross = n * (n - 1) * inside**2 * integral((q * exponential_integral(q + beta / a, s)) ** 2 * power_2)
+    alone, squared, mixed = q * jax.vmap(exponential_integral, (0, None))(
+        jnp.stack([q - 1, q - 1 + 2 * beta / a, q + beta / a]), s
+    )
+    variance = noise_variance * n * inside * integral(alone * power_1)
+    same = n * inside * integral(squared * power_1)
+    cross = n * (n - 1) * inside**2 * integral(mixed**2 * power_2)
     bias = slope**2 * h ** (2 * beta) * (same + cross)
-    return variance, bias, jnp.exp(n * jnp.log1p(-jnp.minimum(inside, 1.0)))
+    return SingularKernelRisk(variance, bias, jnp.exp(n * jnp.log1p(-jnp.minimum(inside, 1.0))))
 
 
 def _one_minus_laplace(q: Float[Array, ""], s: Float[Array, " points"]) -> Float[Array, " points"]:
