@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.linalg import solve_triangular
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 
 def inverse_factor(gram: Float[Array, "m m"]) -> Float[Array, "m m"]:
@@ -78,24 +78,20 @@ class NestedLeastSquares:
         return jnp.sum(jnp.where(taken, rows, 0.0), axis=1)
 
 
-def nearest_neighbours(
-    x: Float[Array, "n d"], y: Float[Array, " n"], at: Float[Array, " d"], neighbours: int
-) -> tuple[Float[Array, ""], Array]:
-    """The mean label of the k points nearest to `at`, and which points those are."""
-    distances = jnp.sum((x - at) ** 2, axis=1)
-    _, nearest = jax.lax.top_k(-distances, neighbours)
-    return jnp.mean(y[nearest]), nearest
+def nearest_points(x: Float[Array, "n d"], at: Float[Array, " d"], neighbours: int) -> Int[Array, " k"]:
+    """Which k of the points are nearest to `at`."""
+    _, nearest = jax.lax.top_k(-jnp.sum((x - at) ** 2, axis=1), neighbours)
+    return nearest
 
 
 def singular_kernel_weights(
-    x: Float[Array, "n d"], at: Float[Array, " d"], singularity: Float[Array, ""], bandwidth: Float[Array, ""]
+    distances: Float[Array, " n"], singularity: Float[Array, ""], bandwidth: Float[Array, ""]
 ) -> Float[Array, " n"]:
-    """Weights K((x_i − at)/h)/Σ K of the Nadaraya-Watson smoother with K(u) = ‖u‖^{−a} on the unit ball.
+    """Weights K((x_i − x₀)/h)/Σ K of the Nadaraya-Watson smoother with K(u) = ‖u‖^{−a} on the unit ball.
 
-    They are ratios to the nearest point's weight, so that a point close to `at` overflows nothing. Zero weights where
+    They are ratios to the nearest point's weight, so that a point close to x₀ overflows nothing. Zero weights where
     the window holds no point.
     """
-    distances = jnp.linalg.norm(x - at, axis=1)
     inside = distances <= bandwidth
     nearest = jnp.min(distances)
     relative = jnp.where(inside, (nearest / jnp.where(inside, distances, 1.0)) ** singularity, 0.0)

@@ -37,10 +37,10 @@ class MisspecifiedRegression(Limit):
     latent: Array = real(0.5, 0.02, 0.98, symbol=r"\psi", doc="latent variables per feature, q/p")
     noise: Array = real(0.5, 0.0, 10.0, symbol=r"\sigma", doc="standard deviation of the label noise")
 
-    usual = Run(sizes=(40, 80, 160), samples=900)
+    usual = Run(sizes=(40, 80, 160), samples=150)
 
     # Independent coefficients and label noises on one design.
-    repeats = 4
+    repeats = 16
 
     def validity(self):
         if abs(float(self.gamma) - 1) < ridgeless.AT_THRESHOLD:
@@ -71,45 +71,35 @@ class MisspecifiedRegression(Limit):
         return {"samples": n, "features": p, "hidden": q}, self.replace(gamma=p / n, latent=q / p)
 
     def simulate(self, key, *, samples: int, features: int, hidden: int):
-        part_key, view_key = jax.random.split(key)
-        bias, variance = self._latent(view_key, samples, features, hidden)
-        return {
-            "misspecified": self._misspecified(part_key, samples, features),
-            "latent_bias": bias,
-            "latent_variance": variance,
-        }
+        k, n = self.repeats, samples
+        # Two designs of p features each; what every one of the repeats draws for itself stands beside them.
+        shapes = [(2, n, features), (n, hidden), (features, k), (hidden, k), (3, n, k)]
+        (x, own), z, directions, hidden_directions, (unseen, noise, other_noise) = data.gaussian_arrays(key, *shapes)
 
-    def _misspecified(self, key, samples, features):
-        x_key, rest_key = jax.random.split(key)
-        x = data.independent_entries(x_key, samples, features)
+        # Part of the signal: ⟨w, θ⟩ is a Gaussian variable of variance ‖θ‖², whatever the dimension of w.
         spare = self.signal * (1 - self.seen)
+        beta = jnp.sqrt(self.signal * self.seen) * directions / jnp.linalg.norm(directions, axis=0)
+        labels = x @ beta + jnp.sqrt(spare) * unseen + self.noise * noise
 
-        def excess(key):
-            signal_key, unseen_key, noise_key = jax.random.split(key, 3)
-            beta = jnp.sqrt(self.signal * self.seen) * data.on_sphere(signal_key, features)
-            # ⟨w, θ⟩ is a Gaussian variable of variance ‖θ‖², whatever the dimension of w.
-            unseen = jnp.sqrt(spare) * jax.random.normal(unseen_key, (samples,))
-            labels = x @ beta + unseen + self.noise * jax.random.normal(noise_key, (samples,))
-            return jnp.sum((estimators.min_norm_fit(x, labels) - beta) ** 2) + spare
+        # Latent: the law of u does not change under rotations, so the latent variables may enter along the first q axes.
+        views = own.at[:, :hidden].add(jnp.sqrt(self.strength) * z)
+        theta = jnp.sqrt(self.signal) * hidden_directions / jnp.linalg.norm(hidden_directions, axis=0)
+        best = jnp.zeros((features, k)).at[:hidden].set(jnp.sqrt(self.strength) * theta / (1 + self.strength))
+        # The labels are ⟨x, best⟩ plus what x cannot tell; the fit is linear in them.
+        told = views @ best
+        rest = z @ theta - told + self.noise * other_noise
 
-        return jnp.mean(jax.vmap(excess)(jax.random.split(rest_key, self.repeats)))
-
-    def _latent(self, key, samples, features, hidden):
-        latent_key, own_key, rest_key = jax.random.split(key, 3)
-        z = data.independent_entries(latent_key, samples, hidden)
-        own = data.independent_entries(own_key, samples, features)
-        # The law of u does not change under rotations: the latent variables may enter along the first q axes.
-        x = own.at[:, :hidden].add(jnp.sqrt(self.strength) * z)
+        fits = jax.lax.map(
+            lambda problem: estimators.min_norm_fit(*problem),
+            (
+                jnp.stack([x, views]),
+                jnp.stack([jnp.concatenate([labels, jnp.zeros((n, k))], 1), jnp.concatenate([told, rest], 1)]),
+            ),
+        )
+        missed, spread = fits[1, :, :k] - best, fits[1, :, k:]
         covariance = jnp.where(jnp.arange(features) < hidden, 1 + self.strength, 1.0)
-
-        def split(key):
-            signal_key, noise_key = jax.random.split(key)
-            theta = jnp.sqrt(self.signal) * data.on_sphere(signal_key, hidden)
-            best = jnp.zeros(features).at[:hidden].set(jnp.sqrt(self.strength) * theta / (1 + self.strength))
-            # The labels are ⟨x, best⟩ plus what x cannot tell; the fit is linear in them.
-            rest = z @ theta - x @ best + self.noise * jax.random.normal(noise_key, (samples,))
-            missed = estimators.min_norm_fit(x, x @ best) - best
-            return jnp.sum(covariance * missed**2), jnp.sum(covariance * estimators.min_norm_fit(x, rest) ** 2)
-
-        bias, variance = jax.vmap(split)(jax.random.split(rest_key, self.repeats))
-        return jnp.mean(bias), jnp.mean(variance)
+        return {
+            "misspecified": jnp.sum((fits[0, :, :k] - beta) ** 2) / k + spare,
+            "latent_bias": covariance @ jnp.mean(missed**2, axis=1),
+            "latent_variance": covariance @ jnp.mean(spread**2, axis=1),
+        }

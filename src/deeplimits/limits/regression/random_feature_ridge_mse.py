@@ -9,6 +9,7 @@ from deeplimits.limit import Limit, Run, axis, choice, integer, real, whole
 from deeplimits.models import designs
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
+from deeplimits.theory.kernels.infinite_width import FullyConnected
 from deeplimits.theory.regression import random_features
 
 TEST_POINTS = 200
@@ -29,8 +30,8 @@ class RandomFeatureRegression(Limit):
     References  louart2018; liao2020
     """
 
-    points: int = integer(200, 4, 5000, log=True, symbol="n", doc="training points")
-    dimension: int = integer(60, 2, 5000, log=True, symbol="d", doc="dimension of the points")
+    points: int = integer(160, 4, 5000, log=True, symbol="n", doc="training points")
+    dimension: int = integer(48, 2, 5000, log=True, symbol="d", doc="dimension of the points")
     activation: str = choice("relu", ("relu", "erf", "abs", "sin"), doc="activation σ of the features")
     ratio: Array = real(0.3, 0.02, 50.0, log=True, symbol="N/n", doc="features per point")
     ridge: Array = real(0.02, 1e-5, 10.0, log=True, symbol=r"\gamma", doc="ridge penalty")
@@ -51,10 +52,14 @@ class RandomFeatureRegression(Limit):
 
     def theory(self):
         train, test = self._data()
-        model = random_features.feature_regression(train.x, train.y, test.x, test.y, self.activation)
+        n = self.points
+        # K(x, x') = E σ(⟨w, x⟩)σ(⟨w, x'⟩) of all points in one pass; Var w = 1 for every input.
+        network = FullyConnected(1, self.activation, weight_variance=float(self.dimension))
+        kernel = network.conjugate(jnp.concatenate([train.x, test.x]))
+        model = random_features.from_kernels(kernel[:n, :n], kernel[n:, :n], jnp.diagonal(kernel)[n:], train.y, test.y)
         dense = jnp.geomspace(self.ratios[0], self.ratios[-1], 120)
         # At the one ratio, at those of the curve and at those between, in one call.
-        everywhere = model.errors(self.points * jnp.concatenate([self.ratio[None], self.ratios, dense]), self.ridge)
+        everywhere = model.errors(n * jnp.concatenate([self.ratio[None], self.ratios, dense]), self.ridge)
         cuts = [1, 1 + self.ratios.size]
 
         def curve(y, label):
