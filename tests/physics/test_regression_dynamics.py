@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import deeplimits as dl
-from deeplimits.ensembles import linear_training, mixtures
+from deeplimits.ensembles import data, linear_training, mixtures
 from deeplimits.theory.regression.mixture_dynamics import classification_dynamics
 
 SMALL = (24, 48, 96)
@@ -36,10 +36,10 @@ def test_descent_step_by_step(ratio, ridge):
     p = round(ratio * n)
 
     def one(key):
-        first, second, third = jax.random.split(key, 3)
-        mean = mixtures.class_mean(first, p, jnp.asarray(1.5))
-        x, y = mixtures.two_classes(second, n, mean)
-        start = jnp.sqrt(0.3 / p) * jax.random.normal(third, (p,))
+        direction, signs, deviations, start = data.gaussian_arrays(key, (p,), (n,), (n, p), (p,))
+        mean = mixtures.class_mean(direction, jnp.asarray(1.5))
+        x, y = mixtures.two_classes(signs, deviations, mean)
+        start = jnp.sqrt(0.3 / p) * start
         path = linear_training.ridge_descent(x, y, jnp.asarray(ridge), start, jnp.asarray(step), steps=1600)
         w = path[marks]
         seen = y * (w @ x.T)

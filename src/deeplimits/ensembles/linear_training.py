@@ -63,32 +63,38 @@ def flow_risk(
     x: Float[Array, "n p"], beta: Float[Array, " p"], noise_variance: Float[Array, ""], times: Float[Array, " times"]
 ) -> tuple[Float[Array, " times"], Float[Array, " times"]]:
     """Squared bias and variance, given X, of least squares by gradient flow from zero, for isotropic test points."""
-    # Without noise the flow from zero leaves ŵ − β, which is a flow from −β with labels zero.
-    missed = ridge_flow(x, jnp.zeros(x.shape[0]), jnp.zeros(()), -beta, times)
-    # The covariance of ŵ is σ²/n·A(∫₀ᵗ e^{−sA} ds)² with A = X'X/n; the smaller Gram matrix has its eigenvalues.
     n, p = x.shape
-    values = jnp.maximum(jnp.linalg.eigvalsh(x.T @ x / n if p <= n else x @ x.T / n), 0.0)
-    spread = jnp.sum(values * _approached(times[:, None], values) ** 2, axis=1) / n
+    t = times[:, None]
+    # The covariance of ŵ is σ²/n·A(∫₀ᵗ e^{−sA} ds)² with A = X'X/n; the smaller Gram matrix has its eigenvalues.
+    values, vectors = jnp.linalg.eigh(x.T @ x / n if p <= n else x @ x.T / n)
+    values = jnp.maximum(values, 0.0)
+    approached = _approached(t, values)
+    spread = jnp.sum(values * approached**2, axis=1) / n
+    # Without noise ŵ − β = −e^{−tA}β.
+    if p <= n:
+        missed = jnp.exp(-t * values) * (beta @ vectors)
+    else:
+        # e^{−tA} = 1 − X'(∫₀ᵗ e^{−sB} ds)X/n with B = XX'/n
+        missed = beta - (approached * ((x @ beta) @ vectors)) @ (x.T @ vectors).T / n
     return jnp.sum(missed**2, axis=1), noise_variance * spread
 
 
 def descent_risk(
     x: Float[Array, "n p"],
     beta: Float[Array, " p"],
-    noise_variance: Float[Array, ""],
+    noise: Float[Array, "n labellings"],
     step: Float[Array, ""],
     steps: int,
 ) -> tuple[Float[Array, " steps"], Float[Array, " steps"]]:
-    """As `flow_risk`, after every step of gradient descent, by running it on the mean and on each label by itself."""
+    """As `flow_risk`, after every step of gradient descent, run without noise and on several draws of the noise."""
     n, p = x.shape
-    gram = x.T @ x / n
+    # Without noise ŵ − β descends from −β with labels zero; what each noise adds descends from zero.
+    start = jnp.concatenate([-beta[:, None], jnp.zeros((p, noise.shape[1]))], axis=1)
+    labels = jnp.concatenate([jnp.zeros((n, 1)), noise], axis=1)
 
-    def advance(state, _):
-        missed, estimator = state
-        missed = missed - step * (gram @ missed)
-        # ŵ = Sy with S ← S − η(X'X S − X')/n
-        estimator = estimator - step * (gram @ estimator - x.T / n)
-        return (missed, estimator), (jnp.sum(missed**2), jnp.sum(estimator**2))
+    def advance(w, _):
+        w = w - step * (x.T @ (x @ w - labels) / n)
+        return w, jnp.sum(w**2, axis=0)
 
-    _, (bias, spread) = jax.lax.scan(advance, (beta, jnp.zeros((p, n))), length=steps)
-    return bias, noise_variance * spread
+    _, lengths = jax.lax.scan(advance, start, length=steps)
+    return lengths[:, 0], jnp.mean(lengths[:, 1:], axis=1)

@@ -1,6 +1,5 @@
 r"""Least squares trained for a while."""
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -8,6 +7,9 @@ from deeplimits.ensembles import data, linear_training
 from deeplimits.limit import Limit, Run, axis, integer, real, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.regression.gradient_flow import early_stopped_descent_risk, early_stopped_risk
+
+# Draws of the label noise for each design, for the variance of the descent.
+LABELLINGS = 8
 
 
 class EarlyStoppedRegression(Limit):
@@ -41,23 +43,23 @@ class EarlyStoppedRegression(Limit):
 
     def theory(self):
         parameters = (self.gamma, self.signal, self.noise**2)
-        flow = early_stopped_risk(self.times, *parameters)
         dense = jnp.linspace(self.times[0] ** 0.25, self.times[-1] ** 0.25, 100) ** 4
-        between = early_stopped_risk(dense, *parameters)
+        flow = early_stopped_risk(jnp.concatenate([self.times, dense]), *parameters)
+        points = self.times.shape[0]
         counts = 1.0 + jnp.arange(self.steps, dtype=float)
         descent = early_stopped_descent_risk(self._step(), counts, *parameters)
 
-        def over_time(y, dense_y, label, symbol):
+        def over_time(y, label, symbol):
             return Curve(
                 self.times,
-                y,
+                y[:points],
                 axis="training time",
                 axis_symbol="t",
                 label=label,
                 symbol=symbol,
                 rate=1.0,
                 dense_x=dense,
-                dense_y=dense_y,
+                dense_y=y[points:],
                 log_x=True,
             )
 
@@ -65,8 +67,8 @@ class EarlyStoppedRegression(Limit):
             return Curve(counts, y, axis="steps", axis_symbol="k", label=label, symbol=symbol, rate=1.0)
 
         return {
-            "bias": over_time(flow.bias, between.bias, "squared bias of the flow", "B(t)"),
-            "variance": over_time(flow.variance, between.variance, "variance of the flow", "V(t)"),
+            "bias": over_time(flow.bias, "squared bias of the flow", "B(t)"),
+            "variance": over_time(flow.variance, "variance of the flow", "V(t)"),
             "descent_bias": over_steps(descent.bias, "squared bias of the descent", "B_k"),
             "descent_variance": over_steps(descent.variance, "variance of the descent", "V_k"),
         }
@@ -77,9 +79,9 @@ class EarlyStoppedRegression(Limit):
         return {"samples": n, "features": p}, self.replace(gamma=p / n)
 
     def simulate(self, key, *, samples: int, features: int):
-        data_key, signal_key = jax.random.split(key)
-        x = data.independent_entries(data_key, samples, features)
-        beta = jnp.sqrt(self.signal) * data.on_sphere(signal_key, features)
+        n, p = samples, features
+        x, direction, noise = data.gaussian_arrays(key, (n, p), (p,), (n, LABELLINGS))
+        beta = jnp.sqrt(self.signal) * direction / jnp.linalg.norm(direction)
         bias, variance = linear_training.flow_risk(x, beta, self.noise**2, self.times)
-        descent = linear_training.descent_risk(x, beta, self.noise**2, self._step(), self.steps)
+        descent = linear_training.descent_risk(x, beta, self.noise * noise, self._step(), self.steps)
         return {"bias": bias, "variance": variance, "descent_bias": descent[0], "descent_variance": descent[1]}

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array
 
-from deeplimits.ensembles import linear_training, mixtures
+from deeplimits.ensembles import data, linear_training, mixtures
 from deeplimits.limit import Limit, Run, axis, real, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.regression.mixture_dynamics import classification_dynamics
@@ -36,18 +36,18 @@ class MixtureDynamics(Limit):
     ridge: Array = real(0.0, 0.0, 100.0, symbol=r"\gamma", doc="ridge penalty")
     times: Array = axis((0.05, 0.2, 0.5, 1.5, 5.0, 20.0), 0.0, 1e4, log=True, symbol="t", doc="training times")
 
-    usual = Run(sizes=(32, 64, 128), samples=3600)
+    usual = Run(sizes=(32, 64, 128), samples=800)
 
     def theory(self):
-        parameters = (self.ratio, self.strength, self.start, self.ridge)
-        found = classification_dynamics(self.times, *parameters)
         dense = jnp.linspace(self.times[0] ** 0.25, self.times[-1] ** 0.25, 100) ** 4
-        between = classification_dynamics(dense, *parameters)
+        both = jnp.concatenate([self.times, dense])
+        found = classification_dynamics(both, self.ratio, self.strength, self.start, self.ridge)
+        count = self.times.shape[0]
 
-        def curve(y, dense_y, label, symbol, resolution=1e-12):
+        def curve(y, label, symbol, resolution=1e-12):
             return Curve(
                 self.times,
-                y,
+                y[:count],
                 axis="training time",
                 axis_symbol="t",
                 label=label,
@@ -55,7 +55,7 @@ class MixtureDynamics(Limit):
                 rate=1.0,
                 resolution=resolution,
                 dense_x=dense,
-                dense_y=dense_y,
+                dense_y=y[count:],
                 log_x=True,
             )
 
@@ -67,7 +67,7 @@ class MixtureDynamics(Limit):
             "test_error": ("test error", r"Q(E/\sqrt{V})"),
             "training_error": ("training error", r"Q(E'/\sqrt{V'})", RAREST),
         }
-        return {name: curve(getattr(found, name), getattr(between, name), *labels[name]) for name in labels}
+        return {name: curve(getattr(found, name), *labels[name]) for name in labels}
 
     def at_size(self, size):
         n = whole(size, "n", self, least=4)
@@ -75,19 +75,23 @@ class MixtureDynamics(Limit):
         return {"samples": n, "dimension": p}, self.replace(ratio=p / n)
 
     def simulate(self, key, *, samples: int, dimension: int):
-        data_key, mean_key, start_key = jax.random.split(key, 3)
-        mean = mixtures.class_mean(mean_key, dimension, self.strength)
-        x, y = mixtures.two_classes(data_key, samples, mean)
-        start = jnp.sqrt(self.start / dimension) * jax.random.normal(start_key, (dimension,))
-        weights = linear_training.ridge_flow(x, y, self.ridge, start, self.times)
+        n, p = samples, dimension
+        direction, signs, deviations, start = data.gaussian_arrays(key, (p,), (n,), (n, p), (p,))
+        mean = mixtures.class_mean(direction, self.strength)
+        x, y = mixtures.two_classes(signs, deviations, mean)
+        # A start and its opposite are equally likely; in their mean what is odd in the start drops out.
+        starts = jnp.sqrt(self.start / p) * jnp.stack([start, -start])
+        train = jax.vmap(linear_training.ridge_flow, (None, None, None, 0, None))
+        weights = train(x, y, self.ridge, starts, self.times)
         seen = y * (weights @ x.T)
-        along, size = weights @ mean, jnp.sum(weights**2, axis=1)
-        return {
+        along, size = weights @ mean, jnp.sum(weights**2, axis=-1)
+        found = {
             "test_mean": along,
             "test_variance": size,
-            "training_mean": jnp.mean(seen, axis=1),
-            "training_variance": jnp.var(seen, axis=1),
+            "training_mean": jnp.mean(seen, axis=-1),
+            "training_variance": jnp.var(seen, axis=-1),
             # Given w, y w'x of a new point is Gaussian with mean μ'w and variance ‖w‖².
             "test_error": norm.sf(along / jnp.sqrt(size)),
-            "training_error": jnp.mean(jnp.where(seen < 0, 1.0, 0.0), axis=1),
+            "training_error": jnp.mean(jnp.where(seen < 0, 1.0, 0.0), axis=-1),
         }
+        return {name: jnp.mean(values, axis=0) for name, values in found.items()}
