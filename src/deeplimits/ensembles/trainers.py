@@ -92,7 +92,8 @@ def stochastic_phases(
     """Stochastic gradient descent in phases of so many steps each, and sums of what is observed in each.
 
     `observe(theta, batch_gradient, before)` is called before every step; `before` holds the means of what it returned
-    over the previous phase, zero in the first: one phase settles, one finds the mean, one measures about it. All phases are one loop, compiled once, and nothing is stored on the way.
+    over the previous phase, zero in the first: one phase settles, one finds the mean, one measures about it. (Called
+    once with None, to see what it returns.) All phases are one loop, compiled once; nothing is stored on the way.
     """
     shapes = jax.eval_shape(lambda: observe(start, start, None))
     nothing = jax.tree.map(lambda part: jnp.zeros(part.shape), shapes)

@@ -2,6 +2,7 @@ r"""Stationary stochastic gradient descent in linear regression."""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
@@ -37,7 +38,7 @@ class StationarySGD(Limit):
         "without replacement", ("with replacement", "without replacement", "bernoulli"), doc="how batches are drawn"
     )
 
-    usual = Run(sizes=(6, 12, 24), samples=300, batch=100)
+    usual = Run(sizes=(6, 12, 24), samples=120, batch=60)
 
     def validity(self):
         if self.sampling != "with replacement" and self.batch_size > self.points:
@@ -47,7 +48,7 @@ class StationarySGD(Limit):
         if self.sampling == "without replacement" and self.batch_size == self.points:
             return ("batches of all samples leave no gradient noise, and the covariance is zero; take a smaller batch",)
         x, _ = designs.polynomial_regression(self.points, self.features)
-        largest = float(sgd_noise.largest_step(x, self.batch_size, self.sampling) * self._top_eigenvalue(x))
+        largest = sgd_noise.largest_step(x, self.batch_size, self.sampling) * self._top_eigenvalue(x)
         if float(self.step) >= 0.95 * largest:
             return (
                 f"step = {float(self.step):g} is not below 0.95 of {largest:.4g}, where the second moment becomes "
@@ -56,13 +57,13 @@ class StationarySGD(Limit):
         return ()
 
     def _top_eigenvalue(self, x):
-        return jnp.linalg.norm(x, ord=2) ** 2 / x.shape[0]
+        return float(np.linalg.norm(x, ord=2)) ** 2 / len(x)
 
     def theory(self):
         x, y = designs.polynomial_regression(self.points, self.features)
         step = self.step / self._top_eigenvalue(x)
         found = sgd_noise.traced_stationary(x, y, step, self.batch_size, self.sampling)
-        upper = jnp.triu_indices(self.features)
+        upper = np.triu_indices(self.features)
         entries = found.covariance[upper]
         return {
             "covariance": Curve(
@@ -90,39 +91,33 @@ class StationarySGD(Limit):
         m = whole(size, "m", self, least=3)
         x, _ = designs.polynomial_regression(m, self.features)
         # 15 relaxation times of the slowest direction before anything is recorded, 40 of them recorded
-        memory = jnp.linalg.cond(x) ** 2 / float(self.step)
+        memory = float(np.linalg.cond(x)) ** 2 / float(self.step)
         return {"warmup": int(15 * memory) + 20, "steps": int(40 * memory) + 400}, self.replace(points=m)
 
     def simulate(self, key, *, warmup: int, steps: int):
         x, y = designs.polynomial_regression(self.points, self.features)
         step = self.step / self._top_eigenvalue(x)
-        centre = jnp.linalg.lstsq(x, y)[0]
-        first, second = jax.random.split(key)
+        centre = jnp.asarray(np.linalg.lstsq(x, y)[0])
+        upper = np.triu_indices(self.features)
 
         def losses(theta):
             return (x @ theta - y) ** 2 / 2
 
-        def mean_loss(theta):
-            return jnp.mean(losses(theta))
+        gradient = jax.grad(lambda theta: jnp.mean(losses(theta)))
 
-        def look(theta, batch_gradient):
-            gradient = jax.grad(mean_loss)
+        def look(theta, batch_gradient, before):
             full, bent = jax.jvp(gradient, (theta,), (batch_gradient,))
             seen = fluctuation_dissipation.observe(theta, full, batch_gradient, step, centre, bent)
-            return (*seen, jnp.outer(theta - centre, theta - centre)[jnp.triu_indices(self.features)])
+            return (*seen, jnp.outer(theta - centre, theta - centre)[upper])
 
-        def run(key, start, count, observe):
-            return trainers.stochastic_gradient_descent(
-                key, losses, start, step, count, self.batch_size, self.sampling, observe
-            )
-
-        settled, _ = run(first, centre, warmup, lambda theta, gradient: None)
-        _, seen = run(second, settled, steps, look)
-        position, noise, gradient, curvature, entries = (jnp.mean(part, axis=0) for part in seen)
+        run = trainers.stochastic_phases(
+            key, losses, centre, step, (warmup, steps), self.batch_size, self.sampling, look
+        )
+        position, noise, gradient_side, curvature, entries = (part[1] / steps for part in run.sums)
         return {
             "covariance": entries,
             "position_side": position,
             "noise_side": noise,
-            "gradient_side": gradient,
+            "gradient_side": gradient_side,
             "curvature_side": curvature,
         }
