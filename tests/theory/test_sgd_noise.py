@@ -140,6 +140,8 @@ def test_slow_directions():
     assert float(slow_directions.fast_variance(0.3, 0.02, 1.5)) == pytest.approx(0.0030927835051546, rel=1e-12)
     leading = slow_directions.entropic_drift(lambda phi: 1 + phi**2 / 2, [1.0], 0.3, 0.02, [20_000], leading=True)
     assert float(leading[0, 0]) == pytest.approx(0.3011942119122, rel=1e-9)
+    valley = slow_directions.valley_drift([1.0], 1.0, 0.3 * 0.02**2 * 20_000)
+    assert float(valley) == pytest.approx(float(leading[0, 0]), rel=1e-9)
     corrected = slow_directions.entropic_drift(lambda phi: 1 + phi**2 / 2, [1.0], 0.3, 0.02, [20_000])
     assert float(corrected[0, 0]) == pytest.approx(0.2924, abs=2e-4)
     assert float(slow_directions.slow_half_mass(1, 2)) == 0.8

@@ -1,9 +1,12 @@
 r"""Diffusion with a noise amplitude that depends on the place."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 
 from deeplimits.limit import Limit, Run, integer, whole
+from deeplimits.numerics import draws
 from deeplimits.predictions import Law, Probability
 from deeplimits.theory.bias import slow_directions
 
@@ -40,9 +43,9 @@ class CircleDiffusion(Limit):
         if max(self.slow, self.fast) >= self.sites // 2:
             found.append(f"the steps are longer than half of sites = {self.sites}; take more sites")
         if not found:
-            common = jnp.gcd(jnp.gcd(self.slow, self.fast), self.sites)
-            if int(common) > 1:
-                found.append(f"slow and fast share the divisor {int(common)} with the ring; take steps without one")
+            common = math.gcd(self.slow, self.fast, self.sites)
+            if common > 1:
+                found.append(f"slow and fast share the divisor {common} with the ring; take steps without one")
         return tuple(found)
 
     def _amplitude(self, angle):
@@ -67,22 +70,18 @@ class CircleDiffusion(Limit):
         return {"steps": int(20 * (n / (6 * self.slow)) ** 2) + 100}, self.replace(sites=n)
 
     def simulate(self, key, *, steps: int):
-        start_key, parity_key, run_key, angle_key = jax.random.split(key, 4)
-        begin = jnp.zeros(self.walkers, dtype=int)
-
-        def advance(place, key):
+        def advance(index, state):
+            place, _, angle = state
+            drawn = draws.draw(draws.neighbour(key, index), (self.walkers,), 1, uniforms=2)
+            forth, coin = drawn.uniforms[:, 0] < 0.5, drawn.uniforms[:, 1] < 0.5
             speed = jnp.where(place < self.sites // 2, self.slow, self.fast)
-            sign = jax.random.rademacher(key, place.shape, dtype=int)
-            return (place + sign * speed) % self.sites, None
+            following = (place + jnp.where(forth, speed, -speed)) % self.sites
+            # On some rings even and odd sites alternate: half of the walkers are seen a step earlier.
+            seen = jnp.where(coin, place, following)
+            move = self._amplitude(angle) * (2 * jnp.pi / self.sites) * drawn.gaussians[:, 0]
+            return following, seen, (angle + move) % (2 * jnp.pi)
 
-        settled, _ = jax.lax.scan(advance, begin, jax.random.split(run_key, steps))
-        one_more, _ = advance(settled, parity_key)
-        place = jnp.where(jax.random.bernoulli(start_key, 0.5, settled.shape), settled, one_more)
+        start = jnp.zeros(self.walkers, dtype=int)
+        _, place, angle = jax.lax.fori_loop(0, steps, advance, (start, start, jnp.zeros(self.walkers)))
         slow = (place < self.sites // 2).astype(float)
-
-        def diffuse(angle, key):
-            move = self._amplitude(angle) * (2 * jnp.pi / self.sites) * jax.random.normal(key, angle.shape)
-            return (angle + move) % (2 * jnp.pi), None
-
-        angle, _ = jax.lax.scan(diffuse, jnp.zeros(self.walkers), jax.random.split(angle_key, steps))
         return {"density": angle, "slow_half": slow, "lattice": slow}

@@ -4,9 +4,11 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from deeplimits.limit import Limit, Run, axis, integer, real, whole
+from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.bias import slow_directions
 
@@ -39,14 +41,12 @@ class EntropicDrift(Limit):
         return ()
 
     def _stiffness(self):
-        return jnp.linspace(0.5, 1.5, self.coordinates) if self.coordinates > 1 else jnp.ones(1)
+        return jnp.asarray(np.linspace(0.5, 1.5, self.coordinates) if self.coordinates > 1 else np.ones(1))
 
     def theory(self):
-        # dφ/dτ = −½ ∂_φ Σλ_i in the slow time τ = αη² · steps: any α and η give the same path.
-        path = slow_directions.entropic_drift(
-            lambda phi: self._stiffness() * (1 + phi**2 / 2), jnp.ones(1) * self.start, 1.0, 1.0, self.slow_times, True
-        )[:, 0]
         stiffness = self._stiffness()
+        # Any α and η give the same path in the slow time.
+        path = slow_directions.valley_drift(stiffness, self.start, self.slow_times)
         variances = slow_directions.fast_variance(self.noise, self.step, stiffness * (1 + self.start**2 / 2))
         grid: dict[str, Any] = {"axis": "slow time", "axis_symbol": r"\tau"}
         trace = 2 * jnp.sum(stiffness) * (1 + path**2 / 2)
@@ -63,42 +63,33 @@ class EntropicDrift(Limit):
     def at_size(self, size):
         inverse = whole(size, "1/η", self, least=4)
         one_step = float(self.noise) / inverse**2
-        counts = [whole(float(time) / one_step, "steps", self) for time in self.slow_times]
+        counts = [whole(float(time) / one_step, "steps", self) for time in np.asarray(self.slow_times)]
         times = [count * one_step for count in counts]
         # θ relaxes at the rate 2ηλ ≥ η a step: e^{−12} is left of its start after 12/η steps.
         realised = self.replace(step=1 / inverse, slow_times=times)
         return {"counts": tuple(counts), "warmup": 12 * inverse}, realised
 
     def simulate(self, key, *, counts: tuple[int, ...], warmup: int):
-        begin_key, run_key, frozen_key = jax.random.split(key, 3)
         stiffness, eta, n = self._stiffness(), self.step, self.coordinates
 
-        def gradients(theta, phi):
-            return jax.grad(lambda theta, phi: jnp.sum(stiffness * (1 + phi**2 / 2) * theta**2), argnums=(0, 1))(
-                theta, phi
-            )
+        def loss(theta, phi):
+            return jnp.sum(stiffness * (1 + phi**2 / 2) * theta**2)
 
-        def noise_scale(phi):
+        def advance(state, index):
+            theta, phi = state
+            across, along = jax.grad(loss, argnums=(0, 1))(theta, phi)
             # standard deviation √(α H_ii), H_ii = 2λ_i
-            return jnp.sqrt(self.noise * 2 * stiffness * (1 + phi**2 / 2))
+            spread = jnp.sqrt(self.noise * 2 * stiffness * (1 + phi**2 / 2))
+            kick = spread * draws.draw(draws.neighbour(key, index), (), n).gaussians
+            # θ settles and is then recorded at a fixed φ; after that φ moves too.
+            pace = jnp.where(index < 2 * warmup, 0.0, eta)
+            return (theta - eta * (across + kick), phi - pace * along), (jnp.mean(theta**2), phi)
 
-        def advance(moving):
-            def step(state, key):
-                theta, phi = state
-                across, along = gradients(theta, phi)
-                kick = noise_scale(phi) * jax.random.normal(key, (n,))
-                following = theta - eta * (across + kick)
-                return (following, phi - eta * along if moving else phi), (theta**2, phi)
-
-            return step
-
-        begin = (jnp.zeros(n), self.start)
-        settled, _ = jax.lax.scan(advance(False), begin, jax.random.split(begin_key, warmup))
-        _, (squares, _) = jax.lax.scan(advance(False), settled, jax.random.split(frozen_key, warmup))
-        _, (_, path) = jax.lax.scan(advance(True), settled, jax.random.split(run_key, counts[-1] + 1))
-        seen = path[jnp.array(counts)]
+        length = 2 * warmup + counts[-1] + 1
+        _, (squares, path) = jax.lax.scan(advance, (jnp.zeros(n), self.start), jnp.arange(length))
+        seen = path[2 * warmup + np.array(counts)]
         return {
             "position": seen,
             "trace": 2 * jnp.sum(stiffness) * (1 + seen**2 / 2),
-            "variance": jnp.mean(squares),
+            "variance": jnp.mean(squares[warmup : 2 * warmup]),
         }

@@ -7,16 +7,16 @@ from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, trainers
 from deeplimits.limit import Limit, Run, real, whole
-from deeplimits.measure import spectra
 from deeplimits.predictions import Identity, Value
 from deeplimits.theory.bias import noisy_descent
 
 
-class Quadratic(NamedTuple):
-    """The features of a least-squares problem with labels zero, and where descent starts."""
+class System(NamedTuple):
+    """Features, the eigenvectors of the Hessian in columns, by increasing eigenvalue, and a step size."""
 
     x: Float[Array, "n d"]
-    start: Float[Array, " d"]
+    vectors: Float[Array, "d d"]
+    step: Float[Array, ""]
 
 
 class GradientDescentStability(Limit):
@@ -68,38 +68,39 @@ class GradientDescentStability(Limit):
         return {"samples": n, "features": d}, self.replace(gamma=d / n)
 
     def draw(self, key, *, samples: int, features: int):
-        entries = data.independent_entries(key, samples + 1, features)
-        return Quadratic(entries[:-1], entries[-1])
+        x = data.independent_entries(key, samples, features)
+        eigenvalues, vectors = jnp.linalg.eigh(x.T @ x / samples)
+        return System(x, vectors, 2 * self.step / eigenvalues[-1])
 
     def stated(self, system):
-        x, start = system
-        n, d = x.shape
-        # Outputs Xθ obey the same recursion with XX'/n in place of X'X/n: the smaller matrix of the two is taken.
-        if d <= n:
-            path = noisy_descent.descent_path(x.T @ x / n, start, 2 * self.step, 2) @ x.T
-        else:
-            path = noisy_descent.descent_path(x @ x.T / n, x @ start, 2 * self.step, 2)
+        n = system.x.shape[0]
+        eigenvalues = jnp.linalg.eigvalsh(system.x.T @ system.x / n)
+        factors = 1 - system.step * eigenvalues
+        slowest = noisy_descent.contraction_factor(eigenvalues, system.step)
         return {
             "contraction": Identity(
-                path,
-                label="outputs after one and two steps",
-                symbol=r"X\theta_k",
-                tolerance=2e-13,
-                reason="a thousand roundings of 2e-16",
+                jnp.concatenate([factors, factors**2, slowest[None]]),
+                label="contraction along eigenvectors",
+                symbol=r"1-\eta\lambda_i",
+                tolerance=2 * sum(system.x.shape) * 2.0**-52,
+                reason="two roundings of 2.2e-16 for each sample and feature, in products with the data",
             )
         }
 
     def measured(self, system):
-        x, start = system
-        eigenvalues = spectra.sample_covariance_eigenvalues(x)
-        high, low = eigenvalues[-1], eigenvalues[max(x.shape[1] - x.shape[0], 0)]
-
-        def loss(theta):
-            return jnp.sum((x @ theta) ** 2) / (2 * x.shape[0])
-
-        path = trainers.gradient_descent(loss, start, 2 * self.step / high, 2)
+        x, vectors, step = system
+        samples, features = x.shape
+        # λ_i = ‖X v_i‖²/n
+        eigenvalues = jnp.sum((x @ vectors) ** 2, axis=0) / samples
+        high, low = eigenvalues[-1], eigenvalues[max(features - samples, 0)]
+        # Start with the same component along every eigenvector and watch each of them for two steps.
+        path = trainers.gradient_descent(
+            lambda theta: jnp.sum((x @ theta) ** 2) / (2 * samples), jnp.sum(vectors, axis=1), step, 2
+        )
+        components = path[1:] @ vectors
+        slowest = jnp.max(jnp.where(eigenvalues > 1e-9 * high, jnp.abs(components[0]), 0.0))
         return {
-            "contraction": path[1:] @ x.T,
+            "contraction": jnp.append(components.ravel(), slowest),
             "largest_step": 2 / high,
             "best_factor": (high - low) / (high + low),
             "momentum_factor": _heavy_ball_radius(low, high),

@@ -10,7 +10,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import trainers
 from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.models import designs
-from deeplimits.predictions import Curve, Identity, Value
+from deeplimits.predictions import Curve, Value
 from deeplimits.theory.bias import least_squares, noisy_descent, sgd_noise
 
 
@@ -41,38 +41,44 @@ class StochasticDescent(Limit):
     )
     steps: int = integer(40, 8, 10_000, log=True, symbol="k", doc="number of steps")
 
-    usual = Run(sizes=(16, 32, 64), samples=20_000, batch=400)
+    usual = Run(sizes=(16, 32, 64), samples=10_000, batch=500)
 
     def validity(self):
         if self.sampling != "with replacement" and self.batch_size > self.points:
             return (f"batch_size = {self.batch_size} exceeds points = {self.points}; take smaller batches",)
         if self.points <= self.features:
             return (f"points = {self.points} is not above features = {self.features}; take more samples",)
-        x = designs.monomials(self.points, self.features)
-        largest = float(sgd_noise.largest_step(x, self.batch_size, self.sampling)) * self._top_eigenvalue()
+        x, _ = designs.polynomial_regression(self.points, self.features)
+        largest = sgd_noise.largest_step(x, self.batch_size, self.sampling) * self._top_eigenvalue(x)
         if float(self.step) >= largest:
             return (f"step = {float(self.step):g} is not below {largest:.4g}, where SGD diverges; take a smaller step",)
         return ()
 
-    def _top_eigenvalue(self):
-        return float(np.linalg.norm(designs.monomials(self.points, self.features), ord=2)) ** 2 / self.points
+    def _top_eigenvalue(self, x):
+        return float(np.linalg.norm(x, ord=2)) ** 2 / len(x)
 
     def _seen(self):
-        return jnp.array([self.steps * k // 8 for k in range(1, 9)])
+        return np.array([self.steps * k // 8 for k in range(1, 9)])
 
     def theory(self):
         x, y = designs.polynomial_regression(self.points, self.features)
-        step, start = self.step / self._top_eigenvalue(), jnp.full(self.features, 2.0)
-        mean = least_squares.gradient_descent(x, y, start, step, self._seen(), 1 / (2 * self.points))
+        step, start = self.step / self._top_eigenvalue(x), jnp.full(self.features, 2.0)
+        mean = least_squares.gradient_descent(
+            jnp.asarray(x), jnp.asarray(y), start, step, self._seen(), 1 / (2 * self.points)
+        )
+        # L(θ) − L_min = ‖X(θ − θ_LS)‖²/2m
+        plain = jnp.sum((x @ (mean - np.linalg.lstsq(x, y)[0]).T) ** 2, axis=0) / (2 * self.points)
         loss = sgd_noise.loss_path(x, y, start, step, self.batch_size, self.sampling, self.steps)[self._seen()]
-        eigenvalues = jnp.linalg.svd(x, compute_uv=False) ** 2 / self.points
+        eigenvalues = jnp.asarray(np.linalg.svd(x, compute_uv=False)) ** 2 / self.points
         # v_k = v_∞ (1 − (1−ηλ)^{2k}) from a start at the minimum
         reached = 1 - (1 - step * eigenvalues) ** (2 * self.steps)
         variances = noisy_descent.langevin_variance(step, eigenvalues, self.temperature) * reached
         grid: dict[str, Any] = {"axis": "steps", "axis_symbol": "k"}
         seen = self._seen().astype(float)
         return {
-            "descent": Identity(label="gradient descent, step by step", constant=1e4),
+            "descent": Curve(
+                seen, plain, label="excess loss of gradient descent", symbol=r"L(\theta_k)-L_{\min}", **grid
+            ),
             "sgd_mean": Curve(
                 seen, mean[:, 0], label="mean of the first coefficient", symbol=r"E\,\theta_{k,1}", **grid
             ),
@@ -91,7 +97,7 @@ class StochasticDescent(Limit):
         x, y = designs.polynomial_regression(self.points, self.features)
         step, start = self.step / self._top_eigenvalue(), jnp.full(self.features, 2.0)
         batch_key, noise_key = jax.random.split(key)
-        minimizer = jnp.linalg.lstsq(x, y)[0]
+        minimizer = jnp.asarray(np.linalg.lstsq(x, y)[0])
 
         def losses(theta):
             return (x @ theta - y) ** 2 / 2
@@ -102,7 +108,7 @@ class StochasticDescent(Limit):
         def excess(theta):
             return mean_loss(theta) - mean_loss(minimizer)
 
-        plain = trainers.gradient_descent(mean_loss, start, step, self.steps)
+        plain = trainers.gradient_descent(mean_loss, start, step, self.steps)[self._seen()]
         end, path = trainers.stochastic_gradient_descent(
             batch_key, losses, start, step, self.steps, self.batch_size, self.sampling
         )
@@ -110,10 +116,10 @@ class StochasticDescent(Limit):
         noise = jnp.sqrt(2 * self.temperature / step)
         schedule = jnp.full(self.steps, 1.0) * step
         warm = trainers.noisy_gradient_descent(noise_key, jax.grad(mean_loss), minimizer, schedule, noise)[-1]
-        stated = least_squares.gradient_descent(x, y, start, step, jnp.arange(self.steps + 1), 1 / (2 * self.points))
+        energies = jax.vmap(excess)(jnp.concatenate([plain, path, warm[None]]))
         return {
-            "descent": jnp.stack([plain, stated]),
+            "descent": energies[: len(plain)],
             "sgd_mean": path[:, 0],
-            "sgd_loss": jax.vmap(excess)(path),
-            "langevin_energy": excess(warm),
+            "sgd_loss": energies[len(plain) : -1],
+            "langevin_energy": energies[-1],
         }

@@ -1,6 +1,5 @@
 r"""Noisy gradient descent on a quadratic, and Robbins-Monro."""
 
-import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array
@@ -52,8 +51,16 @@ class NoisyDescent(Limit):
         last = noisy_descent.variance_path(self.curvature, constant, variance)[-1]
         c = self.gain / self.curvature
         x = jnp.linspace(-5.0, 5.0, 401)
+        # Gaussian noise: the displacement is Gaussian at every time.
+        deviation = jnp.sqrt(last)
         return {
-            "stationary": Law(x, norm.pdf(x), norm.cdf(x), label="displacement over its predicted deviation"),
+            "stationary": Law(
+                x * deviation,
+                norm.pdf(x) / deviation,
+                norm.cdf(x),
+                label="displacement at a constant step",
+                symbol=r"\delta_t",
+            ),
             "variance": Value(last, label="variance at a constant step", symbol="v_t"),
             "schedule": Curve(
                 self._seen().astype(float),
@@ -78,19 +85,14 @@ class NoisyDescent(Limit):
         return {}, self.replace(steps=t)
 
     def simulate(self, key):
-        constant, shrinking = self._schedules()
-        start = jnp.zeros(self.directions)
-
-        def gradient(delta):
-            return self.curvature * delta
-
-        first, second = jax.random.split(key)
-        steady = trainers.noisy_gradient_descent(first, gradient, start, constant, self.noise)
-        cooling = trainers.noisy_gradient_descent(second, gradient, start, shrinking, self.noise)
-        eta = self.step / self.curvature
-        spread = jnp.sqrt(noisy_descent.stationary_variance(eta, self.curvature, self.noise**2))
+        # Both schedules side by side.
+        schedules = jnp.stack(self._schedules(), axis=1)[:, :, None]
+        path = trainers.noisy_gradient_descent(
+            key, lambda delta: self.curvature * delta, jnp.zeros((2, self.directions)), schedules, self.noise
+        )
+        steady, cooling = path[:, 0], path[:, 1]
         return {
-            "stationary": steady[-1] / spread,
+            "stationary": steady[-1],
             "variance": jnp.mean(steady[-1] ** 2),
             "schedule": jnp.mean(cooling[self._seen()] ** 2, axis=1),
             "robbins_monro": self.steps * jnp.mean(cooling[-1] ** 2),

@@ -38,7 +38,7 @@ class StationarySGD(Limit):
         "without replacement", ("with replacement", "without replacement", "bernoulli"), doc="how batches are drawn"
     )
 
-    usual = Run(sizes=(6, 12, 24), samples=100, batch=100)
+    usual = Run(sizes=(6, 12, 24), samples=120, batch=60)
 
     def validity(self):
         if self.sampling != "with replacement" and self.batch_size > self.points:
@@ -47,8 +47,8 @@ class StationarySGD(Limit):
             return (f"points = {self.points} is not above features = {self.features}; then nothing fluctuates",)
         if self.sampling == "without replacement" and self.batch_size == self.points:
             return ("batches of all samples leave no gradient noise, and the covariance is zero; take a smaller batch",)
-        x = designs.monomials(self.points, self.features)
-        largest = float(sgd_noise.largest_step(x, self.batch_size, self.sampling)) * self._top_eigenvalue()
+        x, _ = designs.polynomial_regression(self.points, self.features)
+        largest = sgd_noise.largest_step(x, self.batch_size, self.sampling) * self._top_eigenvalue(x)
         if float(self.step) >= 0.95 * largest:
             return (
                 f"step = {float(self.step):g} is not below 0.95 of {largest:.4g}, where the second moment becomes "
@@ -56,14 +56,14 @@ class StationarySGD(Limit):
             )
         return ()
 
-    def _top_eigenvalue(self):
-        return float(np.linalg.norm(designs.monomials(self.points, self.features), ord=2)) ** 2 / self.points
+    def _top_eigenvalue(self, x):
+        return float(np.linalg.norm(x, ord=2)) ** 2 / len(x)
 
     def theory(self):
         x, y = designs.polynomial_regression(self.points, self.features)
         step = self.step / self._top_eigenvalue()
         found = sgd_noise.traced_stationary(x, y, step, self.batch_size, self.sampling)
-        upper = jnp.triu_indices(self.features)
+        upper = np.triu_indices(self.features)
         entries = found.covariance[upper]
         return {
             "covariance": Curve(
@@ -90,34 +90,33 @@ class StationarySGD(Limit):
     def at_size(self, size):
         m = whole(size, "m", self, least=3)
         # 15 relaxation times of the slowest direction before anything is recorded, 40 of them recorded
-        memory = np.linalg.cond(designs.monomials(m, self.features)) ** 2 / float(self.step)
+        memory = float(np.linalg.cond(x)) ** 2 / float(self.step)
         return {"warmup": int(15 * memory) + 20, "steps": int(40 * memory) + 400}, self.replace(points=m)
 
     def simulate(self, key, *, warmup: int, steps: int):
         x, y = designs.polynomial_regression(self.points, self.features)
-        step = self.step / self._top_eigenvalue()
-        centre = jnp.linalg.solve(x.T @ x, x.T @ y)
+        step = self.step / self._top_eigenvalue(x)
+        centre = jnp.asarray(np.linalg.lstsq(x, y)[0])
+        upper = np.triu_indices(self.features)
 
         def losses(theta):
             return (x @ theta - y) ** 2 / 2
 
-        def mean_loss(theta):
-            return jnp.mean(losses(theta))
+        gradient = jax.grad(lambda theta: jnp.mean(losses(theta)))
 
-        def look(theta, batch_gradient):
-            gradient = jax.grad(mean_loss)
+        def look(theta, batch_gradient, before):
             full, bent = jax.jvp(gradient, (theta,), (batch_gradient,))
             seen = fluctuation_dissipation.observe(theta, full, batch_gradient, step, centre, bent)
-            return (*seen, jnp.outer(theta - centre, theta - centre)[jnp.triu_indices(self.features)])
+            return (*seen, jnp.outer(theta - centre, theta - centre)[upper])
 
-        _, seen = trainers.stochastic_gradient_descent(
-            key, losses, centre, step, warmup + steps, self.batch_size, self.sampling, look
+        run = trainers.stochastic_phases(
+            key, losses, centre, step, (warmup, steps), self.batch_size, self.sampling, look
         )
-        position, noise, gradient, curvature, entries = (jnp.mean(part[warmup:], axis=0) for part in seen)
+        position, noise, gradient_side, curvature, entries = (part[1] / steps for part in run.sums)
         return {
             "covariance": entries,
             "position_side": position,
             "noise_side": noise,
-            "gradient_side": gradient,
+            "gradient_side": gradient_side,
             "curvature_side": curvature,
         }

@@ -78,15 +78,10 @@ def _max_margin(psi: Float[Array, ""], strength: Float[Array, ""], labels: str) 
 
     def equations(point):
         kappa, angle = point
-        m = jnp.tan(angle)
-
-        def excess(t, m):
-            return _mean_square(t, m, u, weights) - psi
-
-        t = kappa / jnp.cos(angle)
-        value, (by_t, by_m) = jax.value_and_grad(excess, argnums=(0, 1))(t, m)
+        m, t = jnp.tan(angle), kappa / jnp.cos(angle)
+        value, by_t, by_m = _mean_square_and_slopes(t, m, u, weights)
         # dκ/dm = 0 along t(m): (1 + m²) H_m + t m H_t = 0; times cos² it stays finite at m → ∞
-        return jnp.stack([value, by_m + jnp.sin(angle) * jnp.cos(angle) * t * by_t])
+        return jnp.stack([value - psi, by_m + jnp.sin(angle) * jnp.cos(angle) * t * by_t])
 
     def newton(_, point):
         return point - jnp.linalg.solve(jax.jacfwd(equations)(point), equations(point))
@@ -144,12 +139,21 @@ def _mean_square(t, m, u, weights):
     return weights @ ((a**2 + 1) * norm.cdf(a) + a * norm.pdf(a))
 
 
+def _mean_square_and_slopes(t, m, u, weights):
+    """E(t − mu − Z)₊² and its derivatives 2E(t − mu − Z)₊ by t and −2E u(t − mu − Z)₊ by m."""
+    a = t - m * u
+    cdf, pdf = norm.cdf(a), norm.pdf(a)
+    # E(a − Z)₊ = aΦ(a) + φ(a)
+    mean = 2 * weights * (a * cdf + pdf)
+    return weights @ ((a**2 + 1) * cdf + a * pdf), jnp.sum(mean), -(mean @ u)
+
+
 def _level(m, psi, u, weights):
     """t with E(t − mu − Z)₊² = ψ: Newton's method on a convex increasing function, from the right."""
     start = jnp.sqrt(psi) + m * FARTHEST + 1.0
 
     def newton(_, t):
-        value, slope = jax.value_and_grad(lambda t: _mean_square(t, m, u, weights))(t)
+        value, slope, _ = _mean_square_and_slopes(t, m, u, weights)
         return t - (value - psi) / slope
 
     t = jax.lax.stop_gradient(jax.lax.fori_loop(0, 60, newton, start))

@@ -9,7 +9,7 @@ Losses l_k = (⟨x_k, θ⟩ − y_k)²/2 of m samples; a step is θ ← θ − �
 C̃ being the mean of ∇L_B ∇L_B'. κ and χ depend on how batches are drawn.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,6 +19,9 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics.checks import is_traced
+
+Matrix = Float[Array, "m d"] | Float[np.ndarray, "m d"]
+Vector = Float[Array, " m"] | Float[np.ndarray, " m"]
 
 SAMPLINGS = ("with replacement", "without replacement", "bernoulli")
 
@@ -43,7 +46,7 @@ class Stationary(NamedTuple):
     """How well S solves its equation, relative."""
 
 
-def batch_factors(sampling: str, samples: int, batch: ArrayLike) -> tuple[Float[Array, ""], float]:
+def batch_factors(sampling: str, samples: int, batch: Any) -> tuple[Any, float]:
     """κ and χ: the covariance of a batch gradient is κ(Σ_k g_k g_k' − χ m ḡḡ') with the samples' gradients g_k.
 
     κ = (1−p)/(Bm), χ = 0 for Bernoulli batches with p = B/m; κ = (m−B)/(Bm(m−1)), χ = 1 without replacement;
@@ -52,11 +55,7 @@ def batch_factors(sampling: str, samples: int, batch: ArrayLike) -> tuple[Float[
     >>> float(batch_factors("without replacement", 4, 2)[0])
     0.08333333333333333
     """
-    kappa, chi = _factors(sampling, samples, batch)
-    return jnp.asarray(kappa), chi
-
-
-def _factors(sampling, m, b):
+    m, b = samples, batch * 1.0
     if sampling == "bernoulli":
         return (1 - b / m) / (b * m), 0.0
     if sampling == "without replacement":
@@ -86,16 +85,18 @@ def stationary(x: ArrayLike, y: ArrayLike, step: ArrayLike, batch: ArrayLike, sa
             f"step = {float(step):g} is not allowed; the stationary covariance is finite for "  # pyright: ignore[reportArgumentType]
             f"0 < step < {largest:g} on these data with batches of {batch} {sampling}"
         )
-    return traced_stationary(jnp.asarray(x), jnp.asarray(y), jnp.asarray(step, float), batch, sampling)
+    return traced_stationary(x, y, jnp.asarray(step, float), batch, sampling)
 
 
-def traced_stationary(
-    x: Float[Array, "m d"], y: Float[Array, " m"], step: Float[Array, ""], batch: ArrayLike, sampling: str
-) -> Stationary:
-    """`stationary` for traced arguments; the caller looks at `radius`."""
-    curvature, minimizer, operator, source = _moments(x, y, batch, sampling)
+def traced_stationary(x: Matrix, y: Vector, step: Float[Array, ""], batch: ArrayLike, sampling: str) -> Stationary:
+    """`stationary` for traced arguments; the caller looks at `radius`.
+
+    What does not depend on the step is computed at once where data are NumPy arrays, and not compiled.
+    """
+    moments = _moments(x, y, batch, sampling)
     d = x.shape[1]
-    drift, noise = _drift(curvature), operator
+    drift = jnp.asarray(_drift(moments[0]))
+    curvature, minimizer, noise, source = map(jnp.asarray, moments)
     # η(A⊕A) S − η² N S = η² source
     matrix = drift - step * noise
     flat = jnp.linalg.solve(matrix, step * source.ravel())
@@ -118,48 +119,44 @@ def traced_stationary(
     )
 
 
-def largest_step(x: ArrayLike, batch: ArrayLike, sampling: str) -> Float[Array, ""]:
+def largest_step(x: ArrayLike, batch: ArrayLike, sampling: str) -> float:
     """The step size from which on second moments grow without bound, below 2/λ_max unless there is no gradient noise.
 
     The recursion S ← E(1 − ηH_B)S(1 − ηH_B) preserves positive matrices, so the first eigenvalue to reach modulus
     one is one itself: 1/η is the largest eigenvalue of (A⊕A)^{−1}N, N S = ASA + κ[Σ x_k x_k'S x_k x_k' − χ m ASA].
 
     >>> x = [[1.0, 0.0], [0.0, 1.0]]
-    >>> float(largest_step(x, 2, "without replacement")), float(largest_step(x, 1, "without replacement"))
+    >>> largest_step(x, 2, "without replacement"), largest_step(x, 1, "without replacement")
     (4.0, 2.0)
     """
-    # On the host unless x is traced: this is asked before anything is compiled.
-    xp = jnp if is_traced(x) or is_traced(batch) else np
-    x = xp.asarray(x, float)
-    curvature = x.T @ x / x.shape[0]
-    operator = _noise_operator(x, curvature, batch, sampling, xp)
+    x = np.asarray(x, float)
+    curvature, _, operator, _ = _moments(x, np.zeros(x.shape[0]), batch, sampling)
     # Both matrices are symmetric and A⊕A is positive: a symmetric eigenvalue problem after a square root.
-    values, vectors = xp.linalg.eigh(_drift(curvature, xp))
-    half = vectors / xp.sqrt(values)
-    return jnp.asarray(1 / xp.max(xp.linalg.eigvalsh(half.T @ operator @ half)))
+    values, vectors = np.linalg.eigh(_drift(curvature))
+    half = vectors / np.sqrt(values)
+    return float(1 / np.linalg.eigvalsh(half.T @ operator @ half)[-1])
 
 
 def loss_path(
-    x: ArrayLike, y: ArrayLike, start: ArrayLike, step: ArrayLike, batch: ArrayLike, sampling: str, steps: int
+    x: Matrix, y: Vector, start: ArrayLike, step: ArrayLike, batch: ArrayLike, sampling: str, steps: int
 ) -> Float[Array, " steps+1"]:
     """E L(θ_k) − L(θ_LS) for k = 0, …, steps, exactly: tr(A S_k)/2 along the recursion of second moments.
 
     While E δ ≠ 0 the recursion has one more term, η²κ Σ_k 2r_k⟨x_k, E δ⟩x_k x_k', and E δ itself obeys gradient
     descent.
     """
-    x, y, start = jnp.asarray(x, float), jnp.asarray(y, float), jnp.asarray(start, float)
     step = jnp.asarray(step, float)
-    curvature, minimizer, operator, source = _moments(x, y, batch, sampling)
+    moments = _moments(x, y, batch, sampling)
     d = x.shape[1]
-    drift = _drift(curvature)
-    away = start - minimizer
+    drift, cross = jnp.asarray(_drift(moments[0])), jnp.asarray(_cross_source(x, y, moments[1], batch, sampling))
+    curvature, minimizer, operator, source = map(jnp.asarray, moments)
+    away = jnp.asarray(start, float) - minimizer
 
     first = jnp.outer(away, away).ravel()
 
     def advance(state, _):
         second, mean = state
-        cross = _cross_source(x, y, minimizer, mean, batch, sampling)
-        following = second - step * (drift @ second) + step**2 * (operator @ second + source.ravel() + cross.ravel())
+        following = second - step * (drift @ second) + step**2 * (operator @ second + source.ravel() + cross @ mean)
         return (following, mean - step * (curvature @ mean)), following
 
     _, path = jax.lax.scan(advance, (first, away), length=steps)
@@ -167,37 +164,43 @@ def loss_path(
     return jnp.einsum("ij,tji->t", curvature, everything) / 2
 
 
-def _cross_source(x, y, minimizer, mean, batch, sampling):
-    """κ Σ_k 2 r_k ⟨x_k, E δ⟩ x_k x_k': what residuals and a mean displacement contribute together."""
+def _cross_source(x, y, minimizer, batch, sampling):
+    """κ Σ_k 2 r_k x_k x_k'⟨x_k, E δ⟩, flattened, as a matrix on E δ: what residuals and a mean displacement add."""
     kappa, _ = batch_factors(sampling, x.shape[0], batch)
     residuals = x @ minimizer - y
-    return kappa * (x.T * (2 * residuals * (x @ mean))) @ x
+    return 2 * kappa * _pairs(x).T @ (residuals[:, None] * x)
 
 
 def _moments(x, y, batch, sampling):
     """A, θ_LS, the operator N on flattened matrices, and the source κ Σ r_k² x_k x_k'."""
     m = x.shape[0]
-    kappa, _ = batch_factors(sampling, m, batch)
+    numpy = _numpy(x)
+    kappa, chi = batch_factors(sampling, m, batch)
     curvature = x.T @ x / m
-    minimizer = jnp.linalg.solve(curvature, x.T @ y / m)
+    minimizer = numpy.linalg.solve(curvature, x.T @ y / m)
     residuals = x @ minimizer - y
-    operator = _noise_operator(x, curvature, batch, sampling)
+    pairs = _pairs(x)
+    # ASA as an operator on S is A⊗A; Σ x_k (x_k'S x_k) x_k' is Σ (x_k⊗x_k)(x_k⊗x_k)'
+    operator = (1 - kappa * chi * m) * numpy.kron(curvature, curvature) + kappa * pairs.T @ pairs
     return curvature, minimizer, operator, kappa * (x.T * residuals**2) @ x
 
 
-def _noise_operator(x, curvature, batch, sampling, xp=jnp):
-    """N on flattened matrices, N S = ASA + κ[Σ x_k (x_k'S x_k) x_k' − χ m ASA]."""
+def _pairs(x):
+    """x_k⊗x_k, a row for each sample."""
     m, d = x.shape
-    kappa, chi = _factors(sampling, m, batch)
-    pairs = (x[:, :, None] * x[:, None, :]).reshape(m, d * d)
-    # ASA as an operator on S is A⊗A; Σ x_k (x_k'S x_k) x_k' is Σ (x_k⊗x_k)(x_k⊗x_k)'
-    return (1 - kappa * chi * m) * xp.kron(curvature, curvature) + kappa * pairs.T @ pairs
+    return (x[:, :, None] * x[:, None, :]).reshape(m, d * d)
 
 
-def _drift(curvature, xp=jnp):
+def _drift(curvature):
     """A⊕A: the operator S → AS + SA on flattened matrices."""
-    eye = xp.eye(curvature.shape[0])
-    return xp.kron(curvature, eye) + xp.kron(eye, curvature)
+    numpy = _numpy(curvature)
+    eye = numpy.eye(curvature.shape[0])
+    return numpy.kron(curvature, eye) + numpy.kron(eye, curvature)
+
+
+def _numpy(x):
+    """NumPy for its own arrays, JAX's for others."""
+    return np if isinstance(x, np.ndarray) else jnp
 
 
 def _check(x, y, batch, sampling):
