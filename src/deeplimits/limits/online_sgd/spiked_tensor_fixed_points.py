@@ -2,6 +2,7 @@ r"""Where SGD on a spiked tensor comes to rest."""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains

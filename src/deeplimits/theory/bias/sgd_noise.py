@@ -18,7 +18,6 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.numerics.checks import is_traced
 
 Matrix = Float[Array, "m d"] | Float[np.ndarray, "m d"]
 Vector = Float[Array, " m"] | Float[np.ndarray, " m"]

@@ -49,7 +49,6 @@ def entropic_drift(
     >>> round(float(phi[0, 0]), 8)
     0.30119421
     """
-    import diffrax  # here, because importing it takes longer than everything else in this file
 
     eta, alpha = jnp.asarray(step, float), jnp.asarray(noise, float)
     counts = jnp.atleast_1d(jnp.asarray(iterations, float))
