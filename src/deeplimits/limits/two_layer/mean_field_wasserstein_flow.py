@@ -1,5 +1,7 @@
 r"""Infinitely many neurons: SGD becomes a flow of measures."""
 
+from itertools import pairwise
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -46,25 +48,25 @@ class WassersteinFlow(Limit):
         return particles.wasserstein_flow(start, teacher, self.target[None], self.times, activation=self.activation)
 
     def theory(self):
+        flow = self._flow()
+        _, weights = initial_laws.gauss_hermite(self.points, self.dimension)
         return {
-            "risk": Curve(
-                self.times, self._flow().risk, axis="time", axis_symbol=r"\tau", label="risk", symbol="R", rate=1.0
-            ),
+            "risk": Curve(self.times, flow.risk, axis="time", axis_symbol=r"\tau", label="risk", symbol="R", rate=1.0),
             "distance": Exponent(
-                jnp.asarray(-0.5), label="distance of a network from the flow", symbol=r"E\,\|\rho_p-\rho\|"
+                -0.5,
+                centre=jnp.asarray(weights) @ _features(flow.w[-1], flow.a[-1]),
+                norm="l2",
+                label="distance of a network from the flow",
+                symbol=r"E\,\|\rho_p-\rho\|",
             ),
         }
 
     def at_size(self, size):
         p = whole(size, "p", self)
         marks, times = steps_at(self.times, p / float(self.rate), self)
-        realised = self.replace(times=times)
-        flow = realised._flow()
-        _, weights = initial_laws.gauss_hermite(self.points, self.dimension)
-        goal = jnp.asarray(weights) @ _features(flow.w[-1], flow.a[-1])
-        return {"neurons": p, "marks": marks, "goal": tuple(goal.tolist())}, realised
+        return {"neurons": p, "marks": marks}, self.replace(times=times)
 
-    def simulate(self, key, *, neurons: int, marks: tuple[int, ...], goal: tuple[float, ...]):
+    def simulate(self, key, *, neurons: int, marks: tuple[int, ...]):
         weights_key, sgd_key, test_key = jax.random.split(key, 3)
         d = self.dimension
         # In the convention with fields over √d: weights √d larger, learning rate d times larger, equal for both layers.
@@ -72,17 +74,16 @@ class WassersteinFlow(Limit):
         task = Task(jnp.eye(1), d * self.rate, 0.0, self.activation, teacher_output=self.target[None], output_rate=1.0)
         w = root * self.spread * jax.random.normal(weights_key, (neurons, d))
         network = ensemble.Network(w, jnp.ones(neurons), root * jnp.eye(1, d))
+        tests = jax.random.normal(test_key, (len(marks), self.inputs, d))
 
-        risks = []
-        begin = 0
-        for index, mark in enumerate(marks):
-            key = jax.random.fold_in(sgd_key, index)
-            _, network = ensemble.one_pass_sgd(key, task, network, jnp.array([mark - begin]))
-            begin = mark
-            x = jax.random.normal(jax.random.fold_in(test_key, index), (self.inputs, d))
-            risks.append(jnp.mean(ensemble.residual(task, network, x)[0] ** 2) / 2)
-        found = jnp.mean(_features(network.w / root, network.a), axis=0)
-        return {"risk": jnp.stack(risks), "distance": jnp.linalg.norm(found - jnp.array(goal))}
+        def to_mark(network, piece):
+            key, steps, x = piece
+            _, network = ensemble.one_pass_sgd(key, task, network, steps[None])
+            return network, jnp.mean(ensemble.residual(task, network, x)[0] ** 2) / 2
+
+        steps = jnp.array([end - begin for begin, end in pairwise((0, *marks))])
+        network, risks = jax.lax.scan(to_mark, network, (jax.random.split(sgd_key, len(marks)), steps, tests))
+        return {"risk": risks, "distance": jnp.mean(_features(network.w / root, network.a), axis=0)}
 
 
 def _features(w: Array, a: Array) -> Array:
