@@ -44,10 +44,10 @@ def laziness(
     w: Float[Array, "p d"],
     a: Float[Array, " p"],
     x: Float[Array, " d"],
-    label: Array,
+    label: Float[Array, "..."],
     activation: Activation,
-) -> Float[Array, ""]:
-    """κ = |h − y| ‖D²h‖/‖Dh‖² of h(a, w) = α Σ_i a_i σ(⟨w_i, x⟩) at one input.
+) -> Float[Array, "..."]:
+    """κ = |h − y| ‖D²h‖/‖Dh‖² of h(a, w) = α Σ_i a_i σ(⟨w_i, x⟩) at one input, for every label given.
 
     D²h is block diagonal over neurons, so its operator norm is the largest of the blocks'.
     """

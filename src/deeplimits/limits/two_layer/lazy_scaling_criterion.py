@@ -1,12 +1,12 @@
 r"""When is a wide two-layer network lazy?"""
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.measure import committees as measure
 from deeplimits.models import activations
+from deeplimits.numerics import draws
 from deeplimits.predictions import Value
 from deeplimits.theory.two_layer import laziness
 
@@ -30,11 +30,11 @@ class LazyScaling(Limit):
 
     scaling: str = choice("ntk", ("ntk", "mean-field"), doc="output scale: p^(-1/2) or 1/p")
     activation: str = choice("tanh", ("tanh", "erf", "sigmoid", "sin"), doc="activation σ")
-    width: int = integer(1000, 1, 10_000_000, log=True, symbol="p", doc="number of neurons")
+    width: Array = real(1000, 1, 10_000_000, log=True, symbol="p", doc="number of neurons")
     dimension: int = integer(3, 1, 1000, log=True, symbol="d", doc="dimension of the input")
     label: Array = real(1.0, 0.0, 100.0, symbol="y", doc="label")
 
-    usual = Run(sizes=(20, 120), samples=14_000, batch=20)
+    usual = Run(sizes=(20, 60, 180), samples=600, batch=20)
 
     def theory(self):
         s = SCALINGS[self.scaling]
@@ -49,12 +49,13 @@ class LazyScaling(Limit):
         return {"width": p}, self.replace(width=p)
 
     def simulate(self, key, *, width: int):
-        w_key, a_key, x_key = jax.random.split(key, 3)
-        x = jax.random.normal(x_key, (self.dimension,))
-        x = x / jnp.linalg.norm(x)
-        w = jax.random.normal(w_key, (width, self.dimension))
-        a = jax.random.rademacher(a_key, (width,), dtype=float)
+        d = self.dimension
+        drawn = draws.draw(key, (width + 1,), d + 1).gaussians
+        x = drawn[0, :d] / jnp.linalg.norm(drawn[0, :d])
+        w, a = drawn[1:, :d], jnp.sign(drawn[1:, d])
         s = SCALINGS[self.scaling]
         scale = jnp.asarray(float(width) ** -s)
-        kappa = measure.laziness(scale, w, a, x, self.label, activations.smooth(self.activation))
-        return {"laziness": width ** (1 - s) * kappa}
+        # A network and its mirror image −a, which is as likely: with label y it is as lazy as the first with label −y.
+        labels = jnp.stack([self.label, -self.label])
+        kappa = measure.laziness(scale, w, a, x, labels, activations.smooth(self.activation))
+        return {"laziness": width ** (1 - s) * jnp.mean(kappa)}

@@ -1,5 +1,8 @@
 r"""Where label noise stops SGD, and the learning rate it can bear."""
 
+import functools
+
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
@@ -29,7 +32,7 @@ class NoiseFloor(Limit):
     rate: Array = real(1.5, 1e-3, 100.0, log=True, symbol=r"\gamma", doc="learning rate")
     noise: Array = real(1e-4, 1e-12, 0.1, log=True, symbol=r"\Delta", doc="variance of the label noise")
 
-    usual = Run(sizes=(20, 80), samples=150, batch=100)
+    usual = Run(sizes=(20, 80), samples=200, batch=100)
 
     burn_in = 40.0
     duration = 120.0
@@ -41,7 +44,7 @@ class NoiseFloor(Limit):
     def validity(self):
         if is_traced(self.rate):
             return ()
-        critical = float(critical_learning_rate(self._task()))
+        critical = _critical(self.units)
         if float(self.rate) < critical:
             return ()
         return (
@@ -68,3 +71,9 @@ class NoiseFloor(Limit):
             key, self._task(), Overlaps(identity, identity), jnp.array(marks), dimension
         )
         return {"floor": record.online_risk[-1] / self.noise}
+
+
+@functools.cache
+def _critical(units: int) -> float:
+    """γ_c of so many units, compiled whole and once."""
+    return float(jax.jit(lambda: critical_learning_rate(Task(jnp.eye(units))))())

@@ -66,7 +66,6 @@ class OverlapMarkovChain(Limit):
         return {"dimension": d}, self.replace(dimension=d)
 
     def simulate(self, key, *, dimension: int):
-        sgd_key, chain_key = jax.random.split(key)
         task, start = self._setting()
         network = ensemble.with_overlaps(task, start, dimension)
 
@@ -79,9 +78,11 @@ class OverlapMarkovChain(Limit):
             state, _, _ = overlap_chain.chain_step(sample, task, start, jnp.zeros(()), dimension)
             return state.m[0, 0], state.q[0, 0]
 
-        m, q = jax.vmap(in_weights)(draws.draw(sgd_key, (self.steps,), dimension + 1).gaussians)
+        # What a step of either kind needs, in one draw: x and its noise; fields, noise and the rest of the norm.
         fields = self.students + self.teachers
-        chain_m, chain_q = jax.vmap(in_chain)(overlap_chain.samples(chain_key, (self.steps,), fields, dimension))
+        drawn = draws.draw(key, (self.steps,), dimension + 1 + fields + 1, freedom=dimension - fields)
+        m, q = jax.vmap(in_weights)(drawn.gaussians[:, : dimension + 1])
+        chain_m, chain_q = jax.vmap(in_chain)(drawn._replace(gaussians=drawn.gaussians[:, dimension + 1 :]))
         return {
             "step_m": dimension * (jnp.mean(m) - start.m[0, 0]),
             "step_q": dimension * (jnp.mean(q) - start.q[0, 0]),

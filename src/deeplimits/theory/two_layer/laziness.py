@@ -1,8 +1,5 @@
 r"""The laziness κ = |h − y| ‖D²h‖/‖Dh‖² of h = α Σ_i a_i σ(⟨w_i, x⟩) at initialization (Chizat, Oyallon and Bach)."""
 
-import functools
-
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import erf
@@ -13,23 +10,19 @@ from deeplimits.errors import ParameterError
 from deeplimits.models import committees
 from deeplimits.models.activations import Activation
 
+LINE = np.arange(-12.0, 12.0, 0.02)
+WEIGHT = np.exp(-(LINE**2) / 2) / np.exp(-(LINE**2) / 2).sum()
 
-@functools.cache
-def _statistics(activation: Activation) -> tuple[float, float, float]:
+
+def _statistics(activation: Activation) -> tuple[Array, Array, Array]:
     """E σ², E[σ² + σ'²] under N(0, 1), and the largest norm of a neuron's second derivative."""
     if activation == committees.RELU:
         raise ParameterError("activation = relu has no second derivative; laziness needs a smooth activation")
-    line = np.arange(-12.0, 12.0, 0.02)
-    weight = np.exp(-(line**2) / 2)
-    weight /= weight.sum()
-    with jax.ensure_compile_time_eval():
-        value, slope = (
-            np.asarray(function(jnp.asarray(line))) for function in (activation.value, activation.derivative)
-        )
-        fine = jnp.linspace(-12.0, 12.0, 400_001)
-        norms = _block_norm(activation.derivative(fine), activation.second_derivative(fine))
-        largest = float(jnp.max(norms))
-    return float(weight @ value**2), float(weight @ (value**2 + slope**2)), largest
+    square = WEIGHT @ activation.value(jnp.asarray(LINE)) ** 2
+    slope = WEIGHT @ activation.derivative(jnp.asarray(LINE)) ** 2
+    fine = jnp.linspace(-12.0, 12.0, 400_001)
+    norms = _block_norm(activation.derivative(fine), activation.second_derivative(fine))
+    return square, square + slope, jnp.max(norms)
 
 
 def _block_norm(slope: Array, curvature: Array) -> Array:

@@ -9,6 +9,7 @@ q_ij = ⟨δ_i, δ_j⟩/d. With B_ij = a_i a_j E σ'_i σ'_j and T[q]_ij = Σ_lm
 import itertools
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -36,17 +37,23 @@ def critical_learning_rate(task: Task) -> Float[Array, ""]:
     >>> round(float(critical_learning_rate(Task(teacher=[[1.0]]))), 9)
     4.055778676
     """
+    critical, isolation = _critical_rate(task)
+    if not is_traced(isolation) and float(isolation) < 1e-12:
+        raise OutsideValidity(
+            f"teacher of {task.teachers} {task.activation.name} units is degenerate: some of its motions do not change "
+            "the output, so perfect learning is not isolated and has no critical rate"
+        )
+    return critical
+
+
+@eqx.filter_jit
+def _critical_rate(task: Task) -> tuple[Float[Array, ""], Float[Array, ""]]:
+    """γ_c, and the smallest damping over the largest."""
     parts = _linearize(task)
-    p = task.teachers
     # γ_c = p² / λ_max(L^{−1/2} T L^{−1/2}), L[q] = Bq + qB
     values, vectors = jnp.linalg.eigh(parts.damping)
-    if not is_traced(values) and float(values[0]) < 1e-12 * float(values[-1]):
-        raise OutsideValidity(
-            f"teacher of {p} {task.activation.name} units is degenerate: some of its motions do not change the output, "
-            "so perfect learning is not isolated and has no critical rate"
-        )
     root = vectors * jax.lax.rsqrt(values)
-    return p**2 / jnp.linalg.eigvalsh(root.T @ parts.amplification @ root)[-1]
+    return task.teachers**2 / jnp.linalg.eigvalsh(root.T @ parts.amplification @ root)[-1], values[0] / values[-1]
 
 
 def noise_floor(task: Task) -> Float[Array, ""]:
@@ -64,6 +71,11 @@ def noise_floor(task: Task) -> Float[Array, ""]:
     0.0524045547
     """
     check_learning_rate(task)
+    return _floor(task)
+
+
+@eqx.filter_jit
+def _floor(task: Task) -> Float[Array, ""]:
     parts = _linearize(task)
     p = task.teachers
     operator = -parts.damping / p + task.rate / p**3 * parts.amplification
@@ -87,15 +99,12 @@ def _linearize(task: Task) -> _Linearization:
     """The operators on symmetric matrices, in an orthonormal basis of these."""
     p, a = task.teachers, task.teacher_output
     integrals = moments(task)
-    second = jnp.stack([jnp.stack([integrals.j2(task.teacher, i, j) for j in range(p)]) for i in range(p)])
+    _, second, _ = integrals.pairs(task.teacher, p)
     b = a[:, None] * a * second
-    fourth = np.empty((p,) * 4, dtype=object)
-    values: dict[tuple[int, ...], Array] = {
-        index: integrals.j4(task.teacher, *index) for index in itertools.combinations_with_replacement(range(p), 4)
-    }
-    for index in itertools.product(range(p), repeat=4):
-        fourth[index] = values[tuple(sorted(index))]
-    t = jnp.stack([jnp.asarray(value) for value in fourth.ravel()]).reshape((p,) * 4)
+    # Each integral of four slopes once, then put at all its places.
+    indices = list(itertools.combinations_with_replacement(range(p), 4))
+    places = np.array([indices.index(tuple(sorted(index))) for index in itertools.product(range(p), repeat=4)])
+    t = integrals.fourth(task.teacher, np.array(indices))[places].reshape((p,) * 4)
     t = t * a[:, None, None, None] * a[:, None, None] * a[:, None] * a
 
     basis = _symmetric_basis(p)

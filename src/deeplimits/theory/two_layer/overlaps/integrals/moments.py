@@ -4,7 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
@@ -110,6 +110,12 @@ class Moments(eqx.Module):
             return _on_distinct(c, (a, b, d, e), lambda w, x, y, z: slope(w) * slope(x) * slope(y) * slope(z))
         index = jnp.array([a, b, d, e])
         return jax.jit(self._closed.j4)(c[index][:, index])
+
+    def fourth(self, c: Float[Array, "n n"], indices: Int[np.ndarray, "many 4"]) -> Float[Array, " many"]:
+        """E σ'_a σ'_b σ'_d σ'_e for many quadruples of fields."""
+        if self._closed is None:
+            return jnp.stack([self.j4(c, *map(int, quadruple)) for quadruple in indices])
+        return jax.vmap(lambda index: self._closed.j4(c[index][:, index]))(jnp.asarray(indices))
 
 
 def activation_integrals(activation: str | Activation) -> Moments:
