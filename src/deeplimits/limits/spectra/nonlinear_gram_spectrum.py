@@ -29,7 +29,7 @@ class NonlinearGram(Limit):
     data_ratio: Array = real(0.7, 0.05, 20.0, log=True, symbol="n/p", doc="samples per input dimension")
     width_ratio: Array = real(2.0, 0.05, 20.0, log=True, symbol="N/n", doc="features per sample")
 
-    usual = Run(sizes=(50, 100, 200), samples=120)
+    usual = Run(sizes=(40, 80, 160), samples=80)
 
     def theory(self):
         moments = gram_curve.odd_moments(activation(self.activation))

@@ -51,8 +51,10 @@ def curve(moments: OddMoments, data_ratio: Array, width_ratio: Array, points: in
     frozen = jax.lax.stop_gradient(parameters)
     lowest, highest = _population_edges(*frozen)
     reach = 1.01 * jnp.sqrt(frozen[3]) * highest
-    low = _with_gradient(_slope, _bisect(lambda a: _slope(a, *frozen), lowest, lowest - reach), parameters)
-    high = _with_gradient(_slope, _bisect(lambda a: _slope(a, *frozen), highest, highest + reach), parameters)
+    # Both ends side by side.
+    inner, outer = jnp.stack([lowest, highest]), jnp.stack([lowest - reach, highest + reach])
+    both = _with_gradient(_slope, _bisect(lambda a: _slope(a, *frozen), inner, outer), parameters)
+    low, high = both
     angle = jnp.arange(0.5, points) * (jnp.pi / points)
     a = (low + high) / 2 - (high - low) / 2 * jnp.cos(angle)
     fixed = jax.lax.stop_gradient(a)
@@ -62,15 +64,16 @@ def curve(moments: OddMoments, data_ratio: Array, width_ratio: Array, points: in
         return _height_equation(log_b, fixed, *frozen)
 
     log_b = _bisect(rises, jnp.full(points, top - 30.0), jnp.full(points, top))
-    # In a gap of the support no b solves the equation, and the curve runs along the real line.
-    gap = rises(jnp.full(points, top - 30.0)) >= 0
-    slope = jnp.where(gap, 1.0, jax.jvp(rises, (log_b,), (jnp.ones_like(log_b),))[1])
-    log_b = log_b - jnp.where(gap, 0.0, _height_equation(log_b, a, *parameters)) / slope
+    # In a gap of the support no b solves the equation, the bisection ends where it began, and the curve runs along the
+    # real line.
+    gap = log_b < top - 30.0 + 1e-9
+    missed, slope = _with_slope(lambda place: _height_equation(place, a, *parameters), log_b)
+    log_b = log_b - jnp.where(gap, 0.0, missed) / jnp.where(gap, 1.0, slope)
     alpha = jax.lax.complex(a, jnp.exp(log_b))
     x = width_ratio * jnp.real(_image(alpha, *parameters))
     # ρ = Im(−1/α)/(πγ), in units of N/n
     density = jnp.imag(-1 / alpha) / (jnp.pi * gamma * width_ratio)
-    ends = width_ratio * jnp.stack([jnp.real(_image(end.astype(complex), *parameters)) for end in (low, high)])
+    ends = width_ratio * jnp.real(_image(both.astype(complex), *parameters))
     # 1 − F = {arg α + γ[∫arg(α − t) dH − arg α + Im S₁]}/(πγ), S₁ = ∫t dH/(α − t) = −1 − α m_H
     first = -1 - alpha * _population_transform(alpha, *parameters[:3])
     turned = _mean_angle(alpha, *parameters[:3]) - jnp.angle(alpha) + jnp.imag(first)
@@ -105,8 +108,10 @@ def _image(alpha, eta, zeta, data_ratio, gamma):
 
 
 def _slope(a, eta, zeta, data_ratio, gamma):
-    """ψ'(a) at real a outside the population."""
-    return jax.grad(lambda u: jnp.real(_image(u.astype(complex), eta, zeta, data_ratio, gamma)))(a)
+    """ψ'(a) at real places a outside the population."""
+    return jax.jvp(
+        lambda u: jnp.real(_image(u.astype(complex), eta, zeta, data_ratio, gamma)), (a,), (jnp.ones_like(a),)
+    )[1]
 
 
 def _height_equation(log_b, a, eta, zeta, data_ratio, gamma):
@@ -127,7 +132,13 @@ def _bisect(function, negative, positive):
     return jax.lax.stop_gradient(jax.lax.fori_loop(0, 60, halve, (negative, positive))[1])
 
 
+def _with_slope(function, places):
+    """Values, which carry gradients, and slopes, which do not, of a function that acts entry by entry."""
+    values, slopes = jax.jvp(function, (places,), (jnp.ones_like(places),))
+    return values, jax.lax.stop_gradient(slopes)
+
+
 def _with_gradient(function, root, parameters):
     """A zero of function(root, *parameters), moved by one Newton step that carries the gradient."""
-    bend = jax.lax.stop_gradient(jax.grad(function)(root, *jax.lax.stop_gradient(parameters)))
-    return root - function(root, *parameters) / bend
+    missed, bend = _with_slope(lambda place: function(place, *parameters), root)
+    return root - missed / bend
