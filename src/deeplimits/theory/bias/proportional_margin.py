@@ -21,7 +21,7 @@ from deeplimits.tracing import is_traced
 LABELS = ("sign", "logistic", "random")
 FARTHEST = 9.0
 NODES = 160
-ANGLES = 400
+ANGLES = 120
 
 
 class MaxMargin(NamedTuple):
