@@ -27,8 +27,11 @@ def gaussian_arrays(key: PRNGKeyArray, *shapes: tuple[int, ...]) -> list[Float[A
     block by block in a loop, because what is drawn outside one is compiled anew for everything that uses it.
     """
     ends = np.cumsum([math.prod(shape) for shape in shapes])
-    count = -(-int(ends[-1]) // BLOCK)
-    blocks = jax.lax.map(lambda block_key: jax.random.normal(block_key, (BLOCK,)), jax.random.split(key, count))
+    total = int(ends[-1])
+    # At least two blocks: a loop of one is no loop to the compiler.
+    block = min(BLOCK, -(-total // 2))
+    keys = jax.random.split(key, max(-(-total // block), 2))
+    blocks = jax.lax.map(lambda block_key: jax.random.normal(block_key, (block,)), keys)
     drawn = blocks.reshape(-1)
     parts = jnp.split(drawn, ends)
     return [part.reshape(shape) for part, shape in zip(parts[:-1], shapes, strict=True)]

@@ -152,27 +152,18 @@ def max_margin(signed: Float[Array, "n d"], iterations: int = 60) -> tuple[Float
     return w / scale, dual / scale**2
 
 
-def ridge_fit(x: Float[Array, "n p"], y: Float[Array, " n"], ridge: Float[Array, ""]) -> Float[Array, " p"]:
-    """argmin (1/n)‖y − Xβ‖² + λ‖β‖², through the smaller Gram matrix."""
-    n, p = x.shape
-    if p <= n:
-        return jnp.linalg.solve(x.T @ x / n + ridge * jnp.eye(p), x.T @ y / n)
-    return x.T @ jnp.linalg.solve(x @ x.T / n + ridge * jnp.eye(n), y / n)
+def ridge_fit(x: Float[Array, "n p"], y: Float[Array, "n *k"], ridge: Float[Array, ""]) -> Float[Array, "p *k"]:
+    """argmin (1/n)‖y − Xβ‖² + λ‖β‖², λ > 0, for any number of label vectors."""
+    return ridge_matrix(x, ridge) @ y
 
 
-def ridge_risk(
-    x: Float[Array, "n p"],
-    beta: Float[Array, " p"],
-    covariance: Float[Array, " p"],
-    ridge: Float[Array, ""],
-    noise_variance: Float[Array, ""],
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Squared bias and variance of the ridge estimate given X, for test points of diagonal covariance."""
+def ridge_matrix(x: Float[Array, "n p"], ridge: Float[Array, ""]) -> Float[Array, "p n"]:
+    """S with β̂ = Sy for ridge regression with λ > 0, through the smaller Gram matrix."""
     n, p = x.shape
-    # β̂ = Sy; its mean misses (SX − I)β, its covariance is σ²SS'.
     if p <= n:
-        solved = jnp.linalg.solve(x.T @ x / n + ridge * jnp.eye(p), x.T / n)
-    else:
-        solved = jnp.linalg.solve(x @ x.T / n + ridge * jnp.eye(n), x / n).T
-    missed = solved @ (x @ beta) - beta
-    return jnp.sum(covariance * missed**2), noise_variance * jnp.sum(covariance[:, None] * solved**2)
+        # S = (X'X/n + λ)^{-1}X'/n
+        inverse = inverse_factor(x.T @ x / n + ridge * jnp.eye(p))
+        return inverse.T @ (inverse @ x.T) / n
+    # S = X'(XX'/n + λ)^{-1}/n
+    inverse = inverse_factor(x @ x.T / n + ridge * jnp.eye(n))
+    return x.T @ (inverse.T @ inverse) / n

@@ -15,7 +15,7 @@ from deeplimits.theory.regression.populations import Population
 class RidgeRegression(Limit):
     r"""Risk of ridge regression for a covariance with two eigenvalues, and what the training data say about it.
 
-    Setting     y = ⟨x, β⟩ + ε, x in R^p with independent features of variance t (each with probability w) or 1;
+    Setting     y = ⟨x, β⟩ + ε, x in R^p with independent features of variance t (a share w of them) or 1;
                 ‖β‖² → r², of which a share g lies in the features of variance t; Var ε = σ²;
                 β̂ = argmin (1/n)‖y − Xβ‖² + λ‖β‖² on n samples
     Limit       n, p → ∞ with p/n → γ
@@ -39,10 +39,10 @@ class RidgeRegression(Limit):
         (0.25, 0.5, 1.0, 1.5, 3.0), 0.02, 50.0, log=True, symbol=r"\gamma", doc="features per sample along the curve"
     )
 
-    usual = Run(sizes=(24, 48, 96), samples=1600)
+    usual = Run(sizes=(24, 48, 96), samples=160)
 
     # Independent coefficients and label noises on one design.
-    repeats = 6
+    repeats = 24
 
     def _risk(self, gamma):
         values = jnp.stack([jnp.ones(()), self.large])
@@ -52,9 +52,12 @@ class RidgeRegression(Limit):
         return ridge.ridge_risk(gamma, self.ridge, population, self.signal, self.noise**2)
 
     def theory(self):
-        risk = self._risk(self.gamma)
-        unseen = risk.total + self.noise**2
         dense = jnp.geomspace(self.gammas[0], self.gammas[-1], 200)
+        # At the one ratio, at those of the curve and at those between, in one call.
+        risks = self._risk(jnp.concatenate([self.gamma[None], self.gammas, dense]))
+        risk = ridge.RidgeRisk(*(part[0] for part in risks))
+        _, along, between = jnp.split(risks.total, [1, 1 + self.gammas.size])
+        unseen = risk.total + self.noise**2
         return {
             "bias": Value(risk.bias, label="squared bias", symbol="B", rate=1.0),
             "variance": Value(risk.variance, label="variance", symbol="V", rate=1.0),
@@ -63,14 +66,14 @@ class RidgeRegression(Limit):
             "cross_validation": Value(unseen, label="generalized cross-validation", symbol=r"R+\sigma^2", rate=1.0),
             "risk_curve": Curve(
                 self.gammas,
-                self._risk(self.gammas).total,
+                along,
                 axis="features per sample",
                 axis_symbol=r"\gamma",
                 label="excess risk",
                 symbol="R",
                 rate=1.0,
                 dense_x=dense,
-                dense_y=self._risk(dense).total,
+                dense_y=between,
                 log_x=True,
             ),
         }
@@ -83,38 +86,43 @@ class RidgeRegression(Limit):
         return {"samples": n, "features": p, "along": along}, realised
 
     def simulate(self, key, *, samples: int, features: int, along: tuple[int, ...]):
-        kind_key, data_key, sign_key, noise_key = jax.random.split(key, 4)
-        widest = max(features, *along)
-        # Independent variances, so that no rounding of wp to a whole number enters; the curve takes leading columns.
-        large = jax.random.bernoulli(kind_key, self.share, (widest,))
+        kind_key, gaussian_key = jax.random.split(key)
+        counts = (features, *along)
+        widest, k = max(counts), self.repeats
+        # Each feature is large with probability w, so that no rounding of wp to a whole number enters; they are spread
+        # evenly, so that of the leading p features, which a point of the curve takes, wp are large to within one.
+        steps = jnp.floor(jnp.arange(widest + 1.0) * self.share + jax.random.uniform(kind_key))
+        large = jnp.diff(steps) > 0
         covariance = jnp.where(large, self.large, 1.0)
         density = jnp.where(large, self.alignment / self.share, (1 - self.alignment) / (1 - self.share))
-        signs = jax.random.rademacher(sign_key, (self.repeats, widest), dtype=float)
-        directions = jnp.sqrt(self.signal * density) * signs
-        noises = self.noise * jax.random.normal(noise_key, (self.repeats, samples))
-        x = data.independent_entries(data_key, samples, widest) * jnp.sqrt(covariance)
+        x, directions, noises = data.gaussian_arrays(gaussian_key, (samples, widest), (widest, k), (samples, k))
+        x = x * jnp.sqrt(covariance)
+        directions = jnp.sqrt(self.signal * density)[:, None] * jnp.sign(directions)
+        noises = self.noise * noises
 
-        def risk(p):
-            betas = directions[:, :p] / jnp.sqrt(1.0 * p)
-            bias, variance = jax.vmap(
-                lambda beta: estimators.ridge_risk(x[:, :p], beta, covariance[:p], self.ridge, self.noise**2)
-            )(betas)
-            return jnp.mean(bias), variance[0]
+        def fitted(p):
+            # Features that are left out are zero, and so are their coefficients: one shape for all p.
+            there = jnp.arange(widest) < p
+            seen, betas = jnp.where(there, x, 0.0), jnp.where(there[:, None], directions, 0.0) / jnp.sqrt(1.0 * p)
+            # β̂ = Sy; its mean misses (SX − I)β, its covariance is σ²SS'.
+            solved = estimators.ridge_matrix(seen, self.ridge)
+            clean = seen @ betas
+            bias = covariance @ jnp.mean((solved @ clean - betas) ** 2, axis=1)
+            variance = self.noise**2 * (covariance @ jnp.sum(solved**2, axis=1))
+            # The residual is (I − H)y, H = XS: a mean over the noise needs no draw of it.
+            kept = jnp.eye(samples) - seen @ solved
+            training = jnp.sum((kept @ clean) ** 2) / (k * samples) + self.noise**2 * jnp.sum(kept**2) / samples
+            return bias, variance, training
 
-        def errors(direction, noise):
-            seen = x[:, :features]
-            labels = seen @ (direction[:features] / jnp.sqrt(1.0 * features)) + noise
-            estimate = estimators.ridge_fit(seen, labels, self.ridge)
-            left_out = leave_one_out(seen, labels, self.ridge)
-            return jnp.mean((labels - seen @ estimate) ** 2), left_out.mean_square, left_out.generalized
-
-        bias, variance = risk(features)
-        training, left_out, generalized = (jnp.mean(part) for part in jax.vmap(errors)(directions, noises))
+        biases, variances, training = jax.lax.map(fitted, jnp.asarray(counts))
+        seen = x[:, :features]
+        labels = seen @ directions[:features] / jnp.sqrt(1.0 * features) + noises
+        left_out = jax.vmap(lambda y: leave_one_out(seen, y, self.ridge), 1)(labels)
         return {
-            "bias": bias,
-            "variance": variance,
-            "training_error": training,
-            "leave_one_out": left_out,
-            "cross_validation": generalized,
-            "risk_curve": jnp.stack([sum(risk(p)) for p in along]),
+            "bias": biases[0],
+            "variance": variances[0],
+            "training_error": training[0],
+            "leave_one_out": jnp.mean(left_out.mean_square),
+            "cross_validation": jnp.mean(left_out.generalized),
+            "risk_curve": biases[1:] + variances[1:],
         }
