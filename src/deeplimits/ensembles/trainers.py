@@ -43,7 +43,7 @@ def draw_batch(key: PRNGKeyArray, samples: int, batch: int, sampling: str) -> Fl
     if sampling == "with replacement":
         chosen = (uniforms * samples).astype(int)
     else:
-        chosen = jax.lax.top_k(uniforms.astype(jnp.float32), batch)[1]
+        chosen = jax.lax.top_k(uniforms.astype(jnp.float32), batch)[1].astype(int)
     return jnp.sum(chosen[:, None] == jnp.arange(samples), axis=0) / batch
 
 

@@ -185,6 +185,8 @@ def judge(prediction: Prediction, tasks: Sequence[Task], simulations: Sequence[S
         for name, kind in simulation.stated.items():
             trials.setdefault(name, []).append(kind.trial(task.size, simulation[name], drawn=True))
             predictions[name] = trials[name][-1].stated
+    for name in set(predictions) - set(prediction):
+        trials[name] = predictions[name].on_one_scale(trials[name])
     findings = {name: predictions[name].compare(found) for name, found in trials.items()}
     sizes = tuple(task.size for task in tasks)
     return Comparison(limit, sizes, tasks[0].samples, tasks[0].seed, predictions, trials, findings)

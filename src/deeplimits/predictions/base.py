@@ -3,7 +3,7 @@
 import textwrap
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -102,6 +102,13 @@ class Kind(eqx.Module):
         """Statements about single draws, stacked on the first axis, as one statement, and measurements beside that."""
         raise DeeplimitsError(f"{self.label}: a {self.kind} cannot be stated about a single draw; give it in theory()")
 
+    def on_one_scale(self, trials: "Sequence[Trial]") -> "list[Trial]":
+        """Trials of statements about single draws, where those are compared by ratios, in the units of the last size.
+
+        Statements may be larger at one size than at another; a gap that closes like size**-rate is a relative one.
+        """
+        return list(trials)
+
     @property
     def title(self) -> str:
         """Label and symbol, as they stand on an axis."""
@@ -169,3 +176,13 @@ def beside_mean(stated: Any, measured: np.ndarray, per_draw: str) -> tuple[np.nd
     if np.any(stated == 0):
         raise ParameterError("a statement about single draws is zero for some of them: state it per_draw='difference'")
     return middle, measured / stated * middle
+
+
+def rescaled(trials: Sequence[Trial], field: str) -> list[Trial]:
+    """Every trial with its statement, the array `field`, replaced by the last one's, and measurements in proportion."""
+    goal = np.asarray(getattr(trials[-1].stated, field))
+    found = []
+    for trial in trials:
+        own = np.asarray(getattr(trial.stated, field))
+        found.append(Trial(trial.size, replace(trial.stated, **{field: goal}), trial.measured * (goal / own)))
+    return found

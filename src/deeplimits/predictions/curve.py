@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, beside_mean, gap_law, judge, number
+from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, beside_mean, gap_law, judge, number, rescaled
 from deeplimits.predictions.drawing import COLOURS, THEORY, error_bars, log_axis
 
 
@@ -41,6 +41,9 @@ class Curve(Kind):
         # The grid may be given once for all draws or once for each; it is the same.
         x = np.asarray(self.x)
         return dataclasses.replace(self, x=x if x.ndim == 1 else x[0], y=middle, dense_x=None, dense_y=None), beside
+
+    def on_one_scale(self, trials: Sequence[Trial]) -> list[Trial]:
+        return rescaled(trials, "y") if self.per_draw == "ratio" else list(trials)
 
     @staticmethod
     def compare(trials: Sequence[Trial]) -> Finding:

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, beside_mean, gap_law, judge, number
+from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, beside_mean, gap_law, judge, number, rescaled
 from deeplimits.predictions.drawing import THEORY, at_least, error_bars, size_axis
 
 
@@ -42,6 +42,9 @@ class Value(Kind):
     def of_draws(self, measured: np.ndarray) -> tuple["Value", np.ndarray]:
         middle, beside = beside_mean(self.value, measured, self.per_draw)
         return dataclasses.replace(self, value=middle), beside
+
+    def on_one_scale(self, trials: Sequence[Trial]) -> list[Trial]:
+        return rescaled(trials, "value") if self.per_draw == "ratio" else list(trials)
 
     @staticmethod
     def compare(trials: Sequence[Trial]) -> Finding:

@@ -95,7 +95,7 @@ class StochasticDescent(Limit):
 
     def simulate(self, key):
         x, y = designs.polynomial_regression(self.points, self.features)
-        step, start = self.step / self._top_eigenvalue(), jnp.full(self.features, 2.0)
+        step, start = self.step / self._top_eigenvalue(x), jnp.full(self.features, 2.0)
         batch_key, noise_key = jax.random.split(key)
         minimizer = jnp.asarray(np.linalg.lstsq(x, y)[0])
 

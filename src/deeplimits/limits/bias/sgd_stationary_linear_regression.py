@@ -61,7 +61,7 @@ class StationarySGD(Limit):
 
     def theory(self):
         x, y = designs.polynomial_regression(self.points, self.features)
-        step = self.step / self._top_eigenvalue()
+        step = self.step / self._top_eigenvalue(x)
         found = sgd_noise.traced_stationary(x, y, step, self.batch_size, self.sampling)
         upper = np.triu_indices(self.features)
         entries = found.covariance[upper]
@@ -89,6 +89,7 @@ class StationarySGD(Limit):
 
     def at_size(self, size):
         m = whole(size, "m", self, least=3)
+        x, _ = designs.polynomial_regression(m, self.features)
         # 15 relaxation times of the slowest direction before anything is recorded, 40 of them recorded
         memory = float(np.linalg.cond(x)) ** 2 / float(self.step)
         return {"warmup": int(15 * memory) + 20, "steps": int(40 * memory) + 400}, self.replace(points=m)

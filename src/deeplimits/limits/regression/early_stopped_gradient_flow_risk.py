@@ -44,35 +44,22 @@ class EarlyStoppedRegression(Limit):
     def theory(self):
         parameters = (self.gamma, self.signal, self.noise**2)
         dense = jnp.linspace(self.times[0] ** 0.25, self.times[-1] ** 0.25, 100) ** 4
-<<<<<<< HEAD
         flow = early_stopped_risk(jnp.concatenate([self.times, dense]), *parameters)
         points = self.times.shape[0]
-=======
-        # At the times asked for and at those between, in one call.
-        flow = early_stopped_risk(jnp.concatenate([self.times, dense]), *parameters)
->>>>>>> room-spectral
         counts = 1.0 + jnp.arange(self.steps, dtype=float)
         descent = early_stopped_descent_risk(self._step(), counts, *parameters)
 
         def over_time(y, label, symbol):
             return Curve(
                 self.times,
-<<<<<<< HEAD
                 y[:points],
-=======
-                y[: self.times.size],
->>>>>>> room-spectral
                 axis="training time",
                 axis_symbol="t",
                 label=label,
                 symbol=symbol,
                 rate=1.0,
                 dense_x=dense,
-<<<<<<< HEAD
                 dense_y=y[points:],
-=======
-                dense_y=y[self.times.size :],
->>>>>>> room-spectral
                 log_x=True,
             )
 

@@ -39,26 +39,15 @@ class MixtureDynamics(Limit):
     usual = Run(sizes=(32, 64, 128), samples=800)
 
     def theory(self):
-<<<<<<< HEAD
         dense = jnp.linspace(self.times[0] ** 0.25, self.times[-1] ** 0.25, 100) ** 4
         both = jnp.concatenate([self.times, dense])
         found = classification_dynamics(both, self.ratio, self.strength, self.start, self.ridge)
         count = self.times.shape[0]
-=======
-        parameters = (self.ratio, self.strength, self.start, self.ridge)
-        dense = jnp.linspace(self.times[0] ** 0.25, self.times[-1] ** 0.25, 100) ** 4
-        # At the times asked for and at those between, in one call.
-        found = classification_dynamics(jnp.concatenate([self.times, dense]), *parameters)
->>>>>>> room-spectral
 
         def curve(y, label, symbol, resolution=1e-12):
             return Curve(
                 self.times,
-<<<<<<< HEAD
                 y[:count],
-=======
-                y[: self.times.size],
->>>>>>> room-spectral
                 axis="training time",
                 axis_symbol="t",
                 label=label,
@@ -66,11 +55,7 @@ class MixtureDynamics(Limit):
                 rate=1.0,
                 resolution=resolution,
                 dense_x=dense,
-<<<<<<< HEAD
                 dense_y=y[count:],
-=======
-                dense_y=y[self.times.size :],
->>>>>>> room-spectral
                 log_x=True,
             )
 

@@ -81,11 +81,7 @@ class MisspecifiedRegression(Limit):
         beta = jnp.sqrt(self.signal * self.seen) * directions / jnp.linalg.norm(directions, axis=0)
         labels = x @ beta + jnp.sqrt(spare) * unseen + self.noise * noise
 
-<<<<<<< HEAD
         # Latent: the law of u does not change under rotations: the latent variables may enter along the first q axes.
-=======
-        # Latent: the law of u does not change under rotations, so latent variables may enter along the first q axes.
->>>>>>> room-spectral
         views = own.at[:, :hidden].add(jnp.sqrt(self.strength) * z)
         theta = jnp.sqrt(self.signal) * hidden_directions / jnp.linalg.norm(hidden_directions, axis=0)
         best = jnp.zeros((features, k)).at[:hidden].set(jnp.sqrt(self.strength) * theta / (1 + self.strength))

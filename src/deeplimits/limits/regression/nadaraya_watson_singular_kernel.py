@@ -79,10 +79,8 @@ class SingularKernelSmoother(Limit):
 
     def simulate(self, key, *, points: int, near: int):
         distances = data.nearest_radii(key, points, near, self.dimension)
-        # Estimate and target depend on the distances from the centre only: the points may as well lie on a ray.
-        weights = estimators.singular_kernel_weights(
-            distances[:, None], jnp.zeros(1), self.singularity, self._bandwidth()
-        )
+        # Estimate and target depend on the distances from the centre only.
+        weights = estimators.singular_kernel_weights(distances, self.singularity, self._bandwidth())
         bias = weights @ (self.slope * distances**self.smoothness)
         # The estimate is linear in the labels: its variance given the design needs no draw of the noise.
         variance = self.noise**2 * (weights @ weights)

@@ -104,7 +104,9 @@ class RandomFeatureRegression(Limit):
         counts = sorted({features, *along})
         # The points of the curve share one draw of the weights and take its leading features.
         drawn = draw.neurons(key, jnp.concatenate([train.x, test.x]), counts[-1], activation(self.activation))
-        found = draw.ridge_errors_along(drawn, train.y, test.y, self.ridge, counts, self.repeats)
+        found = draw.ridge_errors_along(
+            drawn, jnp.asarray(train.y), jnp.asarray(test.y), self.ridge, counts, self.repeats
+        )
         one, several = counts.index(features), np.array([counts.index(count) for count in along])
         return {
             "training_error": found.training[one],

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.numerics.checks import converged, is_traced
+from deeplimits.tracing import is_traced
 
 
 def fast_variance(noise: ArrayLike, step: ArrayLike, curvature: ArrayLike) -> Float[Array, "..."]:
@@ -49,17 +49,29 @@ def entropic_drift(
     >>> round(float(phi[0, 0]), 8)
     0.30119421
     """
+    import diffrax  # here, because importing it takes longer than everything else in this file
 
     eta, alpha = jnp.asarray(step, float), jnp.asarray(noise, float)
     counts = jnp.atleast_1d(jnp.asarray(iterations, float))
 
-    def field(t, phi):
+    def field(t, phi, args):
         values, pull = jax.vjp(curvatures, phi)
         variances = jnp.full_like(values, 1.0) * alpha * eta / 2 if leading else fast_variance(alpha, eta, values)
         return -eta * pull(variances)[0]
 
-    solved = flows.solve_at(field, jnp.asarray(start, float), counts, rtol=1e-10, atol=1e-12)
-    return converged(solved.states, solved.converged, "the slow drift was not followed to its end; take fewer steps")
+    solved = diffrax.diffeqsolve(
+        diffrax.ODETerm(field),
+        diffrax.Tsit5(),
+        0.0,
+        counts[-1],
+        None,
+        jnp.asarray(start, float),
+        saveat=diffrax.SaveAt(ts=counts),
+        stepsize_controller=diffrax.PIDController(rtol=1e-10, atol=1e-12),
+        max_steps=100_000,
+    )
+    assert solved.ys is not None
+    return solved.ys
 
 
 def valley_drift(stiffness: ArrayLike, start: ArrayLike, slow_times: ArrayLike) -> Float[Array, "..."]:

@@ -102,7 +102,7 @@ def _linearize(task: Task) -> _Linearization:
     _, second, _ = integrals.pairs(task.teacher, p)
     b = a[:, None] * a * second
     # Each integral of four slopes once, then put at all its places.
-    indices = list(itertools.combinations_with_replacement(range(p), 4))
+    indices: list[tuple[int, ...]] = list(itertools.combinations_with_replacement(range(p), 4))
     places = np.array([indices.index(tuple(sorted(index))) for index in itertools.product(range(p), repeat=4)])
     t = integrals.fourth(task.teacher, np.array(indices))[places].reshape((p,) * 4)
     t = t * a[:, None, None, None] * a[:, None, None] * a[:, None] * a

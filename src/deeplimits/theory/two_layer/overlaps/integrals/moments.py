@@ -113,9 +113,10 @@ class Moments(eqx.Module):
 
     def fourth(self, c: Float[Array, "n n"], indices: Int[np.ndarray, "many 4"]) -> Float[Array, " many"]:
         """E σ'_a σ'_b σ'_d σ'_e for many quadruples of fields."""
-        if self._closed is None:
+        closed = self._closed
+        if closed is None:
             return jnp.stack([self.j4(c, *map(int, quadruple)) for quadruple in indices])
-        return jax.vmap(lambda index: self._closed.j4(c[index][:, index]))(jnp.asarray(indices))
+        return jax.vmap(lambda index: closed.j4(c[index][:, index]))(jnp.asarray(indices))
 
 
 def activation_integrals(activation: str | Activation) -> Moments:
