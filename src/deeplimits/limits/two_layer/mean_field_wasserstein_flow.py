@@ -10,8 +10,12 @@ from deeplimits.ensembles import committees as ensemble
 from deeplimits.limit import Limit, Run, axis, choice, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import steps_at
 from deeplimits.models.committees import Task
+from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Exponent
 from deeplimits.theory.two_layer.mean_field import initial_laws, particles
+
+FREQUENCIES = (1.0, 2.0, 3.0)
+"""At which the characteristic functions of two measures on neurons are compared."""
 
 
 class WassersteinFlow(Limit):
@@ -34,7 +38,7 @@ class WassersteinFlow(Limit):
     rate: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
     times: Array = axis((0.1, 0.25, 0.5), 0.001, 100.0, log=True, symbol=r"\tau", doc="times")
 
-    usual = Run(sizes=(40, 280), samples=4500, batch=200)
+    usual = Run(sizes=(16, 64, 256), samples=2000, batch=200)
 
     inputs = 60
     """Fresh inputs on which a risk is measured."""
@@ -67,25 +71,30 @@ class WassersteinFlow(Limit):
         return {"neurons": p, "marks": marks}, self.replace(times=times)
 
     def simulate(self, key, *, neurons: int, marks: tuple[int, ...]):
-        weights_key, sgd_key, test_key = jax.random.split(key, 3)
         d = self.dimension
         # In the convention with fields over √d: weights √d larger, learning rate d times larger, equal for both layers.
         root = jnp.sqrt(1.0 * d)
         task = Task(jnp.eye(1), d * self.rate, 0.0, self.activation, teacher_output=self.target[None], output_rate=1.0)
-        w = root * self.spread * jax.random.normal(weights_key, (neurons, d))
-        network = ensemble.Network(w, jnp.ones(neurons), root * jnp.eye(1, d))
-        tests = jax.random.normal(test_key, (len(marks), self.inputs, d))
+        # The weights at the start and the fresh inputs for every mark, in one draw.
+        places = neurons + len(marks) * self.inputs
+        drawn = draws.draw(draws.neighbour(key, len(marks), word=0), (places,), d).gaussians
+        network = ensemble.Network(root * self.spread * drawn[:neurons], jnp.ones(neurons), root * jnp.eye(1, d))
+        tests = drawn[neurons:].reshape(len(marks), self.inputs, d)
 
         def to_mark(network, piece):
-            key, steps, x = piece
-            _, network = ensemble.one_pass_sgd(key, task, network, steps[None])
+            index, steps, x = piece
+            # Neighbouring keys in the first word; the steps take those in the last.
+            stream = draws.neighbour(key, index, word=0)
+            _, network = ensemble.one_pass_sgd(stream, task, network, steps[None])
             return network, jnp.mean(ensemble.residual(task, network, x)[0] ** 2) / 2
 
         steps = jnp.array([end - begin for begin, end in pairwise((0, *marks))])
-        network, risks = jax.lax.scan(to_mark, network, (jax.random.split(sgd_key, len(marks)), steps, tests))
+        network, risks = jax.lax.scan(to_mark, network, (jnp.arange(len(marks)), steps, tests))
         return {"risk": risks, "distance": jnp.mean(_features(network.w / root, network.a), axis=0)}
 
 
 def _features(w: Array, a: Array) -> Array:
-    """What is compared of two measures on neurons: the means of a, w, aw and w² by coordinate."""
-    return jnp.concatenate([a[:, None], w, a[:, None] * w, w**2], axis=1)
+    """What is compared of two measures on neurons: the means of a, and of e^(ikw) and a e^(ikw) by coordinate."""
+    angles = jnp.concatenate([k * w for k in FREQUENCIES], axis=1)
+    waves = jnp.concatenate([jnp.cos(angles), jnp.sin(angles)], axis=1)
+    return jnp.concatenate([a[:, None], waves, a[:, None] * waves], axis=1)

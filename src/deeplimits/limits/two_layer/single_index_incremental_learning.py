@@ -47,7 +47,9 @@ class IncrementalLearning(Limit):
     def theory(self):
         a, weights = initial_laws.gauss_hermite(self.points, 1)
         problem = incremental.SingleIndex(self._target(), jnp.array(self.activation), self.epsilon)
-        learning = incremental.learn(problem, jnp.asarray(a[:, 0]), self.times, weights=jnp.asarray(weights))
+        learning = incremental.learn(
+            problem, jnp.asarray(a[:, 0]), self.times, weights=jnp.asarray(weights), method="explicit"
+        )
         return {
             "risk": Curve(
                 self.times, learning.risk, axis="time", axis_symbol="t", label="risk", symbol="R", rate=1.0, log_x=True
