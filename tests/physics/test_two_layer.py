@@ -10,10 +10,8 @@ import deeplimits as dl
 from deeplimits.ensembles import committees, overlap_chain
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.committees import Overlaps, Task
+from deeplimits.statistics import LEVEL
 from deeplimits.theory.two_layer.mean_field import Particles, wasserstein_flow
-
-# Minutes of simulation: run on demand, with `make test-slow`.
-pytestmark = pytest.mark.slow
 
 
 def test_chain_and_weights_have_one_law():
@@ -25,9 +23,7 @@ def test_chain_and_weights_have_one_law():
     @jax.jit
     def weights(keys):
         def one(key):
-            first, second = jax.random.split(key)
-            network = committees.with_overlaps(first, task, start, 6)
-            return committees.one_pass_sgd(second, task, network, marks)[0]
+            return committees.one_pass_sgd(key, task, committees.with_overlaps(task, start, 6), marks)[0]
 
         return jax.vmap(one)(keys)
 
@@ -40,22 +36,23 @@ def test_chain_and_weights_have_one_law():
     for part in ("m", "q", "a", "online_risk"):
         left, right = (np.asarray(getattr(record, part)).reshape(4000, -1) for record in (one, other))
         for column in range(left.shape[1]):
-            assert stats.ks_2samp(left[:, column], right[:, column]).pvalue > 1e-5, (part, column)
+            assert stats.ks_2samp(left[:, column], right[:, column]).pvalue > LEVEL, (part, column)
 
 
 def test_weights_with_given_overlaps():
     task = Task([[1.2]])
     start = Overlaps([[0.3], [-0.1]], [[0.8, 0.15], [0.15, 0.6]])
-    network = committees.with_overlaps(jax.random.key(1), task, start, 3)
+    network = committees.with_overlaps(task, start, 3)
     m, q = committees.overlaps(network)
     assert np.abs(m - start.m).max() < 1e-14
     assert np.abs(q - start.q).max() < 1e-14
     with pytest.raises(ParameterError, match="need at least 3"):
-        committees.with_overlaps(jax.random.key(1), task, start, 2)
+        committees.with_overlaps(task, start, 2)
     with pytest.raises(ParameterError, match="need at least 3"):
         overlap_chain.overlap_chain(jax.random.key(1), task, start, jnp.array([1]), 2)
 
 
+@pytest.mark.slow
 def test_wide_relu_networks_are_not_stuck():
     """Global convergence: the worst final risk over seeds falls as the network widens (d = 5, four teachers)."""
     worst = []
@@ -80,12 +77,14 @@ def test_rates_above_the_critical_one_are_refused_with_its_value():
         dl.predict(dl.limits.NoiseFloor(rate=5.0))
 
 
+@pytest.mark.slow
 def test_sgd_in_weight_space_concentrates_at_the_stated_rate():
     comparison = dl.compare(dl.limits.SgdConcentration(simulator="weights"), sizes=(100, 400, 1600), samples=40)
     assert comparison.agrees, str(comparison)
     assert abs(comparison.findings["deviation"].details["slope"] + 0.5) < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("activation", ["relu", "linear"])
 def test_other_activations_follow_their_equations(activation):
     comparison = dl.compare(dl.limits.SaadSolla(activation=activation, rate=0.8), samples=400)
