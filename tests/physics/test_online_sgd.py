@@ -194,7 +194,7 @@ def test_xor_chain_has_the_law_of_sgd():
 )
 def test_other_spiked_tensors(order, signal, start):
     limit = dl.limits.SpikedTensorBallistic(order=order, signal=signal, overlap=start[0], radius=start[1], horizon=0.05)
-    comparison = dl.compare(limit, sizes=(500, 1000, 2000), samples=2000)
+    comparison = dl.compare(limit, sizes=(100, 400, 1600), samples=12_000)
     assert comparison.agrees, str(comparison)
     slope, error = (comparison.findings["path_gap"].details[name] for name in ("slope", "slope_error"))
     assert abs(slope + 0.5) < 5 * error

@@ -8,13 +8,37 @@ from pathlib import Path
 
 import jax
 
-# Two batches of LAPACK calls that run at once can wait for each other forever (jaxlib 0.10, Cholesky on two cores): so
-# the parts of a program run in order, and programs one after the other (`deeplimits.lab.programs`).
-_IN_ORDER = {"xla_cpu_enable_concurrency_optimized_scheduler": False}
-PLAIN = {"xla_backend_optimization_level": 0, **_IN_ORDER}
-"""Compiler options for theory, which runs once: a third of the compile time."""
-BRISK = {"xla_backend_optimization_level": 1, **_IN_ORDER}
-"""Compiler options for simulations: they run as fast as at the full level, and compile in two thirds of its time."""
+_QUICK = {
+    # Two batches of LAPACK calls that run at once can wait for each other forever (jaxlib 0.10, Cholesky on two cores):
+    # so the parts of a program run in order, and programs one after the other (`deeplimits.lab.programs`).
+    "xla_cpu_enable_concurrency_optimized_scheduler": False,
+    # The older way to make loops from operations compiles in a third to two thirds of the time and runs as fast.
+    "xla_cpu_use_fusion_emitters": False,
+    # Several programs are compiled at once already.
+    "xla_cpu_parallel_codegen_split_count": 1,
+}
+
+
+@functools.cache
+def options(level: int) -> dict[str, int]:
+    """Compiler options: the level of optimization, and of the rest what the installed JAX knows.
+
+    Level 0 is for theory, which runs once. At level 1 simulations run as fast as at the highest.
+    """
+    wanted = {"xla_backend_optimization_level": level, **_QUICK}
+    if _known(wanted):
+        return wanted
+    return {name: value for name, value in wanted.items() if _known({name: value})}
+
+
+def _known(chosen: dict[str, int]) -> bool:
+    try:
+        jax.jit(lambda: 0.0).lower().compile(compiler_options=chosen)  # pyright: ignore[reportArgumentType]
+    except jax.errors.JaxRuntimeError:
+        return False
+    return True
+
+
 LARGE = 1000
 """Size above which linear algebra may use all cores."""
 CACHE_BYTES = 2 * 2**30

@@ -12,7 +12,7 @@ import numpy as np
 from deeplimits import cells
 from deeplimits.errors import NotConverged, ParameterError, require
 from deeplimits.lab import export
-from deeplimits.lab.compilation import PLAIN, use_cache
+from deeplimits.lab.compilation import use_cache
 from deeplimits.lab.programs import Program
 from deeplimits.limit import Limit
 from deeplimits.numerics.checks import aloud
@@ -81,8 +81,8 @@ def _stated_of_draw(limit: Limit, realised: Limit, seed: Any, sizes: dict[str, A
     return [*limit.theory().items(), *realised.stated(system).items()]
 
 
-_theory = Program(_stated, PLAIN)
-_theory_of_draw = Program(_stated_of_draw, PLAIN)
+_theory = Program(_stated, level=0)
+_theory_of_draw = Program(_stated_of_draw, level=0)
 
 
 def predict(limit: Limit, seed: int = 0) -> Prediction:

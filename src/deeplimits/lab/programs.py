@@ -9,6 +9,8 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from deeplimits.lab.compilation import options
+
 MOST = 128
 """How many compiled programs of one function are kept."""
 
@@ -16,13 +18,14 @@ _running = threading.Lock()
 
 
 class Program:
-    """A function of arrays and static values, compiled once for each shape of the ones and value of the others.
+    """A function of arrays and static values, compiled once for each shape of the ones and value of the others,
+    at the compiler's optimization `level`.
 
     `prepare` compiles without running, and may be called from several threads; a call runs.
     """
 
-    def __init__(self, function: Callable, options: dict[str, int]):
-        self._jitted: Any = eqx.filter_jit(function, compiler_options=options)  # pyright: ignore[reportCallIssue]
+    def __init__(self, function: Callable, level: int):
+        self._function, self._level = function, level
         self._compiled: OrderedDict[Hashable, Any] = OrderedDict()
         programs.append(self)
 
@@ -35,7 +38,8 @@ class Program:
         key = (structure, *shapes)
         found = self._compiled.get(key)
         if found is None:
-            found = self._compiled[key] = self._jitted.lower(*arguments).compile()
+            jitted: Any = eqx.filter_jit(self._function, compiler_options=options(self._level))  # pyright: ignore
+            found = self._compiled[key] = jitted.lower(*arguments).compile()
             if len(self._compiled) > MOST:
                 self._compiled.popitem(last=False)
         return found

@@ -13,7 +13,7 @@ from jaxtyping import Array
 from deeplimits import cells
 from deeplimits.errors import DeeplimitsError, ParameterError, require
 from deeplimits.lab import export
-from deeplimits.lab.compilation import BRISK, few_threads, use_cache
+from deeplimits.lab.compilation import few_threads, use_cache
 from deeplimits.lab.predict import check_limit
 from deeplimits.lab.programs import Program
 from deeplimits.lab.task import Task
@@ -109,7 +109,7 @@ def _many(limit: Limit, place: Any, count: int, sizes: dict[str, Any]) -> tuple[
     return jax.lax.map(one, indices, batch_size=batch if batch > 1 else None)
 
 
-systems = Program(_many, BRISK)
+systems = Program(_many, level=1)
 
 
 def simulate(
@@ -162,9 +162,12 @@ def run(task: Task, bar: Any) -> Simulation:
 def chunk_size(limit: Limit, samples: int) -> int:
     """How many systems are simulated between two marks of the progress bar.
 
-    A tenth of the usual number, or as many as run side by side: other numbers of samples reuse the compiled program.
+    A tenth of the usual number, so that other numbers of samples reuse the compiled program; a multiple of those that
+    run side by side, because a remainder would be compiled as a second loop.
     """
-    return min(samples, max(math.ceil(limit.usual.samples / CHUNKS), limit.usual.batch))
+    batch = limit.usual.batch
+    chunk = min(samples, max(math.ceil(limit.usual.samples / CHUNKS), batch))
+    return chunk if chunk <= batch else math.ceil(chunk / batch) * batch
 
 
 def check_count(value: Any, name: str, least: int = 1) -> int:

@@ -9,12 +9,9 @@ g = (δ/2)⟨V, ∇²u⟩ and diffusion matrix Σ = δ J V Jᵀ, V the covarianc
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
-import scipy.linalg
-import scipy.optimize
 from jax.typing import ArrayLike
 from jaxtyping import Array, PRNGKeyArray
 
@@ -66,19 +63,10 @@ def solve_ode(dynamics: EffectiveDynamics, start: ArrayLike, times: ArrayLike, t
     0.367879441
     """
     times, start = _times(times), jnp.atleast_1d(jnp.asarray(start, float))
-    solution = diffrax.diffeqsolve(
-        diffrax.ODETerm(lambda t, u, args: dynamics.velocity(u)),
-        diffrax.Tsit5(),
-        t0=0.0,
-        t1=jnp.maximum(times[-1], 1e-12),
-        dt0=None,
-        y0=start,
-        saveat=diffrax.SaveAt(ts=times),
-        stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance),
-        max_steps=20_000,
+    found = flows.solve_at(
+        lambda t, u: dynamics.velocity(u), start, times, rtol=tolerance, atol=tolerance, most_steps=20_000
     )
-    assert solution.ys is not None
-    return solution.ys
+    return found.require("the ballistic limit ends before the last time asked for; take earlier times").states
 
 
 def sample_sde(
@@ -88,6 +76,8 @@ def sample_sde(
 
     Map it over keys for many paths.
     """
+    import diffrax  # here, because its import takes as long as a prediction
+
     if dynamics.diffusion is None:
         raise ParameterError("dynamics.diffusion = None is a ballistic limit without noise; use solve_ode")
     if isinstance(steps, bool) or steps < 1:
@@ -147,6 +137,8 @@ def fixed_points(
     >>> [(round(float(p.point[0]), 6), p.stable) for p in fixed_points(pitchfork, [[-0.9], [0.1], [1.2]])]
     [(-1.0, True), (0.0, False), (1.0, True)]
     """
+    import scipy.optimize  # here, because only rest points need it
+
     velocity, jacobian = jax.jit(dynamics.velocity), jax.jit(jax.jacfwd(dynamics.velocity))
     found: list[FixedPoint] = []
     best = np.inf
@@ -196,6 +188,8 @@ def stationary_covariance(dynamics: EffectiveDynamics, noise: Callable, point: A
     >>> stationary_covariance(decay, lambda u: jnp.array([[8.0]]), [0.0]).tolist()
     [[2.0]]
     """
+    import scipy.linalg
+
     point = jnp.atleast_1d(jnp.asarray(point, float))
     jacobian = np.asarray(jax.jacfwd(dynamics.velocity)(point))
     largest = float(np.linalg.eigvals(jacobian).real.max())

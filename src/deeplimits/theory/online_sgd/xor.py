@@ -10,7 +10,6 @@ import math
 from itertools import combinations
 from typing import NamedTuple
 
-import diffrax
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -95,6 +94,8 @@ def ballistic(
 ) -> XorState:  # fmt: skip
     """The statistics at increasing times (a leading axis), by `steps` fixed Runge-Kutta steps of order five."""
     times = jnp.atleast_1d(jnp.asarray(times, float))
+    import diffrax  # here, because its import takes as long as a prediction
+
     # As one vector: a solver compiles its arithmetic anew for each part of a state.
     flat, unravel = ravel_pytree(start)
 
