@@ -3,6 +3,9 @@
 import dataclasses
 from functools import singledispatch
 
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from deeplimits.predictions import Bound, Curve, Exponent, Identity, Law, Probability, Spectrum, Trial, Value
@@ -70,3 +73,9 @@ def wrong_rate(trials: list[Trial], factor: float) -> list[Trial]:
     return [
         trial._replace(stated=dataclasses.replace(trial.stated, rate=trial.stated.rate * factor)) for trial in trials
     ]
+
+
+def total(limit):
+    """One number that depends on everything a limit predicts."""
+    leaves = jax.tree.leaves(eqx.filter(list(limit.theory().values()), eqx.is_inexact_array))
+    return sum((jnp.sum(leaf) for leaf in leaves), jnp.zeros(()))

@@ -14,7 +14,7 @@ from conftest import each_limit, quick_comparison
 from deeplimits.lab import predict as predicting
 from deeplimits.lab.simulate import chunk_size, systems
 from deeplimits.predictions import Kind
-from planting import is_zero, planted
+from planting import is_zero, planted, total
 
 GROSS = 1.3
 
@@ -96,12 +96,6 @@ def test_gradients_and_batches_have_their_shapes(name):
     for field, parameter in limit.parameters().items():
         if parameter.kind == "real":
             assert getattr(gradients, field).shape == (2,)
-
-
-def total(limit):
-    """One number that depends on everything a limit predicts."""
-    leaves = jax.tree.leaves(eqx.filter(list(limit.theory().values()), eqx.is_inexact_array))
-    return sum((jnp.sum(leaf) for leaf in leaves), jnp.zeros(()))
 
 
 @each_limit

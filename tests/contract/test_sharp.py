@@ -8,13 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from test_quick import total
 
 import deeplimits as dl
 from conftest import each_limit, usual_comparison
 from deeplimits.limits.bias.gd_min_norm_least_squares import MinNormLeastSquares
 from deeplimits.theory.bias import least_squares
-from planting import is_zero, planted, wrong_rate
+from planting import is_zero, planted, total, wrong_rate
 
 SHARP = 1.05
 

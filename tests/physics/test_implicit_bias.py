@@ -16,9 +16,6 @@ from deeplimits.statistics import LEVEL
 from deeplimits.theory.bias import diagonal_networks, quadratic_model, separable
 from deeplimits.theory.bias.hard_margin import hard_margin
 
-# Minutes of simulation: run on demand, with `make test-slow`.
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture(scope="module")
 def random_data():
@@ -72,6 +69,7 @@ def test_degenerate_data_follow_their_closed_form(flow_in_log_time):
     assert float(path[-1, 1]) == pytest.approx(np.log(200.0), abs=0.05)
 
 
+@pytest.mark.slow
 def test_gradient_descent_within_the_band_of_its_law(random_data):
     signed, law = random_data
     step = 0.5 * separable.largest_step(signed)
@@ -137,6 +135,7 @@ def threshold(blocks: int = fd.BLOCKS) -> float:
     return stats.t.isf(LEVEL / 2, blocks - 1)
 
 
+@pytest.mark.slow
 def test_fluctuation_dissipation_of_a_linear_model():
     x, y = designs.polynomial_regression(10, 3)
     centre, step = jnp.linalg.lstsq(x, y)[0], jnp.asarray(0.2)
@@ -222,6 +221,7 @@ def digits_run():
     return jax.tree.map(np.asarray, seen)
 
 
+@pytest.mark.slow
 def test_the_run_on_digits_is_stationary(digits_run):
     for series in (digits_run.loss, digits_run.square):
         blocks = series[: len(series) // 32 * 32].reshape(32, -1).mean(axis=1)
@@ -229,6 +229,7 @@ def test_the_run_on_digits_is_stationary(digits_run):
 
 
 # Blocks shorter than the run's memory would understate the error.
+@pytest.mark.slow
 @pytest.mark.parametrize("blocks", [16, 32, 64])
 def test_fluctuation_dissipation_of_a_network_on_digits(digits_run, blocks):
     """⟨L(θ − η∇L_B) − L(θ)⟩ = 0 gives ⟨‖∇L‖²⟩ = (η/2)⟨∇L_B·H∇L_B⟩ − (η²/6)⟨D³L[∇L_B, ∇L_B, ∇L_B]⟩ + O(η³)."""

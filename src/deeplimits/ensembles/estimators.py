@@ -46,7 +46,7 @@ class NestedLeastSquares:
         if self.many.size:
             # XX' grows by what the new columns bring.
             parts = [x[:, a:b] @ x[:, a:b].T for a, b in itertools.pairwise([0, *self.many.tolist()])]
-            grams.append(jnp.tensordot(jnp.tri(len(parts)), jnp.stack(parts), 1))
+            grams.append(jnp.tensordot(jnp.tri(len(parts), dtype=x.dtype), jnp.stack(parts), 1))
         self.inverses = jax.lax.map(inverse_factor, jnp.concatenate(grams))
         # Which of the factors belongs to which p.
         self.place = np.where(self.above, np.searchsorted(self.many, self.counts) + (not self.above.all()), 0)

@@ -111,7 +111,7 @@ def first_passages(
         t = t + step
         over = jnp.abs(state.m[0, 0]) >= level
         times = jnp.where(over & (jnp.arange(runs) == run), t, times)
-        return (run + over, state, jnp.where(over, 0.0, t), over, times), None
+        return (run + over.astype(run.dtype), state, jnp.where(over, 0.0, t), over, times), None
 
     def block(carry):
         drawn = draws.draw(

@@ -67,7 +67,9 @@ def _with_few(features, y, y_test, ridge, counts, repeats):
     def errors(chosen):
         count, start = chosen
         # All sets have one shape: features that a set does not have are zero, and so are their coefficients.
-        phi = jax.lax.dynamic_slice_in_dim(features, start, widest, axis=1) * (jnp.arange(widest) < count)
+        phi = jax.lax.dynamic_slice_in_dim(features, start, widest, axis=1) * (jnp.arange(widest) < count).astype(
+            features.dtype
+        )
         # β̂ = (Φ'Φ/n + γ)^{-1}Φ'y/n, and (ΦΦ'/n + γ)^{-1}y = (y − Φβ̂)/γ
         beta = _solve(phi[:n].T @ phi[:n] / n + ridge * jnp.eye(widest), phi[:n].T @ y / n)
         left = labels - phi @ beta

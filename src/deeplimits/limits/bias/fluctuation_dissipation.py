@@ -54,7 +54,7 @@ class FluctuationDissipation(Limit):
         "with replacement", ("with replacement", "without replacement", "bernoulli"), doc="how batches are drawn"
     )
 
-    usual = Run(sizes=(1000, 2000, 4000), samples=120, batch=40)
+    usual = Run(sizes=(1000, 2000, 4000), samples=300, batch=60)
 
     def validity(self):
         if self.sampling != "with replacement" and self.batch_size > self.points:

@@ -30,7 +30,7 @@ class ProportionalMaxMargin(Limit):
     labels: str = choice("sign", ("sign", "logistic", "random"), doc="how labels depend on the signal")
     strength: Array = real(2.0, 0.0, 20.0, symbol=r"\rho", doc="signal strength of logistic labels")
 
-    usual = Run(sizes=(40, 80, 160), samples=600)
+    usual = Run(sizes=(32, 64, 128), samples=1300)
 
     def validity(self):
         least = proportional_margin.threshold(self.labels, float(self.strength))

@@ -54,7 +54,7 @@ class EffectiveDynamicsFramework(Limit):
         # The law of a sample is invariant under rotations around the spike: any rest of the right length will do.
         rest = jnp.arange(dimension) > 0
         point = jnp.where(rest, jnp.sqrt(self.radius / (dimension - 1)), self.overlap)
-        spike = jnp.outer(~rest, ~rest) * self.signal
+        spike = jnp.where(jnp.outer(~rest, ~rest), self.signal, 0.0)
 
         def draw(key):
             return spike + online_sgd.gaussian(key, (dimension, dimension))

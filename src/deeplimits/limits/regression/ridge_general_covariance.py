@@ -103,7 +103,10 @@ class RidgeRegression(Limit):
         def fitted(p):
             # Features that are left out are zero, and so are their coefficients: one shape for all p.
             there = jnp.arange(widest) < p
-            seen, betas = jnp.where(there, x, 0.0), jnp.where(there[:, None], directions, 0.0) / jnp.sqrt(1.0 * p)
+            seen, betas = (
+                jnp.where(there, x, 0.0),
+                jnp.where(there[:, None], directions, 0.0) / jnp.sqrt(jnp.asarray(p, float)),
+            )
             # β̂ = Sy; its mean misses (SX − I)β, its covariance is σ²SS'.
             solved = estimators.ridge_matrix(seen, self.ridge)
             clean = seen @ betas

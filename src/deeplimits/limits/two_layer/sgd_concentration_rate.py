@@ -47,7 +47,7 @@ class SgdConcentration(Limit):
         return task, aligned_start(self.students, self.teachers, self.overlap, self.norm)
 
     def theory(self):
-        times = self.time * jnp.arange(1, self.looks + 1) / self.looks
+        times = self.time * jnp.arange(1.0, self.looks + 1) / self.looks
         path = integration.trajectory(*self._setting(), times, method="explicit")
         return {
             "deviation": Exponent(

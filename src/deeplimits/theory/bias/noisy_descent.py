@@ -162,7 +162,7 @@ def descent_path(
     """
     values, vectors = jnp.linalg.eigh(hessian)
     shrunk = 1 - jnp.asarray(step, float) * values / values[-1]
-    return (shrunk ** jnp.arange(1, steps + 1)[:, None] * (start @ vectors)) @ vectors.T
+    return (shrunk ** jnp.arange(1.0, steps + 1)[:, None] * (start @ vectors)) @ vectors.T
 
 
 class BestStep(NamedTuple):
