@@ -24,7 +24,7 @@ class SpikedCovariance(Limit):
     strength: Array = real(2.0, 0.05, 100.0, log=True, symbol=r"\ell", doc="excess variance of the spike")
     gamma: Array = real(0.5, 0.01, 50.0, log=True, symbol=r"\gamma", doc="dimension per sample, p/n")
 
-    usual = Run(sizes=(60, 120, 240), samples=400)
+    usual = Run(sizes=(60, 120, 240), samples=600)
 
     def validity(self):
         if float(self.strength) <= float(jnp.sqrt(self.gamma)) * 1.05:
