@@ -37,7 +37,7 @@ def each_limit(function):
 
 def quick_samples(limit) -> int:
     """A tenth of the usual samples, which run in the usual program; all of them where they are few."""
-    return max(math.ceil(limit.usual.samples / CHUNKS), min(limit.usual.samples, 24))
+    return max(math.ceil(limit.usual.samples / CHUNKS), min(limit.usual.samples, 60))
 
 
 @functools.cache

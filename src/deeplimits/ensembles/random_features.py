@@ -67,9 +67,8 @@ def _with_few(features, y, y_test, ridge, counts, repeats):
     def errors(chosen):
         count, start = chosen
         # All sets have one shape: features that a set does not have are zero, and so are their coefficients.
-        phi = jax.lax.dynamic_slice_in_dim(features, start, widest, axis=1) * (jnp.arange(widest) < count).astype(
-            features.dtype
-        )
+        there = jnp.arange(widest) < count
+        phi = jnp.where(there, jax.lax.dynamic_slice_in_dim(features, start, widest, axis=1), 0.0)
         # β̂ = (Φ'Φ/n + γ)^{-1}Φ'y/n, and (ΦΦ'/n + γ)^{-1}y = (y − Φβ̂)/γ
         beta = _solve(phi[:n].T @ phi[:n] / n + ridge * jnp.eye(widest), phi[:n].T @ y / n)
         left = labels - phi @ beta
@@ -86,7 +85,7 @@ def _with_many(features, y, y_test, ridge, counts):
     labels = jnp.concatenate([y, y_test])
     # Kernels of all points with the training points; each grows out of the last by what the new features bring.
     parts = [features[:, a:b] @ features[:n, a:b].T for a, b in itertools.pairwise([0, *counts])]
-    kernels = jnp.tensordot(jnp.tri(len(parts)), jnp.stack(parts), 1) / n
+    kernels = jnp.tensordot(jnp.tri(len(parts), dtype=float), jnp.stack(parts), 1) / n
 
     def errors(kernel):
         # Φβ̂ = (ΦΦ'/n)(ΦΦ'/n + γ)^{-1}y
