@@ -1,4 +1,4 @@
-"""The command line: `deeplimits list`, `show`, `predict`, `simulate`, `compare`, `cite`, `atlas`.
+"""The command line: `deeplimits list`, `show`, `predict`, `simulate`, `compare`, `cite`, `atlas`, `campaign`.
 
 Flags come from the parameter fields, which stand in the index, so that no help text waits for JAX.
 """
@@ -9,6 +9,7 @@ import json
 import sys
 import textwrap
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from deeplimits import references
@@ -16,7 +17,7 @@ from deeplimits.catalogue import Entry, Listing, catalogue
 from deeplimits.errors import DeeplimitsError, ParameterError
 from deeplimits.parameters import Parameter, read_list
 
-BAD_INPUT, DISAGREES, NOT_RUN, INTERRUPTED = 1, 2, 3, 130
+BAD_INPUT, DISAGREES, NOT_RUN, UNDECIDED, INTERRUPTED = 1, 2, 3, 4, 130
 
 DESCRIPTION = """\
 Compute the limit, simulate the network, see whether they agree.
@@ -45,7 +46,8 @@ class _Parser(argparse.ArgumentParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
-    The exit code is 0, 1 for bad input, 2 when a comparison disagrees, 3 when a limit of the atlas could not be run.
+    The exit code is 0, 1 for bad input, 2 when a comparison disagrees, 3 when a limit of the atlas could not be run,
+    4 when a comparison decides nothing.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in arguments
@@ -107,6 +109,15 @@ def _parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     atlas.add_argument("--only", nargs="+", metavar="NAME", help="just these limits")
     atlas.add_argument("--size", choices=("small", "medium", "large"), default="medium", help="how much to simulate")
     atlas.set_defaults(run=_atlas)
+
+    campaign = commands.add_parser("campaign", help="do the verdicts hold at random parameters inside the ranges?")
+    campaign.add_argument("--draws", type=int, default=2, help="how many of each limit (default: 2)")
+    campaign.add_argument("--seed", type=int, help="seed of the draws (default: a fresh one, printed)")
+    campaign.add_argument("--only", nargs="+", metavar="NAME", help="just these limits")
+    campaign.add_argument("--cases", metavar="FILE", help="instead of draws, the cases in a file that --out wrote")
+    campaign.add_argument("--out", default="campaign.jsonl", help="file for the outcomes (default: campaign.jsonl)")
+    campaign.add_argument("--workers", type=int, help="how many processes (default: one for each core)")
+    campaign.set_defaults(run=_campaign)
     return parser
 
 
@@ -289,7 +300,8 @@ def _compare(options: argparse.Namespace) -> int:
     if options.html:
         for path, comparison in _numbered(options.html, found):
             comparison.to_html(path)
-    return 0 if all(comparison.agrees for comparison in found) else DISAGREES
+    outcomes = {comparison.outcome for comparison in found}
+    return DISAGREES if "disagrees" in outcomes else UNDECIDED if "undecided" in outcomes else 0
 
 
 def _print_json(documents: list[Any]) -> None:
@@ -318,6 +330,8 @@ def _atlas(options: argparse.Namespace) -> int:
     print(f"wrote {found.page}")
     for name in found.disagreeing:
         print(f"disagrees: {name}")
+    for name in found.undecided:
+        print(f"undecided: {name}")
     for name in found.failed:
         print(f"could not be run: {name}")
     if found.interrupted:
@@ -325,7 +339,41 @@ def _atlas(options: argparse.Namespace) -> int:
         return INTERRUPTED
     if found.disagreeing:
         return DISAGREES
-    return NOT_RUN if found.failed else 0
+    if found.failed:
+        return NOT_RUN
+    return UNDECIDED if found.undecided else 0
+
+
+def _campaign(options: argparse.Namespace) -> int:
+    import secrets
+
+    from deeplimits.lab import campaign
+    from deeplimits.lab.workers import Workers
+    from deeplimits.render import bars, text
+
+    entries = list(catalogue.limits()) if options.only is None else [catalogue.entry(name) for name in options.only]
+    if options.cases:
+        cases = campaign.load(Path(options.cases).read_text(encoding="utf-8"))
+    else:
+        seed = secrets.randbelow(10**6) if options.seed is None else options.seed
+        print(f"{options.draws} draws of each of {len(entries)} limits, seed {seed}", flush=True)
+        cases = [campaign.draw(entry, seed, number) for number in range(options.draws) for entry in entries]
+    rows = []
+    with (
+        Workers(options.workers, time_limit=campaign.TIME_LIMIT) as workers,
+        open(options.out, "w", encoding="utf-8") as out,
+        bars.progress(len(cases), "campaign", None) as bar,
+    ):
+        for row in campaign.run(cases, workers):
+            rows.append(row)
+            out.write(json.dumps(row.to_json()) + "\n")
+            out.flush()
+            bar.update(1)
+            if row.outcome in campaign.FAULTS:
+                print(f"{row.outcome}: {row.case.name} {row.case.values} seed {row.case.seed}: {row.what}", flush=True)
+    print(text.table(*campaign.table(rows)))
+    print(f"wrote {options.out}")
+    return DISAGREES if any(row.outcome in campaign.FAULTS for row in rows) else 0
 
 
 if __name__ == "__main__":

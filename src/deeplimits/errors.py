@@ -21,6 +21,10 @@ class NotConverged(DeeplimitsError, RuntimeError):
     """An iterative solver stopped with a residual above its tolerance."""
 
 
+class TooCostly(DeeplimitsError, RuntimeError):
+    """What was asked for without saying how much of it would take far longer than anyone expects."""
+
+
 class UnknownName(DeeplimitsError, LookupError):
     """No limit, result or function of that name is in the catalogue."""
 

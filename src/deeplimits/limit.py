@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeVar
 
 import equinox as eqx
@@ -13,9 +13,10 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.models.activations import Activation, names
+from deeplimits.numerics.arguments import known
 from deeplimits.parameters import Axis, Choice, Integer, Parameter, Real
 from deeplimits.predictions import Kind
-from deeplimits.tracing import is_traced
 
 AnyLimit = TypeVar("AnyLimit", bound="Limit")
 
@@ -33,6 +34,21 @@ def integer(default: int, low: int, high: float = math.inf, *, log: bool = False
 def choice(default: str, options: tuple[str, ...], *, symbol: str = "", doc: str = ""):
     """One of the named options; static."""
     return _field(Choice(default=default, options=options, symbol=symbol, doc=doc), traced=False)
+
+
+def activation_choice(
+    default: str,
+    where: Callable[[Activation], bool],
+    *,
+    also: tuple[str, ...] = (),
+    symbol: str = "",
+    doc: str = "activation σ",
+):
+    """The name of an activation: of those in the table that have a property, and what `also` names.
+
+    A new activation of the table is offered by every limit whose condition it meets.
+    """
+    return choice(default, (*names(where), *also), symbol=symbol, doc=doc)
 
 
 def axis(
@@ -144,7 +160,7 @@ class Limit(eqx.Module):
     def __check_init__(self):
         for name, parameter in self.parameters().items():
             value = getattr(self, name)
-            if not is_traced(value):
+            if known(value):
                 parameter.check(type(self).__name__, name, value)
 
     @classmethod
@@ -169,9 +185,35 @@ class Limit(eqx.Module):
             )
         return dataclasses.replace(self, **changes)  # pyright: ignore[reportArgumentType]
 
-    def require_valid(self) -> None:
-        """Raise OutsideValidity, with the sentences of `validity()`, if the theorem does not cover these values."""
+    def rounded(self: AnyLimit, **changes: Any) -> AnyLimit:
+        """The same limit at the ratios of a finite system, for `at_size`; not checked again.
+
+        A ratio of whole numbers may lie beyond the end of its range, or fall on its neighbour on an axis, when what
+        was asked for does not.
+        """
+        unknown = sorted(set(changes) - set(self.parameters()))
+        if unknown:
+            raise ParameterError(
+                f"{type(self).__name__} has no parameter {unknown[0]}; it has {', '.join(self.parameters())}"
+            )
+        found = object.__new__(type(self))
+        for field in dataclasses.fields(self):  # pyright: ignore[reportArgumentType]
+            value = getattr(self, field.name)
+            if field.name in changes:
+                changed = changes[field.name]
+                value = _to_array(changed) if isinstance(value, jax.Array) else _to_python(changed)
+            object.__setattr__(found, field.name, value)
+        return found
+
+    def validity_at(self, size: int) -> tuple[str, ...]:
+        """The conditions that systems of this size are too small for, a sentence each, with the size that would do."""
+        return ()
+
+    def require_valid(self, size: int | None = None) -> None:
+        """Raise OutsideValidity, with sentences, if the theorem does not cover these values, at this size if given."""
         violated = self.validity()
+        if not violated and size is not None:
+            violated = self.validity_at(size)
         if violated:
             raise OutsideValidity(f"{type(self).__name__}: " + "; ".join(violated))
 

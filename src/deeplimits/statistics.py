@@ -11,15 +11,25 @@ stated to close like ``size**-rate``, the gaps :math:`g_j` at the sizes :math:`n
 :math:`g_\infty + c\, n_j^{-rate}` and :math:`g_\infty = \sum_j a_j g_j` is tested. Ordinary least squares fixes the
 :math:`a_j` before any data are seen: weights made from estimated variances would be correlated with the means.
 
-**The next order.** The fit leaves out :math:`c_2 n^{-2 rate}`. A relative gap :math:`\epsilon` at first order comes
-with one of order :math:`\epsilon^2` at second, so what :math:`g_\infty` owes to it is bounded by that size times
-`SECOND_ORDER` and is subtracted before testing. Where the gap is small, as it should be, this is negligible.
+**The next order.** The fit leaves out :math:`c_2 n^{-2 rate}`. A relative correction
+:math:`\epsilon = |c| n^{-rate}/T` at first order, at the smallest size, comes with one of order :math:`\epsilon^2` at
+second: up to `SECOND_ORDER` times that is allowed for in :math:`g_\infty`. The correction is taken from what *changes*
+with the size, so that a wrong theory, whose gap does not change, gets no allowance for being wrong. Three sizes measure
+:math:`c_2`; where it is significantly larger than allowed for, what was measured is allowed for instead.
+
+**Too small sizes.** Where the correction is still above `FAR` and three sizes show that it does not go like
+``size**-rate``, or where two sizes cannot show it and the correction is above `NEAR`, nothing can be said about
+infinite size: such a point decides nothing, neither for nor against.
+
+**Power.** A comparison that agrees says how wrong the theory could have been without being noticed: the smallest
+relative error, of either sign, with which the same measurements would have been told to disagree. Above `BLIND` it is
+undecided.
 
 **Skewness.** Squared errors and inverse eigenvalues are skewed, and a studentized mean of skewed draws is not normal in
 the tail where the threshold lies. Hall's monotone transformation removes the effect at first order.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -32,6 +42,10 @@ FALSE_ALARM_BUDGET = 0.01
 TESTS_IN_BUDGET = 4000
 LEVEL = FALSE_ALARM_BUDGET / TESTS_IN_BUDGET
 SECOND_ORDER = 2.0
+NEAR, FAR = 0.1, 0.3
+"""Relative finite-size corrections at the smallest size that two sizes, or three, can be trusted with untested."""
+BLIND = 0.2
+"""A comparison that would not notice a theory wrong by this much has decided nothing."""
 FEWEST_SAMPLES = 8
 
 Floats = NDArray[np.floating]
@@ -85,6 +99,10 @@ class Extrapolation(NamedTuple):
     """Effective degrees of freedom of the standard error (Welch and Satterthwaite)."""
     allowance: Floats
     """The size that the second order may have in `gap`."""
+    correction: Floats
+    """How large the first order still is at the smallest size, relative to the value."""
+    asymptotic: NDArray[np.bool_]
+    """Whether the sizes are large enough for the stated rate; see 'Too small sizes' above."""
     coefficient: Floats
     """c in gap(n) = c n**-rate; the mean gap where the theory is exact."""
     coefficient_error: Floats
@@ -114,24 +132,36 @@ def extrapolate(
         skewness = np.where(variance > 0, combine(at_infinity**3, thirds) / variance**1.5, 0.0)
         inverse_dof = combine(at_infinity**4 / dofs, variances**2) / variance**2
         dof = np.where(inverse_dof > 0, 1 / inverse_dof, np.inf)
-    if rate is None:
-        allowance = np.zeros_like(variance)
-    else:
-        # The gap at the smallest size, relative to the value, squared, in the units of the value.
+    coefficient, coefficient_variance = combine(slope, gaps), combine(slope**2, variances)
+    allowance, correction = np.zeros_like(variance), np.zeros_like(variance)
+    asymptotic = np.ones(np.shape(variance), bool)
+    if rate is not None:
         smallest = int(np.argmin(sizes))
-        first = np.abs(gaps[smallest])
+        shape = (np.asarray(sizes, float) / sizes[smallest]) ** -rate
+        lever = abs(at_infinity @ shape**2)
+        first = np.sqrt(coefficient**2 + coefficient_variance) * float(sizes[smallest]) ** -rate
         scale = np.maximum(np.abs(stated_values[smallest]), first)
-        second = SECOND_ORDER * np.divide(first**2, scale, out=np.zeros_like(first), where=scale > 0)
-        shape = (np.asarray(sizes, float) / sizes[smallest]) ** (-2 * rate)
-        allowance = second * abs(at_infinity @ shape)
+        correction = np.divide(first, scale, out=np.zeros_like(first), where=scale > 0)
+        second = SECOND_ORDER * correction * first
+        if len(set(sizes)) < 3:
+            asymptotic = correction <= NEAR
+        else:
+            curvature = np.linalg.pinv(np.stack([np.ones_like(shape), shape, shape**2], axis=1))[2]
+            bend, noise = np.abs(combine(curvature, gaps)), np.sqrt(combine(curvature**2, variances))
+            bent = bend > second + 3 * noise
+            second = np.where(bent, bend, second)
+            asymptotic = ~(bent & (correction > FAR))
+        allowance = second * lever
     return Extrapolation(
         gap=combine(at_infinity, gaps),
         error=np.sqrt(variance),
         skewness=skewness,
         dof=dof,
         allowance=allowance,
-        coefficient=combine(slope, gaps),
-        coefficient_error=np.sqrt(combine(slope**2, variances)),
+        correction=correction,
+        asymptotic=asymptotic,
+        coefficient=coefficient,
+        coefficient_error=np.sqrt(coefficient_variance),
     )
 
 
@@ -157,36 +187,85 @@ class Deviation(NamedTuple):
     statistic: float
     threshold: float
     p_value: float
-    worst: int
+    worst: int = 0
     """Index of the point with the largest deviation."""
+    asymptotic: bool = True
+    """Whether the sizes allow a verdict on that point."""
+    correction: float = 0.0
+    """The relative finite-size correction at the smallest size, where it is largest."""
+    noise: float = 1.0
+    """The share of noise, against the allowance for the next order, in what hides an error at that point."""
 
     @property
     def agrees(self) -> bool:
         return self.p_value > LEVEL
 
+    @property
+    def disagrees(self) -> bool:
+        return not self.agrees and self.asymptotic
+
+
+def certain(holds: bool) -> Deviation:
+    """The deviation of what is not a matter of chance."""
+    p_value = 1.0 if holds else 0.0
+    return Deviation(equivalent_z(p_value), equivalent_z(LEVEL), p_value)
+
 
 def largest_deviation(fit: Extrapolation, resolution: float = 0.0) -> Deviation:
     """One statistic for all points: the largest standardized deviation, against the threshold for that many points.
 
-    Gaps below `resolution` are rounding errors and count as none.
+    Gaps below `resolution` are rounding errors and count as none. Points whose sizes are too small for a verdict come
+    to word only where no other point disagrees.
     """
-    gap, error, skewness, dof = (np.ravel(part) for part in (fit.gap, fit.error, fit.skewness, fit.dof))
-    excess = np.maximum(np.abs(gap) - np.ravel(fit.allowance) - resolution, 0.0) * np.sign(gap)
+    gap, error, skewness, dof, allowance, correction = (
+        np.ravel(part) for part in (fit.gap, fit.error, fit.skewness, fit.dof, fit.allowance, fit.correction)
+    )
+    asymptotic = np.ravel(fit.asymptotic)
+    excess = np.maximum(np.abs(gap) - allowance - resolution, 0.0) * np.sign(gap)
     with np.errstate(divide="ignore", invalid="ignore"):
         t = np.where(excess == 0, 0.0, excess / error)
         corrected = np.where(np.isfinite(dof), hall_transform(t, skewness), cornish_fisher(t, skewness))
     # Where nothing is left of the gap there is nothing to correct.
     z = np.where(t == 0, 0.0, np.abs(np.where(np.isfinite(t), corrected, t)))
     p_values = 2 * student_tail(z, dof)
-    # Where several are too small for a floating-point number, the largest deviation is the worst.
-    worst = int(np.lexsort((-z, p_values))[0])
     points = len(z)
+    # Points that disagree and may, then points that would but may not, then the rest; the least p-value first. Where
+    # several are too small for a floating-point number, the largest deviation is the worst.
+    says = p_values * points <= LEVEL
+    worst = int(np.lexsort((-z, p_values, ~says, ~(says & asymptotic)))[0])
+    threshold = float(student_quantile(LEVEL / (2 * points), dof[worst]))
+    hidden = threshold * error[worst] + allowance[worst]
     return Deviation(
         statistic=float(z[worst]),
-        threshold=float(student_quantile(LEVEL / (2 * points), dof[worst])),
+        threshold=threshold,
         p_value=float(min(1.0, points * p_values[worst])),
         worst=worst,
+        asymptotic=bool(asymptotic[worst]),
+        correction=float(np.max(correction)),
+        noise=float(threshold * error[worst] / hidden) if hidden > 0 else 1.0,
     )
+
+
+LEAST_NOTICED = 1e-6
+
+
+def least_noticed(deviation: Callable[[float], Deviation]) -> float:
+    """The smallest relative error of either sign with which a theory would be told to disagree; infinite above 80 %.
+
+    `deviation(factor)` judges the same measurements beside a theory multiplied by `factor`.
+    """
+    return max(_noticed(lambda size: deviation(1 + size)), _noticed(lambda size: deviation(1 / (1 + size))))
+
+
+def _noticed(wrong_by: Callable[[float], Deviation]) -> float:
+    noticed = next((size for size in (BLIND, 2 * BLIND, 4 * BLIND) if wrong_by(size).disagrees), np.inf)
+    if noticed > BLIND:
+        return noticed
+    low, high = np.log(LEAST_NOTICED), np.log(BLIND)
+    while high - low > 0.05:
+        middle = (low + high) / 2
+        low, high = (low, middle) if wrong_by(float(np.exp(middle))).disagrees else (middle, high)
+    return float(np.exp(high))
 
 
 # SciPy's special functions instead of scipy.stats, whose import takes longer than most predictions.

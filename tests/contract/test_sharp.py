@@ -36,8 +36,8 @@ def test_five_percent_is_noticed(name, factor, comparison):
     judged = 0
     for result, trials in comparison.trials.items():
         if not is_zero(trials[-1].stated):
-            finding = trials[-1].stated.compare(planted(trials, factor))
-            assert not finding.agrees, (result, finding.verdict)
+            finding = trials[-1].stated.judge(planted(trials, factor))
+            assert finding.outcome == "disagrees", (result, finding.verdict)
             judged += 1
     assert judged
 
@@ -86,7 +86,7 @@ def test_a_finite_size_rate_off_by_two_is_noticed(name, result, factor):
     comparison = many_small_systems(name)
     assert comparison.findings[result].agrees, comparison.findings[result].verdict
     trials = comparison.trials[result]
-    assert not trials[-1].stated.compare(wrong_rate(trials, factor)).agrees
+    assert not trials[-1].stated.judge(wrong_rate(trials, factor)).agrees
 
 
 def test_a_dropped_factor_two_in_a_decay_rate_is_noticed():
@@ -107,4 +107,4 @@ def test_a_dropped_factor_two_in_a_decay_rate_is_noticed():
 @pytest.mark.xdist_group("nadaraya-watson-singular-kernel")
 def test_a_dropped_factor_two_in_an_exponent_is_noticed():
     trials = usual_comparison("nadaraya-watson-singular-kernel").trials["rate"]
-    assert not trials[-1].stated.compare(planted(trials, 0.5)).agrees
+    assert not trials[-1].stated.judge(planted(trials, 0.5)).agrees

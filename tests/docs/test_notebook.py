@@ -20,7 +20,7 @@ def test_a_limit_of_ones_own_in_a_notebook(tmp_path):
     assert "mean norm" in prediction
     assert "<svg" in prediction
     comparison = shown(cells["comparison = dl.compare(GaussianNorm())"], "text/html")
-    assert "AGREES: 2 of 2" in comparison
+    assert "AGREES: all 2 predictions" in comparison
     assert "<svg" in comparison
     (cited,) = cells["print(comparison.cite())"].outputs
     assert "@book{vershynin2018" in cited["text"]

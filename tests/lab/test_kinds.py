@@ -112,15 +112,15 @@ CASES = {
 def test_true_statements_agree_and_false_ones_do_not(case):
     trials = CASES[case]()
     kind = trials[-1].stated
-    finding = kind.compare(trials)
+    finding = kind.judge(trials)
     assert finding.agrees, finding.verdict
     assert finding.verdict.startswith("agrees")
     for factor in (1.05, 1 / 1.05):
         if kind.kind == "Bound" and factor < 1:
             continue
         wrong = planted(trials, factor)
-        finding = wrong[-1].stated.compare(wrong)
-        assert not finding.agrees, (factor, finding.verdict)
+        finding = wrong[-1].stated.judge(wrong)
+        assert finding.outcome == "disagrees", (factor, finding.verdict)
         assert finding.verdict.startswith("disagrees")
 
 
@@ -161,31 +161,31 @@ def wigner_spectra():
 
 def test_spectrum(wigner_spectra):
     trials = [Trial(n, semicircle(), eigenvalues) for n, eigenvalues in wigner_spectra.items()]
-    finding = trials[-1].stated.compare(trials)
+    finding = trials[-1].stated.judge(trials)
     assert finding.agrees, finding.verdict
-    assert finding.details["kolmogorov_distances"][-1] < 4 / 160
+    assert finding.report.record.kolmogorov_distances[-1] < 4 / 160
     wrong = planted(trials, 1.02)
-    assert not wrong[-1].stated.compare(wrong).agrees
+    assert not wrong[-1].stated.judge(wrong).agrees
 
 
 def test_an_outlier_that_is_not_predicted_is_noticed():
     rng = np.random.default_rng(1)
     spectra = {n: np.stack([wigner(rng, n, spike=2.0) for _ in range(150)]) for n in (40, 80, 160)}
     unaware = [Trial(n, semicircle(), eigenvalues) for n, eigenvalues in spectra.items()]
-    assert not unaware[-1].stated.compare(unaware).agrees
+    assert not unaware[-1].stated.judge(unaware).agrees
     # A rank-one addition of size 2 to a Wigner matrix sends an eigenvalue to 2 + 1/2.
     aware = [Trial(n, semicircle(outliers=jnp.array([2.5])), eigenvalues) for n, eigenvalues in spectra.items()]
-    assert aware[-1].stated.compare(aware).agrees
+    assert aware[-1].stated.judge(aware).agrees
     wrong = [Trial(n, semicircle(outliers=jnp.array([2.6])), eigenvalues) for n, eigenvalues in spectra.items()]
-    assert not wrong[-1].stated.compare(wrong).agrees
+    assert not wrong[-1].stated.judge(wrong).agrees
 
 
 def test_exponents_refuse_what_has_no_logarithm():
     trials = trials_of(Exponent(jnp.asarray(-0.5), label="e"), lambda rng, n, m: rng.standard_normal(m) - 5)
     with pytest.raises(ParameterError, match="positive"):
-        trials[-1].stated.compare(trials)
+        trials[-1].stated.judge(trials)
     with pytest.raises(ParameterError, match="distinct sizes"):
-        trials[-1].stated.compare(trials[:1])
+        trials[-1].stated.judge(trials[:1])
 
 
 def test_bounds_know_two_sides():
@@ -195,4 +195,4 @@ def test_bounds_know_two_sides():
 
 def test_a_result_that_is_not_a_number_crosses_its_bound():
     trial = Trial(10, Bound(jnp.asarray(1.0), label="b"), np.array([0.5, np.nan]))
-    assert not trial.stated.compare([trial]).agrees
+    assert not trial.stated.judge([trial]).agrees

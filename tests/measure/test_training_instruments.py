@@ -132,10 +132,10 @@ def test_two_layer_model():
     hidden = {
         "identity": [[-0.5, 1.0], [3.5, -1.0]],
         "relu": [[0.0, 1.0], [3.5, 0.0]],
-        "threshold": [[0.0, 1.0], [1.0, 0.0]],
+        "step": [[0.0, 1.0], [1.0, 0.0]],
     }
     for name, values in hidden.items():
         np.testing.assert_allclose(two_layer_model(model, x, name)[:, 0], np.array(values) @ [1, 2] + 3)
-    np.testing.assert_allclose(two_layer_model(model, x, "relu", "threshold")[:, 0], 1.0)
-    with pytest.raises(UnknownName, match="there is no 'tan'"):
+    np.testing.assert_allclose(two_layer_model(model, x, "relu", "step")[:, 0], 1.0)
+    with pytest.raises(UnknownName, match="no activation 'tan'"):
         two_layer_model(model, x, "tan")

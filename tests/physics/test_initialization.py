@@ -91,5 +91,5 @@ def test_kernels_of_other_activations(name):
 def test_deeper_networks_move_their_features_with_the_same_exponents():
     """Two hidden layers: slopes −1/2 and 0 within the corrections of widths 100 to 400."""
     comparison = dl.compare(dl.limits.AbcParametrization(hidden=2), sizes=(100, 200, 400), samples=100)
-    assert abs(comparison.findings["ntk_features"].details["slope"] + 0.5) < 0.05
-    assert abs(comparison.findings["maximal_update_features"].details["slope"]) < 0.05
+    assert abs(comparison.findings["ntk_features"].report.record.slope + 0.5) < 0.05
+    assert abs(comparison.findings["maximal_update_features"].report.record.slope) < 0.05

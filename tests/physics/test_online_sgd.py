@@ -9,9 +9,9 @@ from scipy import stats
 import deeplimits as dl
 from deeplimits.ensembles import online_sgd, reduced_chains
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.models.links import link
+from deeplimits.models.activations import activation
 from deeplimits.numerics import draws
-from deeplimits.statistics import LEVEL, binomial_p_value
+from deeplimits.statistics import LEVEL, Mean, binomial_p_value, extrapolate
 from deeplimits.theory.online_sgd import xor
 
 N, STEPS, RUNS = 12, 24, 2000
@@ -60,7 +60,7 @@ def mixture():
 
 
 def single_index():
-    f = link("tanh")
+    f = activation("tanh")
     return (
         lambda x, y: online_sgd.single_index_loss(x, y, f),
         lambda key: online_sgd.single_index_sample(key, f, 0.2, THETA),
@@ -196,7 +196,7 @@ def test_other_spiked_tensors(order, signal, start):
     limit = dl.limits.SpikedTensorBallistic(order=order, signal=signal, overlap=start[0], radius=start[1], horizon=0.05)
     comparison = dl.compare(limit, sizes=(100, 400, 1600), samples=12_000)
     assert comparison.agrees, str(comparison)
-    slope, error = (comparison.findings["path_gap"].details[name] for name in ("slope", "slope_error"))
+    slope, error = (getattr(comparison.findings["path_gap"].report.record, name) for name in ("slope", "slope_error"))
     assert abs(slope + 0.5) < 5 * error
     assert error < 0.03
 
@@ -227,7 +227,7 @@ def test_samples_to_recovery(order, sizes):
     limit = dl.limits.SampleComplexity(order=order, step=0.25, threshold=0.5, start=1.0)
     comparison = dl.compare(limit, sizes=sizes, samples=1000)
     assert comparison.agrees, str(comparison)
-    assert comparison.findings["samples"].details["slope_error"] < 0.1
+    assert comparison.findings["samples"].report.record.slope_error < 0.1
 
 
 @pytest.mark.slow
@@ -265,12 +265,16 @@ def test_bad_input_is_refused_before_running():
         dl.predict(dl.limits.ExitTimes(end=0.9))
     with pytest.raises(OutsideValidity, match="critical dimension"):
         dl.simulate(dl.limits.SpikedTensorBallistic(order=4), size=20)
-    with pytest.raises(OutsideValidity, match=r"critical step is 0\.2"):
-        dl.simulate(dl.limits.ClassicalOdeLimit(curvature=10.0), size=4)
     with pytest.raises(OutsideValidity, match="threshold"):
         dl.predict(dl.limits.SpikedTensorFixedPoints(signal=0.1))
-    with pytest.raises(OutsideValidity, match="critical step"):
-        dl.predict(dl.limits.OnlinePca(step=2.0))
+    with pytest.raises(OutsideValidity, match="back over the saddle"):
+        dl.simulate(dl.limits.SpikedTensorFixedPoints(signal=0.55), size=200)
+    with pytest.raises(OutsideValidity, match="sizes of at least"):
+        dl.simulate(dl.limits.ExitTimes(threshold=0.05), size=160)
+    with pytest.raises(OutsideValidity, match="too short for overlaps"):
+        dl.simulate(dl.limits.XorLargeLambda(horizon=0.2), size=400)
+    with pytest.raises(OutsideValidity, match="take sizes of at least"):
+        dl.simulate(dl.limits.OnlinePca(threshold=0.72), size=400)
     with pytest.raises(OutsideValidity, match="critical step"):
         dl.predict(dl.limits.SampleComplexity(order=2, step=9.0))
     with pytest.raises(OutsideValidity, match="share no Hermite"):
@@ -281,3 +285,20 @@ def test_bad_input_is_refused_before_running():
         dl.limits.SampleComplexity(order=0)
     with pytest.raises(OutsideValidity, match="N = 2"):
         dl.simulate(dl.limits.SphericalOnlineSgd(), size=2)
+
+
+@pytest.mark.parametrize("horizon", [0.05, 0.3, 1.0, 3.0])
+def test_the_classical_limit_closes_at_its_rate_without_noise(horizon):
+    """With means and variances known at every step, what extrapolation leaves is within the next order's allowance."""
+    sizes = dl.limits.ClassicalOdeLimit.usual.sizes
+    limit = dl.limits.ClassicalOdeLimit(start=10.0, curvature=7.0, noise=0.01, horizon=horizon)
+    stated = limit.theory()
+    fractions = np.arange(1, 6) / 5
+    for name, exact in (
+        ("path", lambda n: 10.0 * ((1 - horizon / n) ** (n * fractions) - 1)),
+        ("fluctuation", lambda n: 7e-4 * (1 - (1 - horizon / n) ** (2 * n * fractions)) / (2 - horizon / n)),
+    ):
+        means = [Mean(exact(n), np.full(5, 1e-24), np.zeros(5), np.inf) for n in sizes]
+        fit = extrapolate(sizes, means, [np.asarray(stated[name].y)] * len(sizes), stated[name].rate)
+        assert np.all(np.abs(fit.gap) < fit.allowance)
+        assert np.all(fit.allowance < 0.015 * np.abs(np.asarray(stated[name].y)))

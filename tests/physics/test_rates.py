@@ -9,23 +9,23 @@ import deeplimits as dl
 def test_ridgeless_variance_approaches_its_limit_like_one_over_n():
     limit = dl.limits.RidgelessRegression(gamma=0.5, noise=1.0, gammas=[0.5])
     finding = dl.compare(limit, sizes=(24, 48, 96), samples=4000).findings["variance"]
-    rate, error = finding.details["measured_rate"]
+    rate, error = finding.report.record.measured_rate
     assert error < 0.1
     assert abs(rate - 1) < 5 * error + 0.1  # 1/n + O(1/n²) over a factor four in n
     # E V = p/(n − p − 1) exactly: the gap at n = 24 is known.
-    gap, noise = finding.details["gaps"][0], finding.details["standard_errors"][0]
+    gap, noise = finding.report.record.gaps[0], finding.report.record.standard_errors[0]
     assert abs(gap - (12 / 11 - 1)) < 5 * noise
 
 
 def test_spectral_distance_and_edges_close_at_their_rates():
     comparison = dl.compare(dl.limits.MarchenkoPastur(), sizes=(25, 50, 100, 200), samples=300)
-    distances = np.array(comparison.findings["eigenvalues"].details["kolmogorov_distances"])
+    distances = np.array(comparison.findings["eigenvalues"].report.record.kolmogorov_distances)
     scaled = distances * np.array(comparison.sizes)
     assert np.all(scaled > 1)
     assert np.all(scaled < 4)  # 2.3/N to 2.9/N, growing like a power of log N
-    rate, error = comparison.findings["operator_norm_gap"].details["measured_rate"]
+    rate, error = comparison.findings["operator_norm_gap"].report.record.measured_rate
     assert abs(rate - 2 / 3) < 5 * error + 0.05
-    rate, error = comparison.findings["frobenius_gap"].details["measured_rate"]
+    rate, error = comparison.findings["frobenius_gap"].report.record.measured_rate
     assert abs(rate - 1) < 5 * error
 
 
@@ -58,10 +58,10 @@ def test_other_shapes_of_the_interpolating_estimators():
 def test_random_weights_stay_far_below_the_linearization_bound():
     finding = dl.compare(dl.limits.SmoothLinearizationBound(case="random")).findings["remainder"]
     assert finding.agrees
-    assert max(finding.details["tightness"]) < 0.5
+    assert max(finding.report.record.tightness) < 0.5
     attained = dl.compare(dl.limits.SmoothLinearizationBound(activation="quadratic")).findings["remainder"]
     assert attained.agrees
-    assert attained.details["tightness"] == [1.0] * 3 or min(attained.details["tightness"]) > 1 - 1e-9
+    assert attained.report.record.tightness == [1.0] * 3 or min(attained.report.record.tightness) > 1 - 1e-9
 
 
 def test_separability_jumps_at_two_points_per_dimension():

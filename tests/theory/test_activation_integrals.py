@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from deeplimits.errors import ParameterError, UnknownName
-from deeplimits.models.committees import ERF, QUADRATIC, RELU, TANH, Overlaps, Task, neuron
+from deeplimits.models.activations import activation
+from deeplimits.models.committees import Overlaps, Task
+from deeplimits.theory.gaussian.closed_forms import closed_forms
+from deeplimits.theory.gaussian.fields import erf
 from deeplimits.theory.two_layer.overlaps import equations
-from deeplimits.theory.two_layer.overlaps.integrals import activation_integrals, erf, moments
+from deeplimits.theory.two_layer.overlaps.integrals import activation_integrals
 
 C = np.array([[1, 0.3, 0.2, 0.1], [0.3, 0.8, -0.1, 0.4], [0.2, -0.1, 1.2, 0.5], [0.1, 0.4, 0.5, 0.9]])
 TEACHER = np.array([[1.0, 0.2], [0.2, 1.0]])
@@ -19,11 +22,11 @@ PATTERNS = np.array(list(itertools.product(range(4), repeat=4)))
 
 # Reference values of the formula sheet: I₂(0,1), I₃(0,1,2), I₄(0,1,2,3), J₂(0,1).
 REFERENCE = {
-    "erf": (0.101082624104260, -0.039635124858236, 0.057250779725777, 0.339802496083452),
+    "erf_saad": (0.101082624104260, -0.039635124858236, 0.057250779725777, 0.339802496083452),
     "relu": (0.225437575190860, 0.023502387324460, 0.140010361283003, 0.304437454758310),
-    "quadratic": (0.98, 0.64, 2.696, 1.2),
+    "square": (0.98, 0.64, 2.696, 1.2),
     "tanh": (0.118112459636589, -0.047469452102770, 0.080003056782, 0.398753719303268),
-    "linear": (0.3, -0.1, 0.5, 1.0),
+    "identity": (0.3, -0.1, 0.5, 1.0),
 }
 
 
@@ -66,16 +69,16 @@ def trapezoid_patterns(activation, c, dimensions=4, step=0.42, reach=7.6):
 
 @pytest.mark.parametrize(("c", "dimensions"), [(C, 4), (SINGULAR, 2)])
 def test_erf_in_all_patterns(c, dimensions):
-    fourth, third = trapezoid_patterns(ERF, c, dimensions)
-    assert np.abs(all_patterns(erf.i4, c) - fourth).max() < 1e-12
-    integrals = activation_integrals("erf")
+    fourth, third = trapezoid_patterns(activation("erf_saad"), c, dimensions)
+    assert np.abs(all_patterns(closed_forms("erf_saad").fields.i4, c) - fourth).max() < 1e-12
+    integrals = activation_integrals("erf_saad")
     found = [[float(integrals.i3(c, a, b, d)) for d in range(4)] for a in range(4) for b in range(4)]
     assert np.abs(np.array(found) - third).max() < 1e-12
 
 
 def test_quadratic_in_all_patterns():
-    fourth, _ = trapezoid_patterns(QUADRATIC, C, step=0.5, reach=10.0)
-    closed = moments.CLOSED_FORMS[QUADRATIC]
+    fourth, _ = trapezoid_patterns(activation("square"), C, step=0.5, reach=10.0)
+    closed = closed_forms("square").fields
     assert np.abs(all_patterns(closed.i4, C) - fourth).max() < 1e-11
 
 
@@ -96,7 +99,7 @@ def test_relu_with_singular_covariances():
     angles, lengths = np.array([0.0, 0.7, -0.9, 1.3]), np.array([1.0, 0.8, 1.2, 0.5])
     vectors = lengths[:, None] * np.stack([np.cos(angles), np.sin(angles)], 1)
     plane = vectors @ vectors.T
-    found = all_patterns(moments.CLOSED_FORMS[RELU].i4, plane)
+    found = all_patterns(closed_forms("relu").fields.i4, plane)
     expected = [relu_in_a_plane(angles, lengths, *pattern) for pattern in PATTERNS]
     assert np.abs(found - expected).max() < 1e-9
     # Perfect learning: student and teacher coincide.
@@ -143,8 +146,8 @@ def test_quadrature_agrees_with_closed_forms():
     """An activation unknown to the closed forms goes through quadrature; a copy of erf must not notice."""
     from dataclasses import replace
 
-    copy = replace(ERF, name="a copy of erf")
-    closed, numerical = activation_integrals("erf"), activation_integrals(copy)
+    copy = replace(activation("erf_saad"), name="a copy of erf", scaled_from=None)
+    closed, numerical = activation_integrals("erf_saad"), activation_integrals(copy)
     v = jnp.array([-0.5, -0.4, 1.0])
     c = jnp.asarray(C[:3, :3])
     assert np.abs(np.asarray(closed.squares(c, v, 2) - numerical.squares(c, v, 2))).max() < 1e-12
@@ -154,7 +157,7 @@ def test_quadrature_agrees_with_closed_forms():
 
 
 def test_teacher_with_another_activation():
-    task = Task(np.eye(1), activation="tanh", teacher_activation="erf", noise=0.1)
+    task = Task(np.eye(1), activation="tanh", teacher_activation="erf_saad", noise=0.1)
     state = Overlaps([[0.3]], [[0.8]])
     lam = np.linspace(-9, 9, 361)
     x, y = np.meshgrid(lam, lam, indexing="ij")
@@ -162,16 +165,16 @@ def test_teacher_with_another_activation():
     weight /= weight.sum()
     root = np.linalg.cholesky(np.array([[0.8, 0.3], [0.3, 1.0]]))
     student, teacher = root[0, 0] * x, root[1, 0] * x + root[1, 1] * y
-    error = np.asarray(ERF.value(teacher)) - np.tanh(student)
+    error = np.asarray(activation("erf_saad").value(teacher)) - np.tanh(student)
     assert abs(float(equations.risk(task, state)) - (weight * error**2).sum() / 2) < 1e-12
-    slope = np.asarray(TANH.derivative(student))
+    slope = np.asarray(activation("tanh").derivative(student))
     assert abs(float(equations.drift(task, state).m[0, 0]) - (weight * error * slope * teacher).sum()) < 1e-12
     expected = (weight * (error**2 + 0.1) * slope**2).sum()
     assert abs(float(equations.drift(task, state).q_variance[0, 0]) - expected) < 1e-12
 
 
 def test_bad_input():
-    integrals = activation_integrals("erf")
+    integrals = activation_integrals("erf_saad")
     with pytest.raises(ParameterError, match="not positive semidefinite: its smallest eigenvalue is -1"):
         integrals.i2([[1.0, 2.0], [2.0, 1.0]], 0, 1)
     with pytest.raises(ParameterError, match="fields 0 to 1"):
@@ -180,7 +183,9 @@ def test_bad_input():
         integrals.i2([[1.0, 0.2], [0.1, 1.0]], 0, 1)
     with pytest.raises(ParameterError, match="not finite"):
         integrals.i2([[1.0, np.nan], [np.nan, 1.0]], 0, 1)
-    with pytest.raises(UnknownName, match="give one of erf, relu"):
-        neuron("gelo")
+    with pytest.raises(UnknownName, match="no activation 'gelo'"):
+        activation_integrals("gelo")
+    with pytest.raises(ParameterError, match="kinked activation"):
+        activation_integrals("abs")
     with pytest.raises(ParameterError, match="only if both are relu"):
-        equations.moments(Task(np.eye(1), activation="relu", teacher_activation="erf"))
+        equations.moments(Task(np.eye(1), activation="relu", teacher_activation="erf_saad"))

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from agreement import agrees
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.theory.spectra import equivalents, laws, shrinkage, silverstein
 
@@ -33,17 +34,25 @@ def test_fluctuation_of_a_trace():
     found = equivalents.trace_fluctuation(-1.0, 0.5)
     assert float(found.variance) == pytest.approx(0.055363321799, rel=1e-9)
     assert complex(found.bias).real == pytest.approx(0.051582022022491, rel=1e-10)
-    rng, n, m = np.random.default_rng(0), 30, 60
-    x = rng.standard_normal((4000, m, n))
-    eigenvalues = np.linalg.eigvalsh(np.einsum("kmi,kmj->kij", x, x) / m)
-    traces = np.sum(1 / (eigenvalues - (1 + 0.5j)), axis=1)
-    known = equivalents.trace_fluctuation(1 + 0.5j, 0.5)
-    exact = n * complex(laws.marchenko_pastur(0.5).stieltjes(1 + 0.5j))
-    assert np.var(traces) == pytest.approx(float(known.variance), rel=0.12)
-    assert abs(traces.mean() - exact - complex(known.bias)) < 0.1
-    deviation = np.abs(traces - traces.mean()) / n
-    for t in (0.05, 0.5, 2.0):
-        assert np.mean(deviation > t) <= float(equivalents.azuma_bound(t, 0.5, n, m))
+    rng, z = np.random.default_rng(0), 1 + 0.5j
+    known = equivalents.trace_fluctuation(z, 0.5)
+    transform, bias = complex(laws.marchenko_pastur(0.5).stieltjes(z)), complex(known.bias)
+    draws = {}
+    for n in (10, 20, 40):
+        x = rng.standard_normal((4000, 2 * n, n))
+        eigenvalues = np.linalg.eigvalsh(np.einsum("kmi,kmj->kij", x, x) / (2 * n))
+        traces = np.sum(1 / (eigenvalues - z), axis=1)
+        off = traces - n * transform
+        # One is added, about the size of the fluctuation: second orders are judged against that, not against the bias.
+        draws[n] = np.stack([1 + off.real, 1 + off.imag, np.abs(off - bias) ** 2], axis=1)
+        deviation = np.abs(traces - traces.mean()) / n
+        for t in (0.05, 0.5, 2.0):
+            assert np.mean(deviation > t) <= float(equivalents.azuma_bound(t, 0.5, n, 2 * n))
+    stated = np.array([1 + bias.real, 1 + bias.imag, float(known.variance)])
+    assert agrees(draws, stated)
+    # With the variance of complex data, or with a bias of the wrong sign, it does not.
+    assert not agrees(draws, [*stated[:2], stated[2] / 2])
+    assert not agrees(draws, [1 - bias.real, 1 - bias.imag, stated[2]])
 
 
 def test_quadratic_forms_and_rank_one_updates():
@@ -105,7 +114,19 @@ def test_traceable_curve_is_the_law(gamma):
     np.testing.assert_allclose(curve.density, law.density(curve.x), rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(curve.cdf, law.cdf(curve.x), atol=1e-10)
     oracle = law.expect(lambda x: np.asarray(shrinkage.oracle_shrinkage(law, np.ravel(x))).reshape(np.shape(x)) ** 2)
-    assert float(silverstein.mean_square_shrinkage(curve, a, t, w, rate)) == pytest.approx(float(oracle), rel=1e-3)
+    loss = float(silverstein.nonlinear_shrinkage_loss(curve, a, t, w, rate))
+    assert loss == pytest.approx(float(jnp.sum(w * t**2)) - float(oracle), rel=1e-2)
+
+
+def test_loss_of_shrinkage_where_a_sample_tells_the_atoms_apart():
+    # To first order in γ an eigenvector of 1 has the square γ w t/(t − 1)² in the space of t, and the other way round:
+    # the loss is 2γ w(1 − w) t.
+    t, w, gamma = jnp.array([1.0, 100.0]), jnp.array([0.05, 0.95]), jnp.asarray(1e-4)
+    low, high = silverstein.outer_ends(t, w, gamma)
+    a = (low + high) / 2 - (high - low) / 2 * jnp.cos(jnp.arange(0.5, 20_000) * jnp.pi / 20_000)
+    curve = silverstein.curve(a, t, w, gamma)
+    loss = float(silverstein.nonlinear_shrinkage_loss(curve, a, t, w, gamma))
+    assert loss == pytest.approx(2e-4 * 0.05 * 0.95 * 100, rel=1e-2)
 
 
 @pytest.mark.parametrize(("p", "n"), [(100, 250), (150, 80)])

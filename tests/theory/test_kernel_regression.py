@@ -180,7 +180,7 @@ def test_hilbert_space():
     (lambda: regression.gradient_flow(np.eye(2), [1.0, np.nan], 1.0), ParameterError, "targets"),
     (lambda: regression.gradient_flow(np.eye(2), [1.0, 0.0], 1.0, cross=np.eye(3)), ParameterError, "cross"),
     (lambda: regression.gradient_flow(np.eye(2), [1.0, 0.0], 1.0, test_start=[1.0]), ParameterError, "test_start"),
-    (lambda: regression.gradient_flow(np.full((2, 2), np.inf), [1.0, 0.0], 1.0), ParameterError, "not finite"),
+    (lambda: regression.gradient_flow(np.full((2, 2), np.inf), [1.0, 0.0], 1.0), ParameterError, "must be finite"),
     (lambda: regression.gradient_flow(np.ones(2), [1.0, 0.0], 1.0), ParameterError, "square"),
     (lambda: regression.gradient_descent(np.eye(2), [1.0, 0.0], 4.0, 3), OutsideValidity, "2n/λ_max = 4"),
     (lambda: regression.gradient_descent(np.eye(2), [1.0, 0.0], 0.0, 3), ParameterError, "step"),

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.models.activations import activation, smooth
+from deeplimits.models.activations import activation
 from deeplimits.theory import gaussian
 from deeplimits.theory.inequalities import matrix_bernstein
 from deeplimits.theory.kernels import definiteness, lazy, linearization, two_layer
@@ -137,7 +137,7 @@ def test_lipschitz_bound_holds():
         slopes = signs * (1 - np.tanh(x @ w.T) ** 2) / np.sqrt(30)
         return (slopes[:, :, None] * x[:, None, :]).reshape(4, -1)
 
-    bound = lazy.two_layer_lipschitz(smooth("tanh"), x, 30)
+    bound = lazy.two_layer_lipschitz(activation("tanh"), x, 30)
     for _ in range(50):
         v, move = rng.standard_normal((2, 30, 3))
         change = np.linalg.norm(jacobian(v + 0.1 * move) - jacobian(v), 2)
@@ -163,7 +163,7 @@ def test_alpha_theorem_reference():
 
 def test_singular_value_references():
     for ratio, stated in ((0.25, [0.18924352917646, 0.92300185790128]), (0.5, [0.12899699463604, 1.1666879746229])):
-        np.testing.assert_allclose(lazy.two_layer_singular_values(smooth("tanh"), ratio), stated, rtol=1e-10)
+        np.testing.assert_allclose(lazy.two_layer_singular_values(activation("tanh"), ratio), stated, rtol=1e-10)
     # μ₁ = 0 for cosine: no bulk, and the spike of its mean curvature. E sin² = (1 − e⁻²)/2, (E cos)² = 1/e
     found = lazy.two_layer_singular_values(activation("cos"), 0.5)
     np.testing.assert_allclose(found, [(1 - np.exp(-2)) / 2, (1 - np.exp(-2)) / 2 + 0.5 / np.e], rtol=1e-10)

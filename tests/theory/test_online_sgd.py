@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from deeplimits.ensembles import diffusions
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError, UnknownName
-from deeplimits.models.links import LINKS, link
+from deeplimits.models.activations import activation
 from deeplimits.statistics import LEVEL
 from deeplimits.theory.gaussian.hermite import hermite_coefficients
 from deeplimits.theory.inequalities import growth
@@ -25,14 +26,14 @@ GAUSS = np.polynomial.hermite_e.hermegauss(80)
 
 
 def landscape_of(name, noise=0.0):
-    f = link(name)
+    f = activation(name)
     return si.single_index(f.value, f.derivative, f.value, f.derivative, noise)
 
 
 SHEET = {
     "relu": {0: 0.398942280401433, 1: 0.5, 2: 0.282094791773878, 3: 0.0, 4: -0.0814337519838200},
     "tanh": {1: 0.605705509602159, 3: -0.148437190787273, 5: 0.0625475237527036},
-    "erf": {1: 0.564189583547756, 3: -0.115164716490445},
+    "erf_saad": {1: 0.564189583547756, 3: -0.115164716490445},
     "abs": {0: 0.797884560802865, 2: 0.564189583547756},
     "square": {0: 1.0, 2: np.sqrt(2)},
     "hermite3": {3: 1.0},
@@ -42,7 +43,7 @@ SHEET = {
 
 @pytest.mark.parametrize("name", SHEET)
 def test_hermite_coefficients(name):
-    expansion = hermite_coefficients(link(name).value, 6)
+    expansion = hermite_coefficients(activation(name).value, 6)
     for order, value in SHEET[name].items():
         assert expansion.coefficients[order] == pytest.approx(value, abs=1e-13)
         assert abs(expansion.coefficients[order] - value) <= expansion.errors[order] + 1e-14
@@ -69,13 +70,23 @@ def test_hermite_bad_input():
         hermite_coefficients(lambda z: np.sign(np.sin(1e4 * z)), 2)
     with pytest.raises(ParameterError, match="degree"):
         hermite_coefficients(np.tanh, -1)
-    with pytest.raises(UnknownName, match="no link"):
-        link("cubic")
+    with pytest.raises(UnknownName, match="no activation 'cubic'"):
+        activation("cubic")
 
 
 def test_information_exponents():
-    table = {"linear": 1, "tanh": 1, "relu": 1, "erf": 1, "square": 2, "abs": 2, "cos": 2, "hermite3": 3, "bump": 4}
-    assert {name: si.information_exponent(f.value).exponent for name, f in LINKS.items()} == table
+    table = {
+        "identity": 1,
+        "tanh": 1,
+        "relu": 1,
+        "erf_saad": 1,
+        "square": 2,
+        "abs": 2,
+        "cos": 2,
+        "hermite3": 3,
+        "bump": 4,
+    }
+    assert {name: si.information_exponent(activation(name).value).exponent for name in table} == table
     # Nearly vanishing, but not quite: decided by the tolerance that the caller sets.
     nearly = si.information_exponent(lambda z: z**2 + 1e-6 * z)
     assert nearly.exponent == 1
@@ -90,9 +101,9 @@ def test_information_exponents():
         si.tensor_pca(1.0, 0)
 
 
-@pytest.mark.parametrize("name", ["tanh", "square", "erf"])
+@pytest.mark.parametrize("name", ["tanh", "square", "erf_saad"])
 def test_single_index_landscape_against_quadrature_in_two_dimensions(name):
-    f = link(name)
+    f = activation(name)
     z, w = GAUSS
     w = w / w.sum()
     m, noise = 0.6, 0.3
@@ -299,7 +310,9 @@ def test_large_deviations_by_propagating_the_density():
 def test_effective_dynamics_engine():
     ou = effective.EffectiveDynamics(lambda u: 2 * u, jnp.zeros_like, lambda u: jnp.array([[3.0]]))
     keys = jax.random.split(jax.random.key(0), 2000)
-    paths = jax.vmap(lambda key: effective.sample_sde(ou, [1.0], [0.0, 0.5], key, 100))(keys)[:, 1, 0]
+    paths = jax.vmap(lambda key: diffusions.sample_path(key, ou.velocity, ou.diffusion, [1.0], [0.0, 0.5], 100))(keys)[
+        :, 1, 0
+    ]
     # Var' = −4 Var + 3
     # Euler's steps h of the linear equation have their moments in closed form: a factor 1 − 2h, and 3h added.
     factor, steps = 1 - 2 * 0.5 / 100, 100
@@ -311,12 +324,10 @@ def test_effective_dynamics_engine():
     zoomed = effective.zoom(ou, [0.0], [0.1])
     assert float(zoomed.diffusion(jnp.zeros(1))[0, 0]) == pytest.approx(300)
     assert float(zoomed.drift(jnp.ones(1))[0]) == pytest.approx(2.0)
-    with pytest.raises(OutsideValidity, match="eigenvalue"):
-        effective.sample_sde(ou._replace(diffusion=lambda u: jnp.array([[-1.0]])), [1.0], [1.0], jax.random.key(0))
-    with pytest.raises(ParameterError, match="ballistic"):
-        effective.sample_sde(ou._replace(diffusion=None), [1.0], [1.0], jax.random.key(0))
+    with pytest.raises(OutsideValidity, match="eigenvalue at the start; it must be ≥ 0 and is -1"):
+        diffusions.sample_path(jax.random.key(0), ou.velocity, lambda u: jnp.array([[-1.0]]), [1.0], [1.0])
     with pytest.raises(ParameterError, match="steps"):
-        effective.sample_sde(ou, [1.0], [1.0], jax.random.key(0), 0)
+        diffusions.sample_path(jax.random.key(0), ou.velocity, ou.diffusion, [1.0], [1.0], 0)
     with pytest.raises(ParameterError, match="times"):
         effective.solve_ode(ou, [1.0], [1.0, 0.5])
     with pytest.raises(OutsideValidity, match="growth rate"):
@@ -335,3 +346,49 @@ def test_mixture_loss_by_adaptive_quadrature():
 
     exact, _ = integrate.quad(integrand, -12, 12, epsabs=1e-12)
     assert float(si.binary_mixture(h).loss(m)) == pytest.approx(exact, abs=1e-10)
+
+
+def test_large_deviations_of_online_pca():
+    """Near the path the rate is Gaussian; far from it, it is the mean of an exponential tilt, here of one step."""
+    signal, start, step, time = 1.0, 0.6, 0.3, 4.0
+    m, variance, h = start, 0.0, time / 4000
+    for _ in range(4000):
+        q2, a = 1 - m**2, 1 + signal * m**2
+        # N times a step is z(2δqe − 2δ²mz): Var z = a, Var e = 1 + λq², Cov = λmq
+        noise = 4 * step**2 * q2 * (a * (1 + signal * q2) + signal**2 * m**2 * q2)
+        noise += 8 * step**4 * m**2 * a**2 - 16 * step**3 * m**2 * q2 * a * signal
+        growth = 2 * step * (signal * (1 - 3 * m**2) - step * (1 + 3 * signal * m**2))
+        variance += h * (2 * growth * variance + noise)
+        m += h * 2 * step * m * (signal * q2 - step * a)
+    near = [spherical_ode.pca_deviation_rate(signal, start, step, time, m + side * 0.01) for side in (-1, 1)]
+    assert np.mean(near) == pytest.approx(0.01**2 / (2 * variance), rel=0.01)
+    # In a short time m and p hardly change: I = τ sup_p (p w − H), w the speed needed.
+    time, level = 0.02, 0.58
+    v, noise = 2 * step * start * (signal * 0.64 - step * 1.36), step**2 * 0.64 * (1 + signal)
+    p = np.linspace(-(v + np.sqrt(v**2 + 4 * noise)) / (4 * noise), 0, 200_001)[1:]
+    tilted = p * (level - start) / time + np.log(1 - 2 * p * v - 4 * p**2 * noise) / 2
+    found = spherical_ode.pca_deviation_rate(signal, start, step, time, level)
+    assert found == pytest.approx(time * tilted.max(), rel=0.02)
+    # A long time is as good as the last relaxation times of it.
+    longer = [spherical_ode.pca_deviation_rate(signal, start, step, tau, 0.4) for tau in (14.2, 60.0)]
+    assert longer[0] == pytest.approx(longer[1], rel=0.01)
+
+
+@pytest.mark.parametrize("m", [0.0, 0.3, 0.9, 0.999])
+def test_single_index_of_kinked_links(m):
+    """Closed forms of the arc-cosine kernels, where a series in m converges slowly."""
+    relu, angle = landscape_of("relu"), np.arccos(m)
+    assert float(relu.slope(m)) == pytest.approx(-(np.pi - angle) / np.pi, abs=1e-13)
+    kernel = (np.sin(angle) + (np.pi - angle) * m) / (2 * np.pi)
+    assert float(relu.loss(m)) == pytest.approx(1 - 2 * kernel, abs=1e-13)
+    absolute = landscape_of("abs")
+    assert float(absolute.slope(m)) == pytest.approx(-2 * (1 - 2 * angle / np.pi), abs=1e-13)
+
+
+def test_the_search_law_says_from_which_dimension_on_it_holds():
+    for level, correction in ((0.5, 5.0), (0.05, 75.0), (0.6, 3.0)):
+        n = exit_times.least_dimension(level, correction)
+        ends = np.sqrt(n) * level / 3.2, np.log(n) / (2 * n) * correction / 0.3
+        assert ends[0] > 1 - 1e-12
+        assert ends[1] < 1 + 1e-9
+        assert min(abs(ends[0] - 1), abs(ends[1] - 1)) < 1e-6

@@ -33,7 +33,7 @@ def test_drift_reference():
     assert abs(float(equations.risk(Task(np.eye(2)), STATE)) - 0.09206603471354) < 1e-14
 
 
-@pytest.mark.parametrize("name", ["erf", "relu", "quadratic", "linear"])
+@pytest.mark.parametrize("name", ["erf_saad", "erf", "relu", "square", "quadratic", "identity"])
 def test_contractions_match_single_integrals(name):
     """The equations sum I₃ and I₄ without ever forming them."""
     task = Task(np.array([[1.0, 0.3], [0.3, 0.8]]), noise=0.02, activation=name, teacher_output=[1.0, -0.7])
@@ -116,7 +116,7 @@ def test_relu_trajectory():
 
 def test_schedule_and_derivative():
     """Linear activation, where everything is known: ė = −(2 − γ(t))e + γ(t)Δ."""
-    task = Task(np.eye(1), 0.4, 0.3, "linear", schedule=lambda t: 1 / (1 + t))
+    task = Task(np.eye(1), 0.4, 0.3, "identity", schedule=lambda t: 1 / (1 + t))
     solution = integration.trajectory(task, Overlaps([[0.2]], [[0.7]]), [1.5])
     rate = lambda t: 0.4 / (1 + t)  # noqa: E731
     path = solve_ivp(lambda t, e: -(2 - rate(t)) * e + rate(t) * 0.3, (0, 1.5), [1.3], rtol=1e-11, atol=1e-13)
@@ -124,7 +124,7 @@ def test_schedule_and_derivative():
 
     def risk(noise):
         return integration.trajectory(
-            Task(np.eye(1), 0.4, noise, "linear"), Overlaps([[0.2]], [[0.7]]), jnp.array([1.5]), method="explicit"
+            Task(np.eye(1), 0.4, noise, "identity"), Overlaps([[0.2]], [[0.7]]), jnp.array([1.5]), method="explicit"
         ).risk[0]
 
     # R = e/2, and e is affine in Δ: slope γ(1 − e^{−(2−γ)t})/(2 − γ)
@@ -155,7 +155,7 @@ def test_a_million_units_of_time():
 
 
 def test_events():
-    task = Task(np.eye(1), 0.4, activation="linear")
+    task = Task(np.eye(1), 0.4, activation="identity")
     half = events.first_time(task, Overlaps([[0.0]], [[0.5]]), lambda state: 0.5 - state.m[0, 0], latest=10.0)
     assert abs(half.t - np.log(2)) < 1e-9
     with pytest.raises(NotConverged, match=r"nothing happened before t = 0\.1"):
@@ -212,8 +212,8 @@ def test_bad_input():
     with pytest.raises(ParameterError, match="'explicit' or 'implicit'"):
         integration.trajectory(task, STATE, [1.0], method="magic")
     with pytest.raises(NotConverged, match=r"γ = 0\.5"):
-        integration.trajectory(Task(np.eye(1), 0.5, 0.0, "quadratic"), Overlaps([[0.1]], [[1.0]]), [50.0])
-    with pytest.raises(ParameterError, match="need at least 2"):
+        integration.trajectory(Task(np.eye(1), 0.5, 0.0, "square"), Overlaps([[0.1]], [[1.0]]), [50.0])
+    with pytest.raises(ParameterError, match=r"at least 2 \(there are 2 weight vectors\)"):
         equations.mean_increment(Task(np.eye(1)), Overlaps([[0.3]], [[0.8]]), 1)
     with pytest.raises(ParameterError, match="use goldt"):
         conventions.export(Task(np.eye(2)), Overlaps(np.zeros((3, 2)), np.eye(3)), "saad-solla")

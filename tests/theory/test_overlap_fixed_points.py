@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
-from deeplimits.models.activations import smooth
-from deeplimits.models.committees import RELU, Overlaps, Task
+from deeplimits.models.activations import activation
+from deeplimits.models.committees import Overlaps, Task
 from deeplimits.theory.two_layer import laziness
 from deeplimits.theory.two_layer.overlaps import (
     covariance_flow,
@@ -29,10 +29,10 @@ def test_critical_learning_rates():
     values = [float(critical_learning_rate(Task(np.eye(p)))) for p in (1, 2, 3)]
     assert np.abs(np.array(values) - [4.055778675974, 9.227310784333, 14.586070554847]).max() < 1e-11
     # Linear: 2; quadratic: 2 E σ'²/E σ'⁴ = 2·4/(16·3)
-    assert abs(float(critical_learning_rate(Task(np.eye(1), activation="linear"))) - 2) < 1e-13
-    assert abs(float(critical_learning_rate(Task(np.eye(1), activation="quadratic"))) - 1 / 6) < 1e-13
+    assert abs(float(critical_learning_rate(Task(np.eye(1), activation="identity"))) - 2) < 1e-13
+    assert abs(float(critical_learning_rate(Task(np.eye(1), activation="square"))) - 1 / 6) < 1e-13
     with pytest.raises(OutsideValidity, match="2 linear units is degenerate"):
-        critical_learning_rate(Task(np.eye(2), activation="linear"))
+        critical_learning_rate(Task(np.eye(2), activation="identity"))
 
 
 def test_critical_rate_is_where_the_jacobian_changes_sign():
@@ -101,7 +101,7 @@ def test_fluctuations():
     assert np.abs(found.mean[0] - np.array([0.769976139626, 0.833342125108])).max() < 1e-9
     expected = [[0.110550051, 0.134975798], [0.134975798, 0.256018911]]
     assert np.abs(found.covariance[0] - np.array(expected)).max() < 2e-9
-    linear = covariance_flow(Task(np.eye(1), 0.4, 0.3, "linear"), Overlaps([[0.2]], [[0.7]]), [1.5]).covariance[0]
+    linear = covariance_flow(Task(np.eye(1), 0.4, 0.3, "identity"), Overlaps([[0.2]], [[0.7]]), [1.5]).covariance[0]
     assert np.abs(linear - np.array([[0.351311345, 0.546538265], [0.546538265, 0.979433444]])).max() < 2e-9
     with pytest.raises(OutsideValidity, match="needs a smooth activation"):
         covariance_flow(Task(np.eye(1), activation="relu"), Overlaps([[0.3]], [[0.8]]), [3.0])
@@ -129,7 +129,7 @@ def test_escape_from_mediocrity():
     assert abs(float(escape.mediocrity(0.05).norm) - 0.381575773735) < 1e-12
     assert float(escape.discriminant(0.1801)) > 0 > float(escape.discriminant(0.1803))
     # Gradient flow from the plateau: times to M = 1/2, and the constant of the escape law behind them.
-    task = Task(np.eye(1), 0.0, activation="quadratic")
+    task = Task(np.eye(1), 0.0, activation="square")
     times = [
         first_time(task, Overlaps([[m]], [[1 / 3]]), lambda state: 0.5 - state.m[0, 0], 10.0).t
         for m in (1e-2, 1e-3, 1e-4)
@@ -143,7 +143,7 @@ def test_escape_from_mediocrity():
 
 
 def test_escape_equations_are_the_overlap_equations():
-    task = Task([[1.3]], 0.07, 0.2, "quadratic")
+    task = Task([[1.3]], 0.07, 0.2, "square")
     state = Overlaps([[0.4]], [[0.6]])
     p, m, q, g, delta = 1.3, 0.4, 0.6, 0.07, 0.2
     moved = equations.velocity(task, state)
@@ -161,14 +161,14 @@ def test_regimes():
     assert regimes.regime(0.4, -0.8, boundary="norm") == "no-ode"
     found = regimes.variance_flow(Task(np.eye(1)), Overlaps([[0.3]], [[0.8]]), [5.0])
     assert abs(float(found[0, 0, 0]) - 1.529066135826) < 1e-11
-    with pytest.raises(ParameterError, match="κ must be"):
+    with pytest.raises(ParameterError, match=r"width_exponent = .* at least 0"):
         regimes.regime(-0.1, 0.0)
     with pytest.raises(ParameterError, match="'entrywise' or 'norm'"):
         regimes.regime(0.1, 0.0, boundary="other")
 
 
 def test_laziness():
-    tanh = smooth("tanh")
+    tanh = activation("tanh")
     # a = 1, w = 0, x = y = 1: κ = 1/(αp) exactly
     assert abs(float(laziness.identical_neurons(tanh, 0.01, 30, 1.0, 0.0, 1.0, 1.0)) - 1 / 0.3) < 1e-12
     wide = [float(laziness.expected_laziness(tanh, p, 0.5, 1.0)) for p in (100, 400)]
@@ -182,4 +182,4 @@ def test_laziness():
     with pytest.raises(ParameterError, match="must be positive"):
         laziness.identical_neurons(tanh, 0.0, 30, 1.0, 0.0, 1.0, 1.0)
     with pytest.raises(ParameterError, match="no second derivative"):
-        laziness.expected_laziness(RELU, jnp.asarray(10.0), 0.5, 1.0)
+        laziness.expected_laziness(activation("relu"), jnp.asarray(10.0), 0.5, 1.0)

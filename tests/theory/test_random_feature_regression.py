@@ -7,7 +7,8 @@ import pytest
 from scipy import optimize
 from sklearn.datasets import load_digits
 
-from deeplimits.errors import OutsideValidityWarning, ParameterError
+from deeplimits.errors import OutsideValidity, OutsideValidityWarning, ParameterError
+from deeplimits.numerics.checks import aloud
 from deeplimits.theory.gaussian import dual
 from deeplimits.theory.regression.random_features import feature_regression, from_kernels
 
@@ -155,16 +156,22 @@ def test_uncentred_data_get_a_warning():
         (lambda: feature_regression(X[0], Y, NEW, Y_NEW), "x has shape"),
         (lambda: feature_regression(X, Y, NEW[:, :2], Y_NEW), "columns"),
         (lambda: feature_regression(X, Y[:3], NEW, Y_NEW), "y has shape"),
-        (lambda: feature_regression(X, Y * np.nan, NEW, Y_NEW), "not finite"),
-        (lambda: feature_regression(X * np.inf, Y, NEW, Y_NEW), "not finite"),
+        (lambda: feature_regression(X, Y * np.nan, NEW, Y_NEW), "must be finite"),
+        (lambda: feature_regression(X * np.inf, Y, NEW, Y_NEW), "must be finite"),
         (lambda: feature_regression(X, Y, NEW, np.stack([Y_NEW, Y_NEW], 1)), "outputs"),
         (lambda: feature_regression(X, Y, NEW, Y_NEW).errors(0, 0.1), "features"),
         (lambda: feature_regression(X, Y, NEW, Y_NEW).errors(3, -0.1), "ridge"),
         (lambda: feature_regression(X, Y, NEW, Y_NEW).resolvent(3, 0.0), "ridge"),
-        (lambda: from_kernels(-np.eye(2), np.eye(2), np.ones(2), np.ones(2), np.ones(2)), "semidefinite"),
-        (lambda: from_kernels(np.eye(2), np.ones((3, 3)), np.ones(2), np.ones(2), np.ones(2)), "shapes"),
+        (lambda: from_kernels(np.eye(2), np.ones((3, 3)), np.ones(2), np.ones(2), np.ones(2)), "cross has shape"),
     ],
 )
 def test_bad_input_is_refused(call, words):
     with pytest.raises(ParameterError, match=words):
         call()
+
+
+@pytest.mark.parametrize("compile", [lambda call: call, jax.jit])
+def test_what_is_no_kernel_is_refused_traced_or_not(compile):
+    call = compile(lambda kernel: from_kernels(kernel, np.eye(2), np.ones(2), np.ones(2), np.ones(2)))
+    with pytest.raises(OutsideValidity, match="semidefinite"), aloud("test"):
+        jax.block_until_ready(call(-jnp.eye(2)))

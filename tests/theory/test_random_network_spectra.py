@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from agreement import agrees
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import activation
 from deeplimits.theory.inequalities import basic
@@ -145,14 +146,19 @@ def test_overlaps_of_a_planted_rectangular_spike():
     # The Gram spike's formula with ζ = 0 must be that of signal plus noise.
     theta, gamma = 1.5, 0.5
     known = spikes.signal_plus_noise(theta, gamma)
-    rng, n = RNG(0), 1000
-    p = int(gamma * n)
-    x = rng.standard_normal((p, n))
-    x[0, 0] += theta * np.sqrt(n)
-    u, s, v = np.linalg.svd(x / np.sqrt(n), full_matrices=False)
-    assert s[0] ** 2 == pytest.approx(float(known.eigenvalue), rel=0.05)
-    assert u[0, 0] ** 2 == pytest.approx(float(known.left), abs=0.06)
-    assert v[0, 0] ** 2 == pytest.approx(float(known.right), abs=0.06)
+    rng = RNG(0)
+
+    def measure(n):
+        x = rng.standard_normal((int(gamma * n), n))
+        x[0, 0] += theta * np.sqrt(n)
+        u, s, v = np.linalg.svd(x / np.sqrt(n), full_matrices=False)
+        return s[0] ** 2, u[0, 0] ** 2, v[0, 0] ** 2
+
+    draws = {n: [measure(n) for _ in range(count)] for n, count in ((60, 600), (120, 400), (240, 200))}
+    stated = np.array([float(part) for part in known[:3]])
+    assert agrees(draws, stated)
+    for part in range(3):
+        assert not agrees(draws, stated * (1 + 0.1 * (np.arange(3) == part)))
     # Pure noise of N rows and n columns, N/n = p/n: θ₂ chosen so that the strength is θ.
     curvature = 2 * theta / np.sqrt(gamma * 2)
     spike, _ = networks.nonlinear_gram_spikes((1.0, 0.0, curvature), 1.0, gamma)
@@ -174,26 +180,38 @@ def test_spiked_covariance_reference_values():
     assert float(law.edges[-1, 1]) == pytest.approx(5.971164395444, rel=1e-12)
     with pytest.raises(ParameterError, match="strength"):
         spikes.spiked_covariance(-1.0, 0.5)
-    with pytest.raises(ParameterError, match="value"):
+    with pytest.raises(OutsideValidity, match="value is one of"):
         spikes.population_spike(3.0, *two)
+    with pytest.raises(ParameterError, match="value = -1"):
+        spikes.population_spike(-1.0, *two)
 
 
 def test_fluctuation_of_an_outlier():
-    rng, n, p, ell = RNG(2), 200, 50, 2.0
-    found = spikes.spiked_covariance(ell, p / n)
-    scale = np.ones(p)
-    scale[0] = np.sqrt(1 + ell)
-    draws = [np.linalg.norm(rng.standard_normal((n, p)) * scale, 2) ** 2 / n for _ in range(1500)]
-    assert np.std(draws) * np.sqrt(n) == pytest.approx(float(found.deviation), rel=0.1)
-    draws = []
-    for _ in range(600):
-        w = rng.standard_normal((100, 100))
-        w = (w + w.T) / np.sqrt(200)
+    rng, ell = RNG(2), 2.0
+    found = spikes.spiked_covariance(ell, 0.25)
+
+    def covariance(n):
+        x = rng.standard_normal((n, n // 4))
+        x[:, 0] *= np.sqrt(1 + ell)
+        return np.linalg.eigvalsh(x.T @ x / n)[-1]
+
+    def wigner(n):
+        w = rng.standard_normal((n, n))
+        w = (w + w.T) / np.sqrt(2 * n)
         w[0, 0] += 2.0
-        draws.append(np.linalg.eigvalsh(w)[-1])
-    known = spikes.spiked_wigner(2.0)
-    assert np.mean(draws) == pytest.approx(float(known.eigenvalue), rel=0.02)
-    assert np.std(draws) * 10 == pytest.approx(float(known.deviation), rel=0.15)
+        return np.linalg.eigvalsh(w)[-1]
+
+    for draw, known, sizes in (
+        (covariance, found, ((80, 3000), (160, 3000), (320, 3000))),
+        (wigner, spikes.spiked_wigner(2.0), ((30, 3000), (60, 2000), (120, 1500))),
+    ):
+        places = {n: np.array([draw(n) for _ in range(count)]) for n, count in sizes}
+        stated = [float(known.eigenvalue), float(known.deviation) ** 2]
+        # Squares around the limit: the bias of order 1/n adds nothing at infinite size.
+        draws = {n: np.stack([x, n * (x - stated[0]) ** 2], axis=1) for n, x in places.items()}
+        assert agrees(draws, stated)
+        assert not agrees(draws, [1.03 * stated[0], stated[1]])
+        assert not agrees(draws, [stated[0], 1.5 * stated[1]])
 
 
 def test_conjugate_kernel_reference_values():

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from deeplimits.theory.two_layer.overlaps.integrals import activation_integrals, relu
+from deeplimits.theory.gaussian.fields import relu
+from deeplimits.theory.two_layer.overlaps.integrals import activation_integrals
 
 # One of every class of patterns (a, b, c, d) under a ↔ b and c ↔ d.
 PATTERNS = sorted({(*sorted(i[:2]), *sorted(i[2:])) for i in itertools.product(range(4), repeat=4)})

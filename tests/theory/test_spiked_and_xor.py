@@ -183,3 +183,17 @@ def test_escape_rate():
     assert (4 * slope(0.1) - slope(0.2)) / 3 == pytest.approx(rate, abs=2e-3)
     small = float(xor.escape_matrix(jnp.array([0.01]), jnp.array([[1.0]]), lam, alpha)[0, 0])
     assert small == pytest.approx(0.01 * np.sqrt(lam / (2 * np.pi)) / 4 - alpha, abs=2e-4)
+
+
+def test_escape_actions():
+    """k = 2 in closed form, ½∫₀^(λ−c) (λ − c − s)/(c(2s + c)) ds; for a strong signal that of (0, c) is small."""
+    lam, c = 3.0, 0.7
+    found = integrate.quad(lambda s: (lam - c - s) / (c * (2 * s + c)) / 2, 0, lam - c)[0]
+    assert spiked.escape_actions(lam, 2, c) == pytest.approx((0.0, found), rel=1e-9)
+    for k in (3, 4, 5):
+        saddle = float(spiked.overlap_roots(400.0, k, 0.5)[0])
+        forgets, stays = spiked.escape_actions(400.0, k, 0.5)
+        assert forgets == pytest.approx((0.5 - 1 / k) * saddle**2 / 0.5, rel=0.15)
+        assert stays > 100 * forgets
+    with pytest.raises(OutsideValidity, match="saddle"):
+        spiked.escape_actions(0.5, 3, 1.0)

@@ -6,6 +6,7 @@ says so, and costs nothing else. A limit is run again only if something its numb
 """
 
 import json
+import sys
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from dataclasses import dataclass, field
@@ -33,6 +34,7 @@ class Atlas:
     page: Path
     disagreeing: list[str] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
     interrupted: bool = False
 
 
@@ -61,7 +63,10 @@ def build(
     interrupted = False
     try:
         found |= {entry.name: kept for entry in entries if (kept := _kept(out, entry, size)) is not None}
-        _run(workers, [entry for entry in entries if entry.name not in found], size, out, found)
+        waiting = [entry for entry in entries if entry.name not in found]
+        _run(workers, waiting, size, out, found)
+        if waiting and isinstance(workers, Workers):
+            sys.stderr.write(f"atlas: largest process {workers.largest}\n")
     except KeyboardInterrupt:
         interrupted = True
         if isinstance(workers, Workers):
@@ -73,8 +78,9 @@ def build(
         (out / "index.html").write_text(page(documents, len(entries)), encoding="utf-8")
     return Atlas(
         out / "index.html",
-        [one["name"] for one in documents if "failure" not in one and not one["agrees"]],
+        [one["name"] for one in documents if one.get("outcome") == "disagrees"],
         [one["name"] for one in documents if "failure" in one],
+        [one["name"] for one in documents if one.get("outcome") == "undecided"],
         interrupted,
     )
 

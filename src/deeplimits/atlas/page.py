@@ -30,7 +30,11 @@ def page(documents: Sequence[dict[str, Any]], expected: int) -> str:
 def _summary(documents: Sequence[dict[str, Any]], expected: int) -> str:
     agreeing = sum(bool(one.get("agrees")) for one in documents)
     failed = [one for one in documents if "failure" in one]
+    undecided = [one for one in documents if one.get("outcome") == "undecided"]
     text = f"{agreeing} of {len(documents)} limits agree with their simulations"
+    if undecided:
+        names = ", ".join(f'<a href="#{one["name"]}">{one["name"]}</a>' for one in undecided)
+        text += f"; {len(undecided)} undecided: {names}"
     if failed:
         names = ", ".join(f'<a href="#{one["name"]}">{one["name"]}</a>' for one in failed)
         text += f"; {len(failed)} could not be run: {names}"

@@ -36,7 +36,7 @@ class Progress:
         if "failure" in document:
             outcome = f"could not be run: {document['failure']}"
         else:
-            outcome = "agrees" if document["agrees"] else f"DISAGREES: {document['verdict']}"
+            outcome = "agrees" if document["agrees"] else f"{document['outcome'].upper()}: {document['verdict']}"
         spent = time.monotonic() - self.began
         left = spent / self.count * (self.total - self.count)
         if self.bar is None or outcome != "agrees":

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from deeplimits.errors import ParameterError
-from deeplimits.tracing import is_traced
+from deeplimits.numerics.arguments import POSITIVE, number, whole
 
 POINTS = np.array(
     [[0.1, 0.1], [0.3, 0.4], [0.1, 0.5], [0.6, 0.9], [0.4, 0.2],
@@ -105,16 +105,14 @@ def train_classic_network(
     >>> round(20 * float(train_classic_network(network, 1000).costs[-1]), 12)
     5.00435341402
     """
-    for name, value in (("steps", steps), ("records", records)):
-        if value < 1:
-            raise ParameterError(f"train_classic_network: {name} = {value} is not allowed; it must be at least 1")
+    whole("train_classic_network: steps", steps, 1)
+    whole("train_classic_network: records", records, 1)
     if steps % records:
         raise ParameterError(
             f"train_classic_network: steps = {steps} must be a multiple of records = {records}; change one of them"
         )
-    if not is_traced(rate) and not 0 < np.asarray(rate, float) < np.inf:
-        raise ParameterError(f"train_classic_network: rate = {rate} is not allowed; it must be positive and finite")
-    final, costs = _train(network, jnp.asarray(rate, float), key, steps, records)
+    rate = number("train_classic_network: rate", rate, POSITIVE)
+    final, costs = _train(network, rate, key, steps, records)
     return Training(final, (1 + jnp.arange(records)) * (steps // records), costs)
 
 

@@ -8,8 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
-from deeplimits.numerics import stepping
-from deeplimits.numerics.checks import converged
+from deeplimits.numerics import flows
 
 Field = Callable[[Float[Array, ""], Float[Array, " d"]], Float[Array, " d"]]
 
@@ -24,15 +23,10 @@ def integrate(
 ) -> Float[Array, "points d"]:
     """Solve dw/dt = field(t, w) from t = 0 and return w at increasing `times`.
 
-    By an explicit method of order five. Where fast directions have settled long before the slow ones, they limit its
-    step: then `stiff=True` takes an implicit one.
+    Where fast directions have settled long before the slow ones, they limit the step of an explicit method: then
+    `stiff=True` takes an implicit one.
     """
-    if not stiff:
-        return stepping.follow(field, start, times, rtol=rtol, atol=atol).states
-    from deeplimits.numerics import flows
-
-    found = flows.solve_at(field, start, times, rtol=rtol, atol=atol, solver=flows.implicit(rtol, atol))
-    return converged(found.states, found.converged, "the flow did not reach its end; take shorter times")
+    return flows.solve(field, start, times, rtol=rtol, atol=atol, stiff=stiff, most_steps=200_000).states
 
 
 def gradient_flow(
@@ -148,6 +142,15 @@ def diagonal_network_flow(
         return jnp.max(jnp.abs(x @ coefficients(place) - y)) < precision * jnp.max(jnp.abs(y))
 
     begin = jnp.zeros_like(beginning)
-    path = stepping.follow(lambda t, place: field(place), begin, times, rtol=1e-13, atol=1e-15).states
-    end = stepping.follow_stiff(field, begin, interpolates, rtol=1e-6, atol=1e-9).end
-    return DiagonalPath(coefficients(path), coefficients(end))
+    path = integrate(lambda t, place: field(place), begin, times, rtol=1e-13, atol=1e-15)
+    end = flows.solve_until(
+        lambda t, place: field(place),
+        begin,
+        lambda t, place: interpolates(place),
+        rtol=1e-6,
+        atol=1e-9,
+        stiff=True,
+        most_steps=20_000,
+        otherwise="the network did not interpolate the labels; they contradict each other, or alpha is too small",
+    )
+    return DiagonalPath(coefficients(path), coefficients(end.state))

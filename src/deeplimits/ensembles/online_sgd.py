@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from deeplimits.models.links import Link
+from deeplimits.models.activations import Activation
 
 
 def spherical(
@@ -116,7 +116,7 @@ def mixture_loss(x: Float[Array, " N"], sample: Float[Array, " N"], field: Array
 
 
 def single_index_sample(
-    key: PRNGKeyArray, teacher: Link, noise: ArrayLike, direction: Float[Array, " N"]
+    key: PRNGKeyArray, teacher: Activation, noise: ArrayLike, direction: Float[Array, " N"]
 ) -> tuple[Float[Array, " N"], Float[Array, ""]]:
     """a ~ N(0, I) and its label f(⟨a, θ⟩) + ε."""
     input_key, noise_key = jax.random.split(key)
@@ -124,7 +124,7 @@ def single_index_sample(
     return a, teacher.value(a @ direction) + jnp.asarray(noise, float) * jax.random.normal(noise_key)
 
 
-def single_index_loss(x: Float[Array, " N"], sample: tuple[Array, Array], student: Link) -> Float[Array, ""]:
+def single_index_loss(x: Float[Array, " N"], sample: tuple[Array, Array], student: Activation) -> Float[Array, ""]:
     """(y − g(⟨a, x⟩))²."""
     a, label = sample
     return (label - student.value(a @ x)) ** 2

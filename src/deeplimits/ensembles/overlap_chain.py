@@ -61,15 +61,15 @@ def overlap_chain(
     def to_mark(carry, ends):
         begin, end = ends
 
-        def block(carry):
-            index, inner = carry
-            first = index // BLOCK * BLOCK
+        def block(number, inner):
+            first = number * BLOCK
             # Neighbouring keys in the first word; `draw` takes those in the last.
-            drawn = samples(draws.neighbour(key, index // BLOCK, word=0), (BLOCK,), fields, dimension)
-            last = jnp.minimum(first + BLOCK, end)
-            return last, jax.lax.fori_loop(index, last, lambda i, inner: advance(_one(drawn, i - first), inner), inner)
+            drawn = samples(draws.neighbour(key, number, word=0), (BLOCK,), fields, dimension)
+            low, high = jnp.maximum(first, begin), jnp.minimum(first + BLOCK, end)
+            return jax.lax.fori_loop(low, high, lambda i, inner: advance(_one(drawn, i - first), inner), inner)
 
-        _, (state, t, total) = jax.lax.while_loop(lambda carry: carry[0] < end, block, (begin, (*carry, jnp.zeros(()))))
+        blocks = begin // BLOCK, (end - 1) // BLOCK + 1
+        state, t, total = jax.lax.fori_loop(*blocks, block, (*carry, jnp.zeros(())))
         return (state, t), Record(state.m, state.q, state.a, total / jnp.maximum(end - begin, 1).astype(float))
 
     marks = jnp.asarray(marks)

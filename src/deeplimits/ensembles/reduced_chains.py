@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from deeplimits.models.links import Link
+from deeplimits.models.activations import Activation
 from deeplimits.numerics import draws
 from deeplimits.numerics.draws import Draws
 
@@ -80,7 +80,7 @@ def binary_mixture(dimension: int, field: ArrayLike) -> Spherical:
     return Spherical(dimension, gradient, uniforms=1)
 
 
-def single_index(dimension: int, teacher: Link, student: Link, noise: ArrayLike) -> Spherical:
+def single_index(dimension: int, teacher: Activation, student: Activation, noise: ArrayLike) -> Spherical:
     """(y − g(⟨a, x⟩))², y = f(⟨a, θ⟩) + ε, a ~ N(0, I)."""
 
     def gradient(sample, m):
@@ -239,15 +239,15 @@ def noiseless_xor_step(sample: Draws, state: XorStatistics, ridge: ArrayLike, st
 def noiseless_xor_fits(samples: Draws, start: XorStatistics, ridge: ArrayLike, step: ArrayLike) -> Bool[Array, "4"]:
     """Which of the clusters μ, −μ, ν, −ν the network fits after these samples without noise.
 
-    A cluster counts as fitted when its score has the right sign and exceeds half of log((1 − 4α)/(4α)), its size at
-    rest.
+    A cluster counts as fitted when its score has the right sign and exceeds an eighth of log((1 − 4α)/(4α)), its size
+    at rest: the score of a cluster without a neuron has the wrong sign or is zero, and one with a neuron fluctuates.
     """
     found = run(lambda sample, state: noiseless_xor_step(sample, state, ridge, step), samples, start, 1)
     v, mu, nu = found.output[-1], found.along_mu[-1], found.along_nu[-1]
     alpha = jnp.asarray(ridge, float)
-    half = jnp.log((1 - 4 * alpha) / (4 * alpha)) / 2
+    least = jnp.log((1 - 4 * alpha) / (4 * alpha)) / 8
     scores = jnp.stack([v @ jax.nn.relu(mu), v @ jax.nn.relu(-mu), -v @ jax.nn.relu(nu), -v @ jax.nn.relu(-nu)])
-    return scores > half
+    return scores > least
 
 
 def run(step: Callable, samples: Any, start: Any, records: int) -> Any:

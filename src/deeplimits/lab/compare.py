@@ -1,6 +1,8 @@
 """`compare`: theory against simulation, with a verdict."""
 
+import dataclasses
 import json
+from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -10,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from deeplimits import cells, statistics
-from deeplimits.errors import DeeplimitsError, require
+from deeplimits.errors import DeeplimitsError, TooCostly, require
 from deeplimits.lab import export
 from deeplimits.lab.compilation import few_threads, threads, use_cache
 from deeplimits.lab.predict import Prediction, check_limit, theory
-from deeplimits.lab.simulate import Simulation, check_count, run
+from deeplimits.lab.simulate import Simulation, check_count, run, seconds
 from deeplimits.lab.task import Task
 from deeplimits.limit import Limit
 from deeplimits.predictions import Finding, Kind, Trial
+from deeplimits.predictions.base import AGREES, DISAGREES, UNDECIDED
 from deeplimits.render import bars, figure, text
 from deeplimits.render import page as pages
 
@@ -37,19 +40,21 @@ class Comparison:
     findings: dict[str, Finding]
 
     @property
+    def outcome(self) -> str:
+        """`disagrees` if any prediction does, else `undecided` if any is, else `agrees`."""
+        found = {finding.outcome for finding in self.findings.values()}
+        return next(one for one in (DISAGREES, UNDECIDED, AGREES) if one in found)
+
+    @property
     def agrees(self) -> bool:
         """Whether every prediction agrees with its simulations."""
-        return all(finding.agrees for finding in self.findings.values())
+        return self.outcome == AGREES
 
     @property
     def decisive(self) -> str:
-        """The result that stands worst in relation to its threshold."""
-
-        def severity(name: str) -> tuple[bool, float]:
-            finding = self.findings[name]
-            return not finding.agrees, finding.statistic / finding.threshold
-
-        return max(self.findings, key=severity)
+        """The result that decides the outcome: of those with the worst one, the nearest to its threshold or beyond."""
+        worst = [name for name, finding in self.findings.items() if finding.outcome == self.outcome]
+        return min(worst, key=lambda name: (self.findings[name].deviation.p_value, -(self.findings[name].noticed or 0)))
 
     @property
     def verdict(self) -> str:
@@ -58,7 +63,7 @@ class Comparison:
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         rows = [
-            (name, finding.kind, finding.stated, finding.measured, finding.verdict)
+            (name, finding.kind, finding.report.stated, finding.report.measured, finding.verdict)
             for name, finding in self.findings.items()
         ]
         return ("result", "kind", "theory", f"simulation, n = {self.sizes[-1]}", "verdict"), rows
@@ -66,9 +71,10 @@ class Comparison:
     def _summary(self) -> tuple[str, str]:
         """What was run, and what came out, a line each."""
         sizes = ", ".join(map(str, self.sizes))
-        agreeing = sum(finding.agrees for finding in self.findings.values())
-        word = "AGREES" if self.agrees else "DISAGREES"
-        closing = f"{word}: {agreeing} of {len(self.findings)} predictions; closest to its threshold: {self.verdict}"
+        counts = Counter(finding.outcome for finding in self.findings.values())
+        share = ", ".join(f"{counts[one]} {one}" for one in (DISAGREES, UNDECIDED) if counts[one])
+        share = share or f"all {len(self.findings)} predictions"
+        closing = f"{self.outcome.upper()}: {share}; closest to its threshold: {self.verdict}"
         return f"n = {sizes}, {self.samples} samples each, seed {self.seed}", closing
 
     def __repr__(self) -> str:
@@ -91,8 +97,9 @@ class Comparison:
             "sizes": list(self.sizes),
             "samples": self.samples,
             "seed": self.seed,
-            "statistic": decisive.statistic,
-            "threshold": decisive.threshold,
+            "statistic": decisive.deviation.statistic,
+            "threshold": decisive.deviation.threshold,
+            "outcome": self.outcome,
             "verdict": self.verdict,
             "agrees": self.agrees,
             "findings": {name: finding.to_json() for name, finding in self.findings.items()},
@@ -150,22 +157,91 @@ def compare(
     True
     """
     check_limit(limit)
+    chosen = sizes is not None or samples is not None
     sizes = tuple(check_count(size, "sizes") for size in sorted(limit.usual.sizes if sizes is None else sizes))
     samples = check_count(limit.usual.samples if samples is None else samples, "samples", statistics.FEWEST_SAMPLES)
     seed = check_count(seed, "seed", 0)
     limit.require_valid()
     use_cache()
     tasks = [Task(limit, size, samples, seed) for size in sizes]
+    if chosen:
+        return _compared(tasks, progress)
+    tasks = within_budget(tasks)
+    found = _compared(tasks, progress)
+    for _ in range(MOST_ROUNDS):
+        if found.outcome != UNDECIDED or (larger := enlarged(found, tasks)) is None:
+            break
+        tasks = larger
+        found = _compared(tasks, progress)
+    return found
+
+
+def _compared(tasks: Sequence[Task], progress: bool | None) -> Comparison:
+    total, largest = sum(task.samples for task in tasks), max(task.size for task in tasks)
     with (
-        bars.progress(samples * len(sizes), "comparing", progress) as bar,
-        few_threads(max(sizes)),
-        ThreadPoolExecutor(min(threads(), len(sizes))) as pool,
+        bars.progress(total, "comparing", progress) as bar,
+        few_threads(largest),
+        ThreadPoolExecutor(min(threads(), len(tasks))) as pool,
     ):
         # Programs are compiled side by side, the largest size's first; meanwhile this thread computes the theory.
         running = [pool.submit(run, task, bar) for task in reversed(tasks)]
-        prediction = theory(limit)
+        prediction = theory(tasks[0].limit)
         simulations = [found.result() for found in reversed(running)]
     return judge(prediction, tasks, simulations)
+
+
+BUDGET = 60.0
+"""Seconds on one core that a comparison may take unasked."""
+FEWEST_UNASKED = 60
+"""Below so many systems a comparison says little, and is not made unasked."""
+
+
+MOST_ROUNDS = 3
+"""How often a comparison that decided nothing is made again, larger."""
+
+
+def enlarged(found: Comparison, tasks: Sequence[Task]) -> list[Task] | None:
+    """What may decide a comparison that did not: four times the samples, or sizes twice as large.
+
+    None where that would not fit the time, or the limit has no such sizes.
+    """
+    lacks = {finding.lacks for finding in found.findings.values()}
+    samples = tasks[0].samples * (4 if "samples" in lacks else 1)
+    factor = 2 if "sizes" in lacks else 1
+    larger = [dataclasses.replace(task, size=factor * task.size, samples=samples) for task in tasks]
+    try:
+        larger = within_budget(larger)
+    except DeeplimitsError:
+        return None
+    return larger if "samples" not in lacks or larger[0].samples > tasks[0].samples else None
+
+
+def within_budget(tasks: Sequence[Task]) -> list[Task]:
+    """The same tasks with as many samples as the time allows, or a sentence about how long they would take.
+
+    At the usual parameters a comparison takes seconds. Others may need a thousand times as many steps: then fewer
+    systems are simulated, and the verdict says with what power.
+    """
+    took = sum(seconds(task) for task in tasks)
+    if took <= BUDGET:
+        return list(tasks)
+    limit, samples, sizes = tasks[0].limit, tasks[0].samples, [task.size for task in tasks]
+    fewer = int(samples * BUDGET / took)
+    if fewer < min(FEWEST_UNASKED, samples):
+        least = min(FEWEST_UNASKED, samples) * took / samples
+        raise TooCostly(
+            f"{type(limit).__name__} at these parameters takes about {duration(least)} for {FEWEST_UNASKED} systems of "
+            f"each of the sizes {', '.join(map(str, sizes))}; to run it nevertheless, give sizes or samples"
+        )
+    return [dataclasses.replace(task, samples=fewer) for task in tasks]
+
+
+def duration(seconds: float) -> str:
+    """A time in words: 40 seconds, 12 minutes, 3 hours."""
+    for unit, name in ((3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds:.0f} seconds"
 
 
 def judge(prediction: Prediction, tasks: Sequence[Task], simulations: Sequence[Simulation]) -> Comparison:
@@ -187,6 +263,6 @@ def judge(prediction: Prediction, tasks: Sequence[Task], simulations: Sequence[S
             predictions[name] = trials[name][-1].stated
     for name in set(predictions) - set(prediction):
         trials[name] = predictions[name].on_one_scale(trials[name])
-    findings = {name: predictions[name].compare(found) for name, found in trials.items()}
+    findings = {name: predictions[name].judge(found) for name, found in trials.items()}
     sizes = tuple(task.size for task in tasks)
     return Comparison(limit, sizes, tasks[0].samples, tasks[0].seed, predictions, trials, findings)

@@ -100,7 +100,9 @@ def predict(limit: Limit, seed: int = 0) -> Prediction:
     limit.require_valid()
     use_cache()
     if limit.speaks_of_draws():
-        sizes, realised = limit.at_size(max(limit.usual.sizes))
+        size = max(limit.usual.sizes)
+        limit.require_valid(size)
+        sizes, realised = limit.at_size(size)
         with aloud(type(limit).__name__):
             found = _theory_of_draw(limit, realised, np.asarray(seed), sizes)
         return checked(limit, dict(found))

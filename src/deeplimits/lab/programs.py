@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import numpy as np
 
+from deeplimits.lab import cost
 from deeplimits.lab.compilation import options
 
 MOST = 128
@@ -26,36 +27,67 @@ class Program:
 
     def __init__(self, function: Callable, level: int):
         self._function, self._level = function, level
+        self._traced: OrderedDict[Hashable, Any] = OrderedDict()
         self._compiled: OrderedDict[Hashable, Any] = OrderedDict()
         programs.append(self)
 
-    def prepare(self, *arguments: Any) -> Callable:
-        """The compiled program for arguments of this shape."""
-        leaves, structure = jax.tree.flatten(arguments)
-        shapes = (
-            (leaf.shape, str(leaf.dtype)) if isinstance(leaf, jax.Array | np.ndarray) else leaf for leaf in leaves
-        )
-        key = (structure, *shapes)
+    def prepare(self, *arguments: Any) -> tuple[Callable, Any]:
+        """The compiled program for arguments of this shape, from arrays to arrays, and what it returns besides."""
+        key = _key(arguments)
         found = self._compiled.get(key)
         if found is None:
-            jitted: Any = eqx.filter_jit(self._function, compiler_options=options(self._level))  # pyright: ignore
-            found = self._compiled[key] = jitted.lower(*arguments).compile()
-            if len(self._compiled) > MOST:
-                self._compiled.popitem(last=False)
+            traced, rest = self._trace(key, arguments)
+            found = _keep(self._compiled, key, (traced.lower().compile(), rest))
+            self._traced.pop(key, None)
+        return found
+
+    def seconds(self, *arguments: Any) -> float:
+        """About how long the program will run, before it is compiled; see `cost`."""
+        return cost.seconds(self._trace(_key(arguments), arguments)[0].jaxpr)
+
+    def _trace(self, key: Hashable, arguments: Any) -> tuple[Any, Any]:
+        found = self._traced.get(key)
+        if found is None:
+            arrays, given = eqx.partition(arguments, _is_array)
+            besides = []
+
+            def function(arrays):
+                returned, rest = eqx.partition(self._function(*eqx.combine(arrays, given)), _is_array)
+                besides.append(rest)
+                return returned
+
+            traced = jax.jit(function, compiler_options=options(self._level)).trace(arrays)
+            found = _keep(self._traced, key, (traced, besides[0]))
         return found
 
     def __call__(self, *arguments: Any) -> Any:
-        program = self.prepare(*arguments)
+        program, rest = self.prepare(*arguments)
         with _running:
-            return jax.block_until_ready(program(*arguments))
+            returned = jax.block_until_ready(program(eqx.filter(arguments, _is_array)))
+        return eqx.combine(returned, rest)
 
     def clear(self) -> None:
-        """Forget what was compiled."""
+        """Forget what was traced and compiled."""
+        self._traced.clear()
         self._compiled.clear()
 
 
-def _shape(leaf: Any) -> Hashable:
-    return (leaf.shape, str(leaf.dtype)) if isinstance(leaf, jax.Array | np.ndarray) else leaf
+def _is_array(leaf: Any) -> bool:
+    return isinstance(leaf, jax.Array | np.ndarray)
+
+
+def _key(arguments: Any) -> Hashable:
+    """What a program depends on: shapes of arrays, values of the rest."""
+    leaves, structure = jax.tree.flatten(arguments)
+    shapes = ((leaf.shape, str(leaf.dtype)) if _is_array(leaf) else leaf for leaf in leaves)
+    return (structure, *shapes)
+
+
+def _keep(kept: OrderedDict, key: Hashable, value: Any) -> Any:
+    kept[key] = value
+    if len(kept) > MOST:
+        kept.popitem(last=False)
+    return value
 
 
 programs: list[Program] = []

@@ -134,13 +134,27 @@ def simulate(
         return run(Task(limit, size, samples, seed), bar)
 
 
+def seconds(task: Task) -> float:
+    """About how long the simulations of a task will take on one core; see `lab.cost`."""
+    sizes, realised = _realised(task)
+    chunk = chunk_size(task.limit, task.samples)
+    place = np.array([task.seed, task.size, task.first])
+    return systems.seconds(realised, place, chunk, sizes) * math.ceil(task.samples / chunk)
+
+
+def _realised(task: Task) -> tuple[dict[str, Any], Limit]:
+    """The integers of the finite systems, and the limit at the ratios that they have."""
+    task.limit.require_valid(task.size)
+    sizes, realised = task.limit.at_size(task.size)
+    realised.require_valid()
+    return sizes, realised
+
+
 def run(task: Task, bar: Any) -> Simulation:
     """Carry out a task, reporting to a progress bar."""
     limit, size, samples, seed = task.limit, task.size, task.samples, task.seed
-    limit.require_valid()
     use_cache()
-    sizes, realised = limit.at_size(size)
-    realised.require_valid()
+    sizes, realised = _realised(task)
     pieces = []
     chunk = chunk_size(limit, samples)
     for first in range(0, samples, chunk):

@@ -82,7 +82,7 @@ class Workers(Executor):
             raise ParameterError(f"workers = {count} is not allowed; it must be a whole number of at least 1")
         self.time_limit, self.mappings, self.memory, self.ceiling = time_limit, mappings, memory, ceiling
         self.largest = Growth(0, 0.0)
-        """The most mappings and bytes that any process had at the end of a task."""
+        """The most mappings that any process had at the end of a task, and the most bytes it was seen with."""
         self._queue: queue.SimpleQueue[tuple[Future, bytes] | None] = queue.SimpleQueue()
         self._stopped = threading.Event()
         self._closed = False
@@ -156,6 +156,7 @@ class Workers(Executor):
             if self.time_limit is not None and time.monotonic() - began > self.time_limit:
                 raise TaskTooLong(f"not done after {self.time_limit:g} seconds, and ended")
             memory = resident(worker.process.pid)
+            self.largest = self.largest.largest(Growth(0, memory))
             if memory > self.ceiling:
                 raise TaskTooLarge(
                     f"took {memory / 1e9:.1f} GB of memory, more than {self.ceiling / 1e9:g}, and was ended"
@@ -224,6 +225,9 @@ class Growth:
 
             unit = 1 if sys.platform == "darwin" else 1024
             return cls(0, float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit))
+
+    def __str__(self) -> str:
+        return f"{self.memory / 1e9:.2f} GB, {self.mappings:,} mappings"
 
     def largest(self, other: "Growth") -> "Growth":
         return Growth(max(self.mappings, other.mappings), max(self.memory, other.memory))

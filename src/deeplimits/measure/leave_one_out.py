@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.tracing import is_traced
+from deeplimits.numerics.arguments import NOT_NEGATIVE, array, known, number
+from deeplimits.numerics.checks import valid
 
 
 class LeaveOneOut(NamedTuple):
@@ -34,12 +34,18 @@ def leave_one_out(x: ArrayLike, y: ArrayLike, ridge: ArrayLike = 0.0) -> LeaveOn
     >>> found.residuals.round(9).tolist(), round(float(found.mean_square), 9)
     ([-4.5, 0.0, 4.5], 13.5)
     """
-    x, y, ridge = (jnp.asarray(part, float) for part in (x, y, ridge))
-    if x.ndim != 2 or 0 in x.shape or y.shape != x.shape[:1]:
-        raise ParameterError(f"x and y have shapes {x.shape} and {y.shape}; they must be (n, p) and (n,)")
+    x = array("x", x, ("n", "p"))
     n, p = x.shape
-    if not any(is_traced(part) for part in (x, y, ridge)):
-        _check(x, y, ridge)
+    y = array("y", y, (n,), why="one label for each row of x")
+    ridge = number("ridge", ridge, NOT_NEGATIVE)
+    if not (known(ridge) and float(ridge) > 0):
+        unique = jnp.linalg.matrix_rank(x) == min(n, p) if p != n else jnp.asarray(False)
+        ridge = valid(
+            ridge,
+            (ridge > 0) | unique,
+            "without ridge the design must have full rank and p must differ from n; take a positive ridge, or other "
+            "features",
+        )
     if p >= n:
         # (I − H)/(nλ) = (XX' + nλ)^{-1}, which has a limit as λ → 0
         inverse = jnp.linalg.inv(x @ x.T + n * ridge * jnp.eye(n))
@@ -50,16 +56,3 @@ def leave_one_out(x: ArrayLike, y: ArrayLike, ridge: ArrayLike = 0.0) -> LeaveOn
         unexplained, rest = y - x @ (solved @ y), 1 - jnp.sum(x * solved.T, axis=1)
     residuals = unexplained / rest
     return LeaveOneOut(residuals, jnp.mean(residuals**2), jnp.mean(unexplained**2) / jnp.mean(rest) ** 2)
-
-
-def _check(x, y, ridge):
-    if not (bool(jnp.all(jnp.isfinite(x))) and bool(jnp.all(jnp.isfinite(y)))):
-        raise ParameterError("x or y contains values that are not finite; leave those points out")
-    if not bool(ridge >= 0):
-        raise ParameterError(f"ridge = {ridge} is not allowed; it must be at least 0")
-    n, p = x.shape
-    if bool(ridge == 0) and (p == n or int(jnp.linalg.matrix_rank(x)) < min(n, p)):
-        raise OutsideValidity(
-            "without ridge the design must have full rank and p must differ from n; take a positive ridge, or other "
-            "features"
-        )

@@ -26,12 +26,13 @@ def cauchy_smoothed(
 
 
 def covariance_losses(
-    covariance: Float[Array, " p"], sample: Float[Array, "p p"]
+    covariance: Float[Array, " p"], sample: Float[Array, "p p"], rank: int
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Squared errors per dimension of the best linear and the best rotation-equivariant estimator, in hindsight.
 
     The population covariance is diagonal. The first estimator is the best (1 − ρ)S + ρ (tr S/p) I, the second keeps the
-    eigenvectors û of S and takes the eigenvalues û'Σû.
+    eigenvectors û of S and takes the eigenvalues û'Σû. On the null space of S, where any basis serves as eigenvectors,
+    that is one number, their mean.
     """
     p = covariance.shape[0]
     target = jnp.trace(sample) / p * jnp.eye(p)
@@ -40,4 +41,6 @@ def covariance_losses(
     along = jnp.sum(direction * error) / jnp.sum(direction**2)
     vectors = jnp.linalg.eigh(sample)[1]
     best = jnp.sum(covariance[:, None] * vectors**2, axis=0)
+    if rank < p:
+        best = best.at[: p - rank].set(jnp.mean(best[: p - rank]))
     return jnp.mean(jnp.sum((error - along * direction) ** 2, axis=1)), jnp.mean(covariance**2) - jnp.mean(best**2)

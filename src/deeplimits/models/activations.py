@@ -1,15 +1,21 @@
-"""Activations: a value, its first two derivatives, and where it is not smooth.
+"""Activations: a value, its first two derivatives, where it is not smooth, and what is known of it.
 
-Everything that is called an activation, a link or a neuron elsewhere is one of these. The argument is scaled as in
-textbooks: `erf` is erf(u), `gelu` is uΦ(u), `swish` is u/(1 + e^{−u}). `rescaled` gives σ(βu)·γ for other conventions.
+Everything that is called an activation, a link or a neuron elsewhere is one of these, and a name means one function:
+`erf` is erf(u), `erf_saad` is erf(u/√2) (the activation of Saad and Solla), `quadratic` is u²/2, `square` is u², `gelu`
+is uΦ(u), `swish` is u/(1 + e^{−u}), `hermite3` is He₃(u)/√3!. `rescaled` gives γσ(βu) for other conventions.
+
+A new activation is one entry of `NAMED`. Every room then knows it: where `theory/gaussian/closed_forms.py` has none of
+its integrals, quadrature finds them. Limits offer it where its properties allow.
 """
 
+import dataclasses
 import functools
 import inspect
 import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -34,6 +40,22 @@ class Activation:
     """False where σ itself jumps: then σ' misses a delta function and σ has no tangent kernel on the diagonal."""
     parameters: tuple[float, ...] = ()
     """What the name leaves open, such as the slope of leaky_relu."""
+    scaled_from: "tuple[Activation, float, float] | None" = None
+    """(base, β, γ) where this is γ·base(βu): closed forms of the base then serve it too."""
+    odd: bool = False
+    even: bool = False
+    increasing: bool = False
+    """Nowhere decreasing."""
+    through_origin: bool = False
+    """σ(0) = 0."""
+    homogeneous: int | None = None
+    """The k with σ(tu) = t^k σ(u) for all t > 0, if there is one."""
+    bounded: bool = False
+    """σ is bounded."""
+    lipschitz: bool = False
+    """σ is continuous and σ' bounded."""
+    bounded_curvature: bool = False
+    """σ is smooth and σ'' bounded."""
 
     @property
     def smooth(self) -> bool:
@@ -77,6 +99,13 @@ def piecewise_linear(positive: float, negative: float, name: str | None = None) 
         jnp.zeros_like,
         kinks=() if positive == negative else (0.0,),
         parameters=(positive, negative),
+        odd=positive == negative,
+        even=positive == -negative,
+        increasing=min(positive, negative) >= 0,
+        through_origin=True,
+        homogeneous=1,
+        lipschitz=True,
+        bounded_curvature=positive == negative,
     )
 
 
@@ -101,10 +130,13 @@ def relu_power(power: int | float) -> Activation:
         lambda u: power * (power - 1) * jnp.maximum(u, 0.0) ** (power - 2) * _positive(u),
         kinks=(0.0,),
         parameters=(float(power),),
+        increasing=True,
+        through_origin=True,
+        homogeneous=power,
     )
 
 
-def polynomial(*coefficients: float) -> Activation:
+def polynomial(*coefficients: float, name: str | None = None) -> Activation:
     """c₀ + c₁u + c₂u² + …, in ascending powers.
 
     >>> float(polynomial(1.0, 0.0, 0.5).value(2.0))
@@ -119,9 +151,77 @@ def polynomial(*coefficients: float) -> Activation:
     def evaluate(powers):
         return lambda u: jnp.polyval(jnp.asarray(powers[::-1]), jnp.asarray(u, float))
 
-    name = "polynomial(" + ",".join(f"{c:g}" for c in found) + ")"
-    return Activation(name, evaluate(found), evaluate(first), evaluate(second), parameters=found)
+    degree = max((k for k, c in enumerate(found) if c), default=0)
+    powers = {k for k, c in enumerate(found) if c}
+    return Activation(
+        name or "polynomial(" + ",".join(f"{c:g}" for c in found) + ")",
+        evaluate(found),
+        evaluate(first),
+        evaluate(second),
+        parameters=found,
+        odd=all(k % 2 == 1 for k in powers),
+        even=all(k % 2 == 0 for k in powers),
+        increasing=degree == 0 or (degree == 1 and found[1] > 0),
+        through_origin=found[0] == 0,
+        homogeneous=degree if len(powers) <= 1 else None,
+        bounded=degree == 0,
+        lipschitz=degree <= 1,
+        bounded_curvature=degree <= 2,
+    )
 
+
+def hermite(order: int | float) -> Activation:
+    """He_k(u)/√k!, orthonormal under the standard normal law: He_k of probabilists, He₂ = u² − 1, He₃ = u³ − 3u.
+
+    >>> float(hermite(2).value(3.0)) == 8 / math.sqrt(2)
+    True
+    """
+    if order != int(order) or not 0 <= order <= 20:
+        raise ParameterError(f"order = {order} is not allowed; hermite needs a whole number between 0 and 20")
+    low, high = [0.0], [1.0]
+    for k in range(int(order)):
+        # He_{k+1} = u He_k − k He_{k−1}
+        lower = [k * c for c in low] + [0.0] * (len(high) + 1 - len(low))
+        low, high = high, [left - right for left, right in zip([0.0, *high], lower, strict=True)]
+    size = math.sqrt(math.factorial(int(order)))
+    return polynomial(*(c / size for c in high), name=f"hermite{int(order)}")
+
+
+@functools.cache
+def rescaled(base: Activation, argument: float, factor: float = 1.0, name: str | None = None) -> Activation:
+    """γσ(βu) with β = `argument`, γ = `factor`: other conventions, or swish_β(u) = swish(βu)/β.
+
+    >>> import math
+    >>> round(float(rescaled(activation("erf"), 1 / math.sqrt(2)).value(1.0)), 6)
+    0.682689
+    """
+    return dataclasses.replace(
+        base,
+        name=name or f"{factor:g}*{base.name}({argument:g}u)",
+        value=lambda u: factor * base.value(argument * u),
+        derivative=lambda u: factor * argument * base.derivative(argument * u),
+        second_derivative=lambda u: factor * argument**2 * base.second_derivative(argument * u),
+        kinks=tuple(kink / argument for kink in base.kinks),
+        parameters=(),
+        scaled_from=(base, argument, factor),
+        increasing=base.increasing and argument * factor >= 0,
+    )
+
+
+ODD: dict[str, Any] = {"odd": True, "through_origin": True}
+# What several entries have in common: symmetry; bounded with bounded derivatives; these and increasing; linear growth.
+TAME: dict[str, Any] = {"bounded": True, "lipschitz": True, "bounded_curvature": True}
+SIGMOIDAL: dict[str, Any] = {**TAME, "increasing": True}
+LINEAR_GROWTH: dict[str, Any] = {"lipschitz": True, "bounded_curvature": True}
+
+_ERF = Activation(
+    "erf",
+    erf,
+    lambda u: 2 / math.sqrt(math.pi) * jnp.exp(-(u**2)),
+    lambda u: -4 / math.sqrt(math.pi) * u * jnp.exp(-(u**2)),
+    **ODD,
+    **SIGMOIDAL,
+)
 
 NAMED = {
     activation.name: activation
@@ -129,53 +229,81 @@ NAMED = {
         piecewise_linear(1.0, 1.0, "identity"),
         piecewise_linear(1.0, 0.0, "relu"),
         piecewise_linear(1.0, -1.0, "abs"),
-        Activation("step", _positive, jnp.zeros_like, jnp.zeros_like, (0.0,), continuous=False),
-        Activation("sign", jnp.sign, jnp.zeros_like, jnp.zeros_like, (0.0,), continuous=False),
         Activation(
-            "erf",
-            erf,
-            lambda u: 2 / math.sqrt(math.pi) * jnp.exp(-(u**2)),
-            lambda u: -4 / math.sqrt(math.pi) * u * jnp.exp(-(u**2)),
+            "step", _positive, jnp.zeros_like, jnp.zeros_like, (0.0,), continuous=False,
+            increasing=True, through_origin=True, homogeneous=0, bounded=True,
         ),
-        Activation("normal_cdf", ndtr, _bell, lambda u: -u * _bell(u)),
-        Activation("tanh", jnp.tanh, _tanh_slope, lambda u: -2 * jnp.tanh(u) * _tanh_slope(u)),
-        Activation("sigmoid", jax.nn.sigmoid, _sigmoid_slope, _sigmoid_curvature),
-        Activation("gelu", lambda u: u * ndtr(u), lambda u: ndtr(u) + u * _bell(u), lambda u: (2 - u**2) * _bell(u)),
+        Activation(
+            "sign", jnp.sign, jnp.zeros_like, jnp.zeros_like, (0.0,), continuous=False,
+            increasing=True, homogeneous=0, bounded=True, **ODD,
+        ),
+        _ERF,
+        rescaled(_ERF, 1 / math.sqrt(2), name="erf_saad"),
+        Activation("normal_cdf", ndtr, _bell, lambda u: -u * _bell(u), **SIGMOIDAL),
+        Activation("tanh", jnp.tanh, _tanh_slope, lambda u: -2 * jnp.tanh(u) * _tanh_slope(u), **ODD, **SIGMOIDAL),
+        Activation("sigmoid", jax.nn.sigmoid, _sigmoid_slope, _sigmoid_curvature, **SIGMOIDAL),
+        Activation(
+            "gelu",
+            lambda u: u * ndtr(u),
+            lambda u: ndtr(u) + u * _bell(u),
+            lambda u: (2 - u**2) * _bell(u),
+            through_origin=True,
+            **LINEAR_GROWTH,
+        ),
         Activation(
             "swish",
             lambda u: u * jax.nn.sigmoid(u),
             lambda u: jax.nn.sigmoid(u) + u * _sigmoid_slope(u),
             lambda u: 2 * _sigmoid_slope(u) + u * _sigmoid_curvature(u),
+            through_origin=True,
+            **LINEAR_GROWTH,
         ),
-        Activation("softplus", jax.nn.softplus, jax.nn.sigmoid, _sigmoid_slope),
-        Activation("sin", jnp.sin, jnp.cos, lambda u: -jnp.sin(u)),
-        Activation("cos", jnp.cos, lambda u: -jnp.sin(u), lambda u: -jnp.cos(u)),
-        Activation("exp", jnp.exp, jnp.exp, jnp.exp),
+        Activation("softplus", jax.nn.softplus, jax.nn.sigmoid, _sigmoid_slope, increasing=True, **LINEAR_GROWTH),
+        Activation("sin", jnp.sin, jnp.cos, lambda u: -jnp.sin(u), **ODD, **TAME),
+        Activation("cos", jnp.cos, lambda u: -jnp.sin(u), lambda u: -jnp.cos(u), even=True, **TAME),
+        Activation("exp", jnp.exp, jnp.exp, jnp.exp, increasing=True),
         Activation(
             "gaussian",
             lambda u: jnp.exp(-(u**2) / 2),
             lambda u: -u * jnp.exp(-(u**2) / 2),
             lambda u: (u**2 - 1) * jnp.exp(-(u**2) / 2),
+            even=True,
+            **TAME,
         ),
-        Activation("quadratic", lambda u: u**2 / 2, lambda u: u, jnp.ones_like),
+        Activation(
+            "bump",
+            lambda u: u**2 * jnp.exp(-(u**2)),
+            lambda u: 2 * u * (1 - u**2) * jnp.exp(-(u**2)),
+            lambda u: (2 - 10 * u**2 + 4 * u**4) * jnp.exp(-(u**2)),
+            even=True,
+            through_origin=True,
+            **TAME,
+        ),
+        polynomial(0.0, 0.0, 0.5, name="quadratic"),
+        polynomial(0.0, 0.0, 1.0, name="square"),
+        hermite(2),
+        hermite(3),
+        hermite(4),
     )
-}
+}  # fmt: skip
 
 FAMILIES: dict[str, Callable[..., Activation]] = {
     "leaky_relu": leaky_relu,
     "piecewise_linear": piecewise_linear,
     "polynomial": polynomial,
     "relu_power": relu_power,
+    "hermite": hermite,
 }
 
-SMOOTH = {name: NAMED[name] for name in ("quadratic", "tanh", "sigmoid", "erf", "gelu", "softplus", "sin")}
-"""Those whose second derivative is bounded."""
+ActivationLike = str | Activation | Callable
+"""What every room takes as an `activation`: a name, an `Activation`, or a JAX function of one number."""
 
 _CALL = re.compile(r"(\w+)\(([^()]*)\)")
+_HERMITE = re.compile(r"hermite(\d+)")
 
 
 @functools.cache
-def activation(given: "str | Activation | Callable") -> Activation:
+def activation(given: ActivationLike) -> Activation:
     """The activation of that name, such as 'tanh' or 'leaky_relu(0.1)'; a JAX function of one number is also welcome.
 
     A function of your own is taken to be smooth; if it has kinks, build an `Activation` that names them.
@@ -189,6 +317,10 @@ def activation(given: "str | Activation | Callable") -> Activation:
         return given
     if callable(given):
         return from_function(given)
+    if given in NAMED:
+        return NAMED[given]
+    if higher := _HERMITE.fullmatch(given):
+        return hermite(int(higher[1]))
     call = _CALL.fullmatch(given.replace(" ", ""))
     if call and call[1] in FAMILIES:
         try:
@@ -200,14 +332,20 @@ def activation(given: "str | Activation | Callable") -> Activation:
         except TypeError:
             raise ParameterError(f"activation = {given!r} is not allowed; {call[1]} wants another count") from None
         return FAMILIES[call[1]](*numbers)
-    if given not in NAMED:
-        families = ", ".join(f"{name}(…)" for name in FAMILIES)
-        raise UnknownName(f"there is no activation {given!r}; there are {', '.join(NAMED)}, {families}")
-    return NAMED[given]
+    families = ", ".join(f"{name}(…)" for name in FAMILIES)
+    raise UnknownName(f"there is no activation {given!r}; there are {', '.join(NAMED)}, {families}")
 
 
-def from_function(function: Callable, kinks: tuple[float, ...] = (), name: str | None = None) -> Activation:
-    """An activation from any JAX function of one number; its derivatives are found by automatic differentiation."""
+def from_function(
+    function: Callable, kinks: tuple[float, ...] = (), name: str | None = None, **properties: Any
+) -> Activation:
+    """An activation from any JAX function of one number; its derivatives are found by automatic differentiation.
+
+    `properties` are those of `Activation`: odd, bounded, lipschitz, …; what is not said is taken to be false.
+
+    >>> from_function(lambda u: u / (1 + jnp.abs(u)), (0.0,), "softsign", odd=True, bounded=True).odd
+    True
+    """
 
     def elementwise(scalar):
         return lambda u: jnp.vectorize(scalar)(jnp.asarray(u, float))
@@ -221,30 +359,14 @@ def from_function(function: Callable, kinks: tuple[float, ...] = (), name: str |
         elementwise(jax.grad(value)),
         elementwise(jax.grad(jax.grad(value))),
         kinks,
+        **properties,
     )
 
 
-@functools.cache
-def rescaled(base: Activation, argument: float, factor: float = 1.0, name: str | None = None) -> Activation:
-    """γσ(βu) with β = `argument`, γ = `factor`: other conventions, or swish_β(u) = swish(βu)/β.
+def names(where: Callable[[Activation], bool]) -> tuple[str, ...]:
+    """The names in the table whose activations have a property.
 
-    >>> import math
-    >>> round(float(rescaled(activation("erf"), 1 / math.sqrt(2)).value(1.0)), 6)
-    0.682689
+    >>> names(lambda a: a.odd and a.smooth and a.bounded)
+    ('erf', 'erf_saad', 'tanh', 'sin')
     """
-    return Activation(
-        name or f"{factor:g}*{base.name}({argument:g}u)",
-        lambda u: factor * base.value(argument * u),
-        lambda u: factor * argument * base.derivative(argument * u),
-        lambda u: factor * argument**2 * base.second_derivative(argument * u),
-        kinks=tuple(kink / argument for kink in base.kinks),
-        continuous=base.continuous,
-    )
-
-
-def smooth(name: str) -> Activation:
-    """The activation of that name, if its second derivative is bounded."""
-    try:
-        return SMOOTH[name]
-    except KeyError:
-        raise UnknownName(f"there is no smooth activation {name!r}; there are {', '.join(SMOOTH)}") from None
+    return tuple(name for name, one in NAMED.items() if where(one))

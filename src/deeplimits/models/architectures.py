@@ -13,7 +13,7 @@ the law of f at the start (except that `mup` makes the output small):
 width.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import equinox as eqx
@@ -22,14 +22,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as activation_named
-from deeplimits.tracing import is_traced
+from deeplimits.numerics.arguments import NOT_NEGATIVE, array, choice, known, whole
 
 PARAMETRIZATIONS = ("ntk", "standard", "mup")
 _ALIASES = {"mean-field": "mup", "maximal-update": "mup"}
 
-Named = str | Activation | Callable
+Named = ActivationLike
 
 
 class FullyConnected(eqx.Module):
@@ -64,19 +64,15 @@ class FullyConnected(eqx.Module):
         layer_norm: bool = False,
         parametrization: str = "ntk",
     ):
-        if isinstance(hidden_layers, bool) or not isinstance(hidden_layers, int | np.integer) or hidden_layers < 0:
-            raise ParameterError(f"hidden_layers = {hidden_layers!r} is not allowed; it must be a whole number ≥ 0")
-        self.hidden_layers = int(hidden_layers)
+        self.hidden_layers = whole("hidden_layers", hidden_layers)
         self.activations = _activations(activation, self.hidden_layers)
         self.weight_variance = _per_layer("weight_variance", weight_variance, self.hidden_layers + 1)
         self.bias_variance = _per_layer("bias_variance", bias_variance, self.hidden_layers + 1)
         self.skip = jnp.asarray(skip, float)
-        self.residual = is_traced(skip) or bool(np.any(np.asarray(skip) != 0))
+        self.residual = not known(skip) or bool(np.any(np.asarray(skip) != 0))
         self.layer_norm = bool(layer_norm)
+        choice("parametrization", parametrization, (*PARAMETRIZATIONS, *_ALIASES))
         self.parametrization = _ALIASES.get(parametrization, parametrization)
-        if self.parametrization not in PARAMETRIZATIONS:
-            known = ", ".join((*PARAMETRIZATIONS, *_ALIASES))
-            raise ParameterError(f"parametrization = {parametrization!r} is not allowed; it must be one of {known}")
 
     @property
     def rates(self) -> tuple[Float[Array, " affine"], Float[Array, " affine"]]:
@@ -95,9 +91,5 @@ def _activations(given, layers: int) -> tuple[Activation, ...]:
 
 
 def _per_layer(name: str, given, count: int):
-    values = jnp.asarray(given, float)
-    if values.ndim > 1 or (values.ndim == 1 and values.shape != (count,)):
-        raise ParameterError(f"{name} has shape {values.shape}; give one number, or one per affine layer ({count})")
-    if not is_traced(values) and not np.all(np.isfinite(values) & (np.asarray(values) >= 0)):
-        raise ParameterError(f"{name} = {np.asarray(given)} is not allowed; a variance is a finite number ≥ 0")
-    return jnp.broadcast_to(values, (count,))
+    why = f"one variance, or one for each of {count} affine layers"
+    return jnp.broadcast_to(array(name, given, (), (count,), allowed=NOT_NEGATIVE, why=why), (count,))

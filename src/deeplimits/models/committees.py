@@ -10,44 +10,19 @@ The convention of the whole subject, fixed here once for theory and simulation:
 - overlaps M = W W*ᵀ/d (p × k), Q = W Wᵀ/d, P = W* W*ᵀ/d; risk R = E(f* − f)²/2, without the label noise.
 """
 
-import dataclasses
-import math
 from collections.abc import Callable
 
 import equinox as eqx
 import jax.numpy as jnp
+import jax.typing
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from deeplimits.errors import ParameterError, UnknownName
-from deeplimits.models.activations import Activation, rescaled
-from deeplimits.models.activations import activation as activation_named
-from deeplimits.tracing import is_traced
-
-# These four have closed-form Gaussian integrals. erf and the square are scaled as this subject scales them.
-ERF = rescaled(activation_named("erf"), 1 / math.sqrt(2), name="erf")
-RELU = activation_named("relu")
-QUADRATIC = rescaled(activation_named("quadratic"), 1.0, 2.0, name="quadratic")
-LINEAR = dataclasses.replace(activation_named("identity"), name="linear")
-TANH = activation_named("tanh")
-
-NEURONS = {activation.name: activation for activation in (ERF, RELU, QUADRATIC, LINEAR, TANH)}
-
-
-def neuron(activation: str | Activation) -> Activation:
-    """The activation of that name, as this subject scales it: erf is erf(u/√2), quadratic is u². Others pass through.
-
-    >>> round(float(neuron("erf").value(1.0)), 6)
-    0.682689
-    """
-    if isinstance(activation, Activation):
-        return activation
-    if activation not in NEURONS:
-        raise UnknownName(
-            f"activation = {activation!r} is unknown; give one of {', '.join(NEURONS)}, or an Activation of your own"
-        )
-    return NEURONS[activation]
+from deeplimits.errors import ParameterError
+from deeplimits.models.activations import Activation, ActivationLike
+from deeplimits.models.activations import activation as named
+from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, at_least, known
 
 
 class Overlaps(eqx.Module):
@@ -83,7 +58,8 @@ class Task(eqx.Module):
     """What is learnt and how: teacher overlaps P, teacher outputs a*, label noise Δ, learning rates, batch, activation.
 
     `rate` is γ; `schedule`, where given, multiplies it by a function of t. `output_rate` is ρ_a: 0 freezes the second
-    layer. `rate=0` is gradient flow. `teacher_activation` is σ* where it differs from σ.
+    layer. `rate=0` is gradient flow. The usual activation of the subject is erf(u/√2), named "erf_saad";
+    `teacher_activation` is σ* where it differs from σ.
 
     >>> task = Task(teacher=[[1.0, 0.2], [0.2, 1.0]], rate=1.0, noise=0.01)
     >>> task.teachers
@@ -105,14 +81,14 @@ class Task(eqx.Module):
     def __init__(
         self,
         teacher: ArrayLike,
-        rate: ArrayLike = 1.0,
-        noise: ArrayLike = 0.0,
-        activation: str | Activation = "erf",
+        rate: jax.typing.ArrayLike = 1.0,
+        noise: jax.typing.ArrayLike = 0.0,
+        activation: ActivationLike = "erf_saad",
         *,
         teacher_output: ArrayLike | None = None,
-        output_rate: ArrayLike = 0.0,
-        batch: ArrayLike = 1.0,
-        teacher_activation: str | Activation | None = None,
+        output_rate: jax.typing.ArrayLike = 0.0,
+        batch: jax.typing.ArrayLike = 1.0,
+        teacher_activation: ActivationLike | None = None,
         schedule: Callable[[Array], Array] | None = None,
     ):
         self.teacher = jnp.asarray(teacher, float)
@@ -124,24 +100,15 @@ class Task(eqx.Module):
         self.teacher_output = jnp.ones(count) if teacher_output is None else jnp.asarray(teacher_output, float)
         if self.teacher_output.shape != (count,):
             raise ParameterError(f"teacher_output has shape {self.teacher_output.shape}; it must be ({count},)")
-        self.rate = jnp.asarray(rate, float)
-        self.noise = jnp.asarray(noise, float)
+        self.rate = argument("rate", rate, NOT_NEGATIVE)
+        self.noise = argument("noise", noise, NOT_NEGATIVE)
         # Asked before it becomes an array: inside `jit` every array is traced.
-        self.frozen = not is_traced(output_rate) and bool(np.all(np.asarray(output_rate) == 0))
-        self.output_rate = jnp.asarray(output_rate, float)
-        self.batch = jnp.asarray(batch, float)
-        self.activation = neuron(activation)
-        self.teacher_activation = self.activation if teacher_activation is None else neuron(teacher_activation)
+        self.frozen = known(output_rate) and bool(np.all(np.asarray(output_rate) == 0))
+        self.output_rate = argument("output_rate", output_rate, NOT_NEGATIVE)
+        self.batch = argument("batch", batch, at_least(1))
+        self.activation = named(activation)
+        self.teacher_activation = self.activation if teacher_activation is None else named(teacher_activation)
         self.schedule = schedule
-        self._check()
-
-    def _check(self) -> None:
-        for name, low in (("rate", 0.0), ("noise", 0.0), ("output_rate", 0.0), ("batch", 1.0)):
-            value = getattr(self, name)
-            if not is_traced(value) and not np.all((np.asarray(value) >= low) & np.isfinite(value)):
-                raise ParameterError(
-                    f"{name} = {np.asarray(value)} is not allowed; it must be a number of at least {low:g}"
-                )
 
     @property
     def teachers(self) -> int:

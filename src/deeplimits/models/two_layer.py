@@ -5,20 +5,8 @@ from typing import NamedTuple
 import jax
 from jaxtyping import Array, Float
 
-from deeplimits.errors import UnknownName
-
-HIDDEN = {
-    "sigmoid": jax.nn.sigmoid,
-    "relu": jax.nn.relu,
-    "identity": lambda u: u,
-    "threshold": lambda u: (u > 0).astype(float),
-}
-OUTPUTS = {
-    # jax.nn.softmax subtracts the maximum first, so that large scores do not overflow.
-    "softmax": lambda u: jax.nn.softmax(u, axis=-1),
-    "identity": lambda u: u,
-    "threshold": lambda u: (u > 0).astype(float),
-}
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
 
 
 class TwoLayer(NamedTuple):
@@ -31,17 +19,16 @@ class TwoLayer(NamedTuple):
 
 
 def two_layer_model(
-    model: TwoLayer, x: Float[Array, "... d"], activation: str = "relu", output: str = "identity"
+    model: TwoLayer, x: Float[Array, "... d"], activation: ActivationLike = "relu", output: ActivationLike = "identity"
 ) -> Float[Array, "... k"]:
-    """g(β₀ + Σ_j β_j σ(b_j + ⟨w_j, x⟩)) for inputs `x` of shape (..., d).
+    """g(β₀ + Σ_j β_j σ(b_j + ⟨w_j, x⟩)) for inputs `x` of shape (..., d); `output` is g, an activation or "softmax".
 
     >>> import jax.numpy as jnp
     >>> model = TwoLayer(jnp.ones((1, 2)), jnp.zeros(1), jnp.array([[1.0], [1.0]]), jnp.array([0.0, 1000.0]))
     >>> two_layer_model(model, jnp.array([1.0, 2.0]), "relu", "softmax").tolist()
     [0.0, 1.0]
     """
-    for name, known in ((activation, HIDDEN), (output, OUTPUTS)):
-        if name not in known:
-            raise UnknownName(f"there is no {name!r} here; there are {', '.join(known)}")
-    hidden = HIDDEN[activation](x @ model.weights.T + model.biases)
-    return OUTPUTS[output](hidden @ model.output_weights.T + model.output_biases)
+    hidden = named(activation).value(x @ model.weights.T + model.biases)
+    scores = hidden @ model.output_weights.T + model.output_biases
+    # jax.nn.softmax subtracts the maximum first, so that large scores do not overflow.
+    return jax.nn.softmax(scores, axis=-1) if output == "softmax" else named(output).value(scores)

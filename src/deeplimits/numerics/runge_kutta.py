@@ -1,17 +1,14 @@
-"""Prince and Dormand's explicit method of order eight with steps of its own choice, written to compile quickly.
+"""One step of an explicit Runge-Kutta method: of order eight with an estimate of its error, and of order four without.
 
-The right-hand side is compiled once, inside a loop over the stages inside a loop over the steps; a general solver's
-program has it four times or more. Reverse-mode derivatives go through the loop over steps by checkpoints.
+The right-hand side is compiled once, inside a loop over the stages; written out it would stand there thirteen times.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
-
-import equinox.internal as eqxi
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, Int
+from jaxtyping import Array, Float
+
+from deeplimits.numerics.stepping import Field, Method, Stepped
 
 # Prince and Dormand (1981), RK8(7)13M: nodes, stages and both solutions, in the authors' fractions.
 _C = np.array(
@@ -59,71 +56,32 @@ _B_LOWER[[0, *range(5, 12)]] = (
     465885868/322736535, 53011238/667516719, 2/45,
 )  # fmt: skip
 
-SAFETY, SHRINK, GROW = 0.9, 0.2, 8.0
-FIRST_STEP = 1e-3
-"""The first step tried, as a share of the first time asked for that is not zero."""
-LEAST_STEP = 1e-14
-"""A step this small in relation to the last time is no step: the solution has ended before."""
+# Kutta's method of order four
+_C4 = np.array([0.0, 0.5, 0.5, 1.0])
+_A4 = np.diag([0.5, 0.5, 1.0], -1)
+_B4 = np.array([1.0, 2.0, 2.0, 1.0]) / 6
 
 
-class _State(NamedTuple):
-    t: Float[Array, ""]
-    y: Float[Array, " n"]
-    h: Float[Array, ""]
-    steps: Int[Array, ""]
+def prince_dormand(field: Field, t: Float[Array, ""], y: Float[Array, " n"], h: Float[Array, ""]) -> Stepped:
+    """y(t + h) from y(t) by Prince and Dormand's method of order eight, and how it differs from that of order seven."""
+    slopes = _slopes(_A, _C, field, t, y, h)
+    return Stepped(y + h * (jnp.asarray(_B) @ slopes), h * (jnp.asarray(_B - _B_LOWER) @ slopes))
 
 
-def explicit_path(
-    slope: Callable[[Array, Array], Array],
-    start: Float[Array, " n"],
-    times: Float[Array, " times"],
-    rtol: float,
-    atol: float,
-    most_steps: int,
-) -> tuple[Float[Array, "times n"], Bool[Array, ""], Int[Array, ""]]:
-    """y at increasing times ≥ 0 from y(0) = start, whether the last time was reached, and the number of steps tried.
+def kutta(field: Field, t: Float[Array, ""], y: Float[Array, " n"], h: Float[Array, ""]) -> Float[Array, " n"]:
+    """y(t + h) from y(t) by Kutta's method of order four."""
+    return y + h * (jnp.asarray(_B4) @ _slopes(_A4, _C4, field, t, y, h))
 
-    A step ends at every time asked for. What was not reached is not a number.
-    """
-    a, c = jnp.asarray(_A), jnp.asarray(_C)
-    b, b_error = jnp.asarray(_B), jnp.asarray(_B - _B_LOWER)
-    last = jax.lax.stop_gradient(times[-1])
 
-    def step(end: Array, state: _State) -> _State:
-        clipped = state.h >= end - state.t
-        h = jnp.where(clipped, end - state.t, state.h)
+def _slopes(a: np.ndarray, c: np.ndarray, field: Field, t, y, h) -> Float[Array, "stages n"]:
+    """k_i = f(t + c_i h, y + h Σ_{j<i} a_ij k_j)."""
 
-        def stage(slopes, row):
-            weights, node, index = row
-            return slopes.at[index].set(slope(state.t + node * h, state.y + h * (weights @ slopes))), None
+    def stage(slopes, row):
+        weights, node, index = row
+        return slopes.at[index].set(field(t + node * h, y + h * (weights @ slopes))), None
 
-        slopes, _ = jax.lax.scan(stage, jnp.zeros((len(_B), state.y.size)), (a, c, jnp.arange(len(_B))))
-        y = state.y + h * (b @ slopes)
-        allowed = atol + rtol * jnp.maximum(jnp.abs(state.y), jnp.abs(y))
-        error = jnp.sqrt(jnp.mean((h * (b_error @ slopes) / allowed) ** 2))
-        # Where steps end is no part of the solution: derivatives pass by the choice of the step.
-        error = jax.lax.stop_gradient(jnp.where(jnp.isfinite(error), error, jnp.inf))
-        good = error <= 1
-        # The local error of the method of order seven goes like h⁸.
-        factor = jnp.clip(SAFETY * jnp.maximum(error, 1e-16) ** (-1 / 8), SHRINK, GROW)
-        proposed = jnp.where(clipped & good, jnp.maximum(state.h, factor * h), factor * h)
-        return _State(
-            jnp.where(good, jnp.where(clipped, end, state.t + h), state.t),
-            jnp.where(good, y, state.y),
-            jax.lax.stop_gradient(proposed),
-            state.steps + 1,
-        )
+    rows = (jnp.asarray(a), jnp.asarray(c), np.arange(len(c)))
+    return jax.lax.scan(stage, jnp.zeros((len(c), y.size)), rows)[0]
 
-    def to_time(state: _State, end: Array) -> tuple[_State, Array]:
-        def unfinished(state):
-            return (state.t < end) & (state.h > LEAST_STEP * last) & (state.steps < most_steps)
 
-        state = eqxi.while_loop(
-            unfinished, lambda state: step(end, state), state, max_steps=most_steps, kind="checkpointed"
-        )
-        return state, jnp.where(state.t >= end, state.y, jnp.nan)
-
-    first = FIRST_STEP * jnp.where(times[0] > 0, times[0], times[-1])
-    begin = _State(jnp.zeros(()), start, jax.lax.stop_gradient(first), jnp.zeros((), int))
-    state, path = jax.lax.scan(to_time, begin, times)
-    return path, state.t >= times[-1], state.steps
+EXPLICIT = Method(prince_dormand, order=8)

@@ -1,174 +1,255 @@
-"""Ordinary differential equations by two methods that compile quickly, an explicit one and one for stiff equations.
+"""Steps of the right length: the control of the error, which all methods share, and derivatives backwards through it.
 
-Compiling an equation costs more than solving it once: these take a third of a second where a general library takes one
-or two. What must be differentiated backwards goes through `deeplimits.numerics.flows`.
+Every step that would pass a time asked for is cut to end there, so that nothing is interpolated. Lengths of steps are
+no part of the solution, and derivatives pass them by.
 """
 
+import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from deeplimits.numerics.checks import converged
 
-Slope = Callable[[Float[Array, ""], Float[Array, "*shape"]], Float[Array, "*shape"]]
+Field = Callable[[Float[Array, ""], Float[Array, " n"]], Float[Array, " n"]]
+"""The right-hand side f(t, y) of dy/dt = f."""
 
-# Tsitouras' pair of orders five and four (2011): the stages' coefficients, their times, and the error's weights.
-_ROWS = (
-    (0.161,),
-    (-0.008480655492356989, 0.335480655492357),
-    (2.8971530571054935, -6.359448489975075, 4.3622954328695815),
-    (5.325864828439257, -11.748883564062828, 7.4955393428898365, -0.09249506636175525),
-    (5.86145544294642, -12.92096931784711, 8.159367898576159, -0.071584973281401, -0.028269050394068383),
-    (0.09646076681806523, 0.01, 0.4798896504144996, 1.379008574103742, -3.290069515436081, 2.324710524099774),
-)
-_STAGES = np.array([[0.0] * 7, *([*row, *[0.0] * (7 - len(row))] for row in _ROWS)])
-_TIMES = np.array([0.0, 0.161, 0.327, 0.9, 0.9800255409045097, 1.0, 1.0])
-_ERROR = np.array(
-    [
-        -0.00178001105222577714,
-        -0.0008164344596567469,
-        0.007880878010261995,
-        -0.1447110071732629,
-        0.5823571654525552,
-        -0.45808210592918697,
-        1 / 66,
-    ]
-)
-
-# Extrapolation of j = 1, …, 4 steps of order one to order four, and to order three without the first.
-_COUNTS = np.arange(1, 5)
+SAFETY, SHRINK, GROW = 0.9, 0.2, 8.0
+"""The next step is as long as this share of what its error allows, within these factors of the last one."""
 
 
-def _extrapolation(counts: np.ndarray) -> np.ndarray:
-    """Weights Π_{i≠j} n_j/(n_j − n_i), which remove the errors of order h, h², … of results with n_j steps of h/n_j."""
-    return np.array([np.prod([n / (n - m) for m in counts if m != n]) for n in counts])
+class Stepped(NamedTuple):
+    """Where a step leads, and an estimate of its error."""
+
+    y: Float[Array, " n"]
+    error: Float[Array, " n"]
 
 
-_BEST = _extrapolation(_COUNTS)
-_SECOND_BEST = np.append(0.0, _extrapolation(_COUNTS[1:]))
+class Method(NamedTuple):
+    """How one step is made; the estimate of its error goes like its length to the power of `order`."""
+
+    step: Callable[[Field, Array, Array, Array], Stepped]
+    order: int
 
 
-class Followed(NamedTuple):
-    """A solution at the times asked for, and where it ended."""
+class Accuracy(NamedTuple):
+    """What is allowed: an error of atol + rtol|y| a step, and so many steps."""
 
-    states: Float[Array, "times *shape"]
-    end: Float[Array, "*shape"]
-    steps: Int[Array, ""]
+    rtol: float
+    atol: float
+    most_steps: int
+
+
+class Place(NamedTuple):
+    """Where a solution stands: y at t, the next step h, the next time to end at, and the steps tried and taken."""
+
+    t: Float[Array, ""]
+    y: Float[Array, " n"]
+    h: Float[Array, ""]
+    index: Int[Array, ""]
+    tried: Int[Array, ""]
+    taken: Int[Array, ""]
+
+
+class Path(NamedTuple):
+    """y at the times asked for, not a number where it was not reached; whether all were (1 or 0); the steps tried.
+
+    All are floats: JAX has no derivative of a program's answers that are not, even where none is asked for.
+    """
+
+    states: Float[Array, "times n"]
+    reached: Float[Array, ""]
+    steps: Float[Array, ""]
+
+
+class _Attempt(NamedTuple):
+    place: Place
+    good: Bool[Array, ""]
+    arrived: Bool[Array, ""]
+    """Whether the step was good and ends at the next time asked for."""
+    h: Float[Array, ""]
+
+
+def first_place(start: Float[Array, " n"], first_step: Array) -> Place:
+    zero = jnp.zeros((), int)
+    return Place(jnp.zeros(()), start, jax.lax.stop_gradient(first_step), zero, zero, zero)
+
+
+def attempt(method: Method, field: Field, place: Place, goal: Float[Array, ""], accuracy: Accuracy) -> _Attempt:
+    """One step towards the goal: taken if its error is allowed, and followed by one of the right length."""
+    cut = place.t + place.h >= goal
+    h = jnp.where(cut, jnp.maximum(goal - place.t, 0.0), place.h)
+    following, error = method.step(field, place.t, place.y, h)
+    # What has no length leads nowhere, also where the field is not a number.
+    following = jnp.where(h == 0, place.y, following)
+    allowed = accuracy.atol + accuracy.rtol * jnp.maximum(jnp.abs(place.y), jnp.abs(following))
+    size = jax.lax.stop_gradient(jnp.where(h == 0, 0.0, jnp.sqrt(jnp.mean((error / allowed) ** 2))))
+    # An error that is not a number calls for a much shorter step.
+    size = jnp.where(jnp.isfinite(size), size, jnp.inf)
+    good = size <= 1
+    length = jax.lax.stop_gradient(h) * jnp.clip(SAFETY * jnp.maximum(size, 1e-16) ** (-1 / method.order), SHRINK, GROW)
+    # A step that was cut says nothing against the one proposed before.
+    length = jnp.where(cut & good, jnp.maximum(place.h, length), length)
+    arrived = cut & good
+    moved = Place(
+        jnp.where(good, jnp.where(cut, goal, place.t + h), place.t),
+        jnp.where(good, following, place.y),
+        length,
+        jnp.where(arrived, place.index + 1, place.index),
+        place.tried + 1,
+        jnp.where(good, place.taken + 1, place.taken),
+    )
+    return _Attempt(moved, good, arrived, h)
+
+
+def going(place: Place, accuracy: Accuracy) -> Bool[Array, ""]:
+    """Whether there are steps left, and the next one is long enough to be one."""
+    return (place.tried < accuracy.most_steps) & (place.t + place.h > place.t)
 
 
 def follow(
-    slope: Slope,
-    start: Float[Array, "*shape"],
-    times: Float[Array, " times"],
-    *,
-    rtol: float,
-    atol: float,
-    most_steps: int = 200_000,
-) -> Followed:
-    """dy/dt = slope(t, y) from y(0) = start, at increasing times ≥ 0, by Tsitouras' explicit method of order five.
-
-    Steps end at the times asked for, so that nothing is interpolated. Raises `NotConverged`, traced or not, where the
-    end is not reached. Differentiable forwards (`jax.jvp`) only.
-
-    >>> found = follow(lambda t, y: -y, jnp.ones(()), jnp.array([0.5, 1.0]), rtol=1e-10, atol=1e-12)
-    >>> round(float(found.states[1]), 9)
-    0.367879441
-    """
-    stages, shifts, weights = jnp.asarray(_STAGES), jnp.asarray(_TIMES), jnp.asarray(_ERROR)
-
-    def step(t, y, h):
-        def stage(i, found):
-            slopes, _ = found
-            place = y + h * jnp.tensordot(stages[i], slopes, 1)
-            return slopes.at[i].set(slope(t + shifts[i] * h, place)), place
-
-        # The last stage stands where the step ends. It could serve as the next step's first: a seventh of the work, and
-        # one more copy of `slope` to compile.
-        slopes, following = jax.lax.fori_loop(0, len(_TIMES), stage, (jnp.zeros((len(_TIMES), *y.shape)), y))
-        return following, h * jnp.tensordot(weights, slopes, 1)
-
-    return _follow(step, 5, start, times, rtol, atol, most_steps, None)
+    method: Method, field: Field, start: Float[Array, " n"], times: Float[Array, " times"], accuracy: Accuracy
+) -> Path:
+    """y at increasing times ≥ 0 from y(0) = start; differentiable forwards only."""
+    return _run(method, field, start, times, accuracy, None)[0]
 
 
-def follow_stiff(
-    slope: Callable[[Float[Array, " d"]], Float[Array, " d"]],
-    start: Float[Array, " d"],
-    until: Callable[[Float[Array, " d"]], Array],
-    *,
-    rtol: float,
-    atol: float,
-    most_steps: int = 20_000,
-) -> Followed:
-    """dy/dt = slope(y) from y(0) = start until until(y) is true, by the extrapolated linearly implicit Euler method.
+def follow_until(
+    method: Method,
+    field: Field,
+    start: Float[Array, " n"],
+    until: Callable[[Float[Array, ""], Float[Array, " n"]], Array],
+    first_step: float,
+    latest: Float[Array, ""],
+    accuracy: Accuracy,
+) -> tuple[Place, Place, Bool[Array, ""]]:
+    """The last place at which until(t, y) does not hold, the one after, and whether it holds there."""
 
-    Of order four, with the Jacobian and its factors at every step: for a few hundred unknowns at most. A linear
-    function of y that the equation preserves is preserved up to rounding, whatever the tolerances.
+    def unfinished(carry):
+        _, place, over = carry
+        return ~over & (place.index < 1) & going(place, accuracy)
 
-    >>> rates = jnp.array([1e6, 1.0])
-    >>> found = follow_stiff(lambda y: -rates * y, jnp.ones(2), lambda y: y[1] < 1e-3, rtol=1e-6, atol=1e-9)
-    >>> int(found.steps) < 200
-    True
-    """
-    best, second, eye = jnp.asarray(_BEST), jnp.asarray(_SECOND_BEST), jnp.eye(start.shape[0])
+    def advance(carry):
+        before, place, _ = carry
+        tried = attempt(method, field, place, latest, accuracy)
+        before = jax.tree.map(lambda old, new: jnp.where(tried.good, new, old), before, place)
+        return before, tried.place, tried.good & jnp.asarray(until(tried.place.t, tried.place.y))
 
-    def step(t, y, h):
-        jacobian = jax.jacfwd(slope)(y)
-
-        def several(j, found):
-            short = h / (j + 1)
-            factors = jax.scipy.linalg.lu_factor(eye - short * jacobian)
-
-            def one(_, moved):
-                # (1 − hJ)(y' − y) = h f(y)
-                return moved + jax.scipy.linalg.lu_solve(factors, short * slope(y + moved))
-
-            moved = jax.lax.fori_loop(0, j + 1, one, jnp.zeros_like(y))
-            return found[0] + best[j] * moved, found[1] + second[j] * moved
-
-        moved, less = jax.lax.fori_loop(0, len(_COUNTS), several, (jnp.zeros_like(y), jnp.zeros_like(y)))
-        return y + moved, moved - less
-
-    return _follow(step, 4, start, jnp.full(1, jnp.inf), rtol, atol, most_steps, until)
+    place = first_place(start, jnp.asarray(first_step))
+    over = jnp.asarray(until(place.t, start))
+    return jax.lax.while_loop(unfinished, advance, (place, place, over))
 
 
-def _follow(step, order, start, times, rtol, atol, most_steps, until) -> Followed:
-    """Steps of the right length: step(t, y, h) gives the next state and the error, of this order, that it has."""
+def _run(method, field, start, times, accuracy, stride) -> tuple[Path, Any]:
+    """The path, and where a stride is given, the places after each so many steps taken."""
     count = times.shape[0]
 
-    def unfinished(state):
-        _, _, _, index, steps, _, over = state
-        return (index < count) & (steps < most_steps) & ~over
+    def unfinished(carry):
+        return (carry[0].index < count) & going(carry[0], accuracy)
 
-    def advance(state):
-        t, y, proposed, index, steps, states, over = state
-        goal = times[index]
-        last = t + proposed >= goal
-        h = jnp.where(last, goal - t, proposed)
-        following, error = step(t, y, h)
-        error = jnp.sqrt(jnp.mean((error / (atol + rtol * jnp.maximum(jnp.abs(y), jnp.abs(following)))) ** 2))
-        good = error <= 1
-        # An error that is not a number calls for a much shorter step.
-        factor = jnp.clip(0.9 * jnp.maximum(error, 1e-12) ** (-1 / order), 0.2, 10.0)
-        factor = jnp.where(jnp.isnan(error), 0.2, factor)
-        reached = good & last
-        return (
-            jnp.where(good, jnp.where(last, goal, t + h), t),
-            jnp.where(good, following, y),
-            # A step that was cut short to end at a time says nothing against the one proposed before.
-            jnp.where(reached, jnp.maximum(proposed, h * factor), h * factor),
-            jnp.where(reached, index + 1, index),
-            steps + 1,
-            jnp.where(reached, states.at[index].set(following), states),
-            over if until is None else good & until(following),
-        )
+    def advance(carry):
+        place, states, marks = carry
+        tried = attempt(method, field, place, times[place.index], accuracy)
+        states = states.at[place.index].set(jnp.where(tried.arrived, tried.place.y, states[place.index]))
+        if stride is not None:
+            slot = tried.place.taken // stride
+            kept = tried.good & (tried.place.taken % stride == 0)
+            marks = jax.tree.map(lambda all, new: all.at[slot].set(jnp.where(kept, new, all[slot])), marks, tried.place)
+        return tried.place, states, marks
 
-    zero = jnp.zeros((), int)
-    # Whatever the first step, a few more find the right one.
-    state = (jnp.zeros(()), start, jnp.asarray(1e-3), zero, zero, jnp.zeros((count, *start.shape)), jnp.asarray(False))
-    _, end, _, index, steps, states, over = jax.lax.while_loop(unfinished, advance, state)
-    sentence = f"the flow did not reach its end within {most_steps} steps; it is stiff or diverges"
-    return converged(Followed(states, end, steps), (index == count) | over, sentence)
+    # The first step is a guess; a few more find the right length.
+    whole = jnp.where(times[0] > 0, times[0], jnp.where(times[-1] > 0, times[-1], 1.0))
+    place = first_place(start, 1e-3 * whole)
+    marks = None
+    if stride is not None:
+        slots = -(-accuracy.most_steps // stride) + 1
+        marks = jax.tree.map(lambda x: jnp.broadcast_to(x, (slots, *x.shape)), place)
+    states = jnp.full((count, start.size), jnp.nan)
+    place, states, marks = jax.lax.while_loop(unfinished, advance, (place, states, marks))
+    # Times that are not known before cannot be refused before.
+    increasing = jnp.all(jnp.diff(times) >= 0) & (times[0] >= 0)
+    reached = (place.index == count) & increasing
+    return Path(states, reached.astype(float), place.tried.astype(float)), (marks, place)
+
+
+@eqx.filter_custom_vjp
+def follow_both_ways(problem: tuple[Any, Array, Array], method: Method, accuracy: Accuracy, otherwise: str) -> Path:
+    """`follow` for problem = (field, start, times), differentiable backwards: by every quantity the field is made of.
+
+    The field must be a pytree of them (`equinox.filter_closure_convert`). Backwards, the steps are taken again from
+    marks that were left every √most_steps steps, and each is differentiated: the derivative is that of the numbers
+    computed, and takes the memory of 2√most_steps states. Where the end is not reached there is no derivative, and
+    `otherwise` is raised: a program that returns derivatives alone has lost every check of the path itself.
+    """
+    field, start, times = problem
+    return follow(method, field, start, times, accuracy)
+
+
+@follow_both_ways.def_fwd
+def _forth(perturbed, problem, method, accuracy, otherwise):
+    field, start, times = problem
+    path, (marks, end) = _run(method, field, start, times, accuracy, _stride(accuracy))
+    return path, converged((path.states, marks, end), path.reached > 0, otherwise)
+
+
+@follow_both_ways.def_bwd
+def _back(residuals, cotangents, perturbed, problem, method, accuracy, otherwise):
+    states, marks, end = residuals
+    field, start, times = problem
+    stride = _stride(accuracy)
+    pulls = jnp.zeros_like(states) if cotangents.states is None else cotangents.states
+    # A Python number that is differentiated by comes here as what it is.
+    parts, rest = eqx.partition(field, lambda x: isinstance(x, float) or eqx.is_inexact_array(x))
+    parts = jax.tree.map(jnp.asarray, parts)
+
+    def stretch(place):
+        """The steps taken from a mark to the next one: where each began, how long it was, and what it ended at."""
+
+        def unfinished(carry):
+            # Steps refused at the end of a stretch are taken up by none: only what was taken counts.
+            return (carry[0].taken < end.taken) & (carry[1] < stride)
+
+        def advance(carry):
+            place, filled, steps = carry
+            tried = attempt(method, field, place, times[place.index], accuracy)
+            one = (place.t, place.y, tried.h, jnp.where(tried.arrived, place.index, times.shape[0]))
+            steps = jax.tree.map(lambda all, new: all.at[filled].set(new), steps, one)
+            return tried.place, jnp.where(tried.good, filled + 1, filled), steps
+
+        zero = jnp.zeros((), int)
+        empty = (place.t, place.y, place.h, zero)
+        steps = jax.tree.map(lambda x: jnp.broadcast_to(x, (stride + 1, *x.shape)), empty)
+        return jax.lax.while_loop(unfinished, advance, (place, zero, steps))[1:]
+
+    def pull_stretch(carry):
+        mark, y_bar, parts_bar = carry
+        filled, steps = stretch(jax.tree.map(lambda all: all[mark], marks))
+
+        def pull(back, carry):
+            y_bar, parts_bar = carry
+            t, y, h, ends = jax.tree.map(lambda all: all[filled - 1 - back], steps)
+            y_bar = y_bar + jnp.where(ends < times.shape[0], pulls[ends], 0.0)
+            _, pulled = jax.vjp(lambda parts, y: method.step(eqx.combine(parts, rest), t, y, h).y, parts, y)
+            more, moved = pulled(y_bar)
+            return jnp.where(h == 0, y_bar, moved), jax.tree.map(jnp.add, parts_bar, more)
+
+        y_bar, parts_bar = jax.lax.fori_loop(0, filled, pull, (y_bar, parts_bar))
+        return mark - 1, y_bar, parts_bar
+
+    nothing = (jnp.zeros_like(start), jax.tree.map(jnp.zeros_like, parts))
+    last = jnp.maximum(end.taken - 1, 0) // stride
+    _, start_bar, parts_bar = jax.lax.while_loop(lambda carry: carry[0] >= 0, pull_stretch, (last, *nothing))
+    # dy(t_j)/dt_j = f(t_j, y(t_j)), and no other state depends on t_j.
+    times_bar = None
+    if perturbed[2]:
+        slopes = jax.lax.map(lambda now: field(*now), (times, states))
+        times_bar = jnp.sum(slopes * pulls, axis=1)
+    return parts_bar, start_bar, times_bar
+
+
+def _stride(accuracy: Accuracy) -> int:
+    return math.isqrt(accuracy.most_steps - 1) + 1

@@ -2,8 +2,8 @@
 
 import textwrap
 from abc import abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from deeplimits.errors import DeeplimitsError, ParameterError
-from deeplimits.statistics import Deviation
+from deeplimits.statistics import BLIND, NEAR, Deviation, least_noticed
 
 
 class Trial(NamedTuple):
@@ -29,32 +29,60 @@ def as_floats(value: Any) -> Any:
     return jnp.asarray(value, dtype=float) if isinstance(value, int | float | np.ndarray | np.number) else value
 
 
+class Report(NamedTuple):
+    """What a kind says of measurements beside its statement, in words and in numbers."""
+
+    gap: str
+    """How large the gap is, and how it depends on the size."""
+    stated: str
+    measured: str
+    record: NamedTuple
+    """The numbers behind it, for JSON."""
+
+
+AGREES, DISAGREES, UNDECIDED = "agrees", "disagrees", "undecided"
+
+
 @dataclass(frozen=True)
 class Finding:
     """How one prediction compared with its simulations."""
 
     kind: str
-    agrees: bool
-    statistic: float
-    threshold: float
-    p_value: float | None
-    verdict: str
-    """The finding in words and numbers."""
-    stated: str
-    measured: str
-    details: dict[str, Any] = field(default_factory=dict)
+    outcome: str
+    """`agrees`, `disagrees` or `undecided`."""
+    deviation: Deviation
+    noticed: float | None
+    """The smallest relative error of the theory that would have been noticed; None where a factor means nothing."""
+    report: Report
+    lacks: str = ""
+    """What an undecided comparison has too few of: `samples`, or `sizes` where those it has are too small."""
+    advice: str = ""
+    """What would decide it, in a sentence."""
+
+    @property
+    def agrees(self) -> bool:
+        return self.outcome == AGREES
+
+    @property
+    def verdict(self) -> str:
+        """The finding in words and numbers."""
+        within = "" if self.noticed is None or not self.agrees else f" to within {percent(self.noticed)}"
+        said = f"{self.outcome}{within}: {self.report.gap}"
+        return f"{said}; {self.advice}" if self.advice else said
 
     def to_json(self) -> dict[str, Any]:
         return {
             "kind": self.kind,
+            "outcome": self.outcome,
             "verdict": self.verdict,
             "agrees": self.agrees,
-            "statistic": self.statistic,
-            "threshold": self.threshold,
-            "p_value": self.p_value,
-            "stated": self.stated,
-            "measured": self.measured,
-            **self.details,
+            "statistic": self.deviation.statistic,
+            "threshold": self.deviation.threshold,
+            "p_value": self.deviation.p_value,
+            "noticed": self.noticed if self.noticed is not None and np.isfinite(self.noticed) else None,
+            "stated": self.report.stated,
+            "measured": self.report.measured,
+            **self.report.record._asdict(),
         }
 
 
@@ -66,10 +94,51 @@ class Kind(eqx.Module):
     label: eqx.AbstractVar[str]
     symbol: eqx.AbstractVar[str]
 
+    @abstractmethod
+    def reduced(self, measured: np.ndarray) -> Any:
+        """What judging needs of the measurements at one size, whatever is stated."""
+
     @staticmethod
     @abstractmethod
-    def compare(trials: Sequence[Trial]) -> Finding:
-        """Judge simulations at several sizes."""
+    def deviation(sizes: Sequence[int], stated: Sequence[Any], reduced: Sequence[Any]) -> Deviation:
+        """How far the statements at several sizes are from the measurements there."""
+
+    @staticmethod
+    @abstractmethod
+    def report(trials: Sequence[Trial], reduced: Sequence[Any], deviation: Deviation) -> Report:
+        """What is said of that."""
+
+    @abstractmethod
+    def wrong_by(self, factor: float) -> "Kind | None":
+        """The same statement wrong by a factor; None where there is nothing to multiply."""
+
+    @classmethod
+    def judge(cls, trials: Sequence[Trial]) -> Finding:
+        """Judge simulations at several sizes, and find out what this comparison would have noticed."""
+        sizes = [trial.size for trial in trials]
+        stated = [trial.stated for trial in trials]
+        reduced = [trial.stated.reduced(trial.measured) for trial in trials]
+        deviation = cls.deviation(sizes, stated, reduced)
+
+        def beside_wrong(factor: float) -> Deviation:
+            return cls.deviation(sizes, [one.wrong_by(factor) for one in stated], reduced)
+
+        noticed = cls.noticed(stated, deviation, beside_wrong)
+        outcome = UNDECIDED
+        if deviation.disagrees:
+            outcome = DISAGREES
+        elif deviation.agrees and (noticed is None or noticed <= BLIND):
+            outcome = AGREES
+        report = cls.report(trials, reduced, deviation)
+        wanted = _advice(deviation, noticed, sizes, len(trials[0].measured)) if outcome == UNDECIDED else ("", "")
+        return Finding(cls.kind, outcome, deviation, noticed, report, *wanted)
+
+    @classmethod
+    def noticed(
+        cls, stated: Sequence[Any], deviation: Deviation, beside_wrong: Callable[[float], Deviation]
+    ) -> float | None:
+        """The smallest relative error that would have been noticed; None where the statement is zero."""
+        return None if stated[-1].wrong_by(2.0) is None else least_noticed(beside_wrong)
 
     @abstractmethod
     def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
@@ -127,20 +196,29 @@ class Kind(eqx.Module):
         return {"kind": self.kind, "label": self.label, "symbol": self.symbol, **values}
 
 
-def judge(deviation: Deviation, gap: str, *, kind: str, stated: str, measured: str, details: dict[str, Any]) -> Finding:
-    """The finding that a deviation leads to, with the verdict in words and numbers; `gap` says how large it is."""
-    word = "agrees" if deviation.agrees else "disagrees"
-    return Finding(
-        kind=kind,
-        agrees=deviation.agrees,
-        statistic=deviation.statistic,
-        threshold=deviation.threshold,
-        p_value=deviation.p_value,
-        verdict=f"{word}: z = {deviation.statistic:.2g} (threshold {deviation.threshold:.2g}), {gap}",
-        stated=stated,
-        measured=measured,
-        details=details,
-    )
+def _advice(deviation: Deviation, noticed: float | None, sizes: Sequence[int], samples: int) -> tuple[str, str]:
+    """What a comparison that decided nothing lacks, and a sentence about it."""
+    distinct = sorted(set(sizes))
+    still = f"the finite-size correction is still {percent(deviation.correction)} at n = {distinct[0]}"
+    if deviation.correction > NEAR and len(distinct) < 3:
+        return "sizes", f"{still}, and two sizes cannot tell how it closes: take three sizes, or larger ones"
+    if not deviation.asymptotic or deviation.noise < 0.5:
+        return "sizes", f"{still}, too much for the stated rate: take sizes of {4 * distinct[0]} and more"
+    if noticed is None or not np.isfinite(noticed):
+        return "samples", f"not even an error of 80 % would be noticed: take {16 * samples} samples or more"
+    more = max(2, int(np.ceil(1.2 * (noticed / BLIND) ** 2)))
+    return "samples", f"only an error of {percent(noticed)} would be noticed: take {more * samples} samples or more"
+
+
+def percent(share: float) -> str:
+    """A relative error to two digits: 3.1 %, 0.02 %."""
+    if not np.isfinite(share):
+        return "more than 80 %"
+    return f"{100 * share:.2g} %" if share < 1 else f"{100 * share:.0f} %"
+
+
+def standardized(deviation: Deviation) -> str:
+    return f"z = {deviation.statistic:.2g} (threshold {deviation.threshold:.2g})"
 
 
 def number(value: float, error: float | None = None) -> str:

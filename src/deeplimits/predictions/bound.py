@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import numpy as np
@@ -10,10 +10,19 @@ from jaxtyping import Array, Float
 
 from deeplimits import statistics
 from deeplimits.errors import ParameterError
-from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, beside_mean, number
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, beside_mean, number
 from deeplimits.predictions.drawing import SHADE, THEORY, simulation, size_axis
 
 ROUNDING = 1e-10
+
+
+class Record(NamedTuple):
+    """Crossings and tightness by size."""
+
+    sizes: list[int]
+    crossings: list[int]
+    samples: list[int]
+    tightness: list[float]
 
 
 class Bound(Kind):
@@ -44,32 +53,41 @@ class Bound(Kind):
         x = None if self.x is None else np.asarray(self.x)
         return dataclasses.replace(self, value=middle, x=x if x is None or x.ndim == 1 else x[0]), beside
 
+    def reduced(self, measured: np.ndarray) -> np.ndarray:
+        return measured
+
     @staticmethod
-    def compare(trials: Sequence[Trial]) -> Finding:
+    def deviation(sizes, stated, reduced) -> statistics.Deviation:
+        crossings = sum(int(_crossed(one, measured).sum()) for one, measured in zip(stated, reduced, strict=True))
+        if stated[-1].failure == 0:
+            return statistics.certain(crossings == 0)
+        p_value = statistics.binomial_tail(crossings, sum(map(len, reduced)), stated[-1].failure)
+        return statistics.Deviation(
+            statistics.equivalent_z(p_value), statistics.equivalent_z(statistics.LEVEL), p_value
+        )
+
+    @classmethod
+    def noticed(cls, stated, deviation, beside_wrong) -> None:
+        """A bound states an inequality; how far from an equality it is, is no error. The tightness says it."""
+
+    @staticmethod
+    def report(trials, reduced, deviation) -> Report:
         stated = trials[-1].stated
-        sizes = [trial.size for trial in trials]
-        crossings = [int(_crossed(trial).sum()) for trial in trials]
+        crossings = [int(_crossed(trial.stated, trial.measured).sum()) for trial in trials]
         counts = [len(trial.measured) for trial in trials]
         closeness = [tightness(trial) for trial in trials]
-        crossed, total = sum(crossings), sum(counts)
-        if stated.failure == 0:
-            p_value, agrees = (1.0 if crossed == 0 else 0.0), crossed == 0
-        else:
-            p_value = statistics.binomial_tail(crossed, total, stated.failure)
-            agrees = p_value > statistics.LEVEL
-        word = "agrees" if agrees else "disagrees"
         permitted = "" if stated.failure == 0 else f" ({stated.failure:g} of them permitted)"
-        return Finding(
-            kind=Bound.kind,
-            agrees=agrees,
-            statistic=max(closeness),
-            threshold=1.0,
-            p_value=p_value,
-            verdict=f"{word}: crossed {crossed} times in {total}{permitted}, tightness {max(closeness):.4g}",
-            stated=stated.summary(),
-            measured=number(float(_extreme(trials[-1]))),
-            details={"sizes": sizes, "crossings": crossings, "samples": counts, "tightness": closeness},
+        return Report(
+            f"crossed {sum(crossings)} times in {sum(counts)}{permitted}, tightness {max(closeness):.4g}",
+            stated.summary(),
+            number(float(_extreme(trials[-1]))),
+            Record([trial.size for trial in trials], crossings, counts, closeness),
         )
+
+    def wrong_by(self, factor: float) -> "Bound":
+        # A bound that is too generous is no error: both factors make it too strict.
+        factor = max(factor, 1 / factor)
+        return dataclasses.replace(self, value=self.value / factor if self.side == "upper" else self.value * factor)
 
     def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
         if self.x is not None:
@@ -118,10 +136,10 @@ def tightness(trial: Trial) -> float:
     return float(np.nanmax(ratio))
 
 
-def _crossed(trial: Trial) -> np.ndarray:
+def _crossed(stated: Bound, measured: np.ndarray) -> np.ndarray:
     """Which simulations cross the bound anywhere by more than rounding."""
-    bound, measured = np.asarray(trial.stated.value), trial.measured
-    beyond = measured - bound if trial.stated.side == "upper" else bound - measured
+    bound = np.asarray(stated.value)
+    beyond = measured - bound if stated.side == "upper" else bound - measured
     over = beyond > ROUNDING * np.maximum(np.abs(bound), np.abs(measured)) + 1e-300
     bad = over | ~np.isfinite(measured)
     return np.asarray(bad.reshape(len(measured), -1).any(axis=1))

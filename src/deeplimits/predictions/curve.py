@@ -2,15 +2,35 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, beside_mean, gap_law, judge, number, rescaled
+from deeplimits.predictions.base import (
+    Kind,
+    Report,
+    Trial,
+    as_floats,
+    beside_mean,
+    gap_law,
+    number,
+    rescaled,
+    standardized,
+)
 from deeplimits.predictions.drawing import COLOURS, THEORY, error_bars, log_axis
+
+
+class Record(NamedTuple):
+    """The mean curves by size."""
+
+    sizes: list[int]
+    x: list[list[float]]
+    means: list[list[float]]
+    standard_errors: list[list[float]]
+    rate: float | None
 
 
 class Curve(Kind):
@@ -45,30 +65,37 @@ class Curve(Kind):
     def on_one_scale(self, trials: Sequence[Trial]) -> list[Trial]:
         return rescaled(trials, "y") if self.per_draw == "ratio" else list(trials)
 
+    def reduced(self, measured: np.ndarray) -> statistics.Mean:
+        return statistics.mean_of(measured)
+
     @staticmethod
-    def compare(trials: Sequence[Trial]) -> Finding:
+    def deviation(sizes, stated, reduced) -> statistics.Deviation:
+        return statistics.largest_deviation(_fit(sizes, stated, reduced), stated[-1].resolution)
+
+    @staticmethod
+    def report(trials, reduced, deviation) -> Report:
         stated = trials[-1].stated
         sizes = [trial.size for trial in trials]
-        means = [statistics.mean_of(trial.measured) for trial in trials]
-        fit = statistics.extrapolate(sizes, means, [trial.stated.y for trial in trials], stated.rate)
-        deviation = statistics.largest_deviation(fit, stated.resolution)
+        fit = _fit(sizes, [trial.stated for trial in trials], reduced)
         at = deviation.worst
         law = gap_law(float(fit.coefficient[at]), float(fit.coefficient_error[at]), stated.rate, float(fit.gap[at]))
         place = f"at {stated.axis} = {float(stated.x[at]):.4g}"
-        return judge(
-            deviation,
-            f"{law} {place}, the worst of {len(stated.x)} points",
-            kind=Curve.kind,
-            stated=f"{number(float(stated.y[at]))} {place}",
-            measured=number(float(means[-1].value[at]), float(np.sqrt(means[-1].variance[at]))),
-            details={
-                "sizes": sizes,
-                "x": [np.asarray(trial.stated.x).tolist() for trial in trials],
-                "means": [mean.value.tolist() for mean in means],
-                "standard_errors": [np.sqrt(mean.variance).tolist() for mean in means],
-                "rate": stated.rate,
-            },
+        return Report(
+            f"{standardized(deviation)}, {law} {place}, the worst of {len(stated.x)} points",
+            f"{number(float(stated.y[at]))} {place}",
+            number(float(reduced[-1].value[at]), float(np.sqrt(reduced[-1].variance[at]))),
+            Record(
+                sizes,
+                [np.asarray(trial.stated.x).tolist() for trial in trials],
+                [mean.value.tolist() for mean in reduced],
+                [np.sqrt(mean.variance).tolist() for mean in reduced],
+                stated.rate,
+            ),
         )
+
+    def wrong_by(self, factor: float) -> "Curve | None":
+        y = np.asarray(self.y)
+        return dataclasses.replace(self, y=y * factor) if np.any(y) else None
 
     def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
         stated = [trial.stated for trial in trials] or [self]
@@ -105,3 +132,7 @@ class Curve(Kind):
     def summary(self) -> str:
         low, high = float(np.min(self.y)), float(np.max(self.y))
         return f"{number(low)} to {number(high)} over {self.axis}"
+
+
+def _fit(sizes, stated, reduced) -> statistics.Extrapolation:
+    return statistics.extrapolate(sizes, reduced, [one.y for one in stated], stated[-1].rate)

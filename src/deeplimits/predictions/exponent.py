@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import numpy as np
@@ -10,8 +10,18 @@ from jaxtyping import Array, Float
 
 from deeplimits import statistics
 from deeplimits.errors import ParameterError
-from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, judge, number
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, number, standardized
 from deeplimits.predictions.drawing import THEORY, error_bars, log_axis, simulation
+
+
+class Record(NamedTuple):
+    """The slope, and what it was fitted to: means by size, or the mean slopes by size."""
+
+    sizes: list[int]
+    slope: float
+    slope_error: float
+    means: list[float]
+    standard_errors: list[float]
 
 
 class Exponent(Kind):
@@ -53,20 +63,41 @@ class Exponent(Kind):
             return dataclasses.replace(self, **once), measured
         return dataclasses.replace(self, **once, centre=np.zeros(())), measured - np.asarray(self.centre)
 
+    def reduced(self, measured: np.ndarray) -> statistics.Mean:
+        if self.x is None:
+            return statistics.mean_of(measured)
+        if np.any(measured <= 0):
+            raise ParameterError(f"{self.label}: a power law needs positive measurements, and some are not")
+        log_x = np.log(np.asarray(self.x))
+        centred = log_x - log_x.mean()
+        return statistics.mean_of(np.log(measured) @ centred / (centred @ centred))
+
     @staticmethod
-    def compare(trials: Sequence[Trial]) -> Finding:
+    def deviation(sizes, stated, reduced) -> statistics.Deviation:
+        return statistics.largest_deviation(_fit(sizes, stated, reduced))
+
+    @staticmethod
+    def report(trials, reduced, deviation) -> Report:
         stated = trials[-1].stated
-        fit, details = _slope_over_sizes(trials) if stated.x is None else _slope_inside(trials)
-        deviation = statistics.largest_deviation(fit)
+        sizes = [trial.size for trial in trials]
+        fit = _fit(sizes, [trial.stated for trial in trials], reduced)
         slope, error = float(np.asarray(stated.value) + fit.gap), float(fit.error)
-        return judge(
-            deviation,
-            f"slope {number(slope, error)}",
-            kind=Exponent.kind,
-            stated=stated.summary(),
-            measured=number(slope, error),
-            details={"sizes": [trial.size for trial in trials], "slope": slope, "slope_error": error, **details},
+        return Report(
+            f"{standardized(deviation)}, slope {number(slope, error)}",
+            stated.summary(),
+            number(slope, error),
+            Record(
+                sizes,
+                slope,
+                error,
+                [float(mean.value) for mean in reduced],
+                [float(np.sqrt(mean.variance)) for mean in reduced],
+            ),
         )
+
+    def wrong_by(self, factor: float) -> "Exponent | None":
+        value = np.asarray(self.value)
+        return dataclasses.replace(self, value=value * factor) if np.any(value) else None
 
     def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
         exponent = float(self.value)
@@ -98,49 +129,35 @@ class Exponent(Kind):
         return f"slope {number(float(self.value))}"
 
 
-def _slope_over_sizes(trials: Sequence[Trial]) -> tuple[statistics.Extrapolation, dict[str, Any]]:
-    stated = trials[-1].stated
-    sizes = np.array([trial.size for trial in trials], float)
-    means = [statistics.mean_of(trial.measured) for trial in trials]
-    values = np.array([float(mean.value) for mean in means])
-    needed = 2 if stated.correction is None else 3
+def _fit(sizes, stated, reduced) -> statistics.Extrapolation:
+    last = stated[-1]
+    if last.x is not None:
+        return statistics.extrapolate(sizes, reduced, [one.value for one in stated], last.rate)
+    n = np.array(sizes, float)
+    values = np.array([float(mean.value) for mean in reduced])
+    needed = 2 if last.correction is None else 3
     if len(set(sizes)) < needed:
-        raise ParameterError(
-            f"sizes = {sizes.astype(int).tolist()}: fitting an exponent needs {needed} distinct sizes or more"
-        )
+        raise ParameterError(f"sizes = {list(sizes)}: fitting an exponent needs {needed} distinct sizes or more")
     if np.any(values <= 0):
-        raise ParameterError(f"{stated.label}: a power law needs positive measurements, and some are not")
-    relative = np.array([float(np.sqrt(mean.variance)) for mean in means]) / values
+        raise ParameterError(f"{last.label}: a power law needs positive measurements, and some are not")
+    relative = np.array([float(np.sqrt(mean.variance)) for mean in reduced]) / values
     relative = np.maximum(relative, 1e-12)
-    smallest = sizes.min()
-    extra = None if stated.correction is None else (sizes / smallest) ** -float(stated.correction)
-    coefficients, covariance = statistics.weighted_line(np.log(sizes), np.log(values), relative, extra)
+    extra = None if last.correction is None else (n / n.min()) ** -float(last.correction)
+    coefficients, covariance = statistics.weighted_line(np.log(n), np.log(values), relative, extra)
     # What the next term of the correction, of the order of the square of the first, can do to the slope.
     allowance = 0.0
     if extra is not None:
-        columns = np.stack([np.ones_like(sizes), np.log(sizes), extra], axis=1) / relative[:, None]
+        columns = np.stack([np.ones_like(n), np.log(n), extra], axis=1) / relative[:, None]
         slope_of = covariance[1] @ columns.T / relative
         allowance = abs(slope_of @ extra**2) * statistics.SECOND_ORDER * coefficients[2] ** 2
-    fit = statistics.Extrapolation(
-        gap=np.asarray(coefficients[1] - float(stated.value)),
+    return statistics.Extrapolation(
+        gap=np.asarray(coefficients[1] - float(last.value)),
         error=np.asarray(np.sqrt(covariance[1, 1])),
         skewness=np.asarray(0.0),
-        dof=np.asarray(float(min(mean.dof for mean in means))),
+        dof=np.asarray(float(min(mean.dof for mean in reduced))),
         allowance=np.asarray(allowance),
+        correction=np.asarray(0.0 if extra is None else abs(coefficients[2])),
+        asymptotic=np.asarray(True),
         coefficient=np.asarray(coefficients[-1]),
         coefficient_error=np.asarray(np.sqrt(covariance[-1, -1])),
     )
-    return fit, {"means": values.tolist(), "standard_errors": (relative * values).tolist()}
-
-
-def _slope_inside(trials: Sequence[Trial]) -> tuple[statistics.Extrapolation, dict[str, Any]]:
-    means = []
-    for trial in trials:
-        if np.any(trial.measured <= 0):
-            raise ParameterError(f"{trial.stated.label}: a power law needs positive measurements, and some are not")
-        log_x = np.log(np.asarray(trial.stated.x))
-        centred = log_x - log_x.mean()
-        means.append(statistics.mean_of(np.log(trial.measured) @ centred / (centred @ centred)))
-    sizes = [trial.size for trial in trials]
-    fit = statistics.extrapolate(sizes, means, [trial.stated.value for trial in trials], trials[-1].stated.rate)
-    return fit, {"slopes": [float(mean.value) for mean in means]}

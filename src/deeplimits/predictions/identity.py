@@ -1,16 +1,26 @@
 """`Identity`: an exact statement about one finite system."""
 
+import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, number
+from deeplimits import statistics
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, number
 from deeplimits.predictions.drawing import THEORY, simulation, size_axis
 
 EPSILON = float(np.finfo(np.float64).eps)
+
+
+class Record(NamedTuple):
+    """The largest residuals by size."""
+
+    sizes: list[int]
+    residuals: list[float]
+    reason: str
 
 
 class Identity(Kind):
@@ -32,32 +42,44 @@ class Identity(Kind):
     def of_draws(self, measured: np.ndarray) -> tuple["Identity", np.ndarray]:
         return self, measured
 
+    def reduced(self, measured: np.ndarray) -> np.ndarray:
+        return measured
+
     @staticmethod
-    def compare(trials: Sequence[Trial]) -> Finding:
+    def deviation(sizes, stated, reduced) -> statistics.Deviation:
+        worst = max(float(residuals(*pair).max()) for pair in zip(stated, reduced, strict=True))
+        return statistics.certain(worst <= stated[-1].tolerance)
+
+    @classmethod
+    def noticed(cls, stated, deviation, beside_wrong) -> float:
+        return stated[-1].tolerance
+
+    @staticmethod
+    def report(trials, reduced, deviation) -> Report:
         stated = trials[-1].stated
-        sizes = [trial.size for trial in trials]
-        worst = [float(residuals(trial).max()) for trial in trials]
-        threshold = stated.tolerance
-        agrees = max(worst) <= threshold
-        word = "agrees" if agrees else "disagrees"
-        return Finding(
-            kind=Identity.kind,
-            agrees=agrees,
-            statistic=max(worst),
-            threshold=threshold,
-            p_value=None,
-            verdict=f"{word}: largest residual {max(worst):.2g} (tolerance {threshold:.2g}: {stated.reason})",
-            stated=stated.summary(),
-            measured=number(max(worst)),
-            details={"sizes": sizes, "residuals": worst, "reason": stated.reason},
+        worst = [float(residuals(trial.stated, trial.measured).max()) for trial in trials]
+        return Report(
+            f"largest residual {max(worst):.2g} (tolerance {stated.tolerance:.2g}: {stated.reason})",
+            stated.summary(),
+            number(max(worst)),
+            Record([trial.size for trial in trials], worst, stated.reason),
         )
+
+    def wrong_by(self, factor: float) -> "Identity | None":
+        # An exact statement must notice ten times its own tolerance, whatever other kinds notice.
+        value = np.asarray(self.value) * (1 + np.sign(factor - 1) * 10 * self.tolerance)
+        return dataclasses.replace(self, value=value) if np.any(value) else None
 
     def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
         threshold = self.tolerance
         axes.axhline(threshold, label="tolerance", **THEORY)
         highest = threshold
         if trials:
-            found = [(trial.size, max(residual, EPSILON / 10)) for trial in trials for residual in residuals(trial)]
+            found = [
+                (trial.size, max(residual, EPSILON / 10))
+                for trial in trials
+                for residual in residuals(trial.stated, trial.measured)
+            ]
             axes.plot(*np.array(found).T, label="simulations", **simulation(0))
             # A residual that is too large must be seen.
             highest = max([highest, *(residual for _, residual in found if np.isfinite(residual))])
@@ -77,10 +99,9 @@ class Identity(Kind):
         return f"{values.size} numbers, the largest {number(float(np.abs(values).max()))}"
 
 
-def residuals(trial: Trial) -> np.ndarray:
+def residuals(stated: Identity, measured: np.ndarray) -> np.ndarray:
     """The largest relative difference of what was measured and what was stated, for each draw."""
-    measured = trial.measured.reshape(len(trial.measured), -1)
-    stated = np.broadcast_to(np.asarray(trial.stated.value), trial.measured.shape).reshape(measured.shape)
-    scale = np.maximum(np.abs(stated).max(axis=1), np.finfo(float).tiny)
-    difference = np.abs(measured - stated).max(axis=1) / scale
+    values = np.broadcast_to(np.asarray(stated.value), measured.shape).reshape(len(measured), -1)
+    scale = np.maximum(np.abs(values).max(axis=1), np.finfo(float).tiny)
+    difference = np.abs(measured.reshape(values.shape) - values).max(axis=1) / scale
     return np.where(np.isfinite(difference), difference, np.inf)

@@ -1,17 +1,26 @@
 """`Law`: the distribution of a random quantity."""
 
+import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, judge
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, standardized
 from deeplimits.predictions.drawing import COLOURS, THEORY
 
 MOST_POINTS = 33
+
+
+class Record(NamedTuple):
+    """The distances by size."""
+
+    sizes: list[int]
+    kolmogorov_distances: list[float]
+    rate: float | None
 
 
 class Law(Kind):
@@ -30,30 +39,36 @@ class Law(Kind):
     symbol: str = eqx.field(static=True, default="", kw_only=True)
     rate: float | None = eqx.field(static=True, default=None, kw_only=True)
 
+    def reduced(self, measured: np.ndarray) -> np.ndarray:
+        return np.sort(measured.ravel())
+
     @staticmethod
-    def compare(trials: Sequence[Trial]) -> Finding:
+    def deviation(sizes, stated, reduced) -> statistics.Deviation:
+        cdf = np.asarray(stated[-1].cdf)
+        points = np.unique(np.clip(np.searchsorted(cdf, np.linspace(0.02, 0.98, MOST_POINTS)), 0, len(cdf) - 1))
+        probabilities = [np.asarray(one.cdf)[points] for one in stated]
+        means = []
+        for one, draws, probability in zip(stated, reduced, probabilities, strict=True):
+            below = np.searchsorted(draws, np.asarray(one.x)[points], side="right")
+            means.append(statistics.mean_of_successes(below, probability, len(draws)))
+        return statistics.largest_deviation(statistics.extrapolate(sizes, means, probabilities, stated[-1].rate))
+
+    @staticmethod
+    def report(trials, reduced, deviation) -> Report:
         stated = trials[-1].stated
         sizes = [trial.size for trial in trials]
-        cdf = np.asarray(stated.cdf)
-        points = np.unique(np.clip(np.searchsorted(cdf, np.linspace(0.02, 0.98, MOST_POINTS)), 0, len(cdf) - 1))
-        probabilities = [np.asarray(trial.stated.cdf)[points] for trial in trials]
-        means = [
-            statistics.mean_of_successes(_draws_below(trial, points), stated_p, trial.measured.size)
-            for trial, stated_p in zip(trials, probabilities, strict=True)
-        ]
-        fit = statistics.extrapolate(sizes, means, probabilities, stated.rate)
-        deviation = statistics.largest_deviation(fit)
         distances = [kolmogorov_distance(trial) for trial in trials]
         noise = 0.8687 / np.sqrt(trials[-1].measured.size)  # mean of Kolmogorov's law: sqrt(pi/2) log 2
-        law = f"Kolmogorov distance {distances[-1]:.2g} at n = {sizes[-1]} (noise alone {noise:.2g})"
-        return judge(
-            deviation,
-            law,
-            kind=Law.kind,
-            stated=stated.summary(),
-            measured=f"median {np.median(trials[-1].measured):.3g}, sd {np.std(trials[-1].measured):.3g}",
-            details={"sizes": sizes, "kolmogorov_distances": distances, "rate": stated.rate},
+        distance = f"Kolmogorov distance {distances[-1]:.2g} at n = {sizes[-1]} (noise alone {noise:.2g})"
+        return Report(
+            f"{standardized(deviation)}, {distance}",
+            stated.summary(),
+            f"median {np.median(trials[-1].measured):.3g}, sd {np.std(trials[-1].measured):.3g}",
+            Record(sizes, distances, stated.rate),
         )
+
+    def wrong_by(self, factor: float) -> "Law":
+        return dataclasses.replace(self, x=self.x * factor, density=self.density / factor)
 
     def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
         if trials:
@@ -85,7 +100,3 @@ def kolmogorov_distance(trial: Trial) -> float:
     stated = np.interp(draws, np.asarray(trial.stated.x), np.asarray(trial.stated.cdf), left=0.0, right=1.0)
     steps = np.arange(len(draws) + 1) / len(draws)
     return float(max(np.max(steps[1:] - stated), np.max(stated - steps[:-1])))
-
-
-def _draws_below(trial: Trial, points: np.ndarray) -> np.ndarray:
-    return np.searchsorted(np.sort(trial.measured.ravel()), np.asarray(trial.stated.x)[points], side="right")

@@ -1,7 +1,8 @@
 """`Spectrum`: a limiting law of eigenvalues."""
 
+import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,11 +10,19 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, judge
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, standardized
 from deeplimits.predictions.drawing import COLOURS, THEORY
 
 EDGE_RATE = 2 / 3  # Tracy-Widom fluctuations of the extreme eigenvalues
 MOST_POINTS = 33
+
+
+class Record(NamedTuple):
+    """The distances by size."""
+
+    sizes: list[int]
+    kolmogorov_distances: list[float]
+    rate: float | None
 
 
 class Spectrum(Kind):
@@ -39,50 +48,38 @@ class Spectrum(Kind):
     rate: float | None = eqx.field(static=True, default=1.0, kw_only=True)
     outlier_rate: float = eqx.field(static=True, default=1.0, kw_only=True)
 
+    def reduced(self, measured: np.ndarray) -> "_Ordered":
+        rows = np.sort(measured, axis=1)
+        return _Ordered(rows, [_away_from(row, np.asarray(self.atoms)) for row in rows])
+
     @staticmethod
-    def compare(trials: Sequence[Trial]) -> Finding:
+    def deviation(sizes, stated, reduced) -> statistics.Deviation:
+        fits = [_bulk(sizes, stated, reduced), _edges(sizes, stated, reduced), _outliers(sizes, stated, reduced)]
+        parts = zip(*(fit for fit in fits if fit is not None), strict=True)
+        return statistics.largest_deviation(statistics.Extrapolation(*(np.concatenate(part) for part in parts)))
+
+    @staticmethod
+    def report(trials, reduced, deviation) -> Report:
         stated = trials[-1].stated
         sizes = [trial.size for trial in trials]
-        points = _test_points(stated)
-        bulk = statistics.extrapolate(
-            sizes,
-            [statistics.mean_of(_empirical_cdf(trial, points)) for trial in trials],
-            [np.asarray(trial.stated.cdf)[points] for trial in trials],
-            stated.rate,
-        )
-        parts = [bulk]
-        edges, outliers = [_extremes(trial) for trial in trials], np.asarray(stated.outliers)
-        if edges[0] is not None:
-            parts.append(
-                statistics.extrapolate(
-                    sizes,
-                    [statistics.mean_of(measured) for measured, _ in edges],  # pyright: ignore[reportGeneralTypeIssues]
-                    [stated_edge for _, stated_edge in edges],  # pyright: ignore[reportGeneralTypeIssues]
-                    EDGE_RATE,
-                )
-            )
-        if len(outliers):
-            parts.append(
-                statistics.extrapolate(
-                    sizes,
-                    [statistics.mean_of(_beyond_edges(trial)) for trial in trials],
-                    [np.asarray(trial.stated.outliers) for trial in trials],
-                    stated.outlier_rate,
-                )
-            )
-        fit = statistics.Extrapolation(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-        deviation = statistics.largest_deviation(fit)
         distances = [kolmogorov_distance(trial) for trial in trials]
-        where = "in the bulk" if deviation.worst < len(points) else "at the edges or outliers"
+        where = "in the bulk" if deviation.worst < len(_test_points(stated)) else "at the edges or outliers"
         scaled = sizes[-1] * distances[-1]
-        law = f"Kolmogorov distance {distances[-1]:.2g} at n = {sizes[-1]} ({scaled:.2g}/n), worst {where}"
-        return judge(
-            deviation,
-            law,
-            kind=Spectrum.kind,
-            stated=stated.summary(),
-            measured=f"extremes {_span(trials[-1])}",
-            details={"sizes": sizes, "kolmogorov_distances": distances, "rate": stated.rate},
+        distance = f"Kolmogorov distance {distances[-1]:.2g} at n = {sizes[-1]} ({scaled:.2g}/n), worst {where}"
+        return Report(
+            f"{standardized(deviation)}, {distance}",
+            stated.summary(),
+            f"extremes {_span(reduced[-1])}",
+            Record(sizes, distances, stated.rate),
+        )
+
+    def wrong_by(self, factor: float) -> "Spectrum":
+        return dataclasses.replace(
+            self,
+            x=self.x * factor,
+            density=self.density / factor,
+            edges=self.edges * factor,
+            outliers=self.outliers * factor,
         )
 
     def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
@@ -134,8 +131,57 @@ class Spectrum(Kind):
 
 def kolmogorov_distance(trial: Trial) -> float:
     """Mean over matrices of the Kolmogorov distance, on the grid of the stated law."""
-    everywhere = np.arange(len(trial.stated.x))
-    return float(np.abs(_empirical_cdf(trial, everywhere) - np.asarray(trial.stated.cdf)).max(axis=1).mean())
+    rows = np.sort(trial.measured, axis=1)
+    return float(np.abs(_empirical_cdf(rows, trial.stated.x) - np.asarray(trial.stated.cdf)).max(axis=1).mean())
+
+
+class _Ordered(NamedTuple):
+    """The eigenvalues of each matrix in ascending order, and those of them that sit on no atom."""
+
+    rows: np.ndarray
+    bulk: list[np.ndarray]
+
+
+def _bulk(sizes, stated, reduced) -> statistics.Extrapolation:
+    points = _test_points(stated[-1])
+    means = [
+        statistics.mean_of(_empirical_cdf(ordered.rows, np.asarray(one.x)[points]))
+        for one, ordered in zip(stated, reduced, strict=True)
+    ]
+    return statistics.extrapolate(sizes, means, [np.asarray(one.cdf)[points] for one in stated], stated[-1].rate)
+
+
+def _edges(sizes, stated, reduced) -> statistics.Extrapolation | None:
+    """The extreme eigenvalues of each bulk beside the edges they should approach.
+
+    An edge at zero is hard: eigenvalues pile up there at another rate, and it is left out.
+    """
+    soft = [edge for edge in (0, -1) if abs(stated[-1].edges[edge]) > 1e-9 * abs(stated[-1].edges[-1])]
+    if not soft:
+        return None
+    means = []
+    for one, ordered in zip(stated, reduced, strict=True):
+        below, above = _outliers_beyond(one)
+        kept = [row[below : len(row) - above] for row in ordered.bulk]
+        means.append(statistics.mean_of(np.array([[row[edge] for edge in soft] for row in kept])))
+    return statistics.extrapolate(sizes, means, [np.asarray(one.edges)[soft] for one in stated], EDGE_RATE)
+
+
+def _outliers(sizes, stated, reduced) -> statistics.Extrapolation | None:
+    """As many extreme eigenvalues of each matrix, on each side, as the theory states outliers there."""
+    if not len(stated[-1].outliers):
+        return None
+    means = []
+    for one, ordered in zip(stated, reduced, strict=True):
+        below, above = _outliers_beyond(one)
+        beyond = [ordered.rows[:, :below], ordered.rows[:, ordered.rows.shape[1] - above :]]
+        means.append(statistics.mean_of(np.concatenate(beyond, axis=1)))
+    return statistics.extrapolate(sizes, means, [np.asarray(one.outliers) for one in stated], stated[-1].outlier_rate)
+
+
+def _outliers_beyond(stated: Spectrum) -> tuple[int, int]:
+    outliers, (low, high) = np.asarray(stated.outliers), np.asarray(stated.edges)[[0, -1]]
+    return int((outliers < low).sum()), int((outliers > high).sum())
 
 
 def _test_points(stated: Spectrum) -> np.ndarray:
@@ -146,10 +192,8 @@ def _test_points(stated: Spectrum) -> np.ndarray:
     return np.unique(np.clip(np.searchsorted(cdf, wanted), 0, len(cdf) - 1))
 
 
-def _empirical_cdf(trial: Trial, points: np.ndarray) -> np.ndarray:
-    x = np.asarray(trial.stated.x)[points]
-    ordered = np.sort(trial.measured, axis=1)
-    return np.stack([np.searchsorted(row, x, side="right") for row in ordered]) / ordered.shape[1]
+def _empirical_cdf(rows: np.ndarray, x: Any) -> np.ndarray:
+    return np.stack([np.searchsorted(row, np.asarray(x), side="right") for row in rows]) / rows.shape[1]
 
 
 def _away_from(eigenvalues: np.ndarray, atoms: np.ndarray) -> np.ndarray:
@@ -161,31 +205,5 @@ def _away_from(eigenvalues: np.ndarray, atoms: np.ndarray) -> np.ndarray:
     return eigenvalues[~on_atom]
 
 
-def _beyond_edges(trial: Trial) -> np.ndarray:
-    """As many extreme eigenvalues of each matrix, on each side, as the theory states outliers there."""
-    outliers, (low, high) = np.asarray(trial.stated.outliers), np.asarray(trial.stated.edges)[[0, -1]]
-    below, above = int((outliers < low).sum()), int((outliers > high).sum())
-    ordered = np.sort(trial.measured, axis=1)
-    return np.concatenate([ordered[:, :below], ordered[:, ordered.shape[1] - above :]], axis=1)
-
-
-def _extremes(trial: Trial) -> tuple[np.ndarray, np.ndarray] | None:
-    """The extreme eigenvalues of each bulk matrix beside the edges they should approach.
-
-    An edge at zero is hard: eigenvalues pile up there at another rate, and it is left out.
-    """
-    outliers, (low, high) = np.asarray(trial.stated.outliers), np.asarray(trial.stated.edges)[[0, -1]]
-    below, above = int((outliers < low).sum()), int((outliers > high).sum())
-    measured, stated = [], []
-    rows = [np.sort(_away_from(row, np.asarray(trial.stated.atoms))) for row in trial.measured]
-    rows = [row[below : len(row) - above] for row in rows]
-    for edge, pick in ((low, 0), (high, -1)):
-        if abs(edge) > 1e-9 * abs(high):
-            measured.append([row[pick] for row in rows])
-            stated.append(edge)
-    return (np.array(measured).T, np.array(stated)) if stated else None
-
-
-def _span(trial: Trial) -> str:
-    rows = [_away_from(row, np.asarray(trial.stated.atoms)) for row in trial.measured]
-    return f"[{np.mean([row.min() for row in rows]):.4g}, {np.mean([row.max() for row in rows]):.4g}]"
+def _span(ordered: _Ordered) -> str:
+    return f"[{np.mean([row[0] for row in ordered.bulk]):.4g}, {np.mean([row[-1] for row in ordered.bulk]):.4g}]"

@@ -2,15 +2,36 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Finding, Kind, Trial, as_floats, beside_mean, gap_law, judge, number, rescaled
+from deeplimits.predictions.base import (
+    Kind,
+    Report,
+    Trial,
+    as_floats,
+    beside_mean,
+    gap_law,
+    number,
+    rescaled,
+    standardized,
+)
 from deeplimits.predictions.drawing import THEORY, at_least, error_bars, size_axis
+
+
+class Record(NamedTuple):
+    """The means by size."""
+
+    sizes: list[int]
+    means: list[float]
+    standard_errors: list[float]
+    gaps: list[float]
+    rate: float | None
+    measured_rate: tuple[float, float] | None
 
 
 class Value(Kind):
@@ -46,31 +67,38 @@ class Value(Kind):
     def on_one_scale(self, trials: Sequence[Trial]) -> list[Trial]:
         return rescaled(trials, "value") if self.per_draw == "ratio" else list(trials)
 
+    def reduced(self, measured: np.ndarray) -> statistics.Mean:
+        return statistics.mean_of(measured)
+
     @staticmethod
-    def compare(trials: Sequence[Trial]) -> Finding:
+    def deviation(sizes, stated, reduced) -> statistics.Deviation:
+        return statistics.largest_deviation(_fit(sizes, stated, reduced), stated[-1].resolution)
+
+    @staticmethod
+    def report(trials, reduced, deviation) -> Report:
         stated = trials[-1].stated
         sizes = [trial.size for trial in trials]
-        means = [statistics.mean_of(trial.measured) for trial in trials]
-        fit = statistics.extrapolate(sizes, means, [trial.stated.value for trial in trials], stated.rate)
-        deviation = statistics.largest_deviation(fit, stated.resolution)
-        gaps = [float(mean.value - np.asarray(trial.stated.value)) for mean, trial in zip(means, trials, strict=True)]
-        errors = [float(np.sqrt(mean.variance)) for mean in means]
+        fit = _fit(sizes, [trial.stated for trial in trials], reduced)
+        gaps = [float(mean.value - np.asarray(trial.stated.value)) for mean, trial in zip(reduced, trials, strict=True)]
+        errors = [float(np.sqrt(mean.variance)) for mean in reduced]
         law = gap_law(float(fit.coefficient), float(fit.coefficient_error), stated.rate, float(fit.gap))
-        return judge(
-            deviation,
-            law,
-            kind=Value.kind,
-            stated=stated.summary(),
-            measured=number(float(means[-1].value), errors[-1]),
-            details={
-                "sizes": sizes,
-                "means": [float(mean.value) for mean in means],
-                "standard_errors": errors,
-                "gaps": gaps,
-                "rate": stated.rate,
-                "measured_rate": statistics.measured_rate(sizes, gaps, errors),
-            },
+        return Report(
+            f"{standardized(deviation)}, {law}",
+            stated.summary(),
+            number(float(reduced[-1].value), errors[-1]),
+            Record(
+                sizes,
+                [float(mean.value) for mean in reduced],
+                errors,
+                gaps,
+                stated.rate,
+                statistics.measured_rate(sizes, gaps, errors),
+            ),
         )
+
+    def wrong_by(self, factor: float) -> "Value | None":
+        value = np.asarray(self.value)
+        return dataclasses.replace(self, value=value * factor) if np.any(value) else None
 
     def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
         if not trials:
@@ -94,3 +122,7 @@ class Value(Kind):
 
     def summary(self) -> str:
         return number(float(self.value))
+
+
+def _fit(sizes, stated, reduced) -> statistics.Extrapolation:
+    return statistics.extrapolate(sizes, reduced, [one.value for one in stated], stated[-1].rate)

@@ -38,7 +38,7 @@ def card(found: Mapping[str, Any], picture: str) -> str:
     if "failure" in found:
         word, body = "failed", f'<p class="verdict">Could not be run: {escape(found["failure"])}</p>'
     else:
-        word, body = "agrees" if found["agrees"] else "disagrees", _findings(found, picture)
+        word, body = found["outcome"], _findings(found, picture)
     return (
         f'<section class="limit" id="{escape(found["name"])}"><header><h2>{escape(found["title"])}</h2>'
         f'<code>{escape(found["name"])}</code> <span class="badge {word}">{word}</span></header>'
@@ -50,7 +50,7 @@ def card(found: Mapping[str, Any], picture: str) -> str:
 def _findings(found: Mapping[str, Any], picture: str) -> str:
     escape = html.escape
     rows = "".join(
-        f'<tr class="{"agrees" if finding["agrees"] else "disagrees"}"><td>{escape(key.replace("_", " "))}</td>'
+        f'<tr class="{finding["outcome"]}"><td>{escape(key.replace("_", " "))}</td>'
         f"<td>{finding['kind']}</td><td>{escape(finding['stated'])}</td><td>{escape(finding['measured'])}</td>"
         f"<td>{escape(finding['verdict'])}</td></tr>"
         for key, finding in found["findings"].items()

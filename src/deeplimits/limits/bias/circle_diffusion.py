@@ -22,16 +22,16 @@ class CircleDiffusion(Limit):
     Result      density ∝ 1/a², neither 1/a (Stratonovich) nor 1/√a: probability f²/(s² + f²) of the slow half
                 on the ring: the stationary law of the finite chain, exactly at every N
                 the same density for Gaussian steps of deviation a(θ) 2π/N, a = (s+f)/2 − (f−s)/2 cos θ
-    Validity    s and f without common divisor; N even; size counts the sites N
-    Finite size O(1/N) where a jumps, O(1/N²) where it is smooth; the lattice probability is exact
+    Validity    s, f and N without common divisor; N even; size counts the sites per longest step, N/max(s, f)
+    Finite size O(f/N) where a jumps, O(f²/N²) where it is smooth; the lattice probability is exact
     References  gardiner2009
     """
 
-    sites: int = integer(40, 4, 400, symbol="N", doc="sites of the ring")
+    sites: int = integer(40, 4, 1000, symbol="N", doc="sites of the ring")
     slow: int = integer(1, 1, 10, symbol="s", doc="step length in the slow half")
     fast: int = integer(2, 1, 10, symbol="f", doc="step length in the fast half")
 
-    usual = Run(sizes=(16, 32, 64), samples=300, batch=300)
+    usual = Run(sizes=(8, 16, 32), samples=300, batch=300)
 
     # Independent walkers in one simulation, because a walker is one success or failure.
     walkers = 50
@@ -65,9 +65,11 @@ class CircleDiffusion(Limit):
         }
 
     def at_size(self, size):
-        n = whole(size, "N", self, least=4)
-        # A walker of step s forgets its start in about (N/2πs)² steps; e^{−20} is left.
-        return {"steps": int(20 * (n / (6 * self.slow)) ** 2) + 100}, self.replace(sites=n)
+        n = 2 * whole(size * max(self.slow, self.fast) / 2, "N/2", self, least=2)
+        while math.gcd(self.slow, self.fast, n) > 1:
+            n += 2
+        # What is left of the start after t steps is at most e^{−2π²a²t/N²}, a the shorter step: e^{−11} here.
+        return {"steps": int(20 * (n / (6 * min(self.slow, self.fast))) ** 2) + 100}, self.replace(sites=n)
 
     def simulate(self, key, *, steps: int):
         def advance(index, state):

@@ -1,5 +1,6 @@
 r"""Fluctuation-dissipation in a network that is not linear."""
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -32,16 +33,18 @@ class Recorded(NamedTuple):
 class FluctuationDissipation(Limit):
     r"""Position and noise balance in every stationary run of stochastic gradient descent.
 
-    Setting     a two-layer tanh network with output bias and weight decay on a regression problem, fresh batches,
-                constant step η; ∇L the full gradient, ∇L_B the batch's, c any fixed point; averages over T steps after
-                a warm-up
+    Setting     a two-layer tanh network, output (1/√h)Σ a_i tanh + bias, with weight decay on a regression problem,
+                fresh batches, constant step η; ∇L the full gradient, ∇L_B the batch's, c any fixed point; averages
+                over T steps after a warm-up
     Limit       T → ∞
     Result      ⟨(θ − c)·∇L⟩ = (η/2)⟨‖∇L_B‖²⟩ for every η, model and batch size; the left side is measured, the right
-                side of the same run is stated
-                exactly at every T: Σ_t [(θ_t − c)·∇L_B − (η/2)‖∇L_B‖²] = (‖θ_0 − c‖² − ‖θ_T − c‖²)/(2η)
+                side of the same run is stated, with (‖θ_0 − c‖² − ‖θ_T − c‖²)/(2ηT), with which it is exact at every T
+                in the mean, and which vanishes like 1/T once the run is stationary
+                exactly in every run: Σ_t [(θ_t − c)·∇L_B − (η/2)‖∇L_B‖²] = (‖θ_0 − c‖² − ‖θ_T − c‖²)/(2η)
                 to order η²: ⟨‖∇L‖²⟩ = (η/2)⟨∇L_B·H∇L_B⟩
-    Validity    stationarity: the parameters stay bounded (here by weight decay); size counts the recorded steps T
-    Finite size O(1/T), from ‖θ_T − c‖² − ‖θ_0 − c‖²
+    Validity    the parameters stay bounded (here by weight decay, and because ‖∂f/∂a‖² + 1 ≤ 2 for every h); size
+                counts the recorded steps T
+    Finite size none in the mean; without the term of the ends O(1/T), for T ≫ 1/(ημ)
     References  yaida2019
     """
 
@@ -71,7 +74,7 @@ class FluctuationDissipation(Limit):
         def losses(theta):
             # The bias of the output keeps the noise alive where weight decay puts all neurons to sleep.
             w, b, a, bias = theta[:h], theta[h : 2 * h], theta[2 * h : -1], theta[-1]
-            outputs = jnp.tanh(jnp.outer(inputs, w) + b) @ a + bias
+            outputs = jnp.tanh(jnp.outer(inputs, w) + b) @ a / math.sqrt(h) + bias
             return (outputs - design.y) ** 2 / 2 + self.decay / 2 * jnp.sum(theta**2)
 
         gradient = jax.grad(lambda theta: jnp.mean(losses(theta)))
@@ -101,14 +104,14 @@ class FluctuationDissipation(Limit):
         )
 
     def stated(self, system):
-        # Σ (θ_t − c)·∇L_B = (η/2) Σ ‖∇L_B‖² + (‖θ_0 − c‖² − ‖θ_T − c‖²)/(2η)
+        # Σ (θ_t − c)·∇L_B = (η/2) Σ ‖∇L_B‖² + (‖θ_0 − c‖² − ‖θ_T − c‖²)/(2η), and fresh batches have the mean ∇L
         moved = (jnp.sum(system.begin**2) - jnp.sum(system.end**2)) / (2 * self.step * system.steps)
         return {
             "first_relation": Value(
-                system.noise,
+                system.noise + moved,
                 label="position side, as its noise side says",
-                symbol=r"\langle\theta\cdot\nabla L\rangle",
-                rate=1.0,
+                symbol=r"\langle(\theta-c)\cdot\nabla L\rangle",
+                per_draw="difference",
             ),
             "telescope": Identity(
                 system.noise + moved,

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.models import parametrizations
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Exponent
@@ -27,7 +27,7 @@ class AbcParametrization(Limit):
     References  yang2021; chizat2019; jacot2018
     """
 
-    activation: str = choice("tanh", ("tanh", "erf"), doc="activation σ")
+    activation: str = activation_choice("tanh", lambda a: a.odd and a.smooth and a.increasing and a.bounded)
     rate: Array = real(0.5, 0.01, 2.0, log=True, symbol=r"\eta", doc="learning rate before powers of the width")
     hidden: int = integer(1, 1, 5, symbol="L", doc="number of hidden layers")
     steps: int = integer(3, 1, 20, symbol="t", doc="steps of gradient descent")

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.initialization import finite_width
@@ -26,7 +26,7 @@ class FiniteWidthKurtosis(Limit):
     References  hanin2018; roberts2022 Ch 4; yaida2020
     """
 
-    activation: str = choice("tanh", ("tanh", "erf", "sin", "relu", "gelu", "swish"), doc="activation σ")
+    activation: str = activation_choice("tanh", lambda a: a.through_origin and a.lipschitz and not a.even)
     weight_variance: Array = real(1.0, 0.1, 3.0, symbol="C_w", doc="weight variance times fan-in")
     bias_variance: Array = real(0.0, 0.0, 2.0, symbol="C_b", doc="bias variance")
     kernel: Array = real(1.0, 0.05, 5.0, log=True, symbol="K^{(1)}", doc="variance of first-layer neurons")

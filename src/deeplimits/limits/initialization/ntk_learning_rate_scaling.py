@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
 from deeplimits.theory.initialization import learning_rates
@@ -29,7 +29,7 @@ class LearningRateScaling(Limit):
     References  jacot2018; roberts2022 Ch 9
     """
 
-    activation: str = choice("erf", ("tanh", "erf", "relu", "gelu"), doc="activation σ")
+    activation: str = activation_choice("erf", lambda a: a.through_origin and a.lipschitz and not a.even)
     weight_variance: Array = real(1.5, 0.1, 3.0, symbol="C_w", doc="weight variance times fan-in")
     bias_variance: Array = real(0.1, 0.0, 2.0, symbol="C_b", doc="bias variance")
     weight_rate: Array = real(

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.initialization import correlations, moments, phases
@@ -32,7 +32,7 @@ class OrderAndChaos(Limit):
     References  poole2016; schoenholz2017
     """
 
-    activation: str = choice("tanh", ("tanh", "erf"), doc="activation σ")
+    activation: str = activation_choice("tanh", lambda a: a.odd and a.smooth and a.increasing and a.bounded)
     bias_variance: Array = real(0.05, 0.0, 1.0, symbol="C_b", doc="bias variance")
     ordered: Array = real(1.5, 0.2, 10.0, log=True, symbol="C_w", doc="weight variance of the ordered networks")
     chaotic: Array = real(2.5, 0.2, 10.0, log=True, symbol="C_w'", doc="weight variance of the chaotic networks")

@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import networks
 from deeplimits.ensembles.wide_networks import WideNetwork
-from deeplimits.limit import Limit, Run, choice, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, real, whole
 from deeplimits.measure import tangent_kernel
 from deeplimits.models.activations import activation
 from deeplimits.models.architectures import FullyConnected
@@ -30,8 +30,8 @@ class EmpiricalTangentKernel(Limit):
     References  jacot2018; cho2009; bartlett2021 Sec 5
     """
 
-    activation: str = choice(
-        "relu", ("relu", "erf", "gelu", "tanh", "sin"), doc="activation σ of the first two results"
+    activation: str = activation_choice(
+        "relu", lambda a: a.through_origin and a.lipschitz and not a.even, doc="activation σ of the first two results"
     )
     bias_variance: Array = real(0.1, 0.0, 4.0, symbol="C_b", doc="bias variance")
     cosine: Array = real(0.5, -0.95, 0.95, symbol=r"\rho", doc="cosine of the angle between the inputs")

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Identity
 from deeplimits.theory.kernels import regression
@@ -30,7 +30,9 @@ class KernelGradientFlow(Limit):
     """
 
     points: int = integer(4, 1, 50, symbol="N", doc="training points")
-    activation: str = choice("tanh", ("tanh", "erf", "sin"), doc="activation σ of the features")
+    activation: str = activation_choice(
+        "tanh", lambda a: a.odd and a.smooth and a.bounded, doc="activation σ of the features"
+    )
     time: Array = real(5.0, 0.01, 100.0, log=True, symbol="t", doc="training time, in units of N/λ_max")
     step: Array = real(0.5, 0.01, 1.9, symbol=r"\eta\lambda_{\max}/N", doc="step size, in units of N/λ_max")
     steps: int = integer(20, 1, 1000, log=True, symbol="k", doc="steps of gradient descent")

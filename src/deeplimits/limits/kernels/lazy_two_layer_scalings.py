@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, Run, choice, real, whole
-from deeplimits.models.activations import smooth
+from deeplimits.limit import Limit, Run, activation_choice, real, whole
+from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
 from deeplimits.theory.kernels import lazy
 
@@ -25,7 +25,7 @@ class LazyTwoLayer(Limit):
     References  bartlett2021; bai2010
     """
 
-    activation: str = choice("tanh", ("tanh", "erf", "sin"), doc="activation σ, odd")
+    activation: str = activation_choice("tanh", lambda a: a.odd and a.smooth and a.bounded, doc="activation σ, odd")
     ratio: Array = real(0.25, 0.02, 0.8, log=True, symbol="c", doc="points per dimension, N/d")
 
     usual = Run(sizes=(64, 128, 256), samples=500)
@@ -34,7 +34,7 @@ class LazyTwoLayer(Limit):
     neurons = 1
 
     def theory(self):
-        found = lazy.two_layer_singular_values(smooth(self.activation), self.ratio)
+        found = lazy.two_layer_singular_values(activation(self.activation), self.ratio)
         return {
             "least": Value(
                 found.least,
@@ -57,7 +57,7 @@ class LazyTwoLayer(Limit):
 
     def simulate(self, key, *, dimension: int, points: int):
         width = self.neurons * dimension
-        sigma = smooth(self.activation)
+        sigma = activation(self.activation)
         x, w = jnp.split(jax.random.normal(key, (points + width, dimension)), [points])
         w = w / jnp.linalg.norm(w, axis=1, keepdims=True)
         # ∂f(x_i)/∂w_j = ±σ'(⟨w_j, x_i⟩)x_i/√m, so J Jᵀ is a product entry by entry; the signs drop out.

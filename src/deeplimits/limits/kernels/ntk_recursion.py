@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles.wide_networks import WideNetwork
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, choice, integer, real, whole
 from deeplimits.measure import tangent_kernel
 from deeplimits.models import architectures
 from deeplimits.predictions import Value
@@ -28,7 +28,9 @@ class InfiniteWidth(Limit):
     References  jacot2018; lee2018; lee2019
     """
 
-    activation: str = choice("erf", ("relu", "leaky_relu(0.1)", "erf", "gelu", "sin", "tanh"), doc="activation σ")
+    activation: str = activation_choice(
+        "erf", lambda a: a.through_origin and a.lipschitz and not a.even, also=("leaky_relu(0.1)",)
+    )
     parametrization: str = choice("ntk", ("ntk", "standard", "mup"), doc="what is trained, and how fast")
     hidden_layers: int = integer(2, 1, 50, symbol="L", doc="hidden layers")
     weight_variance: Array = real(1.5, 0.1, 4.0, log=True, symbol="C_w", doc="weight variance times fan in")

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import networks, trainers
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
-from deeplimits.models.activations import smooth
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
+from deeplimits.models.activations import activation
 from deeplimits.predictions import Exponent, Value
 from deeplimits.theory import gaussian
 
@@ -29,7 +29,7 @@ class OutputScale(Limit):
     References  chizat2019; mei2018; bartlett2021
     """
 
-    activation: str = choice("tanh", ("tanh", "erf", "sin"), doc="activation σ")
+    activation: str = activation_choice("tanh", lambda a: a.odd and a.smooth and a.bounded)
     exponent: Array = real(0.5, 0.25, 0.5, symbol="p", doc="power of the width in the output scale α = m^p")
     steps: int = integer(30, 1, 1000, log=True, symbol="k", doc="steps of gradient descent")
 
@@ -41,7 +41,7 @@ class OutputScale(Limit):
     starts = 40
 
     def theory(self):
-        sigma = smooth(self.activation)
+        sigma = activation(self.activation)
         return {
             "displacement": Exponent(-self.exponent, label="displacement of a neuron", correction=2 * self.exponent),
             "start": Value(
@@ -60,7 +60,7 @@ class OutputScale(Limit):
         # Columns: the output weight, ±1, then the input weights of each neuron.
         neurons = noise.at[:, 0].set(jnp.sign(noise[:, 0]))
         first, fresh = neurons[:half], neurons[half:].reshape(self.starts, width, d + 1)
-        sigma = smooth(self.activation)
+        sigma = activation(self.activation)
         alpha = width**self.exponent
         x, y = jnp.array(POINTS), jnp.array(LABELS)
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import random_features as draw
-from deeplimits.limit import Limit, Run, choice, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
 from deeplimits.theory.kernels import random_features
@@ -24,7 +24,12 @@ class RandomFeatureKernel(Limit):
     References  rahimi2007; cho2009
     """
 
-    features: str = choice("relu", ("relu", "erf", "gelu", "tanh", "step", "fourier"), doc="kind of features")
+    features: str = activation_choice(
+        "relu",
+        lambda a: a.through_origin and (a.bounded or a.lipschitz) and not a.even,
+        also=("fourier",),
+        doc="kind of features",
+    )
     cosine: Array = real(0.5, -0.95, 0.95, symbol=r"\rho", doc="cosine of the angle between the inputs")
 
     usual = Run(sizes=(16, 64), samples=10_000, batch=100)

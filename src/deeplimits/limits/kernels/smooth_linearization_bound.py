@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import networks
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, choice, integer, real, whole
 from deeplimits.models import activations
 from deeplimits.predictions import Bound
 from deeplimits.theory.kernels import linearization
@@ -23,8 +23,8 @@ class SmoothLinearizationBound(Limit):
     References  bartlett2021 Sec 5; chizat2019
     """
 
-    activation: str = choice(
-        "tanh", ("quadratic", "tanh", "sigmoid", "erf", "gelu", "softplus", "sin"), doc="activation σ"
+    activation: str = activation_choice(
+        "tanh", lambda a: a.bounded_curvature and (a.homogeneous == 2 if a.even else a.homogeneous is None)
     )
     case: str = choice("adversarial", ("adversarial", "random"), doc="weights that attain the bound, or random ones")
     width: int = integer(400, 1, 10_000_000, log=True, symbol="m", doc="number of neurons")
@@ -34,7 +34,7 @@ class SmoothLinearizationBound(Limit):
     usual = Run(sizes=(100, 400, 1600), samples=40)
 
     def theory(self):
-        activation = activations.smooth(self.activation)
+        activation = activations.activation(self.activation)
         bound = linearization.smooth_remainder_bound(activation, self.width, self.distance)
         return {"remainder": Bound(bound, label="distance from the linearization")}
 
@@ -43,7 +43,7 @@ class SmoothLinearizationBound(Limit):
         return {"width": m}, self.replace(width=m)
 
     def simulate(self, key, *, width: int):
-        activation = activations.smooth(self.activation)
+        activation = activations.activation(self.activation)
         noise = jax.random.normal(key, (2 * width + 1, self.dimension))
         x, v = noise[-1] / jnp.linalg.norm(noise[-1]), noise[:width]
         if self.case == "adversarial":

@@ -1,9 +1,12 @@
 r"""The noise of SGD along the signal."""
 
+import math
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
+from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.online_sgd import single_index
@@ -18,7 +21,9 @@ class DirectionalErrorMartingale(Limit):
     Result      N E M_t²/(δ²α) → σ² = E⟨∇H, θ⟩² at the equator, 4(1 + λ) for PCA
                 m_t = m₀ − (δ/N) Σ (1 − m²)φ'(m) − M_t − (δ²/2N²) Σ|∇L|²m + …: noise is negligible against
                 m₀ ~ N^(−1/2) iff δ²α ≪ 1
-    Validity    α, δ fixed, so that m stays of order N^(−1/2); size counts the dimension N
+    Validity    α, δ fixed, so that m stays of order N^(−1/2): N E m² = U = e^(2κα)(1 + δ²σ²/(2κ)) − δ²σ²/(2κ) at the
+                end, κ = 2δ(λ − δ), and the gradient's second moment is 4(1 + λ) + 4m²(2λ² − λ − 1) + O(m⁴), so that
+                N ≥ 20U and U|2λ² − λ − 1|/(N(1 + λ)) ≤ 0.3. Size counts the dimension N
     Finite size gap O(1/N)
     References  benarous2021
     """
@@ -27,7 +32,7 @@ class DirectionalErrorMartingale(Limit):
     step: Array = real(0.3, 0.001, 2.0, log=True, symbol=r"\delta", doc="step size δ")
     ratio: Array = real(0.25, 0.05, 5.0, log=True, symbol=r"\alpha", doc="samples per dimension α")
 
-    usual = Run(sizes=(40, 80, 160), samples=120_000, batch=6000)
+    usual = Run(sizes=(160, 320, 640), samples=30_000, batch=3000)
 
     def theory(self):
         variance = single_index.online_pca(self.signal).directional_variance(jnp.zeros(()))
@@ -38,6 +43,17 @@ class DirectionalErrorMartingale(Limit):
 
     def at_size(self, size):
         n = whole(size, "N", self, least=5)
+        lam, delta, alpha = float(self.signal), float(self.step), float(self.ratio)
+        growth = 4 * delta * (lam - delta)
+        reach = math.exp(growth * alpha)
+        noise = 4 * delta**2 * (1 + lam) * (math.expm1(growth * alpha) / growth if growth else alpha)
+        needed = (reach + noise) * max(20.0, abs(2 * lam**2 - lam - 1) / (0.3 * (1 + lam)))
+        if n < needed:
+            raise OutsideValidity(
+                f"DirectionalErrorMartingale: at N = {n} the correlation leaves the equator before ratio = {alpha:g} "
+                f"samples per dimension, with signal = {lam:g} and step = {delta:g}; take sizes of at least "
+                f"{needed:.3g}, or a smaller ratio"
+            )
         steps = whole(float(self.ratio) * n, "steps", self)
         return {"dimension": n, "steps": steps}, self.replace(ratio=steps / n)
 

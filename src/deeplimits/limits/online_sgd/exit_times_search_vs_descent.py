@@ -13,6 +13,7 @@ from deeplimits.predictions import Law, Value
 from deeplimits.theory.online_sgd import exit_times, single_index, spherical_ode
 
 _plateau = jax.jit(spherical_ode.pca_plateau)  # for checks on the host, as one program
+_correction = jax.jit(exit_times.pca_search_correction)
 
 
 class ExitTimes(Limit):
@@ -24,12 +25,13 @@ class ExitTimes(Limit):
     Result      κτ_η/N − ½ log N → log(ηm_*) − ½ log(1 − η²/m_*²) − log|G| in law, G ~ N(0, 1), κ = 2δ(λ − δ),
                 m_*² = (λ − δ)/(λ(1 + δ)); in general log(ηm_*) … becomes C(η) − ½ log(1 + δ²σ²/(2κ))
                 E(τ_η' − τ_η)/N → ∫_η^η' dm/v(m), v the velocity of the critical-step ODE
-    Validity    δ < λ and η < η' < m_*; size counts the dimension N
+    Validity    δ < λ and η < η' < m_*; √N ηm_* ≥ 3.2, so that 0.1 % of the starts or fewer are beyond η and the noise
+                of the start, of relative order 1/(Nη²m_*²), is below 10 %; (log N/(2κN))(|k| + ½s²) ≤ 0.3, so that the
+                correction below is one. Size counts the dimension N
     Finite size the law F of the search has a gap O(log N/N): on the way from m ~ N^(−1/2) to m ~ 1, which takes ½ log
                 N/κ, log m has the drift κ + k/N and the variance s²/N, so that F_N = F + (log N/(2κN))(kF' + ½s²F'')
                 + O(1/N), k = −2δ²(3λ² − 2) + 12δ⁴, s² = 8δ²λ² − 16δ³λ + 8δ⁴ + 4δ²(1+λ)(3/m_*² − 1). Stated is F_N for
-                κτ_η/N, with a gap O(1/N), once √N ηm_* exceeds what |G| usually is (why η is not small); gap O(1/N)
-                of the descent
+                κτ_η/N, with a gap O(1/N); gap O(1/N) of the descent
     References  benarous2021
     """
 
@@ -39,7 +41,7 @@ class ExitTimes(Limit):
     end: Array = real(0.75, 0.02, 0.98, symbol=r"\eta'", doc="correlation η' at which the descent ends")
     dimension: Array = real(320.0, 10.0, 1e9, log=True, symbol="N", doc="dimension of the stated search law")
 
-    usual = Run(sizes=(80, 160, 320), samples=6000, batch=1000)
+    usual = Run(sizes=(160, 320, 640), samples=4000, batch=1000)
 
     def validity(self):
         lam, delta = float(self.signal), float(self.step)
@@ -75,12 +77,26 @@ class ExitTimes(Limit):
             ),
         }  # fmt: skip
 
+    def validity_at(self, size):
+        lam, delta, eta = float(self.signal), float(self.step), float(self.threshold)
+        plateau = math.sqrt((lam - delta) / (lam * (1 + delta)))
+        drift, spread = (abs(float(x)) for x in _correction(lam, delta))
+        needed = exit_times.least_dimension(eta * plateau, (drift + spread / 2) / (2 * delta * (lam - delta)))
+        if size >= needed:
+            return ()
+        return (
+            f"at N = {size} signal = {lam:g} and step = {delta:g} search from a start not small beside threshold = "
+            f"{eta:g}, or with a correction not small beside the limit law; take sizes of at least {needed:.3g}, a "
+            "larger threshold or a smaller step",
+        )
+
     def at_size(self, size):
         n = whole(size, "N", self, least=10)
-        rate = 2 * float(self.step) * (float(self.signal) - float(self.step))
+        lam, delta = float(self.signal), float(self.step)
+        kappa = 2 * delta * (lam - delta)
         # In units of N/κ the search takes ½ log N − log|G| and the descent less than two, even to 0.98 m_*: a walk that
         # takes longer than this has a start below e^{−30}/√N, or a hundred times the usual descent.
-        most = math.ceil(n * (math.log(n) / 2 + 230) / rate)
+        most = math.ceil(n * (math.log(n) / 2 + 230) / kappa)
         return {"dimension": n, "most": most}, self.replace(dimension=n)
 
     def simulate(self, key, *, dimension: int, most: int):

@@ -8,7 +8,7 @@ import jax
 from jaxtyping import Array
 
 from deeplimits.limit import Limit, whole
-from deeplimits.models.links import link
+from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve
 from deeplimits.theory.online_sgd import single_index
 from deeplimits.theory.online_sgd.single_index import Landscape
@@ -17,7 +17,7 @@ from deeplimits.theory.online_sgd.single_index import Landscape
 @functools.cache
 def compiled_link(name: str) -> tuple[Callable, Callable]:
     """A link and its derivative, each as one program: Hermite expansions evaluate them on the host."""
-    return jax.jit(link(name).value), jax.jit(link(name).derivative)
+    return jax.jit(activation(name).value), jax.jit(activation(name).derivative)
 
 
 def link_landscape(teacher: str, student: str, noise: Array) -> Landscape:

@@ -4,12 +4,17 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import DeeplimitsError
-from deeplimits.limit import Limit, Run, axis, choice, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, real, whole
 from deeplimits.limits.online_sgd.landscapes import compiled_link, link_landscape, moment_curves
-from deeplimits.models.links import link
+from deeplimits.models.activations import Activation, activation
 from deeplimits.theory.online_sgd import single_index
 
 DRAWS = 150
+
+
+def _offered(a: Activation) -> bool:
+    # Teacher and student share their lowest Hermite order most often where both have a symmetry or a degree.
+    return a.continuous and (a.odd or a.homogeneous is not None)
 
 
 class TeacherStudent(Limit):
@@ -25,8 +30,8 @@ class TeacherStudent(Limit):
     References  benarous2021
     """
 
-    teacher: str = choice("relu", ("relu", "tanh", "erf", "square", "abs", "hermite3"), symbol="f", doc="teacher f")
-    student: str = choice("relu", ("relu", "tanh", "erf", "square", "abs", "hermite3"), symbol="g", doc="student g")
+    teacher: str = activation_choice("relu", _offered, symbol="f", doc="teacher f")
+    student: str = activation_choice("relu", _offered, symbol="g", doc="student g")
     noise: Array = real(0.3, 0.0, 5.0, symbol=r"\sigma", doc="standard deviation of the label noise")
     overlaps: Array = axis((0.1, 0.4, 0.7), 0.0, 0.8, symbol="m", doc="correlations at which the loss is measured")
 
@@ -54,6 +59,6 @@ class TeacherStudent(Limit):
         return {"dimension": n}, self
 
     def simulate(self, key, *, dimension: int):
-        model = reduced_chains.single_index(dimension, link(self.teacher), link(self.student), self.noise)
+        model = reduced_chains.single_index(dimension, activation(self.teacher), activation(self.student), self.noise)
         samples = model.samples(key, (len(self.overlaps), DRAWS))
         return reduced_chains.gradient_moments(model, samples, self.overlaps)

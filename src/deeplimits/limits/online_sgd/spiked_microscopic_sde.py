@@ -1,6 +1,8 @@
 r"""The overlap with a spike before it is visible."""
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.stats import norm
 from jaxtyping import Array
 
@@ -8,6 +10,9 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.online_sgd import spiked
+
+PATH = np.linspace(0.0, 1.0, 65)
+_variance = jax.jit(spiked.microscopic_variance)  # for checks on the host, as one program
 
 
 class SpikedMicroscopicSde(Limit):
@@ -22,7 +27,10 @@ class SpikedMicroscopicSde(Limit):
                 c²/(c − λ); λ > c: escape at rate 4(λ − c), the transition
                 k ≥ 3: du = −2kr^(k−1)u dt + √(4kcr^(k−1)) dB, dr/dt = −4kr^(k−1)(r − c), stationary variance c: the
                 signal is invisible unless λ grows like N^((k−2)/2) (see critical-window-search)
-    Validity    t fixed, so that u stays of order one; size counts the dimension N
+    Validity    t fixed, so that u stays of order one. For k = 2 the overlap itself, in R² = m² + r, changes log E u² by
+                (12/N)∫E u² dt, which must be at most 0.3; for k ≥ 3 the signal moves u by 2kλt u^(k−1)N^(−(k−2)/2),
+                which must be at most 0.2 for the largest u² expected, max(1, c); and N ≥ 4kc max(1, c)^(k−1), below
+                which a step too large for N explodes. Size counts the dimension N
     Finite size gap O(1/N); of the laws O(N^(−1/2)) for k = 3, from the signal's drift 2kλu^(k−1)N^(−(k−2)/2), which by
                 symmetry does not count in the variance
     References  benarous2022
@@ -33,7 +41,7 @@ class SpikedMicroscopicSde(Limit):
     step: Array = real(1.0, 0.05, 3.0, log=True, symbol="c", doc="step constant c = δN")
     time: Array = real(0.1, 0.01, 1.0, log=True, symbol="t", doc="time t of the later law; the earlier is at t/2")
 
-    usual = Run(sizes=(100, 200, 400), samples=100_000, batch=5000)
+    usual = Run(sizes=(400, 800, 1600), samples=25_000, batch=2500)
 
     def _variance(self, time):
         if self.order == 2:
@@ -58,6 +66,20 @@ class SpikedMicroscopicSde(Limit):
         results["variance"] = Value(variance, label="variance of the scaled overlap", symbol=r"N\,E\,m^2", rate=1.0)
         results["radius"] = Value(radius, label="squared length of the rest", symbol="r", rate=1.0)
         return results
+
+    def validity_at(self, size):
+        k, lam, c, time = self.order, float(self.signal), float(self.step), float(self.time)
+        if k == 2:
+            needed = 40 * float(jnp.trapezoid(_variance(lam, c, time * PATH)[0], time * PATH))
+        else:
+            needed = (10 * k * lam * time) ** (2 / (k - 2)) * max(1.0, c)
+        needed = max(needed, 4 * k * c * max(1.0, c) ** (k - 1))
+        if size >= needed:
+            return ()
+        return (
+            f"at N = {size} with signal = {lam:g} and step = {c:g} the scaled overlap does not stay of order one up to "
+            f"time = {time:g}; take sizes of at least {needed:.3g}, or a shorter time",
+        )
 
     def at_size(self, size):
         n = whole(size, "N", self, least=10)

@@ -1,16 +1,29 @@
 r"""The XOR mixture without noise."""
 
+import math
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
+from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Probability
+from deeplimits.statistics import binomial_tail
 from deeplimits.theory.online_sgd import xor
 
 # Four neurons, one of each type to be; the first two also overlap with ν, against the flow, and slide to 0.
-OUTPUT, ALONG_MU, ALONG_NU = (1.0, 0.5, -0.8, -0.6), (0.3, -0.2, 0.0, 0.0), (0.04, -0.02, 0.4, -0.1)
+OUTPUT, ALONG_MU, ALONG_NU = (1.0, 0.5, -0.8, -0.6), (0.3, -0.2, 0.0, 0.0), (0.01, -0.005, 0.4, -0.1)
+CERTAIN = 1e-9
+# σ(v·g) at ν and −ν while the first neurons slide, from below: at the start it is 0.42 and 0.49, and falls later.
+LEAST_PULL, LEAST_OUTPUT = 0.3, 0.8
+
+
+def _not_yet(overlap: float, output: float, per_unit: int, steps: int) -> float:
+    """The probability that an overlap against the flow is not within one step of 0 after so many steps."""
+    needed = math.ceil((overlap * per_unit - 1) / (LEAST_PULL * LEAST_OUTPUT * output))
+    return 0.0 if needed <= 0 else binomial_tail(steps - needed + 1, steps, 0.75)
 
 
 class XorLargeLambda(Limit):
@@ -26,10 +39,12 @@ class XorLargeLambda(Limit):
                 for v_i > 0, m^μ = 0 repels and m^ν = 0 attracts in finite time and is never left; for v_i < 0 the
                 reverse
                 rest points for α < 1/8: types ±μ, ±ν and 0; the neurons of a type have Σv² = S = log((1−4α)/(4α))
-    Validity    0 < α < 1/8 for rest points other than 0; size counts the steps 1/δ per unit of time
-    Finite size gap O(δ); a sliding overlap chatters within one step of 0. The default start has small overlaps against
-                the flow, 0.04 and −0.02, so that they are at 0 well before the horizon (at t ≈ 0.3); one that arrives
-                at the horizon would be there in some runs and not in others
+    Validity    0 < α < 1/8 for rest points other than 0; the horizon leaves an overlap against the flow the steps it
+                needs to reach 0 (below); size counts the steps 1/δ per unit of time
+    Finite size gap O(δ); a sliding overlap chatters within one step of 0. Here two overlaps, 0.01 and −0.005, are
+                against the flow. One moves by δ|v|σ when its own cluster is drawn, with probability 1/4 a step, and
+                nothing else moves it but the ridge: until it is below δ it takes a fixed number of such steps, and
+                the probability that a binomial number is smaller must be below 10⁻⁹. For δ > 0.01 it is zero
     References  benarous2022
     """
 
@@ -53,6 +68,13 @@ class XorLargeLambda(Limit):
     def at_size(self, size):
         n = whole(size, "1/δ", self, least=2)
         steps = whole(float(self.horizon) * n, "steps", self)
+        late = sum(_not_yet(abs(m), v, n, steps) for m, v in zip(ALONG_NU[:2], OUTPUT[:2], strict=True))
+        if late > CERTAIN:
+            raise OutsideValidity(
+                f"XorLargeLambda: with 1/δ = {n} steps per unit of time, horizon = {float(self.horizon):g} is too "
+                f"short for overlaps against the flow to reach 0: they do not with probability {late:.2g}; take a "
+                f"longer horizon, or a size below {1 / max(map(abs, ALONG_NU[:2])):.0f}"
+            )
         return {"per_unit": n, "steps": steps}, self.replace(horizon=steps / n)
 
     def simulate(self, key, *, per_unit: int, steps: int):

@@ -21,10 +21,13 @@ class XorSuccessProbability(Limit):
     Limit       δ → 0, t → ∞
     Result      P(all four clusters are fitted) = 1 − 4(3/4)^K + 6(1/2)^K − 4(1/4)^K: 3/32 for K = 4, 0 for K ≤ 3;
                 it approaches 1 like 4(3/4)^K
-    Validity    0 < α < 1/8; |W_i| < |v_i| at the start, so that v_i keeps its sign; a cluster counts as fitted
-                when its score
-                exceeds half of that at rest, log((1−4α)/(4α)); size counts the steps 1/δ per unit of time
-    Finite size exact by symmetry for small steps
+    Validity    0 < α < 1/8; |W_i| < |v_i| at the start, so that v_i keeps its sign; a cluster counts as fitted when
+                its score exceeds an eighth of that at rest, S = log((1−4α)/(4α)); size counts the steps 1/δ per unit
+                of time
+    Finite size exact by symmetry for small steps. At rest a score has the variance 3αδS/(1−4α), from the steps at which
+                its cluster is drawn: half of S, 2.7 standard deviations away for α = 0.06 and δ = 1/6, would be too
+                near, but to fall from S to S/8 it must not be drawn for log 8/(2αδ) steps, more than 100. Nearly dead
+                neurons grow like exp((1/8 − α)t), by a factor of 2000 or more up to the end, t = 120
     References  benarous2022
     """
 

@@ -1,14 +1,16 @@
 r"""Ridge regression on random features of one data set."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import random_features as draw
-from deeplimits.limit import Limit, Run, axis, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, whole
 from deeplimits.models import designs
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
+from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.kernels.infinite_width import FullyConnected
 from deeplimits.theory.regression import random_features
 
@@ -30,9 +32,13 @@ class RandomFeatureRegression(Limit):
     References  louart2018; liao2020
     """
 
-    points: int = integer(160, 4, 5000, log=True, symbol="n", doc="training points")
-    dimension: int = integer(48, 2, 5000, log=True, symbol="d", doc="dimension of the points")
-    activation: str = choice("relu", ("relu", "erf", "abs", "sin"), doc="activation σ of the features")
+    points: int = integer(160, 4, 2000, log=True, symbol="n", doc="training points, whose n x n kernel is decomposed")
+    dimension: int = integer(48, 2, 2000, log=True, symbol="d", doc="dimension of the points")
+    activation: str = activation_choice(
+        "relu",
+        lambda a: a.through_origin and a.lipschitz and closed_forms.has_dual(a),
+        doc="activation σ of the features",
+    )
     ratio: Array = real(0.3, 0.02, 50.0, log=True, symbol="N/n", doc="features per point")
     ridge: Array = real(0.02, 1e-5, 10.0, log=True, symbol=r"\gamma", doc="ridge penalty")
     ratios: Array = axis(
@@ -51,7 +57,8 @@ class RandomFeatureRegression(Limit):
         )
 
     def theory(self):
-        train, test = self._data()
+        # The compiler would compute with the data, which are constants to it, one multiplication at a time.
+        train, test = jax.lax.optimization_barrier(self._data())
         n = self.points
         # K(x, x') = E σ(⟨w, x⟩)σ(⟨w, x'⟩) of all points in one pass; Var w = 1 for every input.
         network = FullyConnected(1, self.activation, weight_variance=float(self.dimension))
@@ -96,7 +103,7 @@ class RandomFeatureRegression(Limit):
         d = whole(self.dimension * n / self.points, "d", self, least=2)
         count = whole(float(self.ratio) * n, "N", self)
         along = tuple(whole(float(ratio) * n, "N", self) for ratio in self.ratios)
-        realised = self.replace(points=n, dimension=d, ratio=count / n, ratios=[many / n for many in along])
+        realised = self.rounded(points=n, dimension=d, ratio=count / n, ratios=[many / n for many in along])
         return {"features": count, "along": along}, realised
 
     def simulate(self, key, *, features: int, along: tuple[int, ...]):

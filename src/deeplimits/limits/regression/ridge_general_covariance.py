@@ -82,7 +82,7 @@ class RidgeRegression(Limit):
         n = whole(size, "n", self, least=4)
         p = whole(float(self.gamma) * n, "p", self)
         along = tuple(whole(float(gamma) * n, "p", self) for gamma in self.gammas)
-        realised = self.replace(gamma=p / n, gammas=[q / n for q in along])
+        realised = self.rounded(gamma=p / n, gammas=[q / n for q in along])
         return {"samples": n, "features": p, "along": along}, realised
 
     def simulate(self, key, *, samples: int, features: int, along: tuple[int, ...]):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, matrices
-from deeplimits.limit import Limit, Run, axis, choice, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, real, whole
 from deeplimits.measure import spectra
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
@@ -25,7 +25,9 @@ class ConjugateKernelSpectrum(Limit):
     References  fan2020
     """
 
-    activation: str = choice("tanh", ("tanh", "erf", "sin", "sign"), doc="activation σ, scaled to unit variance")
+    activation: str = activation_choice(
+        "tanh", lambda a: a.odd and a.bounded, doc="activation σ, scaled to unit variance"
+    )
     data_ratio: Array = real(0.7, 0.05, 10.0, log=True, symbol="c_0", doc="samples per input dimension, n/d₀")
     first_ratio: Array = real(0.5, 0.05, 10.0, log=True, symbol="c_1", doc="samples per unit of the first layer")
     second_ratio: Array = real(0.6, 0.05, 10.0, log=True, symbol="c_2", doc="samples per unit of the second layer")

@@ -31,7 +31,7 @@ class DynamicalIsometry(Limit):
     active: Array = real(0.75, 0.05, 1.0, symbol="p", doc="share of active units")
     shifts: Array = axis((0.03, 0.3, 1.0, 3.0), 1e-6, 1e6, log=True, symbol="y", doc="where the transform is compared")
 
-    usual = Run(sizes=(24, 96), samples=800)
+    usual = Run(sizes=(24, 48, 96), samples=800)
 
     def theory(self):
         share = isometry.shrunk_share(self.depth, self.weights, 1 / self.active, self.active, self.shifts)

@@ -9,7 +9,8 @@ from deeplimits.measure import spectra
 from deeplimits.predictions import Spectrum, Value
 from deeplimits.theory.spectra import equivalents, silverstein
 
-GRID = 400
+# Many, because a narrow bulk far below a wide one sees a thirtieth of them.
+GRID = 2000
 
 
 class PopulationSpectrum(Limit):
@@ -21,7 +22,7 @@ class PopulationSpectrum(Limit):
                 1 = γ∫ s² dH/(α − s)², atom (1 − 1/γ)₊ at 0
                 β'(Σ̂ + λ)^{-1}β → 1/(λ(1 + s̲(−λ))) for unit β in the eigenspace of 1
                 best linear shrinkage: loss Var H · γm₁²/(γm₁² + Var H) per dimension
-                best nonlinear shrinkage: û'Σû → d(λ) = |α(λ)|²/λ, loss ∫s² dH − ∫d² dμ
+                best nonlinear shrinkage: û'Σû → d(λ) = |α(λ)|²/λ, one value on the null space, loss ∫s² dH − ∫d² dμ
     Validity    γ > 0, t > 1, 0 < w < 1; size counts the dimension p
     Finite size distribution function, resolvent and losses deviate by O(1/p), the edges by O(p^(-2/3))
     References  silverstein1995; silverstein1995b; rubio2011; ledoit2004; ledoit2011
@@ -42,8 +43,8 @@ class PopulationSpectrum(Limit):
         law = silverstein.curve(a, t, w, self.gamma)
         ends = silverstein.curve(jnp.stack([low, high]), t, w, self.gamma)
         zero = jnp.maximum(1 - 1 / self.gamma, 0.0)
-        mean, square = jnp.sum(w * t), jnp.sum(w * t**2)
-        spread = square - mean**2
+        mean = jnp.sum(w * t)
+        spread = jnp.sum(w * (t - mean) ** 2)
         return {
             "eigenvalues": Spectrum(law.x, law.density, law.cdf, ends.x, jnp.zeros(1), zero[None]),
             "resolvent": Value(
@@ -59,7 +60,7 @@ class PopulationSpectrum(Limit):
                 rate=1.0,
             ),
             "nonlinear_loss": Value(
-                square - silverstein.mean_square_shrinkage(law, a, t, w, self.gamma),
+                silverstein.nonlinear_shrinkage_loss(law, a, t, w, self.gamma),
                 label="loss of the best nonlinear shrinkage",
                 symbol=r"\|\hat\Sigma_d-\Sigma\|_F^2/p",
                 rate=1.0,
@@ -78,7 +79,7 @@ class PopulationSpectrum(Limit):
         sample = x.T @ x / samples
         resolvent = jnp.linalg.inv(sample + self.ridge * jnp.eye(dimension))
         small = jnp.diagonal(resolvent)[: dimension - large]
-        linear, nonlinear = spectra.covariance_losses(covariance, sample)
+        linear, nonlinear = spectra.covariance_losses(covariance, sample, samples)
         return {
             "eigenvalues": spectra.sample_covariance_eigenvalues(x),
             "resolvent": jnp.mean(small),

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, matrices
-from deeplimits.limit import Limit, Run, choice, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, real, whole
 from deeplimits.measure import spectra
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Spectrum
@@ -25,7 +25,7 @@ class NonlinearGram(Limit):
     References  pennington2017b; benigni2021
     """
 
-    activation: str = choice("tanh", ("tanh", "erf", "sin", "sign"), doc="activation σ")
+    activation: str = activation_choice("tanh", lambda a: a.odd and a.bounded)
     data_ratio: Array = real(0.7, 0.05, 20.0, log=True, symbol="n/p", doc="samples per input dimension")
     width_ratio: Array = real(2.0, 0.05, 20.0, log=True, symbol="N/n", doc="features per sample")
 

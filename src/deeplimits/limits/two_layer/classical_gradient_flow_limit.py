@@ -5,11 +5,13 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, axis, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import aligned_start, no_room, steps_at
 from deeplimits.measure import committees as measure
+from deeplimits.models.activations import activation
 from deeplimits.models.committees import Task
 from deeplimits.predictions import Curve
+from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import integration
 
 
@@ -20,12 +22,15 @@ class ClassicalGradientFlow(Limit):
     Limit       γ → 0 at fixed d and p
     Result      Θ̇ = −∇R; by Stein's lemma ∇R lies in the span of all weights, so that M and Q obey the overlap equations
                 without their variance term, exactly, whatever d ≥ p + k: curves at d = 5, 10, 50 collapse
-    Validity    d ≥ p + k; size counts 1/γ
+    Validity    d ≥ p + k; size counts 1/γ, for a quadratic activation in units of 24Q/p, Q the largest squared norm:
+                a step multiplies the error on its own sample by 1 − 4γλ²/p, and SGD diverges where that overshoots
     Finite size means deviate by O(γ/p), single runs by O(√(γ/(dp)))
     References  robbins1951; saad1995
     """
 
-    activation: str = choice("erf", ("erf", "relu", "quadratic", "linear"), doc="activation σ")
+    activation: str = activation_choice(
+        "erf_saad", lambda a: closed_forms.has_fields(a) and (a.lipschitz or a.homogeneous == 2)
+    )
     students: int = integer(2, 1, 3, symbol="p", doc="student units")
     teachers: int = integer(1, 1, 3, symbol="k", doc="teacher units")
     dimension: int = integer(5, 2, 1000, log=True, symbol="d", doc="dimension of the input")
@@ -35,7 +40,7 @@ class ClassicalGradientFlow(Limit):
     )
     times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")
 
-    usual = Run(sizes=(3, 12), samples=800, batch=100)
+    usual = Run(sizes=(3, 6, 12), samples=800, batch=100)
 
     inputs = 400
     """Fresh inputs on which a risk is measured."""
@@ -60,7 +65,12 @@ class ClassicalGradientFlow(Limit):
         }
 
     def at_size(self, size):
-        inverse = whole(size, "1/gamma", self)
+        unit = 1.0
+        if activation(self.activation).homogeneous == 2:
+            # Far below γ = p/(6Q), where SGD becomes unstable: a rare sample that doubles Q must not be the end of it.
+            norm = float(self.overlap) ** 2 * (1 + (self.teachers - 1) / 9) + float(self.norm)
+            unit = max(1.0, 24 * max(norm, 1.0) / self.students)
+        inverse = whole(size * unit, "1/gamma", self)
         marks, times = steps_at(self.times, self.dimension * self.students * inverse, self)
         return {"inverse_rate": inverse, "marks": marks}, self.replace(times=times)
 

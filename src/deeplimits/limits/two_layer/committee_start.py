@@ -1,4 +1,4 @@
-"""Where the committee machines of this family start, and how their clocks are read."""
+"""Where the committee machines of this room start, and how their clocks are read."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity
 from deeplimits.models.committees import Overlaps
-from deeplimits.tracing import is_traced
+from deeplimits.numerics.arguments import known
 
 
 def aligned_start(students: int, teachers: int, overlap: Array, norm: Array) -> Overlaps:
@@ -31,6 +31,6 @@ def steps_at(times: Array, steps_per_time: float, owner: object) -> tuple[tuple[
 def no_room(limit: Any) -> tuple[str, ...]:
     """The sentence for a dimension in which p + k weight vectors cannot be independent, if it is one."""
     fields = limit.students + limit.teachers
-    if is_traced(limit.dimension) or float(limit.dimension) >= fields:
+    if not known(limit.dimension) or float(limit.dimension) >= fields:
         return ()
     return (f"dimension = {float(limit.dimension):g} is below p + k = {fields}",)

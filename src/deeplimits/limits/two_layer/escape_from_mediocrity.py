@@ -7,9 +7,9 @@ from jaxtyping import Array
 from deeplimits.ensembles import overlap_chain
 from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.models.committees import Overlaps, Task
+from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.two_layer.overlaps import escape
-from deeplimits.tracing import is_traced
 
 
 class EscapeFromMediocrity(Limit):
@@ -37,10 +37,10 @@ class EscapeFromMediocrity(Limit):
     level = 0.9
     """The overlap that counts as having escaped."""
     runs = 10
-    """Independent runs in each simulation."""
+    """Independent runs in each simulation, fewer where the learning rate is so small that each takes long."""
 
     def validity(self):
-        if is_traced(self.rate):
+        if not known(self.rate, self.noise):
             return ()
         rate, noise = float(self.rate), float(self.noise)
         if not float(escape.discriminant(rate, noise)) >= 0:
@@ -65,10 +65,13 @@ class EscapeFromMediocrity(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self, least=10)
-        return {"dimension": d}, self.replace(dimension=d)
+        rate = float(self.rate)
+        runs = min(max(round(self.runs * rate / 0.04), 2), self.runs)
+        # Ten times the typical escape is never reached: the tail of −ln|N| is thin.
+        return {"dimension": d, "runs": runs, "most": int(60 * runs * d / rate)}, self.replace(dimension=d)
 
-    def simulate(self, key, *, dimension: int):
-        task = Task(jnp.eye(1), self.rate, self.noise, "quadratic")
+    def simulate(self, key, *, dimension: int, runs: int, most: int):
+        task = Task(jnp.eye(1), self.rate, self.noise, "square")
         # The norm at which Q rests while M = 0: the lower root of aQ² − bQ + c = 0, as 2c/(b + √(b² − 4ac)).
         a, b, c = 15 * self.rate, 3 + 6 * self.rate, 1 + 3 * self.rate + self.rate * self.noise
         norm = 2 * c / (b + jnp.sqrt(b**2 - 4 * a * c))
@@ -76,7 +79,5 @@ class EscapeFromMediocrity(Limit):
         def start(normal):
             return Overlaps(jnp.sqrt(norm / dimension) * normal[None, None], norm[None, None])
 
-        # Ten times the typical escape is never reached: the tail of −ln|N| is thin.
-        most = int(60 * self.runs * dimension / 0.02)
-        t = overlap_chain.first_passages(key, task, start, jnp.asarray(self.level), dimension, self.runs, most)
+        t = overlap_chain.first_passages(key, task, start, jnp.asarray(self.level), dimension, runs, most)
         return {"escape_law": t, "escape_time": jnp.mean(t)}

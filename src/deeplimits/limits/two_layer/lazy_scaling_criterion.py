@@ -3,7 +3,7 @@ r"""When is a wide two-layer network lazy?"""
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, choice, integer, real, whole
 from deeplimits.measure import committees as measure
 from deeplimits.models import activations
 from deeplimits.numerics import draws
@@ -19,8 +19,8 @@ class LazyScaling(Limit):
     Setting     h = α(p) Σ_i a_i σ(⟨w_i, x⟩), a_i = ±1 fair, w_i ~ N(0, I_d), one input ‖x‖ = 1 with label y
                 κ = |h − y| ‖D²h‖/‖Dh‖² at initialization: training is lazy where κ is small
     Limit       p → ∞ with α = p^(−s)
-    Result      E κ ≃ p^(s−1) B E|p^(1/2−s) √(E σ²) g − y| / E[σ² + σ'²], g ~ N(0,1),
-                B = sup_u of the operator norm of [[0, σ'(u)], [σ'(u), σ''(u)]]
+    Result      E κ ≃ p^(s−1) B_p E|p^(1/2−s) √(E σ²) g − y| / E[σ² + σ'²], g ~ N(0,1),
+                B_p = E max_i b(u_i) → B = sup b over p normal u_i, b(u) the norm of [[0, σ'(u)], [σ'(u), σ''(u)]]
                 so κ ∝ p^(−1/2) for s = 1/2 (ntk: lazy) and κ → |y|B/E[σ² + σ'²] for s = 1 (mean-field: not lazy);
                 in general E κ ≲ p^(−1/2) + (pα)^(−1), lazy exactly if pα → ∞
     Validity    σ twice differentiable with bounded derivatives; size counts the neurons p
@@ -29,7 +29,7 @@ class LazyScaling(Limit):
     """
 
     scaling: str = choice("ntk", ("ntk", "mean-field"), doc="output scale: p^(-1/2) or 1/p")
-    activation: str = choice("tanh", ("tanh", "erf", "sigmoid", "sin"), doc="activation σ")
+    activation: str = activation_choice("tanh", lambda a: a.bounded and a.bounded_curvature and not a.even)
     width: Array = real(1000, 1, 10_000_000, log=True, symbol="p", doc="number of neurons")
     dimension: int = integer(3, 1, 1000, log=True, symbol="d", doc="dimension of the input")
     label: Array = real(1.0, 0.0, 100.0, symbol="y", doc="label")
@@ -38,7 +38,7 @@ class LazyScaling(Limit):
 
     def theory(self):
         s = SCALINGS[self.scaling]
-        value = laziness.expected_laziness(activations.smooth(self.activation), self.width, s, self.label)
+        value = laziness.expected_laziness(activations.activation(self.activation), self.width, s, self.label)
         lazy = 1 - s  # κ ∝ p^{−(1−s)} for 1/2 ≤ s ≤ 1
         return {
             "laziness": Value(self.width**lazy * value, label="laziness", symbol=r"p^{1-s}\,E\,\kappa", rate=1.0),
@@ -57,5 +57,5 @@ class LazyScaling(Limit):
         scale = jnp.asarray(float(width) ** -s)
         # A network and its mirror image −a, which is as likely: with label y it is as lazy as the first with label −y.
         labels = jnp.stack([self.label, -self.label])
-        kappa = measure.laziness(scale, w, a, x, labels, activations.smooth(self.activation))
+        kappa = measure.laziness(scale, w, a, x, labels, activations.activation(self.activation))
         return {"laziness": width ** (1 - s) * jnp.mean(kappa)}

@@ -4,8 +4,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, axis, choice, real, whole
+from deeplimits.errors import OutsideValidity
+from deeplimits.limit import Limit, Run, activation_choice, axis, real, whole
 from deeplimits.limits.two_layer.committee_start import steps_at
+from deeplimits.models.activations import activation
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Curve
 from deeplimits.theory.two_layer.mean_field import reduction
@@ -21,12 +23,16 @@ class MeanFieldReduction(Limit):
     Result      Q = MP⁻¹Mᵀ + diag(q): off-diagonal parts outside the teacher vanish, and each neuron obeys
                 ṁ_i = a_i E[E(λ*)λ*σ'(λ_i)],  q̇_i = 2a_i q_i E[E(λ*)σ''(λ_i)],
                 E(λ*) = f*(λ*) − (1/p)Σ_j a_j E_ξ σ(m_jλ* + √q_j ξ)
-    Validity    P invertible; γ/p → 0, else the off-diagonal part is forced at O(γ/p); size counts the students p
+    Validity    P invertible; γ/p → 0, else the off-diagonal part is forced at O(γ/p); with a quadratic activation
+                48γQ ≤ p, Q the largest squared norm: 4(γ/p)λ² < 2 for all fields that occur, λ² ≤ 2Q ln 10⁵, for a
+                step that overshoots its own sample makes SGD diverge; size counts the students p
     Finite size O(1/p) and O(1/d) in the mean
     References  arnaboldi2023
     """
 
-    activation: str = choice("erf", ("erf", "tanh", "quadratic"), doc="activation σ")
+    activation: str = activation_choice(
+        "erf_saad", lambda a: (a.odd and a.smooth and a.increasing and a.bounded) or a.homogeneous == 2
+    )
     rate: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
     overlap: Array = real(0.4, -1.0, 2.0, symbol="m_1", doc="overlap with the teacher of the first kind")
     other_overlap: Array = real(
@@ -36,7 +42,7 @@ class MeanFieldReduction(Limit):
     other_norm: Array = real(0.6, 0.01, 5.0, symbol="q_2", doc="orthogonal norm of the second kind at the start")
     times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")
 
-    usual = Run(sizes=(6, 24), samples=200, batch=20)
+    usual = Run(sizes=(8, 16, 32), samples=200, batch=20)
 
     def _kinds(self):
         return jnp.stack([self.overlap, self.other_overlap])[:, None], jnp.stack([self.norm, self.other_norm])
@@ -59,6 +65,17 @@ class MeanFieldReduction(Limit):
     def at_size(self, size):
         p = 2 * whole(size / 2, "p/2", self)
         d = 2 * p
+        if activation(self.activation).homogeneous == 2:
+            kinds = ((self.overlap, self.norm), (self.other_overlap, self.other_norm))
+            largest = max(1.0, *(float(m) ** 2 + float(q) for m, q in kinds))
+            rate = float(self.rate)
+            # A step multiplies the error on its own sample by 1 − 4(γ/p)λ²; of 10⁵ fields the largest has λ² = 23Q.
+            if 48 * rate * largest > p:
+                raise OutsideValidity(
+                    f"MeanFieldReduction: rate = {rate:g} is too large for {p} quadratic students of squared norm "
+                    f"{largest:.3g}, under which SGD diverges; take a rate of at most {p / (48 * largest):.2g}, "
+                    f"smaller overlaps and norms, or sizes of at least {int(48 * rate * largest) + 1}"
+                )
         marks, times = steps_at(self.times, d * p / float(self.rate), self)
         return {"students": p, "dimension": d, "marks": marks}, self.replace(times=times)
 

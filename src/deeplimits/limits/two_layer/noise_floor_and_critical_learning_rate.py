@@ -10,9 +10,9 @@ from jaxtyping import Array
 from deeplimits.ensembles import overlap_chain
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.models.committees import Overlaps, Task
+from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Value
 from deeplimits.theory.two_layer.overlaps.noise_floor import critical_learning_rate, noise_floor
-from deeplimits.tracing import is_traced
 
 
 class NoiseFloor(Limit):
@@ -42,7 +42,7 @@ class NoiseFloor(Limit):
         return Task(jnp.eye(self.units), self.rate, self.noise)
 
     def validity(self):
-        if is_traced(self.rate):
+        if not known(self.rate):
             return ()
         critical = _critical(self.units)
         if float(self.rate) < critical:

@@ -6,11 +6,12 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.ensembles import overlap_chain
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import aligned_start, no_room
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
 from deeplimits.predictions import Value
+from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import equations
 
 
@@ -29,7 +30,7 @@ class OverlapMarkovChain(Limit):
     References  saad1995; veiga2022
     """
 
-    activation: str = choice("erf", ("erf", "relu", "quadratic", "linear"), doc="activation σ")
+    activation: str = activation_choice("erf_saad", closed_forms.has_fields)
     students: int = integer(1, 1, 4, symbol="p", doc="student units")
     teachers: int = integer(1, 1, 4, symbol="k", doc="teacher units")
     rate: Array = real(4.0, 1e-3, 100.0, log=True, symbol=r"\gamma", doc="learning rate")

@@ -4,11 +4,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import aligned_start
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
 from deeplimits.predictions import Value
+from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import equations
 from deeplimits.theory.two_layer.overlaps.integrals import activation_integrals
 
@@ -26,7 +27,9 @@ class PopulationRisk(Limit):
     References  saad1995; goldt2019
     """
 
-    activation: str = choice("erf", ("erf", "relu", "quadratic", "linear", "tanh"), doc="activation σ")
+    activation: str = activation_choice(
+        "erf_saad", lambda a: closed_forms.has_fields(a) or (a.odd and a.smooth and a.bounded)
+    )
     students: int = integer(3, 2, 4, symbol="p", doc="student units")
     teachers: int = integer(2, 2, 4, symbol="k", doc="teacher units")
     overlap: Array = real(0.5, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher at the start")

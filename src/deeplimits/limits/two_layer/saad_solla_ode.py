@@ -2,15 +2,16 @@ r"""The overlap equations of one-pass SGD."""
 
 import jax
 import jax.numpy as jnp
+from jax.typing import ArrayLike
 from jaxtyping import Array
-from numpy.typing import ArrayLike
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, axis, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import aligned_start, steps_at
 from deeplimits.measure import committees as measure
 from deeplimits.models.committees import Task
 from deeplimits.predictions import Curve
+from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import integration
 
 
@@ -28,7 +29,7 @@ class SaadSolla(Limit):
     References  saad1995; saad1995b; goldt2019; veiga2022
     """
 
-    activation: str = choice("erf", ("erf", "relu", "linear"), doc="activation σ")
+    activation: str = activation_choice("erf_saad", lambda a: closed_forms.has_fields(a) and a.lipschitz)
     students: int = integer(2, 1, 3, symbol="p", doc="student units")
     teachers: int = integer(1, 1, 3, symbol="k", doc="teacher units")
     rate: Array = real(2.0, 1e-3, 20.0, log=True, symbol=r"\gamma", doc="learning rate")
@@ -41,7 +42,7 @@ class SaadSolla(Limit):
     batch_size: int = integer(2, 1, 100, symbol="b", doc="samples in a batch, for the mini-batch curve")
     times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")
 
-    usual = Run(sizes=(24, 96), samples=1000, batch=50)
+    usual = Run(sizes=(24, 48, 96), samples=1000, batch=50)
 
     inputs = 400
     """Fresh inputs on which a risk is measured."""

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import overlap_chain
-from deeplimits.limit import Limit, Run, choice, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, real, whole
 from deeplimits.limits.two_layer.committee_start import steps_at
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Value
@@ -23,14 +23,14 @@ class SgdFluctuations(Limit):
     References  benarous2022; goldt2019
     """
 
-    activation: str = choice("erf", ("erf", "tanh", "linear"), doc="activation σ")
+    activation: str = activation_choice("erf_saad", lambda a: a.odd and a.smooth and a.increasing and a.lipschitz)
     rate: Array = real(1.0, 1e-3, 4.0, log=True, symbol=r"\gamma", doc="learning rate")
     noise: Array = real(0.1, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
     overlap: Array = real(0.3, -0.8, 0.8, symbol="M_0", doc="overlap with the teacher at the start")
     norm: Array = real(0.8, 0.7, 5.0, symbol="Q_0", doc="squared norm of the student at the start")
     time: Array = real(0.5, 0.01, 100.0, log=True, symbol="T", doc="time at which the runs are compared")
 
-    usual = Run(sizes=(16, 200), samples=60_000, batch=1000)
+    usual = Run(sizes=(16, 50, 200), samples=60_000, batch=1000)
 
     def _setting(self):
         task = Task(jnp.eye(1), self.rate, self.noise, self.activation)

@@ -5,12 +5,13 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.limits.two_layer.committee_start import aligned_start, no_room
 from deeplimits.measure import committees as measure
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
 from deeplimits.predictions import Value
+from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import equations
 
 
@@ -27,7 +28,7 @@ class SgdNoise(Limit):
     References  veiga2022; saad1995
     """
 
-    activation: str = choice("erf", ("erf", "relu", "quadratic", "linear"), doc="activation σ")
+    activation: str = activation_choice("erf_saad", closed_forms.has_fields)
     students: int = integer(2, 1, 4, symbol="p", doc="student units")
     teachers: int = integer(2, 1, 4, symbol="k", doc="teacher units")
     overlap: Array = real(0.4, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher")

@@ -18,8 +18,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.numerics import stepping
-from deeplimits.numerics.checks import converged, is_traced
+from deeplimits.numerics import arguments, flows
+from deeplimits.numerics.checks import converged
 
 TOLERANCE = 1e-10
 MOST_STEPS = 2000
@@ -78,7 +78,7 @@ def interpolant(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike =
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
     start = np.broadcast_to(np.asarray(start, float), x.shape[1:])
-    _check(x, y, alpha, start, depth)
+    alpha = _check(x, y, alpha, start, depth)
     # Dependent equations are dropped, so that Newton's matrix is invertible.
     left, values, right = np.linalg.svd(x, full_matrices=False)
     kept = values > max(x.shape) * np.finfo(float).eps * values[0]
@@ -86,7 +86,7 @@ def interpolant(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike =
     if np.max(np.abs(left[:, kept] @ projected - y), initial=0.0) > TOLERANCE * max(np.max(np.abs(y)), 1e-300):
         raise OutsideValidity("X β = y has no solution, so no interpolant exists; remove the contradicting samples")
     reduced = jnp.asarray(values[kept, None] * right[kept])
-    found = traced_interpolant(reduced, jnp.asarray(projected), jnp.asarray(alpha, float), jnp.asarray(start), depth)
+    found = traced_interpolant(reduced, jnp.asarray(projected), alpha, jnp.asarray(start), depth)
     return found._replace(dual=jnp.asarray(left[:, kept]) @ found.dual)
 
 
@@ -139,13 +139,11 @@ def trajectory(
 
     dν/dt = 4(y − Xβ(ν)) for D = 2 and D(D−2)α^{D−2}(y − Xβ(ν)) for D > 2.
 
-    `times` is an increasing array of times, the first of which may be 0. Differentiable forwards only.
+    `times` is an increasing array of times, the first of which may be 0.
     """
     x, y = jnp.asarray(x, float), jnp.asarray(y, float)
     start = jnp.broadcast_to(jnp.asarray(start, float), x.shape[1:])
-    alpha, times = jnp.asarray(alpha, float), jnp.atleast_1d(jnp.asarray(times, float))
-    if not any(is_traced(part) for part in (x, y, alpha, times, start)):
-        _check(np.asarray(x), np.asarray(y), alpha, np.asarray(start), depth)
+    alpha = _check(x, y, alpha, start, depth)
     scale, stretch = _scales(alpha, start, depth)
     # D = 2: ν = 4 ∫(y − Xβ); D > 2: ν = D(D−2) α^{D−2} ∫(y − Xβ)
     speed = 4.0 if depth == 2 else depth * (depth - 2) * alpha ** (depth - 2)
@@ -153,7 +151,7 @@ def trajectory(
     def field(t, nu):
         return speed * (y - x @ (scale * _link(stretch * (nu @ x), depth)))
 
-    solved = stepping.follow(field, jnp.zeros_like(y), times, rtol=1e-13, atol=1e-15)
+    solved = flows.solve(field, jnp.zeros_like(y), times, rtol=1e-13, atol=1e-15)
     return scale * _link(stretch * (solved.states @ x), depth)
 
 
@@ -212,19 +210,18 @@ def _damping(s, move, depth):
     return jnp.minimum(1.0, 0.5 / jnp.max(jnp.abs(move) / room))
 
 
-def _check(x, y, alpha, start, depth):
-    if x.ndim != 2 or y.shape != x.shape[:1]:
+def _check(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike, depth: int) -> Float[Array, ""]:
+    """The scale α, if all arguments are possible."""
+    if np.ndim(x) != 2 or np.shape(y) != np.shape(x)[:1]:
         raise ParameterError(
-            f"x has shape {x.shape} and y shape {y.shape}; x must be (n, d) and y (n,) with the same n"
-        )
-    if not (np.all(np.isfinite(x)) and np.all(np.isfinite(y)) and np.any(x)):
-        raise ParameterError("x and y must be finite, and x must not be zero; remove the offending samples")
-    if not (np.isfinite(float(alpha)) and float(alpha) > 0):
-        raise ParameterError(f"alpha = {float(alpha):g} is not allowed; the initialization scale must be positive")
-    if not (np.all(np.isfinite(start)) and np.all(start > 0)):
-        raise ParameterError(
-            f"start contains {float(np.min(start)):g}; θ₀ must be positive, because a coordinate that starts at zero "
-            "stays there: remove its column instead"
+            f"x has shape {np.shape(x)} and y shape {np.shape(y)}; x must be (n, d) and y (n,) with the same n"
         )
     if isinstance(depth, bool) or not isinstance(depth, int) or depth < 2:
         raise ParameterError(f"depth = {depth!r} is not allowed; it must be a whole number of at least 2")
+    arguments.argument("x", x, arguments.FINITE, "remove the offending samples")
+    arguments.argument("y", y, arguments.FINITE, "remove the offending samples")
+    if arguments.known(x) and not np.any(np.asarray(x)):
+        raise ParameterError("x is zero, and says nothing of β; give samples that are not")
+    why = "a coordinate that starts at zero stays there: remove its column instead"
+    arguments.argument("start", start, arguments.POSITIVE, why)
+    return arguments.argument("alpha", alpha, arguments.POSITIVE, "the scale of the initialization")

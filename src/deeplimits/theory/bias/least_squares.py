@@ -9,8 +9,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import ParameterError
-from deeplimits.tracing import is_traced
+from deeplimits.numerics import arguments
+from deeplimits.numerics.checks import valid
 
 
 class _Modes(NamedTuple):
@@ -57,9 +57,11 @@ def gradient_descent(
     >>> [round(v, 8) for v in gradient_descent(x, y, jnp.zeros(4), 0.1, 10).tolist()]
     [0.02626404, 0.22207737, 0.16954929, 0.53491191]
     """
-    _check_step(x, step, loss_scale)
-    steps = jnp.asarray(steps, float)
-    return _follow(x, y, start, lambda s: _one_minus_power(2 * _scale(x, loss_scale) * jnp.asarray(step) * s**2, steps))
+    eta, steps = arguments.argument("step", step, arguments.POSITIVE), jnp.asarray(steps, float)
+    critical = critical_step(x, loss_scale)
+    sentence = "step is not below the critical one, at and above which gradient descent diverges on these data"
+    eta = valid(eta, eta < critical, sentence, lambda: f" (step = {float(eta):g}, critical {float(critical):g})")
+    return _follow(x, y, start, lambda s: _one_minus_power(2 * _scale(x, loss_scale) * eta * s**2, steps))
 
 
 def gradient_flow(
@@ -106,14 +108,3 @@ def _one_minus_power(x: Float[Array, " r"], power: Float[Array, "..."]) -> Float
 
 def _scale(x: Float[Array, "n d"], loss_scale: float | None) -> float:
     return 1 / x.shape[0] if loss_scale is None else loss_scale
-
-
-def _check_step(x: Float[Array, "n d"], step: ArrayLike, loss_scale: float | None) -> None:
-    if is_traced(step) or is_traced(x):
-        return
-    critical = float(critical_step(x, loss_scale))
-    if not 0 < float(step) < critical:  # pyright: ignore[reportArgumentType]
-        raise ParameterError(
-            f"step = {float(step):g} is not allowed; gradient descent converges for "  # pyright: ignore[reportArgumentType]
-            f"0 < step < {critical:g} on these data and diverges beyond"
-        )

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.tracing import is_traced
+from deeplimits.errors import ParameterError
+from deeplimits.numerics import arguments
+from deeplimits.numerics.checks import valid
 
 
 def variance_path(
@@ -48,8 +48,7 @@ def stationary_variance(step: ArrayLike, curvature: ArrayLike, noise_variance: A
     >>> round(float(stationary_variance(0.1, 2.0, 1.0)), 15)
     0.027777777777778
     """
-    _check_step(step, curvature)
-    eta, lam = jnp.asarray(step, float), jnp.asarray(curvature, float)
+    eta, lam = _stable(step, curvature)
     return eta * jnp.asarray(noise_variance) / (lam * (2 - eta * lam))
 
 
@@ -59,8 +58,7 @@ def langevin_variance(step: ArrayLike, curvature: ArrayLike, temperature: ArrayL
     >>> round(float(langevin_variance(0.1, 2.0, 0.5)), 14)
     0.27777777777778
     """
-    _check_step(step, curvature)
-    eta, lam = jnp.asarray(step, float), jnp.asarray(curvature, float)
+    eta, lam = _stable(step, curvature)
     return jnp.asarray(temperature) / (lam * (1 - eta * lam / 2))
 
 
@@ -200,14 +198,9 @@ def proportional_best_step(ratio: ArrayLike) -> BestStep:
     return BestStep(1 / (1 + gamma), 2 * root / (1 + gamma), 2 / (1 + root) ** 2, jnp.minimum(root, 1 / root))
 
 
-def _check_step(step: ArrayLike, curvature: ArrayLike) -> None:
-    if is_traced(step) or is_traced(curvature):
-        return
-    eta, lam = np.asarray(step, float), np.asarray(curvature, float)
-    if not np.all(lam > 0):
-        raise ParameterError(f"curvature = {curvature!r} is not allowed; it must be positive")
-    if not (np.all(eta > 0) and np.all(eta * lam < 2)):
-        raise OutsideValidity(
-            f"step = {np.max(eta):g} is not allowed; the iteration has a stationary law for 0 < step < "
-            f"{float(np.min(2 / lam)):g} = 2/curvature and diverges beyond"
-        )
+def _stable(step: ArrayLike, curvature: ArrayLike) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """Step and curvature, of which the first must be below 2 over the second."""
+    eta = arguments.argument("step", step, arguments.POSITIVE)
+    lam = arguments.argument("curvature", curvature, arguments.POSITIVE)
+    sentence = "step is not below 2/curvature: the iteration diverges and has no stationary law; take a smaller step"
+    return valid((eta, lam), eta * lam < 2, sentence, lambda: f" (step = {step}, curvature = {curvature})")

@@ -15,13 +15,15 @@ from jax.scipy.stats import norm
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.tracing import is_traced
+from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.numerics import arguments
+from deeplimits.numerics.checks import converged
 
 LABELS = ("sign", "logistic", "random")
 FARTHEST = 9.0
 NODES = 160
 ANGLES = 120
+TOLERANCE = 1e-10
 
 
 class MaxMargin(NamedTuple):
@@ -53,14 +55,19 @@ def max_margin(ratio: ArrayLike, labels: str = "sign", strength: ArrayLike = 1.0
     >>> round(float(found.margin), 12), round(float(found.error), 12)
     (0.470655352618, 0.5)
     """
-    if not is_traced(ratio) and not is_traced(strength):
-        least = threshold(labels, float(strength))  # pyright: ignore[reportArgumentType]
-        if not float(ratio) > least:  # pyright: ignore[reportArgumentType]
+    psi = arguments.argument("ratio", ratio, arguments.POSITIVE)
+    rho = arguments.argument("strength", strength, arguments.NOT_NEGATIVE)
+    if arguments.known(psi, rho):
+        # The threshold is a minimum that is looked for on the host.
+        least = threshold(labels, float(rho))
+        if not float(psi) > least:
             raise OutsideValidity(
-                f"ratio = {float(ratio):g} is not above {least:.6g}: large samples with these labels are "  # pyright: ignore[reportArgumentType]
-                "not separable, so there is no margin; take more features per sample"
+                f"ratio = {float(psi):g} is not above {least:.6g}: large samples with these labels are not separable, "
+                "so there is no margin; take more features per sample"
             )
-    return _max_margin(jnp.asarray(ratio, float), jnp.asarray(strength, float), labels)
+    found = _max_margin(psi, rho, labels)
+    sentence = "the equations of the margin were not solved: these labels may not be separable; take more features"
+    return converged(found, found.residual < TOLERANCE * (1 + psi), sentence)
 
 
 @partial(jax.jit, static_argnames="labels")
@@ -113,6 +120,8 @@ def threshold(labels: str, strength: float = 1.0) -> float:
         return float(_mean_square(jnp.zeros(()), jnp.asarray(m), u, weights))
 
     found = minimize_scalar(mean_square, bracket=(0.0, 1.0), tol=1e-12)
+    if not found.success:
+        raise NotConverged(f"the threshold of {labels} labels of strength {strength:g} was not found: {found.message}")
     return float(found.fun)
 
 

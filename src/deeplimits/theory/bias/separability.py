@@ -7,7 +7,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 from scipy import special
 
-from deeplimits.numerics.checks import is_traced
+from deeplimits.numerics.arguments import known
 
 
 def cover_probability(points: ArrayLike, dimension: ArrayLike) -> Float[Array, "..."]:
@@ -18,7 +18,7 @@ def cover_probability(points: ArrayLike, dimension: ArrayLike) -> Float[Array, "
     >>> round(float(cover_probability(4, 2)), 12)
     0.5
     """
-    if not is_traced(points) and not is_traced(dimension):
+    if known(points, dimension):
         # Known numbers need no program.
         n, d = np.asarray(points, float), np.asarray(dimension, float)
         return jnp.asarray(np.where(n > d, special.betainc(np.maximum(n - d, 1.0), d, 0.5), 1.0))

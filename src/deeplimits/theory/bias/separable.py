@@ -13,9 +13,9 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import ParameterError
+from deeplimits.errors import NotConverged, ParameterError
+from deeplimits.numerics import arguments
 from deeplimits.theory.bias.hard_margin import ZERO_MULTIPLIER, HardMargin, hard_margin
-from deeplimits.tracing import is_traced
 
 
 class LogTimeLaw(NamedTuple):
@@ -103,10 +103,10 @@ def direction_error(
     weights: Float[Array, " d"], offset: Float[Array, " d"], log_time: ArrayLike
 ) -> Float[Array, "..."]:
     """‖w/‖w‖ − ŵ/‖ŵ‖‖ to leading order, ‖w̃ − (⟨w̃, ŵ⟩/‖ŵ‖²)ŵ‖/(‖ŵ‖ log t); `offset` is the full limit w̃."""
-    _check_log_time(log_time)
+    late = _late(log_time)
     norm = jnp.linalg.norm(weights)
     across = offset - (offset @ weights) / norm**2 * weights
-    return jnp.linalg.norm(across) / (norm * jnp.asarray(log_time))
+    return jnp.linalg.norm(across) / (norm * late)
 
 
 def normalized_margin(
@@ -117,10 +117,10 @@ def normalized_margin(
     loss_scale: ArrayLike,
 ) -> Float[Array, "..."]:
     """min_i ⟨w, x̄_i⟩/‖w‖ = {1 − [max_S log(a_i/c) + ⟨ŵ, w̃⟩/‖ŵ‖²]/log t}/‖ŵ‖ + O(1/log² t)."""
-    _check_log_time(log_time)
+    late = _late(log_time)
     norm = jnp.linalg.norm(weights)
     shortfall = jnp.log(jnp.max(multipliers) / loss_scale) + (offset @ weights) / norm**2
-    return (1 - shortfall / jnp.asarray(log_time)) / norm
+    return (1 - shortfall / late) / norm
 
 
 def largest_step(x: ArrayLike, loss: str = "logistic", initial_loss: float | None = None) -> float:
@@ -137,8 +137,7 @@ def largest_step(x: ArrayLike, loss: str = "logistic", initial_loss: float | Non
         return float(8 / (np.linalg.norm(points, ord=2) ** 2 / len(points)))
     if loss == "exponential":
         start = 1.0 if initial_loss is None else float(initial_loss)
-        if not start > 0:
-            raise ParameterError(f"initial_loss = {start:g} is not allowed; the exponential loss is positive")
+        arguments.argument("initial_loss", start, arguments.POSITIVE)
         return float(2 / (start * np.max(np.sum(points**2, axis=1))))
     raise ParameterError(f"loss = {loss!r} is not allowed; it must be 'logistic' or 'exponential'")
 
@@ -164,9 +163,7 @@ def degenerate_flow(log_time: ArrayLike) -> Float[np.ndarray, "... 2"]:
     """
     from scipy.special import lambertw
 
-    s = np.asarray(log_time, float)
-    if not np.all(np.isfinite(s)):
-        raise ParameterError(f"log_time = {log_time!r} is not allowed; it must be finite")
+    s = np.asarray(arguments.argument("log_time", log_time, arguments.FINITE))
     logarithm = s - np.log(2)
     # W + log W = log t − log 2; beyond the range of exp, Newton's steps for W from its asymptote.
     small = logarithm < 500
@@ -174,6 +171,9 @@ def degenerate_flow(log_time: ArrayLike) -> Float[np.ndarray, "... 2"]:
     guess = np.where(small, np.maximum(w, 1.0), np.maximum(logarithm - np.log(np.maximum(logarithm, 2.0)), 1.0))
     for _ in range(6):
         guess = guess - (guess + np.log(guess) - logarithm) / (1 + 1 / guess)
+    residual = np.max(np.abs(guess + np.log(guess) - logarithm) / np.abs(logarithm), initial=0.0, where=~small)
+    if not residual < 1e-14:
+        raise NotConverged(f"Newton's method for Lambert's function stopped at the residual {residual:.2g}")
     w = np.where(small, w, guess)
     second = np.log1p(w)
     return np.stack([w + second, second], axis=-1)
@@ -182,13 +182,9 @@ def degenerate_flow(log_time: ArrayLike) -> Float[np.ndarray, "... 2"]:
 def _scale(samples: int, loss_scale: float | None) -> float:
     if loss_scale is None:
         return 1 / samples
-    if not loss_scale > 0:
-        raise ParameterError(f"loss_scale = {loss_scale:g} is not allowed; it must be positive")
+    arguments.argument("loss_scale", loss_scale, arguments.POSITIVE)
     return loss_scale
 
 
-def _check_log_time(log_time: ArrayLike) -> None:
-    if is_traced(log_time):
-        return
-    if not np.all(np.asarray(log_time) > 0):
-        raise ParameterError(f"log_time = {log_time!r} is not allowed; the law speaks about t > 1, so log t > 0")
+def _late(log_time: ArrayLike) -> Float[Array, "..."]:
+    return arguments.argument("log_time", log_time, arguments.POSITIVE, "the law speaks about t > 1")

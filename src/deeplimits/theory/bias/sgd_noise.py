@@ -18,6 +18,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics.checks import valid
 
 Matrix = Float[Array, "m d"] | Float[np.ndarray, "m d"]
 Vector = Float[Array, " m"] | Float[np.ndarray, " m"]
@@ -88,7 +89,7 @@ def stationary(x: ArrayLike, y: ArrayLike, step: ArrayLike, batch: ArrayLike, sa
 
 
 def traced_stationary(x: Matrix, y: Vector, step: Float[Array, ""], batch: ArrayLike, sampling: str) -> Stationary:
-    """`stationary` for traced arguments; the caller looks at `radius`.
+    """`stationary` for traced arguments; raises where the recursion of second moments does not contract.
 
     What does not depend on the step is computed at once where data are NumPy arrays, and not compiled.
     """
@@ -106,7 +107,7 @@ def traced_stationary(x: Matrix, y: Vector, step: Float[Array, ""], batch: Array
     # The recursion maps positive matrices to positive matrices and is symmetric: its radius is its top eigenvalue.
     radius = jnp.max(jnp.abs(jnp.linalg.eigvalsh((recursion + recursion.T) / 2)))
     equation = drift @ covariance.ravel() - step * second.ravel()
-    return Stationary(
+    found = Stationary(
         minimizer,
         covariance,
         jnp.trace(curvature @ covariance),
@@ -115,6 +116,9 @@ def traced_stationary(x: Matrix, y: Vector, step: Float[Array, ""], batch: Array
         step / 2 * jnp.trace(curvature @ second),
         radius,
         jnp.max(jnp.abs(equation)) / jnp.max(jnp.abs(step * second)),
+    )
+    return valid(
+        found, radius < 1, "step is too large on these data: second moments grow without bound; take a smaller one"
     )
 
 

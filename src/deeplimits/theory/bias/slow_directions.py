@@ -9,7 +9,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.tracing import is_traced
+from deeplimits.numerics import arguments, flows
+from deeplimits.numerics.checks import valid
 
 
 def fast_variance(noise: ArrayLike, step: ArrayLike, curvature: ArrayLike) -> Float[Array, "..."]:
@@ -18,11 +19,9 @@ def fast_variance(noise: ArrayLike, step: ArrayLike, curvature: ArrayLike) -> Fl
     >>> round(float(fast_variance(0.3, 0.02, 1.5)), 15)
     0.003092783505155
     """
-    eta, lam = jnp.asarray(step, float), jnp.asarray(curvature, float)
-    if not is_traced(eta) and not is_traced(lam) and not np.all(eta * lam < 1):
-        raise OutsideValidity(
-            f"step = {step!r} is not allowed; the coordinate is stationary for 0 < step < 1/curvature"
-        )
+    eta, lam = arguments.argument("step", step, arguments.POSITIVE), jnp.asarray(curvature, float)
+    sentence = "step is not below 1/curvature: the coordinate has no stationary law; take a smaller step"
+    eta = valid(eta, eta * lam < 1, sentence, lambda: f" (step = {step}, curvature = {curvature})")
     return jnp.asarray(noise) * eta / (2 * (1 - eta * lam))
 
 
@@ -49,29 +48,20 @@ def entropic_drift(
     >>> round(float(phi[0, 0]), 8)
     0.30119421
     """
-    import diffrax  # here, because importing it takes longer than everything else in this file
+    eta, alpha = arguments.argument("step", step, arguments.POSITIVE), jnp.asarray(noise, float)
 
-    eta, alpha = jnp.asarray(step, float), jnp.asarray(noise, float)
-    counts = jnp.atleast_1d(jnp.asarray(iterations, float))
+    def variance(lam):
+        return alpha * eta / 2 * jnp.ones_like(lam) if leading else alpha * eta / (2 * (1 - eta * lam))
 
-    def field(t, phi, args):
+    def field(t, phi):
         values, pull = jax.vjp(curvatures, phi)
-        variances = jnp.full_like(values, 1.0) * alpha * eta / 2 if leading else fast_variance(alpha, eta, values)
-        return -eta * pull(variances)[0]
+        return -eta * pull(variance(values))[0]
 
-    solved = diffrax.diffeqsolve(
-        diffrax.ODETerm(field),
-        diffrax.Tsit5(),
-        0.0,
-        counts[-1],
-        None,
-        jnp.asarray(start, float),
-        saveat=diffrax.SaveAt(ts=counts),
-        stepsize_controller=diffrax.PIDController(rtol=1e-10, atol=1e-12),
-        max_steps=100_000,
-    )
-    assert solved.ys is not None
-    return solved.ys
+    path = flows.solve(field, jnp.asarray(start, float), iterations).states
+    # One look at the whole path, start included, in place of one in each step.
+    values = jax.vmap(curvatures)(jnp.concatenate([jnp.asarray(start, float)[None], path]))
+    sentence = "step is not below 1/curvature on the way: a steep coordinate has no stationary law; take a smaller step"
+    return path if leading else valid(path, eta * values < 1, sentence)
 
 
 def valley_drift(stiffness: ArrayLike, start: ArrayLike, slow_times: ArrayLike) -> Float[Array, "..."]:
@@ -98,8 +88,7 @@ def diffusion_density(amplitude: Float[Array, " points"], convention: str = "ito
     """
     if convention not in ("ito", "stratonovich"):
         raise ParameterError(f"convention = {convention!r} is not allowed; it must be 'ito' or 'stratonovich'")
-    if not is_traced(amplitude) and not np.all(np.asarray(amplitude) > 0):
-        raise ParameterError("amplitude contains values that are not positive; the density is infinite there")
+    amplitude = arguments.argument("amplitude", amplitude, arguments.POSITIVE, "the density is infinite elsewhere")
     weight = amplitude ** (-2.0 if convention == "ito" else -1.0)
     return weight / (jnp.mean(weight) * 2 * jnp.pi)
 

@@ -15,7 +15,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
-from deeplimits.tracing import is_traced
+from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, argument, known
+from deeplimits.numerics.double_double import high_half
 
 Floats = Float[Array, "..."]
 
@@ -89,13 +90,11 @@ def coincident(a: ArrayLike) -> Pair:
 
 def check_covariance(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> None:
     """Refuse variances and covariances that no pair of Gaussian variables has (unless they are traced)."""
-    if any(is_traced(value) for value in (a, b, c)):
+    for name, value in (("a", a), ("b", b)):
+        argument(name, value, NOT_NEGATIVE, "a variance")
+    argument("c", c, FINITE, "a covariance")
+    if not known(a, b, c):
         return
-    for name, value in (("a", a), ("b", b), ("c", c)):
-        value = np.asarray(value, float)
-        if not np.all(np.isfinite(value)) or (name != "c" and np.any(value < 0)):
-            wrong = value[~np.isfinite(value) | (value < 0)].ravel()[0] if name != "c" else value
-            raise ParameterError(f"{name} = {wrong} is not allowed; a variance is at least 0, and everything is finite")
     a, b, c = np.broadcast_arrays(*(np.asarray(value, float) for value in (a, b, c)))
     bad = np.abs(c) > np.sqrt(a) * np.sqrt(b) * (1 + 1e-12)
     if np.any(bad):
@@ -124,14 +123,7 @@ def _(primals, tangents):
 def _exact_product(x, y):
     """xy rounded, and its rounding error (Dekker); the halves are cut bit by bit, whatever the compiler fuses."""
     product = x * y
-    x_high, y_high = _high_half(x), _high_half(y)
+    x_high, y_high = high_half(x), high_half(y)
     x_low, y_low = x - x_high, y - y_high
     rest = ((x_high * y_high - product) + x_high * y_low + x_low * y_high) + x_low * y_low
     return product, rest
-
-
-def _high_half(x):
-    kind, dropped = (jnp.uint64, 27) if x.dtype == jnp.float64 else (jnp.uint32, 12)
-    bits = jax.lax.bitcast_convert_type(x, kind)
-    mask = jnp.asarray(~((1 << dropped) - 1) & (2 ** (8 * x.dtype.itemsize) - 1), kind)
-    return jax.lax.bitcast_convert_type(bits & mask, x.dtype)

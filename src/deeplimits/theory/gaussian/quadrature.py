@@ -10,14 +10,13 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 from numpy.polynomial.legendre import leggauss
 
-from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.numerics.arguments import POSITIVE, argument
+from deeplimits.numerics.checks import converged, valid
 from deeplimits.theory.gaussian.pairs import Pair, check_covariance, pair
-from deeplimits.tracing import is_traced
 
 Floats = Float[Array, "..."]
 
@@ -186,20 +185,18 @@ def _positive_root(a):
 
 
 def _checked(value, error, size, outskirts, tolerance) -> Expectation:
-    if is_traced(value):
-        return Expectation(value, error)
-    if not tolerance > 0:
-        raise ParameterError(f"tolerance = {tolerance} is not allowed; it must be positive")
-    scale = np.maximum(np.asarray(size), 1e-300)
-    if not np.all(np.isfinite(size)) or np.any(np.asarray(outskirts) > _LARGEST_OUTSKIRTS * scale):
-        raise OutsideValidity(
-            f"the expectation is not finite, or comes from beyond {REACH:g} deviations: the function grows too fast "
-            "for the Gaussian weight, or is not a number somewhere; take slower growth or a smaller variance"
-        )
-    relative = np.max(np.asarray(error) / scale, initial=0.0)
-    if relative > tolerance:
-        raise NotConverged(
-            f"the quadrature is uncertain by {relative:.2g} of its size, more than {tolerance:g}; name the points "
-            "where the function or its derivative jumps in `kinks`, or raise the tolerance"
-        )
+    argument("tolerance", tolerance, POSITIVE)
+    scale = jnp.maximum(size, 1e-300)
+    value = valid(
+        value,
+        jnp.isfinite(size) & (outskirts <= _LARGEST_OUTSKIRTS * scale),
+        f"the expectation is not finite, or comes from beyond {REACH:g} deviations: the function grows too fast "
+        "for the Gaussian weight, or is not a number somewhere; take slower growth or a smaller variance",
+    )
+    value = converged(
+        value,
+        error <= tolerance * scale,
+        f"the quadrature is uncertain by more than {tolerance:g} of its size; name the points where the function or "
+        "its derivative jumps in `kinks`, or raise the tolerance",
+    )
     return Expectation(value, error)

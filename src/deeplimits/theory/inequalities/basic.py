@@ -5,14 +5,10 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
-from deeplimits.tracing import is_traced
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, at_least
+from deeplimits.numerics.checks import valid
 
 Floats = Float[Array, "..."]
-
-
-def _need(condition, name, value, allowed):
-    if not is_traced(condition) and not bool(jnp.all(condition)):
-        raise ParameterError(f"{name} = {value} is not allowed; it must be {allowed}")
 
 
 def hoeffding(deviation: ArrayLike, count: ArrayLike, low: ArrayLike = 0.0, high: ArrayLike = 1.0) -> Floats:
@@ -26,11 +22,10 @@ def hoeffding(deviation: ArrayLike, count: ArrayLike, low: ArrayLike = 0.0, high
     >>> round(float(hoeffding(0.1, 100)), 6)
     0.270671
     """
-    eps, n, a, b = (jnp.asarray(part, float) for part in (deviation, count, low, high))
-    _need(eps >= 0, "deviation", deviation, "at least 0")
-    _need(n >= 1, "count", count, "at least 1")
-    _need(b > a, "high", high, "larger than low")
-    return jnp.minimum(1.0, 2 * jnp.exp(-2 * n * eps**2 / (b - a) ** 2))
+    eps, n = argument("deviation", deviation, NOT_NEGATIVE), argument("count", count, at_least(1))
+    width = jnp.asarray(high, float) - jnp.asarray(low, float)
+    width = argument("high − low", width, POSITIVE, "the length of the interval")
+    return jnp.minimum(1.0, 2 * jnp.exp(-2 * n * eps**2 / width**2))
 
 
 def bernoulli_lower_tail(probability: ArrayLike, count: ArrayLike) -> Floats:
@@ -53,10 +48,9 @@ def azuma(deviation: ArrayLike, differences: ArrayLike) -> Floats:
     >>> round(float(azuma(2.0, [1.0, 1.0])), 6)
     0.735759
     """
-    t, c = jnp.asarray(deviation, float), jnp.asarray(differences, float)
-    _need(t >= 0, "deviation", deviation, "at least 0")
-    _need((c >= 0) & (jnp.sum(c) > 0), "differences", differences, "at least 0 and not all zero")
-    return jnp.minimum(1.0, 2 * jnp.exp(-(t**2) / (2 * jnp.sum(c**2))))
+    t, c = argument("deviation", deviation, NOT_NEGATIVE), argument("differences", differences, NOT_NEGATIVE)
+    total = valid(jnp.sum(c**2), jnp.sum(c) > 0, "all differences are zero: the martingale does not move")
+    return jnp.minimum(1.0, 2 * jnp.exp(-(t**2) / (2 * total)))
 
 
 def gronwall(start: ArrayLike, rate: ArrayLike, time: ArrayLike) -> Floats:
@@ -71,9 +65,8 @@ def gronwall(start: ArrayLike, rate: ArrayLike, time: ArrayLike) -> Floats:
     >>> round(float(gronwall(0.1, 2.0, 1.0)), 8)
     0.73890561
     """
-    a, b, t = (jnp.asarray(part, float) for part in (start, rate, time))
-    for name, value in (("start", a), ("rate", b), ("time", t)):
-        _need(value >= 0, name, value, "at least 0")
+    names = ("start", start), ("rate", rate), ("time", time)
+    a, b, t = (argument(name, value, NOT_NEGATIVE) for name, value in names)
     return a * jnp.exp(b * t)
 
 

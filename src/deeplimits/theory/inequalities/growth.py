@@ -4,9 +4,9 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument
+from deeplimits.numerics.checks import valid
 from deeplimits.theory.online_sgd.single_index import check_order
-from deeplimits.tracing import is_traced
 
 
 def growth_bounds(
@@ -26,24 +26,20 @@ def growth_bounds(
     [0.4594211, 0.5]
     """
     check_order(order)
-    a, b, t, eps = (jnp.asarray(part, float) for part in (start, gain, steps, slack))
-    if not any(is_traced(part) for part in (a, b, t, eps)):
-        for name, value in (("start", a), ("gain", b)):
-            if not bool(jnp.all(value > 0)):
-                raise ParameterError(f"{name} = {value} is not allowed; it must be positive")
-        for name, value in (("steps", t), ("slack", eps)):
-            if not bool(jnp.all(value >= 0)):
-                raise ParameterError(f"{name} = {value} is not allowed; it must be at least 0")
+    a, b = argument("start", start, POSITIVE), argument("gain", gain, POSITIVE)
+    t, eps = argument("steps", steps, NOT_NEGATIVE), argument("slack", slack, NOT_NEGATIVE)
     if order == 1:
         return a + b * t, a + b * t
     if order == 2:
         exact = a * jnp.exp(t * jnp.log1p(b))
         return exact, exact
     end = blow_up_time(order, a, b)
-    if not is_traced(t) and not is_traced(end) and bool(jnp.any(t >= end)):
-        raise OutsideValidity(
-            f"steps = {t} reaches the blow-up time {end}; the bounds hold before it, so take fewer steps"
-        )
+    t = valid(
+        t,
+        t < end,
+        "the steps reach the blow-up time; the bounds hold before it, so take fewer steps",
+        lambda: f" (steps = {t}, blow-up at {end})",
+    )
 
     def solution(gain):
         return a * (1 - (order - 2) * gain * a ** (order - 2) * t) ** (-1 / (order - 2))

@@ -6,8 +6,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import ParameterError
-from deeplimits.tracing import is_traced
+from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, whole
 
 
 class Bernstein(NamedTuple):
@@ -43,13 +42,9 @@ def matrix_bernstein(variance: ArrayLike, radius: ArrayLike, rows: int, columns:
     >>> round(float(bound.tail(1.0)), 12), round(float(bound.deviation(0.01)), 12)
     (0.002944556292, 0.923975589713)
     """
-    v, r = jnp.asarray(variance, float), jnp.asarray(radius, float)
-    for name, value in (("variance", v), ("radius", r)):
-        if not is_traced(value) and not bool(jnp.all(value >= 0)):
-            raise ParameterError(f"{name} = {value} is not allowed; it must not be negative")
-    if rows < 1 or (columns is not None and columns < 1):
-        raise ParameterError(f"rows = {rows}, columns = {columns} is not allowed; both are whole numbers ≥ 1")
-    return Bernstein(v, r, jnp.asarray(float(rows + (rows if columns is None else columns))))
+    v, r = argument("variance", variance, NOT_NEGATIVE), argument("radius", radius, NOT_NEGATIVE)
+    both = whole("rows", rows, 1) + whole("columns", rows if columns is None else columns, 1)
+    return Bernstein(v, r, jnp.asarray(float(both)))
 
 
 def gram_bernstein(mean_norm: ArrayLike, points: int, features: int) -> Bernstein:

@@ -13,22 +13,23 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from numpy.polynomial.legendre import leggauss
 
-from deeplimits.errors import ParameterError
 from deeplimits.models.activations import Activation, activation
+from deeplimits.numerics import panels
+from deeplimits.numerics.arguments import argument, between
+from deeplimits.numerics.checks import converged
+from deeplimits.numerics.roots import bracketed
 from deeplimits.theory.gaussian.duals import closed_form
 from deeplimits.theory.gaussian.duals.numerical import Quadrature, hermite_rows
 from deeplimits.theory.gaussian.pairs import Pair
 from deeplimits.theory.initialization import moments, phases
-from deeplimits.tracing import is_traced
 
 Floats = Float[Array, "..."]
 
 _DEGREE = 160
 LARGEST = 400.0
 """The variance up to which Hermite coefficients are resolved."""
-_NODES, _WEIGHTS = (0.5 * (1 + leggauss(24)[0]), 0.5 * leggauss(24)[1])
+_RULE = panels.gauss(24, 0.0, 1.0)
 
 
 class DepthScales(NamedTuple):
@@ -65,9 +66,8 @@ def correlation_map(
     """
     sigma = activation(given)
     moments.check_variances(kernel=kernel, weight_variance=weight_variance, bias_variance=bias_variance)
-    if not is_traced(gap) and (np.any(np.asarray(gap) < 0) or np.any(np.asarray(gap) > 2)):
-        raise ParameterError(f"gap = {gap} is not allowed; 1 − c lies between 0 and 2")
-    gap, kernel = jnp.broadcast_arrays(jnp.asarray(gap, float), jnp.asarray(kernel, float))
+    gap = argument("gap", gap, between(0, 2), "it is 1 − c")
+    gap, kernel = jnp.broadcast_arrays(gap, jnp.asarray(kernel, float))
     lost = _lost(sigma, gap, kernel)
     c_w = jnp.asarray(weight_variance, float)
     return c_w * lost / moments.layer_map(sigma, kernel, c_w, bias_variance)
@@ -87,8 +87,9 @@ def _lost(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
 
     # ∫_0^g K̇ dt = 2g ∫_0^1 s K̇(1 − g s²) ds, for small gaps; by subtraction for large ones, where nothing cancels
     near = jnp.minimum(gap, 0.5)
-    total = slope(near * _NODES.reshape(-1, *[1] * gap.ndim) ** 2)
-    total = jnp.tensordot(jnp.asarray(2 * _WEIGHTS * _NODES), jnp.broadcast_to(total, (24, *gap.shape)), axes=1)
+    total = slope(near * _RULE.nodes.reshape(-1, *[1] * gap.ndim) ** 2)
+    weights = jnp.asarray(2 * _RULE.weights * _RULE.nodes)
+    total = jnp.tensordot(weights, jnp.broadcast_to(total, (len(weights), *gap.shape)), axes=1)
     value = dual.value(Pair(root, root, gap, 2 - gap))
     return jnp.where(gap < 0.5, kernel * near * total, moments.second_moment(sigma, kernel) - value)
 
@@ -156,22 +157,19 @@ def correlation_fixed_point(
 def _stable_gap(sigma: Activation, kernel: Floats, weight_variance: Floats, bias_variance: Floats) -> Floats:
     chi = moments.susceptibilities(sigma, kernel, weight_variance)
 
-    def growth(gap):
+    def growth(log_gap, kernel, weight_variance, bias_variance):
         # c = 1 is always a fixed point; divided by the gap, it is one no more.
+        gap = jnp.exp(log_gap)
         return correlation_map(sigma, gap, kernel, weight_variance, bias_variance) / gap - 1
 
-    def halve(_, ends):
-        low, high = ends
-        middle = (low + high) / 2
-        above = growth(jnp.exp(middle)) > 0
-        return jnp.where(above, middle, low), jnp.where(above, high, middle)
-
-    ends = jnp.log(jnp.asarray(1e-14)), jnp.log(jnp.asarray(1.5))
-    low, high = jax.lax.fori_loop(0, 60, halve, ends)
-    found = jax.lax.stop_gradient(jnp.exp((low + high) / 2))
-    # One Newton step for the last digits and the derivatives.
-    slope = jax.lax.stop_gradient(jax.grad(growth)(found))
-    return jnp.where(chi.perpendicular > 1, found - growth(found) / jnp.where(slope == 0, 1.0, slope), 0.0)
+    low, high = jnp.log(jnp.asarray(1e-14)), jnp.log(jnp.asarray(1.5))
+    parameters = kernel, weight_variance, bias_variance
+    sentence = f"the correlation that deep {sigma.name} networks reach was not found"
+    chaotic = chi.perpendicular > 1
+    root = bracketed(growth, low, high, *parameters, where=chaotic, optional=True, sentence=sentence)
+    # Where nothing but rounding tells χ_⊥ from 1 there is no zero, and the fixed point is c = 1.
+    gap = jnp.where(root > low, jnp.exp(root), 0.0)
+    return converged(gap, ~chaotic | (growth(high, *parameters) < 0), sentence)
 
 
 def correlation_response(

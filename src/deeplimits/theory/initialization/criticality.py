@@ -3,7 +3,7 @@ r"""Tuning a deep network to criticality: variances at which signals neither gro
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.activations import Activation, activation
+from deeplimits.numerics import roots
 from deeplimits.theory.initialization import moments
 
 _GRID = np.logspace(-4, 4, 161)
@@ -150,8 +151,6 @@ def _imbalance(sigma: Activation, kernel) -> np.ndarray:
 
 
 def _half_stable(sigma: Activation, unstable: ZeroExpansion | None) -> Criticality:
-    from scipy.optimize import brentq  # slow to import, and only needed here
-
     values = _imbalance(sigma, _GRID)
     # Where the two susceptibilities agree to rounding there is no sign to speak of.
     seen = np.abs(values) > _SMALLEST
@@ -159,8 +158,7 @@ def _half_stable(sigma: Activation, unstable: ZeroExpansion | None) -> Criticali
     refused = []
     for index in np.flatnonzero(values[:-1] * values[1:] < 0):
         low, high = np.log(grid[index : index + 2])
-        log_kernel: Any = brentq(lambda x: float(_imbalance(sigma, np.exp(x))), low, high, xtol=1e-14)
-        kernel = float(np.exp(log_kernel))
+        kernel = float(np.exp(roots.on_host(lambda x: _imbalance(sigma, np.exp(x)), low, high)))
         c_w = 1 / float(moments.slope_moment(sigma, kernel))
         c_b = kernel - c_w * float(moments.second_moment(sigma, kernel))
         if c_b < 0:

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import Activation, activation
+from deeplimits.numerics.arguments import whole
 from deeplimits.theory.initialization import moments
 from deeplimits.theory.initialization.criticality import criticality
 
@@ -57,7 +58,7 @@ def decay_to_zero(given: str | Activation | Callable, kernel: float, layers: int
     (0.00512071566599, 1.00333306989)
     """
     sigma = activation(given)
-    layers = _count(layers)
+    layers = whole("layers", layers, 1)
     moments.check_variances(kernel=kernel)
     if not kernel > 0:
         raise ParameterError(f"kernel = {kernel} is not allowed; the decay starts from a positive variance")
@@ -98,7 +99,9 @@ def half_stable_law(given: str | Activation | Callable, deviation: float, layers
             f"deviation = {deviation} is not allowed; it must not be 0, and K* + deviation = "
             f"{found.kernel + deviation:g} is a variance"
         )
-    kernels = iterate(sigma, found.kernel + deviation, found.weight_variance, found.bias_variance, _count(layers) + 1)
+    kernels = iterate(
+        sigma, found.kernel + deviation, found.weight_variance, found.bias_variance, whole("layers", layers, 1) + 1
+    )
     onset = 2 / (abs(found.curvature) * abs(deviation))
     return HalfStable(kernels - found.kernel, found.curvature, found.curvature * deviation < 0, onset)
 
@@ -112,9 +115,3 @@ def iterate(
         return moments.layer_map(sigma, k, weight_variance, bias_variance), k
 
     return jax.lax.scan(advance, jnp.asarray(kernel, float), length=layers)[1]
-
-
-def _count(layers: int) -> int:
-    if isinstance(layers, bool) or not isinstance(layers, int | np.integer) or layers < 1:
-        raise ParameterError(f"layers = {layers!r} is not allowed; it must be a whole number of at least 1")
-    return int(layers)

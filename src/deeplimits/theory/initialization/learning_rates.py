@@ -8,15 +8,16 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.errors import ParameterError
 from deeplimits.models.activations import Activation, activation
+from deeplimits.numerics.arguments import array, known, whole
+from deeplimits.numerics.checks import valid
 from deeplimits.theory.gaussian.duals import closed_form, numerical_dual
 from deeplimits.theory.gaussian.duals.base import Dual
 from deeplimits.theory.gaussian.duals.numerical import Quadrature, Series
 from deeplimits.theory.gaussian.pairs import Pair, pair
 from deeplimits.theory.initialization import moments
 from deeplimits.theory.initialization.criticality import Criticality
-from deeplimits.tracing import is_traced
 
 Floats = Float[Array, "..."]
 Matrices = tuple[Float[Array, "layers m m"], Float[Array, "layers m m"]]
@@ -88,7 +89,7 @@ def _dual(sigma: Activation, variances: Floats) -> Dual:
     found = closed_form(sigma)
     if found is not None:
         return found
-    if not is_traced(variances):
+    if known(variances):
         return numerical_dual(sigma, np.asarray(variances))
     return Series(sigma, 160, 16.0) if sigma.smooth else Quadrature(sigma)
 
@@ -100,13 +101,10 @@ def largest_stable_rate(tangent: ArrayLike) -> Floats:
     >>> float(largest_stable_rate(jnp.diag(jnp.array([1.0, 4.0]))))
     1.0
     """
-    tangent = jnp.asarray(tangent, float)
-    if tangent.ndim != 2 or tangent.shape[0] != tangent.shape[1]:
-        raise ParameterError(f"tangent has shape {tangent.shape}; it must be the square matrix of a tangent kernel")
+    tangent = array("tangent", tangent, ("m", "m"), why="the square matrix of a tangent kernel")
     largest = jnp.linalg.eigvalsh(tangent)[-1]
-    if not is_traced(largest) and not float(largest) > 0:
-        raise OutsideValidity("the tangent kernel is zero: nothing is learned, and every learning rate is stable")
-    return 2 * tangent.shape[0] / largest
+    sentence = "the tangent kernel is zero: nothing is learned, and every learning rate is stable"
+    return 2 * tangent.shape[0] / valid(largest, largest > 0, sentence)
 
 
 def depth_rates(found: Criticality, depth: int) -> tuple[np.ndarray, np.ndarray]:
@@ -119,8 +117,7 @@ def depth_rates(found: Criticality, depth: int) -> tuple[np.ndarray, np.ndarray]
     >>> depth_rates(criticality("tanh"), 3)[1].round(3).tolist()
     [1.0, 0.5, 0.333, 0.25]
     """
-    if isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 1:
-        raise ParameterError(f"depth = {depth!r} is not allowed; it is a whole number of hidden layers, at least 1")
+    whole("depth", depth, 1, "hidden layers")
     layer = np.arange(1, depth + 2, dtype=float)
     if found.expansion is None:
         return np.full(depth + 1, 1 / depth), np.full(depth + 1, 1 / depth)

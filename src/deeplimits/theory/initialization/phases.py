@@ -12,14 +12,15 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import Activation, activation
-from deeplimits.numerics.checks import converged, is_traced
+from deeplimits.numerics import roots
+from deeplimits.numerics.checks import converged, valid
+from deeplimits.numerics.roots import bracketed
 from deeplimits.theory.initialization import moments
 
 Floats = Float[Array, "..."]
 
 LEAST, MOST = 1e-10, 1e6
 """Fixed points are looked for between these variances; below the first they are taken to be zero."""
-_BISECTIONS = 60
 EDGE = 1e-9
 """χ_⊥ this close to 1 is the edge."""
 
@@ -60,11 +61,13 @@ def fixed_point(given: str | Activation | Callable, weight_variance: ArrayLike, 
 
 def _settled(sigma: Activation, weight_variance: Floats, kernel: Floats, grows: Array, slope: Floats) -> Floats:
     """The fixed point, or the reason why there is none."""
-    if not is_traced(grows) and bool(grows):
-        raise OutsideValidity(
-            f"weight_variance = {float(weight_variance):g}: the variance of {sigma.name} networks grows without bound "
-            f"with depth (it still grows at K = {MOST:g}), so there is no fixed point; take a smaller weight variance"
-        )
+    kernel = valid(
+        kernel,
+        ~grows,
+        f"the variance of {sigma.name} networks grows without bound with depth (it still grows at K = {MOST:g}), so "
+        "there is no fixed point; take a smaller weight variance",
+        lambda: f" than weight_variance = {float(weight_variance):g}",
+    )
     return converged(
         kernel,
         abs(slope) <= 1 + 1e-6,
@@ -75,27 +78,22 @@ def _settled(sigma: Activation, weight_variance: Floats, kernel: Floats, grows: 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _solve(sigma: Activation, c_w, c_b):
-    def excess(kernel):
+    def excess(log_kernel, c_w, c_b):
+        kernel = jnp.exp(log_kernel)
         return moments.layer_map(sigma, kernel, c_w, c_b) - kernel
 
-    def halve(_, ends):
-        low, high = ends
-        middle = (low + high) / 2
-        above = excess(jnp.exp(middle)) > 0
-        return jnp.where(above, middle, low), jnp.where(above, high, middle)
-
-    ends = jnp.log(jnp.asarray(LEAST)), jnp.log(jnp.asarray(MOST))
-    low, high = jax.lax.fori_loop(0, _BISECTIONS, halve, jax.lax.stop_gradient(ends))
-    found = jax.lax.stop_gradient(jnp.exp((low + high) / 2))
-    # Both at once: expectations at the same points share their quadrature.
-    ends = jnp.stack([found, jnp.asarray(MOST)])
-    slope = c_w * moments.first_derivative(sigma, ends)[0]
-    # One Newton step: the last digits, and the derivative with respect to C_w and C_b.
+    ends = jnp.log(jnp.asarray([LEAST, MOST]))
+    _, at_most = excess(ends, c_w, c_b)
+    sentence = f"the variance that deep {sigma.name} networks keep was not found"
+    frozen = jax.lax.stop_gradient((c_w, c_b))
+    # A crossing from above to below, so that the iteration leads there; without one the variance vanishes or grows.
+    root = bracketed(excess, *ends, *frozen, where=at_most < 0, optional=True, sentence=sentence)
+    found, crosses = jnp.exp(root), root > ends[0]
+    slope = c_w * moments.first_derivative(sigma, found)
+    # One Newton step with a slope from Stein's identity, which knows jumps of σ: the derivatives by C_w and C_b.
     descent = jax.lax.stop_gradient(1 - slope)
-    at_found, at_most = excess(ends)
-    step = at_found / jnp.where(jnp.abs(descent) > 1e-6, descent, 1.0)
-    vanishes = found < 2 * LEAST
-    return jnp.where(vanishes, 0.0, found + step), at_most > 0, jnp.where(vanishes, 0.0, slope)
+    step = (moments.layer_map(sigma, found, c_w, c_b) - found) / jnp.where(jnp.abs(descent) > 1e-6, descent, 1.0)
+    return jnp.where(crosses, found + step, 0.0), at_most > 0, jnp.where(crosses, slope, 0.0)
 
 
 def phase(given: str | Activation | Callable, weight_variance: float, bias_variance: float) -> Phase:
@@ -168,10 +166,8 @@ def critical_weight_variance(given: str | Activation | Callable, bias_variance: 
             f"bias_variance = {bias_variance:g}: the edge of chaos of {sigma.name} has {len(crossings)} points with "
             "it; take edge_of_chaos, which is parametrized by K*"
         )
-    from scipy.optimize import brentq  # half as slow to import as JAX, and only needed here
-
-    ends = np.log(grid[crossings[0] : crossings[0] + 2])
-    found: Any = brentq(
-        lambda x: float(edge_of_chaos(sigma, np.exp(x)).bias_variance) - bias_variance, ends[0], ends[1], xtol=1e-14
+    low, high = np.log(grid[crossings[0] : crossings[0] + 2])
+    found = roots.on_host(
+        lambda x: np.asarray(edge_of_chaos(sigma, np.exp(x)).bias_variance) - bias_variance, low, high
     )
     return edge_of_chaos(sigma, float(np.exp(found)))

@@ -8,15 +8,14 @@ covariance K, observed with noise of variance λ. With K the covariance of an in
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.linalg import cho_solve, solve_triangular
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics.arguments import NOT_NEGATIVE, known, number
+from deeplimits.numerics.checks import valid
 from deeplimits.theory.kernels import positive
 from deeplimits.theory.kernels.regression import Blocks
-from deeplimits.tracing import is_traced
 
 
 class Posterior(NamedTuple):
@@ -45,8 +44,8 @@ def kernel_ridge(
     >>> float(kernel_ridge(k, [0.0, 1.0, 0.0], 0.1, cross)[0].round(14))
     0.57454782952382
     """
-    lam = _noise(penalty, "penalty")
-    if not is_traced(lam) and float(lam) > 0:
+    lam = number("penalty", penalty, NOT_NEGATIVE)
+    if known(lam) and float(lam) > 0:
         y, single = positive.column(targets, jnp.asarray(kernel).shape[0], "targets")
         alpha = cho_solve((_factor(kernel, lam, "penalty"), True), y)
     else:
@@ -73,7 +72,7 @@ def posterior(prior: Blocks, targets: ArrayLike, noise: ArrayLike) -> Posterior:
     >>> round(float(found.mean[0]), 12), round(float(found.covariance[0, 0]), 12)
     (0.574547829524, 0.082395236285)
     """
-    lower = _factor(prior.train, _noise(noise, "noise"), "noise")
+    lower = _factor(prior.train, number("noise", noise, NOT_NEGATIVE), "noise")
     y, single = positive.column(targets, lower.shape[0], "targets")
     cross = positive.cross_matrix(prior.cross, lower.shape[0], "prior.cross")
     mean = cross @ cho_solve((lower, True), y)
@@ -89,7 +88,7 @@ def log_evidence(kernel: ArrayLike, targets: ArrayLike, noise: ArrayLike) -> Flo
     >>> float(log_evidence([[1.0]], [0.0], 1.0).round(12))
     -1.265512123485
     """
-    lower = _factor(kernel, _noise(noise, "noise"), "noise")
+    lower = _factor(kernel, number("noise", noise, NOT_NEGATIVE), "noise")
     return _log_evidence(lower, positive.column(targets, lower.shape[0], "targets")[0])
 
 
@@ -99,22 +98,16 @@ def _log_evidence(lower: Array, y: Array) -> Array:
     return -jnp.sum(white**2) / 2 - y.shape[1] * each
 
 
-def _noise(given: ArrayLike, name: str) -> Float[Array, ""]:
-    value = jnp.asarray(given, float)
-    if value.ndim or (not is_traced(value) and not (np.isfinite(value) and float(value) >= 0)):
-        raise ParameterError(f"{name} = {np.asarray(given)} is not allowed; it must be one finite number ≥ 0")
-    return value
-
-
 def _factor(kernel: ArrayLike, noise: Array, name: str) -> Array:
     """The Cholesky factor of K + λ; nothing is added that was not asked for."""
     found = positive.matrix(kernel)
     shifted = found + noise * jnp.eye(found.shape[0])
     lower = jnp.linalg.cholesky(shifted)
-    if not is_traced(lower) and not bool(jnp.all(jnp.isfinite(lower))):
-        least = float(jnp.linalg.eigvalsh(found)[0])
-        raise OutsideValidity(
-            f"K + {name} is not positive definite: the least eigenvalue of K is {least:.6g} and {name} = "
-            f"{float(noise):g}; raise {name}, or remove coinciding points"
-        )
-    return lower
+    return valid(
+        lower,
+        jnp.isfinite(lower),
+        f"K + {name} is not positive definite; raise {name}, or remove coinciding points",
+        lambda: (
+            f": the least eigenvalue of K is {float(jnp.linalg.eigvalsh(found)[0]):.6g} and {name} = {float(noise):g}"
+        ),
+    )

@@ -11,12 +11,13 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models import architectures
+from deeplimits.numerics.arguments import array, known, whole
+from deeplimits.numerics.checks import valid
 from deeplimits.theory.gaussian.duals import closed_form, dual_of, numerical_dual
 from deeplimits.theory.gaussian.duals.numerical import Quadrature
 from deeplimits.theory.kernels import matrices
 from deeplimits.theory.kernels.matrices import Kernels
 from deeplimits.theory.kernels.recursion import Network, points
-from deeplimits.tracing import is_traced
 
 KINDS = ("nngp", "ntk", "conjugate")
 MOST_PAIRS_BY_QUADRATURE = 40_000
@@ -125,13 +126,12 @@ class FullyConnected(architectures.FullyConnected):
         return tuple(name for name in KINDS if name in wanted)
 
     def _checked(self, x1, x2, wanted, diagonal, tile):
-        x1, x2 = _inputs("x1", x1), None if x2 is None else _inputs("x2", x2)
-        if x2 is not None and x2.shape[1] != x1.shape[1]:
-            raise ParameterError(f"x1 has {x1.shape[1]} columns and x2 has {x2.shape[1]}; they must have equally many")
+        x1 = array("x1", x1, ("n", "d"), why="one input in each row")
+        if x2 is not None:
+            x2 = array("x2", x2, ("n", x1.shape[1]), why="one input in each row, with as many columns as x1")
         if diagonal and x2 is not None:
             raise ParameterError("diagonal = True is not allowed with x2; the diagonal is that of x1 with itself")
-        if isinstance(tile, bool) or not isinstance(tile, int | np.integer) or tile < 1:
-            raise ParameterError(f"tile = {tile!r} is not allowed; it must be a whole number of at least 1")
+        whole("tile", tile, 1)
         jumping = [activation.name for activation in self.activations if not activation.continuous]
         if "ntk" in wanted and x2 is None and jumping:
             raise OutsideValidity(
@@ -141,7 +141,7 @@ class FullyConnected(architectures.FullyConnected):
         return x1, x2
 
     def _traced(self, x1, x2) -> bool:
-        return any(is_traced(value) for value in (x1, x2, self.weight_variance, self.bias_variance, self.skip))
+        return not known(x1, x2, self.weight_variance, self.bias_variance, self.skip)
 
     def _network(self, x1, x2) -> Network:
         """Closed forms where they exist; a Hermite series where the variances are known and allow it; or quadrature."""
@@ -170,21 +170,13 @@ def _roots(network: Network, x):
     return points(network, x).roots
 
 
-def _inputs(name: str, x: ArrayLike) -> Float[Array, "n d"]:
-    x = jnp.asarray(x, float)
-    if x.ndim != 2 or 0 in x.shape:
-        raise ParameterError(f"{name} has shape {x.shape}; it must be a matrix (n, d) with one input in each row")
-    if not is_traced(x) and not bool(jnp.all(jnp.isfinite(x))):
-        raise ParameterError(f"{name} has entries that are not finite; remove or impute them first")
-    return x
-
-
 def _finite(found: Kernels) -> Kernels:
-    for name, kernel in zip(found._fields, found, strict=True):
-        # A sum is finite only if every term is; it needs no second matrix.
-        if kernel is not None and not is_traced(kernel) and not bool(jnp.isfinite(jnp.sum(kernel))):
-            raise OutsideValidity(
-                f"the {name} kernel is infinite or overflows: variances grow beyond floating point through the layers, "
-                "or the activation has no finite second moment there; lower weight_variance or the depth"
-            )
-    return found
+    kernels = [kernel for kernel in found if kernel is not None]
+    # A sum is finite only if every term is; it needs no second matrix.
+    bounded = [jnp.isfinite(jnp.sum(kernel)) for kernel in kernels]
+    return valid(
+        found,
+        jnp.all(jnp.stack(bounded)),
+        "the kernel is infinite or overflows: variances grow beyond floating point through "
+        "the layers, or the activation has no finite second moment there; lower weight_variance or the depth",
+    )

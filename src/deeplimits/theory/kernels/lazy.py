@@ -4,10 +4,8 @@ L = Lipschitz constant of the Jacobian (operator norms), σ_min and σ_max the e
 (n, p) at the start, r₀ = ‖y − f(θ₀)‖.
 """
 
-import functools
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
@@ -15,7 +13,8 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import Activation
-from deeplimits.theory.gaussian.quadrature import line_nodes
+from deeplimits.numerics.arguments import POSITIVE, argument
+from deeplimits.theory.gaussian.moments import mean_curvature, mean_slope, slope_moment
 from deeplimits.theory.kernels.linearization import curvature_bound
 
 
@@ -150,15 +149,15 @@ def two_layer_singular_values(activation: Activation, ratio: ArrayLike) -> TwoLa
     Validity    σ smooth; n ≪ d² for c > 1; extreme eigenvalues converge like √(log n/d)
     References  bartlett2021; bai2010
 
-    >>> from deeplimits.models.activations import smooth
-    >>> found = two_layer_singular_values(smooth("tanh"), 0.25)
+    >>> from deeplimits.models.activations import activation
+    >>> found = two_layer_singular_values(activation("tanh"), 0.25)
     >>> round(float(found.least), 12), round(float(found.largest), 12)
     (0.189243529176, 0.923001857901)
     """
     if activation.kinks:
         raise OutsideValidity(f"activation = {activation.name} has a kink; the theorem needs a smooth activation")
     c = jnp.asarray(ratio, float)
-    slope, square, bend = _moments(activation)
+    slope, square, bend = mean_slope(activation), slope_moment(activation), mean_curvature(activation)
     floor = square - slope**2
     root = jnp.sqrt(c)
     strength = c * bend**2
@@ -167,14 +166,6 @@ def two_layer_singular_values(activation: Activation, ratio: ArrayLike) -> TwoLa
     spike = strength + slope**2 * strength / jnp.where(outside, strength - c * slope**2, 1.0)
     bulk = jnp.where(outside, spike, slope**2 * (1 + root) ** 2)
     return TwoLayerSpectrum(floor + jnp.where(c < 1, slope**2 * (1 - root) ** 2, 0.0), floor + bulk)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _moments(activation: Activation) -> Float[Array, " 3"]:
-    """E σ'(g), E σ'(g)² and E σ''(g)."""
-    u, weight = line_nodes(jnp.ones(()))
-    slopes = activation.derivative(u)
-    return jnp.stack([slopes, slopes**2, jnp.broadcast_to(activation.second_derivative(u), u.shape)]) @ weight
 
 
 class DuConvergence(NamedTuple):
@@ -215,5 +206,4 @@ def du_convergence(
 
 def _positive(**values: float) -> None:
     for name, value in values.items():
-        if not (value > 0 and np.isfinite(value)):
-            raise ParameterError(f"{name} = {value} is not allowed; it must be a positive number")
+        argument(name, value, POSITIVE)

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from scipy.special import eval_hermitenorm, gammaln
 
 from deeplimits.errors import ParameterError
+from deeplimits.numerics.arguments import POSITIVE, array, whole
 from deeplimits.theory.kernels import positive
 
 
@@ -42,7 +43,7 @@ def minimum_kernel(count: int) -> Mercer:
     >>> minimum_kernel(3).eigenvalues.round(12).tolist()
     [0.405284734569, 0.045031637174, 0.016211389383]
     """
-    _check_count(count)
+    whole("count", count, 1)
     frequencies = (jnp.arange(1.0, count + 1.0) - 0.5) * jnp.pi
 
     def functions(x):
@@ -60,7 +61,7 @@ def gaussian_kernel(count: int, scale: ArrayLike = 1.0, deviation: ArrayLike = 1
     >>> gaussian_kernel(3).eigenvalues.round(10).tolist()
     [0.6180339887, 0.2360679775, 0.0901699437]
     """
-    _check_count(count)
+    whole("count", count, 1)
     l, s = jnp.asarray(scale, float), jnp.asarray(deviation, float)
     for name, value in (("scale", scale), ("deviation", deviation)):
         if isinstance(value, int | float) and not value > 0:
@@ -94,9 +95,9 @@ def nystrom(kernel: ArrayLike, weights: ArrayLike | None = None) -> Mercer:
     """
     square = positive.matrix(kernel)
     count = square.shape[0]
-    mass = jnp.full(count, 1 / count) if weights is None else jnp.asarray(weights, float)
-    if mass.shape != (count,) or not bool(jnp.all(mass > 0)):
-        raise ParameterError(f"weights must be {count} positive numbers, one for each point")
+    mass = jnp.full(count, 1 / count)
+    if weights is not None:
+        mass = array("weights", weights, (count,), allowed=POSITIVE, why="one weight for each point")
     root = jnp.sqrt(mass)
     found = positive.modes(root[:, None] * square * root)
     kept = np.asarray(~found.null)
@@ -107,8 +108,3 @@ def nystrom(kernel: ArrayLike, weights: ArrayLike | None = None) -> Mercer:
         return positive.cross_matrix(cross, count) @ (root[:, None] * vectors) / eigenvalues
 
     return Mercer(eigenvalues, functions)
-
-
-def _check_count(count: int) -> None:
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-        raise ParameterError(f"count = {count!r} is not allowed; it must be a whole number of at least 1")

@@ -7,8 +7,9 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.tracing import is_traced
+from deeplimits.errors import ParameterError
+from deeplimits.numerics.arguments import array, known
+from deeplimits.numerics.checks import valid
 
 TOLERANCE = 1e-9
 """How far below zero, relative to the largest eigenvalue, rounding may put an eigenvalue."""
@@ -29,14 +30,10 @@ class Modes(NamedTuple):
 
 def matrix(kernel: ArrayLike, name: str = "kernel") -> Float[Array, "n n"]:
     """A square, finite, symmetric matrix; anything else is refused."""
-    found = jnp.asarray(kernel, float)
-    if found.ndim != 2 or found.shape[0] != found.shape[1] or not found.size:
-        raise ParameterError(f"{name} has shape {found.shape}; it must be a square matrix (n, n)")
-    if is_traced(found):
+    found = array(name, kernel, ("n", "n"), why="a square matrix of kernel values")
+    if not known(found):
         return found
     values = np.asarray(found)
-    if not np.all(np.isfinite(values)):
-        raise ParameterError(f"{name} has entries that are not finite; remove those points")
     asymmetry = float(np.max(np.abs(values - values.T)))
     if asymmetry > TOLERANCE * float(np.max(np.abs(values))):
         raise ParameterError(f"{name} is not symmetric: entries differ by {asymmetry:.3g} from their mirror images")
@@ -50,31 +47,22 @@ def modes(kernel: ArrayLike, name: str = "kernel") -> Modes:
     [0.5, 1.5]
     """
     eigenvalues, vectors = jnp.linalg.eigh(matrix(kernel, name))
-    if not is_traced(eigenvalues):
-        least, largest = float(eigenvalues[0]), float(jnp.max(jnp.abs(eigenvalues)))
-        if least < -TOLERANCE * largest:
-            raise OutsideValidity(
-                f"{name} is not positive semidefinite: it has the eigenvalue {least:.6g} (the largest is "
-                f"{float(eigenvalues[-1]):.6g}); a kernel matrix has none below zero, so check how it was computed"
-            )
+    eigenvalues = valid(
+        eigenvalues,
+        eigenvalues[0] >= -TOLERANCE * jnp.max(jnp.abs(eigenvalues)),
+        f"{name} is not positive semidefinite; a kernel matrix has no eigenvalue below zero, so check how it was "
+        "computed",
+        lambda: f": it has the eigenvalue {float(eigenvalues[0]):.6g} (the largest is {float(eigenvalues[-1]):.6g})",
+    )
     return Modes(jnp.maximum(eigenvalues, 0.0), vectors)
 
 
 def column(values: ArrayLike, count: int, name: str) -> tuple[Float[Array, "n k"], bool]:
     """Values at n points as (n, k), and whether they came as one column (n,)."""
-    found = jnp.asarray(values, float)
-    if found.ndim not in (1, 2) or found.shape[0] != count:
-        raise ParameterError(f"{name} has shape {found.shape}; it must have {count} rows, one for each point")
-    if not is_traced(found) and not bool(jnp.all(jnp.isfinite(found))):
-        raise ParameterError(f"{name} has entries that are not finite; leave those points out")
+    found = array(name, values, (count,), (count, "k"), why="one row for each point; leave out what is not finite")
     return (found[:, None], True) if found.ndim == 1 else (found, False)
 
 
 def cross_matrix(cross: ArrayLike, count: int, name: str = "cross") -> Float[Array, "t n"]:
     """Kernel values between new points (rows) and the n training points (columns)."""
-    found = jnp.asarray(cross, float)
-    if found.ndim != 2 or found.shape[1] != count:
-        raise ParameterError(f"{name} has shape {found.shape}; it must have {count} columns, one per training point")
-    if not is_traced(found) and not bool(jnp.all(jnp.isfinite(found))):
-        raise ParameterError(f"{name} has entries that are not finite; remove those points")
-    return found
+    return array(name, cross, ("t", count), why="one column for each training point")

@@ -14,13 +14,13 @@ width (then f_0 is a Gaussian process, and `trained_ensemble` gives mean and cov
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.errors import ParameterError
+from deeplimits.numerics.arguments import POSITIVE, UNTIL_THE_END, array, number
+from deeplimits.numerics.checks import valid
 from deeplimits.theory.kernels import positive
-from deeplimits.tracing import is_traced
 
 
 class Predictions(NamedTuple):
@@ -94,8 +94,7 @@ def gradient_descent(
     """
     counts = _times(steps, "steps")
     found = positive.modes(kernel)
-    eta = jnp.asarray(step, float)
-    _check_step(eta, found)
+    eta = _stable(step, found)
     n = found.eigenvalues.shape[0]
     # |1 − ηλ/n|^k with its sign; a power with a real exponent would not know (−1)^k
     shrink = eta * found.eigenvalues / n
@@ -164,8 +163,7 @@ def trained_ensemble(
     if step is None:
         gain = _flow_gain(moments, when)
     else:
-        eta = jnp.asarray(step, float)
-        _check_step(eta, moments)
+        eta = _stable(step, moments)
         unit = jnp.eye(moments.eigenvalues.shape[0])
         return _descent_ensemble(nngp, ntk, targets, eta, when, unit)
     weights = (moments.vectors * gain) @ moments.vectors.T
@@ -231,22 +229,15 @@ def _predict(found, decay, gain, targets, start, cross, test_start) -> Predictio
 
 
 def _times(given: ArrayLike, name: str) -> Float[Array, "..."]:
-    times = jnp.asarray(given, float)
-    if times.ndim > 1:
-        raise ParameterError(f"{name} has shape {times.shape}; give one number or a list")
-    if not is_traced(times) and bool(jnp.any(~(times >= 0))):
-        raise ParameterError(f"{name} = {np.asarray(given)} is not allowed; it must be at least 0 (inf for the end)")
-    return times
+    return array(name, given, (), ("times",), allowed=UNTIL_THE_END)
 
 
-def _check_step(eta: Array, found: positive.Modes) -> None:
-    if is_traced(eta) or is_traced(found.eigenvalues):
-        return
-    n, largest = found.eigenvalues.shape[0], float(found.eigenvalues[-1])
-    if not float(eta) > 0:
-        raise ParameterError(f"step = {float(eta):g} is not allowed; it must be positive")
-    if float(eta) * largest >= 2 * n:
-        raise OutsideValidity(
-            f"step = {float(eta):g} diverges: the kernel's largest eigenvalue is {largest:.6g}, so gradient descent on "
-            f"{n} points needs a step below 2n/λ_max = {2 * n / largest:.6g}"
-        )
+def _stable(step: ArrayLike, found: positive.Modes) -> Float[Array, ""]:
+    """The step, which must be small enough for gradient descent to converge."""
+    eta, n, largest = number("step", step, POSITIVE), found.eigenvalues.shape[0], found.eigenvalues[-1]
+    return valid(
+        eta,
+        eta * largest < 2 * n,
+        f"the step diverges: gradient descent on {n} points needs one below 2n/λ_max",
+        lambda: f" = {2 * n / float(largest):.6g}, and step = {float(eta):g}",
+    )

@@ -14,11 +14,12 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
-from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.errors import NotConverged, OutsideValidity
+from deeplimits.numerics import panels
+from deeplimits.numerics.arguments import argument, inside, whole
 from deeplimits.theory.kernels.infinite_width import FullyConnected
 
 Floats = NDArray[np.floating]
@@ -65,13 +66,12 @@ def sphere_eigenvalues(
     >>> (4 * np.pi * found.eigenvalues).round(10).tolist()
     [0.7853981634, 1.0471975512, 0.3436116965, 0.0, 0.028634308]
     """
-    for name, value, least in (("dimension", dimension, 2), ("degree", degree, 0)):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-            raise ParameterError(f"{name} = {value!r} is not allowed; it must be a whole number of at least {least}")
+    whole("dimension", dimension, 2)
+    whole("degree", degree)
     previous = _integrals(kernel, dimension, degree, _PANELS[0])
     errors, scale = np.full(degree + 1, np.inf), 1.0
-    for panels in _PANELS[1:]:
-        current = _integrals(kernel, dimension, degree, panels)
+    for count in _PANELS[1:]:
+        current = _integrals(kernel, dimension, degree, count)
         scale = max(float(np.max(np.abs(current))), np.finfo(float).tiny)
         errors = np.abs(current - previous) + 4e-16 * scale
         if np.max(errors) <= tolerance * scale:
@@ -122,20 +122,14 @@ def ring_coefficients(kernel: Callable[[Floats], Floats], height: float, degree:
     >>> ring_coefficients(relu, 1 / np.sqrt(3), 3).round(10).tolist()
     [0.1498775542, 0.130719179, 0.0264944449, 0.0053365042]
     """
-    if not 0 < height < 1:
-        raise ParameterError(f"height = {height} is not allowed; it must be between 0 and 1, both excluded")
+    argument("height", height, inside(0, 1))
     return sphere_eigenvalues(lambda t: kernel(height**2 + (1 - height**2) * t), 2, degree).eigenvalues
 
 
-def _integrals(kernel, dimension: int, degree: int, panels: int) -> Floats:
-    nodes, weights = leggauss(_NODES)
-    half = panels // 2
+def _integrals(kernel, dimension: int, degree: int, count: int) -> Floats:
     # Panels shrink geometrically towards both ends, where the kernel may be singular.
-    inward = np.pi / 2 * np.concatenate([[0.0], 2.0 ** -np.arange(12.0, 0.0, -1.0), np.linspace(0.5, 1, half + 1)[1:]])
-    edges = np.concatenate([inward, np.pi - inward[-2::-1]])
-    width = np.diff(edges)[:, None] / 2
-    theta = (edges[:-1, None] + width * (1 + nodes)).ravel()
-    mass = (width * weights).ravel() * np.sin(theta) ** (dimension - 2)
+    theta, weights = panels.towards_both_ends(0.0, np.pi, count, _NODES)
+    mass = weights * np.sin(theta) ** (dimension - 2)
     mass = mass / mass.sum()
     values = _evaluate(kernel, np.cos(theta))
     return np.array([polynomial @ (mass * values) for polynomial in _gegenbauer(theta, dimension, degree)])

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.activations import Activation, activation, relu_power
+from deeplimits.numerics.arguments import array
 from deeplimits.theory.gaussian import dual, dual_derivative, expect_pair
 from deeplimits.theory.kernels import positive
 
@@ -66,10 +66,8 @@ def two_layer_ntk(sigma: Named, x1: ArrayLike, x2: ArrayLike | None = None) -> F
     >>> two_layer_ntk("relu", [[1.0, 0.0]], [[0.6, 0.8]]).round(10).tolist()
     [[0.5502236133]]
     """
-    left = _rows(x1, "x1")
-    right = left if x2 is None else _rows(x2, "x2")
-    if right.shape[1] != left.shape[1]:
-        raise ParameterError(f"x1 has {left.shape[1]} columns and x2 has {right.shape[1]}; they must be equal")
+    left = array("x1", x1, ("n", "d"), why="one input in each row")
+    right = left if x2 is None else array("x2", x2, ("n", left.shape[1]), why="as many columns as x1")
     a, b = jnp.sum(left**2, axis=1)[:, None], jnp.sum(right**2, axis=1)[None]
     product = left @ right.T
     # Rounding must not push |x·x'| above |x||x'|.
@@ -156,7 +154,7 @@ def nonlinear_quadratic_form(sigma: Named, x: ArrayLike, matrix: ArrayLike | Non
     >>> float(found.mean), float(found.linear_deviation)
     (1.0, 1.0)
     """
-    inputs = _rows(x, "x")
+    inputs = array("x", x, ("n", "d"), why="one input in each row")
     n = inputs.shape[0]
     squares = jnp.sum(inputs**2, axis=1)
     edge = jnp.sqrt(squares[:, None] * squares)
@@ -167,12 +165,3 @@ def nonlinear_quadratic_form(sigma: Named, x: ArrayLike, matrix: ArrayLike | Non
     kernel = dual(sigma, squares[:, None], squares, gram)
     product = weight @ gram
     return QuadraticForm(jnp.trace(weight @ kernel) / n, jnp.sqrt(2 * jnp.trace(product @ product)) / n)
-
-
-def _rows(x: ArrayLike, name: str) -> Float[Array, "n d"]:
-    found = jnp.asarray(x, float)
-    if found.ndim != 2 or not found.size:
-        raise ParameterError(f"{name} has shape {found.shape}; it must be a matrix (n, d) with one input in each row")
-    if not bool(np.all(np.isfinite(np.asarray(found)))):
-        raise ParameterError(f"{name} has entries that are not finite; remove or impute them first")
-    return found

@@ -13,14 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, PRNGKeyArray
+from jaxtyping import Array
 
-from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.numerics import flows
-from deeplimits.tracing import is_traced
 
 TOLERANCE = 1e-10
-NEGATIVE = 1e-8
 
 
 class EffectiveDynamics(NamedTuple):
@@ -62,41 +60,15 @@ def solve_ode(dynamics: EffectiveDynamics, start: ArrayLike, times: ArrayLike, t
     >>> round(float(solve_ode(decay, [1.0], [0.0, 1.0])[1, 0]), 9)
     0.367879441
     """
-    times, start = _times(times), jnp.atleast_1d(jnp.asarray(start, float))
-    found = flows.solve_at(
-        lambda t, u: dynamics.velocity(u), start, times, rtol=tolerance, atol=tolerance, most_steps=20_000
-    )
-    return found.require("the ballistic limit ends before the last time asked for; take earlier times").states
-
-
-def sample_sde(
-    dynamics: EffectiveDynamics, start: ArrayLike, times: ArrayLike, key: PRNGKeyArray, steps: int = 1000
-) -> Array:
-    """One path of du = (−f + g)(u) dt + Σ(u)^{1/2} dB at increasing times, by Euler-Maruyama with `steps` equal steps.
-
-    Map it over keys for many paths.
-    """
-    import diffrax  # here, because its import takes as long as a prediction
-
-    if dynamics.diffusion is None:
-        raise ParameterError("dynamics.diffusion = None is a ballistic limit without noise; use solve_ode")
-    if isinstance(steps, bool) or steps < 1:
-        raise ParameterError(f"steps = {steps!r} is not allowed; it must be a whole number of at least 1")
-    times, start = _times(times), jnp.atleast_1d(jnp.asarray(start, float))
-    diffusion = dynamics.diffusion
-    if not is_traced(start):
-        smallest = float(jnp.linalg.eigvalsh(jnp.asarray(diffusion(start))).min())
-        if smallest < -NEGATIVE:
-            raise OutsideValidity(
-                f"the diffusion matrix has the eigenvalue {smallest:.3g} at the start; it must be ≥ 0"
-            )
-    end = jnp.maximum(times[-1], 1e-12)
-    noise = diffrax.VirtualBrownianTree(0.0, end, tol=end / (2 * steps), shape=start.shape, key=key)
-    terms = diffrax.MultiTerm(
-        diffrax.ODETerm(lambda t, u, args: dynamics.velocity(u)),
-        diffrax.ControlTerm(lambda t, u, args: symmetric_root(diffusion(u)), noise),
-    )
-    return flows.fixed_steps(terms, diffrax.Euler(), start, times, steps)
+    return flows.solve(
+        lambda t, u: dynamics.velocity(u),
+        jnp.atleast_1d(jnp.asarray(start, float)),
+        times,
+        rtol=tolerance,
+        atol=tolerance,
+        most_steps=20_000,
+        otherwise="the ballistic limit ends before the last time asked for; take earlier times",
+    ).states
 
 
 def fluctuations(
@@ -197,17 +169,9 @@ def stationary_covariance(dynamics: EffectiveDynamics, noise: Callable, point: A
         raise OutsideValidity(
             f"the rest point has the growth rate {largest:.4g}; fluctuations are stationary only where all are negative"
         )
-    return scipy.linalg.solve_continuous_lyapunov(jacobian, -np.asarray(noise(point)))
-
-
-def symmetric_root(matrix: Array) -> Array:
-    """The positive square root of a positive semidefinite matrix; rounding errors below zero are clipped."""
-    values, vectors = jnp.linalg.eigh(jnp.asarray(matrix, float))
-    return (vectors * jnp.sqrt(jnp.maximum(values, 0.0))) @ vectors.T
-
-
-def _times(times: ArrayLike) -> Array:
-    times = jnp.atleast_1d(jnp.asarray(times, float))
-    if not is_traced(times) and (float(times[0]) < 0 or bool(jnp.any(jnp.diff(times) < 0))):
-        raise ParameterError(f"times = {times.tolist()} is not allowed; they must be increasing and at least 0")
-    return times
+    forcing = np.asarray(noise(point))
+    found = scipy.linalg.solve_continuous_lyapunov(jacobian, -forcing)
+    residual = np.abs(jacobian @ found + found @ jacobian.T + forcing).max()
+    if not residual <= 1e-9 * np.abs(forcing).max():
+        raise NotConverged(f"Lyapunov's equation was solved with residual {residual:.2g} only")
+    return found

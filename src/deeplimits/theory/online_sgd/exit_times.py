@@ -11,10 +11,11 @@ from jax.scipy.special import erfc
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.theory.online_sgd.single_index import Landscape, check_order, online_pca
+from deeplimits.errors import ParameterError
+from deeplimits.numerics import arguments
+from deeplimits.numerics.checks import valid
+from deeplimits.theory.online_sgd.single_index import Landscape, check_order, critical_step, online_pca
 from deeplimits.theory.online_sgd.spherical_ode import growth_rate, velocity
-from deeplimits.tracing import is_traced
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
 
@@ -35,9 +36,7 @@ def critical_ratio(dimension: int, order: int) -> float:
 
 def step_window(dimension: int, order: int, ratio: float) -> tuple[float, float]:
     """The ends of T_k(N)/α ≪ δ ≪ α^{−1/2}, T_k = 1, log N, N^{(k−2)/2}: admissible steps at α samples per dimension."""
-    alpha = float(ratio)
-    if not alpha > 0:
-        raise ParameterError(f"ratio = {ratio} is not allowed; it must be positive")
+    alpha = float(arguments.argument("ratio", ratio, arguments.POSITIVE))
     critical_ratio(dimension, order)
     search = 1.0 if order == 1 else math.log(dimension) if order == 2 else dimension ** ((order - 2) / 2)
     return search / alpha, alpha**-0.5
@@ -51,11 +50,13 @@ def passage_time(landscape: Landscape, start: ArrayLike, end: ArrayLike, step: A
     a, b = jnp.asarray(start, float), jnp.asarray(end, float)
     m = (a + b) / 2 + (b - a) / 2 * jnp.asarray(_NODES)
     speed = velocity(landscape, m, step)
-    if not is_traced(speed) and not bool(jnp.all(speed > 0)):
-        raise OutsideValidity(
-            f"the correlation never gets from {float(a):g} to {float(b):g} at this step: its velocity is not positive "
-            "on the way; take a smaller step or a nearer end"
-        )
+    speed = valid(
+        speed,
+        speed > 0,
+        "the correlation never gets from start to end at this step: its velocity is not positive on the way; take a "
+        "smaller step or a nearer end",
+        lambda: f" (start = {float(a):g}, end = {float(b):g})",
+    )
     return (b - a) / 2 * jnp.sum(jnp.asarray(_WEIGHTS) / speed)
 
 
@@ -66,9 +67,7 @@ def descent_time(landscape: Landscape, margin: ArrayLike) -> Array:
     >>> round(float(descent_time(online_pca(1.0), 0.1)), 8)
     1.51128251
     """
-    eta = jnp.asarray(margin, float)
-    if not is_traced(eta) and not 0 < float(eta) < 0.5:
-        raise ParameterError(f"margin = {float(eta):g} is not allowed; it must lie strictly between 0 and 0.5")
+    eta = arguments.argument("margin", margin, arguments.inside(0, 0.5))
     m = 0.5 + (0.5 - eta) * jnp.asarray(_NODES)
     return (0.5 - eta) * jnp.sum(jnp.asarray(_WEIGHTS) / (-(1 - m**2) * landscape.slope(m)))
 
@@ -82,19 +81,18 @@ def search_offset(landscape: Landscape, threshold: ArrayLike, step: ArrayLike) -
     >>> round(float(search_offset(online_pca(1.0), 0.4, 0.3)) + 0.635181422730739, 8)
     -0.4143281
     """
-    eta, delta = jnp.asarray(threshold, float), jnp.asarray(step, float)
+    eta, delta = arguments.argument("threshold", threshold, arguments.inside(0, 1)), jnp.asarray(step, float)
     kappa = growth_rate(landscape, delta)
-    if not is_traced(eta) and not 0 < float(eta) < 1:
-        raise ParameterError(f"threshold = {float(eta):g} is not allowed; it must lie strictly between 0 and 1")
-    if not is_traced(kappa) and float(kappa) <= 0:
-        critical = float(2 * landscape.drift_constant / landscape.squared_gradient(jnp.zeros(())))
-        raise OutsideValidity(
-            f"step = {float(delta):g} leaves no weak recovery: the critical step is {critical:g}, so take a smaller one"
-        )
+    kappa = valid(
+        kappa,
+        kappa > 0,
+        "step is not below the critical one and leaves no weak recovery; take a smaller one",
+        lambda: f" (step = {float(delta):g}, the critical step is {float(critical_step(landscape)):g})",
+    )
     m = eta / 2 * (1 + jnp.asarray(_NODES))
     speed = velocity(landscape, m, delta)
-    if not is_traced(speed) and not bool(jnp.all(speed > 0)):
-        raise OutsideValidity(f"threshold = {float(eta):g} is above the plateau and never reached; take a smaller one")
+    sentence = "threshold is above the plateau and never reached; take a smaller one"
+    speed = valid(speed, speed > 0, sentence, lambda: f" than {float(eta):g}")
     regular = eta / 2 * jnp.sum(jnp.asarray(_WEIGHTS) * (1 / speed - 1 / (kappa * m)))
     sigma2 = landscape.directional_variance(jnp.zeros(()))
     return jnp.log(eta) + kappa * regular - jnp.log1p(delta**2 * sigma2 / (2 * kappa)) / 2
@@ -155,6 +153,20 @@ def pca_search_law(
     corrected = density * (1 + weight * (drift * first + spread / 2 * second))
     # An expansion may leave [0, 1] far out, by less than its error.
     return jnp.maximum(corrected, 0.0), jnp.clip(cdf + weight * density * (drift + spread / 2 * first), 0.0, 1.0)
+
+
+def least_dimension(level: float, correction: float) -> float:
+    """The N from which on √N·level ≥ 3.2 and (log N/(2N))·correction ≤ 0.3: where `pca_search_law` holds.
+
+    `level` is ηm_*, by which the start G/√N must be small; `correction` is (|k| + ½s²)/κ.
+
+    >>> round(least_dimension(0.5, 5.0)), round(least_dimension(0.5, 50.0))
+    (41, 521)
+    """
+    n = max((3.2 / level) ** 2, 3.0)
+    for _ in range(60):  # log N/N falls: N = correction·log N/0.6 is reached from below
+        n = max(n, correction * math.log(n) / 0.6)
+    return n
 
 
 def small_step_search(

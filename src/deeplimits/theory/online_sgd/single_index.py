@@ -17,7 +17,15 @@ from numpy.polynomial.hermite_e import hermegauss
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.theory.gaussian.hermite import hermite_coefficients
 
-DEGREE = 60
+
+def _legendre(count: int, end: float) -> tuple[np.ndarray, np.ndarray]:
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return (1 + nodes) / 2 * end, weights / 2 * end
+
+
+_ANGLES, _ANGULAR = _legendre(32, 1.0)
+_RADII, _RADIAL = _legendre(48, 11.0)
+_RADIAL = _RADIAL * _RADII * np.exp(-(_RADII**2) / 2) / (2 * np.pi)
 
 
 class Landscape(NamedTuple):
@@ -168,8 +176,9 @@ def binary_mixture(field: ArrayLike, unbalanced: bool = True) -> Landscape:
 def single_index(f: Callable, f_slope: Callable, g: Callable, g_slope: Callable, noise: ArrayLike) -> Landscape:
     """y = f(⟨a, θ⟩) + ε with Var ε = noise², L = (y − g(⟨a, x⟩))², a ~ N(0, I).
 
-    Every quantity is a power series in m by Mehler's formula, cut at degree 60: exact for polynomial links, and for
-    others accurate for |m| bounded away from 1. `f` and `g` map arrays to arrays; so do their derivatives.
+    Every quantity is a mean over two Gaussians with correlation m, by a quadrature in polar coordinates whose sectors
+    end where one of them changes sign: as accurate for links with a kink at 0 as for smooth ones, and up to m = ±1.
+    `f` and `g` map arrays to arrays, traced or not; so do their derivatives.
 
     >>> square = lambda z: z**2
     >>> landscape = single_index(square, lambda z: 2 * z, square, lambda z: 2 * z, 0.0)
@@ -184,46 +193,23 @@ def single_index(f: Callable, f_slope: Callable, g: Callable, g_slope: Callable,
             f"({found.products[found.exponent]:.4g}): SGD is driven away from the signal; change the student's sign"
         )
 
-    def expansion(function):
-        return hermite_coefficients(function, DEGREE + 2)
-
-    uf = expansion(f)
-    ug = uf if g is f else expansion(g)
-    slopes = expansion(f_slope).coefficients, expansion(g_slope).coefficients
-    gg = expansion(lambda z: _floats(g_slope(z)) ** 2).coefficients
-    ff = expansion(lambda z: _floats(f(z)) ** 2).coefficients
-    ggg = expansion(lambda z: _floats(g(z)) * _floats(g_slope(z)) ** 2).coefficients
-    gggg = expansion(lambda z: (_floats(g(z)) * _floats(g_slope(z))) ** 2).coefficients
-    one = np.eye(DEGREE + 3)[0]
-
-    def series(left, right):
-        # E l(z')r(z) = Σ_k u_k(l) u_k(r) m^k (Mehler)
-        return left[: DEGREE + 1] * right[: DEGREE + 1]
-
-    # φ(m) = −2 Σ u_k(f)u_k(g) m^k + |f|² + |g|² + σ²;  −φ'(m) = 2 E f'(z') g'(z)
-    constant = uf.squared_norm + ug.squared_norm
-    loss = _polynomial(-2 * series(uf.coefficients, ug.coefficients))
-    minus_slope = _polynomial(2 * series(*slopes))
-    # s(m) = 4 E[((f(z') − g(z))² + σ²) g'(z)²]
-    squared = _polynomial(4 * (series(ff, gg) - 2 * series(uf.coefficients, ggg) + series(one, gggg)))
-
-    # ⟨∇L, θ⟩ = −2 (y − g(z)) g'(z)(z' − m z): expand the square of z' − m z, functions of z' on the left
-    parts = []
-    for p, factor in ((0, 1.0), (1, -2.0), (2, 1.0)):
-        # (z')^{2−p} (−m z)^p
-        part = series(_times(ff, 2 - p), _times(gg, p)) - 2 * series(_times(uf.coefficients, 2 - p), _times(ggg, p))
-        part = part + series(_times(one, 2 - p), _times(gggg, p))
-        noise_part = series(_times(one, 2 - p), _times(gg, p))
-        parts.append((p, _polynomial(4 * factor * part), _polynomial(4 * factor * noise_part)))
+    # φ(m) = E(f(z') − g(z))² + σ²;  −φ'(m) = 2 E f'(z')g'(z);  s(m) = 4 E[((f(z') − g(z))² + σ²) g'(z)²];
+    # ⟨∇L, θ⟩ = −2 (y − g(z)) g'(z)(z' − m z)
+    def minus_slope(m):
+        return _mean_of_pair(lambda a, z, m: 2 * f_slope(a) * g_slope(z), m)
 
     def directional(m):
-        total = sum((m**p * (signal(m) + variance * extra(m)) for p, signal, extra in parts), 0.0)
-        return total - ((1 - m**2) * minus_slope(m)) ** 2
+        def square(a, z, m):
+            return 4 * ((f(a) - g(z)) ** 2 + variance) * (g_slope(z) * (a - m * z)) ** 2
+
+        return _mean_of_pair(square, m) - ((1 - jnp.asarray(m, float) ** 2) * minus_slope(m)) ** 2
 
     return Landscape(
-        loss=lambda m: loss(m) + constant + variance,
+        loss=lambda m: _mean_of_pair(lambda a, z, m: (f(a) - g(z)) ** 2, m) + variance,
         slope=lambda m: -minus_slope(m),
-        squared_gradient=lambda m: squared(m) + 4 * variance * gg[0],
+        squared_gradient=lambda m: _mean_of_pair(
+            lambda a, z, m: 4 * ((f(a) - g(z)) ** 2 + variance) * g_slope(z) ** 2, m
+        ),
         directional_variance=directional,
         exponent=found.exponent,
         drift_constant=jnp.asarray(found.drift_constant),
@@ -245,22 +231,20 @@ def check_order(order: int, least: int = 1) -> None:
         raise ParameterError(f"order = {order!r} is not allowed; it must be a whole number of at least {least}")
 
 
-def _floats(values: Array) -> np.ndarray:
-    return np.asarray(values, float)
+def _mean_of_pair(function: Callable, m: ArrayLike) -> Array:
+    """E function(z', z, m) over standard Gaussians with correlation m, for functions smooth but at z = 0 and z' = 0.
 
-
-def _times(coefficients: np.ndarray, power: int) -> np.ndarray:
-    """The Hermite coefficients of z^power f, `power` fewer of them: u_k(zf) = √(k+1) u_{k+1}(f) + √k u_{k−1}(f)."""
-    for _ in range(power):
-        k = np.arange(len(coefficients) - 1)
-        lower = np.concatenate([[0.0], coefficients[:-2]])
-        coefficients = np.sqrt(k + 1) * coefficients[1:] + np.sqrt(k) * lower
-    return coefficients
-
-
-def _polynomial(coefficients: np.ndarray) -> Callable:
-    highest_first = jnp.asarray(coefficients[::-1].copy())
-    return lambda m: jnp.polyval(highest_first, jnp.asarray(m, float))
+    z = ρ cos φ and z' = ρ cos(φ − β), cos β = m: four sectors, of angles β and π − β, by Gauss-Legendre rules.
+    """
+    m = jnp.asarray(m, float)[..., None, None]
+    beta = jnp.arccos(jnp.clip(m, -1.0, 1.0))
+    widths = jnp.concatenate([beta, jnp.pi - beta, beta, jnp.pi - beta], axis=-2)
+    starts = jnp.concatenate([0 * beta, beta, 0 * beta + jnp.pi, beta + jnp.pi], axis=-2) - jnp.pi / 2
+    angles = (starts + widths * _ANGLES).reshape(*m.shape[:-2], -1, 1)
+    z = jnp.asarray(_RADII) * jnp.cos(angles)
+    other = jnp.asarray(_RADII) * jnp.cos(angles - beta)
+    found = (function(other, z, m) @ jnp.asarray(_RADIAL)).reshape(*widths.shape[:-1], -1)
+    return jnp.sum(found @ jnp.asarray(_ANGULAR) * widths[..., 0], axis=-1)
 
 
 def _gauss_hermite(count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -7,12 +7,18 @@ x̃ = x − (δ/N) ∇L(x, Y), x' = x̃/|x̃|, one fresh sample a step, ∇ the 
 the second term being the retraction to the sphere, which gradient flow on φ leaves out.
 """
 
+import functools
+
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.theory.online_sgd.effective import EffectiveDynamics, solve_ode
 from deeplimits.theory.online_sgd.single_index import Landscape
+
+STEPS = 300
+"""Of the Runge-Kutta method for the equations of a large deviation."""
 
 
 def velocity(landscape: Landscape, m: ArrayLike, step: ArrayLike) -> Array:
@@ -93,3 +99,65 @@ def phase_retrieval_correlation(start: ArrayLike, step: ArrayLike, times: ArrayL
     safe = jnp.where(jnp.abs(x) < 1e-8, 1.0, x)
     integral = jnp.where(jnp.abs(x) < 1e-8, tau * (1 - x / 2), -jnp.expm1(-safe) / safe * tau)
     return m0 / jnp.sqrt(jnp.exp(-x) + m0**2 * 2 * kappa * integral)
+
+
+@functools.cache
+def pca_deviation_rate(signal: float, start: float, step: float, time: float, level: float) -> float:
+    """I in P(m_N(τ) is beyond `level`) = exp(−N(I + o(1))) for online PCA, `level` not being where the ODE leads.
+
+    N times what a step adds to m is, to leading order, z(2δqe − 2δ²mz), with z = ⟨x, Y⟩ and e across: a quadratic form
+    of two Gaussians, so that log E exp(p·) = H(m, p) = −½ log(1 − 2pv(m) − 4p²D(m)), v the velocity of the ODE and
+    D = δ²(1 − m²)(1 + λ). I is the action ∫(p dm − H dτ) of the solution of Hamilton's equations from m_0 to the level
+    in the time τ. Of a long time only the last twelve relaxation times matter, before which the path is the ODE's.
+
+    >>> round(pca_deviation_rate(1.0, 0.6, 0.3, 4.0, 0.3), 3)
+    0.12
+    """
+    lam, delta = signal, step
+    rate = max(4 * delta * (lam - delta), 2 * delta * (delta - lam))
+    if rate * time > 12:
+        start = float(pca_correlation(lam, start, delta, time - 12 / rate))
+        time = 12 / rate
+    end = float(pca_correlation(lam, start, delta, time))
+    if level == end:
+        return 0.0
+    side = -1.0 if level < end else 1.0
+
+    def flow(state):
+        m, p, _ = state
+        q2, square = 1 - m**2, m**2
+        v = 2 * delta * m * (lam * q2 - delta * (1 + lam * square))
+        v_slope = 2 * delta * (lam * (1 - 3 * square) - delta * (1 + 3 * lam * square))
+        noise, noise_slope = delta**2 * (1 + lam) * q2, -2 * delta**2 * (1 + lam) * m
+        inside = 1 - 2 * p * v - 4 * p**2 * noise
+        inside = np.where(inside > 0, inside, np.nan)
+        speed = (v + 4 * p * noise) / inside
+        return np.stack([speed, -(p * v_slope + 2 * p**2 * noise_slope) / inside, p * speed + np.log(inside) / 2])
+
+    def ends(p):
+        state, h = np.stack([np.full_like(p, start), p, np.zeros_like(p)]), time / STEPS
+        for _ in range(STEPS):
+            first = flow(state)
+            second = flow(state + h / 2 * first)
+            third = flow(state + h / 2 * second)
+            fourth = flow(state + h * third)
+            state = state + h / 6 * (first + 2 * second + 2 * third + fourth)
+        return state
+
+    # p_0 from its largest possible size, where H ends, down to nothing; a path that leaves the sphere has gone too far.
+    # The action of the last one that stays short of the level is returned: no more than I.
+    v = 2 * delta * start * (lam * (1 - start**2) - delta * (1 + lam * start**2))
+    noise = delta**2 * (1 + lam) * (1 - start**2)
+    most = (-v + side * np.sqrt(v**2 + 4 * noise)) / (4 * noise)
+    shares = np.concatenate([np.geomspace(1e-14, 0.5, 130), 1 - np.geomspace(0.5, 1e-6, 40)[1:]])
+    tried, action = most * shares, 0.0
+    with np.errstate(all="ignore"):
+        for _ in range(3):
+            m, _, cost = ends(tried)
+            short = (side * (m - level) < 0) & (np.abs(m) <= 1)
+            first = int(np.argmin(short)) if not short.all() else len(tried)
+            action = max(action, float(cost[first - 1])) if first > 0 else action
+            if first == len(tried):
+                break
+            tried = np.linspace(tried[max(first - 1, 0)], tried[first], 60)
+    return action

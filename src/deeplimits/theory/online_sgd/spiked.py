@@ -157,6 +157,32 @@ def rest_points(signal: float, order: int, step: float) -> list[RestPoint]:
     return points
 
 
+def escape_actions(signal: float, order: int, step: float) -> tuple[float, float]:
+    """V in the time exp(NV) that noise takes to carry SGD over the saddle m_†, from (0, c) and from (m_*, c).
+
+    With r = c, m follows dm = b dt + √(D/N) dB, b = 2km(λm^{k−2} − R^{2k−2}), D = 4c(kR^{2k−2} + k(k−1)R^{2k−4}m²): V
+    is ∫ 2|b|/D dm between the rest point and the saddle. For a matrix, k = 2, the saddle is (0, c) itself.
+
+    >>> [round(v, 6) for v in escape_actions(4.0, 3, 1.0)]
+    [0.012001, 0.052898]
+    """
+    lam, c, k = float(signal), float(step), order
+    critical = float(np.asarray(critical_signal(k, c)))
+    if lam <= critical:
+        raise OutsideValidity(f"signal = {lam:g} is not above the threshold {critical:g}: there is no saddle")
+    saddle, rest = (float(m) for m in _roots_on_the_host(lam, k, c))
+    nodes, weights = np.polynomial.legendre.leggauss(60)
+
+    def action(a: float, b: float) -> float:
+        m = (a + b) / 2 + (b - a) / 2 * nodes
+        square = m**2 + c
+        drift = m * (lam * m ** (k - 2) - square ** (k - 1))
+        noise = c * (square ** (k - 1) + (k - 1) * square ** (k - 2) * m**2)
+        return abs(float((b - a) / 2 * np.sum(weights * drift / noise)))
+
+    return action(0.0, saddle), action(saddle, rest)
+
+
 def microscopic_variance(
     signal: ArrayLike, step: ArrayLike, time: ArrayLike, variance: ArrayLike = 1.0, radius: ArrayLike = 1.0
 ) -> tuple[Array, Array]:

@@ -16,12 +16,12 @@ import math
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import OutsideValidity
-from deeplimits.tracing import is_traced
+from deeplimits.numerics.checks import valid
+
+Floats = Float[Array, "..."]
 
 NODES = 2048
 REACH = 5e4
@@ -90,16 +90,14 @@ def _with_pole(points, weights, pole, mass):
     )
 
 
-def check_resolved(what: str, time: ArrayLike, ratio: ArrayLike, ridge: ArrayLike = 0.0) -> None:
-    """Refuse known finite times so late that the nodes would not resolve e^{−2tx} near x = 0."""
-    if any(is_traced(part) for part in (time, ratio, ridge)):
-        return
-    t, c, shift = (np.asarray(part, float) for part in (time, ratio, ridge))
-    gap = shift + (1 - np.sqrt(c)) ** 2
-    late = np.isfinite(t) & (t * np.sqrt(c) > REACH) & (gap < RESOLVED_GAP * np.sqrt(c))
-    if np.any(late):
-        latest = float(np.max(np.where(np.isfinite(t), t, 0.0)))
-        raise OutsideValidity(
-            f"{what}: time = {latest:g} is too late for the quadrature so close to p = n without ridge; "
-            f"take time·√(p/n) up to {REACH:g}, or time = inf"
-        )
+def resolved(what: str, given: Floats, time: Floats, ratio: Floats, ridge: ArrayLike = 0.0) -> Floats:
+    """What is `given`, unless a time is finite and so late that the nodes would not resolve e^{−2tx} near x = 0."""
+    gap = jnp.asarray(ridge, float) + (1 - jnp.sqrt(ratio)) ** 2
+    late = jnp.isfinite(time) & (time * jnp.sqrt(ratio) > REACH) & (gap < RESOLVED_GAP * jnp.sqrt(ratio))
+    return valid(
+        given,
+        ~late,
+        f"{what}: the time is too late for the quadrature so close to p = n without ridge; take time·√(p/n) up to "
+        f"{REACH:g}, or time = inf",
+        lambda: f" (time = {float(jnp.max(jnp.where(jnp.isfinite(time), time, 0.0))):g})",
+    )

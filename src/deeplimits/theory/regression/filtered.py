@@ -13,7 +13,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
-from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.errors import NotConverged, OutsideValidity
+from deeplimits.numerics.arguments import COUNT, NOT_NEGATIVE, POSITIVE, UNTIL_THE_END, argument
 from deeplimits.theory.regression.populations import Population
 from deeplimits.theory.regression.ridge import check_model, ridge_risk
 from deeplimits.theory.spectra import laws
@@ -59,8 +60,7 @@ def flow_risk(
     >>> round(float(risk.bias), 10), round(float(risk.variance), 10)
     (0.4549144064, 0.3891978246)
     """
-    if not time >= 0:
-        raise ParameterError(f"flow_risk: time = {time} is not allowed; it must be at least 0")
+    argument("flow_risk: time", time, UNTIL_THE_END)
     if math.isinf(time):
         ended = ridge_risk(gamma, ridge, population, signal, noise_variance)
         return FilteredRisk(ended.bias, ended.variance, ended.training_error)
@@ -92,11 +92,8 @@ def descent_risk(
     >>> round(float(risk.bias), 10), round(float(risk.variance), 10)
     (0.61328125, 0.2109375)
     """
-    if not step > 0 or count < 0:
-        raise ParameterError(
-            f"descent_risk: step = {step} and count = {count} are not allowed; the step must be positive, the "
-            "count at least 0"
-        )
+    argument("descent_risk: step", step, POSITIVE)
+    argument("descent_risk: count", count, COUNT)
 
     def learnt(z):
         rate = z + ridge
@@ -109,8 +106,7 @@ def descent_risk(
 
 def _filtered(learnt, time, gamma, population, signal, noise_variance, ridge, step=None) -> FilteredRisk:
     check_model(gamma, signal, noise_variance)
-    if not (ridge >= 0 and math.isfinite(ridge)):
-        raise ParameterError(f"ridge = {ridge} is not allowed; it must be at least 0 and finite")
+    argument("ridge", ridge, NOT_NEGATIVE)
     t, w, g = (np.asarray(part) for part in population)
     law = laws.sample_covariance(laws.from_atoms(t, w), gamma)
     low, high = (float(edge) for edge in np.asarray(law.edges).ravel()[[0, -1]])

@@ -4,19 +4,19 @@ Conventions: L(w) = (1/2n)‖y − Xw‖² + (γ/2)‖w‖² with samples as row
 rate α only multiplies the time; descent takes k steps of size η.
 """
 
-import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.theory.regression.edge_quadrature import check_resolved, marchenko_pastur_rule
+from deeplimits.numerics import roots
+from deeplimits.numerics.arguments import COUNT, NOT_NEGATIVE, POSITIVE, UNTIL_THE_END, argument, array, known
+from deeplimits.numerics.checks import valid
+from deeplimits.theory.regression.edge_quadrature import marchenko_pastur_rule, resolved
 from deeplimits.theory.regression.filters import Filter, descent_filter, flow_filter
 from deeplimits.theory.regression.ridgeless import Risk, limiting_risk
-from deeplimits.tracing import is_traced
 
 Floats = Float[Array, "..."]
 
@@ -35,10 +35,10 @@ def ridge_flow(x: ArrayLike, y: ArrayLike, ridge: ArrayLike, time: ArrayLike, st
     >>> round(float(ridge_flow([[1.0], [2.0]], [1.0, 1.0], ridge=0.5, time=0.3, start=[1.0])[0]), 10)
     0.7032848299
     """
-    _check("ridge_flow", ridge=ridge, time=time)
-    t = jnp.asarray(time, float)[..., None]
+    gamma = argument("ridge_flow: ridge", ridge, NOT_NEGATIVE)
+    t = argument("ridge_flow: time", time, NOT_NEGATIVE)[..., None]
     data = _decompose("ridge_flow", x, y, start)
-    return _trained(data, jnp.asarray(ridge, float), lambda u: flow_filter(t, u))
+    return _trained(data, gamma, lambda u: flow_filter(t, u))
 
 
 def ridge_descent(
@@ -51,14 +51,17 @@ def ridge_descent(
     >>> round(float(ridge_descent([[1.0], [2.0]], [1.0, 1.0], 0.5, step=0.1, count=3, start=[1.0])[0]), 12)
     0.6715
     """
-    _check("ridge_descent", ridge=ridge, step=step, count=count)
-    eta, k, gamma = jnp.asarray(step, float), jnp.asarray(count, float)[..., None], jnp.asarray(ridge, float)
+    eta = argument("ridge_descent: step", step, POSITIVE)
+    k = argument("ridge_descent: count", count, COUNT)[..., None]
+    gamma = argument("ridge_descent: ridge", ridge, NOT_NEGATIVE)
     data = _decompose("ridge_descent", x, y, start)
     top = jnp.max(data.eigenvalues) + gamma
-    if not is_traced(top) and not is_traced(eta) and bool(jnp.any(eta * top >= 2)):
-        raise OutsideValidity(
-            f"ridge_descent: step = {float(jnp.max(eta)):g} diverges; it must be below 2/λ_max = {2 / float(top):g}"
-        )
+    eta = valid(
+        eta,
+        eta * top < 2,
+        "ridge_descent: the step diverges; it must be below 2/λ_max",
+        lambda: f" = {2 / float(jnp.max(top)):g}, and is {float(jnp.max(eta)):g}",
+    )
     return _trained(data, gamma, lambda u: descent_filter(eta, k, u))
 
 
@@ -73,17 +76,9 @@ class _Decomposed(NamedTuple):
 
 
 def _decompose(what, x, y, start) -> _Decomposed:
-    x, y = jnp.asarray(x, float), jnp.asarray(y, float)
-    if x.ndim != 2 or 0 in x.shape or y.shape != x.shape[:1]:
-        raise ParameterError(
-            f"{what}: x of shape {x.shape} and y of shape {y.shape} do not fit; x is (samples, features), y (samples,)"
-        )
-    w = jnp.zeros(x.shape[1]) if start is None else jnp.asarray(start, float)
-    if w.shape != x.shape[1:]:
-        raise ParameterError(f"{what}: start of shape {w.shape} does not fit x; it must have shape {x.shape[1:]}")
-    for name, value in (("x", x), ("y", y), ("start", w)):
-        if not is_traced(value) and not bool(jnp.all(jnp.isfinite(value))):
-            raise ParameterError(f"{what}: {name} contains a value that is not finite; every entry must be a number")
+    x = array(f"{what}: x", x, ("samples", "features"))
+    y = array(f"{what}: y", y, x.shape[:1], why="one label for each row of x")
+    w = jnp.zeros(x.shape[1]) if start is None else array(f"{what}: start", start, x.shape[1:], why="columns of x")
     u, s, v = jnp.linalg.svd(x, full_matrices=False)
     return _Decomposed(v, s**2 / x.shape[0], s * (u.T @ y) / x.shape[0], w)
 
@@ -112,13 +107,13 @@ def early_stopped_risk(time: ArrayLike, gamma: ArrayLike, signal: ArrayLike, noi
     >>> round(float(risk.bias), 12), round(float(risk.variance), 12)
     (0.454914406388, 0.389197824614)
     """
-    _check("early_stopped_risk", time=time, gamma=gamma, signal=signal, noise_variance=noise_variance)
-    check_resolved("early_stopped_risk", time, gamma)
-    t, ratio = jnp.asarray(time, float), jnp.asarray(gamma, float)
+    what = "early_stopped_risk"
+    t, ratio = argument(f"{what}: time", time, UNTIL_THE_END), argument(f"{what}: gamma", gamma, POSITIVE)
+    t, signal, noise_variance = resolved(what, t, t, ratio), *_sizes(what, signal, noise_variance)
     ended = jnp.isinf(t)
     points = marchenko_pastur_rule(ratio).points
     found = _risk(flow_filter(jnp.where(ended, 0.0, t)[..., None], points), ratio, signal, noise_variance)
-    if not is_traced(ended) and not bool(jnp.any(ended)):
+    if known(ended) and not bool(jnp.any(ended)):
         return found
     limit = limiting_risk(ratio, signal, noise_variance)
     return Risk(*(jnp.where(ended, late, early) for late, early in zip(limit, found, strict=True)))
@@ -136,16 +131,24 @@ def early_stopped_descent_risk(
     (0.61328125, 0.2109375)
     """
     what = "early_stopped_descent_risk"
-    _check(what, step=step, count=count, gamma=gamma, signal=signal, noise_variance=noise_variance)
-    eta, k, ratio = (jnp.asarray(part, float) for part in (step, count, gamma))
-    if not is_traced(eta) and not is_traced(ratio):
-        largest = 2 / (1 + jnp.sqrt(ratio)) ** 2
-        if bool(jnp.any(eta >= largest)):
-            raise OutsideValidity(f"{what}: step = {eta} diverges; it must be below 2/(1+√gamma)² = {largest}")
-    if not any(is_traced(part) for part in (step, count)):
-        check_resolved(what, np.asarray(step, float) * np.asarray(count, float), gamma)
+    eta, k = argument(f"{what}: step", step, POSITIVE), argument(f"{what}: count", count, COUNT)
+    ratio = argument(f"{what}: gamma", gamma, POSITIVE)
+    signal, noise_variance = _sizes(what, signal, noise_variance)
+    largest = 2 / (1 + jnp.sqrt(ratio)) ** 2
+    eta = valid(
+        eta,
+        eta < largest,
+        f"{what}: the step diverges; it must be below 2/(1+√gamma)²",
+        lambda: f" = {largest}, and is {eta}",
+    )
+    k = resolved(what, k, eta * k, ratio)
     points = marchenko_pastur_rule(ratio).points
     return _risk(descent_filter(eta[..., None], k[..., None], points), ratio, signal, noise_variance)
+
+
+def _sizes(what, signal, noise_variance):
+    names = ("signal", signal), ("noise_variance", noise_variance)
+    return (argument(f"{what}: {name}", value, NOT_NEGATIVE) for name, value in names)
 
 
 def _risk(filtered: Filter, gamma, signal, noise_variance) -> Risk:
@@ -173,8 +176,7 @@ def flow_to_ridge_ratio(x: ArrayLike) -> FlowToRidge:
     >>> [round(float(part), 10) for part in flow_to_ridge_ratio(1.0)]
     [0.5413411329, 1.5983056036]
     """
-    _check("flow_to_ridge_ratio", x=x)
-    x = jnp.asarray(x, float)
+    x = argument("flow_to_ridge_ratio: x", x, NOT_NEGATIVE)
     kept, learnt = flow_filter(1.0, x)
     return FlowToRidge((kept * (1 + x)) ** 2, (learnt * (1 + x)) ** 2)
 
@@ -187,24 +189,5 @@ def worst_flow_to_ridge() -> tuple[float, float]:
     >>> [round(part, 7) for part in worst_flow_to_ridge()]
     [1.7932821, 1.6859091]
     """
-    from scipy import optimize
-
-    at: Any = optimize.brentq(lambda x: math.exp(x) - 1 - x - x * x, 1.0, 3.0, xtol=1e-15)
+    at = roots.on_host(lambda x: np.exp(x) - 1 - x - x * x, np.asarray(1.0), np.asarray(3.0))
     return float(at), float(flow_to_ridge_ratio(at).variance)
-
-
-def _check(what: str, **values: ArrayLike) -> None:
-    for name, value in values.items():
-        if is_traced(value):
-            continue
-        known = np.asarray(value, float)
-        endless = name == "time" and what == "early_stopped_risk"
-        positive = name in ("gamma", "step")
-        allowed = (known > 0 if positive else known >= 0) & (np.isfinite(known) | endless)
-        if name == "count":
-            allowed &= known == np.round(known)
-        if not np.all(allowed):
-            kind = "a whole number, " if name == "count" else "" if endless else "finite and "
-            raise ParameterError(
-                f"{what}: {name} = {value} is not allowed; it must be {kind}{'positive' if positive else 'at least 0'}"
-            )

@@ -14,11 +14,11 @@ from jax.scipy.special import erfc
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import NotConverged, ParameterError
-from deeplimits.theory.regression.edge_quadrature import REACH, Rule, check_resolved, marchenko_pastur_rule, spiked_rule
+from deeplimits.errors import NotConverged
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, UNTIL_THE_END, argument, known
+from deeplimits.theory.regression.edge_quadrature import REACH, Rule, marchenko_pastur_rule, resolved, spiked_rule
 from deeplimits.theory.regression.filters import mean_decay
 from deeplimits.theory.regression.minimum import minimum
-from deeplimits.tracing import is_traced
 
 Floats = Float[Array, "..."]
 
@@ -58,11 +58,11 @@ def classification_dynamics(
     (0.4654529612, 0.4506364469, 0.2440398973)
     """
     check_mixture("classification_dynamics", time, ratio, strength, start, ridge)
-    check_resolved("classification_dynamics", time, ratio, ridge)
     t, c, rho, noise, gamma = (jnp.asarray(part, float) for part in (time, ratio, strength, start, ridge))
+    t = resolved("classification_dynamics", t, t, c, gamma)
     ended = jnp.isinf(t)
     found = _at_finite_time(jnp.where(ended, 1.0, t), c, rho, noise, gamma)
-    if not is_traced(ended) and not bool(jnp.any(ended)):
+    if known(ended) and not bool(jnp.any(ended)):
         return found
     limit = classification_at_infinity(c, rho, noise, gamma)
     return Classification(*(jnp.where(ended, late, early) for late, early in zip(limit, found, strict=True)))
@@ -198,16 +198,8 @@ def optimal_stopping(ratio: float, strength: float, start: float = 0.0, ridge: f
 
 def check_mixture(what: str, time, ratio, strength, start, ridge) -> None:
     """Refuse known values that are no times, ratios or variances."""
-    for name, value, positive in (
-        ("time", time, False), ("ratio", ratio, True), ("strength", strength, True), ("start", start, False),
-        ("ridge", ridge, False),
-    ):  # fmt: skip
-        if is_traced(value):
-            continue
-        known = np.asarray(value, float)
-        allowed = (known > 0 if positive else known >= 0) & (np.isfinite(known) | (name == "time"))
-        if not np.all(allowed):
-            raise ParameterError(
-                f"{what}: {name} = {value} is not allowed; it must be "
-                f"{'' if name == 'time' else 'finite and '}{'positive' if positive else 'at least 0'}"
-            )
+    argument(f"{what}: time", time, UNTIL_THE_END)
+    for name, value in (("ratio", ratio), ("strength", strength)):
+        argument(f"{what}: {name}", value, POSITIVE)
+    for name, value in (("start", start), ("ridge", ridge)):
+        argument(f"{what}: {name}", value, NOT_NEGATIVE)

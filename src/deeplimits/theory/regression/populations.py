@@ -9,11 +9,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
+from deeplimits.numerics.arguments import NOT_NEGATIVE, PART, POSITIVE, argument, array, probabilities
 from deeplimits.theory.spectra.measure import SpectralMeasure
-from deeplimits.tracing import is_traced
-
-# Weights may miss one by this much.
-MASS = 1e-9
 
 
 class Population(NamedTuple):
@@ -49,34 +46,20 @@ def population(
             raise ParameterError("weights is given together with a spectral law, which has its own; leave it out")
         points, masses = values.quadrature()
     else:
-        points = np.atleast_1d(np.asarray(values, float))
-        masses = np.full(points.shape, 1 / max(points.size, 1)) if weights is None else np.asarray(weights, float)
-    _check(points, masses, "weights")
+        places = array("values", np.atleast_1d(values), ("k",), allowed=NOT_NEGATIVE, why="at least one eigenvalue")
+        points = np.asarray(places)
+        masses = np.full(points.shape, 1 / points.size)
+        masses = masses if weights is None else np.asarray(probabilities("weights", weights, points.size))
     if callable(alignment):
         relative = np.asarray(alignment(jnp.asarray(points)), float) * masses
         if not (np.all(np.isfinite(relative)) and np.all(relative >= 0) and relative.sum() > 0):
             raise ParameterError("alignment returns values that are negative, not finite or all zero")
         share = relative / relative.sum()
     else:
-        share = masses if alignment is None else np.atleast_1d(np.asarray(alignment, float))
-    _check(points, share, "alignment")
+        share = masses if alignment is None else np.asarray(probabilities("alignment", alignment, points.size))
     if not points @ masses > 0:
         raise ParameterError("values are all zero; the features must vary in some direction")
     return Population(jnp.asarray(points), jnp.asarray(masses), jnp.asarray(share))
-
-
-def _check(values, weights, name):
-    if values.ndim != 1 or values.size == 0:
-        raise ParameterError(f"values has shape {values.shape}; it must be a list of at least one eigenvalue")
-    if not np.all(np.isfinite(values)) or np.any(values < 0):
-        raise ParameterError("values contains a number that is negative or not finite; a covariance has none")
-    if weights.shape != values.shape:
-        raise ParameterError(f"{name} has shape {weights.shape}; it must have that of values, {values.shape}")
-    if not np.all(np.isfinite(weights)) or np.any(weights < 0) or abs(weights.sum() - 1) > MASS:
-        raise ParameterError(
-            f"{name} is not a probability: smallest {weights.min():g}, sum {weights.sum():g}; it must be at least 0 "
-            "and sum to 1"
-        )
 
 
 def from_covariance(covariance: ArrayLike, coefficients: ArrayLike) -> tuple[Population, float]:
@@ -86,13 +69,8 @@ def from_covariance(covariance: ArrayLike, coefficients: ArrayLike) -> tuple[Pop
     >>> found.values.round(6).tolist(), found.alignment.round(6).tolist(), round(signal, 6)
     ([1.0, 3.0], [0.0, 1.0], 2.0)
     """
-    sigma, beta = np.asarray(covariance, float), np.asarray(coefficients, float)
-    if sigma.ndim != 2 or sigma.shape[0] != sigma.shape[1] or beta.shape != sigma.shape[:1]:
-        raise ParameterError(
-            f"covariance has shape {sigma.shape} and coefficients {beta.shape}; they must be (p, p) and (p,)"
-        )
-    if not (np.all(np.isfinite(sigma)) and np.all(np.isfinite(beta))):
-        raise ParameterError("covariance or coefficients contains values that are not finite")
+    sigma = np.asarray(array("covariance", covariance, ("p", "p")))
+    beta = np.asarray(array("coefficients", coefficients, (len(sigma),), why="covariance is (p, p)"))
     if np.max(np.abs(sigma - sigma.T)) > 1e-10 * np.max(np.abs(sigma), initial=1e-300):
         raise ParameterError("covariance is not symmetric")
     values, vectors = np.linalg.eigh(sigma)
@@ -121,14 +99,7 @@ def latent_features(
     >>> found.values.tolist(), round(float(signal), 12), round(float(noise), 12)
     ([1.0, 5.0], 0.16, 0.3)
     """
-    strength, share, signal, noise = (jnp.asarray(part, float) for part in (strength, share, signal, noise_variance))
-    for name, value, fine, allowed in (
-        ("strength", strength, strength > 0, "positive"),
-        ("share", share, (share > 0) & (share <= 1), "above 0 and at most 1"),
-        ("signal", signal, signal >= 0, "at least 0"),
-        ("noise_variance", noise, noise >= 0, "at least 0"),
-    ):
-        if not is_traced(value) and not bool(fine):
-            raise ParameterError(f"{name} = {value} is not allowed; it must be {allowed}")
+    strength, share = argument("strength", strength, POSITIVE), argument("share", share, PART)
+    signal, noise = argument("signal", signal, NOT_NEGATIVE), argument("noise_variance", noise_variance, NOT_NEGATIVE)
     found = Population(jnp.stack([jnp.ones(()), 1 + strength]), jnp.stack([1 - share, share]), jnp.array([0.0, 1.0]))
     return found, strength * signal / (1 + strength) ** 2, noise + signal / (1 + strength)

@@ -14,9 +14,10 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidityWarning, ParameterError
 from deeplimits.models.activations import Activation
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, at_least, known
+from deeplimits.numerics.checks import valid
 from deeplimits.theory.kernels.infinite_width import FullyConnected
 from deeplimits.theory.spectra.effective_ridge import effective_ridge
-from deeplimits.tracing import is_traced
 
 # A mean that carries more than this share of the mean squared norm keeps quadratic forms from concentrating.
 LARGEST_MEAN = 0.1
@@ -63,8 +64,8 @@ class FeatureRegression(NamedTuple):
         References  louart2018; liao2020
         """
         n = len(self.values)
-        count, gamma = jnp.broadcast_arrays(jnp.asarray(features, float), jnp.asarray(ridge, float))
-        _check(count, gamma)
+        count, gamma = argument("features", features, at_least(1)), argument("ridge", ridge, NOT_NEGATIVE)
+        count, gamma = jnp.broadcast_arrays(count, gamma)
         k, square = self.values, jnp.sum(self.labels**2, axis=1)
         # N = Σ k/(k+κ) + nγ/κ is the equation of an effective ridge, with ratio n/N and ridge nγ/N.
         kappa = effective_ridge(n * gamma / count, k, jnp.full(n, 1 / n), n / count)
@@ -87,9 +88,7 @@ class FeatureRegression(NamedTuple):
 
     def resolvent(self, features: ArrayLike, ridge: ArrayLike) -> Floats:
         """The limit of (1/n) y'Qy, Q = (Σ'Σ/n + γ)^{-1}, γ > 0: Q ≍ ((N/n)K/(1+δ) + γ)^{-1} = (κ/γ)(K+κ)^{-1}."""
-        gamma = jnp.asarray(ridge, float)
-        if not is_traced(gamma) and not bool(jnp.all(gamma > 0)):
-            raise ParameterError(f"ridge = {gamma} is not allowed; the resolvent needs a positive one")
+        gamma = argument("ridge", ridge, POSITIVE, "the resolvent has a pole at 0")
         return self.resolvent_at(self.errors(features, gamma).effective_ridge, gamma)
 
     def resolvent_at(self, effective_ridge: ArrayLike, ridge: ArrayLike) -> Floats:
@@ -117,11 +116,10 @@ def feature_regression(
     >>> round(float(found.training), 10), round(float(found.test), 10)
     (0.2965665358, 1.0584273279)
     """
-    x, x_test = _points("x", x), _points("x_test", x_test)
-    if x_test.shape[1] != x.shape[1]:
-        raise ParameterError(f"x has {x.shape[1]} columns and x_test has {x_test.shape[1]}; they must be equally many")
+    x = array("x", x, ("n", "d"), why="one point in each row")
+    x_test = array("x_test", x_test, ("m", x.shape[1]), why="as many columns as x")
     y, y_test = _labels("y", y, x.shape[0]), _labels("y_test", y_test, x_test.shape[0])
-    if not is_traced(x):
+    if known(x):
         _warn_of_a_mean(x)
     # Var w = 1 for every input: C_w/d = 1.
     network = FullyConnected(1, activation, weight_variance=float(x.shape[1]))
@@ -138,20 +136,18 @@ def from_kernels(
     y_test: ArrayLike,
 ) -> FeatureRegression:
     """From K on the training points (n, n), between test and training points (m, n), and K(x̂, x̂) on the test points."""
-    kernel, cross = jnp.asarray(kernel, float), jnp.asarray(cross, float)
+    kernel = array("kernel", kernel, ("n", "n"))
     n = kernel.shape[0]
-    if kernel.shape != (n, n) or cross.ndim != 2 or cross.shape[1] != n or jnp.shape(diagonal) != cross.shape[:1]:
-        raise ParameterError(
-            f"kernel, cross and diagonal have shapes {kernel.shape}, {cross.shape} and {jnp.shape(diagonal)}; they "
-            "must be (n, n), (m, n) and (m,)"
-        )
+    cross = array("cross", cross, ("m", n), why="one column for each row of kernel")
+    diagonal = array("diagonal", diagonal, cross.shape[:1], why="one entry for each row of cross")
     values, vectors = jnp.linalg.eigh(kernel)
     noise = RANK * n * jnp.max(jnp.abs(values))
-    if not is_traced(values):
-        if not bool(jnp.all(jnp.isfinite(values))):
-            raise ParameterError("kernel has entries that are not finite")
-        if bool(values[0] < -1e3 * noise):
-            raise ParameterError(f"kernel has the eigenvalue {values[0]:g}; a kernel is positive semidefinite")
+    values = valid(
+        values,
+        values[0] >= -1e3 * noise,
+        "the kernel is not positive semidefinite, as every kernel is",
+        lambda: f": it has the eigenvalue {float(values[0]):g}",
+    )
     values = jnp.where(values > noise, values, 0.0)
     y, y_test = _labels("y", y, n), _labels("y_test", y_test, cross.shape[0])
     if y.shape[1] != y_test.shape[1]:
@@ -172,24 +168,6 @@ def _warn_of_a_mean(x):
         )
 
 
-def _points(name, x):
-    x = jnp.asarray(x, float)
-    if x.ndim != 2 or 0 in x.shape:
-        raise ParameterError(f"{name} has shape {x.shape}; it must be a matrix (n, d) with one point in each row")
-    return x
-
-
 def _labels(name, y, count):
-    y = jnp.asarray(y, float)
-    if y.ndim not in (1, 2) or y.shape[0] != count:
-        raise ParameterError(f"{name} has shape {y.shape}; it must be ({count},) or ({count}, k)")
-    if not is_traced(y) and not bool(jnp.all(jnp.isfinite(y))):
-        raise ParameterError(f"{name} has entries that are not finite")
+    y = array(name, y, (count,), (count, "k"), why="one label or one row of outputs for each point")
     return y if y.ndim == 2 else y[:, None]
-
-
-def _check(features, ridge):
-    if not is_traced(features) and not bool(jnp.all(features >= 1)):
-        raise ParameterError(f"features = {features} is not allowed; there must be at least one")
-    if not is_traced(ridge) and not bool(jnp.all(ridge >= 0)):
-        raise ParameterError(f"ridge = {ridge} is not allowed; it must be at least 0")

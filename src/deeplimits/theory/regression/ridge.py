@@ -6,19 +6,19 @@ risk E⟨x₀, β̂ − β⟩², without the irreducible noise.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import ParameterError
+from deeplimits.numerics import roots
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, SHARE, argument
 from deeplimits.theory.regression.minimum import minimum
 from deeplimits.theory.regression.populations import Population
 from deeplimits.theory.regression.ridgeless import AT_THRESHOLD, Risk
 from deeplimits.theory.spectra.effective_ridge import effective_ridge
-from deeplimits.tracing import is_traced
 
 Floats = Float[Array, "..."]
 
@@ -118,19 +118,16 @@ def least_effective_ridge(gamma: float, population: Population) -> float:
     >>> round(least_effective_ridge(4.0, population([1.0])), 10)
     1.0
     """
-    from scipy import optimize
-
     t, w = (np.asarray(part) for part in population[:2])
     t, w = t[(t > 0) & (w > 0)], w[(t > 0) & (w > 0)]
     # D₂ falls on (−s_min, ∞), and at s + κ = √(γ∫s²) beyond −s_min it is at most one.
     reach = math.sqrt(gamma * float(w @ t**2))
-    low, high = math.log(reach) - 60.0, math.log(reach)
+    low, high = np.log(reach) - 60.0, np.log(reach) + 1.0
 
     def excess(u):
-        return gamma * float(w @ (t / (t - t.min() + math.exp(u))) ** 2) - 1
+        return gamma * (t / (t - t.min() + np.exp(u)[..., None])) ** 2 @ w - 1
 
-    found: Any = optimize.brentq(excess, low, high + 1e-9, xtol=1e-14) if excess(high) < 0 else high
-    return math.exp(float(found)) - float(t.min())
+    return math.exp(float(roots.on_host(excess, low, high))) - float(t.min())
 
 
 class OptimalRidge(NamedTuple):
@@ -187,9 +184,7 @@ def misspecified_risk(
     >>> round(float(misspecified_risk(2.0, signal=1.0, seen=0.7, noise_variance=0.25).total), 12)
     1.2
     """
-    share = jnp.asarray(seen, float)
-    if not is_traced(share) and not bool(jnp.all((share >= 0) & (share <= 1))):
-        raise ParameterError(f"seen = {share} is not allowed; it is the share of the signal in the features, 0 to 1")
+    share = argument("seen", seen, SHARE, "the part of the signal in the features")
     signal = jnp.asarray(signal, float)
     unseen = signal * (1 - share)
     one = Population(jnp.ones(1), jnp.ones(1), jnp.ones(1))
@@ -199,15 +194,6 @@ def misspecified_risk(
 
 def check_model(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> None:
     """Refuse known values that are no ratio, squared norm or variance."""
-    for name, value, strict in (
-        ("gamma", gamma, True),
-        ("signal", signal, False),
-        ("noise_variance", noise_variance, False),
-    ):
-        known = jnp.asarray(value, float)
-        if is_traced(known):
-            continue
-        if not bool(jnp.all(jnp.isfinite(known) & ((known > 0) if strict else (known >= 0)))):
-            raise ParameterError(
-                f"{name} = {known} is not allowed; it must be finite and {'positive' if strict else 'at least 0'}"
-            )
+    argument("gamma", gamma, POSITIVE)
+    argument("signal", signal, NOT_NEGATIVE)
+    argument("noise_variance", noise_variance, NOT_NEGATIVE)

@@ -10,9 +10,9 @@ import jax.numpy as jnp
 from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from scipy.special import roots_legendre
 
 from deeplimits.errors import ParameterError
+from deeplimits.numerics import panels
 
 
 def order_statistic_moment(power: ArrayLike, k: int, n: int, dimension: int) -> Float[Array, ""]:
@@ -56,7 +56,7 @@ def nearest_neighbours_bias_cone(
     return slope**2 * moment * (same / k + (1 - 1 / k) * different)
 
 
-_NODES, _WEIGHTS = roots_legendre(120)
+NODES = 120
 
 
 def exponential_integral(order: ArrayLike, s: Float[Array, " points"]) -> Float[Array, "... points"]:
@@ -66,11 +66,11 @@ def exponential_integral(order: ArrayLike, s: Float[Array, " points"]) -> Float[
     """
     order = jnp.asarray(order, float)[..., None]
     end = jnp.minimum(jnp.log1p(40.0 / s), 40.0 / (order - 1))
-    nodes, weights = jnp.asarray(_NODES), jnp.asarray(_WEIGHTS)
-    x = end[..., None] * (nodes + 1) / 2
+    nodes, weights = (jnp.asarray(part) for part in panels.gauss(NODES, 0.0, 1.0))
+    x = end[..., None] * nodes
     # e^{−s} is taken out, so that large s loses no digits.
     integrand = jnp.exp(-s[:, None] * jnp.expm1(x) - (order[..., None] - 1) * x)
-    return jnp.exp(-s) * (integrand @ weights) * end / 2
+    return jnp.exp(-s) * (integrand @ weights) * end
 
 
 def singular_kernel_risk(

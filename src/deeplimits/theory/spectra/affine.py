@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
-from deeplimits.theory.spectra import checks
+from deeplimits.numerics.arguments import POSITIVE, number
 from deeplimits.theory.spectra.measure import SpectralMeasure
 
 
@@ -19,7 +19,7 @@ class Affine(SpectralMeasure):
     shift: float
 
     def __post_init__(self):
-        checks.positive("scale", self.scale)
+        number("scale", self.scale, POSITIVE)
 
     @property
     def edges(self):

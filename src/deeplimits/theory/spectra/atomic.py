@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import ParameterError
+from deeplimits.numerics.arguments import array, probabilities
 from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
 
 
@@ -53,3 +54,19 @@ class Atomic(SpectralMeasure):
     def moment(self, order: int) -> Float[Array, ""]:
         """Σ_k w_k t_k^order."""
         return jnp.asarray(np.sum(self.weights * self.values**order))
+
+
+def merged(values: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats]:
+    """Values in increasing order without repetition, with their weights summing to one.
+
+    >>> [part.tolist() for part in merged([3.0, 1.0, 3.0, 2.0], [0.25, 0.5, 0.25, 0.0])]
+    [[1.0, 3.0], [0.5, 0.5]]
+    """
+    places = np.asarray(array("values", np.atleast_1d(values), ("atoms",), why="at least one eigenvalue"))
+    masses = np.full(places.size, 1 / places.size)
+    if weights is not None:
+        masses = np.asarray(probabilities("weights", np.atleast_1d(weights), places.size))
+    distinct, index = np.unique(places, return_inverse=True)
+    total = np.bincount(index, weights=masses, minlength=distinct.size) / masses.sum()
+    kept = total > 0
+    return distinct[kept], total[kept]

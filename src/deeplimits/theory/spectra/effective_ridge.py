@@ -4,20 +4,17 @@ One scalar equation serves sample covariance matrices (κ = 1/s̲(−λ), s̲ th
 high dimension, and ridge regression on random features.
 """
 
-import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import ParameterError
-from deeplimits.tracing import is_traced
+from deeplimits.numerics.arguments import NOT_NEGATIVE, argument
+from deeplimits.numerics.roots import bracketed
 
 Floats = Float[Array, "..."]
 
-# Roots this far below the largest possible one, in natural logarithms, count as zero.
-DEEPEST = 90.0
-HALVINGS = 64
 AT_THRESHOLD = 1e-12
+NO_ROOT = "the effective ridge was not found; check that values, weights and gamma are finite and not negative"
 
 
 def effective_ridge(ridge: ArrayLike, values: ArrayLike, weights: ArrayLike, gamma: ArrayLike) -> Floats:
@@ -26,16 +23,17 @@ def effective_ridge(ridge: ArrayLike, values: ArrayLike, weights: ArrayLike, gam
     `ridge` λ and `gamma` broadcast against each other, `values` and `weights` have shape (k,). At λ = 0 the root is 0
     when γ times the mass off zero is at most one, and positive otherwise.
 
-    The left side falls with κ. Bisection in log κ finds its root, and one Newton step carries the gradients.
+    The left side falls with κ; its root is found in log κ, between bounds.
 
     >>> round(float(effective_ridge(0.3, [1.0, 4.0], [0.5, 0.5], 2.0)), 10)
     2.5963616313
-    >>> float(effective_ridge(0.0, [1.0, 4.0], [0.5, 0.5], 2.0)), float(effective_ridge(0.0, [1.0], [1.0], 0.5))
-    (2.0, 0.0)
+    >>> round(float(effective_ridge(0.0, [1.0, 4.0], [0.5, 0.5], 2.0)), 14)
+    2.0
+    >>> float(effective_ridge(0.0, [1.0], [1.0], 0.5))
+    0.0
     """
-    lam, t, w, gamma = (jnp.asarray(part, float) for part in (ridge, values, weights, gamma))
-    if not is_traced(lam) and not bool(jnp.all(lam >= 0)):
-        raise ParameterError(f"ridge = {lam} is not allowed; it must be at least 0")
+    lam = argument("ridge", ridge, NOT_NEGATIVE)
+    t, w, gamma = (jnp.asarray(part, float) for part in (values, weights, gamma))
     lam, gamma = jnp.broadcast_arrays(lam, gamma)
     # Without ridge and with more samples than directions nothing is left of κ = λ/(1 − γ H{t > 0}) but its slope.
     room = 1 - gamma * jnp.sum(jnp.where(t > 0, w, 0.0))
@@ -44,24 +42,14 @@ def effective_ridge(ridge: ArrayLike, values: ArrayLike, weights: ArrayLike, gam
     vanishes = (lam == 0) & (room >= 0)
     vanishing = lam / jnp.where(room > 0, room, 1.0)
     lam = jnp.where(vanishes, 1.0, lam)
+    # κ = λ + γ Σ w t κ/(t + κ) lies between λ and λ + γ Σ w t, and above t_min (γ H{t > 0} − 1).
+    most = jnp.log(lam + gamma * jnp.sum(w * t)) + 1
+    smallest = jnp.min(jnp.where(t > 0, t, jnp.inf))
+    least = jnp.log(jnp.maximum(lam, jnp.where(room < 0, -room * smallest, 0.0))) - 1
+    log_kappa = bracketed(_excess, least, most, lam, t, w, gamma, where=~vanishes, sentence=NO_ROOT)
+    return jnp.where(vanishes, vanishing, jnp.exp(log_kappa))
 
-    def excess(log_kappa, lam, t, w, gamma):
-        kappa = jnp.exp(log_kappa)
-        return lam / kappa + gamma * jnp.sum(w * t / (t + kappa[..., None]), axis=-1) - 1
 
-    frozen = jax.lax.stop_gradient((lam, t, w, gamma))
-
-    def halve(_, ends):
-        low, high = ends
-        middle = (low + high) / 2
-        above = excess(middle, *frozen) > 0
-        return jnp.where(above, middle, low), jnp.where(above, high, middle)
-
-    # κ = λ + γ Σ w t κ/(t + κ) lies between λ and λ + γ Σ w t.
-    most = jnp.log(frozen[0] + frozen[3] * jnp.sum(frozen[2] * frozen[1]))
-    least = jnp.maximum(most - DEEPEST, jnp.log(jnp.where(frozen[0] > 0, frozen[0], 1e-300)))
-    low, high = jax.lax.fori_loop(0, HALVINGS, halve, (least, most))
-    root = jax.lax.stop_gradient((low + high) / 2)
-    slope = jax.jvp(lambda u: excess(u, *frozen), (root,), (jnp.ones_like(root),))[1]
-    found = jnp.exp(root - excess(root, lam, t, w, gamma) / slope)
-    return jnp.where(vanishes, vanishing, found)
+def _excess(log_kappa, lam, t, w, gamma):
+    kappa = jnp.exp(log_kappa)
+    return lam / kappa + gamma * jnp.sum(w * t / (t + kappa[..., None]), axis=-1) - 1

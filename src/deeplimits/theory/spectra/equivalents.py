@@ -7,10 +7,10 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Complex, Float
 
-from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics.arguments import POSITIVE, argument, at_least, whole
+from deeplimits.numerics.checks import valid
 from deeplimits.theory.spectra import laws, marchenko_pastur
 from deeplimits.theory.spectra.effective_ridge import effective_ridge
-from deeplimits.tracing import is_traced
 
 Floats = Float[Array, "..."]
 
@@ -21,9 +21,7 @@ def companion_below(ridge: ArrayLike, values: ArrayLike, weights: ArrayLike, gam
     >>> round(float(companion_below(0.4, [1.0, 3.0], [0.5, 0.5], 1.5)), 10)
     0.5965437535
     """
-    lam = jnp.asarray(ridge, float)
-    if not is_traced(lam) and not bool(jnp.all(lam > 0)):
-        raise ParameterError(f"ridge = {lam} is not allowed; it must be positive (the point z = −ridge lies below 0)")
+    lam = argument("ridge", ridge, POSITIVE, "the point z = −ridge lies below 0")
     return 1 / effective_ridge(lam, values, weights, gamma)
 
 
@@ -108,9 +106,7 @@ def azuma_bound(deviation: ArrayLike, height: ArrayLike, dimension: int, samples
     >>> round(float(azuma_bound(0.5, 1.0, 400, 800)), 6)
     0.175748
     """
-    t, v = jnp.asarray(deviation, float), jnp.asarray(height, float)
-    if not is_traced(v) and not bool(jnp.all(v > 0)):
-        raise OutsideValidity(f"height = {v} is not allowed; the bound needs a point off the real line")
+    t, v = jnp.asarray(deviation, float), argument("height", height, POSITIVE, "a point off the real line")
     return jnp.minimum(1.0, 4 * jnp.exp(-((dimension * v * t) ** 2) / (16 * samples)))
 
 
@@ -125,9 +121,7 @@ def quadratic_form_variance(matrix: ArrayLike, kurtosis: ArrayLike = 3.0) -> Flo
     >>> [float(quadratic_form_variance([[1.0, 2.0], [2.0, 0.0]], kappa)) for kappa in (3.0, 1.0)]
     [18.0, 16.0]
     """
-    a, kappa = jnp.asarray(matrix, float), jnp.asarray(kurtosis, float)
-    if not is_traced(kappa) and not bool(jnp.all(kappa >= 1)):
-        raise ParameterError(f"kurtosis = {kappa} is not allowed; E x⁴ of a unit variance is at least 1")
+    a, kappa = jnp.asarray(matrix, float), argument("kurtosis", kurtosis, at_least(1), "E x⁴ of a unit variance")
     symmetric = (a + jnp.swapaxes(a, -1, -2)) / 2
     diagonal = jnp.diagonal(a, axis1=-2, axis2=-1)
     return 2 * jnp.sum(symmetric**2, axis=(-2, -1)) + (kappa - 3) * jnp.sum(diagonal**2, axis=-1)
@@ -147,9 +141,9 @@ def rank_one_solve(inverse: ArrayLike, vector: ArrayLike, strength: ArrayLike = 
     a, v, t = (jnp.asarray(part, float) for part in (inverse, vector, strength))
     solved = a @ v
     denominator = 1 + t * (v @ solved)
-    if not is_traced(denominator) and bool(jnp.abs(denominator) < 1e-14 * (1 + jnp.abs(t * (v @ solved)))):
-        raise OutsideValidity("1 + t⟨v, A⁻¹v⟩ vanishes: A + t vv' is singular")
-    return solved / denominator
+    # What is left of the two terms must be more than their rounding.
+    regular = jnp.abs(denominator) >= 1e-14 * (1 + jnp.abs(t * (v @ solved)))
+    return valid(solved / denominator, regular, "1 + t⟨v, A⁻¹v⟩ vanishes: A + t vv' is singular")
 
 
 def trace_change(z: ArrayLike, eigenvalues: ArrayLike, components: ArrayLike, strength: ArrayLike = 1.0):
@@ -179,8 +173,7 @@ def smoothed_density(x: ArrayLike, height: float, eigenvalues: ArrayLike) -> Flo
     >>> round(float(smoothed_density(0.0, 1.0, [0.0])), 10)
     0.3183098862
     """
-    if not height > 0:
-        raise ParameterError(f"height = {height} is not allowed; it must be positive")
+    argument("height", height, POSITIVE)
     values = np.asarray(eigenvalues, float)
     x = np.asarray(x, float)
     return jnp.asarray(np.mean(height / ((values - x[..., None]) ** 2 + height**2), axis=-1) / np.pi)
@@ -197,6 +190,5 @@ def difference_singular_values(count: int) -> Floats:
     >>> [round(float(value), 6) for value in difference_singular_values(5)]
     [0.517638, 1.0, 1.414214, 1.732051, 1.931852]
     """
-    if count < 1:
-        raise ParameterError(f"count = {count} is not allowed; the matrix has at least one row")
+    whole("count", count, 1, "rows of the matrix")
     return 2 * jnp.sin(jnp.arange(1.0, count + 1) * (jnp.pi / (2 * (count + 1))))

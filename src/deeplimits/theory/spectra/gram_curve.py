@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.models.activations import Activation
-from deeplimits.theory.gaussian import expect
+from deeplimits.theory.gaussian import moments as gaussian_moments
 from deeplimits.theory.spectra import marchenko_pastur
 
 
@@ -29,8 +29,7 @@ def odd_moments(activation: Activation) -> OddMoments:
     >>> round(float(odd_moments(activation("sign")).zeta), 10)
     0.6366197724
     """
-    eta = expect(lambda u: activation.value(u) ** 2, 1.0, activation.kinks).value
-    linear = expect(lambda u: u * activation.value(u), 1.0, activation.kinks).value
+    eta, linear = gaussian_moments.second_moment(activation), gaussian_moments.hermite_moment(activation, 1)
     # Rounding must not make a linear activation more than linear.
     return OddMoments(eta, jnp.minimum(linear**2, eta))
 

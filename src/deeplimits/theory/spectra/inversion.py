@@ -7,6 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from deeplimits.errors import NotConverged
+
 Floats = NDArray[np.floating]
 COARSE, FINE = 257, 4097
 MANY = 20_000
@@ -87,7 +89,7 @@ def _newton(cdf, density, centre, radius, probability, angles, levels, cells):
     left, right = angles[cells], angles[cells + 1]
     gap = levels[cells + 1] - levels[cells]
     share = np.clip((probability - levels[cells]) / np.where(gap > 0, gap, 1.0), 0.05, 0.95)
-    angle = left + (right - left) * share
+    angle, moved = left + (right - left) * share, np.inf
     for _ in range(100):
         x = centre - radius * np.cos(angle)
         error = np.asarray(cdf(x)) - probability
@@ -102,4 +104,6 @@ def _newton(cdf, density, centre, radius, probability, angles, levels, cells):
         angle = new
         if moved <= 1e-13:
             break
+    else:
+        raise NotConverged(f"the quantiles were not found: the last steps were up to {moved:.1e} of an angle")
     return angle[:count]

@@ -10,17 +10,21 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import ParameterError
 from deeplimits.models.activations import Activation
 from deeplimits.models.activations import activation as find_activation
-from deeplimits.theory.gaussian import expect
+from deeplimits.numerics import panels
+from deeplimits.numerics.arguments import PART, POSITIVE, choice, number, whole
+from deeplimits.numerics.roots import bracketed
+from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.quadrature import line_nodes
-from deeplimits.theory.spectra import checks, laws
+from deeplimits.theory.spectra import laws
 from deeplimits.theory.spectra.atomic import Atomic
 from deeplimits.theory.spectra.free_product import FreeProduct
 
 WEIGHTS = ("gaussian", "orthogonal")
 PANELS, PANEL_NODES = 10, 16
+FAR = 700.0
+"""Beyond it exp overflows."""
 
 
 class Criticality(NamedTuple):
@@ -34,12 +38,8 @@ class Criticality(NamedTuple):
 
 def slope_moments(activation: str | Activation | Callable, variance: float) -> tuple[float, float]:
     """μ₁ = E φ'² and μ₂ = E φ'⁴ at pre-activations of the given variance."""
-    found = find_activation(activation)
-
-    def power(order):
-        return float(expect(lambda u: found.derivative(u) ** order, variance, found.kinks).value)
-
-    return power(2), power(4)
+    first, second = (float(moments.slope_moment(activation, variance, power)) for power in (2, 4))
+    return first, second
 
 
 def critical_point(activation: str | Activation | Callable, variance: float) -> Criticality:
@@ -49,26 +49,22 @@ def critical_point(activation: str | Activation | Callable, variance: float) -> 
     [1.68797512, 0.0380412, 1.29924413]
     """
     found = find_activation(activation)
-    variance = checks.positive("variance", variance)
+    variance = float(number("variance", variance, POSITIVE))
     first, second = slope_moments(found, variance)
-    power = float(expect(lambda u: found.value(u) ** 2, variance, found.kinks).value)
+    power = float(moments.second_moment(found, variance))
     return Criticality(1 / first, variance - power / first, second / first**2)
 
 
 def slope_law(activation: str | Activation | Callable, variance: float) -> Atomic:
     """The law of φ'(√q ξ)², as atoms: exact for piecewise linear φ, quadrature nodes for smooth ones."""
     found = find_activation(activation)
-    variance = checks.positive("variance", variance)
+    variance = float(number("variance", variance, POSITIVE))
     if found.kinks:
         nodes, weights = (np.asarray(part) for part in line_nodes(jnp.asarray(variance), found.kinks))
     else:
         # Gauss-Legendre in panels: Gauss-Hermite converges slowly for activations with poles near the real line.
-        inside, share = np.polynomial.legendre.leggauss(PANEL_NODES)
-        ends = np.linspace(-9.0, 9.0, PANELS + 1)
-        half = (ends[1] - ends[0]) / 2
-        nodes = ((ends[:-1] + ends[1:])[:, None] / 2 + half * inside).ravel()
-        weights = np.tile(share, PANELS) * np.exp(-(nodes**2) / 2)
-        nodes = math.sqrt(variance) * nodes
+        rule = panels.even(-9.0, 9.0, PANELS, PANEL_NODES)
+        nodes, weights = math.sqrt(variance) * rule.nodes, rule.weights * np.exp(-(rule.nodes**2) / 2)
     slopes = np.asarray(found.derivative(jnp.asarray(nodes))) ** 2
     return laws.from_atoms(np.ravel(slopes), np.ravel(weights) / weights.sum())
 
@@ -89,15 +85,11 @@ def jacobian_spectrum(depth: int, weights: str, weight_variance: float, slopes: 
     >>> round(float(law.density(1.0)), 8), round(float(law.edges[-1, 1]), 6)
     (0.05957808, 21.858249)
     """
-    if depth < 1:
-        raise ParameterError(f"depth = {depth} is not allowed; it must be at least 1")
-    if weights not in WEIGHTS:
-        raise ParameterError(f"weights = {weights!r} is not allowed; it must be one of {', '.join(WEIGHTS)}")
-    gain = checks.positive("weight_variance", weight_variance)
+    whole("depth", depth, 1)
+    choice("weights", weights, WEIGHTS)
+    gain = float(number("weight_variance", weight_variance, POSITIVE))
     if not isinstance(slopes, Atomic):
-        p = float(slopes)
-        if not 0 < p <= 1:
-            raise ParameterError(f"slopes = {p:g} is not allowed; the probability of an active unit is in (0, 1]")
+        p = float(number("slopes", slopes, PART, "the probability of an active unit"))
         slopes = laws.from_atoms([1.0]) if p == 1 else laws.from_atoms([0.0, 1.0], [1 - p, p])
     of_weights = laws.marchenko_pastur(1.0, gain) if weights == "gaussian" else laws.from_atoms([gain])
     return laws.free_product((of_weights, depth), (slopes, depth))
@@ -146,30 +138,29 @@ def shrunk_share(depth: int, weights: str, weight_variance: ArrayLike, active: A
     """∫ y/(y + λ) dμ(λ) for y > 0 and φ' ∈ {0, 1}: the share of directions that the Jacobian shrinks below √y.
 
     1 + M at z = −y, the unique root in (−p, 0) of −yM = (1 + M)(σ_w²(M + p))^L, or with (M + p)/(1 + M) for
-    orthogonal weights; by bisection, with its gradient.
+    orthogonal weights; with its gradient.
 
     >>> round(float(shrunk_share(1, "gaussian", 1.0, 1.0, 1.0)), 10)
     0.6180339887
     """
     gain, p, y = (jnp.asarray(part, float) for part in (weight_variance, active, y))
     gain, p, y = jnp.broadcast_arrays(gain, p, y)
+    equation = _gaussian_defect if weights == "gaussian" else _orthogonal_defect
+    sentence = "the share of shrunk directions was not found"
+    u = bracketed(equation, -FAR, FAR, float(depth), gain, p, y, sentence=sentence)
+    return _one_more(u, p)
 
-    def defect(m, gain, p, y):
-        # log of both sides, which are positive; the left one falls and the right one rises with M.
-        log_layer = jnp.log(gain) + jnp.log(m + p) - (0.0 if weights == "gaussian" else jnp.log1p(m))
-        return jnp.log1p(m) + depth * log_layer - jnp.log(y) - jnp.log(-m)
 
-    frozen = jax.lax.stop_gradient((gain, p, y))
+def _one_more(u, p):
+    """1 + M, where M = −p/(1 + e^{−u}): the logistic variable keeps both ends of (−p, 0) in reach."""
+    return (1 - p) + p * jax.nn.sigmoid(-u)
 
-    def halve(_, ends):
-        low, high = ends
-        middle = (low + high) / 2
-        below = defect(-frozen[1] * jax.nn.sigmoid(middle), *frozen) > 0
-        return jnp.where(below, middle, low), jnp.where(below, high, middle)
 
-    # M = −p/(1 + e^{−u}): the logistic variable keeps both ends in reach.
-    start = jnp.full(y.shape, -math.log(1e300)), jnp.full(y.shape, 36.0)
-    low, high = jax.lax.fori_loop(0, 120, halve, start)
-    root = jax.lax.stop_gradient(-frozen[1] * jax.nn.sigmoid((low + high) / 2))
-    slope = jax.vmap(jax.grad(defect))(jnp.ravel(root), *(jnp.ravel(part) for part in frozen)).reshape(root.shape)
-    return 1 + root - defect(root, gain, p, y) / slope
+def _gaussian_defect(u, depth, gain, p, y):
+    # log of both sides, which are positive; the left one falls and the right one rises with M.
+    layer = jnp.log(gain) + jnp.log(p) + jax.nn.log_sigmoid(-u)
+    return jnp.log(_one_more(u, p)) + depth * layer - jnp.log(y) - jnp.log(p) - jax.nn.log_sigmoid(u)
+
+
+def _orthogonal_defect(u, depth, gain, p, y):
+    return _gaussian_defect(u, depth, gain, p, y) - depth * jnp.log(_one_more(u, p))

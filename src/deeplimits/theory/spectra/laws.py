@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
-from deeplimits.theory.spectra import checks
-from deeplimits.theory.spectra.atomic import Atomic
+from deeplimits.numerics.arguments import POSITIVE, number
+from deeplimits.theory.spectra.atomic import Atomic, merged
 from deeplimits.theory.spectra.free_laws import MarchenkoPastur, Semicircle
 from deeplimits.theory.spectra.free_product import FreeProduct
 from deeplimits.theory.spectra.free_product import free_product as _free_product
@@ -27,7 +27,7 @@ def marchenko_pastur(gamma: ArrayLike, variance: ArrayLike = 1.0) -> MarchenkoPa
     >>> round(float(law.pdf(2.0)), 10), float(law.atoms[1][0]), round(float(law.ppf(0.75)), 6)
     (0.1052710998, 0.5, 1.660932)
     """
-    return MarchenkoPastur(checks.positive("gamma", gamma), checks.positive("variance", variance))
+    return MarchenkoPastur(float(number("gamma", gamma, POSITIVE)), float(number("variance", variance, POSITIVE)))
 
 
 def semicircle(variance: ArrayLike = 1.0) -> Semicircle:
@@ -36,7 +36,7 @@ def semicircle(variance: ArrayLike = 1.0) -> Semicircle:
     >>> float(semicircle(1.0).moment(4)), round(float(semicircle(1.0).cdf(1.0)), 6)
     (2.0, 0.804499)
     """
-    return Semicircle(checks.positive("variance", variance))
+    return Semicircle(float(number("variance", variance, POSITIVE)))
 
 
 def from_atoms(values: ArrayLike, weights: ArrayLike | None = None) -> Atomic:
@@ -46,7 +46,7 @@ def from_atoms(values: ArrayLike, weights: ArrayLike | None = None) -> Atomic:
     >>> law.values.tolist(), round(float(law.mean()), 6)
     ([1.0, 3.0], 1.666667)
     """
-    return Atomic(*checks.atoms(values, weights))
+    return Atomic(*merged(values, weights))
 
 
 def from_eigenvalues(eigenvalues: ArrayLike) -> Atomic:

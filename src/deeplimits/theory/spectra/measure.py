@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics import roots
 from deeplimits.theory.spectra.cumulants import cumulants_of_moments
 from deeplimits.theory.spectra.inversion import invert
 from deeplimits.theory.spectra.rule import NODES, Rule, quadrature_rule
@@ -283,7 +284,7 @@ class SpectralMeasure(ABC):
 
     def _solve_outside(self, residual, begin, reach, name, asked):
         """Where a monotone residual vanishes outside the support, between `begin` and a little beyond begin + reach."""
-        # In the logarithm of the distance from the support, by bisection and then by secants inside the bracket.
+        # In the logarithm of the distance from the support.
         near = np.log(np.maximum(1e-15, 4e-16 * np.abs(begin / reach)))
         far = np.full(begin.shape, np.log(1.5))
 
@@ -298,11 +299,6 @@ class SpectralMeasure(ABC):
                 f"{name} = {np.asarray(asked)[bad][0]:g} is outside the range of the transform on the real line; "
                 "take a value nearer to zero"
             )
-        sign = np.sign(first)
-        for _ in range(200):
-            middle = (near + far) / 2
-            value = at(middle)[1]
-            near, far = np.where(np.sign(value) == sign, middle, near), np.where(np.sign(value) == sign, far, middle)
-            if np.all(far - near < 1e-15 * np.maximum(1.0, np.abs(near))):
-                break
-        return at((near + far) / 2)[0]
+        # Where the last value is as good as zero the last point is the answer.
+        depth = roots.on_host(lambda depth: np.where(bad, depth - far, at(depth)[1]), near, far)
+        return at(depth)[0]

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -11,8 +10,10 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import Activation
 from deeplimits.models.activations import activation as find_activation
-from deeplimits.theory.gaussian import expect
-from deeplimits.theory.spectra import checks, laws, marchenko_pastur
+from deeplimits.numerics.arguments import POSITIVE, argument, at_least, number
+from deeplimits.numerics.roots import bracketed
+from deeplimits.theory.gaussian import moments as gaussian_moments
+from deeplimits.theory.spectra import laws, marchenko_pastur
 from deeplimits.theory.spectra.measure import SpectralMeasure
 
 
@@ -31,16 +32,11 @@ def gram_moments(activation: str | Activation | Callable) -> GramMoments:
     [0.3942944904, 0.3668791644]
     """
     found = find_activation(activation)
-
-    def mean_of(weight):
-        return float(expect(lambda u: weight(u, found.value(u)), 1.0, found.kinks).value)
-
-    mean = mean_of(lambda u, v: v)
-    return GramMoments(
-        mean_of(lambda u, v: (v - mean) ** 2),
-        mean_of(lambda u, v: u * v) ** 2,
-        mean_of(lambda u, v: (u**2 - 1) * v),
-    )
+    mean = gaussian_moments.mean(found)
+    # The variance from the differences: E σ² − (E σ)² would cancel.
+    eta = gaussian_moments.along(lambda u, z: (found.value(u) - mean) ** 2, found, 1.0)
+    linear, curvature = (gaussian_moments.hermite_moment(found, order) for order in (1, 2))
+    return GramMoments(float(eta), float(linear) ** 2, float(curvature))
 
 
 def _moments(activation) -> GramMoments:
@@ -71,7 +67,8 @@ def nonlinear_gram(
     (0.78021872, 3.64993433)
     """
     moments = _moments(activation)
-    data_ratio, width_ratio = checks.positive("data_ratio", data_ratio), checks.positive("width_ratio", width_ratio)
+    data_ratio = float(number("data_ratio", data_ratio, POSITIVE))
+    width_ratio = float(number("width_ratio", width_ratio, POSITIVE))
     return laws.sample_covariance(_kernel_law(moments, data_ratio), 1 / width_ratio).affine(width_ratio)
 
 
@@ -122,9 +119,9 @@ def nonlinear_gram_spikes(
     """
     moments = _moments(activation)
     for name, value in (("kurtosis_data", kurtosis_data), ("kurtosis_weights", kurtosis_weights)):
-        if value < 1:
-            raise ParameterError(f"{name} = {value:g} is not allowed; E[x⁴] of a unit variance is at least 1")
-    law = laws.sample_covariance(_kernel_law(moments, checks.positive("data_ratio", data_ratio)), 1 / width_ratio)
+        argument(name, value, at_least(1), "E x⁴ of a unit variance")
+    data_ratio = float(number("data_ratio", data_ratio, POSITIVE))
+    law = laws.sample_covariance(_kernel_law(moments, data_ratio), 1 / width_ratio)
     edge = law.bulks[-1, 1] * width_ratio
 
     def transforms(alpha):
@@ -203,7 +200,7 @@ def conjugate_kernel_spectrum(
     else:
         moments = gram_moments(activation)
         share = moments.zeta / moments.eta
-    law: SpectralMeasure = laws.marchenko_pastur(checks.positive("data_ratio", data_ratio))
+    law: SpectralMeasure = laws.marchenko_pastur(float(number("data_ratio", data_ratio, POSITIVE)))
     for ratio in width_ratios:
         hidden = laws.from_atoms([1.0]) if share <= 1e-14 else law.affine(share, 1 - share)
         law = laws.sample_covariance(hidden, ratio)
@@ -216,32 +213,28 @@ def conjugate_kernel_transform(
     """∫ y/(y + λ) dμ_L(λ) for y > 0, traceable and differentiable: all layers are one explicit map of a point z₀ < 0.
 
     α = b²z_{l−1} + 1 − b² and m_H = m_{l−1}/b² give z_l = α(1 − c_l − c_l α m_H), m_l = m_H/(1 − c_l − c_l α m_H); the
-    z₀ with z_L = −y is found by bisection in log(−z₀).
+    z₀ with z_L = −y is found in log(−z₀).
     """
 
-    def through(log_inner, y, share, data_ratio, *ratios):
-        z = -jnp.exp(log_inner)
-        m = jnp.real(marchenko_pastur.stieltjes(z, data_ratio))
-        for ratio in ratios:
-            alpha = share * z + 1 - share
-            hidden = m / share
-            stretch = 1 - ratio - ratio * alpha * hidden
-            z, m = alpha * stretch, hidden / stretch
-        return z + y, m
-
     parameters = (y, share, data_ratio, *width_ratios)
-    frozen = jax.lax.stop_gradient(parameters)
+    sentence = "the layers of the conjugate kernel could not be inverted"
+    log_inner = bracketed(_missed, jnp.full(y.shape, -40.0), 60.0, *parameters, sentence=sentence)
+    return y * _through(log_inner, *parameters[1:])[1]
 
-    def halve(_, ends):
-        low, high = ends
-        middle = (low + high) / 2
-        value, m = through(middle, *frozen)
-        # Too small a |z₀| leaves the half line on which every layer's transform is positive.
-        below = (value > 0) | (m < 0)
-        return jnp.where(below, middle, low), jnp.where(below, high, middle)
 
-    start = jnp.full(y.shape, -40.0), jnp.full(y.shape, 60.0)
-    root = jax.lax.stop_gradient(jax.lax.fori_loop(0, 80, halve, start)[1])
-    slope = jax.jvp(lambda u: through(u, *frozen)[0], (root,), (jnp.ones_like(root),))[1]
-    root = root - through(root, *parameters)[0] / slope
-    return y * through(root, *parameters)[1]
+def _through(log_inner, share, data_ratio, *ratios):
+    """z_L and m_L for z₀ = −exp(log_inner)."""
+    z = -jnp.exp(log_inner)
+    m = jnp.real(marchenko_pastur.stieltjes(z, data_ratio))
+    for ratio in ratios:
+        alpha = share * z + 1 - share
+        hidden = m / share
+        stretch = 1 - ratio - ratio * alpha * hidden
+        z, m = alpha * stretch, hidden / stretch
+    return z, m
+
+
+def _missed(log_inner, y, *parameters):
+    z, m = _through(log_inner, *parameters)
+    # Too small a |z₀| leaves the half line on which every layer's transform is positive.
+    return jnp.where(m < 0, jnp.inf, z + y)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.special import airy
 
 from deeplimits.errors import NotConverged
+from deeplimits.numerics import panels
 
 LEFT, RIGHT, DEGREE = -14.0, 10.0, 180
 TERMS = 12
@@ -98,8 +99,7 @@ def _integral_to_infinity(function, beyond):
 
 def _beyond_right():
     """∫q, ∫q² and ∫∫q² beyond RIGHT, where q is the Airy function to double precision."""
-    x, w = np.polynomial.legendre.leggauss(60)
-    x, w = RIGHT + 6 * (x + 1), 6 * w
+    x, w = panels.gauss(60, RIGHT, RIGHT + 12.0)
     ai = airy(x)[0]
     return float(w @ ai), float(w @ ai**2), float(w @ ((x - RIGHT) * ai**2))
 

@@ -9,11 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from deeplimits.errors import NotConverged
 from deeplimits.theory.spectra.atomic import Atomic
 from deeplimits.theory.spectra.measure import SpectralMeasure
 
 PIECE = 2**16
 MOST_STEPS = 500
+REST = 1e-14
 
 
 class Sums(NamedTuple):
@@ -123,7 +125,7 @@ def preimage(population: SpectralMeasure, gamma: float, z: NDArray, start: NDArr
 def monotone_preimage(function: Callable, x: NDArray, left: NDArray, right: NDArray) -> NDArray:
     """The real α in [left, right] with f(α) = x for an increasing f, given with its slope: Newton in a bracket."""
     left, right = left.copy(), right.copy()
-    alpha = (left + right) / 2
+    alpha, still = (left + right) / 2, np.ones(left.shape, bool)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for count in range(400):
             value, slope = function(alpha)
@@ -136,6 +138,10 @@ def monotone_preimage(function: Callable, x: NDArray, left: NDArray, right: NDAr
             alpha = new
             if not still.any():
                 break
+        # Two neighbouring numbers may take turns for ever.
+        open_ = still & (right - left > REST * np.maximum(np.abs(left), np.abs(right)))
+    if open_.any():
+        raise NotConverged(f"Silverstein's equation at x = {x[open_][0]:.6g}, outside the support, was not solved")
     return alpha
 
 

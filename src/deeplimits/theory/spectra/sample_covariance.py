@@ -9,13 +9,14 @@ from jaxtyping import Array, Complex, Float
 from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
-from deeplimits.theory.spectra import checks, preimages
+from deeplimits.numerics import roots
+from deeplimits.numerics.arguments import POSITIVE, number
+from deeplimits.theory.spectra import preimages
 from deeplimits.theory.spectra.atomic import Atomic
 from deeplimits.theory.spectra.cumulants import moments_of_cumulants
 from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
 
 RESIDUAL = 1e-10
-BISECTIONS = 100
 TABLE_POINTS = 32
 MOST_TABLE_POINTS = 256
 # An interval between two atoms where ψ' stays below zero by less than this leaves a dent in the density.
@@ -168,7 +169,7 @@ class SampleCovariance(SpectralMeasure):
 
 def sample_covariance(population: SpectralMeasure, gamma: ArrayLike) -> SampleCovariance:
     """Build the law, its edges and its atom; see `laws.sample_covariance`."""
-    ratio = float(checks.positive("gamma", gamma))
+    ratio = float(number("gamma", gamma, POSITIVE))
     low, high = population.support
     if low < 0:
         raise ParameterError(
@@ -220,8 +221,8 @@ def find_ends(population: SpectralMeasure, gamma: float) -> tuple[Floats, Floats
     between = _intervals(population)
     if isinstance(population, Atomic) and len(between):
         # Two atoms beside an interval of length d alone keep ψ' below 1 − γ(A^{1/3} + B^{1/3})³/d², A = w t².
-        roots = np.cbrt(masses * places**2)[places > 0]
-        bound = 1 - gamma * (roots[:-1] + roots[1:]) ** 3 / (between[:, 1] - between[:, 0]) ** 2
+        cubed = np.cbrt(masses * places**2)[places > 0]
+        bound = 1 - gamma * (cubed[:-1] + cubed[1:]) ** 3 / (between[:, 1] - between[:, 0]) ** 2
         between = between[bound > -DENT]
     if not len(between):
         return np.concatenate([low, high])[None, :], np.zeros(0)
@@ -243,16 +244,9 @@ def _intervals(population: SpectralMeasure) -> Floats:
 
 
 def _zero(function, negative, positive):
-    """Zeros of functions that are negative at one end and positive at the other, elementwise, by bisection."""
-    if not len(positive):
-        return positive
-    for _ in range(BISECTIONS):
-        middle = (negative + positive) / 2
-        falls = function(middle) < 0
-        negative, positive = np.where(falls, middle, negative), np.where(falls, positive, middle)
-        if np.all(np.abs(positive - negative) <= 2e-16 * np.abs(positive)):
-            break
-    return positive
+    """Zeros of functions that fall to −∞ at one end and are positive at the other, entry by entry."""
+    sentence = "an end of the support was not found"
+    return roots.on_host(lambda a: np.where(a == negative, -np.inf, function(a)), negative, positive, sentence)
 
 
 def _maximum(function, intervals):

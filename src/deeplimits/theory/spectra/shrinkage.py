@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.theory.spectra import checks
+from deeplimits.numerics.arguments import POSITIVE, number
 from deeplimits.theory.spectra.measure import SpectralMeasure
 from deeplimits.theory.spectra.preimages import first_and_second, monotone_preimage
 from deeplimits.theory.spectra.sample_covariance import SampleCovariance
@@ -85,7 +85,7 @@ def linear_shrinkage_intensity(population: SpectralMeasure, gamma: float) -> Flo
     >>> round(float(linear_shrinkage_intensity(laws.from_atoms([1.0, 3.0, 10.0], [0.2, 0.4, 0.4]), 0.4)), 10)
     0.4434306569
     """
-    strength = checks.positive("gamma", gamma) * population.mean() ** 2
+    strength = float(number("gamma", gamma, POSITIVE)) * population.mean() ** 2
     return strength / (strength + population.var())
 
 

@@ -16,6 +16,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from deeplimits.numerics.checks import converged
+from deeplimits.numerics.roots import bracketed
+
+MOST_STEPS = 300
+AT_THRESHOLD = 1e-12
+MOVED = 1e-12
+"""The last Newton step, relative to the height squared, must be below this."""
+
 
 def height(a: Float[Array, " points"], t: Array, w: Array, gamma: Array) -> Float[Array, " points"]:
     """b(a) ≥ 0 with γ Σ w t²/((a − t)² + b²) = 1, zero where the sum at b = 0 is below one: a gap.
@@ -43,8 +51,9 @@ def height(a: Float[Array, " points"], t: Array, w: Array, gamma: Array) -> Floa
     on_pole = jnp.min(frozen_square, axis=1) + start == 0
     gap = ~on_pole & (start == 0) & (excess(jnp.where(on_pole, 1.0, start), frozen_square, frozen_strength) <= 0)
     start = jnp.where(gap, 1.0, jnp.maximum(start, 1e-300))
-    found = jax.lax.while_loop(lambda state: (state[1] > 1e-15) & (state[2] < 300), step, (start, jnp.inf, 0))[0]
-    found = jax.lax.stop_gradient(found)
+    start = start, jnp.inf, 0
+    found, moved, _ = jax.lax.while_loop(lambda state: (state[1] > 1e-15) & (state[2] < MOST_STEPS), step, start)
+    found = converged(jax.lax.stop_gradient(found), moved < MOVED, "the height of Silverstein's curve was not found")
     s = found - excess(found, square, strength) / slope(found)
     inside = ~gap & (s > 0)
     return jnp.where(inside, jnp.sqrt(jnp.where(inside, s, 1.0)), 0.0)
@@ -77,9 +86,10 @@ def curve(a: Float[Array, " points"], t: Array, w: Array, gamma: Array) -> Spect
     return SpectralCurve(x, density, 1 - upper / (jnp.pi * gamma))
 
 
-def slope_at(alpha: Float[Array, ""], t: Array, w: Array, gamma: Array) -> Float[Array, ""]:
-    """ψ'(α) at real α."""
-    return 1 - gamma * jnp.sum(w * t**2 / (alpha - t) ** 2)
+def slope_at(alpha: Float[Array, "..."], t: Array, w: Array, gamma: Array) -> Float[Array, "..."]:
+    """ψ'(α) at real α; −∞ at an atom, and an atom at zero counts for nothing."""
+    distance = jnp.where(t > 0, alpha[..., None] - t, 1.0)
+    return 1 - gamma * jnp.sum(w * (t / distance) ** 2, axis=-1)
 
 
 def outer_ends(t: Array, w: Array, gamma: Array) -> tuple[Float[Array, ""], Float[Array, ""]]:
@@ -87,58 +97,51 @@ def outer_ends(t: Array, w: Array, gamma: Array) -> tuple[Float[Array, ""], Floa
 
     ψ' falls from 1 to −∞ on (−∞, t_min) and rises from −∞ to 1 on (t_max, ∞).
     """
-    smallest = jnp.min(jnp.where(t > 0, t, jnp.inf))
+    nearest = jnp.stack([jnp.min(jnp.where(t > 0, t, jnp.inf)), t[-1]])
     # γ Σ w t²/(α − t)² ≤ γ Σ w t²/(distance to the nearest atom)²
-    reach = jnp.sqrt(gamma * jnp.sum(w * t**2))
-    low = _zero_of_slope(smallest, smallest - reach, t, w, gamma)
-    high = _zero_of_slope(t[-1], t[-1] + reach, t, w, gamma)
+    reach = 1.01 * jnp.sqrt(gamma * jnp.sum(w * t**2))
+    far = nearest + reach * jnp.array([-1.0, 1.0])
+    low, high = bracketed(slope_at, nearest, far, t, w, gamma, sentence="an end of the support was not found")
     return low, high
 
 
-def _zero_of_slope(negative, positive, t, w, gamma):
-    """The zero of ψ' between a point near which it is negative and one where it is positive, with its gradient."""
-    frozen = jax.lax.stop_gradient((t, w, gamma))
+def nonlinear_shrinkage_loss(law: SpectralCurve, a: Array, t: Array, w: Array, gamma: Array) -> Float[Array, ""]:
+    """∫ t² dH − ∫ d² dμ along a curve, d = |α|²/λ: what remains when each û keeps its best eigenvalue d = û'Σû.
 
-    def halve(_, ends):
-        below, above = ends
-        middle = (below + above) / 2
-        falls = slope_at(middle, *frozen) < 0
-        return jnp.where(falls, middle, below), jnp.where(falls, above, middle)
-
-    root = jax.lax.fori_loop(0, 70, halve, jax.lax.stop_gradient((negative, positive)))[1]
-    bend = jax.grad(slope_at)(root, *frozen)
-    return root - slope_at(root, t, w, gamma) / bend
-
-
-def mean_square_shrinkage(law: SpectralCurve, a: Array, t: Array, w: Array, gamma: Array) -> Float[Array, ""]:
-    """∫ d(λ)² dμ(λ) along a curve: d = |α|²/λ in the bulk, −α₀/(γ − 1) on the null space, ψ(α₀) = 0."""
+    An eigenvector û at λ has the share w_k t_k/|α − t_k|², normalized, of its square in the eigenspace of t_k, in the
+    null space w_k/(t_k − α₀) with ψ(α₀) = 0; d is the mean of t under these shares and the loss their mean variance.
+    Summed as such it is a sum of positive terms: where a sample tells the atoms apart, the difference loses all digits.
+    """
     b = height(a, t, w, gamma)
-    best = (a**2 + b**2) / law.x
-    steps = jnp.diff(law.cdf)
-    # The first and last half step, from the ends of the curve, carry the value of the nearest point.
+    distance = (a[:, None] - t) ** 2 + b[:, None] ** 2
+    spread = _variance(w * t / jnp.where(distance > 0, distance, 1.0), t)
     zero = jnp.maximum(1 - 1 / gamma, 0.0)
-    bulk = jnp.sum(steps * (best[1:] ** 2 + best[:-1] ** 2) / 2)
-    bulk = bulk + (law.cdf[0] - zero) * best[0] ** 2 + (1 - law.cdf[-1]) * best[-1] ** 2
+    bulk = jnp.sum(jnp.diff(law.cdf) * (spread[1:] + spread[:-1]) / 2)
+    # The first and last half step, from the ends of the curve, carry the value of the nearest point.
+    bulk = bulk + (law.cdf[0] - zero) * spread[0] + (1 - law.cdf[-1]) * spread[-1]
     wide = gamma > 1
-    safe = jnp.where(wide, gamma, 2.0)
-    null = -_preimage_of_zero(t, w, safe) / (safe - 1)
-    return bulk + jnp.where(wide, zero * null**2, 0.0)
+    start = _preimage_of_zero(t, w, jnp.where(wide, gamma, 2.0))
+    return bulk + jnp.where(wide, zero * _variance(w / (t - start), t), 0.0)
+
+
+def _variance(shares: Array, t: Array) -> Array:
+    """The variance of t under shares that need not sum to one."""
+    shares = shares / jnp.sum(shares, axis=-1, keepdims=True)
+    mean = jnp.sum(shares * t, axis=-1, keepdims=True)
+    return jnp.sum(shares * (t - mean) ** 2, axis=-1)
 
 
 def _preimage_of_zero(t, w, gamma):
-    """α₀ < 0 with γ Σ w t/(t − α₀) = 1, for γ > 1, in the logarithm of −α₀, with its gradient."""
+    """α₀ < 0 with γ Σ w t/(t − α₀) = 1, for γ > 1, in the logarithm of −α₀."""
+    seen = gamma * jnp.sum(jnp.where(t > 0, w, 0.0)) - 1
+    exists = seen > AT_THRESHOLD
+    top = jnp.log(gamma * jnp.max(t)) + 1
+    # t_min(γH{t > 0} − 1) ≤ −α₀ ≤ γ t_max; without enough mass off zero there is no such point, and 0 in its place.
+    bottom = jnp.log(seen * jnp.min(jnp.where(t > 0, t, jnp.inf))) - 1
+    bottom = jnp.where(exists, bottom, -jnp.inf)
+    sentence = "the preimage of zero was not found"
+    return -jnp.exp(bracketed(_excess, bottom, top, t, w, gamma, where=exists, sentence=sentence))
 
-    def excess(log_a, t, w, gamma):
-        return gamma * jnp.sum(w * t / (t + jnp.exp(log_a))) - 1
 
-    frozen = jax.lax.stop_gradient((t, w, gamma))
-
-    def halve(_, ends):
-        low, high = ends
-        middle = (low + high) / 2
-        above = excess(middle, *frozen) > 0
-        return jnp.where(above, middle, low), jnp.where(above, high, middle)
-
-    top = jnp.log(frozen[2] * jnp.max(frozen[0]))
-    root = jax.lax.fori_loop(0, 70, halve, (top - 60.0, top))[0]
-    return -jnp.exp(root - excess(root, t, w, gamma) / jax.grad(excess)(root, *frozen))
+def _excess(log_a, t, w, gamma):
+    return gamma * jnp.sum(w * t / (t + jnp.exp(log_a)[..., None]), axis=-1) - 1

@@ -6,8 +6,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import ParameterError
-from deeplimits.tracing import is_traced
+from deeplimits.numerics.arguments import POSITIVE, above, argument
+from deeplimits.numerics.checks import valid
 
 Floats = Float[Array, "..."]
 
@@ -38,9 +38,8 @@ def spiked_covariance(strength: ArrayLike, gamma: ArrayLike, variance: ArrayLike
     >>> [round(float(part), 6) for part in spiked_covariance(2.0, 0.5)]
     [3.75, 0.7, 0.707107, 3.968627]
     """
-    ell, gamma, variance = (jnp.asarray(part, float) for part in (strength, gamma, variance))
-    if not is_traced(ell) and not bool(jnp.all(ell > -1)):
-        raise ParameterError(f"strength = {ell} is not allowed; I + ℓuu' is a covariance matrix only for ℓ > -1")
+    ell = argument("strength", strength, above(-1), "I + ℓuu' is a covariance matrix")
+    gamma, variance = jnp.asarray(gamma, float), jnp.asarray(variance, float)
     root = jnp.sqrt(gamma)
     out = (ell > root) | ((ell < -root) & (gamma < 1))
     safe = jnp.where(out, ell, 2 * root)
@@ -66,9 +65,9 @@ def population_spike(value: ArrayLike, values: ArrayLike, weights: ArrayLike, ga
     >>> [round(float(part), 8) for part in population_spike(8.0, [1.0, 3.0], [0.5, 0.5], 0.3)[:2]]
     [8.89142857, 0.8484025]
     """
-    alpha, t, w, gamma = (jnp.asarray(part, float) for part in (value, values, weights, gamma))
-    if not any(is_traced(part) for part in (alpha, t)) and bool(jnp.any(alpha[..., None] == t) | jnp.any(alpha <= 0)):
-        raise ParameterError(f"value = {alpha} is not allowed; a spike is positive and none of the population's atoms")
+    alpha = argument("value", value, POSITIVE)
+    t, w, gamma = (jnp.asarray(part, float) for part in (values, weights, gamma))
+    alpha = valid(alpha, alpha[..., None] != t, "value is one of the population's atoms; a spike is none of them")
     first = jnp.sum(w * t / (alpha[..., None] - t), axis=-1)
     slope = 1 - gamma * jnp.sum(w * t**2 / (alpha[..., None] - t) ** 2, axis=-1)
     place = alpha * (1 + gamma * first)

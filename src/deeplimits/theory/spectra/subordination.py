@@ -10,8 +10,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Complex, Float
 
+from deeplimits.numerics.checks import converged
+
 PLAIN_STEPS = 200
 NEWTON_STEPS = 8
+RESIDUAL = 1e-10
 
 
 class Atoms(NamedTuple):
@@ -62,4 +65,6 @@ def _fixed_point(image, start, z, left, right):
 
     w = jax.lax.fori_loop(0, PLAIN_STEPS, lambda _, w: image(w, *frozen), jax.lax.stop_gradient(start))
     w = jax.lax.stop_gradient(jax.lax.fori_loop(0, NEWTON_STEPS, newton, w))
+    settled = jnp.abs(image(w, *frozen) - w) <= RESIDUAL * jnp.abs(w)
+    w = converged(w, settled, "the subordination functions were not found; take a point further from the support")
     return w + (image(w, z, left, right) - w) / jax.lax.stop_gradient(1 - slope(w))

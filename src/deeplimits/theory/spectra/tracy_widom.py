@@ -19,8 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import airy
 
 from deeplimits.errors import ParameterError
-from deeplimits.theory.spectra import checks, painleve
-from deeplimits.theory.spectra.atomic import Atomic
+from deeplimits.numerics import panels, roots
+from deeplimits.numerics.arguments import POSITIVE, number
+from deeplimits.theory.spectra import painleve
+from deeplimits.theory.spectra.atomic import Atomic, merged
 from deeplimits.theory.spectra.measure import SpectralMeasure
 from deeplimits.theory.spectra.sample_covariance import SampleCovariance, sample_covariance
 
@@ -89,12 +91,10 @@ def quantile(p: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
     if not np.all((p > 0) & (p < 1)):
         raise ParameterError("p contains a value outside (0, 1); a quantile of an unbounded law needs one inside")
     flat = p.ravel()
-    low, high = np.full(flat.shape, -40.0), np.full(flat.shape, 20.0)
-    for _ in range(70):
-        middle = (low + high) / 2
-        below = np.asarray(logcdf(middle, beta)) < np.log(flat)
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    return jnp.asarray(((low + high) / 2).reshape(p.shape))
+    found = roots.on_host(
+        lambda s: np.asarray(logcdf(s, beta)) - np.log(flat), np.full(flat.shape, -40.0), np.full(flat.shape, 20.0)
+    )
+    return jnp.asarray(found.reshape(p.shape))
 
 
 def moment(order: int, beta: int = 2) -> float:
@@ -103,9 +103,8 @@ def moment(order: int, beta: int = 2) -> float:
     >>> round(moment(1, 2), 10)
     -1.7710868074
     """
-    nodes, weights = np.polynomial.legendre.leggauss(200)
-    s, weights = -3 + 15 * nodes, 15 * weights
-    return float(weights @ (s**order * np.asarray(pdf(s, beta))))
+    rule = panels.gauss(200, -18.0, 12.0)
+    return float(rule.integrate(rule.nodes**order * np.asarray(pdf(rule.nodes, beta))))
 
 
 class Edge(NamedTuple):
@@ -166,12 +165,12 @@ def largest_eigenvalue_pvalue(
     for name, count in (("samples", samples), ("dimension", dimension)):
         if count < 2:
             raise ParameterError(f"{name} = {count} is not allowed; it must be at least 2")
-    checks.positive("variance", variance)
+    number("variance", variance, POSITIVE)
     if population is None:
         edge = white_edge(samples, dimension, variance)
     else:
         if not isinstance(population, SpectralMeasure):
-            population = Atomic(*checks.atoms(population, None))
+            population = Atomic(*merged(population, None))
         edge = population_edge(sample_covariance(population, dimension / samples), samples)
     return sf((jnp.asarray(value, float) - edge.centre) / edge.scale, beta)
 
@@ -194,8 +193,8 @@ def _each(s, beta, read):
 
 
 def _by_determinant(s, beta) -> _Point:
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
-    x, root = LENGTH * (nodes + 1) / 2, np.sqrt(LENGTH * weights / 2)
+    x, weights = panels.gauss(NODES, 0.0, LENGTH)
+    root = np.sqrt(weights)
     # Beyond s = 100 everything underflows.
     value, slope = airy(np.minimum(s, 100.0)[:, None, None] + x[:, None] + x)[:2]
     eigenvalues, vectors = np.linalg.eigh(root[:, None] * root * value)

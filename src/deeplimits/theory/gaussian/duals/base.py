@@ -35,3 +35,28 @@ class Dual(eqx.Module):
         correlation = jnp.where(scale == 0, 0.0, value / jnp.where(scale == 0, 1.0, scale))
         correlation = jnp.clip(correlation, -1.0, 1.0)
         return value, 1 - correlation, 1 + correlation
+
+
+class Scaled(Dual):
+    """The dual of γσ(βu), from that of σ."""
+
+    base: Dual
+    argument: float = eqx.field(static=True)
+    factor: float = eqx.field(static=True)
+
+    def value(self, where: Pair) -> Floats:
+        return self.factor**2 * self.base.value(self._stretched(where))
+
+    def slope(self, where: Pair) -> Floats:
+        return (self.factor * self.argument) ** 2 * self.base.slope(self._stretched(where))
+
+    def variance(self, a: Floats) -> Floats:
+        return self.factor**2 * self.base.variance(self.argument**2 * a)
+
+    def features(self, where: Pair, scale: Floats) -> tuple[Floats, Floats, Floats]:
+        value, gap, cogap = self.base.features(self._stretched(where), scale / self.factor**2)
+        return self.factor**2 * value, gap, cogap
+
+    def _stretched(self, where: Pair) -> Pair:
+        size = abs(self.argument)
+        return Pair(size * where.root_a, size * where.root_b, where.gap, where.cogap)

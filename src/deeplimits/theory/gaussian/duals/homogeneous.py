@@ -104,6 +104,9 @@ def _arc_cosine(power: int, gap, cogap):
     sine_part, angle_part = _arc_cosine_polynomials(power)
     _, supplement = angles(gap, cogap)
     cosine = (cogap - gap) / 2
+    if power == 1:
+        # J₁ = sin θ + (π − θ) cos θ = sin ε − ε cos ε with ε = π − θ
+        return _excess(supplement, _sine(gap, cogap), -cosine)
     return _sine(gap, cogap) * _horner(sine_part, cosine) + supplement * _horner(angle_part, cosine)
 
 
@@ -119,13 +122,22 @@ def _(power, primals, tangents):
 def _arc_gap(gap, cogap):
     """1 − J₁(θ)/π = (1 − ρ) − (sin θ − θ cos θ)/π, kept from becoming negative by rounding: its root is an angle."""
     theta, _ = angles(gap, cogap)
-    return jnp.maximum(gap - (_sine(gap, cogap) - theta * (cogap - gap) / 2) / math.pi, 0.0)
+    return jnp.maximum(gap - _excess(theta, _sine(gap, cogap), (cogap - gap) / 2) / math.pi, 0.0)
 
 
 @_arc_gap.defjvp
 def _(primals, tangents):
     (gap, cogap), (moved, comoved) = primals, tangents
     return _arc_gap(gap, cogap), angles(gap, cogap)[1] / math.pi * (moved - comoved) / 2
+
+
+def _excess(angle, sine, cosine):
+    """sin x − x cos x, of order x³ for small x, where it is summed as Σ_n (−1)^{n+1} 2n x^{2n+1}/(2n + 1)!"""
+    square = angle**2
+    series = jnp.zeros_like(angle)
+    for n in range(10, 0, -1):
+        series = series * square + (-1) ** (n + 1) * 2 * n / math.factorial(2 * n + 1)
+    return jnp.where(angle < 0.7, angle * square * series, sine - angle * cosine)
 
 
 def _arc_cosine_polynomials(power: int) -> tuple[list[Fraction], list[Fraction]]:

@@ -3,12 +3,12 @@ r"""Mean-field flows that close: linear neurons with noise, and quadratic neuron
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.numerics.flows import solve_at
-from deeplimits.tracing import is_traced
+from deeplimits.numerics import arguments, flows
 
 
 class Gaussian(NamedTuple):
@@ -41,13 +41,9 @@ def noisy_linear_neuron(
 
 def check_temperature(ridge: ArrayLike, inverse_temperature: ArrayLike) -> None:
     """Raise where noise has no normalizable stationary law."""
-    if is_traced(ridge) or is_traced(inverse_temperature):
-        return
-    if not float(jnp.min(jnp.asarray(inverse_temperature))) > 0:
-        raise ParameterError(f"inverse_temperature = {inverse_temperature} is not allowed; β must be positive")
-    if not float(jnp.min(jnp.asarray(ridge))) >= 0:
-        raise ParameterError(f"ridge = {ridge} is not allowed; λ must not be negative")
-    if float(jnp.min(jnp.asarray(ridge))) == 0:
+    arguments.argument("inverse_temperature", inverse_temperature, arguments.POSITIVE)
+    lam = arguments.argument("ridge", ridge, arguments.NOT_NEGATIVE)
+    if arguments.known(lam) and np.any(np.asarray(lam) == 0):
         raise OutsideValidity("ridge = 0 with noise leaves no normalizable stationary law; take λ > 0")
 
 
@@ -63,7 +59,6 @@ def quadratic_neurons(
     1.5721369
     """
     start, goal = jnp.asarray(second_moment, float), jnp.asarray(target, float)
-    times = jnp.atleast_1d(jnp.asarray(times, float))
     if start.ndim != 2 or start.shape != goal.shape or start.shape[0] != start.shape[1]:
         raise ParameterError(
             f"second_moment and target have shapes {start.shape} and {goal.shape}; both must be (d, d)"
@@ -76,8 +71,8 @@ def quadratic_neurons(
         moved = pull @ a
         return -(moved + moved.T)
 
-    found = solve_at(slope, start, times, rtol=1e-10, atol=1e-12)
-    found = found.require("the flow of quadratic neurons diverges or needs too many steps; ask for earlier times")
+    sentence = "the flow of quadratic neurons diverges or needs too many steps; ask for earlier times"
+    found = flows.solve(slope, start, times, otherwise=sentence)
     gaps = found.states - goal
     traces = jnp.trace(gaps, axis1=1, axis2=2)
     return found.states, jnp.sum(gaps**2, axis=(1, 2)) + traces**2 / 2

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, ParameterError
-from deeplimits.numerics.flows import implicit, solve_at
+from deeplimits.numerics import flows
 from deeplimits.theory.two_layer.mean_field.closed_forms import check_temperature
 
 
@@ -73,7 +73,6 @@ def density_flow(problem: Interaction, start: ArrayLike, times: ArrayLike) -> Fl
     The scheme keeps mass and positivity, has the Gibbs law as its exact equilibrium, and is second order in the
     spacing.
     """
-    times = jnp.atleast_1d(jnp.asarray(times, float))
     h, temperature = problem.spacing, 1 / problem.inverse_temperature
 
     def slope(t, density):
@@ -82,11 +81,16 @@ def density_flow(problem: Interaction, start: ArrayLike, times: ArrayLike) -> Fl
         flux = temperature / h * (_bernoulli(difference) * density[:-1] - _bernoulli(-difference) * density[1:])
         return jnp.diff(-jnp.pad(flux, 1)) / h
 
-    accuracy = {"rtol": 1e-8, "atol": 1e-10}
-    start = jnp.asarray(start, float)
-    found = solve_at(slope, start, times, **accuracy, solver=implicit(**accuracy), most_steps=20_000)
-    found = found.require("the density needs more steps than allowed; ask for earlier times or take a coarser grid")
-    return found.states
+    return flows.solve(
+        slope,
+        jnp.asarray(start, float),
+        times,
+        rtol=1e-8,
+        atol=1e-10,
+        stiff=True,
+        most_steps=20_000,
+        otherwise="the density needs more steps than allowed; ask for earlier times or take a coarser grid",
+    ).states
 
 
 def _bernoulli(x: Array) -> Array:

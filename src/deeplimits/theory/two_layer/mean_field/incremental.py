@@ -17,9 +17,10 @@ from jaxtyping import Array, Bool, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
+from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.checks import converged
-from deeplimits.numerics.flows import implicit, solve_at
-from deeplimits.tracing import is_traced
+
+UNREACHED = "the equations need more steps than allowed; raise epsilon or ask for earlier times"
 
 
 class SingleIndex(eqx.Module):
@@ -31,14 +32,12 @@ class SingleIndex(eqx.Module):
 
     def __init__(self, target: ArrayLike, activation: ArrayLike, epsilon: ArrayLike):
         self.target, self.activation = jnp.asarray(target, float), jnp.asarray(activation, float)
-        self.epsilon = jnp.asarray(epsilon, float)
+        self.epsilon = arguments.argument("epsilon", epsilon, arguments.POSITIVE)
         if self.target.ndim != 1 or self.target.shape != self.activation.shape or self.target.size == 0:
             raise ParameterError(
                 f"target and activation have shapes {self.target.shape} and {self.activation.shape}; give as many "
                 "Hermite coefficients of one as of the other"
             )
-        if not is_traced(self.epsilon) and not float(self.epsilon) > 0:
-            raise ParameterError(f"epsilon = {float(self.epsilon):g} is not allowed; it must be positive")
 
 
 class Learning(NamedTuple):
@@ -92,21 +91,15 @@ def learn(
     0.165764453
     """
     a = jnp.asarray(a, float)
-    times = jnp.atleast_1d(jnp.asarray(times, float))
+    times = arguments.times("times", times)
     s = jnp.zeros_like(a) if s is None else jnp.asarray(s, float)
     weights = jnp.full(a.shape, 1 / max(a.size, 1)) if weights is None else jnp.asarray(weights, float)
     if a.ndim != 1 or a.size == 0 or s.shape != a.shape or weights.shape != a.shape:
         raise ParameterError(f"a, s and weights have shapes {a.shape}, {s.shape}, {weights.shape}; all must be (n,)")
-    if not is_traced(times) and (np.any(np.diff(times) <= 0) or float(times[0]) < 0):
-        raise ParameterError(
-            f"times = {np.asarray(times).tolist()} is not allowed; it must be increasing and not negative"
-        )
     if method not in ("explicit", "implicit"):
         raise ParameterError(f"method = {method!r} is not allowed; it must be 'explicit' or 'implicit'")
     found = _solve(problem, a, s, weights, times, method)
-    return converged(
-        found, found.converged, "the equations need more steps than allowed; raise epsilon or ask for earlier times"
-    )
+    return converged(found, found.converged, UNREACHED)
 
 
 @eqx.filter_jit
@@ -114,9 +107,10 @@ def _solve(problem: SingleIndex, a, s, weights, times, method: str) -> Learning:
     def slope(t, y):
         return velocity(problem, y[0], y[1], weights)
 
-    accuracy = {"rtol": 1e-9, "atol": 1e-11}
-    solver = implicit(**accuracy) if method == "implicit" else None
-    found = solve_at(slope, (a, s), times, **accuracy, solver=solver, most_steps=50_000)
+    stiff = method == "implicit"
+    found = flows.solve(
+        slope, (a, s), times, rtol=1e-9, atol=1e-11, stiff=stiff, most_steps=50_000, throw=False, otherwise=UNREACHED
+    )
     amplitudes, alignments = found.states
     left = jax.vmap(lambda a, s: residuals(problem, a, s, weights))(amplitudes, alignments)
     risk = jnp.sum(left**2, axis=1) / 2

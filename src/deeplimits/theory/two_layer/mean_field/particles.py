@@ -13,17 +13,17 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
-from deeplimits.models.activations import Activation
-from deeplimits.models.committees import neuron
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
+from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.checks import converged
-from deeplimits.numerics.flows import solve_at
 from deeplimits.theory.two_layer.overlaps.integrals.moments import Moments
-from deeplimits.tracing import is_traced
+
+UNREACHED = "the flow needs more steps than allowed or diverges; ask for earlier times"
 
 
 class Particles(eqx.Module):
@@ -85,7 +85,7 @@ def wasserstein_flow(
     outputs: ArrayLike,
     times: ArrayLike,
     *,
-    activation: str | Activation = "erf",
+    activation: ActivationLike = "erf_saad",
     train_outputs: bool = True,
 ) -> Flow:
     r"""Gradient flow of the population risk on the measure of neurons.
@@ -103,7 +103,7 @@ def wasserstein_flow(
     >>> [round(float(r), 10) for r in flow.risk]
     [0.0832619403, 0.0012305971]
     """
-    times = jnp.atleast_1d(jnp.asarray(times, float))
+    times = arguments.times("times", times)
     teacher, outputs = jnp.asarray(teacher, float), jnp.asarray(outputs, float)
     if teacher.ndim != 2 or teacher.shape[1] != start.w.shape[1]:
         raise ParameterError(
@@ -111,13 +111,9 @@ def wasserstein_flow(
         )
     if outputs.shape != teacher.shape[:1]:
         raise ParameterError(f"outputs has shape {outputs.shape}; it must be ({teacher.shape[0]},)")
-    if not is_traced(times) and (np.any(np.diff(times) <= 0) or float(times[0]) < 0):
-        raise ParameterError(
-            f"times = {np.asarray(times).tolist()} is not allowed; it must be increasing and not negative"
-        )
-    sigma = neuron(activation)
+    sigma = named(activation)
     flow = _solve(start, teacher, outputs, times, Moments(sigma, sigma), train_outputs)
-    return converged(flow, flow.converged, "the flow needs more steps than allowed or diverges; ask for earlier times")
+    return converged(flow, flow.converged, UNREACHED)
 
 
 @eqx.filter_jit
@@ -125,7 +121,7 @@ def _solve(start: Particles, teacher, outputs, times, moments: Moments, train_ou
     def slope(t, y):
         return velocity(Particles(y[0], y[1], start.weights), teacher, outputs, moments, train_outputs)
 
-    found = solve_at(slope, (start.w, start.a), times, rtol=1e-9, atol=1e-11)
+    found = flows.solve(slope, (start.w, start.a), times, rtol=1e-9, atol=1e-11, throw=False, otherwise=UNREACHED)
     w, a = found.states
     risks = jax.lax.map(lambda y: risk(Particles(y[0], y[1], start.weights), teacher, outputs, moments), (w, a))
     return Flow(times, w, a, risks, found.converged)
@@ -135,11 +131,11 @@ def dissipation(
     particles: Particles,
     teacher: ArrayLike,
     outputs: ArrayLike,
-    activation: str | Activation,
+    activation: ActivationLike,
     train_outputs: bool = True,
 ) -> Float[Array, ""]:
     """−dR/dτ = ∫|∇Ψ|² dρ."""
-    sigma = neuron(activation)
+    sigma = named(activation)
     w, a = velocity(
         particles, jnp.asarray(teacher, float), jnp.asarray(outputs, float), Moments(sigma, sigma), train_outputs
     )

@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Task
+from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.checks import converged
-from deeplimits.numerics.flows import solve_at
+from deeplimits.theory.gaussian.fields import trapezoid
 from deeplimits.theory.two_layer.overlaps.equations import moments
-from deeplimits.theory.two_layer.overlaps.integrals import quadrature
 from deeplimits.theory.two_layer.overlaps.symmetric import diagonal
-from deeplimits.tracing import is_traced
+
+UNREACHED = "the reduced flow needs more steps than allowed or diverges; ask for earlier times"
 
 
 class Reduced(eqx.Module):
@@ -104,7 +105,7 @@ def _pairs_by_quadrature(task: Task, covariances, variances, neurons: int):
                 lambda x, y: student.derivative(x) * activation.derivative(y),
                 lambda x, y: student.second_derivative(x) * activation.value(y),
             )
-            return tuple(quadrature.expectation(part, c, [0, 1]) for part in parts)
+            return tuple(trapezoid.expectation(part, c, [0, 1]) for part in parts)
 
         return jax.vmap(jax.vmap(three, (None, 0, 0)), (0, None, 0))
 
@@ -131,27 +132,16 @@ def reduced_flow(task: Task, start: Reduced, times: ArrayLike) -> ReducedFlow:
     >>> round(float(flow.m[0, 0, 0]), 10), round(float(flow.q[0, 0]), 10), round(float(flow.risk[0]), 10)
     (0.7836576095, 0.3254082627, 0.0087040712)
     """
-    times = jnp.atleast_1d(jnp.asarray(times, float))
-    traced = any(is_traced(leaf) for leaf in jax.tree.leaves((task, start, times)))
+    times = arguments.times("times", times)
     if start.m.shape[1] != task.teachers:
         raise ParameterError(
             f"m has {start.m.shape[1]} columns but the teacher has {task.teachers} units; they must agree"
         )
-    if not traced:
-        if np.linalg.eigvalsh(np.asarray(task.teacher))[0] <= 1e-12:
-            raise ParameterError("teacher is singular: the reduction divides by P; merge teachers that coincide")
-        if bool(jnp.any(start.q <= 0)):
-            raise ParameterError(
-                f"q = {np.asarray(start.q).tolist()} is not allowed; orthogonal norms must be positive"
-            )
-        if np.any(np.diff(times) <= 0) or float(times[0]) < 0:
-            raise ParameterError(
-                f"times = {np.asarray(times).tolist()} is not allowed; it must be increasing and not negative"
-            )
+    if arguments.known(task.teacher) and np.linalg.eigvalsh(np.asarray(task.teacher))[0] <= 1e-12:
+        raise ParameterError("teacher is singular: the reduction divides by P; merge teachers that coincide")
+    arguments.argument("q", start.q, arguments.POSITIVE, "norms outside the teachers")
     flow = _solve(task, start, times)
-    return converged(
-        flow, flow.converged, "the reduced flow needs more steps than allowed or diverges; ask for earlier times"
-    )
+    return converged(flow, flow.converged, UNREACHED)
 
 
 @eqx.filter_jit
@@ -161,7 +151,7 @@ def _solve(task: Task, start: Reduced, times) -> ReducedFlow:
         moved = velocity(task, Reduced(m, jnp.exp(log_q), a, start.weights))
         return moved.m, moved.q / jnp.exp(log_q), moved.a
 
-    found = solve_at(slope, (start.m, jnp.log(start.q), start.a), times, rtol=1e-10, atol=1e-12)
+    found = flows.solve(slope, (start.m, jnp.log(start.q), start.a), times, throw=False, otherwise=UNREACHED)
     m, log_q, a = found.states
     q = jnp.exp(log_q)
     risks = jax.lax.map(lambda y: risk(task, Reduced(y[0], y[1], y[2], start.weights)), (m, q, a))

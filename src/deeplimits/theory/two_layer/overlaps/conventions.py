@@ -134,7 +134,7 @@ def import_task(
     outputs: ArrayLike | None = None,
     teacher_outputs: ArrayLike | None = None,
     output_rate: ArrayLike = 0.0,
-    activation: str = "erf",
+    activation: str = "erf_saad",
 ) -> tuple[Task, Overlaps, Foreign]:
     """A task written in another convention, as ours; the third answer says how to carry times and risks back.
 

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
+from deeplimits.numerics.arguments import argument, at_least
 from deeplimits.theory.two_layer.overlaps.integrals.moments import Moments, check_covariance
-from deeplimits.tracing import is_traced
 
 
 class Drift(NamedTuple):
@@ -156,11 +156,9 @@ def mean_increment(task: Task, state: Overlaps, dimension: ArrayLike) -> Overlap
     (0.025700990086, -0.004351153992)
     """
     fields = state.students + state.teachers
-    if not is_traced(dimension) and float(np.asarray(dimension)) < fields:
-        raise ParameterError(f"dimension = {dimension} is not allowed; {fields} weight vectors need at least {fields}")
+    dimension = argument("dimension", dimension, at_least(fields), f"there are {fields} weight vectors")
     p = state.students
     parts = drift(task, state)
-    dimension = jnp.asarray(dimension, float)
     step = task.rate / (dimension * p)
     own = squared_gradient_at(task, state, dimension)
     weights = state.a[:, None] * gradient(task, state).weights

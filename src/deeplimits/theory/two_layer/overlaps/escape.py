@@ -11,9 +11,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from deeplimits.errors import OutsideValidity
-from deeplimits.numerics.flows import solve_at
-from deeplimits.tracing import is_traced
+from deeplimits.numerics import flows
+from deeplimits.numerics.checks import valid
 
 EULER_GAMMA = 0.5772156649015329
 SPAN = 12.0
@@ -43,11 +42,13 @@ def mediocrity(rate: ArrayLike, noise: ArrayLike = 0.0, teacher: ArrayLike = 1.0
     """
     g, delta, p = (jnp.asarray(value, float) for value in (rate, noise, teacher))
     inside = discriminant(g, delta, p)
-    if not is_traced(inside) and bool(jnp.any(inside < 0)):
-        raise OutsideValidity(
-            f"rate = {float(g):.6g} leaves no plateau at teacher norm {float(p):.6g} and noise {float(delta):.6g}: the "
-            f"student's norm diverges; without noise the rate must be at most {0.180189805014 / float(p):.6g}"
-        )
+    inside = valid(
+        inside,
+        inside >= 0,
+        "the rate leaves no plateau, and the student's norm diverges; without noise and with a teacher of norm one it "
+        "must be at most 0.18019",
+        lambda: f" (rate = {g}, teacher = {p}, noise = {delta})",
+    )
     # The smaller root as c/(the larger one), which is finite also at γ = 0.
     norm = 2 * (p + 3 * g * p**2 + g * delta) / (3 + 6 * g * p + jnp.sqrt(jnp.maximum(inside, 0.0)))
     # Var(E σ' λ*) at M = 0 by Wick: 4 E[(λ*² − λ²)² λ² λ*²] + 4ΔPQ
@@ -96,6 +97,6 @@ def _travel(g, delta, p, level, start: Mediocrity) -> Float[Array, ""]:
         return jnp.stack([dq / speed, start.growth / speed - 1])
 
     at_rest = jnp.stack([start.norm, jnp.zeros(())])
-    found = solve_at(slope, at_rest, jnp.full(1, SPAN), rtol=1e-9, atol=1e-11, most_steps=20_000)
-    found = found.require("the student's norm diverges before it escapes; take a smaller learning rate")
+    sentence = "the student's norm diverges before it escapes; take a smaller learning rate"
+    found = flows.solve(slope, at_rest, [SPAN], rtol=1e-9, atol=1e-11, most_steps=20_000, otherwise=sentence)
     return found.states[0, 1] + jnp.log(level)

@@ -13,11 +13,10 @@ from jaxtyping import Array, Bool, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, OutsideValidity
-from deeplimits.models import committees
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.numerics.flows import solve_at
+from deeplimits.numerics import arguments, flows
+from deeplimits.theory.gaussian.fields.trapezoid import semidefinite_factor
 from deeplimits.theory.two_layer.overlaps import equations, fixed_points, integration, symmetric
-from deeplimits.theory.two_layer.overlaps.integrals.quadrature import semidefinite_factor
 
 # Nodes per dimension of the trapezoid rule on [−7.5, 7.5] for the one-step covariance, by number of fields.
 _NODES = {2: 61, 3: 47, 4: 35}
@@ -73,13 +72,12 @@ def step_covariance(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Float[Ar
 def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuations:
     """Mean and covariance Σ of √(dp/γ)(Ω^ν − Ω(t)) along a trajectory, Σ(0) = 0.
 
-    >>> task = Task(teacher=[[1.0]], rate=0.4, noise=0.3, activation="linear")
+    >>> task = Task(teacher=[[1.0]], rate=0.4, noise=0.3, activation="identity")
     >>> found = covariance_flow(task, Overlaps([[0.2]], [[0.7]]), [1.5])
     >>> round(float(found.covariance[0, 0, 0]), 6)
     0.351311
     """
-    times = jnp.atleast_1d(jnp.asarray(times, float))
-    integration._check_times(times)
+    times = arguments.times("times", times)
     students, teachers = start.students, start.teachers
     _check(task, students + teachers)
     a = start.a if task.frozen else None
@@ -96,8 +94,8 @@ def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuatio
         return velocity, moved + moved.T + d
 
     at_rest = (integration.pack(start, a is None), jnp.zeros((size, size)))
-    found = solve_at(slope, at_rest, times, rtol=1e-8, atol=1e-10, most_steps=20_000)
-    found = found.require("the fluctuations diverge or need more steps than allowed; ask for an earlier time")
+    sentence = "the fluctuations diverge or need more steps than allowed; ask for an earlier time"
+    found = flows.solve(slope, at_rest, times, rtol=1e-8, atol=1e-10, most_steps=20_000, otherwise=sentence)
     mean, covariance = found.states
     return Fluctuations(times, mean, covariance, found.converged)
 
@@ -136,7 +134,8 @@ def _check(task: Task, fields: int) -> None:
             f"p + k = {fields} is not covered: the one-step covariance is an integral over all fields, offered up to "
             f"{max(_NODES)} of them"
         )
-    if committees.RELU in (task.activation, task.teacher_activation):
+    if not (task.activation.smooth and task.teacher_activation.smooth):
         raise OutsideValidity(
-            "activation = relu is not covered: the quadrature of the one-step covariance needs a smooth activation"
+            f"activation = {task.activation.name} is not covered: the quadrature of the one-step covariance needs a "
+            "smooth activation"
         )

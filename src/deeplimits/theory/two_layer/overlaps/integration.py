@@ -1,7 +1,7 @@
 r"""Solving the overlap equations: adaptively, through plateaus, to any time.
 
 Short runs use an explicit method of order eight. A long run ends near a fixed point where an explicit method is held
-back by stability, not accuracy; there an implicit method of order five takes steps as long as the plateau.
+back by stability, not accuracy; there an implicit method of order six takes steps as long as the plateau.
 """
 
 from collections.abc import Callable
@@ -10,16 +10,14 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
+from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.checks import converged
-from deeplimits.numerics.flows import implicit, solve_at
 from deeplimits.theory.two_layer.overlaps import equations, symmetric
-from deeplimits.tracing import is_traced
 
 # Beyond this time the implicit method wins.
 LONG = 3e3
@@ -90,31 +88,28 @@ def trajectory(
 ) -> Trajectory:
     """Overlaps, second layer and risk at increasing times ≥ 0, from `start` at t = 0.
 
-    `method` is "explicit" (order 8), "implicit" (order 5, for long or stiff runs) or "auto". `variance=False` is
+    `method` is "explicit" (order 8), "implicit" (order 6, for long or stiff runs) or "auto". `variance=False` is
     gradient flow. The tolerances, by default 1e-11 and 1e-13 (explicit) or 1e-9 and 1e-11 (implicit), are per step; the
     error at the end is about ten times larger. Traceable: jit, vmap over initial conditions, grad. A run that diverges
     raises; outside a trace an impossible start does so as well.
 
-    >>> task = Task(teacher=[[1.0]], rate=0.4, noise=0.3, activation="linear")
+    >>> task = Task(teacher=[[1.0]], rate=0.4, noise=0.3, activation="identity")
     >>> solution = trajectory(task, Overlaps([[0.2]], [[0.7]]), [1.5])
     >>> round(float(solution.m[0, 0, 0]), 10), round(float(solution.q[0, 0, 0]), 10)
     (0.8214958719, 0.8291212365)
     """
-    times = jnp.atleast_1d(jnp.asarray(times, float))
-    _check_times(times)
+    times = arguments.times("times", times)
     if method not in ("auto", "explicit", "implicit"):
         raise ParameterError(f"method = {method!r} is not allowed; it must be 'auto', 'explicit' or 'implicit'")
-    traced = any(is_traced(leaf) for leaf in jax.tree.leaves((task, start, times)))
-    if not traced:
-        equations.check(task, start)
+    equations.check(task, start)
     if method == "auto":
-        long = not is_traced(times) and float(times[-1]) > LONG
-        stiff = not is_traced(task.output_rate) and float(task.output_rate) >= 50
+        long = arguments.known(times) and float(times[-1]) > LONG
+        stiff = arguments.known(task.output_rate) and float(task.output_rate) >= 50
         method = "implicit" if long or stiff else "explicit"
     usual = (1e-11, 1e-13) if method == "explicit" else (1e-9, 1e-11)
     rtol, atol = (usual[0] if rtol is None else rtol), (usual[1] if atol is None else atol)
     solution = _solve(task, start, times, rtol, atol, method, variance)
-    where = "" if is_traced(task.rate) else f", at learning rate γ = {float(task.rate):.4g}"
+    where = f", at learning rate γ = {float(task.rate):.4g}" if arguments.known(task.rate) else ""
     return converged(
         solution,
         solution.converged,
@@ -128,20 +123,17 @@ def _solve(task: Task, start: Overlaps, times, rtol, atol, method: str, variance
     students, teachers = start.students, start.teachers
     a = start.a if task.frozen else None
     right_side = packed_velocity(task, students, a, variance)
-    solver = None if method == "explicit" else implicit(rtol, atol)
-    vector = pack(start, a is None)
-    found = solve_at(right_side, vector, times, rtol=rtol, atol=atol, solver=solver, most_steps=MOST_STEPS)
-    vectors = jnp.where(jnp.isfinite(found.states), found.states, jnp.nan)
-    states = jax.vmap(lambda vector: unpack(vector, students, teachers, a))(vectors)
+    found = flows.solve(
+        right_side,
+        pack(start, a is None),
+        times,
+        rtol=rtol,
+        atol=atol,
+        stiff=method == "implicit",
+        most_steps=MOST_STEPS,
+        throw=False,
+        otherwise="the overlaps diverge, or need too many steps; take a smaller rate or an earlier time",
+    )
+    states = jax.vmap(lambda vector: unpack(vector, students, teachers, a))(found.states)
     risks = jax.vmap(lambda state: equations.risk(task, state))(states)
     return Trajectory(times, states.m, states.q, states.a, risks, found.steps, found.converged)
-
-
-def _check_times(times: Array) -> None:
-    if is_traced(times):
-        return
-    values = np.asarray(times)
-    if not np.all(np.isfinite(values)) or np.any(values < 0) or np.any(np.diff(values) <= 0):
-        raise ParameterError(
-            f"times = {values.tolist()} is not allowed; it must be finite, not negative and increasing"
-        )

@@ -15,10 +15,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from deeplimits.errors import OutsideValidity
 from deeplimits.models.committees import Task
+from deeplimits.numerics.checks import valid
 from deeplimits.theory.two_layer.overlaps.equations import moments
-from deeplimits.tracing import is_traced
 
 
 class _Linearization(NamedTuple):
@@ -37,23 +36,17 @@ def critical_learning_rate(task: Task) -> Float[Array, ""]:
     >>> round(float(critical_learning_rate(Task(teacher=[[1.0]]))), 9)
     4.055778676
     """
-    critical, isolation = _critical_rate(task)
-    if not is_traced(isolation) and float(isolation) < 1e-12:
-        raise OutsideValidity(
-            f"teacher of {task.teachers} {task.activation.name} units is degenerate: some of its motions do not change "
-            "the output, so perfect learning is not isolated and has no critical rate"
-        )
-    return critical
+    _, critical, isolation = _around_the_teacher(task)
+    return _isolated(task, critical, isolation)
 
 
-@eqx.filter_jit
-def _critical_rate(task: Task) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """γ_c, and the smallest damping over the largest."""
-    parts = _linearize(task)
-    # γ_c = p² / λ_max(L^{−1/2} T L^{−1/2}), L[q] = Bq + qB
-    values, vectors = jnp.linalg.eigh(parts.damping)
-    root = vectors * jax.lax.rsqrt(values)
-    return task.teachers**2 / jnp.linalg.eigvalsh(root.T @ parts.amplification @ root)[-1], values[0] / values[-1]
+def _isolated(task: Task, critical: Float[Array, ""], isolation: Float[Array, ""]) -> Float[Array, ""]:
+    return valid(
+        critical,
+        isolation >= 1e-12,
+        f"teacher of {task.teachers} {task.activation.name} units is degenerate: some of its motions do not change the "
+        "output, so perfect learning is not isolated and has no critical rate",
+    )
 
 
 def noise_floor(task: Task) -> Float[Array, ""]:
@@ -70,29 +63,29 @@ def noise_floor(task: Task) -> Float[Array, ""]:
     >>> round(float(noise_floor(task)), 12)
     0.0524045547
     """
-    check_learning_rate(task)
-    return _floor(task)
+    floor, critical, isolation = _around_the_teacher(task)
+    critical = _isolated(task, critical, isolation)
+    return valid(
+        floor,
+        task.rate < critical,
+        f"rate is not below the critical learning rate γ_c of {task.teachers} {task.activation.name} neurons; no "
+        "stationary state exists, so take a smaller rate",
+        lambda: f" (rate = {float(task.rate):.6g}, γ_c = {float(critical):.6g})",
+    )
 
 
 @eqx.filter_jit
-def _floor(task: Task) -> Float[Array, ""]:
+def _around_the_teacher(task: Task) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
+    """The floor, γ_c, and the smallest damping over the largest."""
     parts = _linearize(task)
     p = task.teachers
+    # γ_c = p² / λ_max(L^{−1/2} T L^{−1/2}), L[q] = Bq + qB
+    values, vectors = jnp.linalg.eigh(parts.damping)
+    root = vectors * jax.lax.rsqrt(values)
+    critical = p**2 / jnp.linalg.eigvalsh(root.T @ parts.amplification @ root)[-1]
     operator = -parts.damping / p + task.rate / p**3 * parts.amplification
     q = jnp.linalg.solve(operator, -task.rate / p * task.noise * parts.forcing)
-    return parts.risk @ q / (2 * p**2)
-
-
-def check_learning_rate(task: Task) -> None:
-    """Raise OutsideValidity, with the critical value, where the rate is not below it."""
-    if is_traced(task.rate):
-        return
-    critical = float(critical_learning_rate(task))
-    if not float(task.rate) < critical:
-        raise OutsideValidity(
-            f"rate = {float(task.rate):.6g} is not below the critical learning rate γ_c = {critical:.6g} of "
-            f"{task.teachers} {task.activation.name} neurons; no stationary state exists, so take a smaller rate"
-        )
+    return parts.risk @ q / (2 * p**2), critical, values[0] / values[-1]
 
 
 def _linearize(task: Task) -> _Linearization:

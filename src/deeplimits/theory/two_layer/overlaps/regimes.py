@@ -1,14 +1,12 @@
 r"""Which equations hold when learning rate and width scale with the dimension: γ = γ₀ d^{−δ}, p = p₀ d^κ."""
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.numerics.flows import solve_at
+from deeplimits.numerics import arguments, flows
 from deeplimits.theory.two_layer.overlaps import equations, integration, symmetric
 
 ROUNDING = 1e-12
@@ -31,10 +29,8 @@ def regime(width_exponent: float, rate_exponent: float, boundary: str = "entrywi
     """
     if boundary not in ("entrywise", "norm"):
         raise ParameterError(f"boundary = {boundary!r} is not allowed; it must be 'entrywise' or 'norm'")
-    if not np.isfinite(width_exponent) or width_exponent < 0:
-        raise ParameterError(f"width_exponent = {width_exponent} is not allowed; κ must be a number of at least 0")
-    if not np.isfinite(rate_exponent):
-        raise ParameterError(f"rate_exponent = {rate_exponent} is not allowed; δ must be a finite number")
+    arguments.argument("width_exponent", width_exponent, arguments.NOT_NEGATIVE)
+    arguments.argument("rate_exponent", rate_exponent, arguments.FINITE)
     total = width_exponent + rate_exponent
     if total > ROUNDING:
         return "gradient-flow"
@@ -53,8 +49,6 @@ def variance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Float[Array,
     >>> round(float(variance_flow(task, Overlaps([[0.3]], [[0.8]]), [5.0])[0, 0, 0]), 9)
     1.529066136
     """
-    times = jnp.atleast_1d(jnp.asarray(times, float))
-    integration._check_times(times)
     equations.check(task, start)
 
     def full(vector):
@@ -63,8 +57,13 @@ def variance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Float[Array,
     def slope(u, vector):
         return symmetric.triangle(equations.squared_gradient(task, Overlaps(start.m, full(vector), start.a)))
 
-    found = solve_at(
-        slope, symmetric.triangle(start.q), times, rtol=1e-11, atol=1e-13, most_steps=integration.MOST_STEPS
+    found = flows.solve(
+        slope,
+        symmetric.triangle(start.q),
+        times,
+        rtol=1e-11,
+        atol=1e-13,
+        most_steps=integration.MOST_STEPS,
+        otherwise="the student's norm diverges where variance dominates; ask for earlier times",
     )
-    found = found.require("the student's norm diverges where variance dominates; ask for earlier times")
     return jax.vmap(full)(found.states)

@@ -4,11 +4,9 @@ Fields λ ~ N(0, C); σ_a = σ(λ_a). With indices a, b, c, d that may coincide 
 
     I₂(a,b) = E σ_a σ_b,  J₂(a,b) = E σ'_a σ'_b,  I₃(a,b,c) = E σ'_a λ_b σ_c,  I₄(a,b,c,d) = E σ'_a σ'_b σ_c σ_d
 
-Closed forms for erf, ReLU, quadratic and linear; quadrature for any other smooth activation.
+The integrals themselves are those of `theory.gaussian.fields`: closed forms for erf, ReLU, u² and u, and the trapezoid
+rule for any other smooth activation.
 """
 
-from deeplimits.theory.two_layer.overlaps.integrals import erf as erf
-from deeplimits.theory.two_layer.overlaps.integrals import quadrature as quadrature
-from deeplimits.theory.two_layer.overlaps.integrals import relu as relu
 from deeplimits.theory.two_layer.overlaps.integrals.moments import Moments as Moments
 from deeplimits.theory.two_layer.overlaps.integrals.moments import activation_integrals as activation_integrals

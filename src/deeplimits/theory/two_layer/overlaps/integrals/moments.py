@@ -8,18 +8,12 @@ from jaxtyping import Array, Float, Int
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
-from deeplimits.models import committees
-from deeplimits.models.activations import Activation
-from deeplimits.theory.two_layer.overlaps.integrals import erf, polynomial, quadrature, relu
-from deeplimits.theory.two_layer.overlaps.symmetric import diagonal
-from deeplimits.tracing import is_traced
-
-CLOSED_FORMS = {
-    committees.ERF: erf,
-    committees.RELU: relu,
-    committees.QUADRATIC: polynomial.Quadratic,
-    committees.LINEAR: polynomial.Linear,
-}
+from deeplimits.models.activations import Activation, ActivationLike
+from deeplimits.models.activations import activation as named
+from deeplimits.numerics.arguments import FINITE, argument, known
+from deeplimits.numerics.symmetric import diagonal
+from deeplimits.theory.gaussian.closed_forms import closed_forms
+from deeplimits.theory.gaussian.fields import Fields, trapezoid
 
 
 class Moments(eqx.Module):
@@ -29,23 +23,24 @@ class Moments(eqx.Module):
     teacher_activation: Activation = eqx.field(static=True)
 
     def __check_init__(self):
-        kinked = committees.RELU in (self.activation, self.teacher_activation)
-        if kinked and self.activation != self.teacher_activation:
+        smooth = self.activation.smooth and self.teacher_activation.smooth
+        if not smooth and self._closed is None:
             raise ParameterError(
                 f"activation = {self.activation.name} with teacher_activation = {self.teacher_activation.name} is not "
                 "covered: integrals of a kinked activation are known in closed form only if both are relu"
             )
 
     @property
-    def _closed(self):
-        return CLOSED_FORMS.get(self.activation) if self.activation == self.teacher_activation else None
+    def _closed(self) -> Fields | None:
+        same = self.activation == self.teacher_activation
+        return closed_forms(self.activation).fields if same else None
 
     def pairs(
         self, c: Float[Array, "n n"], students: int
     ) -> tuple[Float[Array, "p n"], Float[Array, "p n"], Float[Array, "p n"]]:
         """I₂, J₂ and K₂₀ = E σ''_i σ_c for every student i and every field c: all that the gradient needs."""
         if self._closed is None:
-            return quadrature.Quadrature(self.activation, self.teacher_activation).pairs(c, students)
+            return trapezoid.Quadrature(self.activation, self.teacher_activation).pairs(c, students)
         variances = diagonal(c)
         rows, columns, covariances = variances[:students, None], variances[None, :], c[:students]
         return (
@@ -57,14 +52,14 @@ class Moments(eqx.Module):
     def second_moments(self, c: Float[Array, "n n"], students: int) -> Float[Array, "n n"]:
         """I₂ between all fields."""
         if self._closed is None:
-            return quadrature.Quadrature(self.activation, self.teacher_activation).second_moments(c, students)
+            return trapezoid.Quadrature(self.activation, self.teacher_activation).second_moments(c, students)
         variances = diagonal(c)
         return self._closed.i2(variances[:, None], variances[None, :], c)
 
     def squares(self, c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Float[Array, "p p"]:
         """Σ_cd v_c v_d I₄(i, j, c, d) = E[σ'_i σ'_j (Σ_c v_c σ_c)²] for all pairs of students, without the tensor."""
         if self._closed is None:
-            return quadrature.Quadrature(self.activation, self.teacher_activation).squares(c, v, students)
+            return trapezoid.Quadrature(self.activation, self.teacher_activation).squares(c, v, students)
         return self._closed.squares(c, v, students)
 
     def i2(self, c: ArrayLike, a: int, b: int) -> Float[Array, ""]:
@@ -119,25 +114,25 @@ class Moments(eqx.Module):
         return jax.vmap(lambda index: closed.j4(c[index][:, index]))(jnp.asarray(indices))
 
 
-def activation_integrals(activation: str | Activation) -> Moments:
+def activation_integrals(activation: ActivationLike) -> Moments:
     r"""Gaussian integrals I₂, J₂, I₃, I₄ of an activation, for indices that coincide in any pattern.
 
     Setting     λ ~ N(0, C), C positive semidefinite, possibly singular; σ_a = σ(λ_a)
     Result      I₂(a,b) = E σ_a σ_b, J₂(a,b) = E σ'_a σ'_b, I₃(a,b,c) = E σ'_a λ_b σ_c,
                 I₄(a,b,c,d) = E σ'_a σ'_b σ_c σ_d
-                erf(x/√2): I₂ = (2/π) arcsin(C_ab/√((1+C_aa)(1+C_bb))), I₄ a Schur complement inside an arcsine
+                "erf_saad", erf(x/√2): I₂ = (2/π) arcsin(C_ab/√((1+C_aa)(1+C_bb))), I₄ an arcsine of a Schur complement
                 ReLU: arc-cosine kernels, orthant probabilities, and one integral over the unit interval in I₄
-                x², x: Wick's theorem; any other smooth σ: trapezoid rule in as many dimensions as distinct indices
+                "square", "identity": Wick's theorem; any other smooth σ: trapezoid rule, a dimension per distinct index
     Validity    C symmetric positive semidefinite; ReLU with σ'(0) = 0; other kinked activations are not covered
     References  saad1995; goldt2019; cho2009
 
     >>> c = [[1, 0.3, 0.2, 0.1], [0.3, 0.8, -0.1, 0.4], [0.2, -0.1, 1.2, 0.5], [0.1, 0.4, 0.5, 0.9]]
-    >>> round(float(activation_integrals("erf").i4(c, 0, 1, 2, 3)), 12)
+    >>> round(float(activation_integrals("erf_saad").i4(c, 0, 1, 2, 3)), 12)
     0.057250779726
     >>> round(float(activation_integrals("relu").i4(c, 0, 1, 2, 3)), 12)
     0.140010361283
     """
-    sigma = committees.neuron(activation)
+    sigma = named(activation)
     return Moments(sigma, sigma)
 
 
@@ -145,7 +140,7 @@ def _on_distinct(c: Float[Array, "n n"], indices: tuple[int, ...], function) -> 
     """Integrate over the distinct fields only: equal indices share a variable."""
     distinct = list(dict.fromkeys(indices))
     places = [distinct.index(index) for index in indices]
-    return quadrature.expectation(lambda *fields: function(*(fields[place] for place in places)), c, distinct)
+    return trapezoid.expectation(lambda *fields: function(*(fields[place] for place in places)), c, distinct)
 
 
 def _checked(c: ArrayLike, *indices: int) -> Float[Array, "n n"]:
@@ -162,11 +157,10 @@ def check_covariance(c: Array, name: str) -> None:
     """Raise unless c is square, finite, symmetric and positive semidefinite up to rounding; traced arrays pass."""
     if c.ndim != 2 or c.shape[0] != c.shape[1] or c.size == 0:
         raise ParameterError(f"{name} has shape {c.shape}; a covariance must be a square matrix")
-    if is_traced(c):
+    argument(name, c, FINITE, "a covariance")
+    if not known(c):
         return
     values = np.asarray(c)
-    if not np.all(np.isfinite(values)):
-        raise ParameterError(f"{name} has entries that are not finite; a covariance must have finite entries")
     scale = max(float(np.abs(values).max()), 1e-300)
     if np.abs(values - values.T).max() > 1e-10 * scale:
         raise ParameterError(f"{name} is not symmetric; replace it by its symmetric part if that is what is meant")

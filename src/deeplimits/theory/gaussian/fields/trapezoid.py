@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.models.activations import Activation
-from deeplimits.theory.two_layer.overlaps.symmetric import diagonal
+from deeplimits.numerics.symmetric import diagonal
 
 # Nodes on [−reach, reach] by number of dimensions: rounding decides in one to three, the cost in four.
 _REACH = {1: 9.0, 2: 9.0, 3: 7.8, 4: 7.5}

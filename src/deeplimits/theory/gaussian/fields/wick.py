@@ -3,25 +3,24 @@ r"""Closed forms for σ(x) = x² and σ(x) = x, by Wick's theorem."""
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from deeplimits.theory.gaussian.duals.analytic import Polynomial
+from deeplimits.theory.gaussian.duals.base import Dual
+from deeplimits.theory.gaussian.duals.homogeneous import PiecewiseLinear
+from deeplimits.theory.gaussian.fields.base import Fields
 
-class Quadratic:
+
+class Square(Fields):
     """σ(x) = x²."""
 
-    @staticmethod
-    def i2(caa: Array, cbb: Array, cab: Array) -> Array:
-        return caa * cbb + 2 * cab**2
+    @property
+    def dual(self) -> Dual:
+        return Polynomial((0.0, 0.0, 1.0))
 
-    @staticmethod
-    def j2(caa: Array, cbb: Array, cab: Array) -> Array:
-        return 4 * cab
-
-    @staticmethod
-    def k20(caa: Array, cbb: Array, cab: Array) -> Array:
+    def k20(self, caa: Array, cbb: Array, cab: Array) -> Array:
         # E σ''_a σ_b = 2 C_bb
         return 2 * cbb + 0 * cab
 
-    @staticmethod
-    def i4(c: Float[Array, "4 4"]) -> Float[Array, ""]:
+    def i4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
         # The 15 pairings of E λ_a λ_b λ_c² λ_d², times 4.
         ab, ac, ad, bc, bd, cd = c[0, 1], c[0, 2], c[0, 3], c[1, 2], c[1, 3], c[2, 3]
         cc, dd = c[2, 2], c[3, 3]
@@ -29,12 +28,10 @@ class Quadratic:
             ab * (cc * dd + 2 * cd**2) + 2 * ac * bc * dd + 2 * ad * bd * cc + 4 * ac * bd * cd + 4 * ad * bc * cd
         )
 
-    @staticmethod
-    def j4(c: Float[Array, "4 4"]) -> Float[Array, ""]:
+    def j4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
         return 16 * (c[0, 1] * c[2, 3] + c[0, 2] * c[1, 3] + c[0, 3] * c[1, 2])
 
-    @staticmethod
-    def squares(c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Float[Array, "p p"]:
+    def squares(self, c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Float[Array, "p p"]:
         """4 E[λ_i λ_j (λᵀVλ)²] = 4 [(τ² + 2s) C + 4τ CVC + 8 CVCVC], τ = tr VC, s = tr VCVC: time O(n³)."""
         vc = v[:, None] * c
         once = c @ vc
@@ -45,30 +42,22 @@ class Quadratic:
         return full[:students, :students]
 
 
-class Linear:
+class Identity(Fields):
     """σ(x) = x."""
 
-    @staticmethod
-    def i2(caa: Array, cbb: Array, cab: Array) -> Array:
-        return cab + 0 * caa
+    @property
+    def dual(self) -> Dual:
+        return PiecewiseLinear(1.0, 1.0)
 
-    @staticmethod
-    def j2(caa: Array, cbb: Array, cab: Array) -> Array:
-        return jnp.ones_like(cab)
-
-    @staticmethod
-    def k20(caa: Array, cbb: Array, cab: Array) -> Array:
+    def k20(self, caa: Array, cbb: Array, cab: Array) -> Array:
         return jnp.zeros_like(cab)
 
-    @staticmethod
-    def i4(c: Float[Array, "4 4"]) -> Float[Array, ""]:
+    def i4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
         return c[2, 3]
 
-    @staticmethod
-    def j4(c: Float[Array, "4 4"]) -> Float[Array, ""]:
+    def j4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
         return jnp.ones(())
 
-    @staticmethod
-    def squares(c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Float[Array, "p p"]:
+    def squares(self, c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Float[Array, "p p"]:
         # E E² = vᵀCv for every pair
         return jnp.full((students, students), v @ c @ v)

@@ -1,0 +1,155 @@
+"""A campaign: do the verdicts hold away from the defaults? Every limit at random allowed parameters, judged.
+
+A draw must agree, and say within what, be refused in a sentence, or be undecided with its reason. What disagrees
+beyond the false-alarm budget, diverges, raises something else or does not end is a fault, of the theory, of the stated
+rate, or of the range.
+"""
+
+import dataclasses
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Executor, as_completed
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from deeplimits.catalogue import Entry, catalogue
+from deeplimits.errors import DeeplimitsError, NotConverged, OutsideValidity, ParameterError, TooCostly
+from deeplimits.lab.workers import TaskTooLong
+from deeplimits.parameters import Parameter
+
+FAULTS = ("disagrees", "diverged", "time-out", "error")
+OUTCOMES = ("agrees", "undecided", "refused", *FAULTS)
+PLANTED = 1.3
+"""The factor by which the theory is made wrong, to see whether that is noticed."""
+LARGEST = 1e6
+"""Where a range has no end, it ends here."""
+LARGEST_COUNT = 5000
+TIME_LIMIT = 300.0
+"""Seconds that a case may take: the budget of a comparison, its later rounds, and machines that are busy."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One draw: a limit's name, the parameters that differ from their defaults, and a seed."""
+
+    name: str
+    values: dict[str, Any]
+    seed: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """What became of a case."""
+
+    case: Case
+    room: str
+    outcome: str
+    what: str
+    """The decisive verdict, or the sentence of the refusal."""
+    within: float | None = None
+    """The largest error that would not have been noticed in any of its predictions."""
+    planted: int = 0
+    """Predictions beside which a theory wrong by the factor `PLANTED` was put."""
+    rejected: int = 0
+    """How many of these were told to disagree."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {**dataclasses.asdict(self.case), **{k: v for k, v in vars(self).items() if k != "case"}}
+
+
+def draw(entry: Entry, seed: int, number: int) -> Case:
+    """Case `number` of a limit: all parameters at random in every other one, some of them in the rest."""
+    words = [ord(letter) for letter in entry.name]
+    random = np.random.default_rng([seed, number, *words])
+    parameters = entry.load().parameters()
+    chosen = [name for name in parameters if number % 2 == 0 or random.random() < 0.4]
+    chosen = chosen or list(parameters)[:1]
+    values = {name: _value(parameters[name], random) for name in chosen}
+    return Case(entry.name, values, int(random.integers(2**31)))
+
+
+def _value(parameter: Parameter, random: np.random.Generator) -> Any:
+    kind: Any = parameter
+    if kind.kind == "choice":
+        return str(random.choice(kind.options))
+    if kind.kind == "integer":
+        high = int(min(kind.high, LARGEST_COUNT))
+        if kind.log and kind.low > 0:
+            return int(np.clip(round(math.exp(random.uniform(math.log(kind.low), math.log(high)))), kind.low, high))
+        return int(random.integers(int(kind.low), high + 1))
+    high = min(kind.high, LARGEST)
+
+    def number() -> float:
+        if kind.log and kind.low > 0:
+            return float(np.clip(math.exp(random.uniform(math.log(kind.low), math.log(high))), kind.low, high))
+        return float(random.uniform(kind.low, high))
+
+    return number() if kind.kind == "real" else sorted(number() for _ in range(len(kind.default)))
+
+
+def judge(case: Case) -> Row:
+    """Compare one case. This is what a worker does."""
+    from deeplimits.lab.compare import compare
+
+    entry = catalogue.entry(case.name)
+    try:
+        limit = entry.load()(**case.values)
+        found = compare(limit, seed=case.seed, progress=False)
+    except (OutsideValidity, ParameterError, TooCostly) as error:
+        return Row(case, entry.room, "refused", str(error))
+    except NotConverged as error:
+        return Row(case, entry.room, "error", f"NotConverged: {error}")
+    except DeeplimitsError as error:
+        return Row(case, entry.room, "diverged", str(error))
+    decided = {name: finding for name, finding in found.findings.items() if finding.agrees and finding.noticed}
+    decided = {name: finding for name, finding in decided.items() if finding.kind != "Identity"}
+    rejected = 0
+    for name in decided:
+        wrong = [trial._replace(stated=trial.stated.wrong_by(PLANTED)) for trial in found.trials[name]]
+        rejected += wrong[-1].stated.judge(wrong).outcome == "disagrees"
+    within = max((finding.noticed or 0.0 for finding in decided.values()), default=None)
+    what = (
+        found.verdict
+        if found.agrees
+        else "; ".join(
+            f"{name} {finding.verdict}" for name, finding in found.findings.items() if finding.outcome == found.outcome
+        )
+    )
+    return Row(case, entry.room, found.outcome, what, within, len(decided), rejected)
+
+
+def run(cases: Iterable[Case], workers: Executor) -> Iterator[Row]:
+    """Rows, as they come."""
+    waiting = {workers.submit(judge, case): case for case in cases}
+    for future in as_completed(waiting):
+        case = waiting[future]
+        try:
+            yield future.result()
+        except TaskTooLong as error:
+            yield Row(case, catalogue.entry(case.name).room, "time-out", str(error))
+        except Exception as error:
+            sentence = " ".join(f"{type(error).__name__}: {error}".split())
+            yield Row(case, catalogue.entry(case.name).room, "error", sentence[:400])
+
+
+def table(rows: Sequence[Row]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Counts of outcomes by room, and of planted errors that were rejected."""
+    heading = ("room", "draws", *OUTCOMES, f"planted x {PLANTED:g} rejected")
+    lines = []
+    for room in (*sorted({row.room for row in rows}), "all"):
+        own = [row for row in rows if room in ("all", row.room)]
+        counts = Counter(row.outcome for row in own)
+        planted = f"{sum(row.rejected for row in own)} of {sum(row.planted for row in own)}"
+        lines.append((room, str(len(own)), *(str(counts[outcome]) for outcome in OUTCOMES), planted))
+    return heading, lines
+
+
+def load(text: str) -> list[Case]:
+    """Cases written as JSON, a line each, with `name`, `values` and `seed`; an array of them as well."""
+    text = text.strip()
+    found = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines()]
+    return [Case(one["name"], one["values"], one["seed"]) for one in found]

@@ -1,0 +1,144 @@
+"""How long a program will run, read off its operations before it is compiled.
+
+Only the order of magnitude is wanted: to tell seconds from hours. Operations are counted with their shapes, bodies of
+loops as often as they run; where that depends on the data, `UNKNOWN` times.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+
+UNKNOWN = 4.0
+"""How often a loop without a known number of rounds is taken to run: most are rejections, which seldom repeat."""
+SPEED = 2e9
+"""Simple operations a second on one core, with their traffic to memory."""
+OVERHEAD = 2e-7
+"""Seconds that any operation takes to be started, however small."""
+# What one entry of the result costs, in simple operations.
+HEAVY = {"random_bits": 60, "threefry2x32": 60, "erf_inv": 30, "erf": 20, "tanh": 15, "exp": 10, "log": 10, "sin": 15,
+         "cos": 15, "pow": 20, "logistic": 12, "sqrt": 3, "div": 3, "sort": 30}  # fmt: skip
+# What a decomposition of an n x n matrix costs, over n³.
+DECOMPOSITIONS = {"eigh": 12.0, "svd": 20.0, "qr": 4.0, "householder_product": 4.0, "cholesky": 0.5, "lu": 1.0,
+                  "triangular_solve": 1.0, "eig": 25.0, "geqrf": 4.0}  # fmt: skip
+
+
+def seconds(jaxpr: Any, arguments: Sequence[Any] = ()) -> float:
+    """About how long a program runs on one core of a usual machine.
+
+    Whole numbers that do not depend on the data, such as the ends of loops, are computed on the way; `arguments` are
+    those of the program's inputs that are known, None where one is not.
+
+    >>> import jax.numpy as jnp
+    >>> small, large = (jax.make_jaxpr(lambda x: x @ x)(jnp.ones((n, n))) for n in (10, 1000))
+    >>> seconds(small) < 1e-5 < seconds(large)
+    True
+    >>> def loops(ends):
+    ...     return jax.lax.scan(lambda x, end: (jax.lax.fori_loop(0, end, lambda _, y: 1 / y, x), None), 2.0, ends)[0]
+    >>> brief, long = (jax.make_jaxpr(lambda ends=ends: loops(jnp.array(ends)))() for ends in ([10, 20], [10, 20_000]))
+    >>> round(seconds(long) / seconds(brief), -2) > 300
+    True
+    """
+    inner = getattr(jaxpr, "jaxpr", jaxpr)
+    known = dict(zip(inner.constvars, getattr(jaxpr, "consts", ()), strict=False))
+    known |= dict(zip(inner.invars, arguments, strict=False))
+
+    def value(variable: Any) -> Any:
+        return variable.val if hasattr(variable, "val") else known.get(variable)
+
+    total = 0.0
+    for equation in inner.eqns:
+        given = [value(variable) for variable in equation.invars]
+        total += _operation(equation, given)
+        found = _computed(equation, given)
+        known.update(zip(equation.outvars, found, strict=False))
+    return total
+
+
+FEW = 1000
+"""Only arrays of at most so many whole numbers are computed ahead."""
+
+
+def _computed(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
+    """The results of an operation on known whole numbers, nothing where it is not that."""
+    wanted = all(
+        jax.numpy.issubdtype(variable.aval.dtype, jax.numpy.integer) and math.prod(variable.aval.shape) <= FEW
+        for variable in equation.outvars
+        if hasattr(variable.aval, "dtype")
+    )
+    if not wanted or any(one is None for one in given) or equation.primitive.name in ("while", "scan", "cond"):
+        return ()
+    if any(math.prod(jax.numpy.shape(one)) > FEW for one in given):
+        return ()
+    try:
+        with jax.ensure_compile_time_eval():
+            found = equation.primitive.bind(*given, **equation.params)
+    except Exception:  # what cannot be computed ahead stays unknown
+        return ()
+    return found if equation.primitive.multiple_results else [found]
+
+
+def _loop(equation: Any, given: Sequence[Any]) -> float:
+    """Seconds of a loop. One that counts from a known number to a known number runs so often.
+
+    Its body is looked at in the middle of the count, where the ends of loops inside it are those of most rounds.
+    """
+    params = equation.params
+    test, body = params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr
+    shared, kept = params["cond_nconsts"], params["body_nconsts"]
+    constants, first = given[shared : shared + kept], list(given[shared + kept :])
+    before, after = body.invars[kept:], body.outvars
+    rounds = UNKNOWN
+    carried = [one if left is right else None for one, left, right in zip(first, before, after, strict=True)]
+    if len(test.eqns) == 1 and test.eqns[0].primitive.name == "lt":
+        ends = test.eqns[0].invars
+        values = dict(zip(test.invars, [*given[:shared], *first], strict=True))
+        low, high = (one.val if hasattr(one, "val") else values.get(one) for one in ends)
+        index = test.invars.index(ends[0]) - shared if ends[0] in test.invars else -1
+        if low is not None and high is not None and jax.numpy.ndim(low) == jax.numpy.ndim(high) == 0 <= index:
+            counts = any(
+                step.outvars[0] is after[index]
+                and step.primitive.name == "add"
+                and step.invars[0] is before[index]
+                and getattr(step.invars[1], "val", None) == 1
+                for step in body.eqns
+            )
+            if counts:
+                rounds = max(float(high) - float(low), 0.0)
+                carried[index] = (low + high) // 2
+    return rounds * (seconds(params["body_jaxpr"], [*constants, *carried]) + seconds(params["cond_jaxpr"]))
+
+
+def _operation(equation: Any, known: Sequence[Any]) -> float:
+    name, given = equation.primitive.name, equation.params
+    if name == "scan":
+        kept = known[: given["num_consts"]]
+        along = known[given["num_consts"] + given["num_carry"] :]
+        if given["length"] > FEW or all(one is None for one in along):
+            return given["length"] * seconds(given["jaxpr"], kept)
+        start = [None] * given["num_carry"]
+        return sum(
+            seconds(given["jaxpr"], [*kept, *start, *(None if one is None else one[index] for one in along)])
+            for index in range(given["length"])
+        )
+    if name == "while":
+        return _loop(equation, known)
+    if name == "cond":
+        return max(seconds(branch, known[1:]) for branch in given["branches"])
+    inner = [value for value in given.values() if hasattr(value, "eqns") or hasattr(value, "jaxpr")]
+    if inner:
+        return sum(seconds(part, known) for part in inner[:1])
+    shape = equation.outvars[0].aval.shape if equation.outvars else ()
+    if name == "dot_general":
+        (contracted, _), _ = given["dimension_numbers"]
+        depth = math.prod(equation.invars[0].aval.shape[axis] for axis in contracted)
+        return OVERHEAD + 0.25 * math.prod(shape) * depth / SPEED
+    if name in DECOMPOSITIONS:
+        matrix = equation.invars[0].aval.shape
+        work = math.prod(matrix[:-2]) * max(matrix[-2:]) * min(matrix[-2:]) ** 2
+        # Large matrices are worked on in blocks that stay in the cache.
+        return OVERHEAD + DECOMPOSITIONS[name] * work / SPEED / (1 + min(matrix[-2:]) / 80)
+    entries = sum(math.prod(variable.aval.shape) for variable in equation.outvars)
+    # Chains of simple operations are fused: each is a fraction of a pass over memory.
+    return OVERHEAD + HEAVY.get(name, 0.5) * entries / SPEED

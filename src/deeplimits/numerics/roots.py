@@ -1,0 +1,182 @@
+"""Zeros of functions that change sign once, many at a time.
+
+One iteration, Chandrupatla's, in two drivers: `bracketed` in JAX, traceable and differentiable, and `on_host` in NumPy.
+Every zero is certified: the ends of its bracket have opposite signs and are neighbours in floating point, and the
+function is small between them, which it is at a zero and is not at a jump or a pole. What has no such certificate
+raises `NotConverged`, inside `jit` too.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.typing import ArrayLike
+from jaxtyping import Array, Float
+from numpy.typing import NDArray
+
+from deeplimits.numerics.checks import converged
+
+MOST_STEPS = 360
+BISECT_EVERY = 3
+"""Among the steps that interpolate: where rounding shakes the function these may creep, and bisections never do."""
+NEIGHBOURS = 4.0
+"""Ends of a bracket this many rounding errors apart are one number."""
+FLAT = 1e-6
+"""At a zero the function must be this much smaller than at the ends of the first bracket."""
+SENTENCE = "no zero was found: the function does not change its sign between the ends, or jumps where it does"
+
+
+class _Bracket(NamedTuple):
+    """The newest point, the end on the other side of the zero, the point before, with the function's values there."""
+
+    new: Any
+    at_new: Any
+    other: Any
+    at_other: Any
+    old: Any
+    at_old: Any
+    share: Any
+    """Where the next point lies between the newest and the other."""
+    done: Any
+
+
+def bracketed(
+    function: Callable[..., Float[Array, "..."]],
+    low: ArrayLike,
+    high: ArrayLike,
+    *parameters: Any,
+    where: ArrayLike = True,
+    optional: bool = False,
+    sentence: str = SENTENCE,
+) -> Float[Array, "..."]:
+    """The x between `low` and `high` with function(x, *parameters) = 0, entry by entry; differentiable in `parameters`.
+
+    Setting     f(x, θ) continuous in x, one zero between the ends, signs opposite there (±∞ is a sign too); the ends
+                and f broadcast to one shape, and every entry of f depends on its own x alone
+    Result      x(θ) to rounding; dx = −∂_θf dθ/∂_xf, forward and reverse, and further derivatives
+    Validity    a simple zero for the derivatives. Entries with `where` false are not looked for and come back as `low`,
+                and so do, where a zero is `optional`, those in which the function does not change its sign
+
+    Pass everything the function needs as `parameters` (trees of arrays), and the function itself from the top level
+    of a module: then a second call outside `jit` compiles nothing, and gradients reach all that they should.
+
+    >>> f = lambda x, a: x**2 - a
+    >>> [round(float(root), 12) for root in bracketed(f, 0.0, 2.0, jnp.array([2.0, 3.0]))]
+    [1.414213562373, 1.732050807569]
+    >>> round(float(jax.grad(lambda a: bracketed(f, 0.0, 2.0, a))(2.0)), 12)
+    0.353553390593
+    """
+    ends = jnp.asarray(low, float), jnp.asarray(high, float)
+    asked = jnp.asarray(where, bool)
+    parameters = jax.tree.map(jnp.asarray, parameters)
+    return _root(function, sentence, optional, *jax.lax.stop_gradient(ends), asked, parameters)
+
+
+# Derivatives are computed from the checked zero: of a program that wants nothing but them the check is part too.
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
+def _root(function, sentence, optional, low, high, asked, parameters):
+    root, certain = _search(function, optional, low, high, asked, parameters)
+    return converged(root, certain, sentence)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _search(function, optional, low, high, asked, parameters):
+    ends = jnp.broadcast_shapes(low.shape, high.shape, asked.shape)
+    of_values = jax.eval_shape(function, jax.ShapeDtypeStruct(ends, low.dtype), *parameters).shape
+    low, high, asked = (jnp.broadcast_to(part, jnp.broadcast_shapes(ends, of_values)) for part in (low, high, asked))
+    values = function(low, *parameters), function(high, *parameters)
+    if optional:
+        # Decided here and not by the caller: two programs may round a value near zero to different signs.
+        asked = asked & (jnp.sign(values[0]) * jnp.sign(values[1]) < 0)
+    narrow = _narrow(low, high)
+    first = _first(jnp, low, high, *values)
+    first = first._replace(done=first.done | ~asked)
+
+    def going(state):
+        return (state[1] < MOST_STEPS) & ~jnp.all(state[0].done)
+
+    def step(state):
+        return _step(jnp, lambda x: function(x, *parameters), state[0], narrow, state[1]), state[1] + 1
+
+    last, _ = jax.lax.while_loop(going, step, (first, 0))
+    root, certain = _certified(jnp, last, *values)
+    return jnp.where(asked, root, low), certain | ~asked
+
+
+@_root.defjvp
+def _root_jvp(function, sentence, optional, primals, tangents):
+    root = _root(function, sentence, optional, *primals)
+    low, _, asked, parameters = primals
+    # The zero moves so that f stays 0: ∂_xf dx + ∂_θf dθ = 0.
+    _, slope = jax.jvp(lambda x: function(x, *parameters), (root,), (jnp.ones_like(root),))
+    _, push = jax.jvp(lambda *given: function(root, *given), parameters, tangents[3])
+    moves = jnp.broadcast_to(asked, root.shape)
+    moves = moves & (root != low) if optional else moves
+    return root, jnp.where(moves, -push / jnp.where(moves, slope, 1.0), 0.0)
+
+
+def on_host(
+    function: Callable[[NDArray], NDArray], low: NDArray, high: NDArray, sentence: str = SENTENCE
+) -> NDArray[np.floating]:
+    """The zeros of a NumPy function that acts entry by entry, between `low` and `high`; as `bracketed`, untraced.
+
+    >>> on_host(lambda x: x**3 - np.array([8.0, 27.0]), np.zeros(2), np.full(2, 10.0)).round(12).tolist()
+    [2.0, 3.0]
+    """
+    low, high = np.broadcast_arrays(np.asarray(low, float), np.asarray(high, float))
+    if not low.size:
+        return low.copy()
+    with np.errstate(all="ignore"):
+        values = np.asarray(function(low), float), np.asarray(function(high), float)
+        narrow, state = _narrow(low, high), _first(np, low, high, *values)
+        for count in range(MOST_STEPS):
+            if np.all(state.done):
+                break
+            state = _step(np, function, state, narrow, count)
+        root, certain = _certified(np, state, *values)
+    return converged(root, certain, sentence)
+
+
+def _narrow(low, high):
+    # A zero at 0 has no relative accuracy: there the width of the first bracket is the scale.
+    return np.finfo(float).eps ** 2 * abs(high - low)
+
+
+def _first(xp, low, high, at_low, at_high) -> _Bracket:
+    # Without two different signs there is nothing to look for.
+    done = ~(xp.sign(at_low) * xp.sign(at_high) < 0)
+    return _Bracket(high, at_high, low, at_low, high, at_high, xp.full(low.shape, 0.5), done)
+
+
+def _step(xp, function, at: _Bracket, narrow, count) -> _Bracket:
+    """One step of Chandrupatla's method: inverse quadratic interpolation where it is safe, otherwise a bisection."""
+    x = at.new + at.share * (at.other - at.new)
+    value = function(x)
+    same = xp.sign(value) == xp.sign(at.at_new)
+    old, at_old = xp.where(same, at.new, at.other), xp.where(same, at.at_new, at.at_other)
+    other, at_other = xp.where(same, at.other, at.new), xp.where(same, at.at_other, at.at_new)
+    width = abs(other - x)
+    least = NEIGHBOURS * np.finfo(float).eps * xp.minimum(abs(x), abs(other)) + narrow
+    done = (value == 0) | (width <= least)
+    # The point lies between ξ of the way and φ of the height: the parabola through the three is monotone there.
+    xi, phi = (x - other) / (old - other), (value - at_other) / (at_old - at_other)
+    safe = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi)
+    guess = value / (at_other - value) * at_old / (at_other - at_old)
+    guess = guess + (old - x) / (other - x) * value / (at_old - value) * at_other / (at_old - at_other)
+    share = xp.where(safe & xp.isfinite(guess) & (count % BISECT_EVERY != BISECT_EVERY - 1), guess, 0.5)
+    edge = xp.minimum(0.5, 0.5 * least / xp.where(width > 0, width, 1.0))
+    share = xp.minimum(xp.maximum(share, edge), 1 - edge)
+    following = _Bracket(x, value, other, at_other, old, at_old, share, done)
+    return _Bracket(*(xp.where(at.done, before, after) for before, after in zip(at, following, strict=True)))
+
+
+def _certified(xp, last: _Bracket, at_low, at_high):
+    """The end of the last bracket at which the function is smaller, and whether that is a zero."""
+    nearer = abs(last.at_new) <= abs(last.at_other)
+    root, value = xp.where(nearer, last.new, last.other), xp.where(nearer, last.at_new, last.at_other)
+    changes = xp.sign(at_low) * xp.sign(at_high) <= 0
+    small = abs(value) <= FLAT * xp.maximum(abs(at_low), abs(at_high))
+    return root, last.done & changes & small
