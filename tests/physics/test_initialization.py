@@ -55,16 +55,18 @@ def test_critical_networks_keep_their_signal_and_detuned_ones_do_not():
     found = criticality("gelu")
     sigma = activation("gelu")
 
-    def last(weight_variance, width):
+    def last(weight_variance, width, samples=100):
         def one(key):
             noise = jax.random.normal(key, (30, width))
             start, c_b = jnp.asarray(found.kernel), jnp.asarray(found.bias_variance)
             return deep_networks.variance_chain(noise, sigma, start, jnp.asarray(weight_variance), c_b)[-1]
 
-        return np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(width), 400)))
+        many = jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=100))
+        return np.asarray(many(jax.random.split(jax.random.key(width), samples)))
 
     stated = Value(found.kernel, label="variance at the critical point", rate=1.0)
-    finding = stated.compare([Trial(width, stated, last(found.weight_variance, width)) for width in (200, 800)])
+    widths = (200, 400, 800)
+    finding = stated.judge([Trial(width, stated, last(found.weight_variance, width, 4000)) for width in widths])
     assert finding.agrees, finding.verdict
     assert last(1.2 * found.weight_variance, 200).mean() > 50 * found.kernel
 

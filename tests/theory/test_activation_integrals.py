@@ -181,7 +181,7 @@ def test_bad_input():
         integrals.i2(np.eye(2), 0, 2)
     with pytest.raises(ParameterError, match="not symmetric"):
         integrals.i2([[1.0, 0.2], [0.1, 1.0]], 0, 1)
-    with pytest.raises(ParameterError, match="not finite"):
+    with pytest.raises(ParameterError, match="must be finite"):
         integrals.i2([[1.0, np.nan], [np.nan, 1.0]], 0, 1)
     with pytest.raises(UnknownName, match="no activation 'gelo'"):
         activation_integrals("gelo")

@@ -31,7 +31,7 @@ def test_critical_learning_rates():
     # Linear: 2; quadratic: 2 E σ'²/E σ'⁴ = 2·4/(16·3)
     assert abs(float(critical_learning_rate(Task(np.eye(1), activation="identity"))) - 2) < 1e-13
     assert abs(float(critical_learning_rate(Task(np.eye(1), activation="square"))) - 1 / 6) < 1e-13
-    with pytest.raises(OutsideValidity, match="2 linear units is degenerate"):
+    with pytest.raises(OutsideValidity, match="2 identity units is degenerate"):
         critical_learning_rate(Task(np.eye(2), activation="identity"))
 
 
