@@ -13,7 +13,7 @@ from deeplimits.models.activations import Activation, activation
 from deeplimits.numerics.arguments import array, known, whole
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.gaussian.duals import closed_form, numerical_dual
-from deeplimits.theory.gaussian.duals.base import Dual
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.duals.numerical import Quadrature, Series
 from deeplimits.theory.gaussian.pairs import Pair, pair
 from deeplimits.theory.initialization import moments

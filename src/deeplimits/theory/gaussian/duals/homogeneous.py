@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from deeplimits.theory.gaussian.angles import angles, once
-from deeplimits.theory.gaussian.duals.base import Dual
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.pairs import Pair
 
 

@@ -5,8 +5,8 @@ import abc
 import equinox as eqx
 from jaxtyping import Array, Float
 
-from deeplimits.theory.gaussian.duals.base import Dual
-from deeplimits.theory.gaussian.duals.base import Scaled as ScaledDual
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual
+from deeplimits.theory.gaussian.duals.abstract_dual import Scaled as ScaledDual
 from deeplimits.theory.gaussian.pairs import pair
 
 

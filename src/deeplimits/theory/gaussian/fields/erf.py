@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.numerics.symmetric import diagonal, filled, upper
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual, Scaled
 from deeplimits.theory.gaussian.duals.analytic import Erf
-from deeplimits.theory.gaussian.duals.base import Dual, Scaled
 from deeplimits.theory.gaussian.fields.base import Fields
 
 TWO_OVER_PI = 2 / math.pi
