@@ -9,7 +9,7 @@ from deeplimits.models.activations import NAMED, Activation, ActivationLike, act
 from deeplimits.theory.gaussian.duals import abstract_dual as dual_base
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.duals.analytic import Bell, Erf, Exponential, Gelu, NormalCdf, Polynomial, Wave
-from deeplimits.theory.gaussian.duals.homogeneous import Jump, PiecewiseLinear, ReluPower
+from deeplimits.theory.gaussian.duals.kinked import Jump, PiecewiseLinear, ReluPower
 from deeplimits.theory.gaussian.fields import ErfSaad, Fields, Identity, Relu, Square
 from deeplimits.theory.gaussian.fields import base as fields_base
 

@@ -5,7 +5,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.duals.analytic import Polynomial
-from deeplimits.theory.gaussian.duals.homogeneous import PiecewiseLinear
+from deeplimits.theory.gaussian.duals.kinked import PiecewiseLinear
 from deeplimits.theory.gaussian.fields.base import Fields
 
 
