@@ -11,7 +11,7 @@ from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.duals.analytic import Bell, Erf, Exponential, Gelu, NormalCdf, Polynomial, Wave
 from deeplimits.theory.gaussian.duals.kinked import Jump, PiecewiseLinear, ReluPower
 from deeplimits.theory.gaussian.fields import ErfSaad, Fields, Identity, Relu, Square
-from deeplimits.theory.gaussian.fields import base as fields_base
+from deeplimits.theory.gaussian.fields import abstract_fields as fields_base
 
 
 class ClosedForms(NamedTuple):

@@ -6,7 +6,7 @@ from jaxtyping import Array, Float
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.duals.analytic import Polynomial
 from deeplimits.theory.gaussian.duals.kinked import PiecewiseLinear
-from deeplimits.theory.gaussian.fields.base import Fields
+from deeplimits.theory.gaussian.fields.abstract_fields import Fields
 
 
 class Square(Fields):
