@@ -11,7 +11,7 @@ import pytest
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import activation, from_function, rescaled
 from deeplimits.theory.gaussian import dual
-from deeplimits.theory.initialization import correlations, depth_laws, finite_width, learning_rates, moments, phases
+from deeplimits.theory.initialization import correlations, depth_laws, finite_width, layer_maps, learning_rates, phases
 from deeplimits.theory.initialization import parametrization as abc
 from deeplimits.theory.initialization.criticality import criticality
 
@@ -87,9 +87,9 @@ def test_functions_of_ones_own():
     assert abs(mine.kernel - (3 + math.sqrt(17)) / 2) < 1e-11
     # A kink away from 0: the condition holds for the derivative-free forms.
     bent = from_function(lambda u: jnp.where(u > 0.5, u, 0.25 + u / 2), kinks=(0.5,), name="bent")
-    chi = moments.susceptibilities(bent, 2.0)
+    chi = layer_maps.susceptibilities(bent, 2.0)
     step = 1e-4
-    slope = (moments.second_moment(bent, 2.0 + step) - moments.second_moment(bent, 2.0 - step)) / (2 * step)
+    slope = (layer_maps.second_moment(bent, 2.0 + step) - layer_maps.second_moment(bent, 2.0 - step)) / (2 * step)
     assert abs(chi.parallel - slope) < 1e-8
 
 
@@ -99,9 +99,9 @@ def test_stein_forms_agree_with_derivatives():
         sigma = activation(name)
         kernel = jnp.array([0.3, 2.0])
         by_price = jax.vmap(jax.grad(lambda k, name=name: dual(name, k, k, k)))(kernel)
-        np.testing.assert_allclose(moments.first_derivative(sigma, kernel), by_price, rtol=1e-10)
-        second = jax.vmap(jax.grad(lambda k, sigma=sigma: moments.first_derivative(sigma, k)))(kernel)
-        np.testing.assert_allclose(moments.second_derivative(sigma, kernel), second, rtol=1e-9)
+        np.testing.assert_allclose(layer_maps.first_derivative(sigma, kernel), by_price, rtol=1e-10)
+        second = jax.vmap(jax.grad(lambda k, sigma=sigma: layer_maps.first_derivative(sigma, k)))(kernel)
+        np.testing.assert_allclose(layer_maps.second_derivative(sigma, kernel), second, rtol=1e-9)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_depth_scales():
         [0.41803720053348, 1.6828283887064, 15.790994034123],
         rtol=1e-12,
     )
-    chi = moments.susceptibilities(activation("tanh"), ordered.kernel, 1.5)
+    chi = layer_maps.susceptibilities(activation("tanh"), ordered.kernel, 1.5)
     np.testing.assert_allclose([chi.perpendicular, chi.parallel], [0.93863626819885, 0.55198320566351], rtol=1e-12)
     chaotic = correlations.depth_scales("tanh", 2.5, 0.05)
     np.testing.assert_allclose(
@@ -167,8 +167,8 @@ def test_correlation_maps_of_smooth_activations():
             variance = float(dual(name, 0.8, 0.8, 0.8))
             exact = 1 - (0.1 + 1.4 * k) / (0.1 + 1.4 * variance)
             assert abs(float(correlations.correlation_map(name, gap, 0.8, 1.4, 0.1)) - exact) < 1e-13
-        chi = moments.susceptibilities(activation(name), 0.8, 1.4).perpendicular
-        following = moments.layer_map(activation(name), 0.8, 1.4, 0.1)
+        chi = layer_maps.susceptibilities(activation(name), 0.8, 1.4).perpendicular
+        following = layer_maps.layer_map(activation(name), 0.8, 1.4, 0.1)
         ratio = float(correlations.correlation_map(name, 1e-15, 0.8, 1.4, 0.1)) / 1e-15
         assert abs(ratio - float(chi * 0.8 / following)) < 1e-12
 

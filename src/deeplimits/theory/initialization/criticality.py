@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.activations import Activation, activation
 from deeplimits.numerics import roots
-from deeplimits.theory.initialization import moments
+from deeplimits.theory.initialization import layer_maps
 
 _GRID = np.logspace(-4, 4, 161)
 _SMALLEST = 1e-9
@@ -83,7 +83,7 @@ def criticality(given: str | Activation | Callable) -> Criticality:
     at_zero = _expansion_at_zero(sigma)
     if at_zero is not None and at_zero[1].a1 < 0:
         c_w, expansion = at_zero
-        chi = moments.susceptibilities(sigma, 0.0, c_w)
+        chi = layer_maps.susceptibilities(sigma, 0.0, c_w)
         return Criticality(
             sigma.name, "K*=0", 0.0, c_w, 0.0, float(chi.parallel), float(chi.perpendicular), expansion=expansion
         )
@@ -126,7 +126,7 @@ def _scale_invariant(sigma: Activation, positive: float, negative: float) -> Cri
     if total == 0:
         raise OutsideValidity(f"activation = {sigma.name} is zero everywhere and passes nothing on; take another one")
     c_w = 2 / total
-    chi = moments.susceptibilities(sigma, 1.0, c_w)
+    chi = layer_maps.susceptibilities(sigma, 1.0, c_w)
     return Criticality(sigma.name, "scale-invariant", None, c_w, 0.0, float(chi.parallel), float(chi.perpendicular))
 
 
@@ -146,8 +146,8 @@ def _expansion_at_zero(sigma: Activation) -> tuple[float, ZeroExpansion] | None:
 
 def _imbalance(sigma: Activation, kernel) -> np.ndarray:
     """(χ_∥ − χ_⊥)/χ_⊥, which is E[σσ'']/E σ'²."""
-    perpendicular = np.asarray(moments.slope_moment(sigma, kernel))
-    return (np.asarray(moments.first_derivative(sigma, kernel)) - perpendicular) / np.maximum(perpendicular, 1e-300)
+    perpendicular = np.asarray(layer_maps.slope_moment(sigma, kernel))
+    return (np.asarray(layer_maps.first_derivative(sigma, kernel)) - perpendicular) / np.maximum(perpendicular, 1e-300)
 
 
 def _half_stable(sigma: Activation, unstable: ZeroExpansion | None) -> Criticality:
@@ -159,16 +159,16 @@ def _half_stable(sigma: Activation, unstable: ZeroExpansion | None) -> Criticali
     for index in np.flatnonzero(values[:-1] * values[1:] < 0):
         low, high = np.log(grid[index : index + 2])
         kernel = float(np.exp(roots.on_host(lambda x: _imbalance(sigma, np.exp(x)), low, high)))
-        c_w = 1 / float(moments.slope_moment(sigma, kernel))
-        c_b = kernel - c_w * float(moments.second_moment(sigma, kernel))
+        c_w = 1 / float(layer_maps.slope_moment(sigma, kernel))
+        c_b = kernel - c_w * float(layer_maps.second_moment(sigma, kernel))
         if c_b < 0:
             refused.append(f"at K = {kernel:.4g} it would need C_b = {c_b:.4g} < 0")
             continue
-        chi = moments.susceptibilities(sigma, kernel, c_w)
+        chi = layer_maps.susceptibilities(sigma, kernel, c_w)
         residual = max(abs(float(chi.parallel) - 1), abs(float(chi.perpendicular) - 1))
         if residual > _RESIDUAL:
             raise NotConverged(f"the critical point of {sigma.name} near K = {kernel:.4g} has residual {residual:.2g}")
-        curvature = c_w * float(moments.second_derivative(sigma, kernel))
+        curvature = c_w * float(layer_maps.second_derivative(sigma, kernel))
         return Criticality(
             sigma.name,
             "half-stable",

@@ -16,7 +16,7 @@ from deeplimits.theory.gaussian.duals import closed_form, numerical_dual
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.duals.numerical import Quadrature, Series
 from deeplimits.theory.gaussian.pairs import Pair, pair
-from deeplimits.theory.initialization import moments
+from deeplimits.theory.initialization import layer_maps
 from deeplimits.theory.initialization.criticality import Criticality
 
 Floats = Float[Array, "..."]
@@ -48,7 +48,7 @@ def tangent_kernels(
     10.0
     """
     sigma = activation(given)
-    moments.check_variances(
+    layer_maps.check_variances(
         weight_variance=weight_variance, bias_variance=bias_variance, weight_rates=weight_rates, bias_rates=bias_rates
     )
     gram = jnp.asarray(first, float)
@@ -69,7 +69,7 @@ def tangent_kernels(
     return jnp.stack(kernels), jnp.stack(tangents)
 
 
-@moments.compiled
+@layer_maps.compiled
 def _pushed(dual: Dual, kernel: Floats) -> tuple[Floats, Floats]:
     """E σσ and E σ'σ' over all pairs of a kernel matrix, exactly on the diagonal."""
     variances = jnp.diagonal(kernel)
