@@ -45,7 +45,7 @@ RESULTS = {
 FUNCTIONS = {
     "activation-integrals": "theory.two_layer.overlaps.integrals.moments:activation_integrals",
     "conjugate-kernel-closed-forms": "theory.gaussian.duals:dual",
-    "criticality-solver": "theory.initialization.criticality:criticality",
+    "criticality-solver": "theory.initialization.critical_points:criticality",
     "difference-convolution-matrix": "theory.spectra.equivalents:difference_singular_values",
     "du-convergence": "theory.kernels.lazy:du_convergence",
     "early-stopping": "theory.regression.mixture_dynamics:optimal_stopping",

@@ -13,7 +13,7 @@ from deeplimits.models.activations import activation, from_function, rescaled
 from deeplimits.theory.gaussian import dual
 from deeplimits.theory.initialization import correlations, depth_laws, finite_width, layer_maps, learning_rates, phases
 from deeplimits.theory.initialization import parametrization as abc
-from deeplimits.theory.initialization.criticality import criticality
+from deeplimits.theory.initialization.critical_points import criticality
 
 
 def test_critical_points():

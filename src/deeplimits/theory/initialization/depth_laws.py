@@ -13,7 +13,7 @@ from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import Activation, activation
 from deeplimits.numerics.arguments import whole
 from deeplimits.theory.initialization import layer_maps
-from deeplimits.theory.initialization.criticality import criticality
+from deeplimits.theory.initialization.critical_points import criticality
 
 Floats = Float[Array, "..."]
 

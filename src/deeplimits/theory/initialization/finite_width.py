@@ -108,7 +108,7 @@ def kurtosis_ratio(given: str | Activation | Callable, hidden: Sequence[int] | A
     (1.875, 1.728)
     """
     sigma = activation(given)
-    from deeplimits.theory.initialization.criticality import homogeneous_slopes
+    from deeplimits.theory.initialization.critical_points import homogeneous_slopes
 
     slopes = homogeneous_slopes(sigma)
     if slopes is None:

@@ -17,7 +17,7 @@ from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.duals.numerical import Quadrature, Series
 from deeplimits.theory.gaussian.pairs import Pair, pair
 from deeplimits.theory.initialization import layer_maps
-from deeplimits.theory.initialization.criticality import Criticality
+from deeplimits.theory.initialization.critical_points import Criticality
 
 Floats = Float[Array, "..."]
 Matrices = tuple[Float[Array, "layers m m"], Float[Array, "layers m m"]]
@@ -113,7 +113,7 @@ def depth_rates(found: Criticality, depth: int) -> tuple[np.ndarray, np.ndarray]
     Scale-invariant and half-stable activations: 1/L each. K* = 0 class, with p = p_⊥: λ_b ∝ l^(−p) L^(p−1) and
     λ_W ∝ (L/l)^(p−1); for tanh (p = 1) λ_b = 1/l, λ_W = 1.
 
-    >>> from deeplimits.theory.initialization.criticality import criticality
+    >>> from deeplimits.theory.initialization.critical_points import criticality
     >>> depth_rates(criticality("tanh"), 3)[1].round(3).tolist()
     [1.0, 0.5, 0.333, 0.25]
     """
