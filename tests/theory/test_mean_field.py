@@ -11,12 +11,12 @@ from deeplimits.models.committees import Overlaps, Task
 from deeplimits.theory.two_layer.mean_field import (
     Particles,
     Reduced,
-    closed_forms,
     fokker_planck,
     incremental,
     initial_laws,
     particles,
     reduced_flow,
+    solvable_flows,
     wasserstein_flow,
 )
 from deeplimits.theory.two_layer.overlaps import trajectory
@@ -47,7 +47,7 @@ def test_quadratic_neurons_close():
     """The particle flow's second moment obeys the matrix equation, and its scalar case is logistic."""
     points, weights = initial_laws.gauss_hermite(3, 2)
     target = np.diag([1.0, 0.5])
-    matrices, risks = closed_forms.quadratic_neurons(0.3 * np.eye(2), target, [0.05, 0.2])
+    matrices, risks = solvable_flows.quadratic_neurons(0.3 * np.eye(2), target, [0.05, 0.2])
     start = Particles(np.sqrt(0.3) * points, None, weights)
     flow = wasserstein_flow(
         start, [[1.0, 0.0], [0.0, 1.0]], [1.0, 0.5], [0.05, 0.2], activation="square", train_outputs=False
@@ -55,7 +55,7 @@ def test_quadratic_neurons_close():
     moment = np.einsum("n,tni,tnj->tij", weights, flow.w, flow.w)
     assert np.abs(moment - np.asarray(matrices)).max() < 1e-8
     assert np.abs(np.asarray(flow.risk) - np.asarray(risks)).max() < 1e-8
-    one, _ = closed_forms.quadratic_neurons([[0.5]], [[2.0]], [0.05, 0.1])
+    one, _ = solvable_flows.quadratic_neurons([[0.5]], [[2.0]], [0.05, 0.1])
     assert np.abs(one[:, 0, 0] - 2 / (1 + 3 * np.exp(-24 * np.array([0.05, 0.1])))).max() < 1e-9
 
 
@@ -66,7 +66,7 @@ def test_noisy_linear_neuron_as_a_density():
     start = np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi)
     densities = np.asarray(fokker_planck.density_flow(problem, start, [0.35, 0.7]))
     h = grid[1] - grid[0]
-    law = closed_forms.noisy_linear_neuron(0.7, c, ridge, beta, closed_forms.Gaussian(jnp.zeros(()), jnp.ones(())))
+    law = solvable_flows.noisy_linear_neuron(0.7, c, ridge, beta, solvable_flows.Gaussian(jnp.zeros(()), jnp.ones(())))
     assert abs(float(law.mean) - 0.866749667852) < 1e-12
     assert abs(float(law.variance) - 0.597268243033) < 1e-12
     mean = h * densities[1] @ grid
@@ -161,9 +161,9 @@ def test_bad_input():
     with pytest.raises(ParameterError, match="must have the dimension 2"):
         wasserstein_flow(Particles([[0.5, 0.5]]), [[1.0, 0.0, 0.0]], [1.0], [1.0])
     with pytest.raises(ParameterError, match=r"inverse_temperature = .* positive"):
-        closed_forms.check_temperature(0.5, 0.0)
+        solvable_flows.check_temperature(0.5, 0.0)
     with pytest.raises(OutsideValidity, match="no normalizable stationary law"):
-        closed_forms.check_temperature(0.0, 1.0)
+        solvable_flows.check_temperature(0.0, 1.0)
     with pytest.raises(ParameterError, match="teacher is singular"):
         reduced_flow(Task([[1.0, 1.0], [1.0, 1.0]]), Reduced([[0.1, 0.1]], [0.5]), [1.0])
     with pytest.raises(ParameterError, match=r"q\[0\] = .* positive"):
