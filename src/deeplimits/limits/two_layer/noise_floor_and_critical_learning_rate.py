@@ -12,7 +12,7 @@ from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Value
-from deeplimits.theory.two_layer.overlaps.noise_floor import critical_learning_rate, noise_floor
+from deeplimits.theory.two_layer.overlaps.stationary_risk import critical_learning_rate, noise_floor
 
 
 class NoiseFloor(Limit):
