@@ -10,7 +10,7 @@ from scipy.integrate import quad
 
 from deeplimits.ensembles import determinantal as sampler
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.theory.kernels import FullyConnected, determinantal, mercer, random_features, sphere
+from deeplimits.theory.kernels import FullyConnected, determinantal, feature_kernels, mercer, sphere
 
 L = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
 
@@ -90,17 +90,17 @@ def test_deep_networks_on_the_sphere():
 
 
 def test_random_feature_variances():
-    found = random_features.neuron_features("relu", 1.0, 1.0, 0.5)
+    found = feature_kernels.neuron_features("relu", 1.0, 1.0, 0.5)
     np.testing.assert_allclose(found, [0.30449889052211, 0.61402876145397], rtol=1e-13)
     # sin² sin² = (1 − cos 2u)(1 − cos 2v)/4, in closed form
     a, b, c = 1.3, 0.7, 0.5
     second = (1 - np.exp(-2 * a) - np.exp(-2 * b) + np.exp(-2 * (a + b)) * np.cosh(4 * c)) / 4
     mean = np.exp(-(a + b) / 2) * np.sinh(c)
-    np.testing.assert_allclose(random_features.neuron_features("sin", a, b, c), [mean, second - mean**2], rtol=1e-9)
+    np.testing.assert_allclose(feature_kernels.neuron_features("sin", a, b, c), [mean, second - mean**2], rtol=1e-9)
     rng = np.random.default_rng(0)
     w, phase = rng.standard_normal(400_000), rng.uniform(0, 2 * np.pi, 400_000)
     products = 2 * np.cos(phase) * np.cos(1.3 * w + phase)
-    found = random_features.fourier_features(1.3)
+    found = feature_kernels.fourier_features(1.3)
     assert abs(products.mean() - float(found.mean)) < 5 * products.std() / 630
     assert abs(products.var() - float(found.variance)) < 0.01
 
