@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.theory.kernels import FullyConnected, gaussian_process, regression, rkhs, two_layer
+from deeplimits.theory.kernels import FullyConnected, gaussian_process, regression, rkhs, two_layer_kernels
 
 X = np.array([[1.0, 0.5, -0.3], [0.2, -1.0, 0.7], [-0.6, 0.4, 1.1]])
 Y = np.array([1.0, -1.0, 0.5])
@@ -118,12 +118,12 @@ def test_toy_set_of_the_two_layer_kernel():
     x = np.cos(np.arange(1, 7)[:, None] * j + 0.3 * j) / np.sqrt(3)
     new = np.sin(0.7 * np.arange(1, 5)[:, None] * j + 0.1 * j) / np.sqrt(3)
     y = np.array([1.0, -1, 1, -1, 1, -1])
-    kernel = two_layer.two_layer_ntk("relu", x)
-    found = regression.gradient_flow(kernel, y, 10.0, cross=two_layer.two_layer_ntk("relu", new, x))
+    kernel = two_layer_kernels.two_layer_ntk("relu", x)
+    found = regression.gradient_flow(kernel, y, 10.0, cross=two_layer_kernels.two_layer_ntk("relu", new, x))
     assert abs(float(np.mean((found.train - y) ** 2)) - 0.04707156892) < 1e-10
     np.testing.assert_allclose(found.test, [-0.6196227639, 0.6351248259, 0.0249419053, -0.4289809732], atol=1e-9)
-    form = two_layer.nonlinear_quadratic_form("relu", x)
-    linear = two_layer.nonlinear_quadratic_form("identity", x)
+    form = two_layer_kernels.nonlinear_quadratic_form("relu", x)
+    linear = two_layer_kernels.nonlinear_quadratic_form("identity", x)
     np.testing.assert_allclose(
         [form.mean, linear.mean, linear.linear_deviation], [0.3070254264, 0.6140508527, 0.5164548865], atol=1e-10
     )

@@ -10,7 +10,7 @@ from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import activation
 from deeplimits.theory import gaussian
 from deeplimits.theory.inequalities import matrix_bernstein
-from deeplimits.theory.kernels import definiteness, lazy, linearization, two_layer
+from deeplimits.theory.kernels import definiteness, lazy, linearization, two_layer_kernels
 
 
 def circle(angles):
@@ -20,26 +20,28 @@ def circle(angles):
 @pytest.mark.parametrize(("sigma", "outer", "inner"), [
     ("relu", 0.33877378388326, 0.21144982940974), ("erf", 0.26197976086891, 0.27784364721714)])  # fmt: skip
 def test_gram_reference(sigma, outer, inner):
-    found = two_layer.two_layer_gram(sigma, 1.0, 1.0, 0.6)
+    found = two_layer_kernels.two_layer_gram(sigma, 1.0, 1.0, 0.6)
     np.testing.assert_allclose([found.outer, found.inner], [outer, inner], rtol=1e-12)
-    np.testing.assert_allclose(two_layer.two_layer_gram(sigma, 1.0, 1.0, 0.6, 1 / 3).inner, inner / 3, rtol=1e-12)
+    np.testing.assert_allclose(
+        two_layer_kernels.two_layer_gram(sigma, 1.0, 1.0, 0.6, 1 / 3).inner, inner / 3, rtol=1e-12
+    )
 
 
 def test_two_layer_ntk_reference():
     cosines = np.array([0.6, -0.5, 0.0])
-    found = two_layer.two_layer_ntk("relu", [[1.0, 0.0]], circle(np.arccos(cosines)))[0]
+    found = two_layer_kernels.two_layer_ntk("relu", [[1.0, 0.0]], circle(np.arccos(cosines)))[0]
     np.testing.assert_allclose(found, [0.5502236133, -0.0288344428, 1 / (2 * np.pi)], atol=1e-10)
-    same = two_layer.two_layer_ntk("relu", circle(np.arange(3.0)))
+    same = two_layer_kernels.two_layer_ntk("relu", circle(np.arange(3.0)))
     np.testing.assert_allclose(np.diagonal(same), 1.0, rtol=1e-14)
 
 
 def test_variances_of_finite_kernels():
-    assert abs(float(two_layer.arc_cosine_ntk(1.0, 1.0, -0.3).mean) + 0.060451997396898) < 1e-14
+    assert abs(float(two_layer_kernels.arc_cosine_ntk(1.0, 1.0, -0.3).mean) + 0.060451997396898) < 1e-14
     a, b, c = 1.34 / 3 + 0.09, 1.53 / 3 + 0.09, -0.51 / 3 + 0.09
-    assert abs(float(two_layer.ntk_variance("relu", a, b, c)) ** 0.5 - 0.211820030679) < 1e-12
+    assert abs(float(two_layer_kernels.ntk_variance("relu", a, b, c)) ** 0.5 - 0.211820030679) < 1e-12
     # A linear network: Θ = uv + a²c per neuron with Gaussian u, v
     exact = (a * b + 2 * c**2) + 2 * c * c + 3 * c**2 - (2 * c) ** 2
-    assert abs(float(two_layer.ntk_variance("identity", a, b, c)) - exact) < 1e-9
+    assert abs(float(two_layer_kernels.ntk_variance("identity", a, b, c)) - exact) < 1e-9
 
 
 def test_definiteness_reference():

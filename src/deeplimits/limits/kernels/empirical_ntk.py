@@ -11,7 +11,7 @@ from deeplimits.measure import tangent_kernel
 from deeplimits.models.activations import activation
 from deeplimits.models.architectures import FullyConnected
 from deeplimits.predictions import Value
-from deeplimits.theory.kernels import two_layer
+from deeplimits.theory.kernels import two_layer_kernels
 
 
 class EmpiricalTangentKernel(Limit):
@@ -43,13 +43,13 @@ class EmpiricalTangentKernel(Limit):
 
     def theory(self):
         a, q = 1 + self.bias_variance, self.cosine + self.bias_variance
-        gram = two_layer.two_layer_gram(self.activation, a, a, q)
-        arc = two_layer.arc_cosine_ntk(1.0, 1.0, self.cosine)
+        gram = two_layer_kernels.two_layer_gram(self.activation, a, a, q)
+        arc = two_layer_kernels.arc_cosine_ntk(1.0, 1.0, self.cosine)
         spread = r"n\,\mathrm{Var}"
         return {
             "kernel": Value(gram.ntk + self.bias_variance, label="tangent kernel", symbol=r"E\,\Theta_n"),
             "variance": Value(
-                two_layer.ntk_variance(self.activation, a, a, q),
+                two_layer_kernels.ntk_variance(self.activation, a, a, q),
                 label="variance of the tangent kernel, times n",
                 symbol=rf"{spread}\,\Theta_n",
             ),
