@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from deeplimits.ensembles import flows, trainers
 from deeplimits.ensembles.wide_networks import WideNetwork, squared_loss
 from deeplimits.measure import tangent_kernel
-from deeplimits.theory.kernels import FullyConnected, gaussian_process, lazy, regression
+from deeplimits.theory.kernels import FullyConnected, gaussian_process, lazy, training
 
 X = jnp.array([[1.0, 0.5, -0.3], [0.2, -1.0, 0.7]])
 
@@ -65,7 +65,7 @@ def trained(digits):
     net = FullyConnected(1, "erf", bias_variance=0.1)
     steps = (10, 40, 160)
     ntk = net.ntk(x)
-    step = 0.5 * regression.largest_stable_step(ntk)
+    step = 0.5 * training.largest_stable_step(ntk)
     records = {}
     for width in (64, 512):
         network = WideNetwork(net, 64, width)
@@ -94,8 +94,8 @@ def test_trained_networks_follow_the_kernel_predictor_on_digits(trained):
         gaps, far = [], []
         for kernel, begin, seen, _ in runs:
             start = {"start": begin[:30], "test_start": begin[30:]}
-            stated = regression.gradient_descent(kernel[:30, :30], y, step, steps, cross=kernel[30:, :30], **start).test
-            ideal = regression.gradient_descent(ntk, y, step, steps, cross=cross, **start).test
+            stated = training.gradient_descent(kernel[:30, :30], y, step, steps, cross=kernel[30:, :30], **start).test
+            ideal = training.gradient_descent(ntk, y, step, steps, cross=cross, **start).test
             gaps.append(np.sqrt(np.mean((seen - stated) ** 2, axis=1)))
             far.append(np.sqrt(np.mean((seen - ideal) ** 2, axis=1)))
         own[width], limiting[width] = np.mean(gaps, axis=0), np.mean(far, axis=0)
@@ -122,9 +122,9 @@ def test_accuracy_on_digits(digits):
     x, new = images[:400], images[400:800]
     truth = np.argmax(labels[400:800], axis=1)
     net = FullyConnected(2, "relu", weight_variance=2.0)
-    prior = regression.blocks(net.nngp, x, new)
+    prior = training.blocks(net.nngp, x, new)
     bayes = gaussian_process.posterior(prior, labels[:400], 0.01)
-    tangent = regression.gradient_flow(net.ntk(x), labels[:400], np.inf, cross=net.ntk(new, x)).test
+    tangent = training.gradient_flow(net.ntk(x), labels[:400], np.inf, cross=net.ntk(new, x)).test
     accuracies = [float(np.mean(np.argmax(scores, axis=1) == truth)) for scores in (bayes.mean, tangent)]
     assert min(accuracies) > 0.93, accuracies
     assert np.all(np.linalg.eigvalsh(np.asarray(bayes.covariance)) > -1e-10)
@@ -138,7 +138,7 @@ def test_noise_leaves_the_mean_of_a_linearized_network_on_its_kernel():
     parameters = network.init(jax.random.key(1))
     flat, model = network.flat(parameters), network.linearized(parameters)
     kernel = tangent_kernel.empirical_ntk(network, parameters, x)
-    step, steps = 0.3 * regression.largest_stable_step(kernel), 25
+    step, steps = 0.3 * training.largest_stable_step(kernel), 25
 
     def outputs(vector):
         return model(flat.restore(vector), x)
@@ -153,7 +153,7 @@ def test_noise_leaves_the_mean_of_a_linearized_network_on_its_kernel():
         return outputs(trainers.noisy_gradient_descent(key, gradient, flat.start, schedule, jnp.asarray(0.1))[-1])
 
     start = outputs(flat.start)
-    stated = regression.gradient_descent(kernel, y[:, 0], step, steps, start=start[:, 0]).train
+    stated = training.gradient_descent(kernel, y[:, 0], step, steps, start=start[:, 0]).train
     for train in (by_batches, with_noise):
         found = np.asarray(jax.jit(jax.vmap(train))(jax.random.split(jax.random.key(2), 800)))[..., 0]
         errors = found.std(axis=0) / np.sqrt(800)
@@ -167,7 +167,7 @@ def test_sgd_of_a_wide_network_follows_the_kernel_too():
     y = jnp.array([1.0, -1.0, 0.5, 0.0])[:, None]
     net = FullyConnected(1, "erf", weight_variance=1.5, bias_variance=0.1)
     kernel, steps = net.ntk(x), 25
-    step = 0.3 * regression.largest_stable_step(kernel)
+    step = 0.3 * training.largest_stable_step(kernel)
     gaps = []
     for width in (32, 256):
         network = WideNetwork(net, 3, width)
@@ -182,7 +182,7 @@ def test_sgd_of_a_wide_network_follows_the_kernel_too():
 
             end, _ = trainers.stochastic_gradient_descent(batch_key, losses, flat.start, step, steps, batch=2)
             start = network.apply(parameters, x)[:, 0]
-            stated = regression.gradient_descent(kernel, y[:, 0], step, steps, start=start).train
+            stated = training.gradient_descent(kernel, y[:, 0], step, steps, start=start).train
             return network.apply(flat.restore(end), x)[:, 0] - stated
 
         found = np.asarray(jax.jit(jax.vmap(both))(jax.random.split(jax.random.key(width), 4000)))

@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.theory.kernels import FullyConnected, gaussian_process, regression, rkhs, two_layer_kernels
+from deeplimits.theory.kernels import FullyConnected, gaussian_process, rkhs, training, two_layer_kernels
 
 X = np.array([[1.0, 0.5, -0.3], [0.2, -1.0, 0.7], [-0.6, 0.4, 1.1]])
 Y = np.array([1.0, -1.0, 0.5])
@@ -35,7 +35,7 @@ def problem():
 def test_gradient_flow_is_a_matrix_exponential(problem, time):
     seen, new, y, start, test_start = problem
     k = seen @ seen.T
-    found = regression.gradient_flow(k, y, time, start=start, cross=new @ seen.T, test_start=test_start)
+    found = training.gradient_flow(k, y, time, start=start, cross=new @ seen.T, test_start=test_start)
     decay = expm(-k * time / 6)
     np.testing.assert_allclose(found.train, y + decay @ (start - y), atol=1e-12)
     change = new @ seen.T @ np.linalg.solve(k, (np.eye(6) - decay) @ (y - start))
@@ -53,7 +53,7 @@ def test_gradient_descent_step_by_step(problem, steps, share):
     for _ in range(steps):
         residual = y - f
         f, g = f + eta / 6 * k @ residual, g + eta / 6 * new @ seen.T @ residual
-    found = regression.gradient_descent(k, y, eta, steps, start=start, cross=new @ seen.T, test_start=test_start)
+    found = training.gradient_descent(k, y, eta, steps, start=start, cross=new @ seen.T, test_start=test_start)
     np.testing.assert_allclose(found.train, f, atol=1e-11)
     np.testing.assert_allclose(found.test, g, atol=1e-11)
 
@@ -61,29 +61,29 @@ def test_gradient_descent_step_by_step(problem, steps, share):
 def test_many_times_at_once_and_the_end_of_training(problem):
     seen, new, y, start, _ = problem
     k, cross = seen @ seen.T, new @ seen.T
-    found = regression.gradient_flow(k, y, [0.0, 1.0, np.inf], start=start, cross=cross)
+    found = training.gradient_flow(k, y, [0.0, 1.0, np.inf], start=start, cross=cross)
     assert found.train.shape == (3, 6, 2)
     np.testing.assert_allclose(found.train[0], start, atol=1e-13)
     np.testing.assert_allclose(found.train[2], y, atol=1e-13)
     np.testing.assert_allclose(found.test[2], cross @ np.linalg.solve(k, y - start), atol=1e-10)
-    ended = regression.gradient_descent(k, y, 0.1, np.inf, start=start, cross=cross)
+    ended = training.gradient_descent(k, y, 0.1, np.inf, start=start, cross=cross)
     np.testing.assert_allclose(ended.test, found.test[2], atol=1e-12)
 
 
 def test_singular_kernels_keep_their_null_space():
     k = np.ones((2, 2))
-    found = regression.gradient_flow(k, [1.0, 0.0], np.inf, cross=[[1.0, 1.0]])
+    found = training.gradient_flow(k, [1.0, 0.0], np.inf, cross=[[1.0, 1.0]])
     np.testing.assert_allclose(found.train, [0.5, 0.5], atol=1e-14)
     np.testing.assert_allclose(found.test, [0.5], atol=1e-14)
     # Nothing moves without a kernel, however long one waits; a new point sees t/n times the residual.
-    np.testing.assert_allclose(regression.gradient_flow(np.zeros((2, 2)), [1.0, 0.0], 5.0).train, 0.0)
-    stepped = regression.gradient_descent(k, [1.0, 0.0], 0.7, 40, cross=[[1.0, 1.0]])
+    np.testing.assert_allclose(training.gradient_flow(np.zeros((2, 2)), [1.0, 0.0], 5.0).train, 0.0)
+    stepped = training.gradient_descent(k, [1.0, 0.0], 0.7, 40, cross=[[1.0, 1.0]])
     np.testing.assert_allclose(stepped.test, [0.5], atol=1e-12)
 
 
 def test_small_eigenvalues_lose_no_digits():
     tiny = 1e-13
-    found = regression.gradient_flow(np.diag([1.0, tiny]), [0.0, 1.0], 3.0, cross=[[0.0, tiny]])
+    found = training.gradient_flow(np.diag([1.0, tiny]), [0.0, 1.0], 3.0, cross=[[0.0, tiny]])
     np.testing.assert_allclose(found.test, [3 * tiny / 2], rtol=1e-10)
 
 
@@ -91,23 +91,23 @@ def test_small_eigenvalues_lose_no_digits():
     (np.inf, 0.81440676081494, 0.03932030261786), (5.0, 0.59050307208693, 0.048112740371786)])  # fmt: skip
 def test_trained_ensemble_reference(time, mean, variance):
     net = FullyConnected(2, "erf", bias_variance=0.09)
-    nngp, ntk = regression.blocks(net.nngp, X, NEW), regression.blocks(net.ntk, X, NEW)
+    nngp, ntk = training.blocks(net.nngp, X, NEW), training.blocks(net.ntk, X, NEW)
     np.testing.assert_allclose(
         np.linalg.eigvalsh(ntk.train), [0.6668837572921, 1.0187811667255, 1.5131192895928], rtol=1e-12
     )
-    found = regression.trained_ensemble(nngp, ntk, Y, time)
+    found = training.trained_ensemble(nngp, ntk, Y, time)
     np.testing.assert_allclose([found.mean[0], found.covariance[0, 0]], [mean, variance], rtol=1e-12)
-    prior = regression.trained_ensemble(nngp, ntk, Y, 0.0)
+    prior = training.trained_ensemble(nngp, ntk, Y, 0.0)
     np.testing.assert_allclose(prior.covariance, nngp.test, rtol=1e-14)
     if time == 5.0:
         # Many small steps are the flow.
-        steps = regression.trained_ensemble(nngp, ntk, Y, 5000, step=0.001)
+        steps = training.trained_ensemble(nngp, ntk, Y, 5000, step=0.001)
         np.testing.assert_allclose([steps.mean[0], steps.covariance[0, 0]], [mean, variance], rtol=2e-3)
 
 
 def test_nngp_posterior_reference():
     net = FullyConnected(2, "erf", bias_variance=0.09)
-    found = gaussian_process.posterior(regression.blocks(net.nngp, X, NEW), Y, 0.1)
+    found = gaussian_process.posterior(training.blocks(net.nngp, X, NEW), Y, 0.1)
     np.testing.assert_allclose(
         [found.mean[0], found.covariance[0, 0]], [0.61677388678611, 0.090544098120587], rtol=1e-12
     )
@@ -119,7 +119,7 @@ def test_toy_set_of_the_two_layer_kernel():
     new = np.sin(0.7 * np.arange(1, 5)[:, None] * j + 0.1 * j) / np.sqrt(3)
     y = np.array([1.0, -1, 1, -1, 1, -1])
     kernel = two_layer_kernels.two_layer_ntk("relu", x)
-    found = regression.gradient_flow(kernel, y, 10.0, cross=two_layer_kernels.two_layer_ntk("relu", new, x))
+    found = training.gradient_flow(kernel, y, 10.0, cross=two_layer_kernels.two_layer_ntk("relu", new, x))
     assert abs(float(np.mean((found.train - y) ** 2)) - 0.04707156892) < 1e-10
     np.testing.assert_allclose(found.test, [-0.6196227639, 0.6351248259, 0.0249419053, -0.4289809732], atol=1e-9)
     form = two_layer_kernels.nonlinear_quadratic_form("relu", x)
@@ -135,7 +135,7 @@ def test_scikit_learn_agrees():
     rbf = RBF(0.8)
     process = GaussianProcessRegressor(rbf, alpha=0.3, optimizer=None).fit(x, y)
     mean, covariance = process.predict(new, return_cov=True)
-    prior = regression.Blocks(*(jnp.asarray(part) for part in (rbf(x), rbf(new, x), rbf(new))))
+    prior = training.Blocks(*(jnp.asarray(part) for part in (rbf(x), rbf(new, x), rbf(new))))
     found = gaussian_process.posterior(prior, y, 0.3)
     np.testing.assert_allclose(found.mean, mean, rtol=1e-10)
     np.testing.assert_allclose(found.covariance, covariance, atol=1e-12)
@@ -173,17 +173,17 @@ def test_hilbert_space():
 
 
 @pytest.mark.parametrize(("call", "error", "words"), [
-    (lambda: regression.gradient_flow([[1.0, 2.0], [2.0, 1.0]], [1.0, 0.0], 1.0), OutsideValidity, "eigenvalue -1"),
-    (lambda: regression.gradient_flow([[1.0, 0.5], [0.2, 1.0]], [1.0, 0.0], 1.0), ParameterError, "not symmetric"),
-    (lambda: regression.gradient_flow(np.eye(2), [1.0, 0.0], -1.0), ParameterError, "time"),
-    (lambda: regression.gradient_flow(np.eye(2), [1.0], 1.0), ParameterError, "targets"),
-    (lambda: regression.gradient_flow(np.eye(2), [1.0, np.nan], 1.0), ParameterError, "targets"),
-    (lambda: regression.gradient_flow(np.eye(2), [1.0, 0.0], 1.0, cross=np.eye(3)), ParameterError, "cross"),
-    (lambda: regression.gradient_flow(np.eye(2), [1.0, 0.0], 1.0, test_start=[1.0]), ParameterError, "test_start"),
-    (lambda: regression.gradient_flow(np.full((2, 2), np.inf), [1.0, 0.0], 1.0), ParameterError, "must be finite"),
-    (lambda: regression.gradient_flow(np.ones(2), [1.0, 0.0], 1.0), ParameterError, "square"),
-    (lambda: regression.gradient_descent(np.eye(2), [1.0, 0.0], 4.0, 3), OutsideValidity, "2n/λ_max = 4"),
-    (lambda: regression.gradient_descent(np.eye(2), [1.0, 0.0], 0.0, 3), ParameterError, "step"),
+    (lambda: training.gradient_flow([[1.0, 2.0], [2.0, 1.0]], [1.0, 0.0], 1.0), OutsideValidity, "eigenvalue -1"),
+    (lambda: training.gradient_flow([[1.0, 0.5], [0.2, 1.0]], [1.0, 0.0], 1.0), ParameterError, "not symmetric"),
+    (lambda: training.gradient_flow(np.eye(2), [1.0, 0.0], -1.0), ParameterError, "time"),
+    (lambda: training.gradient_flow(np.eye(2), [1.0], 1.0), ParameterError, "targets"),
+    (lambda: training.gradient_flow(np.eye(2), [1.0, np.nan], 1.0), ParameterError, "targets"),
+    (lambda: training.gradient_flow(np.eye(2), [1.0, 0.0], 1.0, cross=np.eye(3)), ParameterError, "cross"),
+    (lambda: training.gradient_flow(np.eye(2), [1.0, 0.0], 1.0, test_start=[1.0]), ParameterError, "test_start"),
+    (lambda: training.gradient_flow(np.full((2, 2), np.inf), [1.0, 0.0], 1.0), ParameterError, "must be finite"),
+    (lambda: training.gradient_flow(np.ones(2), [1.0, 0.0], 1.0), ParameterError, "square"),
+    (lambda: training.gradient_descent(np.eye(2), [1.0, 0.0], 4.0, 3), OutsideValidity, "2n/λ_max = 4"),
+    (lambda: training.gradient_descent(np.eye(2), [1.0, 0.0], 0.0, 3), ParameterError, "step"),
     (lambda: gaussian_process.log_evidence(np.ones((2, 2)), [1.0, 0.0], 0.0), OutsideValidity, "not positive definite"),
     (lambda: gaussian_process.kernel_ridge(np.eye(2), [1.0, 0.0], -1.0), ParameterError, "penalty"),
     (lambda: gaussian_process.kernel_ridge(-np.eye(2), [1.0, 0.0], 0.0), OutsideValidity, "positive semidefinite"),

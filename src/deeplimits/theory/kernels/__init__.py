@@ -7,9 +7,9 @@ from deeplimits.theory.kernels import gaussian_process as gaussian_process
 from deeplimits.theory.kernels import lazy as lazy
 from deeplimits.theory.kernels import linearization as linearization
 from deeplimits.theory.kernels import mercer as mercer
-from deeplimits.theory.kernels import regression as regression
 from deeplimits.theory.kernels import rkhs as rkhs
 from deeplimits.theory.kernels import sphere as sphere
+from deeplimits.theory.kernels import training as training
 from deeplimits.theory.kernels import two_layer_kernels as two_layer_kernels
 from deeplimits.theory.kernels.infinite_width import FullyConnected as FullyConnected
 from deeplimits.theory.kernels.matrices import Kernels as Kernels
