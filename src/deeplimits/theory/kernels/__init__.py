@@ -12,4 +12,4 @@ from deeplimits.theory.kernels import sphere as sphere
 from deeplimits.theory.kernels import training as training
 from deeplimits.theory.kernels import two_layer_kernels as two_layer_kernels
 from deeplimits.theory.kernels.infinite_width import FullyConnected as FullyConnected
-from deeplimits.theory.kernels.matrices import Kernels as Kernels
+from deeplimits.theory.kernels.tiling import Kernels as Kernels
