@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits
 from deeplimits.ensembles import flows, trainers
 from deeplimits.ensembles.wide_networks import WideNetwork, squared_loss
 from deeplimits.measure import tangent_kernel
-from deeplimits.theory.kernels import FullyConnected, gaussian_process, lazy, training
+from deeplimits.theory.kernels import FullyConnected, gaussian_process, lazy_bounds, training
 
 X = jnp.array([[1.0, 0.5, -0.3], [0.2, -1.0, 0.7]])
 
@@ -209,7 +209,7 @@ def test_convergence_at_the_rate_of_the_least_eigenvalue():
 
     jacobian = jax.jacobian(outputs)(start.ravel())
     least = float(jnp.linalg.eigvalsh(jacobian @ jacobian.T)[0])
-    found = lazy.du_convergence(points, least, float(loss(start.ravel())), width)
+    found = lazy_bounds.du_convergence(points, least, float(loss(start.ravel())), width)
     times = jnp.array([1.0, 3.0, 10.0]) / found.rate
     path = flows.gradient_flow(loss, start.ravel(), times, stiff=False)
     losses = np.array([float(loss(w)) for w in path])

@@ -10,7 +10,7 @@ from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import activation
 from deeplimits.theory import gaussian
 from deeplimits.theory.inequalities import matrix_bernstein
-from deeplimits.theory.kernels import definiteness, lazy, linearization, two_layer_kernels
+from deeplimits.theory.kernels import definiteness, lazy_bounds, linearization, two_layer_kernels
 
 
 def circle(angles):
@@ -107,7 +107,7 @@ def test_two_layer_expansion_is_the_taylor_expansion(name, degree):
 
 def test_lazy_bounds_on_the_toy_model():
     """f = θ₁θ₂ from (2, 1) to 2.5: reference values, and the bounds along the integrated flow."""
-    bounds = lazy.lazy_training_bounds(1.0, 5**0.5, 5**0.5, 0.5)
+    bounds = lazy_bounds.lazy_training_bounds(1.0, 5**0.5, 5**0.5, 0.5)
     np.testing.assert_allclose(
         [bounds.rate, bounds.displacement, bounds.distance], [2.5, 0.44721359549996, 0.6708203932], rtol=1e-9
     )
@@ -126,9 +126,9 @@ def test_lazy_bounds_on_the_toy_model():
     np.testing.assert_allclose(distance[1:], [0.0060501250369308, 0.010344675775296], rtol=1e-6)
     assert np.all(distance <= bounds.distance)
     with pytest.raises(OutsideValidity, match="not below 1"):
-        lazy.lazy_training_bounds(1.0, 1.0, 1.0, 0.5)
+        lazy_bounds.lazy_training_bounds(1.0, 1.0, 1.0, 0.5)
     with pytest.raises(OutsideValidity, match="kink"):
-        lazy.two_layer_lipschitz(activation("relu"), np.eye(2), 10)
+        lazy_bounds.two_layer_lipschitz(activation("relu"), np.eye(2), 10)
 
 
 def test_lipschitz_bound_holds():
@@ -139,7 +139,7 @@ def test_lipschitz_bound_holds():
         slopes = signs * (1 - np.tanh(x @ w.T) ** 2) / np.sqrt(30)
         return (slopes[:, :, None] * x[:, None, :]).reshape(4, -1)
 
-    bound = lazy.two_layer_lipschitz(activation("tanh"), x, 30)
+    bound = lazy_bounds.two_layer_lipschitz(activation("tanh"), x, 30)
     for _ in range(50):
         v, move = rng.standard_normal((2, 30, 3))
         change = np.linalg.norm(jacobian(v + 0.1 * move) - jacobian(v), 2)
@@ -147,7 +147,7 @@ def test_lipschitz_bound_holds():
 
 
 def test_alpha_theorem_reference():
-    published, sharp = (lazy.lazy_scaling(24.0, 1.0, 1.0, 1.0, 0.5, sharp=s) for s in (False, True))
+    published, sharp = (lazy_bounds.lazy_scaling(24.0, 1.0, 1.0, 1.0, 0.5, sharp=s) for s in (False, True))
     np.testing.assert_allclose([published.threshold, published.displacement], [24, 0.25])
     np.testing.assert_allclose([sharp.threshold, sharp.displacement], [4, 1 / 12])
     assert np.arcsin(1 / 24) < sharp.displacement
@@ -155,29 +155,29 @@ def test_alpha_theorem_reference():
     for alpha, allowed in ((4.1, False), (4.2, True), (6.3, True), (6.4, False)):
         risk = (0.2 * alpha - 1) ** 2 / 2
         if allowed:
-            lazy.lazy_scaling(alpha, 1.0, 1.0, 1.0, risk, sharp=False)
+            lazy_bounds.lazy_scaling(alpha, 1.0, 1.0, 1.0, risk, sharp=False)
         else:
             with pytest.raises(OutsideValidity, match="threshold"):
-                lazy.lazy_scaling(alpha, 1.0, 1.0, 1.0, risk, sharp=False)
+                lazy_bounds.lazy_scaling(alpha, 1.0, 1.0, 1.0, risk, sharp=False)
     with pytest.raises(ParameterError, match="alpha"):
-        lazy.lazy_scaling(-1.0, 1.0, 1.0, 1.0, 0.5)
+        lazy_bounds.lazy_scaling(-1.0, 1.0, 1.0, 1.0, 0.5)
 
 
 def test_singular_value_references():
     for ratio, stated in ((0.25, [0.18924352917646, 0.92300185790128]), (0.5, [0.12899699463604, 1.1666879746229])):
-        np.testing.assert_allclose(lazy.two_layer_singular_values(activation("tanh"), ratio), stated, rtol=1e-10)
+        np.testing.assert_allclose(lazy_bounds.two_layer_singular_values(activation("tanh"), ratio), stated, rtol=1e-10)
     # μ₁ = 0 for cosine: no bulk, and the spike of its mean curvature. E sin² = (1 − e⁻²)/2, (E cos)² = 1/e
-    found = lazy.two_layer_singular_values(activation("cos"), 0.5)
+    found = lazy_bounds.two_layer_singular_values(activation("cos"), 0.5)
     np.testing.assert_allclose(found, [(1 - np.exp(-2)) / 2, (1 - np.exp(-2)) / 2 + 0.5 / np.e], rtol=1e-10)
     with pytest.raises(OutsideValidity, match="kink"):
-        lazy.two_layer_singular_values(activation("relu"), 0.5)
+        lazy_bounds.two_layer_singular_values(activation("relu"), 0.5)
 
 
 def test_du_reference():
-    found = lazy.du_convergence(4, 0.3, 0.5)
+    found = lazy_bounds.du_convergence(4, 0.3, 0.5)
     np.testing.assert_allclose([found.radius, found.width], [0.01875, 2022716.0493827], rtol=1e-12)
-    just_wide = lazy.du_convergence(4, 0.3, 0.5, width=2_022_717)
+    just_wide = lazy_bounds.du_convergence(4, 0.3, 0.5, width=2_022_717)
     assert just_wide.movement is not None
     assert 0.9999 < just_wide.movement / just_wide.radius < 1
     with pytest.raises(ParameterError, match="least"):
-        lazy.du_convergence(4, 0.0, 0.5)
+        lazy_bounds.du_convergence(4, 0.0, 0.5)

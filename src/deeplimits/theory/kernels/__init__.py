@@ -4,7 +4,7 @@ from deeplimits.theory.kernels import definiteness as definiteness
 from deeplimits.theory.kernels import determinantal as determinantal
 from deeplimits.theory.kernels import feature_kernels as feature_kernels
 from deeplimits.theory.kernels import gaussian_process as gaussian_process
-from deeplimits.theory.kernels import lazy as lazy
+from deeplimits.theory.kernels import lazy_bounds as lazy_bounds
 from deeplimits.theory.kernels import linearization as linearization
 from deeplimits.theory.kernels import mercer as mercer
 from deeplimits.theory.kernels import rkhs as rkhs
