@@ -55,7 +55,7 @@ FUNCTIONS = {
     "half-stable-class": "theory.initialization.depth_laws:half_stable_law",
     "higham-network-sgd": "ensembles.classic_network:train_classic_network",
     "hoeffding-inequality": "theory.inequalities.basic:hoeffding",
-    "information-exponent": "theory.online_sgd.single_index:information_exponent",
+    "information-exponent": "theory.online_sgd.landscapes:information_exponent",
     "kernel-ridge-gp": "theory.kernels.gaussian_process:kernel_ridge",
     "kstar-zero-class": "theory.initialization.depth_laws:decay_to_zero",
     "lazy-scaling-alpha-theorem": "theory.kernels.lazy_bounds:lazy_scaling",

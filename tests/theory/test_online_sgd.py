@@ -20,7 +20,7 @@ from deeplimits.theory.online_sgd import (
     regularity,
     spherical_ode,
 )
-from deeplimits.theory.online_sgd import single_index as si
+from deeplimits.theory.online_sgd import landscapes as si
 
 GAUSS = np.polynomial.hermite_e.hermegauss(80)
 

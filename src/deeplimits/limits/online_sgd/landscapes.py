@@ -10,8 +10,8 @@ from jaxtyping import Array
 from deeplimits.limit import Limit, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve
-from deeplimits.theory.online_sgd import single_index
-from deeplimits.theory.online_sgd.single_index import Landscape
+from deeplimits.theory.online_sgd import landscapes
+from deeplimits.theory.online_sgd.landscapes import Landscape
 
 
 @functools.cache
@@ -22,7 +22,7 @@ def compiled_link(name: str) -> tuple[Callable, Callable]:
 
 def link_landscape(teacher: str, student: str, noise: Array) -> Landscape:
     """The landscape of a single-index model with named links."""
-    return single_index.single_index(*compiled_link(teacher), *compiled_link(student), noise)
+    return landscapes.single_index(*compiled_link(teacher), *compiled_link(student), noise)
 
 
 def correlation_curve(times: Array, correlations: Array) -> Curve:

@@ -14,7 +14,7 @@ from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.theory.online_sgd.effective import EffectiveDynamics, fluctuations, solve_ode
-from deeplimits.theory.online_sgd.single_index import check_order
+from deeplimits.theory.online_sgd.landscapes import check_order
 
 
 class RestPoint(NamedTuple):

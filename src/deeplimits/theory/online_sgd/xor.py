@@ -19,7 +19,7 @@ from scipy.special import ndtri
 
 from deeplimits.errors import OutsideValidity
 from deeplimits.numerics import flows
-from deeplimits.theory.online_sgd.single_index import check_order
+from deeplimits.theory.online_sgd.landscapes import check_order
 
 CRITICAL_RIDGE = 1 / 8
 
