@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.theory.online_sgd import effective, spiked, xor
+from deeplimits.theory.online_sgd import effective, spiked_tensor, xor
 
 
 @pytest.mark.parametrize(("signal", "order", "step", "time", "start", "end"), [
@@ -16,24 +16,26 @@ from deeplimits.theory.online_sgd import effective, spiked, xor
     (0.8, 2, 0.5, 1.0, (0.1, 1.0), (0.21817438911253, 0.50395451163251)),
 ])  # fmt: skip
 def test_ballistic_paths(signal, order, step, time, start, end):
-    np.testing.assert_allclose(spiked.ballistic(signal, order, step, start, [time])[0], end, rtol=1e-7)
+    np.testing.assert_allclose(spiked_tensor.ballistic(signal, order, step, start, [time])[0], end, rtol=1e-7)
 
 
 def test_fluctuations():
-    _, covariance = spiked.ballistic_with_fluctuations(2.0, 2, 1.0, [0.3, 0.7], [0.5])
+    _, covariance = spiked_tensor.ballistic_with_fluctuations(2.0, 2, 1.0, [0.3, 0.7], [0.5])
     np.testing.assert_allclose(np.sqrt(np.diag(covariance[0])), [1.35925, 1.75366], atol=2e-5)
 
 
 def test_thresholds_and_roots():
-    found = [float(spiked.critical_signal(k, 1.0)) for k in (2, 3, 4, 5)]
+    found = [float(spiked_tensor.critical_signal(k, 1.0)) for k in (2, 3, 4, 5)]
     assert found == pytest.approx([1, 3.0792014356780, 6.75, 14.101102032058])
-    assert [float(m) for m in spiked.overlap_roots(8.0, 4, 1.0)] == pytest.approx([0.4858682717566, 1.0])
+    assert [float(m) for m in spiked_tensor.overlap_roots(8.0, 4, 1.0)] == pytest.approx([0.4858682717566, 1.0])
     # The roots merge like a square root at the threshold, and their derivatives follow the implicit function theorem.
     near = 3.0792014356780 * (1 + 1e-8)
-    low, high = (float(m) for m in spiked.overlap_roots(near, 3, 1.0))
+    low, high = (float(m) for m in spiked_tensor.overlap_roots(near, 3, 1.0))
     assert low < 3**-0.5 < high
-    slope = jax.grad(lambda lam: spiked.overlap_roots(lam, 3, 1.0)[1])(4.0)
-    numeric = (spiked.overlap_roots(4.0 + 1e-5, 3, 1.0)[1] - spiked.overlap_roots(4.0 - 1e-5, 3, 1.0)[1]) / 2e-5
+    slope = jax.grad(lambda lam: spiked_tensor.overlap_roots(lam, 3, 1.0)[1])(4.0)
+    numeric = (
+        spiked_tensor.overlap_roots(4.0 + 1e-5, 3, 1.0)[1] - spiked_tensor.overlap_roots(4.0 - 1e-5, 3, 1.0)[1]
+    ) / 2e-5
     assert float(slope) == pytest.approx(float(numeric), rel=1e-6)
 
 
@@ -41,9 +43,9 @@ def test_thresholds_and_roots():
     ("signal", "order", "step"), [(2.0, 2, 1.0), (0.5, 2, 1.0), (4.0, 3, 1.0), (8.0, 4, 0.9), (2.0, 3, 1.0)]
 )
 def test_rest_points_against_the_general_engine(signal, order, step):
-    closed = [p for p in spiked.rest_points(signal, order, step) if p.radius > 0]
+    closed = [p for p in spiked_tensor.rest_points(signal, order, step) if p.radius > 0]
     guesses = [[m, r] for m in (0.0, 0.2, 0.4, 0.6, 1.0, 1.4) for r in (0.8 * step, 1.1 * step)]
-    found = [p for p in effective.fixed_points(spiked.dynamics(signal, order, step), guesses)
+    found = [p for p in effective.fixed_points(spiked_tensor.dynamics(signal, order, step), guesses)
              if p.point[0] > -1e-6 and p.point[1] > 0.1]  # fmt: skip
     assert len(found) == len(closed)
     for ours, theirs in zip(sorted(closed), found, strict=True):
@@ -56,43 +58,43 @@ def test_microscopic_variance():
     cases = [((0.5, 1, 0.6, 1, 0.6), 1.9590125636603), ((1, 1, 0.5, 1, 1), 5.0), ((2, 1, 0.25, 1, 1), 13.778112197861),
              ((1.3, 1, 0.6, 1, 0.6), 17.673182), ((0.8, 0.5, 0.6, 1, 0.6), 6.2963585)]  # fmt: skip
     for arguments, value in cases:
-        assert float(spiked.microscopic_variance(*map(float, arguments))[0]) == pytest.approx(value, rel=1e-7)
+        assert float(spiked_tensor.microscopic_variance(*map(float, arguments))[0]) == pytest.approx(value, rel=1e-7)
 
     # The moment equations, integrated by another solver.
     def moments(t, y):
         return [8 * y[0] * (1.3 - y[1]) + 8 * 0.7 * y[1], -8 * y[1] * (y[1] - 0.7)]
 
     path = integrate.solve_ivp(moments, (0, 0.4), [2.0, 0.4], rtol=1e-10, atol=1e-12).y[:, -1]
-    np.testing.assert_allclose(jnp.stack(spiked.microscopic_variance(1.3, 0.7, 0.4, 2.0, 0.4)), path, rtol=1e-8)
+    np.testing.assert_allclose(jnp.stack(spiked_tensor.microscopic_variance(1.3, 0.7, 0.4, 2.0, 0.4)), path, rtol=1e-8)
     # Far out nothing overflows: the stationary variance c²/(c − λ).
-    assert float(spiked.microscopic_variance(0.5, 1.0, 1000.0)[0]) == pytest.approx(2.0)
+    assert float(spiked_tensor.microscopic_variance(0.5, 1.0, 1000.0)[0]) == pytest.approx(2.0)
 
 
 def test_zooming_into_the_finite_system_gives_the_microscopic_law():
     n = 1e8
-    micro = effective.zoom(spiked.dynamics(2.0, 2, 1.0, dimension=n), [0.0, 0.0], [n**-0.5, 1.0])
+    micro = effective.zoom(spiked_tensor.dynamics(2.0, 2, 1.0, dimension=n), [0.0, 0.0], [n**-0.5, 1.0])
     at = jnp.array([1.5, 0.7])
     assert float(micro.diffusion(at)[0, 0]) == pytest.approx(8 * 0.7, rel=1e-6)
     assert float(micro.velocity(at)[0]) == pytest.approx(4 * 1.5 * (2 - 0.7), rel=1e-6)
     rest = effective.stationary_covariance(
-        spiked.dynamics(0.5, 2, 1.0), lambda u: spiked.path_noise(u, 2, 1.0), [0.0, 1.0]
+        spiked_tensor.dynamics(0.5, 2, 1.0), lambda u: spiked_tensor.path_noise(u, 2, 1.0), [0.0, 1.0]
     )
     assert rest[0, 0] == pytest.approx(2.0)
 
 
 def test_spiked_bad_input():
     for call in (
-        lambda: spiked.dynamics(1.0, 1, 1.0),
-        lambda: spiked.rest_points(-1.0, 2, 1.0),
-        lambda: spiked.critical_signal(1, 1.0),
-        lambda: spiked.tensor_microscopic_variance(2, 1.0, [1.0]),
+        lambda: spiked_tensor.dynamics(1.0, 1, 1.0),
+        lambda: spiked_tensor.rest_points(-1.0, 2, 1.0),
+        lambda: spiked_tensor.critical_signal(1, 1.0),
+        lambda: spiked_tensor.tensor_microscopic_variance(2, 1.0, [1.0]),
     ):
         with pytest.raises(ParameterError):
             call()
     with pytest.raises(OutsideValidity, match="never leaves"):
-        spiked.exit_offset(0.5, 1.0, 0.3)
+        spiked_tensor.exit_offset(0.5, 1.0, 0.3)
     with pytest.raises(OutsideValidity, match="never reached"):
-        spiked.exit_offset(2.0, 1.0, 1.3)
+        spiked_tensor.exit_offset(2.0, 1.0, 1.3)
 
 
 def test_components_by_enumeration():
@@ -189,11 +191,11 @@ def test_escape_actions():
     """k = 2 in closed form, ½∫₀^(λ−c) (λ − c − s)/(c(2s + c)) ds; for a strong signal that of (0, c) is small."""
     lam, c = 3.0, 0.7
     found = integrate.quad(lambda s: (lam - c - s) / (c * (2 * s + c)) / 2, 0, lam - c)[0]
-    assert spiked.escape_actions(lam, 2, c) == pytest.approx((0.0, found), rel=1e-9)
+    assert spiked_tensor.escape_actions(lam, 2, c) == pytest.approx((0.0, found), rel=1e-9)
     for k in (3, 4, 5):
-        saddle = float(spiked.overlap_roots(400.0, k, 0.5)[0])
-        forgets, stays = spiked.escape_actions(400.0, k, 0.5)
+        saddle = float(spiked_tensor.overlap_roots(400.0, k, 0.5)[0])
+        forgets, stays = spiked_tensor.escape_actions(400.0, k, 0.5)
         assert forgets == pytest.approx((0.5 - 1 / k) * saddle**2 / 0.5, rel=0.15)
         assert stays > 100 * forgets
     with pytest.raises(OutsideValidity, match="saddle"):
-        spiked.escape_actions(0.5, 3, 1.0)
+        spiked_tensor.escape_actions(0.5, 3, 1.0)
