@@ -2,7 +2,7 @@
 
 from deeplimits.theory.bias import diagonal_networks as diagonal_networks
 from deeplimits.theory.bias import hard_margin as hard_margin
-from deeplimits.theory.bias import homogeneous as homogeneous
+from deeplimits.theory.bias import homogeneous_margin as homogeneous_margin
 from deeplimits.theory.bias import least_distance as least_distance
 from deeplimits.theory.bias import least_squares as least_squares
 from deeplimits.theory.bias import noisy_descent as noisy_descent
