@@ -11,7 +11,7 @@ import pytest
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.measure.separability import is_separable
 from deeplimits.models.activations import Activation, activation, names
-from deeplimits.theory.bias.separability import cover_probability
+from deeplimits.theory.bias.cover_count import cover_probability
 from deeplimits.theory.kernels import linearization
 from deeplimits.theory.online_sgd import equator
 

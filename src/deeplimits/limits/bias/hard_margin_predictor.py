@@ -6,7 +6,7 @@ from deeplimits.ensembles import data, estimators
 from deeplimits.limit import Limit, Run, integer, whole
 from deeplimits.measure import separability as instrument
 from deeplimits.predictions import Bound, Identity, Probability
-from deeplimits.theory.bias import hard_margin, separability
+from deeplimits.theory.bias import cover_count, hard_margin
 
 # The interior-point method leaves this fraction of the largest multiplier at points off the margin, at most.
 SUPPORT = 1e-6
@@ -37,7 +37,7 @@ class HardMarginPredictor(Limit):
     def theory(self):
         return {
             "separable": Probability(
-                separability.cover_probability(self.points, self.dimension),
+                cover_count.cover_probability(self.points, self.dimension),
                 label="probability of separability",
                 symbol="P",
             ),
