@@ -13,7 +13,7 @@ from deeplimits.ensembles import data, estimators, flows, trainers
 from deeplimits.measure import fluctuation_dissipation as fd
 from deeplimits.models import designs
 from deeplimits.statistics import LEVEL
-from deeplimits.theory.bias import diagonal_networks, quadratic_model, separable
+from deeplimits.theory.bias import diagonal_networks, quadratic_model, separable_descent
 from deeplimits.theory.bias.hard_margin import hard_margin
 
 
@@ -23,7 +23,7 @@ def random_data():
     rng = np.random.default_rng(7)
     x = rng.standard_normal((5, 80))
     y = np.where(x[:, 0] > 0, 1.0, -1.0)
-    law = separable.log_time_law(x, y)
+    law = separable_descent.log_time_law(x, y)
     assert law.rate > 0.4
     return jnp.asarray(x * y[:, None]), law
 
@@ -39,7 +39,7 @@ def test_residual_vector_at_late_times(random_data, flow_in_log_time, loss):
     times = jnp.array([10.0, 20.0, 30.0, 40.0])
     path = flow_in_log_time(signed, jnp.zeros(80), times, loss=loss)
     multipliers = jnp.asarray(law.predictor.multipliers)
-    residuals = separable.in_support_span(signed, multipliers, path - times[:, None] * law.predictor.weights)
+    residuals = separable_descent.in_support_span(signed, multipliers, path - times[:, None] * law.predictor.weights)
     errors = np.linalg.norm(residuals - law.offset, axis=1)
     assert errors[-1] < 1e-6
     # The deviation decays like t^{−q} until it meets the integrator's precision.
@@ -50,7 +50,7 @@ def test_residual_vector_at_late_times(random_data, flow_in_log_time, loss):
 
 def test_residual_of_the_sheet_decays_at_its_rate(flow_in_log_time):
     signed = jnp.array([[1.0, 2], [2, 0.5], [3, 3], [4, 1]])
-    law = separable.log_time_law(signed, np.ones(4))
+    law = separable_descent.log_time_law(signed, np.ones(4))
     times = jnp.array([20.0, 40.0, 120.0])
     path = flow_in_log_time(signed, jnp.zeros(2), times, loss="exponential")
     errors = np.linalg.norm(path - times[:, None] * law.predictor.weights - law.offset, axis=1)
@@ -63,7 +63,7 @@ def test_degenerate_data_follow_their_closed_form(flow_in_log_time):
     signed, times = jnp.array([[1.0, 0.0], [1.0, 1.0]]), np.array([1.0, 10.0, 40.0, 200.0])
     path = flow_in_log_time(signed, jnp.zeros(2), jnp.asarray(times), loss="exponential")
     # The integrator's variable is log(1 + t).
-    exact = separable.degenerate_flow(np.where(times < 30, np.log(np.expm1(times)), times))
+    exact = separable_descent.degenerate_flow(np.where(times < 30, np.log(np.expm1(times)), times))
     np.testing.assert_allclose(path, exact, rtol=1e-9)
     # The residual grows like log log t; no offset exists.
     assert float(path[-1, 1]) == pytest.approx(np.log(200.0), abs=0.05)
@@ -72,8 +72,8 @@ def test_degenerate_data_follow_their_closed_form(flow_in_log_time):
 @pytest.mark.slow
 def test_gradient_descent_within_the_band_of_its_law(random_data):
     signed, law = random_data
-    step = 0.5 * separable.largest_step(signed)
-    separable.check_step(signed, step)
+    step = 0.5 * separable_descent.largest_step(signed)
+    separable_descent.check_step(signed, step)
     gradient = jax.grad(lambda w: jnp.mean(jax.nn.softplus(-signed @ w)))
 
     @jax.jit
@@ -87,7 +87,7 @@ def test_gradient_descent_within_the_band_of_its_law(random_data):
     np.testing.assert_allclose(w, predictor * log_time + law.offset, atol=3 * np.exp(-law.rate * log_time))
     # … so the direction is off by C/log t, with corrections of relative order 1/log t.
     distance = jnp.linalg.norm(w / jnp.linalg.norm(w) - predictor / jnp.linalg.norm(predictor))
-    stated = separable.direction_error(predictor, law.offset, log_time)
+    stated = separable_descent.direction_error(predictor, law.offset, log_time)
     assert abs(float(distance / stated) - 1) < 1.5 * np.linalg.norm(law.offset) / (np.linalg.norm(predictor) * log_time)
 
 

@@ -9,6 +9,6 @@ from deeplimits.theory.bias import least_squares as least_squares
 from deeplimits.theory.bias import noisy_descent as noisy_descent
 from deeplimits.theory.bias import proportional_margin as proportional_margin
 from deeplimits.theory.bias import quadratic_model as quadratic_model
-from deeplimits.theory.bias import separable as separable
+from deeplimits.theory.bias import separable_descent as separable_descent
 from deeplimits.theory.bias import sgd_noise as sgd_noise
 from deeplimits.theory.bias import slow_directions as slow_directions
