@@ -11,7 +11,7 @@ from deeplimits.measure import fluctuation_dissipation as fd
 from deeplimits.measure import margins
 from deeplimits.measure.error_split import error_split
 from deeplimits.models.two_layer import TwoLayer, two_layer_model
-from deeplimits.theory.bias.hard_margin import hard_margin
+from deeplimits.theory.bias.support_vectors import hard_margin
 
 
 class Tensor:

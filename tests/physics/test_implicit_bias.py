@@ -14,7 +14,7 @@ from deeplimits.measure import fluctuation_dissipation as fd
 from deeplimits.models import designs
 from deeplimits.statistics import LEVEL
 from deeplimits.theory.bias import diagonal_networks, quadratic_model, separable_descent
-from deeplimits.theory.bias.hard_margin import hard_margin
+from deeplimits.theory.bias.support_vectors import hard_margin
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from sklearn.svm import SVC
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.theory.bias.hard_margin import NotSeparable, hard_margin, is_separable, multiclass_hard_margin
+from deeplimits.theory.bias.support_vectors import NotSeparable, hard_margin, is_separable, multiclass_hard_margin
 
 SHEET = np.array([[1.0, 2], [2, 0.5], [3, 3], [4, 1]])
 

@@ -2,7 +2,6 @@
 
 from deeplimits.theory.bias import cover_count as cover_count
 from deeplimits.theory.bias import diagonal_networks as diagonal_networks
-from deeplimits.theory.bias import hard_margin as hard_margin
 from deeplimits.theory.bias import homogeneous_margin as homogeneous_margin
 from deeplimits.theory.bias import least_distance as least_distance
 from deeplimits.theory.bias import least_squares as least_squares
@@ -12,3 +11,4 @@ from deeplimits.theory.bias import quadratic_model as quadratic_model
 from deeplimits.theory.bias import separable_descent as separable_descent
 from deeplimits.theory.bias import sgd_noise as sgd_noise
 from deeplimits.theory.bias import slow_directions as slow_directions
+from deeplimits.theory.bias import support_vectors as support_vectors

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.numerics import arguments
-from deeplimits.theory.bias.hard_margin import ZERO_MULTIPLIER, HardMargin, hard_margin
+from deeplimits.theory.bias.support_vectors import ZERO_MULTIPLIER, HardMargin, hard_margin
 
 
 class LogTimeLaw(NamedTuple):
