@@ -63,7 +63,7 @@ FUNCTIONS = {
     "marchenko-pastur": "theory.spectra.laws:marchenko_pastur",
     "marchenko-pastur-self-consistent": "theory.spectra.marchenko_pastur:stieltjes",
     "martingale-inequalities": "theory.inequalities.basic:azuma",
-    "matrix-bernstein": "theory.inequalities.matrix_bernstein:matrix_bernstein",
+    "matrix-bernstein": "theory.inequalities.matrix_tails:matrix_bernstein",
     "mean-field-global-convergence": "theory.two_layer.mean_field.particles:wasserstein_flow",
     "nonlinear-gram-spikes": "theory.spectra.networks:nonlinear_gram_spikes",
     "nonlinear-quadratic-form": "theory.kernels.two_layer_kernels:nonlinear_quadratic_form",

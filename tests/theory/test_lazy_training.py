@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import activation
 from deeplimits.theory import gaussian
-from deeplimits.theory.inequalities import matrix_bernstein
+from deeplimits.theory.inequalities import matrix_tails
 from deeplimits.theory.kernels import definiteness, lazy_bounds, linearization, two_layer_kernels
 
 
@@ -61,7 +61,7 @@ def test_definiteness_reference():
 
 
 def test_matrix_bernstein():
-    bound = matrix_bernstein.matrix_bernstein(0.05, 0.02, 10)
+    bound = matrix_tails.matrix_bernstein(0.05, 0.02, 10)
     np.testing.assert_allclose([bound.tail(1.0), bound.deviation(0.01)], [0.0029445562916309, 0.92397558971346])
     np.testing.assert_allclose(bound.tail(bound.deviation(0.01)), 0.01, rtol=1e-12)
     # Five points, 2000 features bounded by one: what happens stays below the bound, by a factor of a few.
@@ -72,10 +72,10 @@ def test_matrix_bernstein():
     for _ in range(200):
         features = (x @ rng.standard_normal((2, 2000)) > 0).astype(float)
         deviations.append(np.linalg.norm(features @ features.T / 2000 - np.asarray(exact), 2))
-    stated = float(matrix_bernstein.gram_bernstein(np.linalg.norm(exact, 2), 5, 2000).deviation(0.05))
+    stated = float(matrix_tails.gram_bernstein(np.linalg.norm(exact, 2), 5, 2000).deviation(0.05))
     assert 1.5 < stated / np.quantile(deviations, 0.95) < 12
     with pytest.raises(ParameterError, match="variance"):
-        matrix_bernstein.matrix_bernstein(-1.0, 0.1, 3)
+        matrix_tails.matrix_bernstein(-1.0, 0.1, 3)
 
 
 def test_relu_bounds():
