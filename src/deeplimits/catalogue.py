@@ -61,7 +61,7 @@ FUNCTIONS = {
     "lazy-scaling-alpha-theorem": "theory.kernels.lazy_bounds:lazy_scaling",
     "lazy-training-bounds": "theory.kernels.lazy_bounds:lazy_training_bounds",
     "marchenko-pastur": "theory.spectra.laws:marchenko_pastur",
-    "marchenko-pastur-self-consistent": "theory.spectra.marchenko_pastur:stieltjes",
+    "marchenko-pastur-self-consistent": "theory.spectra.marchenko_pastur_formulas:stieltjes",
     "martingale-inequalities": "theory.inequalities.basic:azuma",
     "matrix-bernstein": "theory.inequalities.matrix_tails:matrix_bernstein",
     "mean-field-global-convergence": "theory.two_layer.mean_field.particles:wasserstein_flow",

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from deeplimits.theory.spectra import marchenko_pastur as mp
+from deeplimits.theory.spectra import marchenko_pastur_formulas as mp
 
 GAMMAS = [0.01, 0.25, 0.5, 0.999, 1.0, 2.0, 50.0]
 

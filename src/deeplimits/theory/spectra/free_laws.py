@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
-from deeplimits.theory.spectra import marchenko_pastur as formulas
+from deeplimits.theory.spectra import marchenko_pastur_formulas as formulas
 from deeplimits.theory.spectra.measure import SpectralMeasure
 
 _density = eqx.filter_jit(formulas.density)

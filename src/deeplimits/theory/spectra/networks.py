@@ -13,7 +13,7 @@ from deeplimits.models.activations import activation as find_activation
 from deeplimits.numerics.arguments import POSITIVE, argument, at_least, number
 from deeplimits.numerics.roots import bracketed
 from deeplimits.theory.gaussian import moments as gaussian_moments
-from deeplimits.theory.spectra import laws, marchenko_pastur
+from deeplimits.theory.spectra import laws, marchenko_pastur_formulas
 from deeplimits.theory.spectra.measure import SpectralMeasure
 
 
@@ -225,7 +225,7 @@ def conjugate_kernel_transform(
 def _through(log_inner, share, data_ratio, *ratios):
     """z_L and m_L for z₀ = −exp(log_inner)."""
     z = -jnp.exp(log_inner)
-    m = jnp.real(marchenko_pastur.stieltjes(z, data_ratio))
+    m = jnp.real(marchenko_pastur_formulas.stieltjes(z, data_ratio))
     for ratio in ratios:
         alpha = share * z + 1 - share
         hidden = m / share
