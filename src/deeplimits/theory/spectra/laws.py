@@ -6,7 +6,7 @@ from numpy.typing import ArrayLike
 from deeplimits.errors import ParameterError
 from deeplimits.numerics.arguments import POSITIVE, number
 from deeplimits.theory.spectra.atomic import Atomic, merged
-from deeplimits.theory.spectra.free_laws import MarchenkoPastur, Semicircle
+from deeplimits.theory.spectra.closed_laws import MarchenkoPastur, Semicircle
 from deeplimits.theory.spectra.free_product import FreeProduct
 from deeplimits.theory.spectra.free_product import free_product as _free_product
 from deeplimits.theory.spectra.free_sum import free_sum as _free_sum
