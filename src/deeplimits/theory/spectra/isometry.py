@@ -19,7 +19,7 @@ from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.quadrature import line_nodes
 from deeplimits.theory.spectra import laws
 from deeplimits.theory.spectra.atomic import Atomic
-from deeplimits.theory.spectra.free_product import FreeProduct
+from deeplimits.theory.spectra.multiplicative_convolution import FreeProduct
 
 WEIGHTS = ("gaussian", "orthogonal")
 PANELS, PANEL_NODES = 10, 16
