@@ -11,8 +11,8 @@ from deeplimits.theory.spectra.closed_laws import MarchenkoPastur, Semicircle
 from deeplimits.theory.spectra.measure import SpectralMeasure
 from deeplimits.theory.spectra.multiplicative_convolution import FreeProduct
 from deeplimits.theory.spectra.multiplicative_convolution import free_product as _free_product
-from deeplimits.theory.spectra.sample_covariance import SampleCovariance
-from deeplimits.theory.spectra.sample_covariance import sample_covariance as _sample_covariance
+from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance
+from deeplimits.theory.spectra.sample_covariance_law import sample_covariance as _sample_covariance
 
 
 def marchenko_pastur(gamma: ArrayLike, variance: ArrayLike = 1.0) -> MarchenkoPastur:

@@ -12,7 +12,7 @@ from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics.arguments import POSITIVE, number
 from deeplimits.theory.spectra.measure import SpectralMeasure
 from deeplimits.theory.spectra.preimages import first_and_second, monotone_preimage
-from deeplimits.theory.spectra.sample_covariance import SampleCovariance
+from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance
 
 Floats = NDArray[np.floating]
 ROOT5 = np.sqrt(5.0)
