@@ -11,7 +11,7 @@ from deeplimits.theory.initialization import fixed_point
 from deeplimits.theory.kernels import gaussian_process, positive
 from deeplimits.theory.regression import gradient_flow
 from deeplimits.theory.spectra import equivalents, subordination
-from deeplimits.theory.spectra.effective_ridge import effective_ridge
+from deeplimits.theory.spectra.ridge_equation import effective_ridge
 
 BOTH = subordination.Atoms(jnp.array([-1.0, 1.0]), jnp.array([0.5, 0.5]))
 

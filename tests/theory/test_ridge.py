@@ -12,7 +12,7 @@ from deeplimits.measure.leave_one_out import leave_one_out
 from deeplimits.theory.regression import ridge, ridgeless
 from deeplimits.theory.regression.populations import from_covariance, latent_features, population
 from deeplimits.theory.spectra import laws, marchenko_pastur_formulas
-from deeplimits.theory.spectra.effective_ridge import effective_ridge
+from deeplimits.theory.spectra.ridge_equation import effective_ridge
 
 TWO = population([1.0, 4.0], alignment=[0.3, 0.7])
 ONE = population([1.0])

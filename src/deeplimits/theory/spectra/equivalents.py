@@ -10,7 +10,7 @@ from jaxtyping import Array, Complex, Float
 from deeplimits.numerics.arguments import POSITIVE, argument, at_least, whole
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.spectra import laws, marchenko_pastur_formulas
-from deeplimits.theory.spectra.effective_ridge import effective_ridge
+from deeplimits.theory.spectra.ridge_equation import effective_ridge
 
 Floats = Float[Array, "..."]
 
