@@ -6,7 +6,7 @@ import pytest
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.theory.spectra import laws, subordination
-from deeplimits.theory.spectra.measure import SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 MP = laws.marchenko_pastur
 TWO = laws.from_atoms([1.0, 3.0])

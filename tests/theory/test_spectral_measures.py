@@ -6,7 +6,7 @@ import pytest
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.theory.spectra import laws
 from deeplimits.theory.spectra.cumulants import cumulants_of_moments, moments_of_cumulants
-from deeplimits.theory.spectra.measure import SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 POPULATIONS = {
     1: np.array([1.0]),

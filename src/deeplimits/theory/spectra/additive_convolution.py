@@ -9,7 +9,7 @@ from deeplimits.errors import NotConverged
 from deeplimits.theory.spectra import supports
 from deeplimits.theory.spectra.combined import Combined
 from deeplimits.theory.spectra.half_plane import fixed_point
-from deeplimits.theory.spectra.measure import SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 RESIDUAL = 1e-9
 # Heights above the real line, in units of the width, from which the boundary is approached.

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.theory.spectra import marchenko_pastur_formulas as formulas
-from deeplimits.theory.spectra.measure import SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 _density = eqx.filter_jit(formulas.density)
 _cdf = eqx.filter_jit(formulas.cdf)

@@ -12,7 +12,7 @@ from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.theory.spectra import supports
 from deeplimits.theory.spectra.combined import Combined
 from deeplimits.theory.spectra.half_plane import fixed_point
-from deeplimits.theory.spectra.measure import SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 RESIDUAL = 1e-9
 NEWTON_STEPS = 40

@@ -14,7 +14,7 @@ from deeplimits.numerics.arguments import POSITIVE, argument, at_least, number
 from deeplimits.numerics.roots import bracketed
 from deeplimits.theory.gaussian import moments as gaussian_moments
 from deeplimits.theory.spectra import laws, marchenko_pastur_formulas
-from deeplimits.theory.spectra.measure import SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 
 class GramMoments(NamedTuple):

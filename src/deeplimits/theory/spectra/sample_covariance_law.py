@@ -14,7 +14,7 @@ from deeplimits.numerics.arguments import POSITIVE, number
 from deeplimits.theory.spectra import preimages
 from deeplimits.theory.spectra.atomic import Atomic
 from deeplimits.theory.spectra.cumulants import moments_of_cumulants
-from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import Floats, SpectralMeasure
 
 RESIDUAL = 1e-10
 TABLE_POINTS = 32

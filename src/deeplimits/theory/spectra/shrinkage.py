@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics.arguments import POSITIVE, number
-from deeplimits.theory.spectra.measure import SpectralMeasure
 from deeplimits.theory.spectra.preimages import first_and_second, monotone_preimage
 from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 Floats = NDArray[np.floating]
 ROOT5 = np.sqrt(5.0)
