@@ -65,7 +65,7 @@ FUNCTIONS = {
     "martingale-inequalities": "theory.inequalities.basic:azuma",
     "matrix-bernstein": "theory.inequalities.matrix_tails:matrix_bernstein",
     "mean-field-global-convergence": "theory.two_layer.mean_field.particles:wasserstein_flow",
-    "nonlinear-gram-spikes": "theory.spectra.networks:nonlinear_gram_spikes",
+    "nonlinear-gram-spikes": "theory.spectra.network_grams:nonlinear_gram_spikes",
     "nonlinear-quadratic-form": "theory.kernels.two_layer_kernels:nonlinear_quadratic_form",
     "ntk-two-layer": "theory.kernels.two_layer_kernels:two_layer_ntk",
     "ntk-universal-approximation": "theory.kernels.sphere:ring_coefficients",

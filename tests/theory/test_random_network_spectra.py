@@ -9,7 +9,7 @@ from agreement import agrees
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import activation
 from deeplimits.theory.inequalities import basic
-from deeplimits.theory.spectra import gram_curve, isometry, laws, networks, products, spikes
+from deeplimits.theory.spectra import gram_curve, isometry, laws, network_grams, products, spikes
 
 RNG = np.random.default_rng
 
@@ -35,22 +35,22 @@ def quartic_transform(z, eta, zeta, p, n, width):
 
 
 def test_nonlinear_gram_reference_values():
-    law = networks.nonlinear_gram("tanh", 2 / 3, 2.0)
+    law = network_grams.nonlinear_gram("tanh", 2 / 3, 2.0)
     assert complex(law.stieltjes(1 + 0.2j)) == pytest.approx(-0.607849527001 + 0.885171672397j, rel=1e-11)
     assert float(law.density(0.3)) == pytest.approx(0.7802187220, rel=1e-8)
     assert float(law.edges[-1, 1]) == pytest.approx(3.6499343271, rel=1e-10)
-    law = networks.nonlinear_gram("relu", 1.5, 0.5)
+    law = network_grams.nonlinear_gram("relu", 1.5, 0.5)
     assert complex(law.stieltjes(1 + 0.2j)) == pytest.approx(-1.055866699724 + 0.497012319697j, rel=1e-11)
     assert float(law.edges[-1, 1]) == pytest.approx(1.4530226285, rel=1e-9)
     assert float(law.density(0.3)) == pytest.approx(0.506873494588237, rel=1e-12)  # the quartic in 30 digits
     assert float(law.atoms[1][0]) == pytest.approx(0.5)
-    assert float(networks.nonlinear_gram("identity", 1.0, 1.0).edges[-1, 1]) == pytest.approx(27 / 4, rel=1e-12)
+    assert float(network_grams.nonlinear_gram("identity", 1.0, 1.0).edges[-1, 1]) == pytest.approx(27 / 4, rel=1e-12)
 
 
 @pytest.mark.parametrize(("name", "p", "n", "width"), [("tanh", 3, 2, 4), ("relu", 2, 3, 1.5), ("abs", 1, 2, 6)])
 def test_nonlinear_gram_solves_the_quartic(name, p, n, width):
-    moments = networks.gram_moments(name)
-    law = networks.nonlinear_gram(name, n / p, width / n)
+    moments = network_grams.gram_moments(name)
+    law = network_grams.nonlinear_gram(name, n / p, width / n)
     for z in (0.5 + 0.1j, 2 + 0.5j, 0.3 + 1e-7j):
         exact = quartic_transform(z, moments.eta, moments.zeta, p, n, width)
         assert complex(law.stieltjes(z)) == pytest.approx(exact, rel=1e-7)
@@ -60,7 +60,7 @@ def test_traceable_gram_curve_is_the_law():
     moments = gram_curve.odd_moments(activation("tanh"))
     compiled = jax.jit(gram_curve.curve, static_argnums=3)
     for ratio, width in ((0.7, 2.0), (1.5, 0.5), (3.0, 5.0)):
-        law = networks.nonlinear_gram("tanh", ratio, width)
+        law = network_grams.nonlinear_gram("tanh", ratio, width)
         curve = compiled(moments, jnp.asarray(ratio), jnp.asarray(width), 400)
         np.testing.assert_allclose(curve.density, law.density(curve.x), rtol=1e-6, atol=1e-9)
         np.testing.assert_allclose(curve.cdf, law.cdf(curve.x), atol=1e-9)
@@ -68,28 +68,28 @@ def test_traceable_gram_curve_is_the_law():
 
 
 def test_spikes_of_the_nonlinear_gram_matrix():
-    spike, same = networks.nonlinear_gram_spikes("abs", 2.0, 3.0)
+    spike, same = network_grams.nonlinear_gram_spikes("abs", 2.0, 3.0)
     assert spike.eigenvalue == pytest.approx(3.5707963268, rel=1e-9)
     assert spike.threshold == pytest.approx(0.7933429377, rel=1e-9)
     assert spike.strength == pytest.approx(1.3819765979, rel=1e-9)
     assert same[:-1] == spike[:-1]
-    spike, none = networks.nonlinear_gram_spikes((1.25, 0.25, 2**0.5), 2.0, 6.0, kurtosis_weights=1.0)
+    spike, none = network_grams.nonlinear_gram_spikes((1.25, 0.25, 2**0.5), 2.0, 6.0, kurtosis_weights=1.0)
     assert spike.eigenvalue == pytest.approx(22.2222222222, rel=1e-9)
     assert spike.threshold == pytest.approx(2.5119608010, rel=1e-9)
     assert none.eigenvalue == pytest.approx(18.7192943367, rel=1e-9)
     assert none.overlap_data == 0
-    spike, _ = networks.nonlinear_gram_spikes((1.0, 0.0, 2**0.5), 4 / 3, 3.0)
+    spike, _ = network_grams.nonlinear_gram_spikes((1.0, 0.0, 2**0.5), 4 / 3, 3.0)
     assert spike.eigenvalue == pytest.approx(8.75, rel=1e-10)
     with pytest.raises(ParameterError, match="kurtosis_data"):
-        networks.nonlinear_gram_spikes("abs", 2.0, 3.0, kurtosis_data=0.5)
+        network_grams.nonlinear_gram_spikes("abs", 2.0, 3.0, kurtosis_data=0.5)
     with pytest.raises(ParameterError, match="ζ"):
-        networks.nonlinear_gram((1.0, 2.0, 0.0), 1.0, 1.0)
+        network_grams.nonlinear_gram((1.0, 2.0, 0.0), 1.0, 1.0)
 
 
 def test_fluctuations_of_a_spike_in_the_gaussian_equivalent():
     """√n (λ̂ − λ) for √ζ WX/√(pn) + √(η−ζ) Z/√n + θ̂uv', θ̂² scattered by √(2/n) around θ²."""
     eta, zeta, curvature = 1.25, 0.25, 2**0.5
-    spike, _ = networks.nonlinear_gram_spikes((eta, zeta, curvature), 2.0, 6.0, kurtosis_weights=1.0)
+    spike, _ = network_grams.nonlinear_gram_spikes((eta, zeta, curvature), 2.0, 6.0, kurtosis_weights=1.0)
     rng = np.random.default_rng(0)
     p, n, width, draws = 50, 100, 600, 600
     tops, overlaps = [], []
@@ -112,7 +112,7 @@ def test_fluctuations_of_a_spike_in_the_gaussian_equivalent():
 @pytest.mark.parametrize(("side", "index"), [("data", 0), ("weights", 1)])
 def test_spikes_of_simulated_features(side, index):
     """t²−1 with Rademacher entries on one side: one spike, whose place, overlap and scatter differ by O(1/p)."""
-    spike = networks.nonlinear_gram_spikes((2.0, 0.0, 2.0), 4 / 3, 3.0, **{
+    spike = network_grams.nonlinear_gram_spikes((2.0, 0.0, 2.0), 4 / 3, 3.0, **{
         "kurtosis_weights" if side == "data" else "kurtosis_data": 1.0
     })[index]  # fmt: skip
     rng = np.random.default_rng(1)
@@ -161,7 +161,7 @@ def test_overlaps_of_a_planted_rectangular_spike():
         assert not agrees(draws, stated * (1 + 0.1 * (np.arange(3) == part)))
     # Pure noise of N rows and n columns, N/n = p/n: θ₂ chosen so that the strength is θ.
     curvature = 2 * theta / np.sqrt(gamma * 2)
-    spike, _ = networks.nonlinear_gram_spikes((1.0, 0.0, curvature), 1.0, gamma)
+    spike, _ = network_grams.nonlinear_gram_spikes((1.0, 0.0, curvature), 1.0, gamma)
     assert spike.eigenvalue == pytest.approx(float(known.eigenvalue), rel=1e-10)
     assert spike.overlap_width == pytest.approx(float(known.left), rel=1e-6)
     assert spike.overlap_data == pytest.approx(float(known.right), rel=1e-6)
@@ -215,19 +215,19 @@ def test_fluctuation_of_an_outlier():
 
 
 def test_conjugate_kernel_reference_values():
-    one = networks.conjugate_kernel_spectrum("tanh", 1 / 1.5, [0.5])
+    one = network_grams.conjugate_kernel_spectrum("tanh", 1 / 1.5, [0.5])
     assert complex(one.stieltjes(1 + 0.5j)) == pytest.approx(-0.309791826477 + 0.804483003085j, rel=1e-10)
-    two = networks.conjugate_kernel_spectrum("tanh", 1 / 1.5, [0.5, 1 / 1.5])
+    two = network_grams.conjugate_kernel_spectrum("tanh", 1 / 1.5, [0.5, 1 / 1.5])
     assert complex(two.stieltjes(1 + 0.5j)) == pytest.approx(-0.381755940784 + 0.721963949714j, rel=1e-10)
-    moments = networks.gram_moments("tanh")
+    moments = network_grams.gram_moments("tanh")
     y = np.array([0.05, 0.5, 4.0])
     arguments = (moments.zeta / moments.eta, 1 / 1.5, 0.5, 1 / 1.5)
 
     share, data, first, second = (jnp.asarray(part) for part in arguments)
-    traced = networks.conjugate_kernel_transform(jnp.asarray(y), share, data, (first, second))
+    traced = network_grams.conjugate_kernel_transform(jnp.asarray(y), share, data, (first, second))
     np.testing.assert_allclose(traced, y * np.real(two.stieltjes(-y)), rtol=1e-9)
     with pytest.raises(OutsideValidity, match="b²"):
-        networks.conjugate_kernel_spectrum(1.5, 1.0, [1.0])
+        network_grams.conjugate_kernel_spectrum(1.5, 1.0, [1.0])
 
 
 def test_dynamical_isometry_reference_values():
