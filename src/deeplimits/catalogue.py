@@ -70,7 +70,7 @@ FUNCTIONS = {
     "ntk-two-layer": "theory.kernels.two_layer_kernels:two_layer_ntk",
     "ntk-universal-approximation": "theory.kernels.sphere:ring_coefficients",
     "regularity-assumptions": "theory.online_sgd.regularity:check_regularity",
-    "review-model-and-errors": "measure.error_split:error_split",
+    "review-model-and-errors": "measure.error_parts:error_split",
     "ridge-gradient-flow": "theory.regression.gradient_flow:ridge_flow",
     "ridgeless-finite-sample": "theory.regression.ridgeless:finite_sample_risk",
     "rkhs": "theory.kernels.rkhs:squared_norm",
