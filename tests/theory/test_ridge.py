@@ -8,7 +8,7 @@ from scipy import optimize
 
 from agreement import agrees
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.measure.leave_one_out import leave_one_out
+from deeplimits.measure.cross_validation import leave_one_out
 from deeplimits.theory.regression import ridge, ridgeless
 from deeplimits.theory.regression.populations import from_covariance, latent_features, population
 from deeplimits.theory.spectra import laws, marchenko_pastur_formulas
