@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import deeplimits as dl
-from deeplimits.ensembles import committees, overlap_chain
+from deeplimits.ensembles import committees, overlap_steps
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.statistics import LEVEL
@@ -29,7 +29,7 @@ def test_chain_and_weights_have_one_law():
 
     @jax.jit
     def chain(keys):
-        return jax.vmap(lambda key: overlap_chain.overlap_chain(key, task, start, marks, 6))(keys)
+        return jax.vmap(lambda key: overlap_steps.overlap_chain(key, task, start, marks, 6))(keys)
 
     keys = jax.random.split(jax.random.key(0), 8000)
     one, other = weights(keys[:4000]), chain(keys[4000:])
@@ -49,7 +49,7 @@ def test_weights_with_given_overlaps():
     with pytest.raises(ParameterError, match="need at least 3"):
         committees.with_overlaps(task, start, 2)
     with pytest.raises(ParameterError, match="need at least 3"):
-        overlap_chain.overlap_chain(jax.random.key(1), task, start, jnp.array([1]), 2)
+        overlap_steps.overlap_chain(jax.random.key(1), task, start, jnp.array([1]), 2)
 
 
 @pytest.mark.slow

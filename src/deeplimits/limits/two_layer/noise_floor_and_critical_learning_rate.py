@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from deeplimits.ensembles import overlap_chain
+from deeplimits.ensembles import overlap_steps
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics.arguments import known
@@ -67,7 +67,7 @@ class NoiseFloor(Limit):
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
         identity = jnp.eye(self.units)
-        record = overlap_chain.overlap_chain(
+        record = overlap_steps.overlap_chain(
             key, self._task(), Overlaps(identity, identity), jnp.array(marks), dimension
         )
         return {"floor": record.online_risk[-1] / self.noise}
