@@ -5,7 +5,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, axis, real
-from deeplimits.limits.online_sgd.landscapes import correlation_curve, moment_curves, paced
+from deeplimits.limits.online_sgd._shared import correlation_curve, moment_curves, paced
 from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
 POINTS = 5
