@@ -43,7 +43,7 @@ RESULTS = {
 """Named results of a limit: name -> limit:result."""
 
 FUNCTIONS = {
-    "activation-integrals": "theory.two_layer.overlaps.integrals.moments:activation_integrals",
+    "activation-integrals": "theory.two_layer.overlaps.integrals:activation_integrals",
     "conjugate-kernel-closed-forms": "theory.gaussian.duals:dual",
     "criticality-solver": "theory.initialization.critical_points:criticality",
     "difference-convolution-matrix": "theory.spectra.equivalents:difference_singular_values",
