@@ -1,4 +1,4 @@
-"""Products of random matrices: the singular values of a random network's Jacobian, and the norm of a deep linear one."""
+"""Products of random matrices: singular values of a random network's Jacobian, and the norm of a deep linear one."""
 
 import math
 from collections.abc import Callable
