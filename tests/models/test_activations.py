@@ -78,6 +78,17 @@ def test_moments_are_those_of_the_dual(name):
     assert float(moments.second_moment(name, 1.7)) == pytest.approx(float(dual(name, 1.7, 1.7, 1.7)), rel=1e-13)
 
 
+@pytest.mark.parametrize("name", names(lambda a: a.smooth and a.name != "exp"))
+def test_derivatives_are_derivatives(name):
+    sigma = activation(name)
+    u = jnp.linspace(-6.0, 6.0, 41)
+    np.testing.assert_allclose(jax.vmap(jax.grad(sigma.value))(u), sigma.derivative(u), rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(
+        jax.vmap(jax.grad(sigma.derivative))(u), sigma.second_derivative(u), rtol=1e-13, atol=1e-14
+    )
+    assert np.isfinite(np.asarray(sigma.derivative(jnp.array([-1e4, 1e4])))).all()
+
+
 ENTRY = """
 import jax.numpy as jnp
 from deeplimits.models import activations
@@ -102,8 +113,8 @@ from deeplimits.models.two_layer import TwoLayer, two_layer_model
 from deeplimits.theory.gaussian import dual, moments
 from deeplimits.theory.initialization import criticality
 from deeplimits.theory.kernels.infinite_width import FullyConnected
-from deeplimits.theory.online_sgd import single_index
-from deeplimits.theory.spectra import networks
+from deeplimits.theory.online_sgd import landscapes
+from deeplimits.theory.spectra import network_grams
 from deeplimits.theory.two_layer.overlaps import equations
 from deeplimits.theory.two_layer.overlaps.integrals import activation_integrals
 
@@ -114,8 +125,8 @@ assert abs(float(dual("arctan", 1.0, 1.0, 1.0)) / second - 1) < 1e-6
 assert abs(float(activation_integrals("arctan").i2(np.eye(1), 0, 0)) / second - 1) < 1e-6
 assert np.isfinite(float(equations.risk(Task([[1.0]], activation="arctan"), Overlaps([[0.3]], [[1.0]]))))
 assert FullyConnected(2, "arctan").ntk(np.eye(2)).shape == (2, 2)
-assert networks.gram_moments("arctan").eta > 0
-assert single_index.information_exponent(new.value).exponent == 1
+assert network_grams.gram_moments("arctan").eta > 0
+assert landscapes.information_exponent(new.value).exponent == 1
 model = TwoLayer(jnp.ones((1, 2)), jnp.zeros(1), jnp.ones((1, 1)), jnp.zeros(1))
 assert two_layer_model(model, jnp.ones(2), "arctan").shape == (1,)
 limits = (dl.limits.OrderAndChaos, dl.limits.NonlinearGram, dl.limits.InfiniteWidth, dl.limits.KernelRecursion,
