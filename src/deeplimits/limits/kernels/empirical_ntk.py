@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import networks
+from deeplimits.ensembles import two_layer_networks
 from deeplimits.ensembles.wide_networks import WideNetwork
 from deeplimits.limit import Limit, Run, activation_choice, real, whole
 from deeplimits.measure import tangent_kernel
@@ -72,7 +72,7 @@ class EmpiricalTangentKernel(Limit):
             own, neurons = noise[: network.count], noise[network.count :].reshape(width, 3)
             full = tangent_kernel.empirical_ntk(network, network.shaped(own), x * jnp.sqrt(2.0))[0, 1]
             a, w = jnp.sign(neurons[:, 0]), neurons[:, 1:]
-            gradients = jax.vmap(jax.grad(lambda w, at: networks.two_layer(w, a, at, relu)), (None, 0))(w, x)
+            gradients = jax.vmap(jax.grad(lambda w, at: two_layer_networks.two_layer(w, a, at, relu)), (None, 0))(w, x)
             return full, jnp.sum(gradients[0] * gradients[1])
 
         full, inner = jax.vmap(both)(jax.random.normal(key, (self.repeats, network.count + 3 * width)))
