@@ -109,7 +109,7 @@ import numpy as np
 import deeplimits as dl
 from deeplimits.models.architectures import FullyConnected as Network
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.models.two_layer import TwoLayer, two_layer_model
+from deeplimits.ensembles.two_layer_networks import TwoLayer, two_layer_model
 from deeplimits.theory.gaussian import dual, moments
 from deeplimits.theory.initialization import criticality
 from deeplimits.theory.kernels.infinite_width import FullyConnected
