@@ -124,6 +124,11 @@ def reachable(start, uses, owner):
     return seen
 
 
+def test_a_file_name_occurs_once_inside_theory():
+    names = [path.name for path in (ROOT / "theory").rglob("*.py") if path.name != "__init__.py"]
+    assert sorted(set(names)) == sorted(names), "say what differs, so that a name is enough to find a file"
+
+
 def test_files_are_short():
     long = {str(p): n for p in ROOT.rglob("*.py") if (n := len(p.read_text(encoding="utf-8").splitlines())) > 400}
     assert not long

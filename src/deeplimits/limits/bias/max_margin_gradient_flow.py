@@ -7,7 +7,7 @@ from deeplimits.ensembles import data, estimators, flows
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.measure import margins
 from deeplimits.predictions import Value
-from deeplimits.theory.bias import hard_margin, separable
+from deeplimits.theory.bias import separable_descent, support_vectors
 
 
 class MaxMarginGradientFlow(Limit):
@@ -43,12 +43,12 @@ class MaxMarginGradientFlow(Limit):
         return jnp.linalg.qr(x.T)[1].T
 
     def stated(self, system):
-        predictor, multipliers = hard_margin.traced_hard_margin(system)
-        offset = separable.support_offset(system, multipliers, 1.0)
+        predictor, multipliers = support_vectors.traced_hard_margin(system)
+        offset = separable_descent.support_offset(system, multipliers, 1.0)
         norm = jnp.linalg.norm(predictor)
         # Both laws are C/log t to leading order, and ‖w‖ is ‖ŵ‖ log t.
-        distance = separable.direction_error(predictor, offset, 1.0)
-        shortfall = 1 / norm - separable.normalized_margin(predictor, offset, multipliers, 1.0, 1.0)
+        distance = separable_descent.direction_error(predictor, offset, 1.0)
+        shortfall = 1 / norm - separable_descent.normalized_margin(predictor, offset, multipliers, 1.0, 1.0)
         return {
             "direction": Value(
                 norm * distance,

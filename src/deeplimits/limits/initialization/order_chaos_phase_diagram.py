@@ -8,7 +8,7 @@ from deeplimits.ensembles import deep_networks
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
-from deeplimits.theory.initialization import correlations, moments, phases
+from deeplimits.theory.initialization import correlations, layer_maps, phases
 
 # A pair of inputs this close lies in the linear range of the map of correlations.
 _CLOSE = 1e-6
@@ -77,7 +77,7 @@ class OrderAndChaos(Limit):
 
         sigma = activation(self.activation)
         fixed = phases.fixed_point(sigma, self.ordered, self.bias_variance)
-        chi = moments.susceptibilities(sigma, fixed, self.ordered)
+        chi = layer_maps.susceptibilities(sigma, fixed, self.ordered)
         return {
             "ordered_path": path(gaps[1:, 0], "distance, ordered phase"),
             "chaotic_path": path(gaps[1:, 1], "distance, chaotic phase"),

@@ -11,7 +11,7 @@ from deeplimits.ensembles import trainers
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Identity
-from deeplimits.theory.kernels import regression
+from deeplimits.theory.kernels import training
 
 _FLOW = "rounding errors of 2000 steps of four stages, 2e-16 each; the method's own error is 0.2/2000⁴"
 
@@ -60,8 +60,8 @@ class KernelGradientFlow(Limit):
         seen, new, y, theta = system["seen"], system["new"], system["y"], system["start"]
         kernel, before = seen @ seen.T, seen @ theta
         given = {"start": before, "cross": new @ seen.T, "test_start": new @ theta}
-        flow = regression.gradient_flow(kernel, y, system["time"], **given)
-        descent = regression.gradient_descent(kernel, y, system["step"], self.steps, **given)
+        flow = training.gradient_flow(kernel, y, system["time"], **given)
+        descent = training.gradient_descent(kernel, y, system["step"], self.steps, **given)
         # θ_t = θ_0 + V diag((1 − e^{−s²t/N})/s)Uᵀ(y − f_0)
         u, s, v = jnp.linalg.svd(seen, full_matrices=False)
         gain = -jnp.expm1(-(s**2) * system["time"] / self.points) / s

@@ -7,7 +7,7 @@ from jaxtyping import Array
 from deeplimits.limit import Limit, Run, activation_choice, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
-from deeplimits.theory.kernels import lazy
+from deeplimits.theory.kernels import lazy_bounds
 
 
 class LazyTwoLayer(Limit):
@@ -17,7 +17,7 @@ class LazyTwoLayer(Limit):
                 trained; J₀ the Jacobian at the start
     Limit       d → ∞ with N/d → c, m/d fixed
     Result      σ_min²/(α²d) → E σ'² − μ₁² + μ₁²(1 − √c)², σ_max²/(α²d) → E σ'² − μ₁² + μ₁²(1 + √c)², μ₁ = E σ'(g);
-                for c > 1, 0 in place of (1 − √c)²; σ that are not odd may add an outlier (`theory.kernels.lazy`)
+                for c > 1, 0 in place of (1 − √c)²; σ that are not odd may add an outlier (`theory.kernels.lazy_bounds`)
                 output at the start: Var f(x)/α² = Var σ(⟨w, x⟩), whatever m
                 hence lazy training for N max(N, d) ≪ md, with ‖θ − θ̄‖ = O(N(N + d)^{3/2}/(√m d²))
     Validity    σ smooth and odd; c away from 1; size counts the dimension d
@@ -34,7 +34,7 @@ class LazyTwoLayer(Limit):
     neurons = 1
 
     def theory(self):
-        found = lazy.two_layer_singular_values(activation(self.activation), self.ratio)
+        found = lazy_bounds.two_layer_singular_values(activation(self.activation), self.ratio)
         return {
             "least": Value(
                 found.least,

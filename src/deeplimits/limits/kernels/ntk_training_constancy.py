@@ -14,7 +14,7 @@ from deeplimits.models.activations import Activation
 from deeplimits.predictions import Value
 from deeplimits.theory import kernels
 from deeplimits.theory.gaussian.closed_forms import has_dual
-from deeplimits.theory.kernels import regression
+from deeplimits.theory.kernels import training
 
 POINTS = ((1.0, 0.5, -0.3), (0.2, -1.0, 0.7), (-0.6, 0.4, 1.1))
 TARGETS = (1.0, -1.0, 0.5)
@@ -61,8 +61,8 @@ class TrainingConstancy(Limit):
         # All points together: one matrix of each kernel, cut into its blocks.
         both: Any = net.kernels(jnp.concatenate([x, new]))
         n = len(POINTS)
-        nngp, ntk = (regression.Blocks(whole[:n, :n], whole[n:, :n], whole[n:, n:]) for whole in (both.nngp, both.ntk))
-        found = regression.trained_ensemble(nngp, ntk, jnp.array(TARGETS), self.steps, step=self.step)
+        nngp, ntk = (training.Blocks(whole[:n, :n], whole[n:, :n], whole[n:, n:]) for whole in (both.nngp, both.ntk))
+        found = training.trained_ensemble(nngp, ntk, jnp.array(TARGETS), self.steps, step=self.step)
         return {
             "mean": Value(found.mean[0], label="mean of the trained output", symbol=r"E f_T", rate=1.0),
             "variance": Value(

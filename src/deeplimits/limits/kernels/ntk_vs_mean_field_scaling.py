@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import networks, trainers
+from deeplimits.ensembles import trainers, two_layer_networks
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Exponent, Value
@@ -66,7 +66,7 @@ class OutputScale(Limit):
 
         def outputs(neurons):
             """(1/√m) Σ_j a_j σ(⟨w_j, x⟩) at the four inputs."""
-            return jax.vmap(lambda at: networks.two_layer(neurons[:, 1:], neurons[:, 0], at, sigma))(x)
+            return jax.vmap(lambda at: two_layer_networks.two_layer(neurons[:, 1:], neurons[:, 0], at, sigma))(x)
 
         def loss(theta):
             return jnp.mean((y - alpha / jnp.sqrt(1.0 * width) * outputs(theta.reshape(width, d + 1))) ** 2)

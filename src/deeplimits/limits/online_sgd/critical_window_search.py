@@ -9,7 +9,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Curve
-from deeplimits.theory.online_sgd import critical_window, single_index
+from deeplimits.theory.online_sgd import critical_window, landscapes
 
 POINTS = 5
 
@@ -51,7 +51,7 @@ class CriticalWindow(Limit):
 
     def theory(self):
         times = self._times()
-        landscape = single_index.tensor_pca(self.signal, self.order)
+        landscape = landscapes.tensor_pca(self.signal, self.order)
         passed = critical_window.passage_probability(landscape, self.step, self.start, self.level, times)
         return {
             "passed": Curve(

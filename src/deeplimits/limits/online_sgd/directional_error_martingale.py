@@ -9,7 +9,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.predictions import Value
-from deeplimits.theory.online_sgd import single_index
+from deeplimits.theory.online_sgd import landscapes
 
 
 class DirectionalErrorMartingale(Limit):
@@ -35,7 +35,7 @@ class DirectionalErrorMartingale(Limit):
     usual = Run(sizes=(160, 320, 640), samples=30_000, batch=3000)
 
     def theory(self):
-        variance = single_index.online_pca(self.signal).directional_variance(jnp.zeros(()))
+        variance = landscapes.online_pca(self.signal).directional_variance(jnp.zeros(()))
         return {
             "variance": Value(variance, label="scaled variance of the martingale", symbol=r"\sigma^2", rate=1.0),
             "quadratic_variation": Value(variance, label="scaled quadratic variation", symbol=r"\sigma^2", rate=1.0),

@@ -5,8 +5,8 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, axis, real
-from deeplimits.limits.online_sgd.landscapes import correlation_curve, moment_curves, paced
-from deeplimits.theory.online_sgd import single_index, spherical_ode
+from deeplimits.limits.online_sgd._shared import correlation_curve, moment_curves, paced
+from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
 POINTS = 5
 DRAWS = 60
@@ -39,7 +39,7 @@ class BinaryMixture(Limit):
         return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
 
     def theory(self):
-        landscape = single_index.binary_mixture(self.field)
+        landscape = landscapes.binary_mixture(self.field)
         times = self._times()
         return {
             "correlation": correlation_curve(times, spherical_ode.correlation(landscape, self.start, self.step, times)),

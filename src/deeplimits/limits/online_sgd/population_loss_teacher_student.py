@@ -5,9 +5,9 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import DeeplimitsError
 from deeplimits.limit import Limit, Run, activation_choice, axis, real, whole
-from deeplimits.limits.online_sgd.landscapes import compiled_link, link_landscape, moment_curves
+from deeplimits.limits.online_sgd._shared import compiled_link, link_landscape, moment_curves
 from deeplimits.models.activations import Activation, activation
-from deeplimits.theory.online_sgd import single_index
+from deeplimits.theory.online_sgd import landscapes
 
 DRAWS = 150
 
@@ -39,7 +39,7 @@ class TeacherStudent(Limit):
 
     def validity(self):
         try:
-            found = single_index.information_exponent(compiled_link(self.teacher)[0], compiled_link(self.student)[0])
+            found = landscapes.information_exponent(compiled_link(self.teacher)[0], compiled_link(self.student)[0])
         except DeeplimitsError:
             return (
                 f"teacher = {self.teacher} and student = {self.student} share no Hermite coefficient; choose others",

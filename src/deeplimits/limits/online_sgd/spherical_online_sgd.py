@@ -8,7 +8,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from deeplimits.ensembles import online_sgd, reduced_chains
 from deeplimits.limit import Limit, Run, activation_choice, real
-from deeplimits.limits.online_sgd.landscapes import correlation_curve, link_landscape, paced
+from deeplimits.limits.online_sgd._shared import correlation_curve, link_landscape, paced
 from deeplimits.models.activations import activation
 from deeplimits.numerics import draws
 from deeplimits.predictions import Identity

@@ -8,7 +8,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Curve, Exponent, Value
-from deeplimits.theory.online_sgd import spiked
+from deeplimits.theory.online_sgd import spiked_tensor
 
 POINTS = 5
 
@@ -48,7 +48,9 @@ class SpikedTensorBallistic(Limit):
 
     def theory(self):
         times = self._times()
-        path, covariance = spiked.ballistic_with_fluctuations(self.signal, self.order, self.step, self._start(), times)
+        path, covariance = spiked_tensor.ballistic_with_fluctuations(
+            self.signal, self.order, self.step, self._start(), times
+        )
         shared = {"axis": "time", "axis_symbol": "t", "rate": 1.0}
         return {
             "overlap": Curve(times, path[:, 0], label="overlap", symbol="m", **shared),

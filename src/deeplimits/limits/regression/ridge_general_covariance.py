@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
 from deeplimits.limit import Limit, Run, axis, real, whole
-from deeplimits.measure.leave_one_out import leave_one_out
+from deeplimits.measure.cross_validation import leave_one_out
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.regression import ridge
 from deeplimits.theory.regression.populations import Population

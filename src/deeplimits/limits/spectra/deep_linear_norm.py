@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.predictions import Value
-from deeplimits.theory.spectra import products
+from deeplimits.theory.spectra import isometry
 
 
 class DeepLinearNorm(Limit):
@@ -29,7 +29,7 @@ class DeepLinearNorm(Limit):
 
     def theory(self):
         factors = self.ratio * self.width
-        mean, variance = products.log_norm(self.width, factors)
+        mean, variance = isometry.log_norm(self.width, factors)
         return {
             "log_norm": Value(mean, label="mean of the log norm", symbol=r"E\log\|\theta\|"),
             "log_norm_square": Value(

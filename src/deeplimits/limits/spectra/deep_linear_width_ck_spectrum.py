@@ -9,7 +9,7 @@ from deeplimits.limit import Limit, Run, activation_choice, axis, real, whole
 from deeplimits.measure import spectra
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
-from deeplimits.theory.spectra import gram_curve, networks
+from deeplimits.theory.spectra import gram_curve, network_grams
 
 
 class ConjugateKernelSpectrum(Limit):
@@ -39,7 +39,7 @@ class ConjugateKernelSpectrum(Limit):
         eta, zeta = gram_curve.odd_moments(activation(self.activation))
         share = zeta / eta
         ratios = (self.first_ratio, self.second_ratio)
-        values = networks.conjugate_kernel_transform(self.shifts, share, self.data_ratio, ratios)
+        values = network_grams.conjugate_kernel_transform(self.shifts, share, self.data_ratio, ratios)
         # The variance of MP(c) ⊠ ν with mean one is c + Var ν.
         spread = self.second_ratio + share**2 * (self.first_ratio + share**2 * self.data_ratio)
         return {

@@ -8,7 +8,7 @@ from deeplimits.ensembles import data
 from deeplimits.limit import Limit, Run, axis, choice, real, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Curve, Identity, Value
-from deeplimits.theory.spectra import equivalents, marchenko_pastur
+from deeplimits.theory.spectra import equivalents, marchenko_pastur_formulas
 
 
 class ResolventTrace(Limit):
@@ -40,7 +40,7 @@ class ResolventTrace(Limit):
         return {
             "smoothed_density": Curve(
                 self.places,
-                jnp.imag(marchenko_pastur.stieltjes(z, self.gamma)) / jnp.pi,
+                jnp.imag(marchenko_pastur_formulas.stieltjes(z, self.gamma)) / jnp.pi,
                 axis="place",
                 axis_symbol="x",
                 label="smoothed density",

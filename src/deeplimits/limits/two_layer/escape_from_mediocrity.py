@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import overlap_chain
+from deeplimits.ensembles import overlap_steps
 from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics.arguments import known
@@ -79,5 +79,5 @@ class EscapeFromMediocrity(Limit):
         def start(normal):
             return Overlaps(jnp.sqrt(norm / dimension) * normal[None, None], norm[None, None])
 
-        t = overlap_chain.first_passages(key, task, start, jnp.asarray(self.level), dimension, runs, most)
+        t = overlap_steps.first_passages(key, task, start, jnp.asarray(self.level), dimension, runs, most)
         return {"escape_law": t, "escape_time": jnp.mean(t)}

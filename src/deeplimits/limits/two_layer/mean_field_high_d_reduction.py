@@ -6,7 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, activation_choice, axis, real, whole
-from deeplimits.limits.two_layer.committee_start import steps_at
+from deeplimits.limits.two_layer._shared import steps_at
 from deeplimits.models.activations import activation
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Curve

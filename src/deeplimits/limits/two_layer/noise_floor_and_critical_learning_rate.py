@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from deeplimits.ensembles import overlap_chain
+from deeplimits.ensembles import overlap_steps
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Value
-from deeplimits.theory.two_layer.overlaps.noise_floor import critical_learning_rate, noise_floor
+from deeplimits.theory.two_layer.overlaps.stationary_risk import critical_learning_rate, noise_floor
 
 
 class NoiseFloor(Limit):
@@ -67,7 +67,7 @@ class NoiseFloor(Limit):
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
         identity = jnp.eye(self.units)
-        record = overlap_chain.overlap_chain(
+        record = overlap_steps.overlap_chain(
             key, self._task(), Overlaps(identity, identity), jnp.array(marks), dimension
         )
         return {"floor": record.online_risk[-1] / self.noise}

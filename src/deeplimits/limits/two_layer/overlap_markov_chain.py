@@ -5,9 +5,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.ensembles import overlap_chain
+from deeplimits.ensembles import overlap_steps
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
-from deeplimits.limits.two_layer.committee_start import aligned_start, no_room
+from deeplimits.limits.two_layer._shared import aligned_start, no_room
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
 from deeplimits.predictions import Value
@@ -76,7 +76,7 @@ class OverlapMarkovChain(Limit):
             return m[0, 0], q[0, 0]
 
         def in_chain(sample):
-            state, _, _ = overlap_chain.chain_step(sample, task, start, jnp.zeros(()), dimension)
+            state, _, _ = overlap_steps.chain_step(sample, task, start, jnp.zeros(()), dimension)
             return state.m[0, 0], state.q[0, 0]
 
         # What a step of either kind needs, in one draw: x and its noise; fields, noise and the rest of the norm.

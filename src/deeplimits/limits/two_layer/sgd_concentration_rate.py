@@ -4,9 +4,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.ensembles import overlap_chain
+from deeplimits.ensembles import overlap_steps
 from deeplimits.limit import Limit, Run, choice, integer, real, whole
-from deeplimits.limits.two_layer.committee_start import aligned_start, steps_at
+from deeplimits.limits.two_layer._shared import aligned_start, steps_at
 from deeplimits.models.committees import Task
 from deeplimits.predictions import Exponent
 from deeplimits.theory.two_layer.overlaps import integration
@@ -67,7 +67,7 @@ class SgdConcentration(Limit):
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
         task, start = self._setting()
         if self.simulator == "chain":
-            record = overlap_chain.overlap_chain(key, task, start, jnp.array(marks), dimension)
+            record = overlap_steps.overlap_chain(key, task, start, jnp.array(marks), dimension)
         else:
             network = ensemble.with_overlaps(task, start, dimension)
             record, _ = ensemble.one_pass_sgd(key, task, network, jnp.array(marks))

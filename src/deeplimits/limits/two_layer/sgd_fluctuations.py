@@ -3,9 +3,9 @@ r"""Gaussian fluctuations of SGD around the overlap equations."""
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import overlap_chain
+from deeplimits.ensembles import overlap_steps
 from deeplimits.limit import Limit, Run, activation_choice, real, whole
-from deeplimits.limits.two_layer.committee_start import steps_at
+from deeplimits.limits.two_layer._shared import steps_at
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Value
 from deeplimits.theory.two_layer.overlaps import fluctuations
@@ -61,6 +61,6 @@ class SgdFluctuations(Limit):
         return {"dimension": d, "marks": marks}, self.replace(time=times[0])
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
-        record = overlap_chain.overlap_chain(key, *self._setting(), jnp.array(marks), dimension)
+        record = overlap_steps.overlap_chain(key, *self._setting(), jnp.array(marks), dimension)
         m, q = record.m[0, 0, 0], record.q[0, 0, 0]
         return {"teacher_variance": m, "joint_variance": m + q, "student_variance": q}

@@ -3,9 +3,9 @@ r"""Students that cannot tell their teachers apart, until they do."""
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import overlap_chain
+from deeplimits.ensembles import overlap_steps
 from deeplimits.limit import Limit, Run, axis, integer, real, whole
-from deeplimits.limits.two_layer.committee_start import steps_at
+from deeplimits.limits.two_layer._shared import steps_at
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Curve
 from deeplimits.theory.two_layer.overlaps import integration
@@ -60,7 +60,7 @@ class SymmetricPlateau(Limit):
         return {"dimension": d, "marks": marks}, self.replace(times=times)
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
-        record = overlap_chain.overlap_chain(key, *self._setting(), jnp.array(marks), dimension)
+        record = overlap_steps.overlap_chain(key, *self._setting(), jnp.array(marks), dimension)
         return {
             "specialization": record.m[:, 0, 0] - record.m[:, 0, 1],
             "teacher_overlap": record.m[:, 0, 0],

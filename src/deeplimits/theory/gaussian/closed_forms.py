@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from deeplimits.models.activations import NAMED, Activation, ActivationLike, activation
-from deeplimits.theory.gaussian.duals import base as dual_base
+from deeplimits.theory.gaussian.duals import abstract_dual as dual_base
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.duals.analytic import Bell, Erf, Exponential, Gelu, NormalCdf, Polynomial, Wave
-from deeplimits.theory.gaussian.duals.base import Dual
-from deeplimits.theory.gaussian.duals.homogeneous import Jump, PiecewiseLinear, ReluPower
+from deeplimits.theory.gaussian.duals.kinked import Jump, PiecewiseLinear, ReluPower
 from deeplimits.theory.gaussian.fields import ErfSaad, Fields, Identity, Relu, Square
-from deeplimits.theory.gaussian.fields import base as fields_base
+from deeplimits.theory.gaussian.fields import abstract_fields as fields_base
 
 
 class ClosedForms(NamedTuple):

@@ -2,4 +2,4 @@
 
 from deeplimits.theory.inequalities import basic as basic
 from deeplimits.theory.inequalities import growth as growth
-from deeplimits.theory.inequalities import matrix_bernstein as matrix_bernstein
+from deeplimits.theory.inequalities import matrix_tails as matrix_tails

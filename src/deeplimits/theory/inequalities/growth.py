@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument
 from deeplimits.numerics.checks import valid
-from deeplimits.theory.online_sgd.single_index import check_order
+from deeplimits.theory.online_sgd.landscapes import check_order
 
 
 def growth_bounds(

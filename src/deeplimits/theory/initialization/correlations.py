@@ -22,7 +22,7 @@ from deeplimits.numerics.roots import bracketed
 from deeplimits.theory.gaussian.duals import closed_form
 from deeplimits.theory.gaussian.duals.numerical import Quadrature, hermite_rows
 from deeplimits.theory.gaussian.pairs import Pair
-from deeplimits.theory.initialization import moments, phases
+from deeplimits.theory.initialization import layer_maps, phases
 
 Floats = Float[Array, "..."]
 
@@ -65,15 +65,15 @@ def correlation_map(
     0.318309886184
     """
     sigma = activation(given)
-    moments.check_variances(kernel=kernel, weight_variance=weight_variance, bias_variance=bias_variance)
+    layer_maps.check_variances(kernel=kernel, weight_variance=weight_variance, bias_variance=bias_variance)
     gap = argument("gap", gap, between(0, 2), "it is 1 − c")
     gap, kernel = jnp.broadcast_arrays(gap, jnp.asarray(kernel, float))
     lost = _lost(sigma, gap, kernel)
     c_w = jnp.asarray(weight_variance, float)
-    return c_w * lost / moments.layer_map(sigma, kernel, c_w, bias_variance)
+    return c_w * lost / layer_maps.layer_map(sigma, kernel, c_w, bias_variance)
 
 
-@moments.compiled
+@layer_maps.compiled
 def _lost(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
     """E σ(u)² − E σ(u)σ(v)"""
     dual = closed_form(sigma)
@@ -91,7 +91,7 @@ def _lost(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
     weights = jnp.asarray(2 * _RULE.weights * _RULE.nodes)
     total = jnp.tensordot(weights, jnp.broadcast_to(total, (len(weights), *gap.shape)), axes=1)
     value = dual.value(Pair(root, root, gap, 2 - gap))
-    return jnp.where(gap < 0.5, kernel * near * total, moments.second_moment(sigma, kernel) - value)
+    return jnp.where(gap < 0.5, kernel * near * total, layer_maps.second_moment(sigma, kernel) - value)
 
 
 def _root(kernel: Floats) -> Floats:
@@ -106,7 +106,7 @@ def _by_series(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
     safe = jnp.minimum(gap, 0.9)
     powers = jnp.where(gap < 0.9, -jnp.expm1(degree * jnp.log1p(-safe)), 1 - (1 - gap) ** degree)
     # What the series leaves out lies in degrees above the last.
-    rest = moments.second_moment(sigma, kernel) - jnp.sum(rows, axis=0)
+    rest = layer_maps.second_moment(sigma, kernel) - jnp.sum(rows, axis=0)
     return jnp.sum(rows * powers, axis=0) + jnp.maximum(rest, 0.0) * powers[-1]
 
 
@@ -130,7 +130,7 @@ def correlation_path(
         gap, kernel = state
         following = (
             correlation_map(sigma, gap, kernel, weight_variance, bias_variance),
-            moments.layer_map(sigma, kernel, weight_variance, bias_variance),
+            layer_maps.layer_map(sigma, kernel, weight_variance, bias_variance),
         )
         return following, following
 
@@ -153,9 +153,9 @@ def correlation_fixed_point(
     return _stable_gap(sigma, kernel, jnp.asarray(weight_variance, float), jnp.asarray(bias_variance, float))
 
 
-@moments.compiled
+@layer_maps.compiled
 def _stable_gap(sigma: Activation, kernel: Floats, weight_variance: Floats, bias_variance: Floats) -> Floats:
-    chi = moments.susceptibilities(sigma, kernel, weight_variance)
+    chi = layer_maps.susceptibilities(sigma, kernel, weight_variance)
 
     def growth(log_gap, kernel, weight_variance, bias_variance):
         # c = 1 is always a fixed point; divided by the gap, it is one no more.
@@ -183,7 +183,7 @@ def correlation_response(
     if dual is None and sigma.smooth:
         rows = hermite_rows(sigma.derivative, _root(kernel), _DEGREE, LARGEST) ** 2
         degree = jnp.arange(_DEGREE + 1.0).reshape(-1, *[1] * gap.ndim)
-        rest = moments.slope_moment(sigma, kernel) - jnp.sum(rows, axis=0)
+        rest = layer_maps.slope_moment(sigma, kernel) - jnp.sum(rows, axis=0)
         powers = (1 - gap) ** degree
         return c_w * (jnp.sum(rows * powers, axis=0) + jnp.maximum(rest, 0.0) * powers[-1])
     root = _root(kernel)
@@ -206,7 +206,7 @@ def depth_scales(given: str | Activation | Callable, weight_variance: float, bia
     sigma = activation(given)
     kernel = phases.fixed_point(sigma, weight_variance, bias_variance)
     gap = correlation_fixed_point(sigma, weight_variance, bias_variance)
-    parallel = float(moments.susceptibilities(sigma, kernel, weight_variance).parallel)
+    parallel = float(layer_maps.susceptibilities(sigma, kernel, weight_variance).parallel)
     response = float(correlation_response(sigma, gap, kernel, weight_variance))
     return DepthScales(float(kernel), float(gap), _scale(abs(parallel)), _scale(response))
 

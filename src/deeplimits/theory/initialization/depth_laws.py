@@ -12,8 +12,8 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import Activation, activation
 from deeplimits.numerics.arguments import whole
-from deeplimits.theory.initialization import moments
-from deeplimits.theory.initialization.criticality import criticality
+from deeplimits.theory.initialization import layer_maps
+from deeplimits.theory.initialization.critical_points import criticality
 
 Floats = Float[Array, "..."]
 
@@ -59,7 +59,7 @@ def decay_to_zero(given: str | Activation | Callable, kernel: float, layers: int
     """
     sigma = activation(given)
     layers = whole("layers", layers, 1)
-    moments.check_variances(kernel=kernel)
+    layer_maps.check_variances(kernel=kernel)
     if not kernel > 0:
         raise ParameterError(f"kernel = {kernel} is not allowed; the decay starts from a positive variance")
     found = criticality(sigma)
@@ -112,6 +112,6 @@ def iterate(
     """K at `layers` successive layers, the first included, as one compiled loop."""
 
     def advance(k, _):
-        return moments.layer_map(sigma, k, weight_variance, bias_variance), k
+        return layer_maps.layer_map(sigma, k, weight_variance, bias_variance), k
 
     return jax.lax.scan(advance, jnp.asarray(kernel, float), length=layers)[1]

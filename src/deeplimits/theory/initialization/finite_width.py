@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import Activation, activation
-from deeplimits.theory.initialization import moments
+from deeplimits.theory.initialization import layer_maps
 
 Floats = Float[Array, "..."]
 
@@ -28,11 +28,11 @@ def kernel_path(
     [1.0, 0.394294490398, 0.236450410499]
     """
     sigma = activation(given)
-    moments.check_variances(kernel=kernel, weight_variance=weight_variance, bias_variance=bias_variance)
+    layer_maps.check_variances(kernel=kernel, weight_variance=weight_variance, bias_variance=bias_variance)
     start = jnp.asarray(kernel, float)
 
     def advance(kernel, _):
-        following = moments.layer_map(sigma, kernel, weight_variance, bias_variance)
+        following = layer_maps.layer_map(sigma, kernel, weight_variance, bias_variance)
         return following, following
 
     _, path = jax.lax.scan(advance, start, length=layers - 1)
@@ -80,9 +80,9 @@ def vertex_path(
         )
     c_w = jnp.asarray(weight_variance, float)
     kernels = kernel_path(sigma, kernel, weight_variance, bias_variance, layers)[:-1]
-    fourth = moments.along(lambda u, z: sigma.value(u) ** 4, sigma, kernels)
-    source = c_w**2 * (fourth - moments.second_moment(sigma, kernels) ** 2)
-    parallel = c_w * moments.first_derivative(sigma, kernels)
+    fourth = layer_maps.along(lambda u, z: sigma.value(u) ** 4, sigma, kernels)
+    source = c_w**2 * (fourth - layer_maps.second_moment(sigma, kernels) ** 2)
+    parallel = c_w * layer_maps.first_derivative(sigma, kernels)
     # Before the first hidden layer nothing fluctuates, whatever its width.
     passed = jnp.asarray([0.0, *ratios][: layers - 1]) * parallel**2
 
@@ -108,7 +108,7 @@ def kurtosis_ratio(given: str | Activation | Callable, hidden: Sequence[int] | A
     (1.875, 1.728)
     """
     sigma = activation(given)
-    from deeplimits.theory.initialization.criticality import homogeneous_slopes
+    from deeplimits.theory.initialization.critical_points import homogeneous_slopes
 
     slopes = homogeneous_slopes(sigma)
     if slopes is None:
@@ -132,5 +132,5 @@ def preactivation_variance(x: ArrayLike, weight_variance: ArrayLike, bias_varian
     x = jnp.asarray(x, float)
     if x.ndim != 1 or not x.size:
         raise ParameterError(f"x has shape {x.shape}; it must be a vector with at least one entry")
-    moments.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
+    layer_maps.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
     return jnp.asarray(bias_variance, float) + jnp.asarray(weight_variance, float) * jnp.mean(x**2)

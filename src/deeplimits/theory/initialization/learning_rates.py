@@ -13,11 +13,11 @@ from deeplimits.models.activations import Activation, activation
 from deeplimits.numerics.arguments import array, known, whole
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.gaussian.duals import closed_form, numerical_dual
-from deeplimits.theory.gaussian.duals.base import Dual
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.duals.numerical import Quadrature, Series
 from deeplimits.theory.gaussian.pairs import Pair, pair
-from deeplimits.theory.initialization import moments
-from deeplimits.theory.initialization.criticality import Criticality
+from deeplimits.theory.initialization import layer_maps
+from deeplimits.theory.initialization.critical_points import Criticality
 
 Floats = Float[Array, "..."]
 Matrices = tuple[Float[Array, "layers m m"], Float[Array, "layers m m"]]
@@ -48,7 +48,7 @@ def tangent_kernels(
     10.0
     """
     sigma = activation(given)
-    moments.check_variances(
+    layer_maps.check_variances(
         weight_variance=weight_variance, bias_variance=bias_variance, weight_rates=weight_rates, bias_rates=bias_rates
     )
     gram = jnp.asarray(first, float)
@@ -69,7 +69,7 @@ def tangent_kernels(
     return jnp.stack(kernels), jnp.stack(tangents)
 
 
-@moments.compiled
+@layer_maps.compiled
 def _pushed(dual: Dual, kernel: Floats) -> tuple[Floats, Floats]:
     """E σσ and E σ'σ' over all pairs of a kernel matrix, exactly on the diagonal."""
     variances = jnp.diagonal(kernel)
@@ -113,7 +113,7 @@ def depth_rates(found: Criticality, depth: int) -> tuple[np.ndarray, np.ndarray]
     Scale-invariant and half-stable activations: 1/L each. K* = 0 class, with p = p_⊥: λ_b ∝ l^(−p) L^(p−1) and
     λ_W ∝ (L/l)^(p−1); for tanh (p = 1) λ_b = 1/l, λ_W = 1.
 
-    >>> from deeplimits.theory.initialization.criticality import criticality
+    >>> from deeplimits.theory.initialization.critical_points import criticality
     >>> depth_rates(criticality("tanh"), 3)[1].round(3).tolist()
     [1.0, 0.5, 0.333, 0.25]
     """

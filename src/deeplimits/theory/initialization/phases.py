@@ -15,7 +15,7 @@ from deeplimits.models.activations import Activation, activation
 from deeplimits.numerics import roots
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.numerics.roots import bracketed
-from deeplimits.theory.initialization import moments
+from deeplimits.theory.initialization import layer_maps
 
 Floats = Float[Array, "..."]
 
@@ -53,7 +53,7 @@ def fixed_point(given: str | Activation | Callable, weight_variance: ArrayLike, 
     0.418037200533
     """
     sigma = activation(given)
-    moments.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
+    layer_maps.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
     c_w, c_b = jnp.asarray(weight_variance, float), jnp.asarray(bias_variance, float)
     kernel, grows, slope = _solve(sigma, c_w, c_b)
     return _settled(sigma, c_w, kernel, grows, slope)
@@ -80,7 +80,7 @@ def _settled(sigma: Activation, weight_variance: Floats, kernel: Floats, grows: 
 def _solve(sigma: Activation, c_w, c_b):
     def excess(log_kernel, c_w, c_b):
         kernel = jnp.exp(log_kernel)
-        return moments.layer_map(sigma, kernel, c_w, c_b) - kernel
+        return layer_maps.layer_map(sigma, kernel, c_w, c_b) - kernel
 
     ends = jnp.log(jnp.asarray([LEAST, MOST]))
     _, at_most = excess(ends, c_w, c_b)
@@ -89,10 +89,10 @@ def _solve(sigma: Activation, c_w, c_b):
     # A crossing from above to below, so that the iteration leads there; without one the variance vanishes or grows.
     root = bracketed(excess, *ends, *frozen, where=at_most < 0, optional=True, sentence=sentence)
     found, crosses = jnp.exp(root), root > ends[0]
-    slope = c_w * moments.first_derivative(sigma, found)
+    slope = c_w * layer_maps.first_derivative(sigma, found)
     # One Newton step with a slope from Stein's identity, which knows jumps of σ: the derivatives by C_w and C_b.
     descent = jax.lax.stop_gradient(1 - slope)
-    step = (moments.layer_map(sigma, found, c_w, c_b) - found) / jnp.where(jnp.abs(descent) > 1e-6, descent, 1.0)
+    step = (layer_maps.layer_map(sigma, found, c_w, c_b) - found) / jnp.where(jnp.abs(descent) > 1e-6, descent, 1.0)
     return jnp.where(crosses, found + step, 0.0), at_most > 0, jnp.where(crosses, slope, 0.0)
 
 
@@ -103,7 +103,7 @@ def phase(given: str | Activation | Callable, weight_variance: float, bias_varia
     ('chaotic', 'ordered')
     """
     sigma = activation(given)
-    moments.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
+    layer_maps.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
     # NumPy arrays, because a JAX array of a number of another type is one more program to compile.
     c_w, c_b = np.asarray(weight_variance, float), np.asarray(bias_variance, float)
     found: Any = _stand(sigma, c_w, c_b)
@@ -118,7 +118,7 @@ def phase(given: str | Activation | Callable, weight_variance: float, bias_varia
 
 def _numbers(sigma: Activation, c_w, c_b):
     kernel, grows, slope = _solve(sigma, c_w, c_b)
-    return kernel, grows, slope, *moments.susceptibilities(sigma, kernel, c_w)
+    return kernel, grows, slope, *layer_maps.susceptibilities(sigma, kernel, c_w)
 
 
 # It runs once and is called from the host only: compiled with little effort.
@@ -134,10 +134,10 @@ def edge_of_chaos(given: str | Activation | Callable, kernel: ArrayLike) -> Edge
     [0.570048, 1.760955, 0.05]
     """
     sigma = activation(given)
-    moments.check_variances(kernel=kernel)
+    layer_maps.check_variances(kernel=kernel)
     kernel = jnp.asarray(kernel, float)
-    c_w = 1 / moments.slope_moment(sigma, kernel)
-    return EdgePoint(kernel, c_w, kernel - c_w * moments.second_moment(sigma, kernel))
+    c_w = 1 / layer_maps.slope_moment(sigma, kernel)
+    return EdgePoint(kernel, c_w, kernel - c_w * layer_maps.second_moment(sigma, kernel))
 
 
 def critical_weight_variance(given: str | Activation | Callable, bias_variance: float) -> EdgePoint:
@@ -147,7 +147,7 @@ def critical_weight_variance(given: str | Activation | Callable, bias_variance: 
     2.5051271897
     """
     sigma = activation(given)
-    moments.check_variances(bias_variance=bias_variance)
+    layer_maps.check_variances(bias_variance=bias_variance)
     if bias_variance == 0:
         point = edge_of_chaos(sigma, 0.0)
         if float(point.bias_variance) == 0 and np.isfinite(float(point.weight_variance)):

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from deeplimits.numerics.arguments import NOT_NEGATIVE, known, number
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.kernels import positive
-from deeplimits.theory.kernels.regression import Blocks
+from deeplimits.theory.kernels.training import Blocks
 
 
 class Posterior(NamedTuple):

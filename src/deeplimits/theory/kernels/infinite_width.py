@@ -15,9 +15,9 @@ from deeplimits.numerics.arguments import array, known, whole
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.gaussian.duals import closed_form, dual_of, numerical_dual
 from deeplimits.theory.gaussian.duals.numerical import Quadrature
-from deeplimits.theory.kernels import matrices
-from deeplimits.theory.kernels.matrices import Kernels
+from deeplimits.theory.kernels import tiling
 from deeplimits.theory.kernels.recursion import Network, points
+from deeplimits.theory.kernels.tiling import Kernels
 
 KINDS = ("nngp", "ntk", "conjugate")
 MOST_PAIRS_BY_QUADRATURE = 40_000
@@ -102,16 +102,16 @@ class FullyConnected(architectures.FullyConnected):
         that JAX sees.
         """
         wanted = self._wanted(get)
-        tile = matrices.usual_tile() if tile is None else tile
+        tile = tiling.usual_tile() if tile is None else tile
         x1, x2 = self._checked(x1, x2, wanted, diagonal, tile)
         network = self._network(x1, x2)
         small = max(x1.shape[0], 0 if x2 is None else x2.shape[0]) <= tile
         if diagonal:
-            found = matrices.diagonal(network, x1, wanted, every_layer)
+            found = tiling.diagonal(network, x1, wanted, every_layer)
         elif every_layer or small or self._traced(x1, x2):
-            found = matrices.whole(network, x1, x2, wanted, every_layer)
+            found = tiling.whole(network, x1, x2, wanted, every_layer)
         else:
-            found = matrices.on_all_devices(network, x1, x2, wanted, int(tile))
+            found = tiling.on_all_devices(network, x1, x2, wanted, int(tile))
         return _finite(found)
 
     def _single(self, kind: str, x1, x2, options: dict) -> Float[Array, "..."]:

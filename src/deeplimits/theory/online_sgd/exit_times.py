@@ -14,7 +14,7 @@ from jaxtyping import Array
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
-from deeplimits.theory.online_sgd.single_index import Landscape, check_order, critical_step, online_pca
+from deeplimits.theory.online_sgd.landscapes import Landscape, check_order, critical_step, online_pca
 from deeplimits.theory.online_sgd.spherical_ode import growth_rate, velocity
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
@@ -63,7 +63,7 @@ def passage_time(landscape: Landscape, start: ArrayLike, end: ArrayLike, step: A
 def descent_time(landscape: Landscape, margin: ArrayLike) -> Array:
     """T_desc(η) = ∫_η^{1−η} dm/(−(1−m²)φ'(m)): the descent takes (N/δ) T_desc steps as δ → 0.
 
-    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> from deeplimits.theory.online_sgd.landscapes import online_pca
     >>> round(float(descent_time(online_pca(1.0), 0.1)), 8)
     1.51128251
     """
@@ -77,7 +77,7 @@ def search_offset(landscape: Landscape, threshold: ArrayLike, step: ArrayLike) -
 
     b = C(η) − ½ log(1 + δ²σ²/(2κ)), C(η) = log η + κ ∫_0^η (1/v − 1/(κm)) dm.
 
-    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> from deeplimits.theory.online_sgd.landscapes import online_pca
     >>> round(float(search_offset(online_pca(1.0), 0.4, 0.3)) + 0.635181422730739, 8)
     -0.4143281
     """
@@ -136,7 +136,7 @@ def pca_search_law(
     s²/N to its variance (`pca_search_correction`) add up: F_N = F + (log N/(2κN)) (k f + ½ s² f'), F and f being
     the limit (`search_law`).
 
-    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> from deeplimits.theory.online_sgd.landscapes import online_pca
     >>> limit = search_law(search_offset(online_pca(1.0), 0.4, 0.3), 1.0)[1]
     >>> [round(float(pca_search_law(1.0, 0.4, 0.3, n, 1.0)[1] - limit), 6) + 0.0 for n in (100, 10**9)]
     [-0.010475, 0.0]

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from deeplimits.errors import ParameterError
-from deeplimits.theory.online_sgd.single_index import Landscape
+from deeplimits.theory.online_sgd.landscapes import Landscape
 
 
 class Regularity(NamedTuple):
@@ -33,7 +33,7 @@ def check_regularity(landscape: Landscape, points: int = 400, edge: float = 0.98
     Validity    the suprema are taken over a grid of `points` in [0, edge]; the sign of φ' is refined by bisection
     References  benarous2021
 
-    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> from deeplimits.theory.online_sgd.landscapes import online_pca
     >>> report = check_regularity(online_pca(1.0))
     >>> report.moments_bounded, report.descends, round(report.directional_variance, 3) >= 8
     (True, True, True)

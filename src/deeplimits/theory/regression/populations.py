@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
 from deeplimits.numerics.arguments import NOT_NEGATIVE, PART, POSITIVE, argument, array, probabilities
-from deeplimits.theory.spectra.measure import SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 
 class Population(NamedTuple):

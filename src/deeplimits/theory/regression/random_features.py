@@ -17,7 +17,7 @@ from deeplimits.models.activations import Activation
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, at_least, known
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.kernels.infinite_width import FullyConnected
-from deeplimits.theory.spectra.effective_ridge import effective_ridge
+from deeplimits.theory.spectra.ridge_equation import effective_ridge
 
 # A mean that carries more than this share of the mean squared norm keeps quadratic forms from concentrating.
 LARGEST_MEAN = 0.1

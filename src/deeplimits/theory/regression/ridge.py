@@ -18,7 +18,7 @@ from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, SHARE, argumen
 from deeplimits.theory.regression.minimum import minimum
 from deeplimits.theory.regression.populations import Population
 from deeplimits.theory.regression.ridgeless import AT_THRESHOLD, Risk
-from deeplimits.theory.spectra.effective_ridge import effective_ridge
+from deeplimits.theory.spectra.ridge_equation import effective_ridge
 
 Floats = Float[Array, "..."]
 

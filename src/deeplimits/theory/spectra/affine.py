@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.numerics.arguments import POSITIVE, number
-from deeplimits.theory.spectra.measure import SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 
 @dataclass(frozen=True)

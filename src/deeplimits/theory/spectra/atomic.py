@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import ParameterError
 from deeplimits.numerics.arguments import array, probabilities
-from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import Floats, SpectralMeasure
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import Floats, SpectralMeasure
 
 
 @dataclass(frozen=True)

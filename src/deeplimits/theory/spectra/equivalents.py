@@ -9,8 +9,8 @@ from jaxtyping import Array, Complex, Float
 
 from deeplimits.numerics.arguments import POSITIVE, argument, at_least, whole
 from deeplimits.numerics.checks import valid
-from deeplimits.theory.spectra import laws, marchenko_pastur
-from deeplimits.theory.spectra.effective_ridge import effective_ridge
+from deeplimits.theory.spectra import laws, marchenko_pastur_formulas
+from deeplimits.theory.spectra.ridge_equation import effective_ridge
 
 Floats = Float[Array, "..."]
 
@@ -81,7 +81,7 @@ def trace_fluctuation(z: ArrayLike, gamma: ArrayLike) -> TraceFluctuation:
     """
     z, gamma = jnp.asarray(z, complex), jnp.asarray(gamma, float)
     rate = gamma.astype(complex)
-    s = rate * marchenko_pastur.stieltjes(z, gamma) - (1 - rate) / z
+    s = rate * marchenko_pastur_formulas.stieltjes(z, gamma) - (1 - rate) / z
     bias = rate * (s / (1 + s)) ** 3 / (1 - rate * (s / (1 + s)) ** 2) ** 2
     # z(s̲) = −1/s̲ + γ/(1 + s̲): derivatives of the inverse function by those of z.
     d1 = 1 / s**2 - rate / (1 + s) ** 2

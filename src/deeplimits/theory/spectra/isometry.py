@@ -1,4 +1,4 @@
-"""Dynamical isometry: the singular values of the input-output Jacobian of a random network."""
+"""Products of random matrices: singular values of a random network's Jacobian, and the norm of a deep linear one."""
 
 import math
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import digamma, polygamma
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
@@ -19,7 +20,7 @@ from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.quadrature import line_nodes
 from deeplimits.theory.spectra import laws
 from deeplimits.theory.spectra.atomic import Atomic
-from deeplimits.theory.spectra.free_product import FreeProduct
+from deeplimits.theory.spectra.multiplicative_convolution import FreeProduct
 
 WEIGHTS = ("gaussian", "orthogonal")
 PANELS, PANEL_NODES = 10, 16
@@ -164,3 +165,15 @@ def _gaussian_defect(u, depth, gain, p, y):
 
 def _orthogonal_defect(u, depth, gain, p, y):
     return _gaussian_defect(u, depth, gain, p, y) - depth * jnp.log(_one_more(u, p))
+
+
+def log_norm(width: ArrayLike, factors: ArrayLike) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+    """Mean and variance of ½ Σ log(χ²_n/n) over independent factors, the log norm of a deep linear network.
+
+    >>> [round(float(part), 12) for part in log_norm(100.0, 50.0)]
+    [-0.250833300006, 0.252516665334]
+    """
+    n, count = jnp.asarray(width, float), jnp.asarray(factors, float)
+    # E log(χ²_n/n) = digamma(n/2) − log(n/2), Var log χ²_n = trigamma(n/2)
+    mean = count / 2 * (digamma(n / 2) - jnp.log(n / 2))
+    return mean, count / 4 * polygamma(1, n / 2)

@@ -5,14 +5,14 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
 from deeplimits.numerics.arguments import POSITIVE, number
+from deeplimits.theory.spectra.additive_convolution import free_sum as _free_sum
 from deeplimits.theory.spectra.atomic import Atomic, merged
-from deeplimits.theory.spectra.free_laws import MarchenkoPastur, Semicircle
-from deeplimits.theory.spectra.free_product import FreeProduct
-from deeplimits.theory.spectra.free_product import free_product as _free_product
-from deeplimits.theory.spectra.free_sum import free_sum as _free_sum
-from deeplimits.theory.spectra.measure import SpectralMeasure
-from deeplimits.theory.spectra.sample_covariance import SampleCovariance
-from deeplimits.theory.spectra.sample_covariance import sample_covariance as _sample_covariance
+from deeplimits.theory.spectra.closed_laws import MarchenkoPastur, Semicircle
+from deeplimits.theory.spectra.multiplicative_convolution import FreeProduct
+from deeplimits.theory.spectra.multiplicative_convolution import free_product as _free_product
+from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance
+from deeplimits.theory.spectra.sample_covariance_law import sample_covariance as _sample_covariance
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 
 def marchenko_pastur(gamma: ArrayLike, variance: ArrayLike = 1.0) -> MarchenkoPastur:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from deeplimits.errors import NotConverged
 from deeplimits.theory.spectra.atomic import Atomic
-from deeplimits.theory.spectra.measure import SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 PIECE = 2**16
 MOST_STEPS = 500

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from deeplimits.errors import OutsideValidity
 from deeplimits.theory.spectra.cumulants import cumulants_of_moments, moments_of_cumulants
-from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import Floats, SpectralMeasure
 
 GRID = 600
 REFINEMENTS = 60

@@ -23,8 +23,8 @@ from deeplimits.numerics import panels, roots
 from deeplimits.numerics.arguments import POSITIVE, number
 from deeplimits.theory.spectra import painleve
 from deeplimits.theory.spectra.atomic import Atomic, merged
-from deeplimits.theory.spectra.measure import SpectralMeasure
-from deeplimits.theory.spectra.sample_covariance import SampleCovariance, sample_covariance
+from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance, sample_covariance
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 SWITCH = -3.0
 NODES, LENGTH = 64, 16.0

@@ -16,7 +16,7 @@ from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import known
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.gaussian.closed_forms import closed_forms
-from deeplimits.theory.gaussian.duals.base import Dual as Dual
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual as Dual
 from deeplimits.theory.gaussian.duals.numerical import Quadrature, check_moments
 from deeplimits.theory.gaussian.duals.numerical import numerical_dual as numerical_dual
 from deeplimits.theory.gaussian.pairs import check_covariance, pair

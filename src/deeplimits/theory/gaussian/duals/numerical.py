@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 from numpy.polynomial.legendre import leggauss
 
 from deeplimits.models.activations import Activation
-from deeplimits.theory.gaussian.duals.base import Dual
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.pairs import Pair
 from deeplimits.theory.gaussian.quadrature import REACH, expect, line_nodes, pair_rule
 

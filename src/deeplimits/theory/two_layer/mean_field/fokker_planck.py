@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.numerics import flows
-from deeplimits.theory.two_layer.mean_field.closed_forms import check_temperature
+from deeplimits.theory.two_layer.mean_field.solvable_flows import check_temperature
 
 
 class Interaction(NamedTuple):

@@ -21,7 +21,7 @@ from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.checks import converged
-from deeplimits.theory.two_layer.overlaps.integrals.moments import Moments
+from deeplimits.theory.two_layer.overlaps.integrals import Moments
 
 UNREACHED = "the flow needs more steps than allowed or diverges; ask for earlier times"
 

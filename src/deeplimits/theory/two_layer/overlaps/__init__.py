@@ -17,6 +17,6 @@ from deeplimits.theory.two_layer.overlaps.fluctuations import covariance_flow as
 from deeplimits.theory.two_layer.overlaps.fluctuations import stationary_covariance as stationary_covariance
 from deeplimits.theory.two_layer.overlaps.integrals import activation_integrals as activation_integrals
 from deeplimits.theory.two_layer.overlaps.integration import trajectory as trajectory
-from deeplimits.theory.two_layer.overlaps.noise_floor import critical_learning_rate as critical_learning_rate
-from deeplimits.theory.two_layer.overlaps.noise_floor import noise_floor as noise_floor
 from deeplimits.theory.two_layer.overlaps.plateau import symmetric_plateau as symmetric_plateau
+from deeplimits.theory.two_layer.overlaps.stationary_risk import critical_learning_rate as critical_learning_rate
+from deeplimits.theory.two_layer.overlaps.stationary_risk import noise_floor as noise_floor

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics.arguments import argument, at_least
-from deeplimits.theory.two_layer.overlaps.integrals.moments import Moments, check_covariance
+from deeplimits.theory.two_layer.overlaps.integrals import Moments, check_covariance
 
 
 class Drift(NamedTuple):

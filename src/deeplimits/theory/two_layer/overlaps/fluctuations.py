@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.numerics import arguments, flows
+from deeplimits.numerics import arguments, flows, symmetric
 from deeplimits.theory.gaussian.fields.trapezoid import semidefinite_factor
-from deeplimits.theory.two_layer.overlaps import equations, fixed_points, integration, symmetric
+from deeplimits.theory.two_layer.overlaps import equations, fixed_points, integration
 
 # Nodes per dimension of the trapezoid rule on [−7.5, 7.5] for the one-step covariance, by number of fields.
 _NODES = {2: 61, 3: 47, 4: 35}

@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.numerics import arguments, flows
+from deeplimits.numerics import arguments, flows, symmetric
 from deeplimits.numerics.checks import converged
-from deeplimits.theory.two_layer.overlaps import equations, symmetric
+from deeplimits.theory.two_layer.overlaps import equations
 
 # Beyond this time the implicit method wins.
 LONG = 3e3

@@ -6,8 +6,8 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.numerics import arguments, flows
-from deeplimits.theory.two_layer.overlaps import equations, integration, symmetric
+from deeplimits.numerics import arguments, flows, symmetric
+from deeplimits.theory.two_layer.overlaps import equations, integration
 
 ROUNDING = 1e-12
 

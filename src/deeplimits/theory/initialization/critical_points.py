@@ -1,0 +1,199 @@
+r"""Tuning a deep network to criticality: variances at which signals neither grow nor vanish with depth."""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from deeplimits.errors import NotConverged, OutsideValidity
+from deeplimits.models.activations import Activation, activation
+from deeplimits.numerics import roots
+from deeplimits.theory.initialization import layer_maps
+
+_GRID = np.logspace(-4, 4, 161)
+_SMALLEST = 1e-9
+_RESIDUAL = 1e-9
+
+
+class ZeroExpansion(NamedTuple):
+    """K' = K + a₁K² + a₂K³ + … and χ_⊥ = 1 + b₁K + … at the critical point K* = 0."""
+
+    a1: float
+    a2: float
+    b1: float
+
+    @property
+    def perpendicular_exponent(self) -> float:
+        """p_⊥ = b₁/a₁: perpendicular perturbations decay as l^(−p_⊥), parallel ones as l^(−2)."""
+        return self.b1 / self.a1
+
+
+@dataclass(frozen=True)
+class Criticality:
+    """A critical initialization W_ij ~ N(0, C_w/fan-in), b_i ~ N(0, C_b)."""
+
+    activation: str
+    universality: Literal["scale-invariant", "K*=0", "half-stable"]
+    kernel: float | None
+    """K*, the variance of preactivations that depth preserves; None where any variance is."""
+    weight_variance: float
+    bias_variance: float
+    parallel: float
+    """χ_∥ = F'(K*), computed from its definition; 1 up to rounding."""
+    perpendicular: float
+    """χ_⊥ = C_w E σ'² at K*; 1 up to rounding."""
+    expansion: ZeroExpansion | None = None
+    """For the class K* = 0."""
+    curvature: float | None = None
+    """F''(K*), for the half-stable class: attracting from above if negative, from below if positive."""
+
+
+def criticality(given: str | Activation | Callable) -> Criticality:
+    """The critical initialization of an activation, its susceptibilities and its universality class.
+
+    Setting     z^(l+1) = W σ(z^(l)) + b with W_ij ~ N(0, C_w/n), b_i ~ N(0, C_b), infinitely wide;
+                K^(l+1) = F(K^(l)), F(K) = C_b + C_w E_K σ²
+    Result      F(K*) = K*, χ_∥ = F'(K*) = 1 and χ_⊥ = C_w E_K* σ'² = 1; equivalently E_K*[σσ''] = 0,
+                C_w = 1/E_K* σ'², C_b = K* − C_w E_K* σ² ≥ 0
+                scale-invariant: σ = a₊u or a₋u: any K*, C_b = 0, C_w = 2/(a₊² + a₋²)
+                K* = 0: σ(0) = 0, σ'(0) ≠ 0, stable if a₁ = σ₃/σ₁ + (3/4)(σ₂/σ₁)² < 0: C_b = 0, C_w = 1/σ'(0)²
+                half-stable: isolated K* > 0, as for GELU and SWISH
+    Validity    σ continuous with finite E σ²; OutsideValidity is raised where there is no critical point (softplus,
+                sigmoid, step), or only an unstable one (sinh), and says why
+    References  roberts2022 Ch 5; poole2016; schoenholz2017
+
+    >>> found = criticality("gelu")
+    >>> found.universality, round(found.kernel, 6), round(found.weight_variance, 6), round(found.bias_variance, 6)
+    ('half-stable', 3.561553, 1.983058, 0.172922)
+    """
+    sigma = activation(given)
+    if not sigma.continuous:
+        raise OutsideValidity(
+            f"activation = {sigma.name} has no critical point: it jumps, so χ_⊥ is infinite at every K; take a "
+            "continuous activation"
+        )
+    slopes = homogeneous_slopes(sigma)
+    if slopes is not None:
+        return _scale_invariant(sigma, *slopes)
+    at_zero = _expansion_at_zero(sigma)
+    if at_zero is not None and at_zero[1].a1 < 0:
+        c_w, expansion = at_zero
+        chi = layer_maps.susceptibilities(sigma, 0.0, c_w)
+        return Criticality(
+            sigma.name, "K*=0", 0.0, c_w, 0.0, float(chi.parallel), float(chi.perpendicular), expansion=expansion
+        )
+    return _half_stable(sigma, None if at_zero is None else at_zero[1])
+
+
+def taylor_at_zero(function: Callable, order: int) -> list[float]:
+    """f(0), f'(0), …, f^(order)(0) by repeated differentiation."""
+
+    def differentiate(inner):
+        return lambda x: jax.jvp(inner, (x,), (jnp.ones(()),))[1]
+
+    found = []
+    for _ in range(order + 1):
+        found.append(float(jax.jit(function)(jnp.zeros(()))))
+        function = differentiate(function)
+    return found
+
+
+def homogeneous_slopes(sigma: Activation) -> tuple[float, float] | None:
+    """a₊ and a₋ if σ(u) = a₊u for u > 0 and a₋u for u < 0."""
+    u = np.array([1.0, 1e-3, 0.3, 2.0, 7.0, 1e3])
+    u = np.concatenate([u, -u, [0.0]])
+    # Evaluated now, also while a prediction that asks is being traced; and in one program.
+    with jax.ensure_compile_time_eval():
+        values = np.asarray(_values(sigma, u))
+    ratios = (values[:-1] / u[:-1]).reshape(2, -1)
+    if values[-1] != 0 or not np.allclose(ratios, ratios[:, :1], rtol=1e-12, atol=0.0):
+        return None
+    return float(ratios[0, 0]), float(ratios[1, 0])
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _values(sigma: Activation, u: Float[Array, " points"]) -> Float[Array, " points"]:
+    return jnp.broadcast_to(sigma.value(u), u.shape)
+
+
+def _scale_invariant(sigma: Activation, positive: float, negative: float) -> Criticality:
+    total = positive**2 + negative**2
+    if total == 0:
+        raise OutsideValidity(f"activation = {sigma.name} is zero everywhere and passes nothing on; take another one")
+    c_w = 2 / total
+    chi = layer_maps.susceptibilities(sigma, 1.0, c_w)
+    return Criticality(sigma.name, "scale-invariant", None, c_w, 0.0, float(chi.parallel), float(chi.perpendicular))
+
+
+def _expansion_at_zero(sigma: Activation) -> tuple[float, ZeroExpansion] | None:
+    """C_w and the expansion at K = 0, if σ(0) = 0, σ'(0) ≠ 0 and 0 is no kink."""
+    if 0.0 in sigma.kinks or float(sigma.value(jnp.zeros(()))) != 0:
+        return None
+    # E_K f = Σ_j f^(2j)(0) K^j/(2^j j!)
+    squares = taylor_at_zero(lambda u: sigma.value(u) ** 2, 6)
+    if squares[2] <= 0:
+        return None
+    c_w = 2 / squares[2]
+    slope = jax.grad(lambda u: jnp.reshape(sigma.value(u), ()))
+    slopes = taylor_at_zero(lambda u: slope(u) ** 2, 2)
+    return c_w, ZeroExpansion(c_w * squares[4] / 8, c_w * squares[6] / 48, c_w * slopes[2] / 2)
+
+
+def _imbalance(sigma: Activation, kernel) -> np.ndarray:
+    """(χ_∥ − χ_⊥)/χ_⊥, which is E[σσ'']/E σ'²."""
+    perpendicular = np.asarray(layer_maps.slope_moment(sigma, kernel))
+    return (np.asarray(layer_maps.first_derivative(sigma, kernel)) - perpendicular) / np.maximum(perpendicular, 1e-300)
+
+
+def _half_stable(sigma: Activation, unstable: ZeroExpansion | None) -> Criticality:
+    values = _imbalance(sigma, _GRID)
+    # Where the two susceptibilities agree to rounding there is no sign to speak of.
+    seen = np.abs(values) > _SMALLEST
+    grid, values = _GRID[seen], values[seen]
+    refused = []
+    for index in np.flatnonzero(values[:-1] * values[1:] < 0):
+        low, high = np.log(grid[index : index + 2])
+        kernel = float(np.exp(roots.on_host(lambda x: _imbalance(sigma, np.exp(x)), low, high)))
+        c_w = 1 / float(layer_maps.slope_moment(sigma, kernel))
+        c_b = kernel - c_w * float(layer_maps.second_moment(sigma, kernel))
+        if c_b < 0:
+            refused.append(f"at K = {kernel:.4g} it would need C_b = {c_b:.4g} < 0")
+            continue
+        chi = layer_maps.susceptibilities(sigma, kernel, c_w)
+        residual = max(abs(float(chi.parallel) - 1), abs(float(chi.perpendicular) - 1))
+        if residual > _RESIDUAL:
+            raise NotConverged(f"the critical point of {sigma.name} near K = {kernel:.4g} has residual {residual:.2g}")
+        curvature = c_w * float(layer_maps.second_derivative(sigma, kernel))
+        return Criticality(
+            sigma.name,
+            "half-stable",
+            kernel,
+            c_w,
+            c_b,
+            float(chi.parallel),
+            float(chi.perpendicular),
+            curvature=curvature,
+        )
+    raise OutsideValidity(
+        f"activation = {sigma.name} has no critical point: {_reason(sigma, values, refused, unstable)}"
+    )
+
+
+def _reason(sigma: Activation, values: np.ndarray, refused: list[str], unstable: ZeroExpansion | None) -> str:
+    if refused:
+        return "; ".join(refused)
+    if unstable is not None:
+        return f"K = 0 is one but unstable (a₁ = {unstable.a1:.4g} ≥ 0), and there is none at K > 0"
+    value, slope, curvature = (
+        float(function(jnp.zeros(()))) for function in (sigma.value, sigma.derivative, sigma.second_derivative)
+    )
+    side = "positive" if len(values) and values[0] > 0 else "negative"
+    reason = f"E[σσ''] is {side} for all K between {_GRID[0]:g} and {_GRID[-1]:g}, so χ_∥ and χ_⊥ are never both one"
+    if 0.0 not in sigma.kinks and slope != 0 and value * curvature == 0:
+        reason += f", and at K = 0 it would need C_b = {-((value / slope) ** 2):.4g} < 0"
+    return reason
