@@ -88,8 +88,17 @@ def record(target: str) -> Record:
     return Record.of_target(target) if found is None else found
 
 
+def class_name(name: str) -> str:
+    """The class of the limit with this name in the catalogue.
+
+    >>> class_name("ridgeless-double-descent")
+    'RidgelessDoubleDescent'
+    """
+    return "".join(word.capitalize() for word in name.split("-"))
+
+
 def limits() -> dict[str, str]:
-    """Name -> target of every limit of the house. A limit is named like its file."""
+    """Name -> target of every limit of the house. A limit is named like its file, and its class is named like it."""
     found = {}
     for target in records():
         if target.startswith("deeplimits.limits."):

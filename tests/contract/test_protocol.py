@@ -12,6 +12,7 @@ import deeplimits as dl
 from conftest import each_limit
 from deeplimits import indexing, references
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.index import class_name
 from deeplimits.limit import Limit, Run
 
 
@@ -31,6 +32,14 @@ def test_is_a_final_limit_with_a_complete_docstring(name):
     assert "size counts" in validity, "the docstring must say what a size counts"
     assert dl.catalogue.entry(name).about.references
     assert all(key in references.entries() for key in dl.catalogue.entry(name).about.references)
+
+
+@each_limit
+def test_class_and_file_are_named_like_the_entry(name):
+    entry = dl.catalogue.entry(name)
+    file = name.replace("-", "_")
+    assert entry.target == f"deeplimits.limits.{entry.room}.{file}:{class_name(name)}"
+    assert getattr(dl.limits, class_name(name)) is dl.catalogue[name]
 
 
 @each_limit

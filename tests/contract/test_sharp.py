@@ -11,7 +11,7 @@ import pytest
 
 import deeplimits as dl
 from conftest import each_limit, usual_comparison
-from deeplimits.limits.bias.gd_min_norm_least_squares import MinNormLeastSquares
+from deeplimits.limits.bias.gd_min_norm_least_squares import GdMinNormLeastSquares
 from deeplimits.theory.bias import least_squares
 from planting import is_zero, planted, total, wrong_rate
 
@@ -63,9 +63,9 @@ def test_gradients_are_numbers(name, comparison):
 def many_small_systems(name):
     """A comparison at small sizes with many systems, in which the finite-size gap stands far out of the noise."""
     if name == "ridgeless-double-descent":
-        limit = dl.limits.RidgelessRegression(gamma=0.5, noise=1.0, gammas=[0.4, 0.5, 2.0])
+        limit = dl.limits.RidgelessDoubleDescent(gamma=0.5, noise=1.0, gammas=[0.4, 0.5, 2.0])
         return dl.compare(limit, sizes=(24, 48, 96), samples=3000)
-    return dl.compare(dl.limits.MarchenkoPastur(), sizes=(20, 40, 80), samples=3000)
+    return dl.compare(dl.limits.MarchenkoPasturLaw(), sizes=(20, 40, 80), samples=3000)
 
 
 RATES = [
@@ -90,9 +90,9 @@ def test_a_finite_size_rate_off_by_two_is_noticed(name, result, factor):
 
 
 def test_a_dropped_factor_two_in_a_decay_rate_is_noticed():
-    class Forgetful(MinNormLeastSquares):
+    class Forgetful(GdMinNormLeastSquares):
         def stated(self, system):
-            right = MinNormLeastSquares.stated(self, system)
+            right = GdMinNormLeastSquares.stated(self, system)
             halved = least_squares.gradient_descent(
                 system.x, system.y, system.start, system.step / 2, jnp.arange(self.steps + 1)
             )

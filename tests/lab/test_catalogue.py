@@ -21,12 +21,14 @@ def test_listing():
 
 
 def test_names_lead_to_classes_and_functions():
-    assert dl.catalogue["marchenko-pastur-law"] is dl.limits.MarchenkoPastur
-    assert dl.catalogue["covariance-operator-norm-gap"] is dl.limits.MarchenkoPastur
+    assert dl.catalogue["marchenko-pastur-law"] is dl.limits.MarchenkoPasturLaw
+    assert dl.catalogue["covariance-operator-norm-gap"] is dl.limits.MarchenkoPasturLaw
     assert callable(dl.catalogue["ridgeless-finite-sample"])
-    assert "MarchenkoPastur" in dir(dl.limits)
+    assert "MarchenkoPasturLaw" in dir(dl.limits)
     with pytest.raises(AttributeError, match="no limit class 'Nothing'"):
         _ = dl.limits.Nothing
+    with pytest.raises(AttributeError, match=r"did you mean .*MarchenkoPasturLaw"):
+        _ = dl.limits.MarchenkoPastur
 
 
 @pytest.mark.parametrize("entry", dl.catalogue(), ids=lambda entry: entry.name)
@@ -81,7 +83,7 @@ def test_third_parties_add_limits(monkeypatch):
     monkeypatch.setattr(sys.modules["deeplimits.catalogue"], "entry_points", lambda group: [point, taken])
     extended = Catalogue()
     assert extended["their-limit"] is dl.limits.HardMarginPredictor
-    assert extended["marchenko-pastur-law"] is dl.limits.MarchenkoPastur
+    assert extended["marchenko-pastur-law"] is dl.limits.MarchenkoPasturLaw
 
 
 def test_a_module_that_is_not_there():

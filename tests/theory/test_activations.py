@@ -118,12 +118,13 @@ assert networks.gram_moments("arctan").eta > 0
 assert single_index.information_exponent(new.value).exponent == 1
 model = TwoLayer(jnp.ones((1, 2)), jnp.zeros(1), jnp.ones((1, 1)), jnp.zeros(1))
 assert two_layer_model(model, jnp.ones(2), "arctan").shape == (1,)
-limits = (dl.limits.OrderAndChaos, dl.limits.NonlinearGram, dl.limits.InfiniteWidth, dl.limits.KernelRecursion,
-          dl.limits.PopulationRisk, dl.limits.SgdFluctuations, dl.limits.LazyScaling, dl.limits.TeacherStudent)
+limits = (dl.limits.OrderChaosPhaseDiagram, dl.limits.NonlinearGramSpectrum, dl.limits.NtkRecursion,
+          dl.limits.NngpKernelRecursion, dl.limits.PopulationRiskFromOverlaps, dl.limits.SgdFluctuations,
+          dl.limits.LazyScalingCriterion, dl.limits.PopulationLossTeacherStudent)
 for limit in limits:
-    name = "teacher" if limit is dl.limits.TeacherStudent else "activation"
+    name = "teacher" if limit is dl.limits.PopulationLossTeacherStudent else "activation"
     assert "arctan" in limit.parameters()[name].options, limit
-assert dl.compare(dl.limits.KernelRecursion(activation="arctan")).agrees
+assert dl.compare(dl.limits.NngpKernelRecursion(activation="arctan")).agrees
 """
     )
     subprocess.run([sys.executable, "-c", code], check=True)

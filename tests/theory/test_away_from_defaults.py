@@ -39,7 +39,7 @@ def test_largest_curvature_of_few_neurons():
 
 
 def test_ratios_that_fall_together_on_whole_numbers():
-    limit = dl.limits.RidgeRegression(gammas=[0.2060, 0.2143, 0.75])
+    limit = dl.limits.RidgeGeneralCovariance(gammas=[0.2060, 0.2143, 0.75])
     sizes, realised = limit.at_size(24)
     assert sizes["along"] == (5, 5, 18)
     assert np.asarray(realised.gammas) == pytest.approx([5 / 24, 5 / 24, 0.75])

@@ -153,7 +153,7 @@ def compare(
     `deeplimits.statistics`.
 
     >>> import deeplimits as dl
-    >>> dl.compare(dl.limits.NearestNeighbours(neighbours=5), samples=2000).agrees
+    >>> dl.compare(dl.limits.KnnBiasVariance(neighbours=5), samples=2000).agrees
     True
     """
     check_limit(limit)

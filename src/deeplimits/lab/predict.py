@@ -93,7 +93,7 @@ def predict(limit: Limit, seed: int = 0) -> Prediction:
     and choice of static parameters; other values of the continuous ones reuse it.
 
     >>> import deeplimits as dl
-    >>> float(dl.predict(dl.limits.RidgelessRegression(gamma=2.0, noise=1.0, signal=1.0))["risk"].value)
+    >>> float(dl.predict(dl.limits.RidgelessDoubleDescent(gamma=2.0, noise=1.0, signal=1.0))["risk"].value)
     1.5
     """
     check_limit(limit)
@@ -131,5 +131,5 @@ def checked(limit: Limit, results: dict[str, Kind]) -> Prediction:
 def check_limit(limit: Any) -> None:
     """Refuse what is not a limit; the usual slip is to pass the class."""
     if not isinstance(limit, Limit):
-        hint = "; construct it first, as in RidgelessRegression(gamma=2.0)" if isinstance(limit, type) else ""
+        hint = "; construct it first, as in RidgelessDoubleDescent(gamma=2.0)" if isinstance(limit, type) else ""
         raise ParameterError(f"limit = {limit!r} is not a limit{hint}")

@@ -122,7 +122,7 @@ def simulate(
     standard error is a terminal and the run takes more than a second.
 
     >>> import deeplimits as dl
-    >>> simulation = dl.simulate(dl.limits.MarchenkoPastur(gamma=0.5), size=20, samples=8)
+    >>> simulation = dl.simulate(dl.limits.MarchenkoPasturLaw(gamma=0.5), size=20, samples=8)
     >>> simulation["eigenvalues"].shape
     (8, 20)
     """

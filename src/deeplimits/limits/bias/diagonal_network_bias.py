@@ -23,7 +23,7 @@ class Regression(NamedTuple):
     times: Float[Array, " times"]
 
 
-class DiagonalNetwork(Limit):
+class DiagonalNetworkBias(Limit):
     r"""The initialization scale of a diagonal linear network leads from the ℓ1 to the ℓ2 solution.
 
     Setting     β = w₊^D − w₋^D entrywise, w± = αθ₀ at the start, gradient flow on ½‖Xβ − y‖²; X of shape (n, d), d > n

@@ -19,7 +19,7 @@ class System(NamedTuple):
     step: Float[Array, ""]
 
 
-class GradientDescentStability(Limit):
+class GdLinearStability(Limit):
     r"""The step sizes that gradient descent bears, and the best of them, for random features.
 
     Setting     gradient descent on ‖Xθ − y‖²/(2n), X of shape (n, d) with independent entries of unit variance; Hessian

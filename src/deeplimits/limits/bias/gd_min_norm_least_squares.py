@@ -21,7 +21,7 @@ class System(NamedTuple):
     times: Float[Array, " times"]
 
 
-class MinNormLeastSquares(Limit):
+class GdMinNormLeastSquares(Limit):
     r"""Gradient descent on least squares finds the minimizer closest to its start.
 
     Setting     loss ‖Xθ − y‖²/n for X of shape (n, d), gradient descent with step η from any θ₀; X = U diag(s) V'

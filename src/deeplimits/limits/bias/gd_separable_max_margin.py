@@ -27,7 +27,7 @@ class Data(NamedTuple):
     log_time: Float[Array, ""]
 
 
-class SeparableMaxMargin(Limit):
+class GdSeparableMaxMargin(Limit):
     r"""Gradient flow on separable data grows along the hard-margin predictor, with a predicted offset.
 
     Setting     L(w) = (1/n) Σ ℓ(y_i⟨w, x_i⟩), ℓ = log(1 + e^{−u}) or e^{−u}; gradient flow from w₀, or descent with

@@ -14,7 +14,7 @@ from deeplimits.predictions import Curve, Value
 from deeplimits.theory.bias import least_squares, noisy_descent, sgd_noise
 
 
-class StochasticDescent(Limit):
+class GdSgdNoisyGd(Limit):
     r"""Gradient descent, its stochastic form and its noisy form on least squares, step by step.
 
     Setting     L = (1/2m) Σ (⟨x_k, θ⟩ − y_k)² for a fixed polynomial regression, all θ_0 = 2, step η:

@@ -21,7 +21,7 @@ class Start(NamedTuple):
     theta: Float[Array, " p"]
 
 
-class HomogeneousMargin(Limit):
+class HomogeneousNetworkMargin(Limit):
     r"""Gradient flow on a homogeneous network never lets the smoothed margin fall, and maximizes it if it is linear.
 
     Setting     linear network f(x) = ⟨v, W_{D−1}⋯W₁x⟩, homogeneous of degree D; gradient flow on Σ exp(−q_i),

@@ -10,7 +10,7 @@ from deeplimits.predictions import Curve, Law, Value
 from deeplimits.theory.bias import noisy_descent
 
 
-class NoisyDescent(Limit):
+class NoisyGd(Limit):
     r"""Noisy gradient descent: stationary at a constant step, convergent with steps c/t.
 
     Setting     δ_{t+1} = (1 − η_t λ)δ_t − η_t ξ_t, independent ξ_t ~ N(0, σ²), from δ_0 = 0

@@ -31,7 +31,7 @@ class Model(NamedTuple):
     probe: Float[Array, "p p"]
 
 
-class QuadraticModel(Limit):
+class QuadraticModelPerturbation(Limit):
     r"""A weakly quadratic model: where gradient flow ends, and how its features move, to first order.
 
     Setting     z_a(θ) = ⟨Φ_a, θ⟩ + (ε/2)⟨θ, Ψ_a θ⟩, m samples, p > m parameters, loss ½ Σ (z_a − y_a)², gradient

@@ -13,7 +13,7 @@ from deeplimits.predictions import Curve, Value
 from deeplimits.theory.bias import sgd_noise
 
 
-class StationarySGD(Limit):
+class SgdStationaryLinearRegression(Limit):
     r"""Stationary covariance of stochastic gradient descent in linear regression, exactly.
 
     Setting     l_k = (⟨x_k, θ⟩ − y_k)²/2 for m samples of a fixed polynomial regression, fresh batches of size B,

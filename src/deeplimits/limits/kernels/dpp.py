@@ -10,7 +10,7 @@ from deeplimits.predictions import Value
 from deeplimits.theory.kernels import determinantal
 
 
-class DeterminantalProcess(Limit):
+class Dpp(Limit):
     r"""A determinantal point process: how many points, and how they repel.
 
     Setting     L-ensemble on n points of a grid on [0, 1]: P(S) = det L_S/det(I + L), L = s · e^{−(x−y)²/2l²}

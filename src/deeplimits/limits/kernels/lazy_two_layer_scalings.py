@@ -10,7 +10,7 @@ from deeplimits.predictions import Value
 from deeplimits.theory.kernels import lazy
 
 
-class LazyTwoLayer(Limit):
+class LazyTwoLayerScalings(Limit):
     r"""The extreme singular values of a wide two-layer network's Jacobian.
 
     Setting     f = (α/√m) Σ_j ±σ(⟨w_j, x⟩), w_j uniform on the unit sphere, N points x_i ~ N(0, I_d), inner weights

@@ -11,7 +11,7 @@ from deeplimits.predictions import Value
 from deeplimits.theory.kernels import linearization
 
 
-class ReluLinearization(Limit):
+class ReluLinearizationBound(Limit):
     r"""The worst distance of a wide ReLU network from its linearization, among all weights in a ball.
 
     Setting     f(x; W) = m^(−1/2) Σ_j a_j (⟨w_j, x⟩)₊, a_j = ±1, ‖x‖ = 1, Gaussian W₀; f̃ linearized there;

@@ -14,7 +14,7 @@ from deeplimits.theory.online_sgd import critical_window, single_index
 POINTS = 5
 
 
-class CriticalWindow(Limit):
+class CriticalWindowSearch(Limit):
     r"""At the largest admissible step a spiked k-tensor, k ≥ 3, is found when a diffusion explodes.
 
     Setting     spherical online SGD on tensor PCA, L = −⟨λθ^(⊗k) + W, x^(⊗k)⟩, k ≥ 3, δ = cN^(−(k−2)/2), from √N m₀ =
@@ -64,8 +64,8 @@ class CriticalWindow(Limit):
         n = whole(size, "N", self, least=16)
         if float(self.level) > 0.5 * math.sqrt(n):
             raise OutsideValidity(
-                f"CriticalWindow: at N = {n} the level {float(self.level):g}/√N is not small against 1; take a size of "
-                f"at least {math.ceil(4 * float(self.level) ** 2)}"
+                f"CriticalWindowSearch: at N = {n} the level {float(self.level):g}/√N is not small against 1; take a "
+                f"size of at least {math.ceil(4 * float(self.level) ** 2)}"
             )
         per_unit = n ** (self.order - 1) / float(self.step) ** 2
         every = whole(float(self.horizon) * per_unit / POINTS, "steps between records", self)

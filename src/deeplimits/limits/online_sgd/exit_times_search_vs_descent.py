@@ -16,7 +16,7 @@ _plateau = jax.jit(spherical_ode.pca_plateau)  # for checks on the host, as one 
 _correction = jax.jit(exit_times.pca_search_correction)
 
 
-class ExitTimes(Limit):
+class ExitTimesSearchVsDescent(Limit):
     r"""The search takes ½N log N/κ steps and a random multiple of N, the descent a fixed multiple of N.
 
     Setting     online PCA: Y ~ N(0, I + λθθ'), L = −⟨x, Y⟩², spherical online SGD with step δ/N from a uniform point;

@@ -12,7 +12,7 @@ POINTS = 5
 DRAWS = 60
 
 
-class BinaryMixture(Limit):
+class PopulationLossBinaryGmm(Limit):
     r"""The direction of a two-component Gaussian mixture, learnt by online SGD.
 
     Setting     Y ~ p N(θ, I) + (1−p) N(−θ, I), 2p − 1 = tanh h; L = −log cosh(⟨Y, x⟩ + h); spherical online SGD

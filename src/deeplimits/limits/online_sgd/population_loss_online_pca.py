@@ -17,7 +17,7 @@ CERTAIN = 20.0
 _correlation = jax.jit(spherical_ode.pca_correlation)  # for checks on the host, as one program
 
 
-class OnlinePca(Limit):
+class PopulationLossOnlinePca(Limit):
     r"""Online PCA with a constant step: the loss it descends, the path it takes, and how much it recovers.
 
     Setting     Y ~ N(0, I + λθθ'), L = −⟨x, Y⟩², spherical online SGD with step δ/N, m = ⟨x, θ⟩, τ = steps/N

@@ -12,7 +12,7 @@ from deeplimits.theory.regression.gradient_flow import early_stopped_descent_ris
 LABELLINGS = 8
 
 
-class EarlyStoppedRegression(Limit):
+class EarlyStoppedGradientFlowRisk(Limit):
     r"""Risk of least squares trained by gradient flow or gradient descent, over training time.
 
     Setting     y = ⟨x, β⟩ + ε, isotropic x in R^p, ‖β‖² = r², Var ε = σ², n samples; gradient flow, or descent with

@@ -14,7 +14,7 @@ from deeplimits.theory.regression.mixture_dynamics import classification_dynamic
 RAREST = 1e-3
 
 
-class MixtureDynamics(Limit):
+class GradientDescentDynamicsGmm(Limit):
     r"""Training and test error of a linear classifier of two Gaussian classes, over training time.
 
     Setting     n points x = yμ + z in R^p, y = ±1, z standard Gaussian, ‖μ‖² = ρ; gradient flow dw/dt = −∇L on

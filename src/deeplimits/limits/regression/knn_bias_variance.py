@@ -13,7 +13,7 @@ from deeplimits.theory.regression import smoothing
 LABELLINGS = 20
 
 
-class NearestNeighbours(Limit):
+class KnnBiasVariance(Limit):
     r"""Bias and variance of the k nearest neighbours, exact at every sample size.
 
     Setting     n points uniform in the unit ball of R^d, Y = f(X) + ε, Var ε = σ²; the estimate at the centre is the

@@ -11,7 +11,7 @@ from deeplimits.predictions import Exponent, Value
 from deeplimits.theory.regression import smoothing
 
 
-class SingularKernelSmoother(Limit):
+class NadarayaWatsonSingularKernel(Limit):
     r"""Risk of an interpolating kernel smoother: minimax although it fits every label.
 
     Setting     K(u) = ‖u‖^(−a) on the unit ball, f_n(x) = Σ Y_i K((x−X_i)/h) / Σ K((x−X_i)/h), which takes the value

@@ -17,7 +17,7 @@ from deeplimits.theory.regression import random_features
 TEST_POINTS = 200
 
 
-class RandomFeatureRegression(Limit):
+class RandomFeatureRidgeMse(Limit):
     r"""Training and test error of ridge regression on N random features of n fixed points, and their double descent.
 
     Setting     features σ(⟨w_l, x⟩), l ≤ N, w_l ~ N(0, I), of n fixed points x in R^d with labels ±1 and of test

@@ -12,7 +12,7 @@ from deeplimits.theory.regression import ridge
 from deeplimits.theory.regression.populations import Population
 
 
-class RidgeRegression(Limit):
+class RidgeGeneralCovariance(Limit):
     r"""Risk of ridge regression for a covariance with two eigenvalues, and what the training data say about it.
 
     Setting     y = ⟨x, β⟩ + ε, x in R^p with independent features of variance t (a share w of them) or 1;

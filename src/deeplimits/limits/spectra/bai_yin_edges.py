@@ -9,7 +9,7 @@ from deeplimits.predictions import Value
 from deeplimits.theory.spectra import marchenko_pastur
 
 
-class ExtremeEigenvalues(Limit):
+class BaiYinEdges(Limit):
     r"""The extreme eigenvalues of a sample covariance matrix converge to the edges of its bulk.
 
     Setting     Σ̂ = X'X/M of size N, independent standard Gaussian entries

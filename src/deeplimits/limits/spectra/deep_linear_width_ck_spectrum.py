@@ -12,7 +12,7 @@ from deeplimits.predictions import Curve, Value
 from deeplimits.theory.spectra import gram_curve, networks
 
 
-class ConjugateKernelSpectrum(Limit):
+class DeepLinearWidthCkSpectrum(Limit):
     r"""The spectrum of the conjugate kernel passes from layer to layer by a free product with Marchenko-Pastur.
 
     Setting     X₀ is d₀×n with independent entries of variance 1/d₀; X_l = σ(W_lX_{l−1})/√d_l for two layers, W

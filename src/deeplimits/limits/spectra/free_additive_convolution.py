@@ -9,7 +9,7 @@ from deeplimits.predictions import Curve, Value
 from deeplimits.theory.spectra import subordination
 
 
-class FreeConvolution(Limit):
+class FreeAdditiveConvolution(Limit):
     r"""Eigenvalues of A + UBU' and of A^{1/2} UBU' A^{1/2}, U a uniform orthogonal matrix.
 
     Setting     A and B are N×N with eigenvalues 1 and a, 1 and b, the larger with multiplicities qN and rN; U uniform

@@ -13,7 +13,7 @@ from deeplimits.theory.spectra import equivalents, silverstein
 GRID = 2000
 
 
-class PopulationSpectrum(Limit):
+class GeneralizedMpSilverstein(Limit):
     r"""Spectrum, resolvent and best shrinkage of a sample covariance matrix with two population eigenvalues.
 
     Setting     n samples Σ^{1/2}z of dimension p, Gaussian z; Σ has eigenvalue 1, and t with multiplicity wp

@@ -12,7 +12,7 @@ from deeplimits.theory.spectra import marchenko_pastur
 GRID = 400
 
 
-class MarchenkoPastur(Limit):
+class MarchenkoPasturLaw(Limit):
     r"""Spectrum of the sample covariance matrix of independent entries.
 
     Setting     X is (M, N) with independent centred entries of variance σ² and finite fourth moment; Σ̂ = X'X/M

@@ -13,7 +13,7 @@ from deeplimits.theory.spectra import gram_curve
 GRID = 400
 
 
-class NonlinearGram(Limit):
+class NonlinearGramSpectrum(Limit):
     r"""Eigenvalues of the Gram matrix of random features, which the nonlinearity enters through two numbers.
 
     Setting     Σ = σ(WX/√p), W is N×p and X is p×n with independent standard entries, σ odd; G = Σ'Σ/n

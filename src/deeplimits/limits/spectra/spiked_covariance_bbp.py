@@ -9,7 +9,7 @@ from deeplimits.predictions import Value
 from deeplimits.theory.spectra import spikes
 
 
-class SpikedCovariance(Limit):
+class SpikedCovarianceBbp(Limit):
     r"""The largest eigenvalue leaves the bulk, and its eigenvector finds the signal, only above a threshold.
 
     Setting     n Gaussian samples of dimension p with covariance I + ℓuu', ‖u‖ = 1

@@ -11,7 +11,7 @@ from deeplimits.predictions import Curve, Identity, Value
 from deeplimits.theory.spectra import equivalents, marchenko_pastur
 
 
-class ResolventTrace(Limit):
+class StieltjesTransformAndInversion(Limit):
     r"""The resolvent of one matrix shows the limiting density through a Cauchy kernel; what one sample changes in it.
 
     Setting     Σ̂ = X'X/M of size N, independent standard Gaussian entries; R(z) = (Σ̂ − z)^{-1}, at z = −y and at

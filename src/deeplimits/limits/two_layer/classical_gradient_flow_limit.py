@@ -15,7 +15,7 @@ from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import integration
 
 
-class ClassicalGradientFlow(Limit):
+class ClassicalGradientFlowLimit(Limit):
     r"""As the learning rate vanishes, SGD follows gradient flow on the risk; its overlaps close in every dimension.
 
     Setting     committee machine in fixed dimension d under one-pass SGD with learning rate γ, time t = νγ/(dp)

@@ -13,7 +13,7 @@ from deeplimits.theory.two_layer import laziness
 SCALINGS = {"ntk": 0.5, "mean-field": 1.0}
 
 
-class LazyScaling(Limit):
+class LazyScalingCriterion(Limit):
     r"""The output scale decides whether a wide network is lazy.
 
     Setting     h = α(p) Σ_i a_i σ(⟨w_i, x⟩), a_i = ±1 fair, w_i ~ N(0, I_d), one input ‖x‖ = 1 with label y

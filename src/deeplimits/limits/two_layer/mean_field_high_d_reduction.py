@@ -13,7 +13,7 @@ from deeplimits.predictions import Curve
 from deeplimits.theory.two_layer.mean_field import reduction
 
 
-class MeanFieldReduction(Limit):
+class MeanFieldHighDReduction(Limit):
     r"""With many neurons in high dimension, the p × p overlaps reduce to (m, q) for each neuron.
 
     Setting     p students of two kinds, half with (m, q) = (m₁, q₁) and half with (m₂, q₂), orthogonal outside the
@@ -72,7 +72,7 @@ class MeanFieldReduction(Limit):
             # A step multiplies the error on its own sample by 1 − 4(γ/p)λ²; of 10⁵ fields the largest has λ² = 23Q.
             if 48 * rate * largest > p:
                 raise OutsideValidity(
-                    f"MeanFieldReduction: rate = {rate:g} is too large for {p} quadratic students of squared norm "
+                    f"MeanFieldHighDReduction: rate = {rate:g} is too large for {p} quadratic students of squared norm "
                     f"{largest:.3g}, under which SGD diverges; take a rate of at most {p / (48 * largest):.2g}, "
                     f"smaller overlaps and norms, or sizes of at least {int(48 * rate * largest) + 1}"
                 )

@@ -19,7 +19,7 @@ FREQUENCIES = (1.0, 2.0, 3.0)
 """At which the characteristic functions of two measures on neurons are compared, lower for wide initial laws."""
 
 
-class WassersteinFlow(Limit):
+class MeanFieldWassersteinFlow(Limit):
     r"""A wide two-layer network under SGD is a measure on neurons that flows down the risk.
 
     Setting     f(x) = (1/p) Σ a_i σ(⟨w_i, x⟩), x ~ N(0, I_d) with d fixed, y = b σ(x_1), w_i ~ N(0, s²I) and a_i = 1 at

@@ -15,7 +15,7 @@ from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import integration
 
 
-class SaadSolla(Limit):
+class SaadSollaOde(Limit):
     r"""In high dimension the overlaps of a committee machine under one-pass SGD follow ordinary differential equations.
 
     Setting     student (1/p)Σ a_i σ(λ_i), teacher (1/k)Σ σ(λ*_r) orthonormal, label noise Δ, learning rate γ,

@@ -12,7 +12,7 @@ from deeplimits.predictions import Exponent
 from deeplimits.theory.two_layer.overlaps import integration
 
 
-class SgdConcentration(Limit):
+class SgdConcentrationRate(Limit):
     r"""A single run of one-pass SGD stays within O(√(γ/(dp))) of the overlap equations.
 
     Setting     committee machine under one-pass SGD, overlaps Ω^ν after ν steps, Ω(t) the solution of the equations

@@ -15,7 +15,7 @@ from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import equations
 
 
-class SgdNoise(Limit):
+class SgdNoiseDecomposition(Limit):
     r"""Size of the gradient noise of a fresh mini-batch, exactly at every dimension.
 
     Setting     committee machine at given overlaps, loss ℓ = E²/2, fresh batch of b samples;

@@ -11,7 +11,7 @@ from deeplimits.predictions import Curve
 from deeplimits.theory.two_layer.mean_field import incremental, initial_laws
 
 
-class IncrementalLearning(Limit):
+class SingleIndexIncrementalLearning(Limit):
     r"""A wide network learns a single-index target degree by degree.
 
     Setting     y = φ(⟨u*, x⟩) with Hermite coefficients φ₀, φ₁, φ₂, neurons (1/m) Σ a_i σ(⟨u_i, x⟩), ‖u_i‖ = 1, σ with

@@ -11,7 +11,7 @@ from deeplimits.predictions import Curve
 from deeplimits.theory.two_layer.overlaps import integration
 
 
-class SymmetricPlateau(Limit):
+class SymmetricPlateauAndSpecialization(Limit):
     r"""Learning stalls on a symmetric plateau and goes on when the students specialize.
 
     Setting     K erf students, K orthonormal erf teachers, a = a* = 1, no noise; start on the plateau
