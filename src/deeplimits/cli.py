@@ -258,9 +258,10 @@ def _predict(options: argparse.Namespace) -> int:
 
 def _swept(found: Sequence[Any]) -> str:
     """Predictions along a list or range, one row each, of the parameters that vary and every result."""
+    from deeplimits.limit import values_of
     from deeplimits.render import text
 
-    values = [prediction.limit.values() for prediction in found]
+    values = [values_of(prediction.limit) for prediction in found]
     varying = [name for name in values[0] if any(row[name] != values[0][name] for row in values)]
     rows = [
         [*(f"{row[name]:.6g}" if isinstance(row[name], float) else str(row[name]) for name in varying)]

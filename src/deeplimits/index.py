@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Any
 
 from deeplimits.errors import UnknownName
-from deeplimits.parameters import KINDS, Parameter
+from deeplimits.parameters import KINDS, Parameter, parameters_of
 from deeplimits.statement import Statement
 
 
@@ -46,7 +46,7 @@ class Record(Statement):
             raise UnknownName(f"{target} cannot be imported: {error}") from None
         doc = Statement.of(found).doc
         if isinstance(found, type):
-            return cls(doc, target, found.parameters())  # pyright: ignore[reportAttributeAccessIssue]
+            return cls(doc, target, parameters_of(found))
         # Names of arguments and defaults; types and shapes are in the docstring's words.
         arguments = [one.replace(annotation=one.empty) for one in inspect.signature(found).parameters.values()]
         return cls(doc, target, {}, f"{name}{inspect.Signature(arguments)}")

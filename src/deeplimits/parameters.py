@@ -4,6 +4,7 @@ A specification is plain Python and imports nothing heavy, because the command l
 table, from specifications read off the source without importing JAX.
 """
 
+import dataclasses
 import itertools
 import math
 from abc import ABC, abstractmethod
@@ -134,6 +135,12 @@ class Axis(_Ranged):
 
 
 KINDS = {kind.kind: kind for kind in (Real, Integer, Choice, Axis)}
+
+
+def parameters_of(limit: type) -> dict[str, Parameter]:
+    """The specification of every parameter of a limit's class, by field name."""
+    fields = dataclasses.fields(limit)
+    return {field.name: field.metadata["parameter"] for field in fields if "parameter" in field.metadata}
 
 
 def read_list(text: str) -> list[float]:

@@ -11,6 +11,7 @@ import deeplimits as dl
 from deeplimits import references
 from deeplimits.catalogue import Catalogue, Entry
 from deeplimits.errors import UnknownName
+from deeplimits.limit import speaks_of_draws
 
 
 def test_listing():
@@ -48,7 +49,7 @@ def everything_stated(limit):
     sizes, realised = limit.at_size(min(limit.usual.sizes))
 
     def stated(limit):
-        if not limit.speaks_of_draws():
+        if not speaks_of_draws(limit):
             return limit.theory()
         return {**limit.theory(), **limit.stated(limit.draw(jax.random.key(0), **sizes))}
 

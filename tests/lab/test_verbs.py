@@ -10,7 +10,7 @@ import deeplimits as dl
 from deeplimits.errors import DeeplimitsError, OutsideValidity, ParameterError
 from deeplimits.lab.predict import check_limit
 from deeplimits.lab.simulate import check_count
-from deeplimits.limit import Limit, Run, real
+from deeplimits.limit import Limit, Run, real, replace
 from deeplimits.predictions import Value
 
 
@@ -60,7 +60,7 @@ def test_gradient_of_a_prediction():
 def test_vmap_of_a_prediction():
     gammas = np.array([0.5, 2.0, 4.0])
     limit = dl.limits.RidgelessDoubleDescent(noise=1.0)
-    risks = jax.vmap(lambda gamma: limit.replace(gamma=gamma).theory()["risk"].value)(gammas)
+    risks = jax.vmap(lambda gamma: replace(limit, gamma=gamma).theory()["risk"].value)(gammas)
     np.testing.assert_allclose(risks, [1.0, 1.5, 0.75 + 1 / 3])
 
 
@@ -97,7 +97,7 @@ def test_results_must_match():
 
 def test_unknown_parameter_and_result():
     with pytest.raises(ParameterError, match="has no parameter gama"):
-        Constant().replace(gama=1.0)
+        replace(Constant(), gama=1.0)
     with pytest.raises(ParameterError, match="no result 'risk'; there are level"):
         dl.predict(Constant())["risk"]
 

@@ -99,6 +99,7 @@ import deeplimits as dl
 from deeplimits.models.architectures import FullyConnected as Network
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.models.two_layer import TwoLayer, two_layer_model
+from deeplimits.parameters import parameters_of
 from deeplimits.theory.gaussian import dual, moments
 from deeplimits.theory.initialization import criticality
 from deeplimits.theory.kernels.infinite_width import FullyConnected
@@ -123,7 +124,7 @@ limits = (dl.limits.OrderChaosPhaseDiagram, dl.limits.NonlinearGramSpectrum, dl.
           dl.limits.LazyScalingCriterion, dl.limits.PopulationLossTeacherStudent)
 for limit in limits:
     name = "teacher" if limit is dl.limits.PopulationLossTeacherStudent else "activation"
-    assert "arctan" in limit.parameters()[name].options, limit
+    assert "arctan" in parameters_of(limit)[name].options, limit
 assert dl.compare(dl.limits.NngpKernelRecursion(activation="arctan")).agrees
 """
     )

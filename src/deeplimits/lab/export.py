@@ -5,13 +5,13 @@ from typing import Any
 
 from deeplimits import references
 from deeplimits.catalogue import catalogue
-from deeplimits.limit import Limit
+from deeplimits.limit import Limit, values_of
 from deeplimits.predictions import Kind
 from deeplimits.statement import Statement
 
 
 def attributes(limit: Limit) -> dict[str, Any]:
-    return {"limit": catalogue.name_of(type(limit)), **limit.values()}
+    return {"limit": catalogue.name_of(type(limit)), **values_of(limit)}
 
 
 def variables(results: Mapping[str, Kind]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from deeplimits.errors import NotConverged, ParameterError, require
 from deeplimits.lab import export
 from deeplimits.lab.compilation import use_cache
 from deeplimits.lab.programs import Program
-from deeplimits.limit import Limit
+from deeplimits.limit import Limit, require_valid, speaks_of_draws, to_json, values_of
 from deeplimits.numerics.checks import aloud
 from deeplimits.predictions import Kind
 from deeplimits.render import figure, text
@@ -60,7 +60,7 @@ class Prediction(Mapping[str, Kind]):
 
     def to_json(self) -> dict[str, Any]:
         """Name, parameters and every result, ready for `json.dumps`."""
-        return {**self.limit.to_json(), "predictions": {name: kind.to_json() for name, kind in self.results.items()}}
+        return {**to_json(self.limit), "predictions": {name: kind.to_json() for name, kind in self.results.items()}}
 
     def to_file(self, path: str | Path) -> None:
         """Write `to_json()` to a file."""
@@ -97,11 +97,11 @@ def predict(limit: Limit, seed: int = 0) -> Prediction:
     1.5
     """
     check_limit(limit)
-    limit.require_valid()
+    require_valid(limit)
     use_cache()
-    if limit.speaks_of_draws():
+    if speaks_of_draws(limit):
         size = max(limit.usual.sizes)
-        limit.require_valid(size)
+        require_valid(limit, size)
         sizes, realised = limit.at_size(size)
         with aloud(type(limit).__name__):
             found = _theory_of_draw(limit, realised, np.asarray(seed), sizes)
@@ -122,7 +122,7 @@ def checked(limit: Limit, results: dict[str, Kind]) -> Prediction:
         for part, (_, values) in kind.arrays().items():
             if np.any(np.isnan(np.asarray(values))):
                 raise NotConverged(
-                    f"{type(limit).__name__}: the prediction {name} {part} is not a number at {limit.values()}; "
+                    f"{type(limit).__name__}: the prediction {name} {part} is not a number at {values_of(limit)}; "
                     "please report these parameters"
                 )
     return Prediction(limit, results)

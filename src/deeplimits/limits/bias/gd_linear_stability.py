@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, trainers
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.predictions import Identity, Value
 from deeplimits.theory.bias import noisy_descent
 
@@ -65,7 +65,7 @@ class GdLinearStability(Limit):
     def at_size(self, size):
         n = whole(size, "n", self, least=4)
         d = whole(n * float(self.gamma), "d", self, least=2)
-        return {"samples": n, "features": d}, self.replace(gamma=d / n)
+        return {"samples": n, "features": d}, replace(self, gamma=d / n)
 
     def draw(self, key, *, samples: int, features: int):
         x = data.independent_entries(key, samples, features)

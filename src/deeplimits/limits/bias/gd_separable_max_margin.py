@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, estimators, flows
-from deeplimits.limit import Limit, Run, choice, real, whole
+from deeplimits.limit import Limit, Run, choice, real, replace, whole
 from deeplimits.predictions import Identity
 from deeplimits.theory.bias import hard_margin, least_squares, separable
 
@@ -51,7 +51,7 @@ class GdSeparableMaxMargin(Limit):
     def at_size(self, size):
         n = whole(size, "n", self, least=2)
         d = whole(n * float(self.gamma), "d", self, least=2)
-        return {"points": n, "dimension": d}, self.replace(gamma=d / n)
+        return {"points": n, "dimension": d}, replace(self, gamma=d / n)
 
     def draw(self, key, *, points: int, dimension: int):
         entries = data.independent_entries(key, DRAWS * points + 1, dimension)

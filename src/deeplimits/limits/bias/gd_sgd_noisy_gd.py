@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.models import designs
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.bias import least_squares, noisy_descent, sgd_noise
@@ -91,7 +91,7 @@ class GdSgdNoisyGd(Limit):
         }
 
     def at_size(self, size):
-        return {}, self.replace(steps=whole(size, "k", self, least=8))
+        return {}, replace(self, steps=whole(size, "k", self, least=8))
 
     def simulate(self, key):
         x, y = designs.polynomial_regression(self.points, self.features)

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import flows
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.measure import margins
 from deeplimits.predictions import Bound, Value
 from deeplimits.theory.bias import hard_margin, homogeneous
@@ -50,7 +50,7 @@ class HomogeneousNetworkMargin(Limit):
         }
 
     def at_size(self, size):
-        return {}, self.replace(log_time=float(whole(size, "log t", self, least=20)))
+        return {}, replace(self, log_time=float(whole(size, "log t", self, least=20)))
 
     def draw(self, key):
         # One draw for the data and the start, which has as many entries as the layers.

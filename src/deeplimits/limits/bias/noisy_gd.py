@@ -5,7 +5,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Curve, Law, Value
 from deeplimits.theory.bias import noisy_descent
 
@@ -82,7 +82,7 @@ class NoisyGd(Limit):
 
     def at_size(self, size):
         t = whole(size, "t", self, least=64)
-        return {}, self.replace(steps=t)
+        return {}, replace(self, steps=t)
 
     def simulate(self, key):
         # Both schedules side by side.

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import flows
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Exponent, Identity, Value
 from deeplimits.theory.bias import quadratic_model
 
@@ -62,7 +62,7 @@ class QuadraticModelPerturbation(Limit):
         return ()
 
     def at_size(self, size):
-        return {}, self.replace(epsilon=1 / whole(size, "1/ε", self, least=100))
+        return {}, replace(self, epsilon=1 / whole(size, "1/ε", self, least=100))
 
     def draw(self, key):
         m, p = self.samples_fitted, self.parameters_fitted

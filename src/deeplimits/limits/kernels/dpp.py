@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import determinantal as draw
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.kernels import determinantal
 
@@ -49,7 +49,7 @@ class Dpp(Limit):
         }
 
     def at_size(self, size):
-        return {}, self.replace(points=whole(size, "n", self, least=2))
+        return {}, replace(self, points=whole(size, "n", self, least=2))
 
     def simulate(self, key):
         matrix = self._matrix()

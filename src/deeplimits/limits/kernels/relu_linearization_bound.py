@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import networks
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
 from deeplimits.theory.kernels import linearization
@@ -46,7 +46,7 @@ class ReluLinearizationBound(Limit):
 
     def at_size(self, size):
         m = whole(size, "m", self, least=4)
-        return {"width": m}, self.replace(width=m)
+        return {"width": m}, replace(self, width=m)
 
     def simulate(self, key, *, width: int):
         relu = activation("relu")

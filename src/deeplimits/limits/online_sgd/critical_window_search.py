@@ -7,7 +7,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.online_sgd import critical_window, single_index
 
@@ -69,7 +69,7 @@ class CriticalWindowSearch(Limit):
             )
         per_unit = n ** (self.order - 1) / float(self.step) ** 2
         every = whole(float(self.horizon) * per_unit / POINTS, "steps between records", self)
-        return {"dimension": n, "every": every}, self.replace(horizon=every * POINTS / per_unit)
+        return {"dimension": n, "every": every}, replace(self, horizon=every * POINTS / per_unit)
 
     def simulate(self, key, *, dimension: int, every: int):
         root = dimension**0.5

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.online_sgd import exit_times, single_index, spherical_ode
@@ -97,7 +97,7 @@ class ExitTimesSearchVsDescent(Limit):
         # In units of N/κ the search takes ½ log N − log|G| and the descent less than two, even to 0.98 m_*: a walk that
         # takes longer than this has a start below e^{−30}/√N, or a hundred times the usual descent.
         most = math.ceil(n * (math.log(n) / 2 + 230) / kappa)
-        return {"dimension": n, "most": most}, self.replace(dimension=n)
+        return {"dimension": n, "most": most}, replace(self, dimension=n)
 
     def simulate(self, key, *, dimension: int, most: int):
         model = reduced_chains.online_pca(dimension, self.signal)

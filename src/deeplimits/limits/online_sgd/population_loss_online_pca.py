@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, axis, real
+from deeplimits.limit import Limit, Run, axis, real, replace
 from deeplimits.limits.online_sgd.landscapes import correlation_curve, moment_curves, paced
 from deeplimits.predictions import Probability
 from deeplimits.theory.online_sgd import single_index, spherical_ode
@@ -74,7 +74,7 @@ class PopulationLossOnlinePca(Limit):
 
     def at_size(self, size):
         sizes, horizon = paced(self, float(self.horizon), size, POINTS, least=10)
-        return sizes, self.replace(horizon=horizon)
+        return sizes, replace(self, horizon=horizon)
 
     def simulate(self, key, *, dimension: int, every: int):
         path, moments = reduced_chains.path_and_moments(

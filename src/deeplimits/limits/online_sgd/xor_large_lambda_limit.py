@@ -7,7 +7,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Probability
 from deeplimits.statistics import binomial_tail
@@ -75,7 +75,7 @@ class XorLargeLambdaLimit(Limit):
                 f"short for overlaps against the flow to reach 0: they do not with probability {late:.2g}; take a "
                 f"longer horizon, or a size below {1 / max(map(abs, ALONG_NU[:2])):.0f}"
             )
-        return {"per_unit": n, "steps": steps}, self.replace(horizon=steps / n)
+        return {"per_unit": n, "steps": steps}, replace(self, horizon=steps / n)
 
     def simulate(self, key, *, per_unit: int, steps: int):
         def step(sample, state):

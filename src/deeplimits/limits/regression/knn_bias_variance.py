@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.regression import smoothing
 
@@ -59,7 +59,7 @@ class KnnBiasVariance(Limit):
 
     def at_size(self, size):
         n = whole(size, "n", self)
-        return {"points": n}, self.replace(points=n)
+        return {"points": n}, replace(self, points=n)
 
     def simulate(self, key, *, points: int):
         d, k = self.dimension, self.neighbours

@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.regression import populations, ridge, ridgeless
 
@@ -68,7 +68,7 @@ class MisspecifiedAndLatentRidgeless(Limit):
                 "further from 1"
             )
         q = min(max(round(float(self.latent) * p), 1), p - 1)
-        return {"samples": n, "features": p, "hidden": q}, self.replace(gamma=p / n, latent=q / p)
+        return {"samples": n, "features": p, "hidden": q}, replace(self, gamma=p / n, latent=q / p)
 
     def simulate(self, key, *, samples: int, features: int, hidden: int):
         k, n = self.repeats, samples

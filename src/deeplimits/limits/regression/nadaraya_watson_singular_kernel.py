@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Exponent, Value
 from deeplimits.theory.regression import smoothing
 
@@ -75,7 +75,7 @@ class NadarayaWatsonSingularKernel(Limit):
         # no more than np + 8√(np) + 20.
         inside = n ** (1 - self.dimension / (2 * float(self.smoothness) + self.dimension))
         near = min(n, math.ceil(inside + 8 * math.sqrt(inside) + 20))
-        return {"points": n, "near": near}, self.replace(points=n)
+        return {"points": n, "near": near}, replace(self, points=n)
 
     def simulate(self, key, *, points: int, near: int):
         distances = data.nearest_radii(key, points, near, self.dimension)

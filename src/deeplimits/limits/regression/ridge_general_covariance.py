@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, Run, axis, real, whole
+from deeplimits.limit import Limit, Run, axis, real, rounded, whole
 from deeplimits.measure.leave_one_out import leave_one_out
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.regression import ridge
@@ -82,7 +82,7 @@ class RidgeGeneralCovariance(Limit):
         n = whole(size, "n", self, least=4)
         p = whole(float(self.gamma) * n, "p", self)
         along = tuple(whole(float(gamma) * n, "p", self) for gamma in self.gammas)
-        realised = self.rounded(gamma=p / n, gammas=[q / n for q in along])
+        realised = rounded(self, gamma=p / n, gammas=[q / n for q in along])
         return {"samples": n, "features": p, "along": along}, realised
 
     def simulate(self, key, *, samples: int, features: int, along: tuple[int, ...]):

@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, axis, real, whole
+from deeplimits.limit import Limit, Run, axis, real, replace, whole
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.regression import ridgeless
 
@@ -97,7 +97,7 @@ class RidgelessDoubleDescent(Limit):
             raise OutsideValidity(
                 f"RidgelessDoubleDescent: at n = {n} two points of gammas round to the same p; take a larger size"
             )
-        realised = self.replace(gamma=p / n, gammas=[q / n for q in along])
+        realised = replace(self, gamma=p / n, gammas=[q / n for q in along])
         return {"samples": n, "features": p, "along": along}, realised
 
     def _features(self, n: int, gamma: float) -> int:

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import matrices
-from deeplimits.limit import Limit, Run, axis, real, whole
+from deeplimits.limit import Limit, Run, axis, real, replace, whole
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.spectra import subordination
 
@@ -81,7 +81,7 @@ class FreeAdditiveConvolution(Limit):
         one = min(max(round(n * float(self.first_share)), 1), n - 1)
         two = min(max(round(n * float(self.second_share)), 1), n - 1)
         sizes = {"dimension": n, "first_count": one, "second_count": two}
-        return sizes, self.replace(first_share=one / n, second_share=two / n)
+        return sizes, replace(self, first_share=one / n, second_share=two / n)
 
     def simulate(self, key, *, dimension: int, first_count: int, second_count: int):
         place = jnp.arange(dimension)

@@ -5,7 +5,7 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, Run, axis, choice, real, whole
+from deeplimits.limit import Limit, Run, axis, choice, real, replace, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Curve, Identity, Value
 from deeplimits.theory.spectra import equivalents, marchenko_pastur
@@ -57,7 +57,7 @@ class StieltjesTransformAndInversion(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=2)
         m = whole(n / float(self.gamma), "M", self, least=2)
-        return {"samples": m, "dimension": n}, self.replace(gamma=n / m)
+        return {"samples": m, "dimension": n}, replace(self, gamma=n / m)
 
     def draw(self, key, *, samples: int, dimension: int):
         x = data.independent_entries(key, samples, dimension)

@@ -5,7 +5,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, activation_choice, axis, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, real, replace, whole
 from deeplimits.limits.two_layer.committee_start import steps_at
 from deeplimits.models.activations import activation
 from deeplimits.models.committees import Overlaps, Task
@@ -77,7 +77,7 @@ class MeanFieldHighDReduction(Limit):
                     f"smaller overlaps and norms, or sizes of at least {int(48 * rate * largest) + 1}"
                 )
         marks, times = steps_at(self.times, d * p / float(self.rate), self)
-        return {"students": p, "dimension": d, "marks": marks}, self.replace(times=times)
+        return {"students": p, "dimension": d, "marks": marks}, replace(self, times=times)
 
     def simulate(self, key, *, students: int, dimension: int, marks: tuple[int, ...]):
         m, q = self._kinds()

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, replace, whole
 from deeplimits.limits.two_layer.committee_start import steps_at
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
@@ -72,7 +72,7 @@ class MeanFieldWassersteinFlow(Limit):
     def at_size(self, size):
         p = whole(size, "p", self)
         marks, times = steps_at(self.times, p / float(self.rate), self)
-        return {"neurons": p, "marks": marks}, self.replace(times=times)
+        return {"neurons": p, "marks": marks}, replace(self, times=times)
 
     def simulate(self, key, *, neurons: int, marks: tuple[int, ...]):
         d = self.dimension

@@ -6,7 +6,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, replace, whole
 from deeplimits.limits.two_layer.committee_start import aligned_start, steps_at
 from deeplimits.measure import committees as measure
 from deeplimits.models.committees import Task
@@ -75,7 +75,7 @@ class SaadSollaOde(Limit):
     def at_size(self, size):
         d = whole(size, "d", self, least=self.students + self.teachers)
         marks, times = steps_at(self.times, d * self.students / float(self.rate), self)
-        return {"dimension": d, "marks": marks}, self.replace(times=times)
+        return {"dimension": d, "marks": marks}, replace(self, times=times)
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
         sgd_key, test_key = jax.random.split(key)

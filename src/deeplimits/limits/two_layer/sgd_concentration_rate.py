@@ -5,7 +5,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.ensembles import overlap_chain
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.limits.two_layer.committee_start import aligned_start, steps_at
 from deeplimits.models.committees import Task
 from deeplimits.predictions import Exponent
@@ -62,7 +62,7 @@ class SgdConcentrationRate(Limit):
         d = whole(size, "d", self, least=self.students + self.teachers)
         (quarter,), times = steps_at(self.time / self.looks, d * self.students / float(self.rate), self)
         marks = tuple(look * quarter for look in range(1, self.looks + 1))
-        return {"dimension": d, "marks": marks}, self.replace(time=self.looks * times[0])
+        return {"dimension": d, "marks": marks}, replace(self, time=self.looks * times[0])
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
         task, start = self._setting()

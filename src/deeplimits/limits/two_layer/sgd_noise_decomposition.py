@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
 from deeplimits.limits.two_layer.committee_start import aligned_start, no_room
 from deeplimits.measure import committees as measure
 from deeplimits.models.committees import Task
@@ -66,7 +66,7 @@ class SgdNoiseDecomposition(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self, least=self.students + self.teachers)
-        return {"dimension": d}, self.replace(dimension=d)
+        return {"dimension": d}, replace(self, dimension=d)
 
     def simulate(self, key, *, dimension: int):
         task, start = self._setting()

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import overlap_chain
-from deeplimits.limit import Limit, Run, axis, integer, real, whole
+from deeplimits.limit import Limit, Run, axis, integer, real, replace, whole
 from deeplimits.limits.two_layer.committee_start import steps_at
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Curve
@@ -57,7 +57,7 @@ class SymmetricPlateauAndSpecialization(Limit):
     def at_size(self, size):
         d = whole(size, "d", self, least=2 * self.units)
         marks, times = steps_at(self.times, d * self.units / float(self.rate), self)
-        return {"dimension": d, "marks": marks}, self.replace(times=times)
+        return {"dimension": d, "marks": marks}, replace(self, times=times)
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
         record = overlap_chain.overlap_chain(key, *self._setting(), jnp.array(marks), dimension)
