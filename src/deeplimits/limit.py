@@ -98,6 +98,10 @@ class Run:
     """How many systems are simulated side by side on a CPU; more than one pays only for tiny systems."""
 
 
+RESERVED = ("usual", "theory", "at_size", "simulate", "draw", "stated", "measured", "validity", "validity_at")
+"""What every limit has; all other names are free for parameters."""
+
+
 class Limit(eqx.Module):
     """A limit theorem with its parameters.
 
@@ -118,7 +122,8 @@ class Limit(eqx.Module):
     - `measured(system)`: what it does, from the definition, under the same names and those of `theory()`, if any.
 
     What states calls nothing that simulates, and the other way round. Values are checked at construction. `jax.grad`,
-    `jax.vmap` and `jax.jit` see a limit as a pytree whose leaves are its continuous parameters.
+    `jax.vmap` and `jax.jit` see a limit as a pytree whose leaves are its continuous parameters. Parameters are named as
+    in the paper: nothing is reserved but these methods, `validity`, `validity_at` and `usual`.
     """
 
     usual: ClassVar[Run] = Run()
@@ -151,6 +156,19 @@ class Limit(eqx.Module):
     def validity(self) -> tuple[str, ...]:
         """The conditions of the theorem that the present parameters violate, a sentence each."""
         return ()
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        for name in RESERVED:
+            if isinstance(vars(cls).get(name), dataclasses.Field):
+                raise ParameterError(
+                    f"{cls.__name__}: no parameter can be called {name}, which every limit has; name it otherwise"
+                )
+
+    def __repr__(self) -> str:
+        given = ((name, getattr(self, name)) for name in parameters_of(type(self)))
+        said = (f"{name}={_plain(value) if known(value) else value!r}" for name, value in given)
+        return f"{type(self).__name__}({', '.join(said)})"
 
     def __check_init__(self):
         for name, parameter in parameters_of(type(self)).items():

@@ -120,7 +120,7 @@ class Comparison:
             dims = ("size", *(f"{name}_{axis}" for axis in range(means[0].value.ndim)))
             variables[f"{name}_measured"] = (dims, np.stack([mean.value for mean in means]))
             variables[f"{name}_error"] = (dims, np.sqrt(np.stack([mean.variance for mean in means])))
-        attributes = {**export.attributes(self.limit), "verdict": self.verdict, "agrees": int(self.agrees)}
+        attributes = export.attributes(self.limit, verdict=self.verdict, agrees=int(self.agrees))
         return xarray.Dataset(variables, coords={"size": list(self.sizes)}, attrs=attributes)
 
     def document(self) -> dict[str, Any]:

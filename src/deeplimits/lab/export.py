@@ -10,8 +10,14 @@ from deeplimits.predictions import Kind
 from deeplimits.statement import Statement
 
 
-def attributes(limit: Limit) -> dict[str, Any]:
-    return {"limit": catalogue.name_of(type(limit)), **values_of(limit)}
+def attributes(limit: Limit, **run: Any) -> dict[str, Any]:
+    """The limit's name, its parameters and what is known of the run, flat as xarray wants it.
+
+    A parameter with the name of another attribute is `param.NAME`, as on the command line.
+    """
+    own = {"limit": catalogue.name_of(type(limit)), **run}
+    values = values_of(limit).items()
+    return {**own, **{f"param.{name}" if name in own else name: value for name, value in values}}
 
 
 def variables(results: Mapping[str, Kind]) -> dict[str, Any]:

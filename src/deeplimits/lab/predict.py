@@ -131,5 +131,9 @@ def checked(limit: Limit, results: dict[str, Kind]) -> Prediction:
 def check_limit(limit: Any) -> None:
     """Refuse what is not a limit; the usual slip is to pass the class."""
     if not isinstance(limit, Limit):
-        hint = "; construct it first, as in RidgelessDoubleDescent(gamma=2.0)" if isinstance(limit, type) else ""
+        hint = ""
+        if isinstance(limit, type):
+            hint = f"; construct it first, as in {limit.__name__}()"
+        elif isinstance(limit, str):
+            hint = f"; for the limit of that name write dl.catalogue[{limit!r}]()"
         raise ParameterError(f"limit = {limit!r} is not a limit{hint}")

@@ -72,8 +72,8 @@ class Simulation(Mapping[str, np.ndarray]):
             name: (("sample", *(f"{name}_{axis}" for axis in range(draws.ndim - 1))), draws)
             for name, draws in self.results.items()
         }
-        attributes = {**export.attributes(self.limit), **{k: str(v) for k, v in self.sizes.items()}, "seed": self.seed}
-        return xarray.Dataset(variables, attrs=attributes)
+        sizes = {f"size.{name}": str(value) for name, value in self.sizes.items()}
+        return xarray.Dataset(variables, attrs=export.attributes(self.limit, seed=self.seed, **sizes))
 
     def to_json(self) -> dict[str, Any]:
         """Name, parameters, sizes, seed and every draw, ready for `json.dumps`."""
