@@ -1,7 +1,7 @@
 """The table of everything: each name leads to a limit, to a named result of a limit, or to a public function.
 
 Nothing here imports JAX; what a name leads to is imported when it is asked for, and what is known of it without that
-stands in the index. Limits are named like their files.
+stands in the index. Limits are named like their files, and their classes like them: `dpp` is `Dpp`.
 """
 
 import difflib

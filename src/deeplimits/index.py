@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Any
 
 from deeplimits.errors import UnknownName
-from deeplimits.parameters import KINDS, Parameter
+from deeplimits.parameters import KINDS, Parameter, parameters_of
 from deeplimits.statement import Statement
 
 
@@ -46,7 +46,7 @@ class Record(Statement):
             raise UnknownName(f"{target} cannot be imported: {error}") from None
         doc = Statement.of(found).doc
         if isinstance(found, type):
-            return cls(doc, target, found.parameters())  # pyright: ignore[reportAttributeAccessIssue]
+            return cls(doc, target, parameters_of(found))
         # Names of arguments and defaults; types and shapes are in the docstring's words.
         arguments = [one.replace(annotation=one.empty) for one in inspect.signature(found).parameters.values()]
         return cls(doc, target, {}, f"{name}{inspect.Signature(arguments)}")
@@ -88,8 +88,17 @@ def record(target: str) -> Record:
     return Record.of_target(target) if found is None else found
 
 
+def class_name(name: str) -> str:
+    """The class of the limit with this name in the catalogue.
+
+    >>> class_name("ridgeless-double-descent")
+    'RidgelessDoubleDescent'
+    """
+    return "".join(word.capitalize() for word in name.split("-"))
+
+
 def limits() -> dict[str, str]:
-    """Name -> target of every limit of the house. A limit is named like its file."""
+    """Name -> target of every limit of the house. A limit is named like its file, and its class is named like it."""
     found = {}
     for target in records():
         if target.startswith("deeplimits.limits."):

@@ -35,7 +35,8 @@ ALLOWED = {
     # Results show themselves, so the lab knows how things look.
     "lab": BASE | {"limit", "predictions", "catalogue", "numerics", "render"},
     "atlas": BASE | {"lab", "limit", "catalogue", "render"},
-    "cli": BASE | {"lab", "atlas", "catalogue", "render"},
+    "flags": BASE | {"catalogue"},
+    "cli": BASE | {"lab", "limit", "atlas", "flags", "catalogue", "render"},
 }
 
 

@@ -79,14 +79,14 @@ def test_networks_settle_at_the_fixed_point_of_the_theory():
 
 def test_networks_in_the_wrong_phase_are_refused():
     with pytest.raises(OutsideValidity, match="bias variance 0"):
-        dl.predict(dl.limits.OrderAndChaos(bias_variance=0.0))
+        dl.predict(dl.limits.OrderChaosPhaseDiagram(bias_variance=0.0))
     with pytest.raises(OutsideValidity, match=r"chaotic = 1\.5 is in the ordered phase"):
-        dl.predict(dl.limits.OrderAndChaos(chaotic=1.5))
+        dl.predict(dl.limits.OrderChaosPhaseDiagram(chaotic=1.5))
 
 
 @pytest.mark.parametrize("name", ["erf", "relu", "gelu"])
 def test_kernels_of_other_activations(name):
-    comparison = dl.compare(dl.limits.KernelRecursion(activation=name, weight_variance=1.6, bias_variance=0.1))
+    comparison = dl.compare(dl.limits.NngpKernelRecursion(activation=name, weight_variance=1.6, bias_variance=0.1))
     assert comparison.agrees, str(comparison)
 
 

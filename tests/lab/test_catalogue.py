@@ -11,6 +11,7 @@ import deeplimits as dl
 from deeplimits import references
 from deeplimits.catalogue import Catalogue, Entry
 from deeplimits.errors import UnknownName
+from deeplimits.limit import speaks_of_draws
 
 
 def test_listing():
@@ -21,12 +22,14 @@ def test_listing():
 
 
 def test_names_lead_to_classes_and_functions():
-    assert dl.catalogue["marchenko-pastur-law"] is dl.limits.MarchenkoPastur
-    assert dl.catalogue["covariance-operator-norm-gap"] is dl.limits.MarchenkoPastur
+    assert dl.catalogue["marchenko-pastur-law"] is dl.limits.MarchenkoPasturLaw
+    assert dl.catalogue["covariance-operator-norm-gap"] is dl.limits.MarchenkoPasturLaw
     assert callable(dl.catalogue["ridgeless-finite-sample"])
-    assert "MarchenkoPastur" in dir(dl.limits)
+    assert "MarchenkoPasturLaw" in dir(dl.limits)
     with pytest.raises(AttributeError, match="no limit class 'Nothing'"):
         _ = dl.limits.Nothing
+    with pytest.raises(AttributeError, match=r"did you mean .*MarchenkoPasturLaw"):
+        _ = dl.limits.MarchenkoPastur
 
 
 @pytest.mark.parametrize("entry", dl.catalogue(), ids=lambda entry: entry.name)
@@ -46,7 +49,7 @@ def everything_stated(limit):
     sizes, realised = limit.at_size(min(limit.usual.sizes))
 
     def stated(limit):
-        if not limit.speaks_of_draws():
+        if not speaks_of_draws(limit):
             return limit.theory()
         return {**limit.theory(), **limit.stated(limit.draw(jax.random.key(0), **sizes))}
 
@@ -81,7 +84,7 @@ def test_third_parties_add_limits(monkeypatch):
     monkeypatch.setattr(sys.modules["deeplimits.catalogue"], "entry_points", lambda group: [point, taken])
     extended = Catalogue()
     assert extended["their-limit"] is dl.limits.HardMarginPredictor
-    assert extended["marchenko-pastur-law"] is dl.limits.MarchenkoPastur
+    assert extended["marchenko-pastur-law"] is dl.limits.MarchenkoPasturLaw
 
 
 def test_a_module_that_is_not_there():

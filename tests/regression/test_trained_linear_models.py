@@ -19,7 +19,7 @@ SMALL = (24, 48, 96)
 @pytest.mark.parametrize("ridge", [0.0, 0.3])
 def test_classification_below_at_and_above_the_threshold(ratio, ridge):
     for strength, start in ((1.0, 0.3), (0.5, 1.0)):
-        limit = dl.limits.MixtureDynamics(
+        limit = dl.limits.GradientDescentDynamicsGmm(
             ratio=ratio, ridge=ridge, strength=strength, start=start, times=[0.2, 1.0, 4.0, 15.0]
         )
         comparison = dl.compare(limit, sizes=SMALL, samples=2000)
@@ -54,7 +54,7 @@ def test_descent_step_by_step(ratio, ridge):
 
 def test_a_training_variance_that_forgets_the_ridge_is_rejected():
     """(z−γ)φ² and (z−γ)m in the contour, not zφ² and zm: the difference is γ times the test variance."""
-    limit = dl.limits.MixtureDynamics(ridge=0.3, times=[0.5, 5.0])
+    limit = dl.limits.GradientDescentDynamicsGmm(ridge=0.3, times=[0.5, 5.0])
     comparison = dl.compare(limit, sizes=(32, 64, 128), samples=300)
     assert comparison.agrees, str(comparison)
     wrong = [

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 import deeplimits as dl
+from deeplimits.limit import values_of
 from deeplimits.models.activations import activation
 from deeplimits.theory.two_layer import laziness
 from deeplimits.theory.two_layer.mean_field import initial_laws, particles
@@ -39,12 +40,12 @@ def test_largest_curvature_of_few_neurons():
 
 
 def test_ratios_that_fall_together_on_whole_numbers():
-    limit = dl.limits.RidgeRegression(gammas=[0.2060, 0.2143, 0.75])
+    limit = dl.limits.RidgeGeneralCovariance(gammas=[0.2060, 0.2143, 0.75])
     sizes, realised = limit.at_size(24)
     assert sizes["along"] == (5, 5, 18)
     assert np.asarray(realised.gammas) == pytest.approx([5 / 24, 5 / 24, 0.75])
     assert type(realised) is type(limit)
-    assert realised.values()["ridge"] == limit.values()["ridge"]
+    assert values_of(realised)["ridge"] == values_of(limit)["ridge"]
 
 
 def test_slow_learning_is_given_the_steps_it_needs():

@@ -19,7 +19,7 @@ import numpy as np
 from deeplimits.catalogue import Entry, catalogue
 from deeplimits.errors import DeeplimitsError, NotConverged, OutsideValidity, ParameterError, TooCostly
 from deeplimits.lab.workers import TaskTooLong
-from deeplimits.parameters import Parameter
+from deeplimits.parameters import Parameter, parameters_of
 
 FAULTS = ("disagrees", "diverged", "time-out", "error")
 OUTCOMES = ("agrees", "undecided", "refused", *FAULTS)
@@ -65,7 +65,7 @@ def draw(entry: Entry, seed: int, number: int) -> Case:
     """Case `number` of a limit: all parameters at random in every other one, some of them in the rest."""
     words = [ord(letter) for letter in entry.name]
     random = np.random.default_rng([seed, number, *words])
-    parameters = entry.load().parameters()
+    parameters = parameters_of(entry.load())
     chosen = [name for name in parameters if number % 2 == 0 or random.random() < 0.4]
     chosen = chosen or list(parameters)[:1]
     values = {name: _value(parameters[name], random) for name in chosen}

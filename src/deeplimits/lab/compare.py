@@ -18,7 +18,7 @@ from deeplimits.lab.compilation import few_threads, threads, use_cache
 from deeplimits.lab.predict import Prediction, check_limit, theory
 from deeplimits.lab.simulate import Simulation, check_count, run, seconds
 from deeplimits.lab.task import Task
-from deeplimits.limit import Limit
+from deeplimits.limit import Limit, require_valid, to_json
 from deeplimits.predictions import Finding, Kind, Trial
 from deeplimits.predictions.base import AGREES, DISAGREES, UNDECIDED
 from deeplimits.render import bars, figure, text
@@ -93,7 +93,7 @@ class Comparison:
         """Everything found, ready for `json.dumps`."""
         decisive = self.findings[self.decisive]
         return {
-            **self.limit.to_json(),
+            **to_json(self.limit),
             "sizes": list(self.sizes),
             "samples": self.samples,
             "seed": self.seed,
@@ -120,7 +120,7 @@ class Comparison:
             dims = ("size", *(f"{name}_{axis}" for axis in range(means[0].value.ndim)))
             variables[f"{name}_measured"] = (dims, np.stack([mean.value for mean in means]))
             variables[f"{name}_error"] = (dims, np.sqrt(np.stack([mean.variance for mean in means])))
-        attributes = {**export.attributes(self.limit), "verdict": self.verdict, "agrees": int(self.agrees)}
+        attributes = export.attributes(self.limit, verdict=self.verdict, agrees=int(self.agrees))
         return xarray.Dataset(variables, coords={"size": list(self.sizes)}, attrs=attributes)
 
     def document(self) -> dict[str, Any]:
@@ -153,7 +153,7 @@ def compare(
     `deeplimits.statistics`.
 
     >>> import deeplimits as dl
-    >>> dl.compare(dl.limits.NearestNeighbours(neighbours=5), samples=2000).agrees
+    >>> dl.compare(dl.limits.KnnBiasVariance(neighbours=5), samples=2000).agrees
     True
     """
     check_limit(limit)
@@ -161,7 +161,7 @@ def compare(
     sizes = tuple(check_count(size, "sizes") for size in sorted(limit.usual.sizes if sizes is None else sizes))
     samples = check_count(limit.usual.samples if samples is None else samples, "samples", statistics.FEWEST_SAMPLES)
     seed = check_count(seed, "seed", 0)
-    limit.require_valid()
+    require_valid(limit)
     use_cache()
     tasks = [Task(limit, size, samples, seed) for size in sizes]
     if chosen:

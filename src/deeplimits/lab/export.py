@@ -5,13 +5,19 @@ from typing import Any
 
 from deeplimits import references
 from deeplimits.catalogue import catalogue
-from deeplimits.limit import Limit
+from deeplimits.limit import Limit, values_of
 from deeplimits.predictions import Kind
 from deeplimits.statement import Statement
 
 
-def attributes(limit: Limit) -> dict[str, Any]:
-    return {"limit": catalogue.name_of(type(limit)), **limit.values()}
+def attributes(limit: Limit, **run: Any) -> dict[str, Any]:
+    """The limit's name, its parameters and what is known of the run, flat as xarray wants it.
+
+    A parameter with the name of another attribute is `param.NAME`, as on the command line.
+    """
+    own = {"limit": catalogue.name_of(type(limit)), **run}
+    values = values_of(limit).items()
+    return {**own, **{f"param.{name}" if name in own else name: value for name, value in values}}
 
 
 def variables(results: Mapping[str, Kind]) -> dict[str, Any]:

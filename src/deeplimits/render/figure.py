@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from deeplimits.errors import MissingExtra, require
-from deeplimits.limit import Limit
+from deeplimits.limit import Limit, values_of
+from deeplimits.parameters import parameters_of
 from deeplimits.predictions import Kind, Trial
 from deeplimits.statement import Statement
 
@@ -40,10 +41,10 @@ def figure(
 
 def _caption(limit: Limit, sizes: Iterable[int], columns: int) -> str:
     """Title of the limit, and its scalar parameters by symbol, without those that the size decides."""
-    realised = [limit.at_size(size)[1].values() for size in sizes]
+    realised = [values_of(limit.at_size(size)[1]) for size in sizes]
     shown = []
-    for name, parameter in limit.parameters().items():
-        value = limit.values()[name]
+    for name, parameter in parameters_of(type(limit)).items():
+        value = values_of(limit)[name]
         if parameter.kind == "integer" and any(values[name] != value for values in realised):
             continue
         if parameter.kind in ("real", "integer"):

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from deeplimits import references
-from deeplimits.limit import Limit
+from deeplimits.limit import Limit, values_of
+from deeplimits.parameters import parameters_of
 from deeplimits.predictions import Kind
 from deeplimits.render.text import brief
 from deeplimits.statement import Statement
@@ -15,13 +16,13 @@ from deeplimits.statement import Statement
 def document(limit: Limit, predictions: Mapping[str, Kind], found: Mapping[str, Any]) -> dict[str, Any]:
     """Everything a page says about a comparison, as plain data; `found` is the comparison's own `to_json()`."""
     statement = Statement.of(type(limit))
-    values = limit.values()
+    values = values_of(limit)
     return {
         "title": statement.title,
         "statement": statement.sections,
         "references": {key: references.short(key) for key in statement.references},
         **found,
-        "parameter_notes": {key: [brief(values[key]), spec.doc] for key, spec in limit.parameters().items()},
+        "parameter_notes": {key: [brief(values[key]), spec.doc] for key, spec in parameters_of(type(limit)).items()},
         "predictions": {name: kind.to_json() for name, kind in predictions.items()},
     }
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from deeplimits.catalogue import catalogue
-from deeplimits.limit import Limit
+from deeplimits.limit import Limit, values_of
 
 
 def heading(limit: Limit) -> str:
     """Name and parameters in one line."""
-    values = ", ".join(f"{name} = {brief(value)}" for name, value in limit.values().items())
+    values = ", ".join(f"{name} = {brief(value)}" for name, value in values_of(limit).items())
     return f"{catalogue.name_of(type(limit))} ({values})"
 
 

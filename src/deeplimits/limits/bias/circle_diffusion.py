@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from deeplimits.limit import Limit, Run, integer, whole
+from deeplimits.limit import Limit, Run, integer, replace, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Law, Probability
 from deeplimits.theory.bias import slow_directions
@@ -69,7 +69,7 @@ class CircleDiffusion(Limit):
         while math.gcd(self.slow, self.fast, n) > 1:
             n += 2
         # What is left of the start after t steps is at most e^{−2π²a²t/N²}, a the shorter step: e^{−11} here.
-        return {"steps": int(20 * (n / (6 * min(self.slow, self.fast))) ** 2) + 100}, self.replace(sites=n)
+        return {"steps": int(20 * (n / (6 * min(self.slow, self.fast))) ** 2) + 100}, replace(self, sites=n)
 
     def simulate(self, key, *, steps: int):
         def advance(index, state):

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, trainers
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.predictions import Identity, Value
 from deeplimits.theory.bias import noisy_descent
 
@@ -19,7 +19,7 @@ class System(NamedTuple):
     step: Float[Array, ""]
 
 
-class GradientDescentStability(Limit):
+class GdLinearStability(Limit):
     r"""The step sizes that gradient descent bears, and the best of them, for random features.
 
     Setting     gradient descent on ‖Xθ − y‖²/(2n), X of shape (n, d) with independent entries of unit variance; Hessian
@@ -65,7 +65,7 @@ class GradientDescentStability(Limit):
     def at_size(self, size):
         n = whole(size, "n", self, least=4)
         d = whole(n * float(self.gamma), "d", self, least=2)
-        return {"samples": n, "features": d}, self.replace(gamma=d / n)
+        return {"samples": n, "features": d}, replace(self, gamma=d / n)
 
     def draw(self, key, *, samples: int, features: int):
         x = data.independent_entries(key, samples, features)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, estimators, flows
-from deeplimits.limit import Limit, Run, choice, real, whole
+from deeplimits.limit import Limit, Run, choice, real, replace, whole
 from deeplimits.predictions import Identity
 from deeplimits.theory.bias import least_squares, separable_descent, support_vectors
 
@@ -27,7 +27,7 @@ class Data(NamedTuple):
     log_time: Float[Array, ""]
 
 
-class SeparableMaxMargin(Limit):
+class GdSeparableMaxMargin(Limit):
     r"""Gradient flow on separable data grows along the hard-margin predictor, with a predicted offset.
 
     Setting     L(w) = (1/n) Σ ℓ(y_i⟨w, x_i⟩), ℓ = log(1 + e^{−u}) or e^{−u}; gradient flow from w₀, or descent with
@@ -51,7 +51,7 @@ class SeparableMaxMargin(Limit):
     def at_size(self, size):
         n = whole(size, "n", self, least=2)
         d = whole(n * float(self.gamma), "d", self, least=2)
-        return {"points": n, "dimension": d}, self.replace(gamma=d / n)
+        return {"points": n, "dimension": d}, replace(self, gamma=d / n)
 
     def draw(self, key, *, points: int, dimension: int):
         entries = data.independent_entries(key, DRAWS * points + 1, dimension)

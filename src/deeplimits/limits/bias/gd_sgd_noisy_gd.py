@@ -8,13 +8,13 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.models import designs
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.bias import least_squares, noisy_descent, sgd_noise
 
 
-class StochasticDescent(Limit):
+class GdSgdNoisyGd(Limit):
     r"""Gradient descent, its stochastic form and its noisy form on least squares, step by step.
 
     Setting     L = (1/2m) Σ (⟨x_k, θ⟩ − y_k)² for a fixed polynomial regression, all θ_0 = 2, step η:
@@ -91,7 +91,7 @@ class StochasticDescent(Limit):
         }
 
     def at_size(self, size):
-        return {}, self.replace(steps=whole(size, "k", self, least=8))
+        return {}, replace(self, steps=whole(size, "k", self, least=8))
 
     def simulate(self, key):
         x, y = designs.polynomial_regression(self.points, self.features)

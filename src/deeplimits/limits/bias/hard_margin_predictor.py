@@ -3,7 +3,7 @@ r"""The hard-margin predictor, and whether there is one."""
 import jax.numpy as jnp
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, Run, integer, whole
+from deeplimits.limit import Limit, Run, integer, replace, whole
 from deeplimits.measure import separability as instrument
 from deeplimits.predictions import Bound, Identity, Probability
 from deeplimits.theory.bias import cover_count, support_vectors
@@ -47,7 +47,7 @@ class HardMarginPredictor(Limit):
     def at_size(self, size):
         d = whole(size, "d", self)
         n = whole(d * self.points / self.dimension, "n", self)
-        return {"points": n, "dimension": d}, self.replace(points=n, dimension=d)
+        return {"points": n, "dimension": d}, replace(self, points=n, dimension=d)
 
     def draw(self, key, *, points: int, dimension: int):
         # Fair labels are absorbed in x by symmetry.

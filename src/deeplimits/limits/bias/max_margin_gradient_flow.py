@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators, flows
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.measure import margins
 from deeplimits.predictions import Value
 from deeplimits.theory.bias import separable_descent, support_vectors
@@ -35,7 +35,7 @@ class MaxMarginGradientFlow(Limit):
         features = whole(self.points * float(self.overparametrization), "d", self)
         time = whole(size, "log t", self, least=40)
         ratio = features / self.points
-        return {"features": features}, self.replace(log_time=float(time), overparametrization=ratio)
+        return {"features": features}, replace(self, log_time=float(time), overparametrization=ratio)
 
     def draw(self, key, *, features: int):
         x = data.independent_entries(key, self.points, features)

@@ -5,12 +5,12 @@ from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Curve, Law, Value
 from deeplimits.theory.bias import noisy_descent
 
 
-class NoisyDescent(Limit):
+class NoisyGd(Limit):
     r"""Noisy gradient descent: stationary at a constant step, convergent with steps c/t.
 
     Setting     δ_{t+1} = (1 − η_t λ)δ_t − η_t ξ_t, independent ξ_t ~ N(0, σ²), from δ_0 = 0
@@ -82,7 +82,7 @@ class NoisyDescent(Limit):
 
     def at_size(self, size):
         t = whole(size, "t", self, least=64)
-        return {}, self.replace(steps=t)
+        return {}, replace(self, steps=t)
 
     def simulate(self, key):
         # Both schedules side by side.

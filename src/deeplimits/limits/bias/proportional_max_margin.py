@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, Run, choice, real, whole
+from deeplimits.limit import Limit, Run, choice, real, replace, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.bias import proportional_margin
 
@@ -53,7 +53,7 @@ class ProportionalMaxMargin(Limit):
     def at_size(self, size):
         n = whole(size, "n", self, least=4)
         p = whole(n * float(self.ratio), "p", self, least=2)
-        return {"samples": n, "features": p}, self.replace(ratio=p / n)
+        return {"samples": n, "features": p}, replace(self, ratio=p / n)
 
     def simulate(self, key, *, samples: int, features: int):
         x_key, label_key = jax.random.split(key)

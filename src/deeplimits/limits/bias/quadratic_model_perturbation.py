@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import flows
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Exponent, Identity, Value
 from deeplimits.theory.bias import quadratic_model
 
@@ -31,7 +31,7 @@ class Model(NamedTuple):
     probe: Float[Array, "p p"]
 
 
-class QuadraticModel(Limit):
+class QuadraticModelPerturbation(Limit):
     r"""A weakly quadratic model: where gradient flow ends, and how its features move, to first order.
 
     Setting     z_a(θ) = ⟨Φ_a, θ⟩ + (ε/2)⟨θ, Ψ_a θ⟩, m samples, p > m parameters, loss ½ Σ (z_a − y_a)², gradient
@@ -62,7 +62,7 @@ class QuadraticModel(Limit):
         return ()
 
     def at_size(self, size):
-        return {}, self.replace(epsilon=1 / whole(size, "1/ε", self, least=100))
+        return {}, replace(self, epsilon=1 / whole(size, "1/ε", self, least=100))
 
     def draw(self, key):
         m, p = self.samples_fitted, self.parameters_fitted

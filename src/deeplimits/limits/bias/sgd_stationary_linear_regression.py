@@ -6,14 +6,14 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.measure import fluctuation_dissipation
 from deeplimits.models import designs
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.bias import sgd_noise
 
 
-class StationarySGD(Limit):
+class SgdStationaryLinearRegression(Limit):
     r"""Stationary covariance of stochastic gradient descent in linear regression, exactly.
 
     Setting     l_k = (⟨x_k, θ⟩ − y_k)²/2 for m samples of a fixed polynomial regression, fresh batches of size B,
@@ -92,7 +92,7 @@ class StationarySGD(Limit):
         x, _ = designs.polynomial_regression(m, self.features)
         # 15 relaxation times of the slowest direction before anything is recorded, 40 of them recorded
         memory = float(np.linalg.cond(x)) ** 2 / float(self.step)
-        return {"warmup": int(15 * memory) + 20, "steps": int(40 * memory) + 400}, self.replace(points=m)
+        return {"warmup": int(15 * memory) + 20, "steps": int(40 * memory) + 400}, replace(self, points=m)
 
     def simulate(self, key, *, warmup: int, steps: int):
         x, y = designs.polynomial_regression(self.points, self.features)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
-from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.initialization import finite_width
@@ -68,7 +68,7 @@ class FiniteWidthKurtosis(Limit):
 
     def at_size(self, size):
         n = whole(size, "n", self, least=2)
-        return {"width": n}, self.replace(width=n)
+        return {"width": n}, replace(self, width=n)
 
     def simulate(self, key, *, width: int):
         # The same numbers for all three activations: each result is judged by itself.

@@ -11,7 +11,7 @@ from deeplimits.predictions import Curve, Value
 from deeplimits.theory.initialization import correlations, finite_width
 
 
-class KernelRecursion(Limit):
+class NngpKernelRecursion(Limit):
     r"""The kernel of a wide random network obeys a recursion over the layers.
 
     Setting     z^(1) = W^(1)x + b^(1), z^(l+1) = W^(l+1)σ(z^(l)) + b^(l+1), W_ij ~ N(0, C_w/fan-in), b_i ~ N(0, C_b);

@@ -14,7 +14,7 @@ from deeplimits.theory.initialization import learning_rates
 _NUDGE = 1e-5
 
 
-class LearningRateScaling(Limit):
+class NtkLearningRateScaling(Limit):
     r"""The learning rates that width and depth allow, from the tangent kernel.
 
     Setting     gradient descent on ‖z − y‖²/2m over m inputs of norm |x|² = n₀ and equal correlations; weights of

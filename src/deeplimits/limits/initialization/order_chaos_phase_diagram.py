@@ -14,7 +14,7 @@ from deeplimits.theory.initialization import correlations, layer_maps, phases
 _CLOSE = 1e-6
 
 
-class OrderAndChaos(Limit):
+class OrderChaosPhaseDiagram(Limit):
     r"""Deep random networks forget the difference of two inputs, or amplify it.
 
     Setting     a random network with weights N(0, C_w/n), biases N(0, C_b); two inputs whose preactivations have

@@ -14,7 +14,7 @@ from deeplimits.predictions import Value
 from deeplimits.theory.kernels import two_layer_kernels
 
 
-class EmpiricalTangentKernel(Limit):
+class EmpiricalNtk(Limit):
     r"""The tangent kernel of a finite two-layer network, with its exact variance.
 
     Setting     f = n^(−1/2) Σ_j a_j σ(h_j) + √C_b b, h_j = ⟨w_j, x⟩/√d + √C_b b_j, all parameters N(0, 1) and trained;

@@ -4,13 +4,13 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, Run, activation_choice, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, real, replace, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
 from deeplimits.theory.kernels import lazy_bounds
 
 
-class LazyTwoLayer(Limit):
+class LazyTwoLayerScalings(Limit):
     r"""The extreme singular values of a wide two-layer network's Jacobian.
 
     Setting     f = (α/√m) Σ_j ±σ(⟨w_j, x⟩), w_j uniform on the unit sphere, N points x_i ~ N(0, I_d), inner weights
@@ -53,7 +53,7 @@ class LazyTwoLayer(Limit):
     def at_size(self, size):
         d = whole(size, "d", self, least=4)
         n = whole(d * float(self.ratio), "N", self, least=2)
-        return {"dimension": d, "points": n}, self.replace(ratio=n / d)
+        return {"dimension": d, "points": n}, replace(self, ratio=n / d)
 
     def simulate(self, key, *, dimension: int, points: int):
         width = self.neurons * dimension

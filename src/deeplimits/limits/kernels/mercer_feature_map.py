@@ -9,7 +9,7 @@ from deeplimits.predictions import Curve
 from deeplimits.theory.kernels import mercer
 
 
-class MercerEigenvalues(Limit):
+class MercerFeatureMap(Limit):
     r"""The eigenvalues of a kernel matrix at random points tend to those of the integral operator.
 
     Setting     T_K f(x) = ∫ K(x, y)f(y) dμ(y) = Σ_j λ_j ψ_j(x)⟨ψ_j, f⟩; m independent points of law μ, K_m their kernel

@@ -13,7 +13,7 @@ from deeplimits.predictions import Value
 from deeplimits.theory import kernels
 
 
-class InfiniteWidth(Limit):
+class NtkRecursion(Limit):
     r"""A wide network is a Gaussian process, and gradient descent sees a fixed kernel.
 
     Setting     h¹ = W¹x + b¹, h^{l+1} = W^{l+1}σ(h^l) + b^{l+1}, l = 1 … L, Var W = C_w/(fan in), Var b = C_b;

@@ -27,7 +27,7 @@ def _offered(a: Activation) -> bool:
     return nonlinear and has_dual(a)
 
 
-class TrainingConstancy(Limit):
+class NtkTrainingConstancy(Limit):
     r"""Trained wide networks form a Gaussian process, because their tangent kernel hardly moves.
 
     Setting     L hidden layers of width n, parametrization ntk with C_w = 1, k outputs, trained by T steps of gradient

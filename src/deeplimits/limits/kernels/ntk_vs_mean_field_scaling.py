@@ -14,7 +14,7 @@ POINTS = ((1.0, 0.0, 0.0), (0.0, 0.8, 0.6), (-0.6, 0.0, 0.8), (0.0, -0.8, 0.6))
 LABELS = (1.0, -1.0, 1.0, 1.0)
 
 
-class OutputScale(Limit):
+class NtkVsMeanFieldScaling(Limit):
     r"""How far neurons move in training depends on the output scale alone.
 
     Setting     f = (α/m) Σ_j a_j σ(⟨w_j, x⟩), α = m^p; N = 4 unit inputs in R³ with labels ±1, loss (1/N)Σ(y − f)²,

@@ -7,7 +7,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.online_sgd import landscapes
 
@@ -55,7 +55,7 @@ class DirectionalErrorMartingale(Limit):
                 f"{needed:.3g}, or a smaller ratio"
             )
         steps = whole(float(self.ratio) * n, "steps", self)
-        return {"dimension": n, "steps": steps}, self.replace(ratio=steps / n)
+        return {"dimension": n, "steps": steps}, replace(self, ratio=steps / n)
 
     def simulate(self, key, *, dimension: int, steps: int):
         model = reduced_chains.online_pca(dimension, self.signal)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Law, Probability, Value
 from deeplimits.theory.online_sgd import equator
 
@@ -43,7 +43,7 @@ class EquatorInitialization(Limit):
 
     def at_size(self, size):
         n = whole(size, "N", self, least=2)
-        return {"dimension": n}, self.replace(dimension=n)
+        return {"dimension": n}, replace(self, dimension=n)
 
     def simulate(self, key, *, dimension: int):
         # Any fixed direction will do, by rotation symmetry: the first axis.

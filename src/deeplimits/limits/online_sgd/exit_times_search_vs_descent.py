@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.online_sgd import exit_times, landscapes, spherical_ode
@@ -16,7 +16,7 @@ _plateau = jax.jit(spherical_ode.pca_plateau)  # for checks on the host, as one 
 _correction = jax.jit(exit_times.pca_search_correction)
 
 
-class ExitTimes(Limit):
+class ExitTimesSearchVsDescent(Limit):
     r"""The search takes ½N log N/κ steps and a random multiple of N, the descent a fixed multiple of N.
 
     Setting     online PCA: Y ~ N(0, I + λθθ'), L = −⟨x, Y⟩², spherical online SGD with step δ/N from a uniform point;
@@ -97,7 +97,7 @@ class ExitTimes(Limit):
         # In units of N/κ the search takes ½ log N − log|G| and the descent less than two, even to 0.98 m_*: a walk that
         # takes longer than this has a start below e^{−30}/√N, or a hundred times the usual descent.
         most = math.ceil(n * (math.log(n) / 2 + 230) / kappa)
-        return {"dimension": n, "most": most}, self.replace(dimension=n)
+        return {"dimension": n, "most": most}, replace(self, dimension=n)
 
     def simulate(self, key, *, dimension: int, most: int):
         model = reduced_chains.online_pca(dimension, self.signal)

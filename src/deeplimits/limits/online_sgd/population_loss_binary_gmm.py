@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, axis, real
+from deeplimits.limit import Limit, Run, axis, real, replace
 from deeplimits.limits.online_sgd._shared import correlation_curve, moment_curves, paced
 from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
@@ -12,7 +12,7 @@ POINTS = 5
 DRAWS = 60
 
 
-class BinaryMixture(Limit):
+class PopulationLossBinaryGmm(Limit):
     r"""The direction of a two-component Gaussian mixture, learnt by online SGD.
 
     Setting     Y ~ p N(θ, I) + (1−p) N(−θ, I), 2p − 1 = tanh h; L = −log cosh(⟨Y, x⟩ + h); spherical online SGD
@@ -48,7 +48,7 @@ class BinaryMixture(Limit):
 
     def at_size(self, size):
         sizes, horizon = paced(self, float(self.horizon), size, POINTS, least=10)
-        return sizes, self.replace(horizon=horizon)
+        return sizes, replace(self, horizon=horizon)
 
     def simulate(self, key, *, dimension: int, every: int):
         path, moments = reduced_chains.path_and_moments(

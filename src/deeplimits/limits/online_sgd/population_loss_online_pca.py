@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, axis, real
+from deeplimits.limit import Limit, Run, axis, real, replace
 from deeplimits.limits.online_sgd._shared import correlation_curve, moment_curves, paced
 from deeplimits.predictions import Probability
 from deeplimits.theory.online_sgd import landscapes, spherical_ode
@@ -17,7 +17,7 @@ CERTAIN = 20.0
 _correlation = jax.jit(spherical_ode.pca_correlation)  # for checks on the host, as one program
 
 
-class OnlinePca(Limit):
+class PopulationLossOnlinePca(Limit):
     r"""Online PCA with a constant step: the loss it descends, the path it takes, and how much it recovers.
 
     Setting     Y ~ N(0, I + λθθ'), L = −⟨x, Y⟩², spherical online SGD with step δ/N, m = ⟨x, θ⟩, τ = steps/N
@@ -74,7 +74,7 @@ class OnlinePca(Limit):
 
     def at_size(self, size):
         sizes, horizon = paced(self, float(self.horizon), size, POINTS, least=10)
-        return sizes, self.replace(horizon=horizon)
+        return sizes, replace(self, horizon=horizon)
 
     def simulate(self, key, *, dimension: int, every: int):
         path, moments = reduced_chains.path_and_moments(

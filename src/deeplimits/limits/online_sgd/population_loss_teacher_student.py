@@ -17,7 +17,7 @@ def _offered(a: Activation) -> bool:
     return a.continuous and (a.odd or a.homogeneous is not None)
 
 
-class TeacherStudent(Limit):
+class PopulationLossTeacherStudent(Limit):
     r"""The population loss of a single-index model is a power series in the correlation.
 
     Setting     y = f(⟨a, θ⟩) + ε, a ~ N(0, I_N), Var ε = σ², L = (y − g(⟨a, x⟩))², |x| = |θ| = 1, m = ⟨x, θ⟩

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from deeplimits.ensembles import online_sgd, reduced_chains
-from deeplimits.limit import Limit, Run, activation_choice, real
+from deeplimits.limit import Limit, Run, activation_choice, real, replace
 from deeplimits.limits.online_sgd._shared import correlation_curve, link_landscape, paced
 from deeplimits.models.activations import activation
 from deeplimits.numerics import draws
@@ -63,7 +63,7 @@ class SphericalOnlineSgd(Limit):
 
     def at_size(self, size):
         sizes, horizon = paced(self, float(self.horizon), size, POINTS, least=3)
-        return sizes, self.replace(horizon=horizon)
+        return sizes, replace(self, horizon=horizon)
 
     def draw(self, key, *, dimension: int, every: int):
         # For the identity one step of the full system: a point, an input and the error of its label.

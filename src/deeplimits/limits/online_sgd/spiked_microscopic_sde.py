@@ -7,7 +7,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.online_sgd import spiked_tensor
 
@@ -84,7 +84,7 @@ class SpikedMicroscopicSde(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=10)
         half = whole(float(self.time) * n / float(self.step) / 2, "steps", self)
-        return {"dimension": n, "half": half}, self.replace(time=2 * half * float(self.step) / n)
+        return {"dimension": n, "half": half}, replace(self, time=2 * half * float(self.step) / n)
 
     def simulate(self, key, *, dimension: int, half: int):
         root = jnp.sqrt(1.0 * dimension)

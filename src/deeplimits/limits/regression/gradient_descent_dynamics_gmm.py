@@ -6,7 +6,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, linear_training, mixtures
-from deeplimits.limit import Limit, Run, axis, real, whole
+from deeplimits.limit import Limit, Run, axis, real, replace, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.regression.mixture_dynamics import classification_dynamics
 
@@ -14,7 +14,7 @@ from deeplimits.theory.regression.mixture_dynamics import classification_dynamic
 RAREST = 1e-3
 
 
-class MixtureDynamics(Limit):
+class GradientDescentDynamicsGmm(Limit):
     r"""Training and test error of a linear classifier of two Gaussian classes, over training time.
 
     Setting     n points x = yμ + z in R^p, y = ±1, z standard Gaussian, ‖μ‖² = ρ; gradient flow dw/dt = −∇L on
@@ -72,7 +72,7 @@ class MixtureDynamics(Limit):
     def at_size(self, size):
         n = whole(size, "n", self, least=4)
         p = whole(float(self.ratio) * n, "p", self)
-        return {"samples": n, "dimension": p}, self.replace(ratio=p / n)
+        return {"samples": n, "dimension": p}, replace(self, ratio=p / n)
 
     def simulate(self, key, *, samples: int, dimension: int):
         n, p = samples, dimension

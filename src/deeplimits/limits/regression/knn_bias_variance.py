@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.regression import smoothing
 
@@ -13,7 +13,7 @@ from deeplimits.theory.regression import smoothing
 LABELLINGS = 20
 
 
-class NearestNeighbours(Limit):
+class KnnBiasVariance(Limit):
     r"""Bias and variance of the k nearest neighbours, exact at every sample size.
 
     Setting     n points uniform in the unit ball of R^d, Y = f(X) + ε, Var ε = σ²; the estimate at the centre is the
@@ -59,7 +59,7 @@ class NearestNeighbours(Limit):
 
     def at_size(self, size):
         n = whole(size, "n", self)
-        return {"points": n}, self.replace(points=n)
+        return {"points": n}, replace(self, points=n)
 
     def simulate(self, key, *, points: int):
         d, k = self.dimension, self.neighbours

@@ -6,12 +6,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Exponent, Value
 from deeplimits.theory.regression import smoothing
 
 
-class SingularKernelSmoother(Limit):
+class NadarayaWatsonSingularKernel(Limit):
     r"""Risk of an interpolating kernel smoother: minimax although it fits every label.
 
     Setting     K(u) = ‖u‖^(−a) on the unit ball, f_n(x) = Σ Y_i K((x−X_i)/h) / Σ K((x−X_i)/h), which takes the value
@@ -75,7 +75,7 @@ class SingularKernelSmoother(Limit):
         # no more than np + 8√(np) + 20.
         inside = n ** (1 - self.dimension / (2 * float(self.smoothness) + self.dimension))
         near = min(n, math.ceil(inside + 8 * math.sqrt(inside) + 20))
-        return {"points": n, "near": near}, self.replace(points=n)
+        return {"points": n, "near": near}, replace(self, points=n)
 
     def simulate(self, key, *, points: int, near: int):
         distances = data.nearest_radii(key, points, near, self.dimension)

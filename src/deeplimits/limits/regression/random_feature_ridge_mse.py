@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import random_features as draw
-from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, rounded, whole
 from deeplimits.models import designs
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
@@ -17,7 +17,7 @@ from deeplimits.theory.regression import random_features
 TEST_POINTS = 200
 
 
-class RandomFeatureRegression(Limit):
+class RandomFeatureRidgeMse(Limit):
     r"""Training and test error of ridge regression on N random features of n fixed points, and their double descent.
 
     Setting     features σ(⟨w_l, x⟩), l ≤ N, w_l ~ N(0, I), of n fixed points x in R^d with labels ±1 and of test
@@ -103,7 +103,7 @@ class RandomFeatureRegression(Limit):
         d = whole(self.dimension * n / self.points, "d", self, least=2)
         count = whole(float(self.ratio) * n, "N", self)
         along = tuple(whole(float(ratio) * n, "N", self) for ratio in self.ratios)
-        realised = self.rounded(points=n, dimension=d, ratio=count / n, ratios=[many / n for many in along])
+        realised = rounded(self, points=n, dimension=d, ratio=count / n, ratios=[many / n for many in along])
         return {"features": count, "along": along}, realised
 
     def simulate(self, key, *, features: int, along: tuple[int, ...]):

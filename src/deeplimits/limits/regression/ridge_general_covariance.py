@@ -5,14 +5,14 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, Run, axis, real, whole
+from deeplimits.limit import Limit, Run, axis, real, rounded, whole
 from deeplimits.measure.cross_validation import leave_one_out
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.regression import ridge
 from deeplimits.theory.regression.populations import Population
 
 
-class RidgeRegression(Limit):
+class RidgeGeneralCovariance(Limit):
     r"""Risk of ridge regression for a covariance with two eigenvalues, and what the training data say about it.
 
     Setting     y = ⟨x, β⟩ + ε, x in R^p with independent features of variance t (a share w of them) or 1;
@@ -82,7 +82,7 @@ class RidgeRegression(Limit):
         n = whole(size, "n", self, least=4)
         p = whole(float(self.gamma) * n, "p", self)
         along = tuple(whole(float(gamma) * n, "p", self) for gamma in self.gammas)
-        realised = self.rounded(gamma=p / n, gammas=[q / n for q in along])
+        realised = rounded(self, gamma=p / n, gammas=[q / n for q in along])
         return {"samples": n, "features": p, "along": along}, realised
 
     def simulate(self, key, *, samples: int, features: int, along: tuple[int, ...]):

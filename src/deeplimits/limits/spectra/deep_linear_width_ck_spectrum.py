@@ -5,14 +5,14 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, matrices
-from deeplimits.limit import Limit, Run, activation_choice, axis, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, real, replace, whole
 from deeplimits.measure import spectra
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.spectra import gram_curve, network_grams
 
 
-class ConjugateKernelSpectrum(Limit):
+class DeepLinearWidthCkSpectrum(Limit):
     r"""The spectrum of the conjugate kernel passes from layer to layer by a free product with Marchenko-Pastur.
 
     Setting     X₀ is d₀×n with independent entries of variance 1/d₀; X_l = σ(W_lX_{l−1})/√d_l for two layers, W
@@ -62,7 +62,7 @@ class ConjugateKernelSpectrum(Limit):
             whole(n / float(ratio), "d", self, least=2)
             for ratio in (self.data_ratio, self.first_ratio, self.second_ratio)
         )
-        realised = self.replace(data_ratio=n / widths[0], first_ratio=n / widths[1], second_ratio=n / widths[2])
+        realised = replace(self, data_ratio=n / widths[0], first_ratio=n / widths[1], second_ratio=n / widths[2])
         return {"samples": n, "widths": widths}, realised
 
     def simulate(self, key, *, samples: int, widths: tuple[int, ...]):

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import matrices
-from deeplimits.limit import Limit, Run, axis, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, axis, choice, integer, real, replace, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.spectra import isometry
@@ -57,7 +57,7 @@ class DynamicalIsometry(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=4)
         count = min(max(round(n * float(self.active)), 1), n)
-        return {"width": n}, self.replace(active=count / n)
+        return {"width": n}, replace(self, active=count / n)
 
     def simulate(self, key, *, width: int):
         jacobian = matrices.gated_product(key, width, self.depth, self.weights, 1 / self.active, self.active)

@@ -4,12 +4,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import matrices
-from deeplimits.limit import Limit, Run, axis, real, whole
+from deeplimits.limit import Limit, Run, axis, real, replace, whole
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.spectra import subordination
 
 
-class FreeConvolution(Limit):
+class FreeAdditiveConvolution(Limit):
     r"""Eigenvalues of A + UBU' and of A^{1/2} UBU' A^{1/2}, U a uniform orthogonal matrix.
 
     Setting     A and B are N×N with eigenvalues 1 and a, 1 and b, the larger with multiplicities qN and rN; U uniform
@@ -81,7 +81,7 @@ class FreeConvolution(Limit):
         one = min(max(round(n * float(self.first_share)), 1), n - 1)
         two = min(max(round(n * float(self.second_share)), 1), n - 1)
         sizes = {"dimension": n, "first_count": one, "second_count": two}
-        return sizes, self.replace(first_share=one / n, second_share=two / n)
+        return sizes, replace(self, first_share=one / n, second_share=two / n)
 
     def simulate(self, key, *, dimension: int, first_count: int, second_count: int):
         place = jnp.arange(dimension)

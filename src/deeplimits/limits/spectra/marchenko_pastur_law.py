@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, Run, choice, real, whole
+from deeplimits.limit import Limit, Run, choice, real, replace, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Spectrum, Value
 from deeplimits.theory.spectra import marchenko_pastur_formulas
@@ -12,7 +12,7 @@ from deeplimits.theory.spectra import marchenko_pastur_formulas
 GRID = 400
 
 
-class MarchenkoPastur(Limit):
+class MarchenkoPasturLaw(Limit):
     r"""Spectrum of the sample covariance matrix of independent entries.
 
     Setting     X is (M, N) with independent centred entries of variance σ² and finite fourth moment; Σ̂ = X'X/M
@@ -63,7 +63,7 @@ class MarchenkoPastur(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=2)
         m = whole(n / float(self.gamma), "M", self)
-        return {"samples": m, "dimension": n}, self.replace(gamma=n / m)
+        return {"samples": m, "dimension": n}, replace(self, gamma=n / m)
 
     def simulate(self, key, *, samples: int, dimension: int):
         x = jnp.sqrt(self.variance) * data.independent_entries(key, samples, dimension, self.entries)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import overlap_steps
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Law, Value
@@ -68,7 +68,7 @@ class EscapeFromMediocrity(Limit):
         rate = float(self.rate)
         runs = min(max(round(self.runs * rate / 0.04), 2), self.runs)
         # Ten times the typical escape is never reached: the tail of −ln|N| is thin.
-        return {"dimension": d, "runs": runs, "most": int(60 * runs * d / rate)}, self.replace(dimension=d)
+        return {"dimension": d, "runs": runs, "most": int(60 * runs * d / rate)}, replace(self, dimension=d)
 
     def simulate(self, key, *, dimension: int, runs: int, most: int):
         task = Task(jnp.eye(1), self.rate, self.noise, "square")

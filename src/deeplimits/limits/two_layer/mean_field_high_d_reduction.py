@@ -5,7 +5,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, activation_choice, axis, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, real, replace, whole
 from deeplimits.limits.two_layer._shared import steps_at
 from deeplimits.models.activations import activation
 from deeplimits.models.committees import Overlaps, Task
@@ -13,7 +13,7 @@ from deeplimits.predictions import Curve
 from deeplimits.theory.two_layer.mean_field import reduction
 
 
-class MeanFieldReduction(Limit):
+class MeanFieldHighDReduction(Limit):
     r"""With many neurons in high dimension, the p × p overlaps reduce to (m, q) for each neuron.
 
     Setting     p students of two kinds, half with (m, q) = (m₁, q₁) and half with (m₂, q₂), orthogonal outside the
@@ -72,12 +72,12 @@ class MeanFieldReduction(Limit):
             # A step multiplies the error on its own sample by 1 − 4(γ/p)λ²; of 10⁵ fields the largest has λ² = 23Q.
             if 48 * rate * largest > p:
                 raise OutsideValidity(
-                    f"MeanFieldReduction: rate = {rate:g} is too large for {p} quadratic students of squared norm "
+                    f"MeanFieldHighDReduction: rate = {rate:g} is too large for {p} quadratic students of squared norm "
                     f"{largest:.3g}, under which SGD diverges; take a rate of at most {p / (48 * largest):.2g}, "
                     f"smaller overlaps and norms, or sizes of at least {int(48 * rate * largest) + 1}"
                 )
         marks, times = steps_at(self.times, d * p / float(self.rate), self)
-        return {"students": p, "dimension": d, "marks": marks}, self.replace(times=times)
+        return {"students": p, "dimension": d, "marks": marks}, replace(self, times=times)
 
     def simulate(self, key, *, students: int, dimension: int, marks: tuple[int, ...]):
         m, q = self._kinds()

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, replace, whole
 from deeplimits.limits.two_layer._shared import steps_at
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
@@ -19,7 +19,7 @@ FREQUENCIES = (1.0, 2.0, 3.0)
 """At which the characteristic functions of two measures on neurons are compared, lower for wide initial laws."""
 
 
-class WassersteinFlow(Limit):
+class MeanFieldWassersteinFlow(Limit):
     r"""A wide two-layer network under SGD is a measure on neurons that flows down the risk.
 
     Setting     f(x) = (1/p) Σ a_i σ(⟨w_i, x⟩), x ~ N(0, I_d) with d fixed, y = b σ(x_1), w_i ~ N(0, s²I) and a_i = 1 at
@@ -72,7 +72,7 @@ class WassersteinFlow(Limit):
     def at_size(self, size):
         p = whole(size, "p", self)
         marks, times = steps_at(self.times, p / float(self.rate), self)
-        return {"neurons": p, "marks": marks}, self.replace(times=times)
+        return {"neurons": p, "marks": marks}, replace(self, times=times)
 
     def simulate(self, key, *, neurons: int, marks: tuple[int, ...]):
         d = self.dimension

@@ -15,7 +15,7 @@ from deeplimits.predictions import Value
 from deeplimits.theory.two_layer.overlaps.stationary_risk import critical_learning_rate, noise_floor
 
 
-class NoiseFloor(Limit):
+class NoiseFloorAndCriticalLearningRate(Limit):
     r"""SGD with label noise never gets below a floor, and above a critical learning rate it does not even stay there.
 
     Setting     p = k erf students that know the teacher, P = I, a = a* = 1, label noise Δ, constant learning rate γ

@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.ensembles import overlap_steps
-from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
 from deeplimits.limits.two_layer._shared import aligned_start, no_room
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
@@ -64,7 +64,7 @@ class OverlapMarkovChain(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self, least=self.students + self.teachers)
-        return {"dimension": d}, self.replace(dimension=d)
+        return {"dimension": d}, replace(self, dimension=d)
 
     def simulate(self, key, *, dimension: int):
         task, start = self._setting()

@@ -14,7 +14,7 @@ from deeplimits.theory.two_layer.overlaps import equations
 from deeplimits.theory.two_layer.overlaps.integrals import activation_integrals
 
 
-class PopulationRisk(Limit):
+class PopulationRiskFromOverlaps(Limit):
     r"""Overlaps are sufficient: risk and Gaussian integrals from a few numbers, at every dimension.
 
     Setting     student f = (1/p)Σ a_i σ(λ_i), teacher f* = (1/k)Σ σ(λ*_r), fields λ = ⟨w, x⟩/√d, x ~ N(0, I_d)

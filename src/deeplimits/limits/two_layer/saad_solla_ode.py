@@ -6,7 +6,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, replace, whole
 from deeplimits.limits.two_layer._shared import aligned_start, steps_at
 from deeplimits.measure import committees as measure
 from deeplimits.models.committees import Task
@@ -15,7 +15,7 @@ from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import integration
 
 
-class SaadSolla(Limit):
+class SaadSollaOde(Limit):
     r"""In high dimension the overlaps of a committee machine under one-pass SGD follow ordinary differential equations.
 
     Setting     student (1/p)Σ a_i σ(λ_i), teacher (1/k)Σ σ(λ*_r) orthonormal, label noise Δ, learning rate γ,
@@ -75,7 +75,7 @@ class SaadSolla(Limit):
     def at_size(self, size):
         d = whole(size, "d", self, least=self.students + self.teachers)
         marks, times = steps_at(self.times, d * self.students / float(self.rate), self)
-        return {"dimension": d, "marks": marks}, self.replace(times=times)
+        return {"dimension": d, "marks": marks}, replace(self, times=times)
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
         sgd_key, test_key = jax.random.split(key)

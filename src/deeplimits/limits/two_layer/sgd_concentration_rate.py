@@ -5,14 +5,14 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.ensembles import overlap_steps
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.limits.two_layer._shared import aligned_start, steps_at
 from deeplimits.models.committees import Task
 from deeplimits.predictions import Exponent
 from deeplimits.theory.two_layer.overlaps import integration
 
 
-class SgdConcentration(Limit):
+class SgdConcentrationRate(Limit):
     r"""A single run of one-pass SGD stays within O(√(γ/(dp))) of the overlap equations.
 
     Setting     committee machine under one-pass SGD, overlaps Ω^ν after ν steps, Ω(t) the solution of the equations
@@ -62,7 +62,7 @@ class SgdConcentration(Limit):
         d = whole(size, "d", self, least=self.students + self.teachers)
         (quarter,), times = steps_at(self.time / self.looks, d * self.students / float(self.rate), self)
         marks = tuple(look * quarter for look in range(1, self.looks + 1))
-        return {"dimension": d, "marks": marks}, self.replace(time=self.looks * times[0])
+        return {"dimension": d, "marks": marks}, replace(self, time=self.looks * times[0])
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
         task, start = self._setting()

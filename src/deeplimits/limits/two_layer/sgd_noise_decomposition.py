@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
 from deeplimits.limits.two_layer._shared import aligned_start, no_room
 from deeplimits.measure import committees as measure
 from deeplimits.models.committees import Task
@@ -15,7 +15,7 @@ from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import equations
 
 
-class SgdNoise(Limit):
+class SgdNoiseDecomposition(Limit):
     r"""Size of the gradient noise of a fresh mini-batch, exactly at every dimension.
 
     Setting     committee machine at given overlaps, loss ℓ = E²/2, fresh batch of b samples;
@@ -66,7 +66,7 @@ class SgdNoise(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self, least=self.students + self.teachers)
-        return {"dimension": d}, self.replace(dimension=d)
+        return {"dimension": d}, replace(self, dimension=d)
 
     def simulate(self, key, *, dimension: int):
         task, start = self._setting()

@@ -6,12 +6,12 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import single_index
-from deeplimits.limit import Limit, Run, axis, real, whole
+from deeplimits.limit import Limit, Run, axis, real, replace, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.two_layer.mean_field import incremental, initial_laws
 
 
-class IncrementalLearning(Limit):
+class SingleIndexIncrementalLearning(Limit):
     r"""A wide network learns a single-index target degree by degree.
 
     Setting     y = φ(⟨u*, x⟩) with Hermite coefficients φ₀, φ₁, φ₂, neurons (1/m) Σ a_i σ(⟨u_i, x⟩), ‖u_i‖ = 1, σ with
@@ -61,7 +61,7 @@ class IncrementalLearning(Limit):
         # Steps short enough for the fast layer as well.
         rate = int(np.ceil(self.steps_per_time * max(1.0, 0.1 / float(self.epsilon))))
         marks = tuple(round(float(t) * rate) for t in self.times)
-        return {"neurons": m, "marks": marks, "rate": rate}, self.replace(times=[mark / rate for mark in marks])
+        return {"neurons": m, "marks": marks, "rate": rate}, replace(self, times=[mark / rate for mark in marks])
 
     def simulate(self, key, *, neurons: int, marks: tuple[int, ...], rate: int):
         # By rotation symmetry the neurons may start along the axes, with the target's direction last.

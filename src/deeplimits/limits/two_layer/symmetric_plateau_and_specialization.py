@@ -4,14 +4,14 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import overlap_steps
-from deeplimits.limit import Limit, Run, axis, integer, real, whole
+from deeplimits.limit import Limit, Run, axis, integer, real, replace, whole
 from deeplimits.limits.two_layer._shared import steps_at
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Curve
 from deeplimits.theory.two_layer.overlaps import integration
 
 
-class SymmetricPlateau(Limit):
+class SymmetricPlateauAndSpecialization(Limit):
     r"""Learning stalls on a symmetric plateau and goes on when the students specialize.
 
     Setting     K erf students, K orthonormal erf teachers, a = a* = 1, no noise; start on the plateau
@@ -57,7 +57,7 @@ class SymmetricPlateau(Limit):
     def at_size(self, size):
         d = whole(size, "d", self, least=2 * self.units)
         marks, times = steps_at(self.times, d * self.units / float(self.rate), self)
-        return {"dimension": d, "marks": marks}, self.replace(times=times)
+        return {"dimension": d, "marks": marks}, replace(self, times=times)
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
         record = overlap_steps.overlap_chain(key, *self._setting(), jnp.array(marks), dimension)
