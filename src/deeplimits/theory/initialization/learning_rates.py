@@ -1,6 +1,5 @@
 r"""Learning rates that width and depth allow, from the infinitely wide tangent kernel."""
 
-from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
@@ -9,7 +8,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
-from deeplimits.models.activations import Activation, activation
+from deeplimits.models.activations import Activation, ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import array, known, whole
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.gaussian.duals import closed_form, numerical_dual
@@ -24,7 +24,7 @@ Matrices = tuple[Float[Array, "layers m m"], Float[Array, "layers m m"]]
 
 
 def tangent_kernels(
-    given: str | Activation | Callable,
+    activation: ActivationLike,
     first: ArrayLike,
     weight_variance: ArrayLike,
     bias_variance: ArrayLike,
@@ -47,7 +47,7 @@ def tangent_kernels(
     >>> round(float(tangents[-1, 0, 0]), 12)
     10.0
     """
-    sigma = activation(given)
+    sigma = named(activation)
     moments.check_variances(
         weight_variance=weight_variance, bias_variance=bias_variance, weight_rates=weight_rates, bias_rates=bias_rates
     )

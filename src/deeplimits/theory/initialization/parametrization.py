@@ -10,7 +10,7 @@ from deeplimits.models.parametrizations import ntk as ntk
 from deeplimits.models.parametrizations import standard as standard
 
 
-def feature_exponent(given: Parametrization) -> float:
+def feature_exponent(parametrization: Parametrization) -> float:
     """r: after O(1) steps of SGD the features of the last hidden layer have moved by n^(−r).
 
     Setting     L hidden layers of width n, fixed input and output dimensions, the parametrization (a, b, c)
@@ -23,7 +23,7 @@ def feature_exponent(given: Parametrization) -> float:
     >>> feature_exponent(ntk(2)), feature_exponent(maximal_update(2)), feature_exponent(standard(2))
     (0.5, 0.0, 0.5)
     """
-    a, b, c = given.a, given.b, given.c
+    a, b, c = parametrization.a, parametrization.b, parametrization.c
     inner = min(2 * a_l + (1.0 if l == 0 else 0.0) for l, a_l in enumerate(a[:-1]))
     r = min(a[-1] + b[-1], 2 * a[-1] + c) + c - 1 + inner
     if r < 0:
@@ -40,12 +40,12 @@ def feature_exponent(given: Parametrization) -> float:
     return r
 
 
-def learns_features(given: Parametrization) -> bool:
+def learns_features(parametrization: Parametrization) -> bool:
     """Whether features move by order one, r = 0."""
-    return feature_exponent(given) == 0
+    return feature_exponent(parametrization) == 0
 
 
-def effective_plain_form(given: Parametrization) -> tuple[Sequence[float], Sequence[float]]:
+def effective_plain_form(parametrization: Parametrization) -> tuple[Sequence[float], Sequence[float]]:
     """The same network in plain weights W: exponents of its variances (n^−v) and of its SGD rates (n^−e), by layer.
 
     W = n^(−a) w has variance n^(−2a−2b) and moves at rate η n^(−c−2a).
@@ -53,5 +53,5 @@ def effective_plain_form(given: Parametrization) -> tuple[Sequence[float], Seque
     >>> effective_plain_form(maximal_update(2))
     ([0.0, 1.0, 2.0], [-1.0, 0.0, 1.0])
     """
-    variances = [2 * (x + y) for x, y in zip(given.a, given.b, strict=True)]
-    return variances, [given.c + 2 * x for x in given.a]
+    variances = [2 * (x + y) for x, y in zip(parametrization.a, parametrization.b, strict=True)]
+    return variances, [parametrization.c + 2 * x for x in parametrization.a]

@@ -1,7 +1,6 @@
 """Dynamical isometry: the singular values of the input-output Jacobian of a random network."""
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -10,8 +9,8 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.models.activations import Activation
-from deeplimits.models.activations import activation as find_activation
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics import panels
 from deeplimits.numerics.arguments import PART, POSITIVE, choice, number, whole
 from deeplimits.numerics.roots import bracketed
@@ -36,28 +35,28 @@ class Criticality(NamedTuple):
     """μ₂/μ₁², with μ_k = E φ'(√q* ξ)^{2k}."""
 
 
-def slope_moments(activation: str | Activation | Callable, variance: float) -> tuple[float, float]:
+def slope_moments(activation: ActivationLike, variance: float) -> tuple[float, float]:
     """μ₁ = E φ'² and μ₂ = E φ'⁴ at pre-activations of the given variance."""
     first, second = (float(moments.slope_moment(activation, variance, power)) for power in (2, 4))
     return first, second
 
 
-def critical_point(activation: str | Activation | Callable, variance: float) -> Criticality:
+def critical_point(activation: ActivationLike, variance: float) -> Criticality:
     """σ_w² = 1/μ₁ and σ_b² = q* − σ_w² E φ², where perturbations neither grow nor fade.
 
     >>> [round(part, 8) for part in critical_point("tanh", 0.5)]
     [1.68797512, 0.0380412, 1.29924413]
     """
-    found = find_activation(activation)
+    found = named(activation)
     variance = float(number("variance", variance, POSITIVE))
     first, second = slope_moments(found, variance)
     power = float(moments.second_moment(found, variance))
     return Criticality(1 / first, variance - power / first, second / first**2)
 
 
-def slope_law(activation: str | Activation | Callable, variance: float) -> Atomic:
+def slope_law(activation: ActivationLike, variance: float) -> Atomic:
     """The law of φ'(√q ξ)², as atoms: exact for piecewise linear φ, quadrature nodes for smooth ones."""
-    found = find_activation(activation)
+    found = named(activation)
     variance = float(number("variance", variance, POSITIVE))
     if found.kinks:
         nodes, weights = (np.asarray(part) for part in line_nodes(jnp.asarray(variance), found.kinks))
