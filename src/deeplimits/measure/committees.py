@@ -35,7 +35,7 @@ def batch_gradient(task: Task, network: Network, x: Float[Array, "b d"], z: Floa
 
     def loss(w):
         clean, _ = residual(task, Network(w, network.a, network.teacher), x)
-        return jnp.mean((clean + jnp.sqrt(task.noise) * z) ** 2) / 2
+        return jnp.mean((clean + task.noise * z) ** 2) / 2
 
     return jax.grad(loss)(network.w)
 

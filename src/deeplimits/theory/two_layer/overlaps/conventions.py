@@ -39,7 +39,7 @@ class Foreign(NamedTuple):
     outputs: Float[Array, " p"]
     teacher_outputs: Float[Array, " k"]
     noise: Float[Array, ""]
-    """Variance of the label noise in the units of that convention's outputs."""
+    """Standard deviation of the label noise in the units of that convention's outputs."""
     time_unit: Float[Array, ""]
     """One unit of our t in that convention's time."""
     risk_unit: Float[Array, ""]
@@ -117,7 +117,7 @@ def export(task: Task, state: Overlaps, name: str) -> Foreign:
         output_rate,
         outputs,
         teacher_outputs,
-        task.noise * scale**2,
+        task.noise * scale,
         time_unit,
         jnp.asarray(rules.risk_factor * scale**2),
     )
@@ -160,7 +160,7 @@ def import_task(
     task = Task(
         teacher,
         our_rate,
-        jnp.asarray(noise, float) / scale**2,
+        jnp.asarray(noise, float) / scale,
         activation,
         teacher_output=teacher_a,
         output_rate=relative,

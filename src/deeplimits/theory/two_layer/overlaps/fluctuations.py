@@ -52,7 +52,7 @@ def step_covariance(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Float[Ar
     pushed = state.a * slope
 
     def moments_at(noise_node):
-        error = (clean + jnp.sqrt(task.noise) * noise_node)[:, None]
+        error = (clean + task.noise * noise_node)[:, None]
         drive = error * pushed
         to_teacher = (drive[:, :, None] * lam[:, None, p:]).reshape(-1, p * k)
         among = drive[:, first] * lam[:, second] + drive[:, second] * lam[:, first]
@@ -72,7 +72,7 @@ def step_covariance(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Float[Ar
 def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuations:
     """Mean and covariance Σ of √(dp/γ)(Ω^ν − Ω(t)) along a trajectory, Σ(0) = 0.
 
-    >>> task = Task(teacher=[[1.0]], rate=0.4, noise=0.3, activation="identity")
+    >>> task = Task(teacher=[[1.0]], rate=0.4, noise=0.3**0.5, activation="identity")
     >>> found = covariance_flow(task, Overlaps([[0.2]], [[0.7]]), [1.5])
     >>> round(float(found.covariance[0, 0, 0]), 6)
     0.351311
