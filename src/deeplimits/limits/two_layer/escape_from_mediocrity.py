@@ -16,7 +16,8 @@ class EscapeFromMediocrity(Limit):
     r"""A random start knows nothing of the teacher, and one-pass SGD needs d ln d samples to find out.
 
     Setting     one quadratic student σ = x², one quadratic teacher of norm P = 1, learning rate γ, label noise of
-                variance Δ; start on the plateau M ≈ 0, Q = Q_pl with M₀ = √(Q_pl/d) × a standard normal, as for a random direction
+                variance Δ; start on the plateau M ≈ 0, Q = Q_pl with M₀ = √(Q_pl/d) × a standard normal, as for a
+                random direction
     Limit       d → ∞
     Result      Q_pl the lower root of 15γQ² − (3 + 6γP)Q + (P + 3γP² + γΔ) = 0, growth rate λ = 6(P − Q_pl);
                 t_esc, when |M| first exceeds 0.9: λ t_esc − ½ ln d → c₀ − ln|N| in law, N ~ N(0, 1),
@@ -48,7 +49,8 @@ class EscapeFromMediocrity(Limit):
         reached = 1 - rate * variance / (2 - 12 * rate)
         if not reached > self.level**2:
             return (
-                f"noise = {float(self.noise):g} at rate = {rate:g} keeps the overlap below {max(reached, 0.0) ** 0.5:.3g}",
+                f"noise = {float(self.noise):g} at rate = {rate:g} keeps the overlap below "
+                f"{max(reached, 0.0) ** 0.5:.3g}",
             )
         return ()
 

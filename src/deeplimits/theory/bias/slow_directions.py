@@ -42,7 +42,8 @@ def entropic_drift(
     Validity    η λ_i < 1 and slow φ: corrections of relative order η beyond the 1/(1−ηλ) kept here
     References  wei2019
 
-    `curvatures` maps φ of shape (k,) to the λ_i; `noise_per_curvature` is α, `iterations` are increasing; `leading` drops the factor 1/(1 − ηλ).
+    `curvatures` maps φ of shape (k,) to the λ_i; `noise_per_curvature` is α, `iterations` are increasing; `leading`
+    drops the factor 1/(1 − ηλ).
 
     >>> phi = entropic_drift(lambda phi: 1 + phi**2 / 2, [1.0], 0.3, 0.02, [20_000], leading=True)
     >>> round(float(phi[0, 0]), 8)

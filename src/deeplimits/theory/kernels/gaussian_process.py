@@ -59,9 +59,10 @@ def kernel_ridge(
 
 
 def posterior(prior: Blocks, targets: ArrayLike, noise_variance: ArrayLike) -> Posterior:
-    r"""Posterior of a Gaussian process with covariance `prior` and noise of variance `noise_variance` = λ, and its log evidence.
+    r"""Posterior of a Gaussian process with covariance `prior` and label noise, and its log evidence.
 
-    mean k(x)ᵀ(K + λ)⁻¹y; covariance of the noiseless function k(x, x') − k(x)ᵀ(K + λ)⁻¹k(x'); `targets` (n,) or (n, k)
+    λ = `noise_variance`; mean k(x)ᵀ(K + λ)⁻¹y; covariance of the noiseless function k(x, x') − k(x)ᵀ(K + λ)⁻¹k(x').
+    `targets` (n,) or (n, k)
     with k independent outputs, whose evidences are multiplied. For an infinitely wide network take
     `regression.blocks(net.nngp, x, x_test)`.
 
