@@ -110,6 +110,13 @@ def _by_series(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
     return jnp.sum(rows * powers, axis=0) + jnp.maximum(rest, 0.0) * powers[-1]
 
 
+class CorrelationPath(NamedTuple):
+    """1 − c and K, layer by layer."""
+
+    gaps: Floats
+    kernels: Floats
+
+
 def correlation_path(
     activation: ActivationLike,
     gap: ArrayLike,
@@ -117,7 +124,7 @@ def correlation_path(
     weight_variance: ArrayLike,
     bias_variance: ArrayLike,
     layers: int,
-) -> tuple[Floats, Floats]:
+) -> CorrelationPath:
     """1 − c and K at layers 0 … `layers`, from `gap` and `kernel` at layer 0, for two inputs of equal norm.
 
     >>> gaps, kernels = correlation_path("relu", 1.0, 1.0, 2.0, 0.0, 5)
@@ -137,7 +144,7 @@ def correlation_path(
     start = jnp.asarray(gap, float), jnp.asarray(kernel, float)
     _, path = jax.lax.scan(advance, start, length=layers)
     gaps, kernels = (jnp.concatenate([first[None], rest]) for first, rest in zip(start, path, strict=True))
-    return gaps, kernels
+    return CorrelationPath(gaps, kernels)
 
 
 def correlation_fixed_point(activation: ActivationLike, weight_variance: ArrayLike, bias_variance: ArrayLike) -> Floats:

@@ -104,7 +104,14 @@ def taylor_at_zero(function: Callable, order: int) -> list[float]:
     return found
 
 
-def homogeneous_slopes(activation: ActivationLike) -> tuple[float, float] | None:
+class Slopes(NamedTuple):
+    """Of a piecewise linear σ, right and left of zero."""
+
+    positive: float
+    negative: float
+
+
+def homogeneous_slopes(activation: ActivationLike) -> Slopes | None:
     """a₊ and a₋ if σ(u) = a₊u for u > 0 and a₋u for u < 0."""
     sigma = named(activation)
     u = np.array([1.0, 1e-3, 0.3, 2.0, 7.0, 1e3])
@@ -115,7 +122,7 @@ def homogeneous_slopes(activation: ActivationLike) -> tuple[float, float] | None
     ratios = (values[:-1] / u[:-1]).reshape(2, -1)
     if values[-1] != 0 or not np.allclose(ratios, ratios[:, :1], rtol=1e-12, atol=0.0):
         return None
-    return float(ratios[0, 0]), float(ratios[1, 0])
+    return Slopes(float(ratios[0, 0]), float(ratios[1, 0]))
 
 
 @functools.partial(jax.jit, static_argnums=0)

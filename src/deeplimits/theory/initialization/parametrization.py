@@ -1,6 +1,7 @@
 r"""How the powers of the width decide whether a wide network learns features."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from deeplimits.errors import OutsideValidity
 from deeplimits.models.parametrizations import PRESETS as PRESETS
@@ -45,13 +46,20 @@ def learns_features(parametrization: Parametrization) -> bool:
     return feature_exponent(parametrization) == 0
 
 
-def effective_plain_form(parametrization: Parametrization) -> tuple[Sequence[float], Sequence[float]]:
+class PlainForm(NamedTuple):
+    """Exponents of the width, by layer: variances n^−v of the weights, rates n^−e of SGD."""
+
+    variances: Sequence[float]
+    rates: Sequence[float]
+
+
+def effective_plain_form(parametrization: Parametrization) -> PlainForm:
     """The same network in plain weights W: exponents of its variances (n^−v) and of its SGD rates (n^−e), by layer.
 
     W = n^(−a) w has variance n^(−2a−2b) and moves at rate η n^(−c−2a).
 
     >>> effective_plain_form(maximal_update(2))
-    ([0.0, 1.0, 2.0], [-1.0, 0.0, 1.0])
+    PlainForm(variances=[0.0, 1.0, 2.0], rates=[-1.0, 0.0, 1.0])
     """
     variances = [2 * (x + y) for x, y in zip(parametrization.a, parametrization.b, strict=True)]
-    return variances, [parametrization.c + 2 * x for x in parametrization.a]
+    return PlainForm(variances, [parametrization.c + 2 * x for x in parametrization.a])

@@ -4,6 +4,7 @@ f(x; W) = m^{−1/2} Σ_j a_j σ(⟨w_j, x⟩) with |a_j| ≤ 1 and m neurons; W
 """
 
 import functools
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -109,9 +110,16 @@ def relu_worst_case(width: ArrayLike, distance: ArrayLike, balanced: bool = True
     return 3 / 8 * 2 ** (2 / 3) * density ** (1 / 3) * b ** (4 / 3) * m ** (-1 / 6)
 
 
+class Expansion(NamedTuple):
+    """f̃(x; W) and its features ∇f(x; W₀)."""
+
+    value: Float[Array, ""]
+    features: Float[Array, "m d"]
+
+
 def two_layer_expansion(
     activation: ActivationLike, weights: ArrayLike, start: ArrayLike, output: ArrayLike, x: ArrayLike
-) -> tuple[Float[Array, ""], Float[Array, "m d"]]:
+) -> Expansion:
     r"""The first-order Taylor expansion of a two-layer network in its inner weights: its value, and its features.
 
     Setting     f(x; W) = m^(−1/2) Σ_j a_j σ(⟨w_j, x⟩), expanded around W₀ = `start`, evaluated at W = `weights` (m, d)
@@ -129,4 +137,4 @@ def two_layer_expansion(
     a, x = jnp.asarray(output, float), jnp.asarray(x, float)
     root = jnp.sqrt(1.0 * w.shape[0])
     features = (a * sigma.derivative(w0 @ x) / root)[:, None] * x
-    return a @ sigma.value(w0 @ x) / root + jnp.sum(features * (w - w0)), features
+    return Expansion(a @ sigma.value(w0 @ x) / root + jnp.sum(features * (w - w0)), features)

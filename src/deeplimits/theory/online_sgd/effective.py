@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.numerics import flows
@@ -71,13 +71,20 @@ def solve_ode(dynamics: EffectiveDynamics, start: ArrayLike, times: ArrayLike, t
     ).states
 
 
+class Fluctuations(NamedTuple):
+    """A path and the covariance around it, at the times asked for."""
+
+    path: Float[Array, "times d"]
+    covariance: Float[Array, "times d d"]
+
+
 def fluctuations(
     dynamics: EffectiveDynamics,
     noise_covariance: Callable,
     start: ArrayLike,
     times: ArrayLike,
     covariance: ArrayLike | None = None,
-) -> tuple[Array, Array]:
+) -> Fluctuations:
     """The ballistic path and lim N Cov around it: dC/dt = J C + C Jᵀ + D, J the Jacobian of the velocity.
 
     `noise_covariance` is D(u) = lim N δ J_u V J_uᵀ; `covariance` the initial N Cov, zero unless given.
@@ -94,7 +101,7 @@ def fluctuations(
 
     joint = EffectiveDynamics(drift=lambda state: -velocity(state), corrector=jnp.zeros_like)
     path = solve_ode(joint, jnp.concatenate([start, initial.ravel()]), times)
-    return path[:, :count], path[:, count:].reshape(-1, count, count)
+    return Fluctuations(path[:, :count], path[:, count:].reshape(-1, count, count))
 
 
 def fixed_points(

@@ -35,10 +35,16 @@ class Criticality(NamedTuple):
     """μ₂/μ₁², with μ_k = E φ'(√q* ξ)^{2k}."""
 
 
-def slope_moments(activation: ActivationLike, variance: float) -> tuple[float, float]:
+class SlopeMoments(NamedTuple):
+    """μ₁ = E φ'² and μ₂ = E φ'⁴."""
+
+    second: float
+    fourth: float
+
+
+def slope_moments(activation: ActivationLike, variance: float) -> SlopeMoments:
     """μ₁ = E φ'² and μ₂ = E φ'⁴ at pre-activations of the given variance."""
-    first, second = (float(moments.slope_moment(activation, variance, power)) for power in (2, 4))
-    return first, second
+    return SlopeMoments(*(float(moments.slope_moment(activation, variance, power)) for power in (2, 4)))
 
 
 def critical_point(activation: ActivationLike, variance: float) -> Criticality:

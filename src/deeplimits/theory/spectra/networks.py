@@ -94,13 +94,20 @@ class GramSpike(NamedTuple):
     """Standard deviation of √n (λ̂ − λ) where this is the only spike; zero where there is none."""
 
 
+class GramSpikes(NamedTuple):
+    """What fluctuating norms of the data and of the weights make."""
+
+    data: GramSpike
+    weights: GramSpike
+
+
 def nonlinear_gram_spikes(
     activation: ActivationLike | tuple[float, ...],
     data_ratio: float,
     width_ratio: float,
     kurtosis_data: float = 3.0,
     kurtosis_weights: float = 3.0,
-) -> tuple[GramSpike, GramSpike]:
+) -> GramSpikes:
     """The two outliers that fluctuating norms of data and of weights make in the nonlinear Gram matrix.
 
     Setting     as in `nonlinear_gram`; kurtosis E[x⁴] of the entries of X and of W
@@ -174,7 +181,7 @@ def nonlinear_gram_spikes(
             float(np.sqrt(variance)),
         )
 
-    return one(kurtosis_data, 1.0), one(kurtosis_weights, 1 / width_ratio)
+    return GramSpikes(one(kurtosis_data, 1.0), one(kurtosis_weights, 1 / width_ratio))
 
 
 def conjugate_kernel_spectrum(

@@ -25,6 +25,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError, UnknownName
+from deeplimits.models.activations import ActivationLike
 from deeplimits.models.committees import Overlaps, Task
 
 
@@ -123,6 +124,14 @@ def export(task: Task, state: Overlaps, name: str) -> Foreign:
     )
 
 
+class Imported(NamedTuple):
+    """A task and a state in our convention, and what carries times and risks back."""
+
+    task: Task
+    state: Overlaps
+    foreign: Foreign
+
+
 def import_task(
     name: str,
     rate: ArrayLike,
@@ -134,8 +143,8 @@ def import_task(
     outputs: ArrayLike | None = None,
     teacher_outputs: ArrayLike | None = None,
     output_rate: ArrayLike = 0.0,
-    activation: str = "erf_saad",
-) -> tuple[Task, Overlaps, Foreign]:
+    activation: ActivationLike = "erf_saad",
+) -> Imported:
     """A task written in another convention, as ours; the third answer says how to carry times and risks back.
 
     >>> task, state, back = import_task("goldt", 0.5, [[0.1]], [[1.0]], [[1.0]], outputs=[1.0], teacher_outputs=[1.0])
@@ -166,7 +175,7 @@ def import_task(
         output_rate=relative,
     )
     state = Overlaps(m, q, a)
-    return task, state, export(task, state, name)
+    return Imported(task, state, export(task, state, name))
 
 
 def _output_scale(rules: Convention, p: int, k: int) -> float:

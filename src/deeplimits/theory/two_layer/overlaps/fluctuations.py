@@ -100,7 +100,14 @@ def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuatio
     return Fluctuations(times, mean, covariance, found.converged)
 
 
-def stationary_covariance(task: Task, guess: Overlaps) -> tuple[fixed_points.FixedPoint, np.ndarray]:
+class AtRest(NamedTuple):
+    """A stable fixed point, and Σ there."""
+
+    point: fixed_points.FixedPoint
+    covariance: np.ndarray
+
+
+def stationary_covariance(task: Task, guess: Overlaps) -> AtRest:
     """The stable fixed point near a guess and Σ there, from Lyapunov's equation JΣ + ΣJᵀ + D = 0."""
     from scipy.linalg import solve_continuous_lyapunov
 
@@ -118,7 +125,7 @@ def stationary_covariance(task: Task, guess: Overlaps) -> tuple[fixed_points.Fix
     residual = np.abs(j @ sigma + sigma @ j.T + d).max()
     if residual > 1e-9 * np.abs(d).max():
         raise NotConverged(f"Lyapunov's equation was solved with residual {residual:.2g} only")
-    return point, sigma
+    return AtRest(point, sigma)
 
 
 def _grid(dimensions: int) -> tuple[Float[Array, "nodes n"], Float[Array, " nodes"]]:
