@@ -10,7 +10,6 @@ from deeplimits.measure.leave_one_out import leave_one_out
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.regression import ridge
 from deeplimits.theory.regression.populations import Population
-from deeplimits.theory.regression.risks import Risk
 
 
 class RidgeRegression(Limit):
@@ -56,7 +55,7 @@ class RidgeRegression(Limit):
         dense = jnp.geomspace(self.gammas[0], self.gammas[-1], 200)
         # At the one ratio, at those of the curve and at those between, in one call.
         risks = self._risk(jnp.concatenate([self.gamma[None], self.gammas, dense]))
-        risk = Risk(*(part[0] for part in risks))
+        risk = jax.tree.map(lambda part: part[0], risks)
         _, along, between = jnp.split(risks.total, [1, 1 + self.gammas.size])
         unseen = risk.total + self.noise**2
         return {
