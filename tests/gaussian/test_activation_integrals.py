@@ -157,7 +157,7 @@ def test_quadrature_agrees_with_closed_forms():
 
 
 def test_teacher_with_another_activation():
-    task = Task(np.eye(1), activation="tanh", teacher_activation="erf_saad", noise=0.1)
+    task = Task(np.eye(1), activation="tanh", teacher_activation="erf_saad", noise=0.1**0.5)
     state = Overlaps([[0.3]], [[0.8]])
     lam = np.linspace(-9, 9, 361)
     x, y = np.meshgrid(lam, lam, indexing="ij")

@@ -127,7 +127,7 @@ assert abs(float(activation_integrals("arctan").i2(np.eye(1), 0, 0)) / second - 
 assert np.isfinite(float(equations.risk(Task([[1.0]], activation="arctan"), Overlaps([[0.3]], [[1.0]]))))
 assert FullyConnected(2, "arctan").ntk(np.eye(2)).shape == (2, 2)
 assert network_grams.gram_moments("arctan").eta > 0
-assert landscapes.information_exponent(new.value).exponent == 1
+assert landscapes.information_exponent(new).exponent == 1
 model = TwoLayer(jnp.ones((1, 2)), jnp.zeros(1), jnp.ones((1, 1)), jnp.zeros(1))
 assert two_layer_model(model, jnp.ones(2), "arctan").shape == (1,)
 limits = (dl.limits.OrderChaosPhaseDiagram, dl.limits.NonlinearGramSpectrum, dl.limits.NtkRecursion,

@@ -16,7 +16,7 @@ from deeplimits.theory.two_layer.mean_field import Particles, wasserstein_flow
 
 def test_chain_and_weights_have_one_law():
     """After 30 steps in dimension 6, both layers trained: the chain's overlaps are those of SGD in weight space."""
-    task = Task(np.eye(1), 1.5, 0.1, output_rate=0.8)
+    task = Task(np.eye(1), 1.5, 0.1**0.5, output_rate=0.8)
     start = Overlaps([[0.3], [-0.1]], [[0.8, 0.15], [0.15, 0.6]], [1.0, 0.7])
     marks = jnp.array([30])
 

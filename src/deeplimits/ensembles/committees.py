@@ -76,7 +76,7 @@ def step(
     rate = jnp.asarray(rate, float)
     shares = jnp.full(x.shape[0], 1 / x.shape[0]) if shares is None else shares
     clean, fields = residual(task, network, x)
-    error = shares * (clean + jnp.sqrt(task.noise) * z)
+    error = shares * (clean + task.noise * z)
     # w_i ← w_i + (γ/p) E a_i σ'(λ_i) x/√d, averaged over the batch
     push = error[:, None] * network.a * task.activation.derivative(fields)
     w = network.w + rate / (p * jnp.sqrt(1.0 * d)) * push.T @ x

@@ -82,15 +82,15 @@ def flow_risk(
 def descent_risk(
     x: Float[Array, "n p"],
     beta: Float[Array, " p"],
-    noise: Float[Array, "n labellings"],
+    errors: Float[Array, "n labellings"],
     step: Float[Array, ""],
     steps: int,
 ) -> tuple[Float[Array, " steps"], Float[Array, " steps"]]:
     """As `flow_risk`, after every step of gradient descent, run without noise and on several draws of the noise."""
     n, p = x.shape
     # Without noise ŵ − β descends from −β with labels zero; what each noise adds descends from zero.
-    start = jnp.concatenate([-beta[:, None], jnp.zeros((p, noise.shape[1]))], axis=1)
-    labels = jnp.concatenate([jnp.zeros((n, 1)), noise], axis=1)
+    start = jnp.concatenate([-beta[:, None], jnp.zeros((p, errors.shape[1]))], axis=1)
+    labels = jnp.concatenate([jnp.zeros((n, 1)), errors], axis=1)
 
     def advance(w, _):
         w = w - step * (x.T @ (x @ w - labels) / n)

@@ -15,7 +15,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
 
 
 def spherical(
@@ -116,18 +117,18 @@ def mixture_loss(x: Float[Array, " N"], sample: Float[Array, " N"], field: Array
 
 
 def single_index_sample(
-    key: PRNGKeyArray, teacher: Activation, noise: ArrayLike, direction: Float[Array, " N"]
+    key: PRNGKeyArray, teacher: ActivationLike, noise: ArrayLike, direction: Float[Array, " N"]
 ) -> tuple[Float[Array, " N"], Float[Array, ""]]:
     """a ~ N(0, I) and its label f(⟨a, θ⟩) + ε."""
     input_key, noise_key = jax.random.split(key)
     a = gaussian(input_key, direction.shape)
-    return a, teacher.value(a @ direction) + jnp.asarray(noise, float) * jax.random.normal(noise_key)
+    return a, named(teacher).value(a @ direction) + jnp.asarray(noise, float) * jax.random.normal(noise_key)
 
 
-def single_index_loss(x: Float[Array, " N"], sample: tuple[Array, Array], student: Activation) -> Float[Array, ""]:
+def single_index_loss(x: Float[Array, " N"], sample: tuple[Array, Array], student: ActivationLike) -> Float[Array, ""]:
     """(y − g(⟨a, x⟩))²."""
     a, label = sample
-    return (label - student.value(a @ x)) ** 2
+    return (label - named(student).value(a @ x)) ** 2
 
 
 def xor_sample(key: PRNGKeyArray, separation: ArrayLike, dimension: int) -> tuple[Float[Array, " N"], Float[Array, ""]]:

@@ -36,7 +36,7 @@ def chain_step(
     square = jnp.sum(u**2) + sample.chi_square
     sigma, slope = task.activation.value(lam[:p]), task.activation.derivative(lam[:p])
     clean = task.teacher_output @ task.teacher_activation.value(lam[p:]) / k - state.a @ sigma / p
-    error = clean + jnp.sqrt(task.noise) * sample.gaussians[-1]
+    error = clean + task.noise * sample.gaussians[-1]
     rate = task.learning_rate(t)
     step = rate / (dimension * p)
     drive = state.a * error * slope

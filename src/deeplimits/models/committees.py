@@ -55,13 +55,14 @@ class Overlaps(eqx.Module):
 
 
 class Task(eqx.Module):
-    """What is learnt and how: teacher overlaps P, teacher outputs a*, label noise Δ, learning rates, batch, activation.
+    """What is learnt and how: teacher overlaps P, teacher outputs a*, label noise, learning rates, batch, activation.
 
     `rate` is γ; `schedule`, where given, multiplies it by a function of t. `output_rate` is ρ_a: 0 freezes the second
-    layer. `rate=0` is gradient flow. The usual activation of the subject is erf(u/√2), named "erf_saad";
-    `teacher_activation` is σ* where it differs from σ.
+    layer. `rate=0` is gradient flow. `noise` is the standard deviation √Δ of the label noise, `noise_variance` is Δ.
+    The usual activation of the subject is erf(u/√2), named "erf_saad"; `teacher_activation` is σ* where it
+    differs from σ.
 
-    >>> task = Task(teacher=[[1.0, 0.2], [0.2, 1.0]], rate=1.0, noise=0.01)
+    >>> task = Task(teacher=[[1.0, 0.2], [0.2, 1.0]], rate=1.0, noise=0.1)
     >>> task.teachers
     2
     """
@@ -113,6 +114,10 @@ class Task(eqx.Module):
     @property
     def teachers(self) -> int:
         return self.teacher.shape[0]
+
+    @property
+    def noise_variance(self) -> Float[Array, ""]:
+        return self.noise**2
 
     def learning_rate(self, t: ArrayLike) -> Float[Array, ""]:
         """γ at time t."""

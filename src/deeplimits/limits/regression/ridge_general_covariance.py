@@ -55,7 +55,7 @@ class RidgeGeneralCovariance(Limit):
         dense = jnp.geomspace(self.gammas[0], self.gammas[-1], 200)
         # At the one ratio, at those of the curve and at those between, in one call.
         risks = self._risk(jnp.concatenate([self.gamma[None], self.gammas, dense]))
-        risk = ridge.RidgeRisk(*(part[0] for part in risks))
+        risk = jax.tree.map(lambda part: part[0], risks)
         _, along, between = jnp.split(risks.total, [1, 1 + self.gammas.size])
         unseen = risk.total + self.noise**2
         return {

@@ -18,7 +18,8 @@ from deeplimits.theory.two_layer.overlaps.stationary_risk import critical_learni
 class NoiseFloorAndCriticalLearningRate(Limit):
     r"""SGD with label noise never gets below a floor, and above a critical learning rate it does not even stay there.
 
-    Setting     p = k erf students that know the teacher, P = I, a = a* = 1, label noise Δ, constant learning rate γ
+    Setting     p = k erf students that know the teacher, P = I, a = a* = 1, label noise of variance Δ, constant
+                learning rate γ
     Limit       d → ∞, then t → ∞; first order in Δ, exact in γ
     Result      perpendicular fluctuations q obey dq/dt = −(Bq + qB)/p + (γ/p³)T[q] + (γ/p)ΔB, B_ij = E σ'_i σ'_j,
                 T[q]_ij = Σ_lm E[σ'_i σ'_j σ'_l σ'_m] q_lm; floor R = (1/2p²) Σ B_ij q_ij at rest;
@@ -30,7 +31,7 @@ class NoiseFloorAndCriticalLearningRate(Limit):
 
     units: int = integer(1, 1, 3, symbol="p", doc="student and teacher units")
     rate: Array = real(1.5, 1e-3, 100.0, log=True, symbol=r"\gamma", doc="learning rate")
-    noise: Array = real(1e-4, 1e-12, 0.1, log=True, symbol=r"\Delta", doc="variance of the label noise")
+    noise: Array = real(0.01, 1e-6, 0.3, log=True, symbol=r"\sqrt{\Delta}", doc="standard deviation of the label noise")
 
     usual = Run(sizes=(20, 80), samples=200, batch=100)
 
@@ -55,7 +56,10 @@ class NoiseFloorAndCriticalLearningRate(Limit):
         task = self._task()
         return {
             "floor": Value(
-                noise_floor(task) / self.noise, label="risk at rest, per noise", symbol=r"R_\infty/\Delta", rate=1.0
+                noise_floor(task) / task.noise_variance,
+                label="risk at rest, per noise variance",
+                symbol=r"R_\infty/\Delta",
+                rate=1.0,
             )
         }
 
@@ -70,7 +74,7 @@ class NoiseFloorAndCriticalLearningRate(Limit):
         record = overlap_steps.overlap_chain(
             key, self._task(), Overlaps(identity, identity), jnp.array(marks), dimension
         )
-        return {"floor": record.online_risk[-1] / self.noise}
+        return {"floor": record.online_risk[-1] / self.noise**2}
 
 
 @functools.cache

@@ -34,7 +34,7 @@ class OverlapMarkovChain(Limit):
     students: int = integer(1, 1, 4, symbol="p", doc="student units")
     teachers: int = integer(1, 1, 4, symbol="k", doc="teacher units")
     rate: Array = real(4.0, 1e-3, 100.0, log=True, symbol=r"\gamma", doc="learning rate")
-    noise: Array = real(0.1, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
+    noise: Array = real(0.3162, 0.0, 3.0, symbol=r"\sqrt{\Delta}", doc="standard deviation of the label noise")
     overlap: Array = real(0.1, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher")
     norm: Array = real(0.5, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span")
     dimension: Array = real(20, 2, 100_000, log=True, symbol="d", doc="dimension of the input")

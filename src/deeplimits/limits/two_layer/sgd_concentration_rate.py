@@ -27,7 +27,7 @@ class SgdConcentrationRate(Limit):
     students: int = integer(2, 1, 4, symbol="p", doc="student units")
     teachers: int = integer(1, 1, 4, symbol="k", doc="teacher units")
     rate: Array = real(1.5, 1e-3, 20.0, log=True, symbol=r"\gamma", doc="learning rate")
-    noise: Array = real(0.05, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
+    noise: Array = real(0.2236, 0.0, 3.0, symbol=r"\sqrt{\Delta}", doc="standard deviation of the label noise")
     overlap: Array = real(0.3, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher at the start")
     norm: Array = real(
         0.3, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span at the start"

@@ -14,7 +14,7 @@ from deeplimits.theory.two_layer.overlaps import fluctuations
 class SgdFluctuations(Limit):
     r"""Around the overlap equations SGD fluctuates like a Gaussian process of known covariance.
 
-    Setting     one student, one teacher of unit norm, one-pass SGD with label noise Δ, from M₀ and Q₀
+    Setting     one student, one teacher of unit norm, one-pass SGD with label noise of variance Δ, from M₀ and Q₀
     Limit       d → ∞ at fixed γ and T
     Result      √(d/γ) (Ω^ν − Ω(t)) → N(0, Σ(t)), dΣ/dt = JΣ + ΣJᵀ + D, Σ(0) = 0, J the Jacobian of the equations,
                 D the covariance of one step ξ = (E σ'λ*, 2E σ'λ + γ E²σ'²); at a stable fixed point JΣ + ΣJᵀ + D = 0
@@ -25,7 +25,7 @@ class SgdFluctuations(Limit):
 
     activation: str = activation_choice("erf_saad", lambda a: a.odd and a.smooth and a.increasing and a.lipschitz)
     rate: Array = real(1.0, 1e-3, 4.0, log=True, symbol=r"\gamma", doc="learning rate")
-    noise: Array = real(0.1, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
+    noise: Array = real(0.3162, 0.0, 3.0, symbol=r"\sqrt{\Delta}", doc="standard deviation of the label noise")
     overlap: Array = real(0.3, -0.8, 0.8, symbol="M_0", doc="overlap with the teacher at the start")
     norm: Array = real(0.8, 0.7, 5.0, symbol="Q_0", doc="squared norm of the student at the start")
     time: Array = real(0.5, 0.01, 100.0, log=True, symbol="T", doc="time at which the runs are compared")

@@ -149,7 +149,14 @@ def is_separable(x: ArrayLike, y: ArrayLike, *, intercept: bool = False) -> bool
     return True
 
 
-def traced_hard_margin(signed: Float[Array, "n d"]) -> tuple[Float[Array, " d"], Float[Array, " n"]]:
+class Separator(NamedTuple):
+    """ŵ of least norm with margins at least one, and the multipliers a of ŵ = Σ a_i y_i x_i."""
+
+    weights: Float[Array, " d"]
+    multipliers: Float[Array, " n"]
+
+
+def traced_hard_margin(signed: Float[Array, "n d"]) -> Separator:
     """ŵ and the multipliers a of the rows y_i x_i, for use inside traced code; the solver runs on the host."""
     n, d = signed.shape
     answer = (jax.ShapeDtypeStruct((d,), float), jax.ShapeDtypeStruct((n,), float))
@@ -158,7 +165,7 @@ def traced_hard_margin(signed: Float[Array, "n d"]) -> tuple[Float[Array, " d"],
         found = hard_margin(rows, np.ones(n))
         return found.weights, found.multipliers
 
-    return jax.pure_callback(solve, answer, signed, vmap_method="sequential")
+    return Separator(*jax.pure_callback(solve, answer, signed, vmap_method="sequential"))
 
 
 def _with_intercept(points: Floats, labels: Floats) -> HardMargin:

@@ -102,9 +102,14 @@ def pair_rule(f: Callable, g: Callable, where: Pair, kinks: tuple[float, ...], o
     return tuple(found.reshape(shape) for found in jax.lax.map(one, tuple(flat)))
 
 
-def line_nodes(
-    a: Floats, kinks: tuple[float, ...] = (), order: int = _NODES, mean: Floats | None = None
-) -> tuple[Floats, Floats]:
+class Nodes(NamedTuple):
+    """A quadrature rule: Σ weights · f(points)."""
+
+    points: Floats
+    weights: Floats
+
+
+def line_nodes(a: Floats, kinks: tuple[float, ...] = (), order: int = _NODES, mean: Floats | None = None) -> Nodes:
     """Nodes u and weights, with Σ weights = 1, for a Gaussian of variance a (a scalar), centred unless given a mean."""
     centre = jnp.zeros(()) if mean is None else mean
     deviation = _positive_root(a)
@@ -112,7 +117,7 @@ def line_nodes(
     finest = jnp.minimum(1.0, deviation) / 4
     u, width = _panels(centre, deviation, special, finest, order)
     weight = width * jnp.exp(-(((u - centre) / deviation) ** 2) / 2)
-    return jnp.where(a > 0, u, centre), weight / jnp.sum(weight)
+    return Nodes(jnp.where(a > 0, u, centre), weight / jnp.sum(weight))
 
 
 def _line(f, a, kinks, order):

@@ -5,7 +5,6 @@ E σ(u)² − E σ(u)σ(v) = K ∫_0^{1−c} K̇(1 − t) dt, a sum without canc
 also where σ is kinked. For smooth σ the Hermite series Σ_k h_k²(1 − c^k) does the same.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -14,7 +13,8 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.models.activations import Activation, activation
+from deeplimits.models.activations import Activation, ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics import panels
 from deeplimits.numerics.arguments import argument, between
 from deeplimits.numerics.checks import converged
@@ -46,7 +46,7 @@ class DepthScales(NamedTuple):
 
 
 def correlation_map(
-    given: str | Activation | Callable,
+    activation: ActivationLike,
     gap: ArrayLike,
     kernel: ArrayLike,
     weight_variance: ArrayLike,
@@ -64,7 +64,7 @@ def correlation_map(
     >>> round(1 - float(correlation_map("relu", 1.0, 1.0, 2.0, 0.0)), 12)
     0.318309886184
     """
-    sigma = activation(given)
+    sigma = named(activation)
     layer_maps.check_variances(kernel=kernel, weight_variance=weight_variance, bias_variance=bias_variance)
     gap = argument("gap", gap, between(0, 2), "it is 1 − c")
     gap, kernel = jnp.broadcast_arrays(gap, jnp.asarray(kernel, float))
@@ -110,21 +110,28 @@ def _by_series(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
     return jnp.sum(rows * powers, axis=0) + jnp.maximum(rest, 0.0) * powers[-1]
 
 
+class CorrelationPath(NamedTuple):
+    """1 − c and K, layer by layer."""
+
+    gaps: Floats
+    kernels: Floats
+
+
 def correlation_path(
-    given: str | Activation | Callable,
+    activation: ActivationLike,
     gap: ArrayLike,
     kernel: ArrayLike,
     weight_variance: ArrayLike,
     bias_variance: ArrayLike,
     layers: int,
-) -> tuple[Floats, Floats]:
+) -> CorrelationPath:
     """1 − c and K at layers 0 … `layers`, from `gap` and `kernel` at layer 0, for two inputs of equal norm.
 
     >>> gaps, kernels = correlation_path("relu", 1.0, 1.0, 2.0, 0.0, 5)
     >>> [round(1 - float(gap), 6) for gap in gaps[1:3]], round(float(kernels[-1]), 12)
     ([0.31831, 0.493731], 1.0)
     """
-    sigma = activation(given)
+    sigma = named(activation)
 
     def advance(state, _):
         gap, kernel = state
@@ -137,18 +144,16 @@ def correlation_path(
     start = jnp.asarray(gap, float), jnp.asarray(kernel, float)
     _, path = jax.lax.scan(advance, start, length=layers)
     gaps, kernels = (jnp.concatenate([first[None], rest]) for first, rest in zip(start, path, strict=True))
-    return gaps, kernels
+    return CorrelationPath(gaps, kernels)
 
 
-def correlation_fixed_point(
-    given: str | Activation | Callable, weight_variance: ArrayLike, bias_variance: ArrayLike
-) -> Floats:
+def correlation_fixed_point(activation: ActivationLike, weight_variance: ArrayLike, bias_variance: ArrayLike) -> Floats:
     """1 − c* of the stable fixed point of the correlation: 0 in the ordered phase, positive in the chaotic one.
 
     >>> round(1 - float(correlation_fixed_point("tanh", 2.5, 0.05)), 10)
     0.4468042323
     """
-    sigma = activation(given)
+    sigma = named(activation)
     kernel = phases.fixed_point(sigma, weight_variance, bias_variance)
     return _stable_gap(sigma, kernel, jnp.asarray(weight_variance, float), jnp.asarray(bias_variance, float))
 
@@ -173,10 +178,10 @@ def _stable_gap(sigma: Activation, kernel: Floats, weight_variance: Floats, bias
 
 
 def correlation_response(
-    given: str | Activation | Callable, gap: ArrayLike, kernel: ArrayLike, weight_variance: ArrayLike
+    activation: ActivationLike, gap: ArrayLike, kernel: ArrayLike, weight_variance: ArrayLike
 ) -> Floats:
     """χ_c = C_w E σ'(z₁)σ'(z₂), by which a small change of the covariance is multiplied at correlation 1 − gap."""
-    sigma = activation(given)
+    sigma = named(activation)
     gap, kernel = jnp.broadcast_arrays(jnp.asarray(gap, float), jnp.asarray(kernel, float))
     c_w = jnp.asarray(weight_variance, float)
     dual = closed_form(sigma)
@@ -190,7 +195,7 @@ def correlation_response(
     return c_w * (dual or Quadrature(sigma)).slope(Pair(root, root, gap, 2 - gap))
 
 
-def depth_scales(given: str | Activation | Callable, weight_variance: float, bias_variance: float) -> DepthScales:
+def depth_scales(activation: ActivationLike, weight_variance: float, bias_variance: float) -> DepthScales:
     """The depths to which norms and correlations are remembered.
 
     Setting     a deep network at its fixed point K*, c*; χ_∥ = F'(K*), χ_c = C_w E σ'(z₁)σ'(z₂) at c*
@@ -203,7 +208,7 @@ def depth_scales(given: str | Activation | Callable, weight_variance: float, bia
     >>> round(1 - scales.correlation_gap, 8), round(scales.correlation_scale, 8)
     (0.44680423, 11.79559752)
     """
-    sigma = activation(given)
+    sigma = named(activation)
     kernel = phases.fixed_point(sigma, weight_variance, bias_variance)
     gap = correlation_fixed_point(sigma, weight_variance, bias_variance)
     parallel = float(layer_maps.susceptibilities(sigma, kernel, weight_variance).parallel)

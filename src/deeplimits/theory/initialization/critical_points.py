@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.errors import NotConverged, OutsideValidity
-from deeplimits.models.activations import Activation, activation
+from deeplimits.models.activations import Activation, ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics import roots
 from deeplimits.theory.initialization import layer_maps
 
@@ -53,7 +54,7 @@ class Criticality:
     """F''(K*), for the half-stable class: attracting from above if negative, from below if positive."""
 
 
-def criticality(given: str | Activation | Callable) -> Criticality:
+def criticality(activation: ActivationLike) -> Criticality:
     """The critical initialization of an activation, its susceptibilities and its universality class.
 
     Setting     z^(l+1) = W σ(z^(l)) + b with W_ij ~ N(0, C_w/n), b_i ~ N(0, C_b), infinitely wide;
@@ -71,7 +72,7 @@ def criticality(given: str | Activation | Callable) -> Criticality:
     >>> found.universality, round(found.kernel, 6), round(found.weight_variance, 6), round(found.bias_variance, 6)
     ('half-stable', 3.561553, 1.983058, 0.172922)
     """
-    sigma = activation(given)
+    sigma = named(activation)
     if not sigma.continuous:
         raise OutsideValidity(
             f"activation = {sigma.name} has no critical point: it jumps, so χ_⊥ is infinite at every K; take a "
@@ -103,8 +104,16 @@ def taylor_at_zero(function: Callable, order: int) -> list[float]:
     return found
 
 
-def homogeneous_slopes(sigma: Activation) -> tuple[float, float] | None:
+class Slopes(NamedTuple):
+    """Of a piecewise linear σ, right and left of zero."""
+
+    positive: float
+    negative: float
+
+
+def homogeneous_slopes(activation: ActivationLike) -> Slopes | None:
     """a₊ and a₋ if σ(u) = a₊u for u > 0 and a₋u for u < 0."""
+    sigma = named(activation)
     u = np.array([1.0, 1e-3, 0.3, 2.0, 7.0, 1e3])
     u = np.concatenate([u, -u, [0.0]])
     # Evaluated now, also while a prediction that asks is being traced; and in one program.
@@ -113,7 +122,7 @@ def homogeneous_slopes(sigma: Activation) -> tuple[float, float] | None:
     ratios = (values[:-1] / u[:-1]).reshape(2, -1)
     if values[-1] != 0 or not np.allclose(ratios, ratios[:, :1], rtol=1e-12, atol=0.0):
         return None
-    return float(ratios[0, 0]), float(ratios[1, 0])
+    return Slopes(float(ratios[0, 0]), float(ratios[1, 0]))
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -1,6 +1,5 @@
 r"""How a critical network approaches its fixed point: power laws in the depth."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -10,7 +9,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.models.activations import Activation, activation
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import whole
 from deeplimits.theory.initialization import layer_maps
 from deeplimits.theory.initialization.critical_points import criticality
@@ -43,7 +43,7 @@ class HalfStable(NamedTuple):
     """2/(|F''| |δ₀|): the depth at which |δ_l| ~ 2/(|F''| l) sets in."""
 
 
-def decay_to_zero(given: str | Activation | Callable, kernel: float, layers: int) -> DecayToZero:
+def decay_to_zero(activation: ActivationLike, kernel: float, layers: int) -> DecayToZero:
     """The slow decay of signals in tanh-like networks at criticality.
 
     Setting     σ(0) = 0, σ_k = σ^(k)(0), C_b = 0, C_w = 1/σ₁²: K^(l+1) = K + a₁K² + a₂K³ + …, a₁ < 0
@@ -57,7 +57,7 @@ def decay_to_zero(given: str | Activation | Callable, kernel: float, layers: int
     >>> round(float(found.kernels[99]), 14), round(2000 * float(found.kernels[999]), 11)
     (0.00512071566599, 1.00333306989)
     """
-    sigma = activation(given)
+    sigma = named(activation)
     layers = whole("layers", layers, 1)
     layer_maps.check_variances(kernel=kernel)
     if not kernel > 0:
@@ -75,7 +75,7 @@ def decay_to_zero(given: str | Activation | Callable, kernel: float, layers: int
     return DecayToZero(kernels, a1, a2, found.expansion.perpendicular_exponent, constant)
 
 
-def half_stable_law(given: str | Activation | Callable, deviation: float, layers: int) -> HalfStable:
+def half_stable_law(activation: ActivationLike, deviation: float, layers: int) -> HalfStable:
     """The nearly constant kernel of critical GELU and SWISH networks.
 
     Setting     the half-stable critical point K* > 0, δ = K − K*: δ' = δ + F''(K*)δ²/2 + …
@@ -88,7 +88,7 @@ def half_stable_law(given: str | Activation | Callable, deviation: float, layers
     >>> round(float(half_stable_law("gelu", 1.0, 10).deviations[-1]), 9)
     0.997101603
     """
-    sigma = activation(given)
+    sigma = named(activation)
     found = criticality(sigma)
     if found.curvature is None or found.kernel is None:
         raise OutsideValidity(
@@ -107,11 +107,11 @@ def half_stable_law(given: str | Activation | Callable, deviation: float, layers
 
 
 def iterate(
-    sigma: Activation, kernel: ArrayLike, weight_variance: ArrayLike, bias_variance: ArrayLike, layers: int
+    activation: ActivationLike, kernel: ArrayLike, weight_variance: ArrayLike, bias_variance: ArrayLike, layers: int
 ) -> Floats:
     """K at `layers` successive layers, the first included, as one compiled loop."""
 
     def advance(k, _):
-        return layer_maps.layer_map(sigma, k, weight_variance, bias_variance), k
+        return layer_maps.layer_map(activation, k, weight_variance, bias_variance), k
 
     return jax.lax.scan(advance, jnp.asarray(kernel, float), length=layers)[1]

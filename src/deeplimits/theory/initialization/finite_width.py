@@ -1,6 +1,6 @@
 r"""Fluctuations at finite width: the fourth cumulant of a neuron, to leading order and exactly where it is known."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -9,14 +9,15 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.models.activations import Activation, activation
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.theory.initialization import layer_maps
 
 Floats = Float[Array, "..."]
 
 
 def kernel_path(
-    given: str | Activation | Callable,
+    activation: ActivationLike,
     kernel: ArrayLike,
     weight_variance: ArrayLike,
     bias_variance: ArrayLike,
@@ -27,7 +28,7 @@ def kernel_path(
     >>> [round(float(k), 12) for k in kernel_path("tanh", 1.0, 1.0, 0.0, 3)]
     [1.0, 0.394294490398, 0.236450410499]
     """
-    sigma = activation(given)
+    sigma = named(activation)
     layer_maps.check_variances(kernel=kernel, weight_variance=weight_variance, bias_variance=bias_variance)
     start = jnp.asarray(kernel, float)
 
@@ -56,7 +57,7 @@ def linear_kernel(kernel: ArrayLike, weight_variance: ArrayLike, bias_variance: 
 
 
 def vertex_path(
-    given: str | Activation | Callable,
+    activation: ActivationLike,
     kernel: ArrayLike,
     weight_variance: ArrayLike,
     bias_variance: ArrayLike,
@@ -71,7 +72,7 @@ def vertex_path(
     >>> [round(float(v), 12) for v in vertex_path("tanh", 1.0, 1.0, 0.0, 3)]
     [0.0, 0.097523738086, 0.067807493892]
     """
-    sigma = activation(given)
+    sigma = named(activation)
     ratios = [1.0] * layers if width_ratios is None else list(width_ratios)
     if width_ratios is not None and (len(ratios) < layers - 2 or any(not ratio > 0 for ratio in ratios)):
         raise ParameterError(
@@ -95,7 +96,7 @@ def vertex_path(
     return jnp.concatenate([jnp.zeros(1), path])
 
 
-def kurtosis_ratio(given: str | Activation | Callable, hidden: Sequence[int] | ArrayLike) -> Floats:
+def kurtosis_ratio(activation: ActivationLike, hidden: Sequence[int] | ArrayLike) -> Floats:
     """E z⁴/(3(E z²)²) of an output of a network without biases at its critical weight variance, exactly.
 
     Setting     hidden widths n_1 … n_L, C_b = 0, a scale-invariant activation (slopes a₊, a₋), C_w = 2/(a₊² + a₋²)
@@ -107,7 +108,7 @@ def kurtosis_ratio(given: str | Activation | Callable, hidden: Sequence[int] | A
     >>> round(float(kurtosis_ratio("relu", [10, 20])), 12), round(float(kurtosis_ratio("identity", [10, 10, 10])), 12)
     (1.875, 1.728)
     """
-    sigma = activation(given)
+    sigma = named(activation)
     from deeplimits.theory.initialization.critical_points import homogeneous_slopes
 
     slopes = homogeneous_slopes(sigma)

@@ -1,7 +1,6 @@
 r"""Order and chaos: where deep networks forget the difference of two inputs, and where they amplify it."""
 
 import functools
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -11,7 +10,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.models.activations import Activation, activation
+from deeplimits.models.activations import Activation, ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics import roots
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.numerics.roots import bracketed
@@ -43,7 +43,7 @@ class EdgePoint(NamedTuple):
     bias_variance: Floats
 
 
-def fixed_point(given: str | Activation | Callable, weight_variance: ArrayLike, bias_variance: ArrayLike) -> Floats:
+def fixed_point(activation: ActivationLike, weight_variance: ArrayLike, bias_variance: ArrayLike) -> Floats:
     """The stable fixed point K* of K ← C_b + C_w E_K σ², found by bisection; differentiable in both variances.
 
     Raises `OutsideValidity` where the variance grows without bound and `NotConverged` where the iteration would not
@@ -52,7 +52,7 @@ def fixed_point(given: str | Activation | Callable, weight_variance: ArrayLike, 
     >>> round(float(fixed_point("tanh", 1.5, 0.05)), 12)
     0.418037200533
     """
-    sigma = activation(given)
+    sigma = named(activation)
     layer_maps.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
     c_w, c_b = jnp.asarray(weight_variance, float), jnp.asarray(bias_variance, float)
     kernel, grows, slope = _solve(sigma, c_w, c_b)
@@ -96,13 +96,13 @@ def _solve(sigma: Activation, c_w, c_b):
     return jnp.where(crosses, found + step, 0.0), at_most > 0, jnp.where(crosses, slope, 0.0)
 
 
-def phase(given: str | Activation | Callable, weight_variance: float, bias_variance: float) -> Phase:
+def phase(activation: ActivationLike, weight_variance: float, bias_variance: float) -> Phase:
     """Ordered, critical or chaotic: whether χ_⊥ = C_w E σ'² at K* is below, at or above one.
 
     >>> phase("tanh", 2.5, 0.05).name, phase("tanh", 1.5, 0.05).name
     ('chaotic', 'ordered')
     """
-    sigma = activation(given)
+    sigma = named(activation)
     layer_maps.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
     # NumPy arrays, because a JAX array of a number of another type is one more program to compile.
     c_w, c_b = np.asarray(weight_variance, float), np.asarray(bias_variance, float)
@@ -125,7 +125,7 @@ def _numbers(sigma: Activation, c_w, c_b):
 _stand = jax.jit(_numbers, static_argnums=0, compiler_options={"xla_backend_optimization_level": 0})
 
 
-def edge_of_chaos(given: str | Activation | Callable, kernel: ArrayLike) -> EdgePoint:
+def edge_of_chaos(activation: ActivationLike, kernel: ArrayLike) -> EdgePoint:
     """The edge of chaos, parametrized by K*: C_w = 1/E_K* σ'², C_b = K* − C_w E_K* σ². No equation to solve.
 
     Where the bias variance comes out negative no network has that K* at the edge.
@@ -133,20 +133,20 @@ def edge_of_chaos(given: str | Activation | Callable, kernel: ArrayLike) -> Edge
     >>> [round(float(part), 6) for part in edge_of_chaos("tanh", 0.57004788164076)]
     [0.570048, 1.760955, 0.05]
     """
-    sigma = activation(given)
+    sigma = named(activation)
     layer_maps.check_variances(kernel=kernel)
     kernel = jnp.asarray(kernel, float)
     c_w = 1 / layer_maps.slope_moment(sigma, kernel)
     return EdgePoint(kernel, c_w, kernel - c_w * layer_maps.second_moment(sigma, kernel))
 
 
-def critical_weight_variance(given: str | Activation | Callable, bias_variance: float) -> EdgePoint:
+def critical_weight_variance(activation: ActivationLike, bias_variance: float) -> EdgePoint:
     """The point of the edge of chaos with a given bias variance: the phase boundary in the plane of C_w and C_b.
 
     >>> round(float(critical_weight_variance("tanh", 0.3).weight_variance), 10)
     2.5051271897
     """
-    sigma = activation(given)
+    sigma = named(activation)
     layer_maps.check_variances(bias_variance=bias_variance)
     if bias_variance == 0:
         point = edge_of_chaos(sigma, 0.0)

@@ -12,12 +12,12 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.errors import ParameterError
-from deeplimits.theory.online_sgd.effective import EffectiveDynamics, fluctuations
+from deeplimits.theory.online_sgd.effective import EffectiveDynamics, Fluctuations, fluctuations
 
 
 def gradient_flow_with_fluctuations(
     population_gradient: Callable, gradient_covariance: Callable, start: ArrayLike, times: ArrayLike
-) -> tuple[Array, Array]:
+) -> Fluctuations:
     """x̄(t), and the covariance of ζ(t), for any population gradient ∇Φ and gradient covariance V.
 
     >>> import jax.numpy as jnp

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.theory.online_sgd.effective import EffectiveDynamics, fluctuations, solve_ode
+from deeplimits.theory.online_sgd.effective import EffectiveDynamics, Fluctuations, fluctuations, solve_ode
 from deeplimits.theory.online_sgd.landscapes import check_order
 
 
@@ -75,7 +75,7 @@ def ballistic(signal: ArrayLike, order: int, step: ArrayLike, start: ArrayLike, 
 
 def ballistic_with_fluctuations(
     signal: ArrayLike, order: int, step: ArrayLike, start: ArrayLike, times: ArrayLike
-) -> tuple[Array, Array]:
+) -> Fluctuations:
     """(m, r) and lim N Cov(m, r) at the given times, from a fixed start."""
     return fluctuations(dynamics(signal, order, step), lambda u: path_noise(u, order, step), start, times)
 
@@ -92,7 +92,14 @@ def critical_signal(order: int, step: ArrayLike) -> ArrayLike:
     return c ** (k / 2) * (2 * (k - 1) / k) ** (k - 1) * last
 
 
-def overlap_roots(signal: ArrayLike, order: int, step: ArrayLike) -> tuple[Array, Array]:
+class OverlapRoots(NamedTuple):
+    """m_† ≤ m_*, where the overlap rests."""
+
+    saddle: Array
+    stable: Array
+
+
+def overlap_roots(signal: ArrayLike, order: int, step: ArrayLike) -> OverlapRoots:
     """The positive roots m_† ≤ m_* of λm^{k−2} = (m² + c)^{k−1}, for λ above `critical_signal`; for k = 2 (0, √(λ−c)).
 
     The roots are bracketed by √((k−2)c/k) and bisected in logarithms; a last Newton step carries their derivatives.
@@ -103,7 +110,8 @@ def overlap_roots(signal: ArrayLike, order: int, step: ArrayLike) -> tuple[Array
     lam, c, k = jnp.asarray(signal, float), jnp.asarray(step, float), order
     if k == 2:
         positive = lam > c
-        return jnp.zeros_like(lam * c), jnp.where(positive, jnp.sqrt(jnp.where(positive, lam - c, 1.0)), 0.0)
+        root = jnp.where(positive, jnp.sqrt(jnp.where(positive, lam - c, 1.0)), 0.0)
+        return OverlapRoots(jnp.zeros_like(lam * c), root)
     middle = jnp.log((k - 2) * c / k) / 2
 
     def gap(log_m, lam, c):
@@ -124,7 +132,7 @@ def overlap_roots(signal: ArrayLike, order: int, step: ArrayLike) -> tuple[Array
     # gap > 0 between the roots; far below and above it is negative
     low = jnp.minimum(((k - 1) * jnp.log(c) - jnp.log(lam)) / (k - 2), middle) - 1.0
     high = jnp.maximum(jnp.log(lam) / k, middle) + 1.0
-    return bisect(low), bisect(high)
+    return OverlapRoots(bisect(low), bisect(high))
 
 
 _roots_on_the_host = jax.jit(overlap_roots, static_argnums=1)  # as one program
@@ -157,7 +165,14 @@ def rest_points(signal: float, order: int, step: float) -> list[RestPoint]:
     return points
 
 
-def escape_actions(signal: float, order: int, step: float) -> tuple[float, float]:
+class EscapeActions(NamedTuple):
+    """V in the time exp(NV) over the saddle: from m = 0, and from m_*."""
+
+    from_zero: float
+    from_signal: float
+
+
+def escape_actions(signal: float, order: int, step: float) -> EscapeActions:
     """V in the time exp(NV) that noise takes to carry SGD over the saddle m_†, from (0, c) and from (m_*, c).
 
     With r = c, m follows dm = b dt + √(D/N) dB, b = 2km(λm^{k−2} − R^{2k−2}), D = 4c(kR^{2k−2} + k(k−1)R^{2k−4}m²): V
@@ -180,17 +195,24 @@ def escape_actions(signal: float, order: int, step: float) -> tuple[float, float
         noise = c * (square ** (k - 1) + (k - 1) * square ** (k - 2) * m**2)
         return abs(float((b - a) / 2 * np.sum(weights * drift / noise)))
 
-    return action(0.0, saddle), action(saddle, rest)
+    return EscapeActions(action(0.0, saddle), action(saddle, rest))
+
+
+class Microscopic(NamedTuple):
+    """Var u, u = √N m, and the radius r."""
+
+    variance: Array
+    radius: Array
 
 
 def microscopic_variance(
     signal: ArrayLike, step: ArrayLike, time: ArrayLike, variance: ArrayLike = 1.0, radius: ArrayLike = 1.0
-) -> tuple[Array, Array]:
+) -> Microscopic:
     """Var u(t) and r(t), k = 2, u = √N m: du = 4u(λ − r) dt + √(8cr) dB, dr/dt = −8r(r − c), from V_0 and r_0.
 
     r = r_0 e^{8ct}/D, Var u = (e^{8λt}/D)[V_0 + c r_0 (e^{8(c−λ)t} − 1)/(c − λ)], D = 1 + (r_0/c)(e^{8ct} − 1).
 
-    >>> [round(float(x), 10) for x in microscopic_variance(0.5, 1.0, 0.6, 1.0, 0.6)][0]
+    >>> round(float(microscopic_variance(0.5, 1.0, 0.6, 1.0, 0.6).variance), 10)
     1.9590125637
     """
     lam, c, t, v0, r0 = (jnp.asarray(part, float) for part in (signal, step, time, variance, radius))
@@ -201,12 +223,12 @@ def microscopic_variance(
     safe = jnp.where(small, 1.0, x)
     # e^{8(λ−c)t}(e^{8(c−λ)t} − 1)/(c − λ) = 8t (1 − e^{−x})/x
     integral = 8 * t * jnp.where(small, 1 - x / 2, -jnp.expm1(-safe) / safe)
-    return (v0 * jnp.exp(-x) + c * r0 * integral) / scaled, r0 / scaled
+    return Microscopic((v0 * jnp.exp(-x) + c * r0 * integral) / scaled, r0 / scaled)
 
 
 def tensor_microscopic_variance(
     order: int, step: ArrayLike, times: ArrayLike, variance: ArrayLike = 1.0, radius: ArrayLike = 1.0
-) -> tuple[Array, Array]:
+) -> Microscopic:
     """Var u and r for k ≥ 3, where the signal is invisible: du = −2k r^{k−1}u dt + √(4kc r^{k−1}) dB.
 
     >>> v, r = tensor_microscopic_variance(4, 0.5, [0.7], 2.0, 1.0)
@@ -224,7 +246,7 @@ def tensor_microscopic_variance(
     joint = EffectiveDynamics(drift=lambda u: -velocity(u), corrector=jnp.zeros_like)
     start = jnp.stack([jnp.asarray(variance, float), jnp.asarray(radius, float)])
     path = solve_ode(joint, start, times)
-    return path[:, 0], path[:, 1]
+    return Microscopic(path[:, 0], path[:, 1])
 
 
 def exit_offset(signal: float, step: float, threshold: float, variance: float = 1.0) -> float:

@@ -16,7 +16,8 @@ from deeplimits.numerics.arguments import COUNT, NOT_NEGATIVE, POSITIVE, UNTIL_T
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.regression.edge_quadrature import marchenko_pastur_rule, resolved
 from deeplimits.theory.regression.filters import Filter, descent_filter, flow_filter
-from deeplimits.theory.regression.ridgeless import Risk, limiting_risk
+from deeplimits.theory.regression.ridgeless import limiting_risk
+from deeplimits.theory.regression.risks import Risk
 
 Floats = Float[Array, "..."]
 
@@ -116,7 +117,7 @@ def early_stopped_risk(time: ArrayLike, gamma: ArrayLike, signal: ArrayLike, noi
     if known(ended) and not bool(jnp.any(ended)):
         return found
     limit = limiting_risk(ratio, signal, noise_variance)
-    return Risk(*(jnp.where(ended, late, early) for late, early in zip(limit, found, strict=True)))
+    return Risk(jnp.where(ended, limit.bias, found.bias), jnp.where(ended, limit.variance, found.variance))
 
 
 def early_stopped_descent_risk(
@@ -181,7 +182,14 @@ def flow_to_ridge_ratio(x: ArrayLike) -> FlowToRidge:
     return FlowToRidge((kept * (1 + x)) ** 2, (learnt * (1 + x)) ** 2)
 
 
-def worst_flow_to_ridge() -> tuple[float, float]:
+class WorstCase(NamedTuple):
+    """Where a ratio is largest, and how large."""
+
+    at: float
+    factor: float
+
+
+def worst_flow_to_ridge() -> WorstCase:
     """The x = st at which early stopping loses most against ridge regression with λ = 1/t, and the factor there.
 
     The derivative of log((1−e^{−x})(1+x)/x) vanishes where e^x = 1 + x + x².
@@ -190,4 +198,4 @@ def worst_flow_to_ridge() -> tuple[float, float]:
     [1.7932821, 1.6859091]
     """
     at = roots.on_host(lambda x: np.exp(x) - 1 - x - x * x, np.asarray(1.0), np.asarray(3.0))
-    return float(at), float(flow_to_ridge_ratio(at).variance)
+    return WorstCase(float(at), float(flow_to_ridge_ratio(at).variance))

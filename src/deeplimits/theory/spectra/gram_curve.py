@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import ActivationLike
 from deeplimits.theory.gaussian import moments as gaussian_moments
 from deeplimits.theory.spectra import marchenko_pastur_formulas
 
@@ -22,11 +22,10 @@ class OddMoments(NamedTuple):
     zeta: Float[Array, ""]
 
 
-def odd_moments(activation: Activation) -> OddMoments:
+def odd_moments(activation: ActivationLike) -> OddMoments:
     """By quadrature.
 
-    >>> from deeplimits.models.activations import activation
-    >>> round(float(odd_moments(activation("sign")).zeta), 10)
+    >>> round(float(odd_moments("sign").zeta), 10)
     0.6366197724
     """
     eta, linear = gaussian_moments.second_moment(activation), gaussian_moments.hermite_moment(activation, 1)

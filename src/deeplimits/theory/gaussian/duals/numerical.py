@@ -2,6 +2,7 @@ r"""Duals of any activation, by quadrature, or by a Hermite series where that is
 
 import functools
 import math
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -88,7 +89,14 @@ def hermite_rows(function, root: Floats, degree: int, largest: float) -> Floats:
     return (polynomials @ jnp.broadcast_to(values, (root.size, z.size)).T).reshape(degree + 1, *root.shape)
 
 
-def series_tail(activation: Activation, a: Floats, degree: int, largest: float) -> tuple[Floats, Floats]:
+class Tails(NamedTuple):
+    """Shares of E σ² and of E σ'² that a series leaves out."""
+
+    value: Floats
+    slope: Floats
+
+
+def series_tail(activation: Activation, a: Floats, degree: int, largest: float) -> Tails:
     """What the series of K and K̇ leave out at ρ = 1, relative to their sum; both fall with the degree."""
 
     def one(function):
@@ -96,7 +104,7 @@ def series_tail(activation: Activation, a: Floats, degree: int, largest: float) 
         whole = _along_line(lambda u: function(u) ** 2, activation.kinks, a)
         return jnp.abs(whole - jnp.sum(rows**2, axis=0)) / jnp.where(whole > 0, whole, 1.0)
 
-    return one(activation.value), one(activation.derivative)
+    return Tails(one(activation.value), one(activation.derivative))
 
 
 def numerical_dual(activation: Activation, variances: np.ndarray, tolerance: float = 1e-12) -> Dual:

@@ -64,13 +64,20 @@ def _powers(s: Array, count: int) -> Float[Array, "degrees n"]:
     return jnp.stack(powers)
 
 
-def velocity(problem: SingleIndex, a: Array, s: Array, weights: Array) -> tuple[Array, Array]:
+class Velocity(NamedTuple):
+    """(ȧ, ṡ)."""
+
+    a: Array
+    s: Array
+
+
+def velocity(problem: SingleIndex, a: Array, s: Array, weights: Array) -> Velocity:
     """(ȧ, ṡ), through the residuals: Σ_l σ_l r_l s^l and its derivative."""
     count = len(problem.target)
     left = problem.activation * residuals(problem, a, s, weights)
     powers = _powers(s, count)
     slopes = jnp.concatenate([jnp.zeros((1, *s.shape)), powers[:-1] * jnp.arange(1.0, count)[:, None]])
-    return left @ powers / problem.epsilon, a * (1 - s**2) * (left @ slopes)
+    return Velocity(left @ powers / problem.epsilon, a * (1 - s**2) * (left @ slopes))
 
 
 def learn(

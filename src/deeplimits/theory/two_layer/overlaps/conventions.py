@@ -25,6 +25,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError, UnknownName
+from deeplimits.models.activations import ActivationLike
 from deeplimits.models.committees import Overlaps, Task
 
 
@@ -39,7 +40,7 @@ class Foreign(NamedTuple):
     outputs: Float[Array, " p"]
     teacher_outputs: Float[Array, " k"]
     noise: Float[Array, ""]
-    """Variance of the label noise in the units of that convention's outputs."""
+    """Standard deviation of the label noise in the units of that convention's outputs."""
     time_unit: Float[Array, ""]
     """One unit of our t in that convention's time."""
     risk_unit: Float[Array, ""]
@@ -117,10 +118,18 @@ def export(task: Task, state: Overlaps, name: str) -> Foreign:
         output_rate,
         outputs,
         teacher_outputs,
-        task.noise * scale**2,
+        task.noise * scale,
         time_unit,
         jnp.asarray(rules.risk_factor * scale**2),
     )
+
+
+class Imported(NamedTuple):
+    """A task and a state in our convention, and what carries times and risks back."""
+
+    task: Task
+    state: Overlaps
+    foreign: Foreign
 
 
 def import_task(
@@ -134,8 +143,8 @@ def import_task(
     outputs: ArrayLike | None = None,
     teacher_outputs: ArrayLike | None = None,
     output_rate: ArrayLike = 0.0,
-    activation: str = "erf_saad",
-) -> tuple[Task, Overlaps, Foreign]:
+    activation: ActivationLike = "erf_saad",
+) -> Imported:
     """A task written in another convention, as ours; the third answer says how to carry times and risks back.
 
     >>> task, state, back = import_task("goldt", 0.5, [[0.1]], [[1.0]], [[1.0]], outputs=[1.0], teacher_outputs=[1.0])
@@ -160,13 +169,13 @@ def import_task(
     task = Task(
         teacher,
         our_rate,
-        jnp.asarray(noise, float) / scale**2,
+        jnp.asarray(noise, float) / scale,
         activation,
         teacher_output=teacher_a,
         output_rate=relative,
     )
     state = Overlaps(m, q, a)
-    return task, state, export(task, state, name)
+    return Imported(task, state, export(task, state, name))
 
 
 def _output_scale(rules: Convention, p: int, k: int) -> float:

@@ -92,7 +92,7 @@ def squared_gradient(task: Task, state: Overlaps) -> Float[Array, "p p"]:
 def _squares(task: Task, state: Overlaps, omega: Float[Array, "n n"]) -> Float[Array, "p p"]:
     v = signed_outputs(task, state)
     _, j2, _ = moments(task).pairs(omega, state.students)
-    inside = moments(task).squares(omega, v, state.students) + task.noise * j2[:, : state.students]
+    inside = moments(task).squares(omega, v, state.students) + task.noise_variance * j2[:, : state.students]
     return state.a[:, None] * state.a * inside
 
 
@@ -112,7 +112,7 @@ def squared_gradient_at(task: Task, state: Overlaps, dimension: ArrayLike) -> Fl
 def drift(task: Task, state: Overlaps) -> Drift:
     """The parts of the overlap equations at one state.
 
-    >>> task = Task(teacher=[[1.0, 0.0], [0.0, 1.0]], noise=0.01, output_rate=1.0)
+    >>> task = Task(teacher=[[1.0, 0.0], [0.0, 1.0]], noise=0.1, output_rate=1.0)
     >>> state = Overlaps([[0.3, 0.1], [0.05, 0.2]], [[0.5, 0.1], [0.1, 0.6]])
     >>> [round(float(x), 10) for x in drift(task, state).m[0]]
     [0.1205263568, 0.1243120752]
@@ -150,7 +150,7 @@ def mean_increment(task: Task, state: Overlaps, dimension: ArrayLike) -> Overlap
     E[E² σ'_iσ'_j ‖x‖²/d] differs from its limit by the O(1/d) of `squared_gradient_at`; distinct samples of a batch
     add the product of their mean gradients to ΔQ.
 
-    >>> task = Task(teacher=[[1.0]], rate=1.0, noise=0.1)
+    >>> task = Task(teacher=[[1.0]], rate=1.0, noise=0.1**0.5)
     >>> step = mean_increment(task, Overlaps([[0.3]], [[0.8]]), 10)
     >>> round(float(step.m[0, 0]), 12), round(float(step.q[0, 0]), 12)
     (0.025700990086, -0.004351153992)

@@ -52,7 +52,7 @@ def step_covariance(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Float[Ar
     pushed = state.a * slope
 
     def moments_at(noise_node):
-        error = (clean + jnp.sqrt(task.noise) * noise_node)[:, None]
+        error = (clean + task.noise * noise_node)[:, None]
         drive = error * pushed
         to_teacher = (drive[:, :, None] * lam[:, None, p:]).reshape(-1, p * k)
         among = drive[:, first] * lam[:, second] + drive[:, second] * lam[:, first]
@@ -72,7 +72,7 @@ def step_covariance(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Float[Ar
 def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuations:
     """Mean and covariance Σ of √(dp/γ)(Ω^ν − Ω(t)) along a trajectory, Σ(0) = 0.
 
-    >>> task = Task(teacher=[[1.0]], rate=0.4, noise=0.3, activation="identity")
+    >>> task = Task(teacher=[[1.0]], rate=0.4, noise=0.3**0.5, activation="identity")
     >>> found = covariance_flow(task, Overlaps([[0.2]], [[0.7]]), [1.5])
     >>> round(float(found.covariance[0, 0, 0]), 6)
     0.351311
@@ -100,7 +100,14 @@ def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuatio
     return Fluctuations(times, mean, covariance, found.converged)
 
 
-def stationary_covariance(task: Task, guess: Overlaps) -> tuple[fixed_points.FixedPoint, np.ndarray]:
+class AtRest(NamedTuple):
+    """A stable fixed point, and Σ there."""
+
+    point: fixed_points.FixedPoint
+    covariance: np.ndarray
+
+
+def stationary_covariance(task: Task, guess: Overlaps) -> AtRest:
     """The stable fixed point near a guess and Σ there, from Lyapunov's equation JΣ + ΣJᵀ + D = 0."""
     from scipy.linalg import solve_continuous_lyapunov
 
@@ -118,7 +125,7 @@ def stationary_covariance(task: Task, guess: Overlaps) -> tuple[fixed_points.Fix
     residual = np.abs(j @ sigma + sigma @ j.T + d).max()
     if residual > 1e-9 * np.abs(d).max():
         raise NotConverged(f"Lyapunov's equation was solved with residual {residual:.2g} only")
-    return point, sigma
+    return AtRest(point, sigma)
 
 
 def _grid(dimensions: int) -> tuple[Float[Array, "nodes n"], Float[Array, " nodes"]]:

@@ -93,7 +93,7 @@ def trajectory(
     error at the end is about ten times larger. Traceable: jit, vmap over initial conditions, grad. A run that diverges
     raises; outside a trace an impossible start does so as well.
 
-    >>> task = Task(teacher=[[1.0]], rate=0.4, noise=0.3, activation="identity")
+    >>> task = Task(teacher=[[1.0]], rate=0.4, noise=0.3**0.5, activation="identity")
     >>> solution = trajectory(task, Overlaps([[0.2]], [[0.7]]), [1.5])
     >>> round(float(solution.m[0, 0, 0]), 10), round(float(solution.q[0, 0, 0]), 10)
     (0.8214958719, 0.8291212365)

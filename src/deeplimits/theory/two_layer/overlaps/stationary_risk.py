@@ -52,7 +52,8 @@ def _isolated(task: Task, critical: Float[Array, ""], isolation: Float[Array, ""
 def noise_floor(task: Task) -> Float[Array, ""]:
     r"""Risk at which one-pass SGD with label noise stays: exact in γ, first order in Δ.
 
-    Setting     p = k students started at or led to the teacher, a = a*, second layer fixed; learning rate γ, noise Δ
+    Setting     p = k students started at or led to the teacher, a = a*, second layer fixed; learning rate γ, noise of
+                variance Δ
     Limit       d → ∞, then t → ∞, then Δ → 0 at fixed R/Δ
     Result      −(1/p)(Bq + qB) + (γ/p³)T[q] + (γ/p)ΔB = 0, R = (1/2p²) Σ B_ij q_ij
                 γ → 0: R = γΔ/(4p²) Σ_i a_i² E σ'_i², that is γΔ/(2√3πp) for erf
@@ -84,7 +85,7 @@ def _around_the_teacher(task: Task) -> tuple[Float[Array, ""], Float[Array, ""],
     root = vectors * jax.lax.rsqrt(values)
     critical = p**2 / jnp.linalg.eigvalsh(root.T @ parts.amplification @ root)[-1]
     operator = -parts.damping / p + task.rate / p**3 * parts.amplification
-    q = jnp.linalg.solve(operator, -task.rate / p * task.noise * parts.forcing)
+    q = jnp.linalg.solve(operator, -task.rate / p * task.noise_variance * parts.forcing)
     return parts.risk @ q / (2 * p**2), critical, values[0] / values[-1]
 
 
