@@ -45,6 +45,7 @@ class FluctuationDissipation(Limit):
     Validity    the parameters stay bounded (here by weight decay, and because ‖∂f/∂a‖² + 1 ≤ 2 for every h); size
                 counts the recorded steps T
     Finite size none in the mean; without the term of the ends O(1/T), for T ≫ 1/(ημ)
+    Computed by a formula of one line in its own file
     References  yaida2019
     """
 
