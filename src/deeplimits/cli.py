@@ -7,12 +7,11 @@ import argparse
 import itertools
 import json
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from deeplimits import flags, references
+from deeplimits import flags, references, showing
 from deeplimits.catalogue import Listing, catalogue
 from deeplimits.errors import DeeplimitsError, ParameterError
 
@@ -48,31 +47,7 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _show(options: argparse.Namespace) -> int:
-    entry = catalogue.entry(options.name)
-    about = entry.about
-    print(f"{entry.name}\n{about.title}.\n")
-    if entry.role == "result":
-        print(f"This is the result `{entry.result}` of the limit {catalogue.name_of_target(entry.target)}.\n")
-    rest = about.doc.partition("\n")[2].strip("\n")
-    print(rest)
-    if about.parameters:
-        print("\nParameters")
-        for name, parameter in about.parameters.items():
-            text = f"{parameter.doc}; {parameter.allowed} (default {flags.default_of(parameter)})"
-            print(textwrap.fill(text, 100, initial_indent=f"  {name:<14}", subsequent_indent=" " * 16))
-    if about.references:
-        print("\nCited")
-        for key in about.references:
-            print(textwrap.fill(references.short(key), 100, initial_indent="  ", subsequent_indent="    "))
-    print(f"\nSource\n  {about.module}")
-    print("\nTo call it")
-    if entry.role == "function":
-        print(f"  from {about.module} import {about.name}\n  {about.signature}")
-        return 0
-    name = catalogue.name_of_target(entry.target)
-    suffix = f'["{entry.result}"]' if entry.result else ""
-    print(f"  import deeplimits as dl\n  dl.predict(dl.limits.{about.name}()){suffix}")
-    print(f"  deeplimits compare {name}")
+    print(showing.page(catalogue.entry(options.name)))
     return 0
 
 

@@ -10,6 +10,7 @@ import importlib
 import inspect
 import json
 import math
+import pkgutil
 from dataclasses import asdict, dataclass
 from importlib import resources
 from typing import Any
@@ -20,6 +21,17 @@ from deeplimits.statement import Statement
 
 
 @dataclass(frozen=True)
+class Part:
+    """A function of the theory that a limit is computed by."""
+
+    name: str
+    module: str
+    title: str
+    results: tuple[str, ...] = ()
+    """The results it gives; none are named if it is behind all."""
+
+
+@dataclass(frozen=True)
 class Record(Statement):
     """What is known of a limit or function without importing it."""
 
@@ -27,6 +39,11 @@ class Record(Statement):
     """Full path `package.module:Name`."""
     parameters: dict[str, Parameter]
     signature: str = ""
+    parts: tuple[Part, ...] = ()
+
+    def parts_of(self, result: str) -> tuple[Part, ...]:
+        """The functions behind one of the limit's results; all of them where none is asked for."""
+        return tuple(part for part in self.parts if not result or not part.results or result in part.results)
 
     @property
     def module(self) -> str:
@@ -46,7 +63,8 @@ class Record(Statement):
             raise UnknownName(f"{target} cannot be imported: {error}") from None
         doc = Statement.of(found).doc
         if isinstance(found, type):
-            return cls(doc, target, parameters_of(found))
+            parts = [part_of(*named) for named in Statement.of(found).computed_by.items()]
+            return cls(doc, target, parameters_of(found), parts=tuple(parts))
         # Names of arguments and defaults; types and shapes are in the docstring's words.
         arguments = [one.replace(annotation=one.empty) for one in inspect.signature(found).parameters.values()]
         return cls(doc, target, {}, f"{name}{inspect.Signature(arguments)}")
@@ -56,12 +74,39 @@ class Record(Statement):
             name: {"kind": parameter.kind, **{key: _finite(value) for key, value in asdict(parameter).items()}}
             for name, parameter in self.parameters.items()
         }
-        return {"doc": self.doc, "target": self.target, "parameters": parameters, "signature": self.signature}
+        return {"doc": self.doc, "target": self.target, "parameters": parameters, "signature": self.signature,
+                "parts": [asdict(part) for part in self.parts]}  # fmt: skip
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> "Record":
         parameters = {name: _parameter(dict(spec)) for name, spec in document["parameters"].items()}
-        return cls(document["doc"], document["target"], parameters, document["signature"])
+        parts = tuple(Part(**{**part, "results": tuple(part["results"])}) for part in document["parts"])
+        return cls(document["doc"], document["target"], parameters, document["signature"], parts)
+
+
+def part_of(name: str, results: tuple[str, ...] = ()) -> Part:
+    """What `room.function` means: what the room's door offers, or else the one function of that name in its files.
+
+    Where a room has several, `room.file.function` says which.
+    """
+    room, *file, function = name.split(".")
+    door = importlib.import_module(f"deeplimits.theory.{room}")
+    if not file and _callable(getattr(door, function, None)):
+        return Part(function, door.__name__, Statement.of(getattr(door, function)).title, results)
+    found = []
+    for info in pkgutil.walk_packages(door.__path__, f"{door.__name__}."):
+        module = importlib.import_module(info.name)
+        here = getattr(module, function, None)
+        if _callable(here) and here.__module__ == info.name and file in ([], [info.name.rpartition(".")[2]]):
+            found.append(Part(function, info.name, Statement.of(here).title, results))
+    if len(found) != 1:
+        places = ", ".join(part.module for part in found) or "no file"
+        raise UnknownName(f"theory.{name} is in {places} of its room; name a function that is in one")
+    return found[0]
+
+
+def _callable(found: Any) -> bool:
+    return callable(found) and not inspect.ismodule(found)
 
 
 def _finite(value: Any) -> Any:

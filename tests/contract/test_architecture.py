@@ -36,7 +36,8 @@ ALLOWED = {
     "lab": BASE | {"limit", "predictions", "catalogue", "numerics", "render"},
     "atlas": BASE | {"lab", "limit", "catalogue", "render"},
     "flags": BASE | {"catalogue"},
-    "cli": BASE | {"lab", "limit", "atlas", "flags", "catalogue", "render"},
+    "showing": BASE | {"catalogue", "flags"},
+    "cli": BASE | {"lab", "limit", "atlas", "flags", "showing", "catalogue", "render"},
 }
 
 

@@ -1,5 +1,6 @@
 """Every limit of the catalogue obeys the protocol: what needs no simulation."""
 
+import importlib
 import json
 from importlib import resources
 
@@ -13,6 +14,7 @@ from conftest import each_limit
 from deeplimits import indexing, references
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.index import class_name
+from deeplimits.lab.task import imports
 from deeplimits.limit import Limit, Run, from_json, speaks_of_draws, to_json, values_of
 from deeplimits.parameters import parameters_of
 
@@ -28,7 +30,7 @@ def test_is_a_final_limit_with_a_complete_docstring(name):
     assert isinstance(limit.usual, Run)
     assert len(limit.usual.sizes) >= 2
     sections = dl.catalogue.entry(name).about.sections
-    assert {"Setting", "Result", "Validity", "Finite size", "References"} <= set(sections)
+    assert {"Setting", "Result", "Validity", "Finite size", "Computed by", "References"} <= set(sections)
     validity = " ".join(sections["Validity"].lower().split())
     assert "size counts" in validity, "the docstring must say what a size counts"
     assert dl.catalogue.entry(name).about.references
@@ -41,6 +43,18 @@ def test_class_and_file_are_named_like_the_entry(name):
     file = name.replace("-", "_")
     assert entry.target == f"deeplimits.limits.{entry.room}.{file}:{class_name(name)}"
     assert getattr(dl.limits, class_name(name)) is dl.catalogue[name]
+
+
+@each_limit
+def test_what_it_is_computed_by_is_there(name):
+    """`Computed by` names functions of the theory; a limit that calls none says that it needs none."""
+    about = dl.catalogue.entry(name).about
+    assert [f"{part.name}" for part in about.parts] == [named.rpartition(".")[2] for named in about.computed_by]
+    for part in about.parts:
+        assert callable(getattr(importlib.import_module(part.module), part.name))
+        assert part.title
+    calls_theory = any(module.startswith("deeplimits.theory") for module in imports(about.module))
+    assert bool(about.parts) == calls_theory
 
 
 @each_limit

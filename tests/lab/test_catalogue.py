@@ -11,6 +11,7 @@ import deeplimits as dl
 from deeplimits import references
 from deeplimits.catalogue import Catalogue, Entry
 from deeplimits.errors import UnknownName
+from deeplimits.index import part_of
 from deeplimits.limit import speaks_of_draws
 
 
@@ -42,6 +43,23 @@ def test_every_name_resolves(entry):
     assert all(references.short(key) for key in entry.about.references)
     if entry.role == "result":
         assert entry.result in everything_stated(loaded())
+
+
+SEVERAL = [entry for entry in dl.catalogue.limits() if any(part.results for part in entry.about.parts)]
+
+
+@pytest.mark.parametrize("entry", SEVERAL, ids=lambda entry: entry.name)
+def test_functions_are_said_to_be_behind_results_that_there_are(entry):
+    named = {result for part in entry.about.parts for result in part.results}
+    assert named <= set(everything_stated(entry.load()()))
+
+
+def test_the_functions_behind_one_result():
+    assert [part.name for part in dl.catalogue.entry("trace-lemma").about.parts_of("quadratic_form")] == [
+        "quadratic_form_variance"
+    ]
+    with pytest.raises(UnknownName, match=r"theory.bias.no_such_function is in no file"):
+        part_of("bias.no_such_function")
 
 
 def everything_stated(limit):

@@ -34,6 +34,13 @@ def test_show_every_name(capsys, name):
     assert code == 0
     for word in (name, "Result", "Validity", "Cited", "Source", "To call it"):
         assert word in out
+    assert ("\nComputed by\n  " in out) == (dl.catalogue.entry(name).role != "function")
+
+
+def test_names_of_parameters_stand_apart_from_what_they_mean(capsys):
+    _, out, _ = run(capsys, "show", "ntk-recursion")
+    assert "parametrization  what is trained" in out
+    assert "C_w, weight variance" in out
 
 
 def test_cite(capsys):

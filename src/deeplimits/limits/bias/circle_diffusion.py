@@ -24,6 +24,7 @@ class CircleDiffusion(Limit):
                 the same density for Gaussian steps of deviation a(θ) 2π/N, a = (s+f)/2 − (f−s)/2 cos θ
     Validity    s, f and N without common divisor; N even; size counts the sites per longest step, N/max(s, f)
     Finite size O(f/N) where a jumps, O(f²/N²) where it is smooth; the lattice probability is exact
+    Computed by bias.diffusion_density, bias.slow_half_mass, bias.lattice_slow_mass
     References  gardiner2009
     """
 

@@ -39,6 +39,7 @@ class GdSeparableMaxMargin(Limit):
     Validity    separable, non-degenerate data (a_i > 0 on S; degenerate data have a residual of order log log t);
                 descent: η < 8/λ_max(X'X/n) for the logistic loss; size counts the points n
     Finite size exact: integrated in s = log t until e^{−qs} vanishes, for the fastest of four data sets
+    Computed by bias.hard_margin, bias.support_offset, bias.in_row_space
     References  soudry2018 Thm 3, Thm 4
     """
 

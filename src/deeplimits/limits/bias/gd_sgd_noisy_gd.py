@@ -26,10 +26,11 @@ class GdSgdNoisyGd(Limit):
                 noise of variance s² added to the gradient has τ = ηs²/2
     Validity    η < 2/λ_max, for SGD less; size counts the steps
     Finite size exact
+    Computed by bias.gradient_descent, bias.loss_path, bias.langevin_variance
     References  bottou2018; robbins1951
     """
 
-    points: int = integer(8, 3, 200, log=True, symbol="m", doc="number of samples")
+    samples: int = integer(8, 3, 200, log=True, symbol="m", doc="number of samples")
     features: int = integer(2, 1, 6, symbol="d", doc="number of features: monomials of a degree below d")
     batch_size: int = integer(2, 1, 200, log=True, symbol="B", doc="batch size")
     step: Array = real(
@@ -44,11 +45,11 @@ class GdSgdNoisyGd(Limit):
     usual = Run(sizes=(16, 32, 64), samples=10_000, batch=500)
 
     def validity(self):
-        if self.sampling != "with replacement" and self.batch_size > self.points:
-            return (f"batch_size = {self.batch_size} exceeds points = {self.points}; take smaller batches",)
-        if self.points <= self.features:
-            return (f"points = {self.points} is not above features = {self.features}; take more samples",)
-        x, _ = designs.polynomial_regression(self.points, self.features)
+        if self.sampling != "with replacement" and self.batch_size > self.samples:
+            return (f"batch_size = {self.batch_size} exceeds samples = {self.samples}; take smaller batches",)
+        if self.samples <= self.features:
+            return (f"samples = {self.samples} is not above features = {self.features}; take more samples",)
+        x, _ = designs.polynomial_regression(self.samples, self.features)
         largest = sgd_noise.largest_step(x, self.batch_size, self.sampling) * self._top_eigenvalue(x)
         if float(self.step) >= largest:
             return (f"step = {float(self.step):g} is not below {largest:.4g}, where SGD diverges; take a smaller step",)
@@ -61,15 +62,15 @@ class GdSgdNoisyGd(Limit):
         return np.array([self.steps * k // 8 for k in range(1, 9)])
 
     def theory(self):
-        x, y = designs.polynomial_regression(self.points, self.features)
+        x, y = designs.polynomial_regression(self.samples, self.features)
         step, start = self.step / self._top_eigenvalue(x), jnp.full(self.features, 2.0)
         mean = least_squares.gradient_descent(
-            jnp.asarray(x), jnp.asarray(y), start, step, self._seen(), 1 / (2 * self.points)
+            jnp.asarray(x), jnp.asarray(y), start, step, self._seen(), 1 / (2 * self.samples)
         )
         # L(θ) − L_min = ‖X(θ − θ_LS)‖²/2m
-        plain = jnp.sum((x @ (mean - np.linalg.lstsq(x, y)[0]).T) ** 2, axis=0) / (2 * self.points)
+        plain = jnp.sum((x @ (mean - np.linalg.lstsq(x, y)[0]).T) ** 2, axis=0) / (2 * self.samples)
         loss = sgd_noise.loss_path(x, y, start, step, self.batch_size, self.sampling, self.steps)[self._seen()]
-        eigenvalues = jnp.asarray(np.linalg.svd(x, compute_uv=False)) ** 2 / self.points
+        eigenvalues = jnp.asarray(np.linalg.svd(x, compute_uv=False)) ** 2 / self.samples
         # v_k = v_∞ (1 − (1−ηλ)^{2k}) from a start at the minimum
         reached = 1 - (1 - step * eigenvalues) ** (2 * self.steps)
         variances = noisy_descent.langevin_variance(step, eigenvalues, self.temperature) * reached
@@ -94,7 +95,7 @@ class GdSgdNoisyGd(Limit):
         return {}, replace(self, steps=whole(size, "k", self, least=8))
 
     def simulate(self, key):
-        x, y = designs.polynomial_regression(self.points, self.features)
+        x, y = designs.polynomial_regression(self.samples, self.features)
         step, start = self.step / self._top_eigenvalue(x), jnp.full(self.features, 2.0)
         batch_key, noise_key = jax.random.split(key)
         minimizer = jnp.asarray(np.linalg.lstsq(x, y)[0])

@@ -26,6 +26,7 @@ class HardMarginPredictor(Limit):
     Validity    a hyperplane through the origin; points in general position; size counts the dimension d, at the
                 given ratio n/d
     Finite size exact; the interior-point method to 1e-11 in the margin
+    Computed by bias.hard_margin, bias.cover_probability
     References  cover1965; lawson1995 Ch. 23
     """
 

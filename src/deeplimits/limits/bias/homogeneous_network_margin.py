@@ -31,6 +31,7 @@ class HomogeneousNetworkMargin(Limit):
                 min_i q_i/‖θ‖^D → γ* D^{−D/2} for the linear one, γ* = 1/‖ŵ‖ the margin of the linear predictor
     Validity    separable data; almost every start; size counts log t
     Finite size O(1/log t) for D ≤ 2, O((log t)^{−2/D}) for deeper networks, whose layers are balanced more slowly
+    Computed by bias.hard_margin, bias.deep_linear_margin
     References  lyu2020 Thm 4.1; ji2019
     """
 

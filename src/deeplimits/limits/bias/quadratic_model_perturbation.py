@@ -43,20 +43,21 @@ class QuadraticModelPerturbation(Limit):
                 the second order, (θ(∞; 2ε) − θ_F)/(2ε) − (θ(∞; ε) − θ_F)/ε, is of order ε
     Validity    the linear model interpolates (p ≥ m, independent features); size counts 1/ε
     Finite size O(ε); the derivative at ε = 0, extrapolated from ±ε and ±2ε, to order ε⁴
+    Computed by bias.perturbation, bias.feature_change (effective_features)
     References  roberts2022 Ch. 11
     """
 
-    samples_fitted: int = integer(3, 1, 20, symbol="m", doc="number of samples")
-    parameters_fitted: int = integer(7, 2, 60, symbol="p", doc="number of parameters, above m")
+    samples: int = integer(3, 1, 20, symbol="m", doc="number of samples")
+    parameters: int = integer(7, 2, 60, symbol="p", doc="number of parameters, above m")
     epsilon: Array = real(0.005, 1e-5, 0.1, log=True, symbol=r"\epsilon", doc="strength of the quadratic term")
     time: Array = real(0.5, 0.01, 100.0, log=True, symbol="t", doc="time at which the features are looked at")
 
     usual = Run(sizes=(200, 400, 800), samples=40)
 
     def validity(self):
-        if self.parameters_fitted <= self.samples_fitted:
+        if self.parameters <= self.samples:
             return (
-                f"parameters_fitted = {self.parameters_fitted} is not above samples_fitted = {self.samples_fitted}; "
+                f"parameters = {self.parameters} is not above samples = {self.samples}; "
                 "the perpendicular part needs more parameters than samples",
             )
         return ()
@@ -65,7 +66,7 @@ class QuadraticModelPerturbation(Limit):
         return {}, replace(self, epsilon=1 / whole(size, "1/ε", self, least=100))
 
     def draw(self, key):
-        m, p = self.samples_fitted, self.parameters_fitted
+        m, p = self.samples, self.parameters
         entries = jax.random.normal(key, ((m + 1) * p * p + m * p + m + p,))
         forms, rest = jnp.split(entries, [(m + 1) * p * p])
         forms = forms.reshape(m + 1, p, p) / jnp.sqrt(1.0 * p)

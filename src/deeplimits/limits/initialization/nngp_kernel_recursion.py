@@ -24,6 +24,8 @@ class NngpKernelRecursion(Limit):
                 ReLU at C_w = 2, C_b = 0: K_aa is kept, c ← (√(1−c²) + c(π − arccos c))/π, 1 − c_l ~ 9π²/2l²
     Validity    σ polynomially bounded; size counts the neurons n of a layer
     Finite size O(1/n) for means, growing with depth; O((l/n)^(1/2)) for one network
+    Computed by initialization.correlation_path (kernel, covariance, relu_correlation), initialization.linear_kernel
+                (linear_covariance)
     References  neal1996; lee2018; matthews2018; poole2016
     """
 

@@ -29,6 +29,9 @@ class OrderChaosPhaseDiagram(Limit):
     Validity    σ with bounded derivative, C_b > 0; the first weight variance in the ordered, the second in the chaotic
                 phase; size counts the neurons n of a layer
     Finite size O(l/n) for means, O((l/n)^(1/2)) for one network
+    Computed by initialization.correlation_path (ordered_path, chaotic_path), initialization.susceptibilities
+                (depth_scale, kernel_response), initialization.depth_scales (depth_scale), initialization.fixed_point,
+                initialization.phase
     References  poole2016; schoenholz2017
     """
 

@@ -20,6 +20,7 @@ class Dpp(Limit):
                 Bernoulli(l_i/(1 + l_i)): E|S| = Σ l_i/(1 + l_i), Var|S| = Σ l_i/(1 + l_i)², l_i the eigenvalues of L
     Validity    L positive semidefinite; size counts the points n
     Finite size exact at every n
+    Computed by kernels.marginal_kernel, kernels.cardinality
     References  hough2006; kulesza2012
     """
 

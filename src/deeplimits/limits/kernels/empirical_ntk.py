@@ -27,6 +27,8 @@ class EmpiricalNtk(Limit):
                 so E k_m = ρp (arc_cosine) and m Var k_m = ρ²p(1 − p) (arc_cosine_variance)
     Validity    E σ⁴, E σ'⁴ finite; size counts the neurons n = m
     Finite size mean and variance exact at every n
+    Computed by kernels.two_layer_gram (kernel), kernels.ntk_variance (variance), kernels.arc_cosine_ntk (arc_cosine,
+                arc_cosine_variance)
     References  jacot2018; cho2009; bartlett2021 Sec 5
     """
 

@@ -26,6 +26,7 @@ class KernelGradientFlow(Limit):
                 θ_t = θ_0 + V diag((1 − e^{−s²t/N})/s)Uᵀ(y − f_0), J = U s Vᵀ (linearization)
     Validity    t ≥ 0, 0 < η < 2N/λ_max; size counts the features m
     Finite size exact at every m
+    Computed by kernels.gradient_flow (flow), kernels.gradient_descent (descent)
     References  jacot2018; lee2019; bartlett2021 Sec 5
     """
 

@@ -26,6 +26,7 @@ class NtkVsMeanFieldScaling(Limit):
                 p = 1/2: ntk scaling, lazy, displacements m^(−1/2); p = 0: mean-field scaling, neurons move by O(1)
     Validity    0 ≤ p ≤ 1/2; size counts the neurons m
     Finite size relative O(m^(−p)) for the displacement; the variance is exact
+    Computed by gaussian.dual
     References  chizat2019; mei2018; bartlett2021
     """
 

@@ -20,6 +20,7 @@ class SmoothLinearizationBound(Limit):
                 along x
     Validity    σ twice differentiable with bounded second derivative; size counts the neurons m
     Finite size holds at every m
+    Computed by kernels.smooth_remainder_bound
     References  bartlett2021 Sec 5; chizat2019
     """
 

@@ -25,6 +25,7 @@ class DirectionalErrorMartingale(Limit):
                 end, κ = 2δ(λ − δ), and the gradient's second moment is 4(1 + λ) + 4m²(2λ² − λ − 1) + O(m⁴), so that
                 N ≥ 20U and U|2λ² − λ − 1|/(N(1 + λ)) ≤ 0.3. Size counts the dimension N
     Finite size gap O(1/N)
+    Computed by online_sgd.online_pca
     References  benarous2021
     """
 

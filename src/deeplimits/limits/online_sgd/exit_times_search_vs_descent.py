@@ -32,6 +32,8 @@ class ExitTimesSearchVsDescent(Limit):
                 N/κ, log m has the drift κ + k/N and the variance s²/N, so that F_N = F + (log N/(2κN))(kF' + ½s²F'')
                 + O(1/N), k = −2δ²(3λ² − 2) + 12δ⁴, s² = 8δ²λ² − 16δ³λ + 8δ⁴ + 4δ²(1+λ)(3/m_*² − 1). Stated is F_N for
                 κτ_η/N, with a gap O(1/N); gap O(1/N) of the descent
+    Computed by online_sgd.pca_search_law, online_sgd.search_offset, online_sgd.passage_time, online_sgd.online_pca,
+                online_sgd.least_dimension
     References  benarous2021
     """
 

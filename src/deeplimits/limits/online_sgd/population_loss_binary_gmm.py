@@ -24,6 +24,7 @@ class PopulationLossBinaryGmm(Limit):
                 dm/dτ = −δ(1 − m²)φ'(m) − (δ²/2) s(m) m
     Validity    any h; size counts the dimension N
     Finite size gap O(1/N) of mean path and of |∇L|²/N; loss, drift and directional moment exact
+    Computed by online_sgd.binary_mixture, online_sgd.correlation
     References  benarous2021
     """
 

@@ -32,6 +32,8 @@ class PopulationLossOnlinePca(Limit):
                 H = −½ log(1 − 2pv − 4p²δ²(1−m²)(1+λ)), v = dm/dτ; near η = m(τ), I ≈ (m(τ) − η)²/(2C), C/N the
                 variance of m. Size counts the dimension N
     Finite size gap O(1/N) of mean path and of |∇L|²/N; loss, drift and directional moment exact
+    Computed by online_sgd.pca_correlation (correlation, weak_recovery), online_sgd.online_pca (loss, slope,
+                squared_gradient, directional_moment), online_sgd.pca_deviation_rate (weak_recovery)
     References  benarous2021
     """
 

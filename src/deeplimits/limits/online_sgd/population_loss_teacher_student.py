@@ -27,6 +27,7 @@ class PopulationLossTeacherStudent(Limit):
                 information exponent: the first k ≥ 1 with u_k(f) u_k(g) ≠ 0
     Validity    f and g share a Hermite coefficient, the first of them positive; size counts the dimension N
     Finite size gap O(1/N) of |∇L|²/N; loss, drift and directional moment exact
+    Computed by online_sgd.single_index, online_sgd.information_exponent
     References  benarous2021
     """
 

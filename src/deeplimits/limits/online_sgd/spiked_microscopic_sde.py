@@ -33,6 +33,7 @@ class SpikedMicroscopicSde(Limit):
                 which a step too large for N explodes. Size counts the dimension N
     Finite size gap O(1/N); of the laws O(N^(−1/2)) for k = 3, from the signal's drift 2kλu^(k−1)N^(−(k−2)/2), which by
                 symmetry does not count in the variance
+    Computed by online_sgd.microscopic_variance, online_sgd.tensor_microscopic_variance
     References  benarous2022
     """
 

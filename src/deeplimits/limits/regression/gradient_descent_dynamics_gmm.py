@@ -27,6 +27,7 @@ class GradientDescentDynamicsGmm(Limit):
                 errors Q(E/√V), Q(E'/√V'): the test error falls, then rises again unless the ridge holds it
     Validity    finite times; at c = 1 without ridge the weights grow like t^{1/4}; size counts the samples n
     Finite size gaps of order 1/n in the mean over data sets
+    Computed by regression.classification_dynamics
     References  liao2018
     """
 

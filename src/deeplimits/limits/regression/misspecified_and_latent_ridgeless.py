@@ -27,6 +27,7 @@ class MisspecifiedAndLatentRidgeless(Limit):
                 eigenspace of 1+μ, noise σ² + r²/(1+μ); in excess of the best linear predictor
     Validity    γ ≠ 1, ψ ≤ 1; size counts the samples n
     Finite size relative gap about 1/(n|1 − γ|)
+    Computed by regression.misspecified_risk, regression.ridge_risk, regression.latent_features
     References  hastie2022 Sec 5
     """
 

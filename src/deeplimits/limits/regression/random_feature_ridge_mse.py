@@ -29,6 +29,7 @@ class RandomFeatureRidgeMse(Limit):
                 resolvent (1/n) y'(Σ'Σ/n + γ)^{-1}y → (κ/γ)(1/n) y'Ry
     Validity    centred data of bounded operator norm, Lipschitz σ, γ > 0; size counts the points n
     Finite size gaps of order 1/n, larger near N = n
+    Computed by regression.from_kernels, kernels.FullyConnected; on data regression.feature_regression
     References  louart2018; liao2020
     """
 

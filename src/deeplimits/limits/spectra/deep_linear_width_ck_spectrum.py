@@ -22,6 +22,7 @@ class DeepLinearWidthCkSpectrum(Limit):
                 c₂ + b⁴(c₁ + b⁴c₀), c_l = n/d_l
     Validity    σ odd, widths of the order of n; size counts the samples n
     Finite size both deviate by O(1/n)
+    Computed by spectra.conjugate_kernel_transform, spectra.odd_moments; as a law spectra.conjugate_kernel_spectrum
     References  fan2020
     """
 

@@ -23,6 +23,7 @@ class DynamicalIsometry(Limit):
                 L(1 − p) ≤ 1 an atom at p^{−L}
     Validity    gates in general position to the weights; size counts the width N
     Finite size both deviate by O(1/N)
+    Computed by spectra.shrunk_share, spectra.relative_variance; as a law spectra.jacobian_spectrum
     References  pennington2017; pennington2018
     """
 

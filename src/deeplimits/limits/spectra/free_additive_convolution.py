@@ -18,6 +18,8 @@ class FreeAdditiveConvolution(Limit):
                 product: z m(z) = y m_A(y), y = z/k_B(z/k_A(y)), k = id + 1/m; S-transforms multiply
     Validity    bounded laws; size counts the dimension N
     Finite size both sides deviate by O(1/N)
+    Computed by spectra.sum_transform (sum_transform), spectra.product_transform (product_transform); as laws
+                spectra.laws.free_sum (sum_transform), spectra.laws.free_product (product_transform)
     References  voiculescu1986; voiculescu1987; mingo2017
     """
 

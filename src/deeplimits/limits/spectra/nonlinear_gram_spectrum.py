@@ -22,6 +22,7 @@ class NonlinearGramSpectrum(Limit):
                 z = w(N/n − 1 − w g(w)), m(z) = (w/z) g(w); density Im m/π; mass (1 − N/n)₊ at 0
     Validity    σ odd, so that no outlier leaves the bulk; size counts the samples n
     Finite size the distribution function deviates by O(1/n), the edges by O(n^(-2/3))
+    Computed by spectra.odd_moments, spectra.gram_curve.curve; as a law spectra.nonlinear_gram
     References  pennington2017b; benigni2021
     """
 

@@ -26,6 +26,7 @@ class EscapeFromMediocrity(Limit):
     Validity    9 − 24γP − 144γ²P² − 60γ²Δ ≥ 0 (γ ≤ 0.1802 for P = 1, Δ = 0), else the norm diverges; label noise lets
                 M grow to √(1 − γΔ/(2 − 12γ)) only, which must exceed 0.9; size counts d
     Finite size O(1/d) up to logarithms, larger for larger γ
+    Computed by two_layer.escape_time, two_layer.discriminant
     References  arnaboldi2023b; tan2023
     """
 

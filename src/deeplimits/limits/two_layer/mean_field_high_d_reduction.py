@@ -27,6 +27,7 @@ class MeanFieldHighDReduction(Limit):
                 48γQ ≤ p, Q the largest squared norm: 4(γ/p)λ² < 2 for all fields that occur, λ² ≤ 2Q ln 10⁵, for a
                 step that overshoots its own sample makes SGD diverge; size counts the students p
     Finite size O(1/p) and O(1/d) in the mean
+    Computed by two_layer.reduced_flow
     References  arnaboldi2023
     """
 

@@ -26,6 +26,7 @@ class NoiseFloorAndCriticalLearningRate(Limit):
                 γ_c = smallest γ at which the operator has a zero eigenvalue: π√(5/3) for one erf neuron
     Validity    0 < γ < γ_c; Δ small; size counts the dimension d
     Finite size O(1/d) and O(Δ)
+    Computed by two_layer.noise_floor, two_layer.critical_learning_rate
     References  saad1995b; goldt2019
     """
 

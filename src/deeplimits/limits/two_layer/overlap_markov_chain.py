@@ -27,6 +27,7 @@ class OverlapMarkovChain(Limit):
                 measured for a step in weight space and for a step of the chain
     Validity    d ≥ p + k; size counts the dimension d
     Finite size exact
+    Computed by two_layer.mean_increment
     References  saad1995; veiga2022
     """
 
