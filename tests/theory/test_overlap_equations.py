@@ -158,7 +158,7 @@ def test_a_million_units_of_time():
 def test_events():
     task = Task(np.eye(1), 0.4, activation="identity")
     half = events.first_time(task, Overlaps([[0.0]], [[0.5]]), lambda state: 0.5 - state.m[0, 0], latest=10.0)
-    assert abs(half.t - np.log(2)) < 1e-9
+    assert abs(half.time - np.log(2)) < 1e-9
     with pytest.raises(NotConverged, match=r"nothing happened before t = 0\.1"):
         events.first_time(task, Overlaps([[0.0]], [[0.5]]), lambda state: 0.5 - state.m[0, 0], latest=0.1)
     with pytest.raises(ParameterError, match="happened already"):

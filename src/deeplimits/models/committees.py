@@ -119,6 +119,6 @@ class Task(eqx.Module):
     def noise_variance(self) -> Float[Array, ""]:
         return self.noise**2
 
-    def learning_rate(self, t: ArrayLike) -> Float[Array, ""]:
-        """γ at time t."""
-        return self.rate if self.schedule is None else self.rate * self.schedule(jnp.asarray(t, float))
+    def learning_rate(self, time: ArrayLike) -> Float[Array, ""]:
+        """γ at a time."""
+        return self.rate if self.schedule is None else self.rate * self.schedule(jnp.asarray(time, float))

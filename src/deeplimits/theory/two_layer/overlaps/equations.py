@@ -132,7 +132,7 @@ def drift(task: Task, state: Overlaps) -> Drift:
 
 
 @eqx.filter_jit
-def velocity(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Overlaps:
+def velocity(task: Task, state: Overlaps, time: ArrayLike = 0.0) -> Overlaps:
     """(dM/dt, dQ/dt, da/dt).
 
     dM_ir/dt = a_i Σ_c v_c I₃(i,r,c)
@@ -140,7 +140,7 @@ def velocity(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Overlaps:
     da_i/dt  = ρ_a Σ_c v_c I₂(i,c)
     """
     parts = drift(task, state)
-    share = task.learning_rate(t) / (state.students * task.batch)
+    share = task.learning_rate(time) / (state.students * task.batch)
     return Overlaps(parts.m, parts.q_flow + share * parts.q_variance, parts.a)
 
 

@@ -27,7 +27,7 @@ MOST_STEPS = 200_000
 class Trajectory(NamedTuple):
     """The solution at the times asked for, and what it cost."""
 
-    t: Float[Array, " times"]
+    times: Float[Array, " times"]
     m: Float[Array, "times p k"]
     q: Float[Array, "times p p"]
     a: Float[Array, "times p"]
