@@ -136,7 +136,9 @@ class TwoLayerSpectrum(NamedTuple):
 
 
 def two_layer_singular_values(activation: ActivationLike, points_per_dimension: ArrayLike) -> TwoLayerSpectrum:
-    r"""σ_min²/(α²d) and σ_max²/(α²d) of the Jacobian at the start, as d → ∞ with n/d → c, m ≫ n; c = `points_per_dimension`.
+    r"""σ_min²/(α²d) and σ_max²/(α²d) of the Jacobian at the start, as d → ∞ with n/d → c, m ≫ n.
+
+    c = `points_per_dimension`.
 
     Setting     f = (α/√m) Σ ±σ(⟨w_j, x⟩), w_j uniform on the unit sphere, x_i ~ N(0, I_d), inner weights trained
     Result      K₀/α² ≈ μ₁²XXᵀ + (E σ'² − μ₁²)d + rank one, μ₁ = E σ'(g): E σ'² − μ₁² + μ₁²(1 ∓ √c)², with 0 in place of

@@ -21,7 +21,7 @@ class Event(NamedTuple):
 def first_time(task: Task, start: Overlaps, condition: Callable[[Overlaps], object], latest: float) -> Event:
     """The first time at which a function of the state, positive at the start, becomes zero; found to rounding.
 
-    >>> task = Task(teacher=[[1.0]], rate=0.4, activation="identity")
+    >>> task = Task(teacher=[[1.0]], step=0.4, activation="identity")
     >>> half = first_time(task, Overlaps([[0.0]], [[0.5]]), lambda state: 0.5 - state.m[0, 0], latest=10.0)
     >>> round(half.time, 9)  # M = 1 − exp(−t)
     0.693147181

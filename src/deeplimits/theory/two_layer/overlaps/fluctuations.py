@@ -72,7 +72,7 @@ def step_covariance(task: Task, state: Overlaps, time: ArrayLike = 0.0) -> Float
 def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuations:
     """Mean and covariance Σ of √(dp/γ)(Ω^ν − Ω(t)) along a trajectory, Σ(0) = 0.
 
-    >>> task = Task(teacher=[[1.0]], rate=0.4, noise=0.3**0.5, activation="identity")
+    >>> task = Task(teacher=[[1.0]], step=0.4, noise=0.3**0.5, activation="identity")
     >>> found = covariance_flow(task, Overlaps([[0.2]], [[0.7]]), [1.5])
     >>> round(float(found.covariance[0, 0, 0]), 6)
     0.351311
