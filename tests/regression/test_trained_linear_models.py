@@ -15,25 +15,25 @@ SMALL = (24, 48, 96)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ratio", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("ridge", [0.0, 0.3])
-def test_classification_below_at_and_above_the_threshold(ratio, ridge):
+def test_classification_below_at_and_above_the_threshold(gamma, ridge):
     for strength, start in ((1.0, 0.3), (0.5, 1.0)):
         limit = dl.limits.GradientDescentDynamicsGmm(
-            ratio=ratio, ridge=ridge, strength=strength, start=start, times=[0.2, 1.0, 4.0, 15.0]
+            gamma=gamma, ridge=ridge, strength=strength, start=start, times=[0.2, 1.0, 4.0, 15.0]
         )
         comparison = dl.compare(limit, sizes=SMALL, samples=2000)
         assert comparison.agrees, str(comparison)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ratio", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("gamma", [0.5, 1.0, 2.0])
 @pytest.mark.parametrize("ridge", [0.0, 0.3])
-def test_descent_step_by_step(ratio, ridge):
+def test_descent_step_by_step(gamma, ridge):
     """Gradient descent itself, in small steps, averaged over data sets."""
     n, step, systems = 200, 0.0025, 60
     marks = jnp.array([80, 400, 1600])
-    p = round(ratio * n)
+    p = round(gamma * n)
 
     def one(key):
         direction, signs, deviations, start = data.gaussian_arrays(key, (p,), (n,), (n, p), (p,))
@@ -46,7 +46,7 @@ def test_descent_step_by_step(ratio, ridge):
         return jnp.stack([w @ mean, jnp.sum(w**2, axis=1), jnp.mean(seen, axis=1), jnp.var(seen, axis=1)])
 
     drawn = np.asarray(jax.lax.map(jax.jit(one), jax.random.split(jax.random.key(0), systems)))
-    stated = np.stack(classification_dynamics(step * marks.astype(float), ratio, 1.5, 0.3, ridge)[:4])
+    stated = np.stack(classification_dynamics(step * marks.astype(float), gamma, 1.5, 0.3, ridge)[:4])
     error = drawn.std(axis=0) / np.sqrt(systems)
     # Steps of this size deviate from the flow by about ηλ_max/2, below 1 %, and n = 200 by O(1/n).
     assert np.all(np.abs(drawn.mean(axis=0) - stated) < 5 * error + 0.015 * np.abs(stated))

@@ -49,5 +49,5 @@ def test_ratios_that_fall_together_on_whole_numbers():
 
 
 def test_slow_learning_is_given_the_steps_it_needs():
-    slow, usual = (dl.limits.EscapeFromMediocrity(rate=rate).at_size(64)[0] for rate in (0.001, 0.08))
+    slow, usual = (dl.limits.EscapeFromMediocrity(step=rate).at_size(64)[0] for rate in (0.001, 0.08))
     assert slow["most"] / slow["runs"] == pytest.approx(80 * usual["most"] / usual["runs"], rel=1e-3)

@@ -74,7 +74,7 @@ def test_wide_relu_networks_are_not_stuck():
 
 def test_rates_above_the_critical_one_are_refused_with_its_value():
     with pytest.raises(OutsideValidity, match=r"critical learning rate 4\.05578"):
-        dl.predict(dl.limits.NoiseFloorAndCriticalLearningRate(rate=5.0))
+        dl.predict(dl.limits.NoiseFloorAndCriticalLearningRate(step=5.0))
 
 
 @pytest.mark.slow
@@ -87,5 +87,5 @@ def test_sgd_in_weight_space_concentrates_at_the_stated_rate():
 @pytest.mark.slow
 @pytest.mark.parametrize("activation", ["relu", "identity"])
 def test_other_activations_follow_their_equations(activation):
-    comparison = dl.compare(dl.limits.SaadSollaOde(activation=activation, rate=0.8), samples=400)
+    comparison = dl.compare(dl.limits.SaadSollaOde(activation=activation, step=0.8), samples=400)
     assert comparison.agrees, str(comparison)

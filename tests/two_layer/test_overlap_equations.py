@@ -17,7 +17,7 @@ def reference_case():
     rng = np.random.default_rng(0)
     m = 0.1 * rng.standard_normal((4, 2))
     a = 0.15 * rng.standard_normal((4, 4))
-    return Task(np.eye(2), rate=4.0, noise=1e-3**0.5), Overlaps(m, m @ m.T + a @ a.T + 0.3 * np.eye(4))
+    return Task(np.eye(2), step=4.0, noise=1e-3**0.5), Overlaps(m, m @ m.T + a @ a.T + 0.3 * np.eye(4))
 
 
 def test_drift_reference():
@@ -158,7 +158,7 @@ def test_a_million_units_of_time():
 def test_events():
     task = Task(np.eye(1), 0.4, activation="identity")
     half = events.first_time(task, Overlaps([[0.0]], [[0.5]]), lambda state: 0.5 - state.m[0, 0], latest=10.0)
-    assert abs(half.t - np.log(2)) < 1e-9
+    assert abs(half.time - np.log(2)) < 1e-9
     with pytest.raises(NotConverged, match=r"nothing happened before t = 0\.1"):
         events.first_time(task, Overlaps([[0.0]], [[0.5]]), lambda state: 0.5 - state.m[0, 0], latest=0.1)
     with pytest.raises(ParameterError, match="happened already"):
@@ -172,11 +172,11 @@ def test_saad_solla_convention_is_the_same_motion():
     task, state = Task(np.eye(2), 1.0, 0.1), STATE
     foreign = conventions.export(task, state, "saad-solla")
     # In our own equations, outputs that are plain sums are a = p: then the learning rate is theirs.
-    theirs = Task(np.eye(2), float(foreign.rate), float(foreign.noise), teacher_output=[2.0, 2.0])
+    theirs = Task(np.eye(2), float(foreign.step), float(foreign.noise), teacher_output=[2.0, 2.0])
     times = np.array([1.0, 10.0, 100.0, 300.0])
     ours = integration.trajectory(task, state, times)
     alpha = times * float(foreign.time_unit)
-    same = integration.trajectory(theirs, Overlaps(state.m, state.q, [2.0, 2.0]), alpha * float(foreign.rate) / 2)
+    same = integration.trajectory(theirs, Overlaps(state.m, state.q, [2.0, 2.0]), alpha * float(foreign.step) / 2)
     assert np.abs(same.m - ours.m).max() < 1e-10
     assert np.abs(same.risk / ours.risk / float(foreign.risk_unit) - 1).max() < 1e-8
 
@@ -186,10 +186,10 @@ def test_conventions_round_trip(name):
     ours, state = Task(np.eye(2), 3.0, 0.02**0.5), STATE
     foreign = conventions.export(ours, state, name)
     back, same, _ = conventions.import_task(
-        name, foreign.rate, state.m, state.q, ours.teacher, noise=foreign.noise,
+        name, foreign.step, state.m, state.q, ours.teacher, noise=foreign.noise,
         outputs=foreign.outputs, teacher_outputs=foreign.teacher_outputs,
     )  # fmt: skip
-    assert abs(float(back.rate) - 3.0) < 1e-14
+    assert abs(float(back.step) - 3.0) < 1e-14
     assert abs(float(back.noise_variance) - 0.02) < 1e-16
     assert np.abs(same.a - 1).max() < 1e-15
     assert abs(float(equations.risk(back, same) - equations.risk(ours, state))) < 1e-16
@@ -205,7 +205,7 @@ def test_bad_input():
         Overlaps(np.zeros((2, 2)), np.eye(3))
     with pytest.raises(ParameterError, match=r"it must be \(2,\)"):
         Overlaps(np.zeros((2, 2)), np.eye(2), [1.0])
-    for wrong in ({"rate": -1.0}, {"noise": -0.1}, {"batch": 0.5}, {"output_rate": np.nan}):
+    for wrong in ({"step": -1.0}, {"noise": -0.1}, {"batch": 0.5}, {"output_rate": np.nan}):
         with pytest.raises(ParameterError, match=f"{next(iter(wrong))} = .* is not allowed"):
             Task(np.eye(2), **wrong)
     with pytest.raises(ParameterError, match="increasing"):

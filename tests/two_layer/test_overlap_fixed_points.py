@@ -91,7 +91,7 @@ def test_the_plateau_ends_when_the_escape_rate_says():
     for asymmetry in (1e-3, 1e-4):
         centred = asymmetry * (np.eye(2) - 0.5)
         start = Overlaps(plateau.state.m + centred, plateau.state.q + centred)
-        times.append(specialization_time(Task(np.eye(2), 1e-3), start, latest=2000.0).t)
+        times.append(specialization_time(Task(np.eye(2), 1e-3), start, latest=2000.0).time)
     assert abs((times[1] - times[0]) * plateau.escape_rate / np.log(10) - 1) < 1e-2
     assert abs(plateau_length(2, 1e-4) - plateau_length(2, 1e-3) - np.log(10) / plateau.escape_rate) < 1e-9
 
@@ -133,7 +133,7 @@ def test_escape_from_mediocrity():
     # Gradient flow from the plateau: times to M = 1/2, and the constant of the escape law behind them.
     task = Task(np.eye(1), 0.0, activation="square")
     times = [
-        first_time(task, Overlaps([[m]], [[1 / 3]]), lambda state: 0.5 - state.m[0, 0], 10.0).t
+        first_time(task, Overlaps([[m]], [[1 / 3]]), lambda state: 0.5 - state.m[0, 0], 10.0).time
         for m in (1e-2, 1e-3, 1e-4)
     ]
     assert np.abs(np.array(times) - [1.013928938, 1.589611909, 2.165258553]).max() < 1e-8

@@ -63,7 +63,7 @@ def residual(task: Task, network: Network, x: Float[Array, "b d"]) -> tuple[Floa
 def step(
     task: Task,
     network: Network,
-    rate: ArrayLike,
+    step: ArrayLike,
     x: Float[Array, "b d"],
     z: Float[Array, " b"],
     shares: Float[Array, " b"] | None = None,
@@ -73,15 +73,15 @@ def step(
     `shares` are the samples' weights in the means over the batch, all equal unless given.
     """
     p, d = network.w.shape
-    rate = jnp.asarray(rate, float)
+    step = jnp.asarray(step, float)
     shares = jnp.full(x.shape[0], 1 / x.shape[0]) if shares is None else shares
     clean, fields = residual(task, network, x)
     error = shares * (clean + task.noise * z)
     # w_i ← w_i + (γ/p) E a_i σ'(λ_i) x/√d, averaged over the batch
     push = error[:, None] * network.a * task.activation.derivative(fields)
-    w = network.w + rate / (p * jnp.sqrt(1.0 * d)) * push.T @ x
+    w = network.w + step / (p * jnp.sqrt(1.0 * d)) * push.T @ x
     # a_i ← a_i + (ρ_a γ/(dp)) E σ(λ_i)
-    a = network.a + task.output_rate * rate / (d * p) * error @ task.activation.value(fields)
+    a = network.a + task.output_rate * step / (d * p) * error @ task.activation.value(fields)
     return Network(w, a, network.teacher), shares @ clean**2 / 2
 
 

@@ -26,7 +26,7 @@ def samples(key: PRNGKeyArray, shape: tuple[int, ...], fields: int, dimension: i
 
 
 def chain_step(
-    sample: Draws, task: Task, state: Overlaps, t: Float[Array, ""], dimension: int
+    sample: Draws, task: Task, state: Overlaps, time: Float[Array, ""], dimension: int
 ) -> tuple[Overlaps, Array, Array]:
     """One step: the state after it, the time it took, and (f* − f)²/2 on its sample."""
     p, k = state.students, task.teachers
@@ -37,7 +37,7 @@ def chain_step(
     sigma, slope = task.activation.value(lam[:p]), task.activation.derivative(lam[:p])
     clean = task.teacher_output @ task.teacher_activation.value(lam[p:]) / k - state.a @ sigma / p
     error = clean + task.noise * sample.gaussians[-1]
-    rate = task.learning_rate(t)
+    rate = task.learning_rate(time)
     step = rate / (dimension * p)
     drive = state.a * error * slope
     moved = drive[:, None] * lam[:p]

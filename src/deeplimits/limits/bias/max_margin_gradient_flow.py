@@ -28,15 +28,15 @@ class MaxMarginGradientFlow(Limit):
 
     points: int = integer(6, 2, 50, symbol="n", doc="number of points")
     log_time: Array = real(240.0, 40.0, 1e5, log=True, symbol=r"\log t", doc="logarithm of the time")
-    overparametrization: Array = real(60.0, 20.0, 1000.0, log=True, symbol="d/n", doc="features per point")
+    gamma: Array = real(60.0, 20.0, 1000.0, log=True, symbol="d/n", doc="features per point")
 
     usual = Run(sizes=(60, 120, 240), samples=80)
 
     def at_size(self, size):
-        features = whole(self.points * float(self.overparametrization), "d", self)
+        features = whole(self.points * float(self.gamma), "d", self)
         time = whole(size, "log t", self, least=40)
         ratio = features / self.points
-        return {"features": features}, replace(self, log_time=float(time), overparametrization=ratio)
+        return {"features": features}, replace(self, log_time=float(time), gamma=ratio)
 
     def draw(self, key, *, features: int):
         x = data.independent_entries(key, self.points, features)

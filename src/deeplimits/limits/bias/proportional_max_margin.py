@@ -27,7 +27,7 @@ class ProportionalMaxMargin(Limit):
     References  montanari2019; deng2022; gardner1988
     """
 
-    ratio: Array = real(0.5, 0.05, 10.0, log=True, symbol=r"\psi", doc="features per sample, p/n")
+    gamma: Array = real(0.5, 0.05, 10.0, log=True, symbol=r"\psi", doc="features per sample, p/n")
     labels: str = choice("sign", ("sign", "logistic", "random"), doc="how labels depend on the signal")
     strength: Array = real(2.0, 0.0, 20.0, symbol=r"\rho", doc="signal strength of logistic labels")
 
@@ -35,15 +35,15 @@ class ProportionalMaxMargin(Limit):
 
     def validity(self):
         least = proportional_margin.threshold(self.labels, float(self.strength))
-        if float(self.ratio) <= 1.2 * least:
+        if float(self.gamma) <= 1.2 * least:
             return (
-                f"ratio = {float(self.ratio):g} is not above 1.2 times the separability threshold {least:.4g}; finite "
+                f"gamma = {float(self.gamma):g} is not above 1.2 times the separability threshold {least:.4g}; finite "
                 "samples would not be separable, so take more features per sample",
             )
         return ()
 
     def theory(self):
-        found = proportional_margin.max_margin(self.ratio, self.labels, self.strength)
+        found = proportional_margin.max_margin(self.gamma, self.labels, self.strength)
         return {
             "margin": Value(found.margin, label="margin", symbol=r"\kappa^*", rate=1.0),
             "overlap": Value(found.overlap, label="overlap with the signal", rate=1.0),
@@ -53,8 +53,8 @@ class ProportionalMaxMargin(Limit):
 
     def at_size(self, size):
         n = whole(size, "n", self, least=4)
-        p = whole(n * float(self.ratio), "p", self, least=2)
-        return {"samples": n, "features": p}, replace(self, ratio=p / n)
+        p = whole(n * float(self.gamma), "p", self, least=2)
+        return {"samples": n, "features": p}, replace(self, gamma=p / n)
 
     def simulate(self, key, *, samples: int, features: int):
         x_key, label_key = jax.random.split(key)

@@ -27,7 +27,7 @@ class LazyTwoLayerScalings(Limit):
     """
 
     activation: str = activation_choice("tanh", lambda a: a.odd and a.smooth and a.bounded, doc="activation σ, odd")
-    ratio: Array = real(0.25, 0.02, 0.8, log=True, symbol="c", doc="points per dimension, N/d")
+    points_per_dimension: Array = real(0.25, 0.02, 0.8, log=True, symbol="c", doc="points per dimension, N/d")
 
     usual = Run(sizes=(64, 128, 256), samples=500)
 
@@ -35,7 +35,7 @@ class LazyTwoLayerScalings(Limit):
     neurons = 1
 
     def theory(self):
-        found = lazy_bounds.two_layer_singular_values(activation(self.activation), self.ratio)
+        found = lazy_bounds.two_layer_singular_values(activation(self.activation), self.points_per_dimension)
         return {
             "least": Value(
                 found.least,
@@ -53,8 +53,8 @@ class LazyTwoLayerScalings(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self, least=4)
-        n = whole(d * float(self.ratio), "N", self, least=2)
-        return {"dimension": d, "points": n}, replace(self, ratio=n / d)
+        n = whole(d * float(self.points_per_dimension), "N", self, least=2)
+        return {"dimension": d, "points": n}, replace(self, points_per_dimension=n / d)
 
     def simulate(self, key, *, dimension: int, points: int):
         width = self.neurons * dimension

@@ -30,7 +30,7 @@ class EscapeFromMediocrity(Limit):
     References  arnaboldi2023b; tan2023
     """
 
-    rate: Array = real(0.08, 0.001, 0.15, log=True, symbol=r"\gamma", doc="learning rate")
+    step: Array = real(0.08, 0.001, 0.15, log=True, symbol=r"\gamma", doc="learning rate")
     noise: Array = real(0.0, 0.0, 0.7, symbol=r"\sqrt{\Delta}", doc="standard deviation of the label noise")
     dimension: Array = real(1000, 10, 10_000_000, log=True, symbol="d", doc="dimension of the input")
 
@@ -42,21 +42,21 @@ class EscapeFromMediocrity(Limit):
     """Independent runs in each simulation, fewer where the learning rate is so small that each takes long."""
 
     def validity(self):
-        if not known(self.rate, self.noise):
+        if not known(self.step, self.noise):
             return ()
-        rate, variance = float(self.rate), float(self.noise) ** 2
-        if not float(escape.discriminant(rate, variance)) >= 0:
-            return (f"rate = {rate:g} leaves no plateau: the student's norm diverges",)
-        reached = 1 - rate * variance / (2 - 12 * rate)
+        step, variance = float(self.step), float(self.noise) ** 2
+        if not float(escape.discriminant(step, variance)) >= 0:
+            return (f"step = {step:g} leaves no plateau: the student's norm diverges",)
+        reached = 1 - step * variance / (2 - 12 * step)
         if not reached > self.level**2:
             return (
-                f"noise = {float(self.noise):g} at rate = {rate:g} keeps the overlap below "
+                f"noise = {float(self.noise):g} at step = {step:g} keeps the overlap below "
                 f"{max(reached, 0.0) ** 0.5:.3g}",
             )
         return ()
 
     def theory(self):
-        found = escape.escape_time(self.rate, self.noise**2, 1.0, self.level)
+        found = escape.escape_time(self.step, self.noise**2, 1.0, self.level)
         # P(c₀ − ln|N| ≤ y) = P(|N| ≥ e^{c₀ − y}) = erfc(e^{c₀ − y}/√2)
         y = found.centre + jnp.linspace(-1.7, 8.3, 401)
         argument = jnp.exp(found.centre - y)
@@ -70,15 +70,15 @@ class EscapeFromMediocrity(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self, least=10)
-        rate = float(self.rate)
-        runs = min(max(round(self.runs * rate / 0.04), 2), self.runs)
+        step = float(self.step)
+        runs = min(max(round(self.runs * step / 0.04), 2), self.runs)
         # Ten times the typical escape is never reached: the tail of −ln|N| is thin.
-        return {"dimension": d, "runs": runs, "most": int(60 * runs * d / rate)}, replace(self, dimension=d)
+        return {"dimension": d, "runs": runs, "most": int(60 * runs * d / step)}, replace(self, dimension=d)
 
     def simulate(self, key, *, dimension: int, runs: int, most: int):
-        task = Task(jnp.eye(1), self.rate, self.noise, "square")
+        task = Task(jnp.eye(1), self.step, self.noise, "square")
         # The norm at which Q rests while M = 0: the lower root of aQ² − bQ + c = 0, as 2c/(b + √(b² − 4ac)).
-        a, b, c = 15 * self.rate, 3 + 6 * self.rate, 1 + 3 * self.rate + self.rate * self.noise**2
+        a, b, c = 15 * self.step, 3 + 6 * self.step, 1 + 3 * self.step + self.step * self.noise**2
         norm = 2 * c / (b + jnp.sqrt(b**2 - 4 * a * c))
 
         def start(normal):

@@ -31,7 +31,7 @@ class NoiseFloorAndCriticalLearningRate(Limit):
     """
 
     units: int = integer(1, 1, 3, symbol="p", doc="student and teacher units")
-    rate: Array = real(1.5, 1e-3, 100.0, log=True, symbol=r"\gamma", doc="learning rate")
+    step: Array = real(1.5, 1e-3, 100.0, log=True, symbol=r"\gamma", doc="learning rate")
     noise: Array = real(0.01, 1e-6, 0.3, log=True, symbol=r"\sqrt{\Delta}", doc="standard deviation of the label noise")
 
     usual = Run(sizes=(20, 80), samples=200, batch=100)
@@ -41,16 +41,16 @@ class NoiseFloorAndCriticalLearningRate(Limit):
     """Times, in units of t, before and after which the risk is averaged."""
 
     def _task(self):
-        return Task(jnp.eye(self.units), self.rate, self.noise)
+        return Task(jnp.eye(self.units), self.step, self.noise)
 
     def validity(self):
-        if not known(self.rate):
+        if not known(self.step):
             return ()
         critical = _critical(self.units)
-        if float(self.rate) < critical:
+        if float(self.step) < critical:
             return ()
         return (
-            f"rate = {float(self.rate):g} is not below the critical learning rate {critical:.6g}: nothing is at rest",
+            f"step = {float(self.step):g} is not below the critical learning rate {critical:.6g}: nothing is at rest",
         )
 
     def theory(self):
@@ -66,7 +66,7 @@ class NoiseFloorAndCriticalLearningRate(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self, least=2 * self.units)
-        per_time = d * self.units / float(self.rate)
+        per_time = d * self.units / float(self.step)
         marks = tuple(np.round(np.array([self.burn_in, self.burn_in + self.duration]) * per_time).astype(int).tolist())
         return {"dimension": d, "marks": marks}, self
 

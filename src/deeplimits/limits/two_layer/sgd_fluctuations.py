@@ -25,7 +25,7 @@ class SgdFluctuations(Limit):
     """
 
     activation: str = activation_choice("erf_saad", lambda a: a.odd and a.smooth and a.increasing and a.lipschitz)
-    rate: Array = real(1.0, 1e-3, 4.0, log=True, symbol=r"\gamma", doc="learning rate")
+    step: Array = real(1.0, 1e-3, 4.0, log=True, symbol=r"\gamma", doc="learning rate")
     noise: Array = real(0.3162, 0.0, 3.0, symbol=r"\sqrt{\Delta}", doc="standard deviation of the label noise")
     overlap: Array = real(0.3, -0.8, 0.8, symbol="M_0", doc="overlap with the teacher at the start")
     norm: Array = real(0.8, 0.7, 5.0, symbol="Q_0", doc="squared norm of the student at the start")
@@ -34,12 +34,12 @@ class SgdFluctuations(Limit):
     usual = Run(sizes=(16, 50, 200), samples=60_000, batch=1000)
 
     def _setting(self):
-        task = Task(jnp.eye(1), self.rate, self.noise, self.activation)
+        task = Task(jnp.eye(1), self.step, self.noise, self.activation)
         return task, Overlaps(self.overlap[None, None], self.norm[None, None])
 
     def theory(self):
         flow = fluctuations.covariance_flow(*self._setting(), self.time)
-        (m, q), sigma = flow.mean[0], self.rate * flow.covariance[0]
+        (m, q), sigma = flow.mean[0], self.step * flow.covariance[0]
 
         def variance(value, about, label, symbol):
             return Value(value, about=about, power=1.0, label=label, symbol=symbol, rate=1.0)
@@ -58,7 +58,7 @@ class SgdFluctuations(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self, least=2)
-        marks, times = steps_at(self.time, d / float(self.rate), self)
+        marks, times = steps_at(self.time, d / float(self.step), self)
         return {"dimension": d, "marks": marks}, replace(self, time=times[0])
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):

@@ -60,16 +60,25 @@ class SingleIndexIncrementalLearning(Limit):
     def at_size(self, size):
         m = whole(size, "m", self, least=2)
         # Steps short enough for the fast layer as well.
-        rate = int(np.ceil(self.steps_per_time * max(1.0, 0.1 / float(self.epsilon))))
-        marks = tuple(round(float(t) * rate) for t in self.times)
-        return {"neurons": m, "marks": marks, "rate": rate}, replace(self, times=[mark / rate for mark in marks])
+        steps_per_time = int(np.ceil(self.steps_per_time * max(1.0, 0.1 / float(self.epsilon))))
+        marks = tuple(round(float(t) * steps_per_time) for t in self.times)
+        return {"neurons": m, "marks": marks, "steps_per_time": steps_per_time}, replace(
+            self, times=[mark / steps_per_time for mark in marks]
+        )
 
-    def simulate(self, key, *, neurons: int, marks: tuple[int, ...], rate: int):
+    def simulate(self, key, *, neurons: int, marks: tuple[int, ...], steps_per_time: int):
         # By rotation symmetry the neurons may start along the axes, with the target's direction last.
         u = jnp.eye(neurons, neurons + 1)
         direction = jnp.eye(neurons + 1)[-1]
         a = jax.random.normal(key, (neurons,))
         risk = single_index.spherical_flow(
-            a, u, direction, self._target(), jnp.array(self.activation), self.epsilon, jnp.asarray(1 / rate), marks
+            a,
+            u,
+            direction,
+            self._target(),
+            jnp.array(self.activation),
+            self.epsilon,
+            jnp.asarray(1 / steps_per_time),
+            marks,
         )
         return {"risk": risk}

@@ -41,10 +41,10 @@ class MaxMargin(NamedTuple):
     """How well the equations are solved."""
 
 
-def max_margin(ratio: ArrayLike, labels: str = "sign", strength: ArrayLike = 1.0) -> MaxMargin:
+def max_margin(gamma: ArrayLike, labels: str = "sign", strength: ArrayLike = 1.0) -> MaxMargin:
     """Maximum margin, error and support of isotropic Gaussian data in the proportional limit.
 
-    Setting     `ratio` ψ = p/n; labels 'sign' of g, 'logistic' with P(y = 1) = 1/(1 + e^{−ρg}), ρ = `strength`, or
+    Setting     `gamma` ψ = p/n; labels 'sign' of g, 'logistic' with P(y = 1) = 1/(1 + e^{−ρg}), ρ = `strength`, or
                 'random'
     Result      κ* = max_m t(m)/√(1+m²), E[(t − mu − Z)₊²] = ψ; overlap m/√(1+m²), error P(mu + Z < 0), support fraction
                 P(t > mu + Z). Random labels: E(κ − Z)₊² = ψ, Gardner's capacity
@@ -55,14 +55,14 @@ def max_margin(ratio: ArrayLike, labels: str = "sign", strength: ArrayLike = 1.0
     >>> round(float(found.margin), 12), round(float(found.error), 12)
     (0.470655352618, 0.5)
     """
-    psi = arguments.argument("ratio", ratio, arguments.POSITIVE)
+    psi = arguments.argument("gamma", gamma, arguments.POSITIVE)
     rho = arguments.argument("strength", strength, arguments.NOT_NEGATIVE)
     if arguments.known(psi, rho):
         # The threshold is a minimum that is looked for on the host.
         least = threshold(labels, float(rho))
         if not float(psi) > least:
             raise OutsideValidity(
-                f"ratio = {float(psi):g} is not above {least:.6g}: large samples with these labels are not separable, "
+                f"gamma = {float(psi):g} is not above {least:.6g}: large samples with these labels are not separable, "
                 "so there is no margin; take more features per sample"
             )
     found = _max_margin(psi, rho, labels)
@@ -94,7 +94,7 @@ def _max_margin(psi: Float[Array, ""], strength: Float[Array, ""], labels: str) 
         return point - jnp.linalg.solve(jax.jacfwd(equations)(point), equations(point))
 
     point = jax.lax.stop_gradient(jax.lax.fori_loop(0, 12, newton, point))
-    # The last step carries the derivative with respect to ratio and strength.
+    # The last step carries the derivative with respect to gamma and strength.
     point = point - jnp.linalg.solve(jax.lax.stop_gradient(jax.jacfwd(equations)(point)), equations(point))
     m = jnp.tan(point[1])
     found = _described(point[0] / jnp.cos(point[1]), m, psi, u, weights)

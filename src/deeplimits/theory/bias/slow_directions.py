@@ -30,7 +30,7 @@ def entropic_drift(
     start: ArrayLike,
     noise_per_curvature: ArrayLike,
     step: ArrayLike,
-    iterations: ArrayLike,
+    steps: ArrayLike,
     leading: bool = False,
 ) -> Float[Array, "points k"]:
     """The slow coordinates φ after the given numbers of SGD steps: noise pushes them to flatter places.
@@ -42,7 +42,7 @@ def entropic_drift(
     Validity    η λ_i < 1 and slow φ: corrections of relative order η beyond the 1/(1−ηλ) kept here
     References  wei2019
 
-    `curvatures` maps φ of shape (k,) to the λ_i; `noise_per_curvature` is α, `iterations` are increasing; `leading`
+    `curvatures` maps φ of shape (k,) to the λ_i; `noise_per_curvature` is α, `steps` are increasing; `leading`
     drops the factor 1/(1 − ηλ).
 
     >>> phi = entropic_drift(lambda phi: 1 + phi**2 / 2, [1.0], 0.3, 0.02, [20_000], leading=True)
@@ -58,7 +58,7 @@ def entropic_drift(
         values, pull = jax.vjp(curvatures, phi)
         return -eta * pull(variance(values))[0]
 
-    path = flows.solve(field, jnp.asarray(start, float), iterations).states
+    path = flows.solve(field, jnp.asarray(start, float), steps).states
     # One look at the whole path, start included, in place of one in each step.
     values = jax.vmap(curvatures)(jnp.concatenate([jnp.asarray(start, float)[None], path]))
     sentence = "step is not below 1/curvature on the way: a steep coordinate has no stationary law; take a smaller step"

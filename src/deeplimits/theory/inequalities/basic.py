@@ -55,7 +55,7 @@ def azuma(deviation: ArrayLike, differences: ArrayLike) -> Floats:
     return jnp.minimum(1.0, 2 * jnp.exp(-(t**2) / (2 * total)))
 
 
-def gronwall(start: ArrayLike, rate: ArrayLike, time: ArrayLike) -> Floats:
+def gronwall(start: ArrayLike, rate: ArrayLike, times: ArrayLike) -> Floats:
     """u(t) ≤ a e^{bt} for every continuous u with u(t) ≤ a + b∫_0^t u.
 
     Setting     a perturbation that grows at most in proportion to itself; for eigenvalues in the place of trajectories
@@ -67,7 +67,7 @@ def gronwall(start: ArrayLike, rate: ArrayLike, time: ArrayLike) -> Floats:
     >>> round(float(gronwall(0.1, 2.0, 1.0)), 8)
     0.73890561
     """
-    names = ("start", start), ("rate", rate), ("time", time)
+    names = ("start", start), ("rate", rate), ("times", times)
     a, b, t = (argument(name, value, NOT_NEGATIVE) for name, value in names)
     return a * jnp.exp(b * t)
 

@@ -27,7 +27,7 @@ class Posterior(NamedTuple):
 
 
 def kernel_ridge(
-    kernel: ArrayLike, targets: ArrayLike, penalty: ArrayLike, cross: ArrayLike | None = None
+    kernel: ArrayLike, targets: ArrayLike, ridge: ArrayLike, cross: ArrayLike | None = None
 ) -> Float[Array, "..."]:
     r"""Kernel ridge regression: coefficients, or predictions at new points where `cross` = K(x, X) is given.
 
@@ -44,10 +44,10 @@ def kernel_ridge(
     >>> float(kernel_ridge(k, [0.0, 1.0, 0.0], 0.1, cross)[0].round(14))
     0.57454782952382
     """
-    lam = number("penalty", penalty, NOT_NEGATIVE)
+    lam = number("ridge", ridge, NOT_NEGATIVE)
     if known(lam) and float(lam) > 0:
         y, single = positive.column(targets, jnp.asarray(kernel).shape[0], "targets")
-        alpha = cho_solve((_factor(kernel, lam, "penalty"), True), y)
+        alpha = cho_solve((_factor(kernel, lam, "ridge"), True), y)
     else:
         found = positive.modes(kernel)
         y, single = positive.column(targets, found.eigenvalues.shape[0], "targets")

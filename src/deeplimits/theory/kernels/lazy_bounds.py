@@ -135,8 +135,10 @@ class TwoLayerSpectrum(NamedTuple):
     largest: Float[Array, "..."]
 
 
-def two_layer_singular_values(activation: ActivationLike, ratio: ArrayLike) -> TwoLayerSpectrum:
-    r"""σ_min²/(α²d) and σ_max²/(α²d) of the Jacobian at the start, as d → ∞ with n/d → c = `ratio`, m ≫ n.
+def two_layer_singular_values(activation: ActivationLike, points_per_dimension: ArrayLike) -> TwoLayerSpectrum:
+    r"""σ_min²/(α²d) and σ_max²/(α²d) of the Jacobian at the start, as d → ∞ with n/d → c, m ≫ n.
+
+    c = `points_per_dimension`.
 
     Setting     f = (α/√m) Σ ±σ(⟨w_j, x⟩), w_j uniform on the unit sphere, x_i ~ N(0, I_d), inner weights trained
     Result      K₀/α² ≈ μ₁²XXᵀ + (E σ'² − μ₁²)d + rank one, μ₁ = E σ'(g): E σ'² − μ₁² + μ₁²(1 ∓ √c)², with 0 in place of
@@ -154,7 +156,7 @@ def two_layer_singular_values(activation: ActivationLike, ratio: ArrayLike) -> T
     sigma = named(activation)
     if sigma.kinks:
         raise OutsideValidity(f"activation = {sigma.name} has a kink; the theorem needs a smooth activation")
-    c = jnp.asarray(ratio, float)
+    c = jnp.asarray(points_per_dimension, float)
     slope, square, bend = mean_slope(sigma), slope_moment(sigma), mean_curvature(sigma)
     floor = square - slope**2
     root = jnp.sqrt(c)

@@ -206,7 +206,7 @@ class Microscopic(NamedTuple):
 
 
 def microscopic_variance(
-    signal: ArrayLike, step: ArrayLike, time: ArrayLike, variance: ArrayLike = 1.0, radius: ArrayLike = 1.0
+    signal: ArrayLike, step: ArrayLike, times: ArrayLike, variance: ArrayLike = 1.0, radius: ArrayLike = 1.0
 ) -> Microscopic:
     """Var u(t) and r(t), k = 2, u = √N m: du = 4u(λ − r) dt + √(8cr) dB, dr/dt = −8r(r − c), from V_0 and r_0.
 
@@ -215,7 +215,7 @@ def microscopic_variance(
     >>> round(float(microscopic_variance(0.5, 1.0, 0.6, 1.0, 0.6).variance), 10)
     1.9590125637
     """
-    lam, c, t, v0, r0 = (jnp.asarray(part, float) for part in (signal, step, time, variance, radius))
+    lam, c, t, v0, r0 = (jnp.asarray(part, float) for part in (signal, step, times, variance, radius))
     # Everything divided by e^{8ct}, so that nothing overflows before the answer does.
     scaled = jnp.exp(-8 * c * t) - r0 / c * jnp.expm1(-8 * c * t)
     x = 8 * (c - lam) * t

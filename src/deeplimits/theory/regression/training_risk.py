@@ -63,14 +63,14 @@ def flow_risk(
 
 def descent_risk(
     step: float,
-    count: int,
+    steps: int,
     gamma: float,
     population: Population,
     signal: float,
     noise_variance: float,
     ridge: float = 0.0,
 ) -> Risk:
-    """As `flow_risk` for k = `count` steps of gradient descent of size η: φ(z) = (1 − (1 − η(z+λ))^k)/(z+λ).
+    """As `flow_risk` for k = `steps` steps of gradient descent of size η: φ(z) = (1 − (1 − η(z+λ))^k)/(z+λ).
 
     Steps of 2/(λ₊ + λ) or more diverge, λ₊ the largest eigenvalue of the sample covariance, and are refused.
 
@@ -80,15 +80,15 @@ def descent_risk(
     (0.61328125, 0.2109375)
     """
     argument("descent_risk: step", step, POSITIVE)
-    argument("descent_risk: count", count, COUNT)
+    argument("descent_risk: steps", steps, COUNT)
 
     def learnt(z):
         rate = z + ridge
-        small = np.abs(step * count * rate) < 1e-8
+        small = np.abs(step * steps * rate) < 1e-8
         safe = np.where(small, 1.0, rate)
-        return np.where(small, step * count, (1 - (1 - step * safe) ** count) / safe)
+        return np.where(small, step * steps, (1 - (1 - step * safe) ** steps) / safe)
 
-    return _filtered(learnt, step * count, gamma, population, signal, noise_variance, ridge, step)
+    return _filtered(learnt, step * steps, gamma, population, signal, noise_variance, ridge, step)
 
 
 def _filtered(learnt, time, gamma, population, signal, noise_variance, ridge, step=None) -> Risk:

@@ -43,7 +43,7 @@ class SingleIndex(eqx.Module):
 class Learning(NamedTuple):
     """Neurons, components and risk at each time."""
 
-    t: Float[Array, " times"]
+    times: Float[Array, " times"]
     a: Float[Array, "times n"]
     s: Float[Array, "times n"]
     residuals: Float[Array, "times degrees"]

@@ -48,7 +48,7 @@ class Particles(eqx.Module):
 class Flow(NamedTuple):
     """The measure and its risk at each time."""
 
-    t: Float[Array, " times"]
+    times: Float[Array, " times"]
     w: Float[Array, "times n d"]
     a: Float[Array, "times n"]
     risk: Float[Array, " times"]

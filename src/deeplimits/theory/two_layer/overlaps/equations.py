@@ -132,7 +132,7 @@ def drift(task: Task, state: Overlaps) -> Drift:
 
 
 @eqx.filter_jit
-def velocity(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Overlaps:
+def velocity(task: Task, state: Overlaps, time: ArrayLike = 0.0) -> Overlaps:
     """(dM/dt, dQ/dt, da/dt).
 
     dM_ir/dt = a_i Σ_c v_c I₃(i,r,c)
@@ -140,7 +140,7 @@ def velocity(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Overlaps:
     da_i/dt  = ρ_a Σ_c v_c I₂(i,c)
     """
     parts = drift(task, state)
-    share = task.learning_rate(t) / (state.students * task.batch)
+    share = task.learning_rate(time) / (state.students * task.batch)
     return Overlaps(parts.m, parts.q_flow + share * parts.q_variance, parts.a)
 
 
@@ -150,7 +150,7 @@ def mean_increment(task: Task, state: Overlaps, dimension: ArrayLike) -> Overlap
     E[E² σ'_iσ'_j ‖x‖²/d] differs from its limit by the O(1/d) of `squared_gradient_at`; distinct samples of a batch
     add the product of their mean gradients to ΔQ.
 
-    >>> task = Task(teacher=[[1.0]], rate=1.0, noise=0.1**0.5)
+    >>> task = Task(teacher=[[1.0]], step=1.0, noise=0.1**0.5)
     >>> step = mean_increment(task, Overlaps([[0.3]], [[0.8]]), 10)
     >>> round(float(step.m[0, 0]), 12), round(float(step.q[0, 0]), 12)
     (0.025700990086, -0.004351153992)
@@ -159,10 +159,10 @@ def mean_increment(task: Task, state: Overlaps, dimension: ArrayLike) -> Overlap
     dimension = argument("dimension", dimension, at_least(fields), f"there are {fields} weight vectors")
     p = state.students
     parts = drift(task, state)
-    step = task.rate / (dimension * p)
+    spent = task.step / (dimension * p)
     own = squared_gradient_at(task, state, dimension)
     weights = state.a[:, None] * gradient(task, state).weights
     # ⟨g_i, g_j⟩ a_i a_j / d, with g_i = E[E σ'_i x]
     crossed = weights @ covariance(task, state) @ weights.T / dimension
     variance = own / task.batch + (1 - 1 / task.batch) * crossed
-    return Overlaps(step * parts.m, step * (parts.q_flow + task.rate / p * variance), step * parts.a)
+    return Overlaps(spent * parts.m, spent * (parts.q_flow + task.step / p * variance), spent * parts.a)

@@ -14,16 +14,16 @@ from deeplimits.theory.two_layer.overlaps import equations, integration
 class Event(NamedTuple):
     """When it happened, and the state then."""
 
-    t: float
+    time: float
     state: Overlaps
 
 
 def first_time(task: Task, start: Overlaps, condition: Callable[[Overlaps], object], latest: float) -> Event:
     """The first time at which a function of the state, positive at the start, becomes zero; found to rounding.
 
-    >>> task = Task(teacher=[[1.0]], rate=0.4, activation="identity")
+    >>> task = Task(teacher=[[1.0]], step=0.4, activation="identity")
     >>> half = first_time(task, Overlaps([[0.0]], [[0.5]]), lambda state: 0.5 - state.m[0, 0], latest=10.0)
-    >>> round(half.t, 9)  # M = 1 − exp(−t)
+    >>> round(half.time, 9)  # M = 1 − exp(−t)
     0.693147181
     """
     import diffrax

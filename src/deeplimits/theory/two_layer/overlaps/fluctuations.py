@@ -26,13 +26,13 @@ _NOISE_NODES = 5  # exact: the noise enters as a polynomial of degree four
 class Fluctuations(NamedTuple):
     """Mean trajectory and covariance of the scaled fluctuations, at each time."""
 
-    t: Float[Array, " times"]
+    times: Float[Array, " times"]
     mean: Float[Array, "times size"]
     covariance: Float[Array, "times size size"]
     converged: Bool[Array, ""]
 
 
-def step_covariance(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Float[Array, "size size"]:
+def step_covariance(task: Task, state: Overlaps, time: ArrayLike = 0.0) -> Float[Array, "size size"]:
     """D, the covariance of one step ξ.
 
     ξ = (a_i E σ'_i λ*_r;  a_i E σ'_i λ_j + a_j E σ'_j λ_i + (γ/pb) a_i a_j E² σ'_i σ'_j;  ρ_a E σ_i)
@@ -47,7 +47,7 @@ def step_covariance(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Float[Ar
     lam = fields @ factor.T
     sigma, slope = task.activation.value(lam[:, :p]), task.activation.derivative(lam[:, :p])
     clean = task.teacher_activation.value(lam[:, p:]) @ task.teacher_output / k - sigma @ state.a / p
-    share = task.learning_rate(t) / (p * task.batch)
+    share = task.learning_rate(time) / (p * task.batch)
     first, second = symmetric.upper(p)
     pushed = state.a * slope
 
@@ -72,7 +72,7 @@ def step_covariance(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Float[Ar
 def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuations:
     """Mean and covariance Σ of √(dp/γ)(Ω^ν − Ω(t)) along a trajectory, Σ(0) = 0.
 
-    >>> task = Task(teacher=[[1.0]], rate=0.4, noise=0.3**0.5, activation="identity")
+    >>> task = Task(teacher=[[1.0]], step=0.4, noise=0.3**0.5, activation="identity")
     >>> found = covariance_flow(task, Overlaps([[0.2]], [[0.7]]), [1.5])
     >>> round(float(found.covariance[0, 0, 0]), 6)
     0.351311
