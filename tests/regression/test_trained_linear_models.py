@@ -58,7 +58,7 @@ def test_a_training_variance_that_forgets_the_ridge_is_rejected():
     comparison = dl.compare(limit, sizes=(32, 64, 128), samples=300)
     assert comparison.agrees, str(comparison)
     wrong = [
-        right._replace(stated=dataclasses.replace(right.stated, y=right.stated.y + limit.ridge * test.stated.y))
+        right.beside(dataclasses.replace(right.stated, y=right.stated.y + limit.ridge * test.stated.y))
         for right, test in zip(comparison.trials["training_variance"], comparison.trials["test_variance"], strict=True)
     ]
     assert not wrong[-1].stated.judge(wrong).agrees

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from deeplimits import cells, statistics
+from deeplimits import statistics
 from deeplimits.errors import DeeplimitsError, TooCostly, require
 from deeplimits.lab import export
 from deeplimits.lab.compilation import few_threads, threads, use_cache
@@ -19,10 +19,11 @@ from deeplimits.lab.predict import Prediction, check_limit, theory
 from deeplimits.lab.simulate import Simulation, check_count, run, seconds
 from deeplimits.lab.task import Task
 from deeplimits.limit import Limit, require_valid, to_json
-from deeplimits.predictions import Finding, Kind, Trial
+from deeplimits.predictions import Finding, Kind, Picture, Trial
 from deeplimits.predictions.base import AGREES, DISAGREES, UNDECIDED
-from deeplimits.render import bars, figure, text
+from deeplimits.render import bars, notebook, text, with_matplotlib
 from deeplimits.render import page as pages
+from deeplimits.statement import Statement
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,6 +39,8 @@ class Comparison:
     trials: dict[str, list[Trial]]
     """For each result, what was stated and measured at each size."""
     findings: dict[str, Finding]
+    realised: tuple[Limit, ...] = ()
+    """The limit at the ratios that the systems of each size really have."""
 
     @property
     def outcome(self) -> str:
@@ -79,15 +82,20 @@ class Comparison:
 
     def __repr__(self) -> str:
         runs, closing = self._summary()
-        return f"{text.heading(self.limit)}\n{runs}\n{text.table(*self._table())}\n{closing}"
+        return f"{export.heading(self.limit)}\n{runs}\n{text.table(*self._table())}\n{closing}"
 
     def _repr_html_(self) -> str:
-        said = ". ".join((text.heading(self.limit), *self._summary()))
-        return cells.fragment(said, *self._table(), figure.svg_or_nothing(self.plot))
+        said = ". ".join((export.heading(self.limit), *self._summary()))
+        return notebook.fragment(said, *self._table(), with_matplotlib.svg_or_nothing(self.plot))
+
+    def pictures(self) -> dict[str, Picture]:
+        """What is to be seen of each result, as data: theory and simulations."""
+        return {name: kind.picture(self.trials[name]) for name, kind in self.predictions.items()}
 
     def plot(self, path: str | Path | None = None):
         """A figure with a panel for each result; written to `path` where one is given."""
-        return figure.figure(self.limit, self.predictions, self.trials, path)
+        settings = export.settings(self.limit, self.realised)
+        return with_matplotlib.figure(Statement.of(type(self.limit)).title, settings, self.pictures(), path)
 
     def to_json(self) -> dict[str, Any]:
         """Everything found, ready for `json.dumps`."""
@@ -124,12 +132,14 @@ class Comparison:
         return xarray.Dataset(variables, coords={"size": list(self.sizes)}, attrs=attributes)
 
     def document(self) -> dict[str, Any]:
-        """Everything a page says: statement, findings, parameters, predictions, references."""
-        return pages.document(self.limit, self.predictions, self.to_json())
+        """Everything a page says and shows, as data: statement, findings, parameters, predictions, pictures."""
+        found = self.to_json() | {"predictions": {name: kind.to_json() for name, kind in self.predictions.items()}}
+        return export.document(self.limit, self.realised, self.pictures(), found)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A page that stands by itself: statement, figure, table, verdict, references."""
-        page = pages.page(pages.card(self.document(), figure.svg(self.plot())))
+        document = self.document()
+        page = pages.page(pages.card(document, with_matplotlib.svg(with_matplotlib.figure_of(document))))
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
@@ -265,4 +275,5 @@ def judge(prediction: Prediction, tasks: Sequence[Task], simulations: Sequence[S
         trials[name] = predictions[name].on_one_scale(trials[name])
     findings = {name: predictions[name].judge(found) for name, found in trials.items()}
     sizes = tuple(task.size for task in tasks)
-    return Comparison(limit, sizes, tasks[0].samples, tasks[0].seed, predictions, trials, findings)
+    realised = tuple(simulation.limit for simulation in simulations)
+    return Comparison(limit, sizes, tasks[0].samples, tasks[0].seed, predictions, trials, findings, realised)
