@@ -16,10 +16,10 @@ from deeplimits.theory.two_layer.overlaps import (
     escape,
     first_time,
     fixed_points,
+    noise_floor,
     regimes,
     specialization_time,
     stationary_covariance,
-    stationary_risk,
     symmetric_plateau,
 )
 from deeplimits.theory.two_layer.overlaps.plateau import plateau_length
@@ -47,16 +47,16 @@ def test_critical_rate_is_where_the_jacobian_changes_sign():
 
 
 def test_noise_floor():
-    assert abs(float(stationary_risk(Task(np.eye(1), 0.5, 1.0))) - 0.052404554700) < 1e-12
-    assert abs(float(stationary_risk(Task(np.eye(2), 1.0, 1.0))) - 0.051487144712) < 1e-12
+    assert abs(float(noise_floor(Task(np.eye(1), 0.5, 1.0))) - 0.052404554700) < 1e-12
+    assert abs(float(noise_floor(Task(np.eye(2), 1.0, 1.0))) - 0.051487144712) < 1e-12
     # γ → 0 in any width, and the exact fixed point at small noise.
-    assert abs(float(stationary_risk(Task(np.eye(3), 1e-6, 1.0))) / (1e-6 / (2 * np.sqrt(3) * np.pi * 3)) - 1) < 1e-6
+    assert abs(float(noise_floor(Task(np.eye(3), 1e-6, 1.0))) / (1e-6 / (2 * np.sqrt(3) * np.pi * 3)) - 1) < 1e-6
     task = Task(np.eye(2), 1.0, 1e-6)
     point = fixed_points.fixed_point(task, Overlaps(np.eye(2), np.eye(2)))
-    assert abs(point.risk / float(stationary_risk(task)) - 1) < 3e-5
+    assert abs(point.risk / float(noise_floor(task)) - 1) < 3e-5
     assert point.stable
     with pytest.raises(OutsideValidity, match=r"γ_c = 4\.05578"):
-        stationary_risk(Task(np.eye(1), 5.0, 0.1))
+        noise_floor(Task(np.eye(1), 5.0, 0.1))
 
 
 def test_fixed_point_with_noise():
