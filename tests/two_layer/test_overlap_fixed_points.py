@@ -170,7 +170,7 @@ def test_regimes():
 def test_laziness():
     tanh = activation("tanh")
     # a = 1, w = 0, x = y = 1: κ = 1/(αp) exactly
-    assert abs(float(laziness.identical_neurons(tanh, 0.01, 30, 1.0, 0.0, 1.0, 1.0)) - 1 / 0.3) < 1e-12
+    assert abs(float(laziness.laziness_of_identical_neurons(tanh, 0.01, 30, 1.0, 0.0, 1.0, 1.0)) - 1 / 0.3) < 1e-12
     wide = [float(laziness.expected_laziness(tanh, p, 0.5, 1.0)) for p in (100, 400)]
     assert abs(wide[0] / wide[1] - 2) < 1e-12
     assert (
@@ -180,6 +180,6 @@ def test_laziness():
         < 1e-9
     )
     with pytest.raises(ParameterError, match="must be positive"):
-        laziness.identical_neurons(tanh, 0.0, 30, 1.0, 0.0, 1.0, 1.0)
+        laziness.laziness_of_identical_neurons(tanh, 0.0, 30, 1.0, 0.0, 1.0, 1.0)
     with pytest.raises(ParameterError, match="no second derivative"):
         laziness.expected_laziness(activation("relu"), jnp.asarray(10.0), 0.5, 1.0)

@@ -33,7 +33,7 @@ class ProportionalMaxMargin(Limit):
     usual = Run(sizes=(32, 64, 128), samples=1300)
 
     def validity(self):
-        least = proportional_margin.threshold(self.labels, float(self.strength))
+        least = proportional_margin.separability_threshold(self.labels, float(self.strength))
         if float(self.ratio) <= 1.2 * least:
             return (
                 f"ratio = {float(self.ratio):g} is not above 1.2 times the separability threshold {least:.4g}; finite "
@@ -42,7 +42,7 @@ class ProportionalMaxMargin(Limit):
         return ()
 
     def theory(self):
-        found = proportional_margin.max_margin(self.ratio, self.labels, self.strength)
+        found = proportional_margin.proportional_max_margin(self.ratio, self.labels, self.strength)
         return {
             "margin": Value(found.margin, label="margin", symbol=r"\kappa^*", rate=1.0),
             "overlap": Value(found.overlap, label="overlap with the signal", rate=1.0),

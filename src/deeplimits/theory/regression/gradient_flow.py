@@ -16,7 +16,7 @@ from deeplimits.numerics.arguments import COUNT, NOT_NEGATIVE, POSITIVE, UNTIL_T
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.regression.edge_quadrature import marchenko_pastur_rule, resolved
 from deeplimits.theory.regression.filters import Filter, descent_filter, flow_filter
-from deeplimits.theory.regression.ridgeless import Risk, limiting_risk
+from deeplimits.theory.regression.ridgeless import Risk, ridgeless_risk
 
 Floats = Float[Array, "..."]
 
@@ -115,7 +115,7 @@ def early_stopped_risk(time: ArrayLike, gamma: ArrayLike, signal: ArrayLike, noi
     found = _risk(flow_filter(jnp.where(ended, 0.0, t)[..., None], points), ratio, signal, noise_variance)
     if known(ended) and not bool(jnp.any(ended)):
         return found
-    limit = limiting_risk(ratio, signal, noise_variance)
+    limit = ridgeless_risk(ratio, signal, noise_variance)
     return Risk(*(jnp.where(ended, late, early) for late, early in zip(limit, found, strict=True)))
 
 

@@ -52,7 +52,7 @@ def expected_laziness(
     return distance * largest * p ** (s - 1) / gradient
 
 
-def identical_neurons(
+def laziness_of_identical_neurons(
     activation: Activation, scale: ArrayLike, width: int, a: ArrayLike, w: ArrayLike, x: ArrayLike, label: ArrayLike
 ) -> Float[Array, ""]:
     """κ of p identical neurons (a, w) at one scalar input, exactly.
@@ -60,7 +60,7 @@ def identical_neurons(
     κ = |αp a s − y| ‖[[0, s'x], [s'x, a s''x²]]‖ / (αp (s² + (a s'x)²)), s = σ(wx)
 
     >>> from deeplimits.models.activations import activation
-    >>> round(float(identical_neurons(activation("tanh"), 0.1, 20, 1.0, 0.0, 1.0, 1.0)), 12)
+    >>> round(float(laziness_of_identical_neurons(activation("tanh"), 0.1, 20, 1.0, 0.0, 1.0, 1.0)), 12)
     0.5
     """
     if not float(jnp.asarray(scale)) > 0:

@@ -79,7 +79,7 @@ def convention(name: str) -> Convention:
     return CONVENTIONS[name]
 
 
-def export(task: Task, state: Overlaps, name: str) -> Foreign:
+def to_convention(task: Task, state: Overlaps, name: str) -> Foreign:
     r"""Our task and state in another convention.
 
     Saad and Solla's outputs are c = p times ours (p = k, a = a* = 1): residuals and noise grow by c, so that the same
@@ -87,7 +87,7 @@ def export(task: Task, state: Overlaps, name: str) -> Foreign:
 
     >>> task = Task(teacher=[[1.0, 0.0], [0.0, 1.0]], rate=4.0)
     >>> state = Overlaps([[0.1, 0.0], [0.0, 0.1]], [[1.0, 0.0], [0.0, 1.0]])
-    >>> foreign = export(task, state, "saad-solla")
+    >>> foreign = to_convention(task, state, "saad-solla")
     >>> float(foreign.rate), float(foreign.time_unit), float(foreign.risk_unit)
     (1.0, 0.5, 4.0)
     """
@@ -123,7 +123,7 @@ def export(task: Task, state: Overlaps, name: str) -> Foreign:
     )
 
 
-def import_task(
+def from_convention(
     name: str,
     rate: ArrayLike,
     m: ArrayLike,
@@ -138,7 +138,8 @@ def import_task(
 ) -> tuple[Task, Overlaps, Foreign]:
     """A task written in another convention, as ours; the third answer says how to carry times and risks back.
 
-    >>> task, state, back = import_task("goldt", 0.5, [[0.1]], [[1.0]], [[1.0]], outputs=[1.0], teacher_outputs=[1.0])
+    >>> outputs = {"outputs": [1.0], "teacher_outputs": [1.0]}
+    >>> task, state, back = from_convention("goldt", 0.5, [[0.1]], [[1.0]], [[1.0]], **outputs)
     >>> float(task.rate), float(back.time_unit)
     (0.5, 2.0)
     """
@@ -166,7 +167,7 @@ def import_task(
         output_rate=relative,
     )
     state = Overlaps(m, q, a)
-    return task, state, export(task, state, name)
+    return task, state, to_convention(task, state, name)
 
 
 def _output_scale(rules: Convention, p: int, k: int) -> float:
