@@ -62,7 +62,7 @@ FUNCTIONS = {
     "lazy-scaling-alpha-theorem": "theory.kernels.lazy_bounds:lazy_scaling",
     "lazy-training-bounds": "theory.kernels.lazy_bounds:lazy_training_bounds",
     "marchenko-pastur": "theory.spectra.laws:marchenko_pastur",
-    "marchenko-pastur-self-consistent": "theory.spectra.marchenko_pastur_formulas:stieltjes",
+    "marchenko-pastur-self-consistent": "theory.spectra.marchenko_pastur_formulas:marchenko_pastur_stieltjes",
     "martingale-inequalities": "theory.inequalities.basic:azuma",
     "matrix-bernstein": "theory.inequalities.matrix_tails:matrix_bernstein",
     "mean-field-global-convergence": "theory.two_layer.mean_field.particles:wasserstein_flow",
@@ -73,13 +73,13 @@ FUNCTIONS = {
     "regularity-assumptions": "theory.online_sgd.regularity:check_regularity",
     "review-model-and-errors": "measure.error_parts:error_split",
     "ridge-gradient-flow": "theory.regression.gradient_flow:ridge_flow",
-    "ridgeless-finite-sample": "theory.regression.ridgeless:finite_sample_risk",
-    "rkhs": "theory.kernels.rkhs:squared_norm",
+    "ridgeless-finite-sample": "theory.regression.ridgeless:ridgeless_finite_sample_risk",
+    "rkhs": "theory.kernels.rkhs:rkhs_squared_norm",
     "sgd-regime-diagram": "theory.two_layer.overlaps.regimes:regime",
     "stieltjes-concentration": "theory.spectra.equivalents:trace_fluctuation",
     "two-layer-ntk-gram": "theory.kernels.two_layer_kernels:two_layer_gram",
     "two-layer-taylor-expansion": "theory.kernels.linearization:two_layer_expansion",
-    "xor-component-count": "theory.online_sgd.xor:component_count",
+    "xor-component-count": "theory.online_sgd.xor:xor_component_count",
 }
 """Functions: name -> module:function, below `deeplimits`."""
 

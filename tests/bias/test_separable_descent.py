@@ -41,16 +41,20 @@ def test_degenerate_data_are_flagged_and_have_a_closed_form():
 
 def test_step_sizes():
     x = np.random.default_rng(0).standard_normal((20, 3))
-    assert separable_descent.largest_step(x) == pytest.approx(8 / np.linalg.eigvalsh(x.T @ x / 20)[-1], rel=1e-12)
-    separable_descent.check_step(x, 0.9 * separable_descent.largest_step(x))
-    assert separable_descent.largest_step(x, "exponential", 2.0) == pytest.approx(1 / np.max(np.sum(x**2, axis=1)))
+    assert separable_descent.largest_separable_step(x) == pytest.approx(
+        8 / np.linalg.eigvalsh(x.T @ x / 20)[-1], rel=1e-12
+    )
+    separable_descent.check_step(x, 0.9 * separable_descent.largest_separable_step(x))
+    assert separable_descent.largest_separable_step(x, "exponential", 2.0) == pytest.approx(
+        1 / np.max(np.sum(x**2, axis=1))
+    )
     for bad in (0.0, -1.0, 1e3, float("nan")):
         with pytest.raises(ParameterError, match="may diverge beyond"):
             separable_descent.check_step(x, bad)
     with pytest.raises(ParameterError, match="'logistic' or 'exponential'"):
-        separable_descent.largest_step(x, "hinge")
+        separable_descent.largest_separable_step(x, "hinge")
     with pytest.raises(ParameterError, match="positive"):
-        separable_descent.largest_step(x, "exponential", 0.0)
+        separable_descent.largest_separable_step(x, "exponential", 0.0)
 
 
 def test_bad_input():

@@ -32,12 +32,12 @@ def batches(sampling, m, size):
 
 
 def test_reference_values():
-    found = sgd_noise.stationary(X, Y, 0.05, 2, "bernoulli")
+    found = sgd_noise.sgd_stationary(X, Y, 0.05, 2, "bernoulli")
     s = found.covariance
     wanted = [0.0028745821288589, 0.00027619279806891, 0.00013597563099279, 0.00040428088044099]
     np.testing.assert_allclose([found.position_side, s[0, 0], s[0, 1], s[1, 1]], wanted, rtol=1e-11)
     assert float(found.noise_side) == pytest.approx(float(found.position_side), rel=1e-13)
-    found = sgd_noise.stationary(X, Y, 0.05, 2, "without replacement")
+    found = sgd_noise.sgd_stationary(X, Y, 0.05, 2, "without replacement")
     s = found.covariance
     wanted = [0.0037309016722457, 0.00036692297723674, 0.00017281547008962, 0.0005255475332753]
     np.testing.assert_allclose([found.position_side, s[0, 0], s[0, 1], s[1, 1]], wanted, rtol=1e-11)
@@ -47,7 +47,7 @@ def test_reference_values():
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_against_the_enumeration_of_all_batches(sampling, size):
     eta = 0.05
-    found = sgd_noise.stationary(X, Y, eta, size, sampling)
+    found = sgd_noise.sgd_stationary(X, Y, eta, size, sampling)
     s, theta = np.asarray(found.covariance), np.asarray(found.minimizer)
     after, tilde = np.zeros((2, 2)), np.zeros((2, 2))
     eye = np.eye(2)
@@ -72,28 +72,28 @@ def test_against_the_enumeration_of_all_batches(sampling, size):
         probability * loss(start - eta * X.T @ (weights * (X @ start - Y)))
         for weights, probability in batches(sampling, 4, size)
     )
-    path = sgd_noise.loss_path(X, Y, start, eta, size, sampling, 1)
+    path = sgd_noise.sgd_loss_path(X, Y, start, eta, size, sampling, 1)
     np.testing.assert_allclose(path, [loss(start) - loss(theta), exact - loss(theta)], rtol=1e-11)
 
 
 def test_stability_limits():
     top = np.linalg.eigvalsh(X.T @ X / 4)[-1]
-    assert float(sgd_noise.largest_step(X, 4, "without replacement")) == pytest.approx(2 / top, rel=1e-10)
+    assert float(sgd_noise.largest_sgd_step(X, 4, "without replacement")) == pytest.approx(2 / top, rel=1e-10)
     for sampling in sgd_noise.SAMPLINGS:
-        largest = float(sgd_noise.largest_step(X, 2, sampling))
+        largest = float(sgd_noise.largest_sgd_step(X, 2, sampling))
         assert largest < 2 / top
         radius = sgd_noise.traced_stationary(jnp.asarray(X), jnp.asarray(Y), jnp.asarray(largest), 2, sampling).radius
         assert float(radius) == pytest.approx(1, rel=1e-10)
         with pytest.raises(OutsideValidity, match="finite for 0 < step"):
-            sgd_noise.stationary(X, Y, 1.001 * largest, 2, sampling)
+            sgd_noise.sgd_stationary(X, Y, 1.001 * largest, 2, sampling)
     with pytest.raises(ParameterError, match="batch = 5"):
-        sgd_noise.stationary(X, Y, 0.01, 5, "bernoulli")
+        sgd_noise.sgd_stationary(X, Y, 0.01, 5, "bernoulli")
     with pytest.raises(ParameterError, match="sampling = 'epochs'"):
-        sgd_noise.stationary(X, Y, 0.01, 2, "epochs")
+        sgd_noise.sgd_stationary(X, Y, 0.01, 2, "epochs")
     with pytest.raises(OutsideValidity, match="rank 1"):
-        sgd_noise.stationary(np.ones((4, 2)), Y, 0.01, 2, "bernoulli")
+        sgd_noise.sgd_stationary(np.ones((4, 2)), Y, 0.01, 2, "bernoulli")
     with pytest.raises(ParameterError, match="same m"):
-        sgd_noise.stationary(X, Y[:2], 0.01, 2, "bernoulli")
+        sgd_noise.sgd_stationary(X, Y[:2], 0.01, 2, "bernoulli")
 
 
 def test_noisy_descent():
@@ -171,7 +171,7 @@ LABELS, THETA = np.array([1.0, 2.0]), np.array([0.5, -0.5, 1.0])
 
 
 def test_quadratic_model():
-    found = quadratic_model.perturbation(PHI, PSI, LABELS, THETA)
+    found = quadratic_model.quadratic_perturbation(PHI, PSI, LABELS, THETA)
     wanted = [-0.30952380952381, -1.1904761904762, 0.84523809523809]
     np.testing.assert_allclose(found.correction, wanted, rtol=1e-12)
     late = quadratic_model.first_order_path(PHI, PSI, LABELS, THETA, [300.0])[0]
@@ -188,24 +188,24 @@ def test_quadratic_model_that_does_not_interpolate():
     phi, y = rng.standard_normal((3, 6)), rng.standard_normal(6)
     psi = rng.standard_normal((6, 3, 3))
     psi = psi + psi.transpose(0, 2, 1)
-    found = quadratic_model.perturbation(phi, psi, y, THETA)
+    found = quadratic_model.quadratic_perturbation(phi, psi, y, THETA)
     late = quadratic_model.first_order_path(phi, psi, y, THETA, [200.0])[0]
     np.testing.assert_allclose(found.correction, late, rtol=1e-8)
     with pytest.raises(OutsideValidity, match="grows linearly in time"):
-        quadratic_model.perturbation([[1.0, 1.0], [0.0, 0.0]], np.ones((2, 2, 2)), [0.0, 1.0], [0.0, 0.0])
+        quadratic_model.quadratic_perturbation([[1.0, 1.0], [0.0, 0.0]], np.ones((2, 2, 2)), [0.0, 1.0], [0.0, 0.0])
     with pytest.raises(ParameterError, match="symmetric"):
-        quadratic_model.perturbation(PHI, PSI + np.triu(np.ones((3, 3)), 1), LABELS, THETA)
+        quadratic_model.quadratic_perturbation(PHI, PSI + np.triu(np.ones((3, 3)), 1), LABELS, THETA)
     with pytest.raises(ParameterError, match="do not fit"):
-        quadratic_model.perturbation(PHI, PSI[:1], LABELS, THETA)
+        quadratic_model.quadratic_perturbation(PHI, PSI[:1], LABELS, THETA)
 
 
 def test_proportional_margin():
-    random = proportional_margin.max_margin(1.0, "random")
+    random = proportional_margin.proportional_max_margin(1.0, "random")
     kappa = float(random.margin)
     square = integrate.quad(lambda z: (kappa - z) ** 2 * stats.norm.pdf(z), -20, kappa, epsabs=1e-13)[0]
     assert square == pytest.approx(1, abs=1e-10)
     assert float(random.support) == pytest.approx(stats.norm.cdf(kappa), rel=1e-12)
-    sign = proportional_margin.max_margin(0.5, "sign")
+    sign = proportional_margin.proportional_max_margin(0.5, "sign")
     assert float(sign.error) == pytest.approx(np.arccos(float(sign.overlap)) / np.pi, rel=1e-10)
     assert float(sign.residual) < 1e-12
 
@@ -223,15 +223,15 @@ def test_proportional_margin():
     m = float(sign.overlap) / np.sqrt(1 - float(sign.overlap) ** 2)
     assert level(m) == pytest.approx(float(sign.margin), rel=1e-9)
     assert level(m) > max(level(0.98 * m), level(1.02 * m))
-    assert proportional_margin.threshold("logistic", 1e-6) == pytest.approx(0.5, abs=1e-6)
-    weak = proportional_margin.max_margin(1.0, "logistic", 1e-4)
+    assert proportional_margin.separability_threshold("logistic", 1e-6) == pytest.approx(0.5, abs=1e-6)
+    weak = proportional_margin.proportional_max_margin(1.0, "logistic", 1e-4)
     assert float(weak.margin) == pytest.approx(kappa, abs=1e-6)
-    strong = proportional_margin.max_margin(0.5, "logistic", 500.0)
+    strong = proportional_margin.proportional_max_margin(0.5, "logistic", 500.0)
     assert float(strong.margin) == pytest.approx(float(sign.margin), abs=1e-3)
-    slope = jax.grad(lambda psi: proportional_margin.max_margin(psi, "sign").margin)(0.5)
-    high, low = (float(proportional_margin.max_margin(psi, "sign").margin) for psi in (0.501, 0.499))
+    slope = jax.grad(lambda psi: proportional_margin.proportional_max_margin(psi, "sign").margin)(0.5)
+    high, low = (float(proportional_margin.proportional_max_margin(psi, "sign").margin) for psi in (0.501, 0.499))
     assert float(slope) == pytest.approx((high - low) / 0.002, rel=1e-5)
     with pytest.raises(OutsideValidity, match=r"not above 0\.5"):
-        proportional_margin.max_margin(0.5, "random")
+        proportional_margin.proportional_max_margin(0.5, "random")
     with pytest.raises(ParameterError, match="labels = 'noisy'"):
-        proportional_margin.max_margin(0.5, "noisy")
+        proportional_margin.proportional_max_margin(0.5, "noisy")

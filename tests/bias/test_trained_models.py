@@ -72,7 +72,7 @@ def test_degenerate_data_follow_their_closed_form(flow_in_log_time):
 @pytest.mark.slow
 def test_gradient_descent_within_the_band_of_its_law(random_data):
     signed, law = random_data
-    step = 0.5 * separable_descent.largest_step(signed)
+    step = 0.5 * separable_descent.largest_separable_step(signed)
     separable_descent.check_step(signed, step)
     gradient = jax.grad(lambda w: jnp.mean(jax.nn.softplus(-signed @ w)))
 
@@ -107,7 +107,7 @@ def test_diagonal_networks_from_tiny_to_large_scales():
     x, y, start = jnp.asarray(rng.standard_normal((4, 9))), jnp.asarray(rng.standard_normal(4)), jnp.ones(9)
     limit = jax.jit(lambda alpha: flows.diagonal_network_flow(x, y, alpha, start, 2, jnp.ones(1)).limit)
     for alpha in (1e-3, 1e-2, 0.1, 1.0, 10.0):
-        stated = diagonal_networks.interpolant(x, y, alpha).beta
+        stated = diagonal_networks.diagonal_interpolant(x, y, alpha).beta
         np.testing.assert_allclose(limit(jnp.asarray(alpha)), stated, atol=1e-6 * float(jnp.max(jnp.abs(stated))))
 
 

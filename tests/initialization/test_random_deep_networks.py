@@ -12,7 +12,7 @@ from deeplimits.ensembles import deep_networks
 from deeplimits.errors import OutsideValidity
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Trial, Value
-from deeplimits.theory.initialization import critical_points, phases
+from deeplimits.theory.initialization import criticality, phases
 
 
 def test_neurons_and_weights_have_one_law():
@@ -52,7 +52,7 @@ def test_variance_chain_is_the_pair_chain_of_one_input():
 
 def test_critical_networks_keep_their_signal_and_detuned_ones_do_not():
     """Depth 30: GELU at its critical point, up to O(1/width), and 20 % off in the weight variance."""
-    found = critical_points("gelu")
+    found = criticality("gelu")
     sigma = activation("gelu")
 
     def last(weight_variance, width, samples=100):

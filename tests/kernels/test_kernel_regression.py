@@ -163,13 +163,13 @@ def test_hilbert_space():
     x = (np.arange(400) + 1) / 400
     kernel = np.minimum(x[:, None], x)
     # ‖f‖² = ∫ f'² for min(x, y): x(1 − x) has 1/3, up to the square of the spacing
-    assert abs(float(rkhs.interpolant(kernel, x * (1 - x)).squared_norm) - 1 / 3) < 1e-5
-    assert abs(float(rkhs.interpolant(kernel, x).squared_norm) - 1) < 1e-9
-    found = rkhs.interpolant(kernel, x)
-    np.testing.assert_allclose(rkhs.squared_norm(kernel, found.coefficients), found.squared_norm, rtol=1e-8)
+    assert abs(float(rkhs.least_norm_interpolant(kernel, x * (1 - x)).squared_norm) - 1 / 3) < 1e-5
+    assert abs(float(rkhs.least_norm_interpolant(kernel, x).squared_norm) - 1) < 1e-9
+    found = rkhs.least_norm_interpolant(kernel, x)
+    np.testing.assert_allclose(rkhs.rkhs_squared_norm(kernel, found.coefficients), found.squared_norm, rtol=1e-8)
     assert np.isinf(float(rkhs.mercer_squared_norm([1.0, 1.0], [1.0, 0.0])))
     with pytest.raises(OutsideValidity, match="no function of this space"):
-        rkhs.interpolant(np.ones((2, 2)), [1.0, 2.0])
+        rkhs.least_norm_interpolant(np.ones((2, 2)), [1.0, 2.0])
 
 
 @pytest.mark.parametrize(("call", "error", "words"), [

@@ -21,20 +21,20 @@ def relu_tangent(t):
 
 def test_expansions_sum_to_the_kernel():
     x = np.array([0.1, 0.45, 0.9])
-    features = np.asarray(mercer.minimum_kernel(4000).features(x))
+    features = np.asarray(mercer.mercer_of_minimum(4000).features(x))
     np.testing.assert_allclose(features @ features.T, np.minimum(x[:, None], x), atol=2e-4)
     x = np.array([-1.0, 0.3, 1.4])
-    found = mercer.gaussian_kernel(60, scale=0.7, deviation=1.3)
+    found = mercer.mercer_of_gaussian(60, scale=0.7, deviation=1.3)
     features = np.asarray(found.features(x))
     np.testing.assert_allclose(features @ features.T, np.exp(-((x[:, None] - x) ** 2) / (2 * 0.7**2)), atol=1e-9)
-    assert abs(float(jnp.sum(mercer.gaussian_kernel(200, 0.7, 1.3).eigenvalues)) - 1) < 1e-12
+    assert abs(float(jnp.sum(mercer.mercer_of_gaussian(200, 0.7, 1.3).eigenvalues)) - 1) < 1e-12
 
 
 def test_nystrom_with_a_quadrature_rule():
     nodes, weights = np.polynomial.hermite_e.hermegauss(60)
     weights = weights / weights.sum()
     found = mercer.nystrom(np.exp(-((nodes[:, None] - nodes) ** 2) / 2), weights)
-    exact = mercer.gaussian_kernel(4)
+    exact = mercer.mercer_of_gaussian(4)
     np.testing.assert_allclose(found.eigenvalues[:4], exact.eigenvalues, rtol=1e-9)
     x = np.array([0.2, 1.1])
     ratio = np.asarray(found.functions(np.exp(-((x[:, None] - nodes) ** 2) / 2)))[:, :4] / np.asarray(
@@ -46,7 +46,7 @@ def test_nystrom_with_a_quadrature_rule():
 @pytest.mark.parametrize("count", [0, -1, 2.5, True])
 def test_counts_are_checked(count):
     with pytest.raises((ParameterError, TypeError)):
-        mercer.minimum_kernel(count)
+        mercer.mercer_of_minimum(count)
 
 
 def test_whole_sphere_reference():
@@ -122,7 +122,7 @@ def test_probabilities_by_enumeration():
 
 
 def test_the_sampler_draws_every_subset_as_often_as_it_should():
-    draws = np.asarray(jax.jit(jax.vmap(lambda key: sampler.sample(key, jnp.asarray(L))))(
+    draws = np.asarray(jax.jit(jax.vmap(lambda key: sampler.determinantal_sample(key, jnp.asarray(L))))(
         jax.random.split(jax.random.key(0), 20_000)))  # fmt: skip
     codes = draws @ np.array([1, 2, 4])
     for code in range(8):

@@ -115,7 +115,7 @@ def test_spiked_matrix():
     ):
         close_and_sharp(estimate, exact)
     # The closed form of the limit: the drift exactly, the rest up to 1/N.
-    limit = spiked_tensor.dynamics(lam, 2, c)
+    limit = spiked_tensor.spiked_dynamics(lam, 2, c)
     close(found.drift, limit.drift(jnp.array([0.3, 0.7])))
     close(found.diffusion, spiked_tensor.path_noise(jnp.array([0.3, 0.7]), 2, c) / N)
 

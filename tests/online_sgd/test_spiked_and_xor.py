@@ -16,7 +16,7 @@ from deeplimits.theory.online_sgd import effective, spiked_tensor, xor
     (0.8, 2, 0.5, 1.0, (0.1, 1.0), (0.21817438911253, 0.50395451163251)),
 ])  # fmt: skip
 def test_ballistic_paths(signal, order, step, time, start, end):
-    np.testing.assert_allclose(spiked_tensor.ballistic(signal, order, step, start, [time])[0], end, rtol=1e-7)
+    np.testing.assert_allclose(spiked_tensor.spiked_ballistic(signal, order, step, start, [time])[0], end, rtol=1e-7)
 
 
 def test_fluctuations():
@@ -43,9 +43,9 @@ def test_thresholds_and_roots():
     ("signal", "order", "step"), [(2.0, 2, 1.0), (0.5, 2, 1.0), (4.0, 3, 1.0), (8.0, 4, 0.9), (2.0, 3, 1.0)]
 )
 def test_rest_points_against_the_general_engine(signal, order, step):
-    closed = [p for p in spiked_tensor.rest_points(signal, order, step) if p.radius > 0]
+    closed = [p for p in spiked_tensor.spiked_rest_points(signal, order, step) if p.radius > 0]
     guesses = [[m, r] for m in (0.0, 0.2, 0.4, 0.6, 1.0, 1.4) for r in (0.8 * step, 1.1 * step)]
-    found = [p for p in effective.fixed_points(spiked_tensor.dynamics(signal, order, step), guesses)
+    found = [p for p in effective.fixed_points(spiked_tensor.spiked_dynamics(signal, order, step), guesses)
              if p.point[0] > -1e-6 and p.point[1] > 0.1]  # fmt: skip
     assert len(found) == len(closed)
     for ours, theirs in zip(sorted(closed), found, strict=True):
@@ -72,20 +72,20 @@ def test_microscopic_variance():
 
 def test_zooming_into_the_finite_system_gives_the_microscopic_law():
     n = 1e8
-    micro = effective.zoom(spiked_tensor.dynamics(2.0, 2, 1.0, dimension=n), [0.0, 0.0], [n**-0.5, 1.0])
+    micro = effective.zoom(spiked_tensor.spiked_dynamics(2.0, 2, 1.0, dimension=n), [0.0, 0.0], [n**-0.5, 1.0])
     at = jnp.array([1.5, 0.7])
     assert float(micro.diffusion(at)[0, 0]) == pytest.approx(8 * 0.7, rel=1e-6)
     assert float(micro.velocity(at)[0]) == pytest.approx(4 * 1.5 * (2 - 0.7), rel=1e-6)
     rest = effective.stationary_covariance(
-        spiked_tensor.dynamics(0.5, 2, 1.0), lambda u: spiked_tensor.path_noise(u, 2, 1.0), [0.0, 1.0]
+        spiked_tensor.spiked_dynamics(0.5, 2, 1.0), lambda u: spiked_tensor.path_noise(u, 2, 1.0), [0.0, 1.0]
     )
     assert rest[0, 0] == pytest.approx(2.0)
 
 
 def test_spiked_bad_input():
     for call in (
-        lambda: spiked_tensor.dynamics(1.0, 1, 1.0),
-        lambda: spiked_tensor.rest_points(-1.0, 2, 1.0),
+        lambda: spiked_tensor.spiked_dynamics(1.0, 1, 1.0),
+        lambda: spiked_tensor.spiked_rest_points(-1.0, 2, 1.0),
         lambda: spiked_tensor.critical_signal(1, 1.0),
         lambda: spiked_tensor.tensor_microscopic_variance(2, 1.0, [1.0]),
     ):
@@ -99,10 +99,10 @@ def test_spiked_bad_input():
 
 def test_components_by_enumeration():
     for width in range(1, 6):
-        assert xor.components_by_enumeration(width) == xor.component_count(width)
-    assert xor.component_count(4) == 39
+        assert xor.components_by_enumeration(width) == xor.xor_component_count(width)
+    assert xor.xor_component_count(4) == 39
     with pytest.raises(ParameterError, match="order = 0"):
-        xor.component_count(0)
+        xor.xor_component_count(0)
 
 
 def test_success_probability():
@@ -117,7 +117,7 @@ def test_success_probability():
         20: 0.98732087,
     }
     for width, p in values.items():
-        assert xor.success_probability(width) == pytest.approx(p, abs=1e-8)
+        assert xor.xor_success_probability(width) == pytest.approx(p, abs=1e-8)
         assert sum(xor.active_types_probability(width, a) for a in range(1, 5)) == pytest.approx(1)
     assert xor.active_types_probability(4, 2) == pytest.approx(0.328125)
 

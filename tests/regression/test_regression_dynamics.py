@@ -326,12 +326,12 @@ def test_early_stopped_risk_values(gamma, time, bias, variance):
 def test_early_stopped_risk_between_its_ends():
     for gamma in (0.3, 1.0, 2.0):
         ends = gradient_flow.early_stopped_risk([0.0, np.inf], gamma, 2.0, 0.5)
-        limit = ridgeless.limiting_risk(gamma, 2.0, 0.5)
+        limit = ridgeless.ridgeless_risk(gamma, 2.0, 0.5)
         assert float(ends.bias[0]) == pytest.approx(2.0, rel=1e-13)
         assert float(ends.variance[0]) == 0
         assert float(ends.total[1]) == float(limit.total)
     late = gradient_flow.early_stopped_risk(1e3, 2.0, 2.0, 0.5)
-    assert float(late.total) == pytest.approx(float(ridgeless.limiting_risk(2.0, 2.0, 0.5).total), rel=1e-12)
+    assert float(late.total) == pytest.approx(float(ridgeless.ridgeless_risk(2.0, 2.0, 0.5).total), rel=1e-12)
     small = gradient_flow.early_stopped_descent_risk(1e-4, 13_000, 1.5, 1.0, 1.0)
     assert [float(part) for part in small] == pytest.approx([0.45491440638787, 0.38919782461419], rel=1e-3)
     slopes = jax.jacfwd(lambda q: jnp.stack(gradient_flow.early_stopped_risk(*q)[:2]))(jnp.array([1.3, 1.0, 1.0, 1.0]))

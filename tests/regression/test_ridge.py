@@ -85,7 +85,7 @@ def test_without_ridge_only_the_surplus_of_directions_counts():
     # Half of the directions do not vary: γ = 1.5 is an effective 0.75, with no interpolation.
     half = population([0.0, 1.0])
     found = ridge.ridge_risk(1.5, 0.0, half, 1.0, 1.0)
-    expected = ridgeless.limiting_risk(0.75, 1.0, 1.0)
+    expected = ridgeless.ridgeless_risk(0.75, 1.0, 1.0)
     assert float(found.variance) == pytest.approx(float(expected.variance), rel=1e-13)
     assert float(found.bias) == 0.0
     assert float(found.training_error) == pytest.approx(0.25, rel=1e-13)
@@ -93,10 +93,12 @@ def test_without_ridge_only_the_surplus_of_directions_counts():
 
 @pytest.mark.parametrize("gamma", [0.3, 0.999999, 1.000001, 3.0])
 def test_ridgeless_is_the_closed_form(gamma):
-    found, expected = ridge.ridge_risk(gamma, 0.0, ONE, 2.0, 0.5), ridgeless.limiting_risk(gamma, 2.0, 0.5)
+    found, expected = ridge.ridge_risk(gamma, 0.0, ONE, 2.0, 0.5), ridgeless.ridgeless_risk(gamma, 2.0, 0.5)
     assert float(found.bias) == pytest.approx(float(expected.bias), rel=1e-9)
     assert float(found.variance) == pytest.approx(float(expected.variance), rel=1e-9)
-    assert float(found.training_error) == pytest.approx(float(ridgeless.training_error(gamma, 0.5)), abs=1e-12)
+    assert float(found.training_error) == pytest.approx(
+        float(ridgeless.ridgeless_training_error(gamma, 0.5)), abs=1e-12
+    )
 
 
 def test_ridgeless_at_the_threshold_is_infinite():
@@ -136,7 +138,7 @@ def test_the_best_isotropic_ridge(gamma, signal, noise, risk):
     assert best.ridge == pytest.approx(gamma * noise / signal, rel=1e-5)
     assert best.risk == pytest.approx(risk, rel=1e-11)
     # R* = σ²γS(−λ*)
-    transform = marchenko_pastur_formulas.stieltjes(-gamma * noise / signal, gamma).real
+    transform = marchenko_pastur_formulas.marchenko_pastur_stieltjes(-gamma * noise / signal, gamma).real
     assert best.risk == pytest.approx(noise * gamma * float(transform), rel=1e-11)
 
 

@@ -39,7 +39,7 @@ def test_training_to_the_end_is_ridge_regression(gamma):
 
 def test_without_ridge_the_end_is_the_smallest_solution():
     found = training_risk.flow_risk(3000.0, 4.0, ONE, 1.0, 0.7)
-    expected = ridgeless.limiting_risk(4.0, 1.0, 0.7)
+    expected = ridgeless.ridgeless_risk(4.0, 1.0, 0.7)
     assert parts(found) == pytest.approx([*parts(expected), 0.0], abs=1e-8)
 
 

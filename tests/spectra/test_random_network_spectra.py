@@ -274,7 +274,7 @@ def test_critical_points():
 
 
 def test_deep_linear_norm_reference_values():
-    mean, variance = isometry.log_norm(100.0, 50.0)
+    mean, variance = isometry.deep_linear_log_norm(100.0, 50.0)
     assert float(mean) == pytest.approx(-0.25083330000635, rel=1e-12)
     assert float(variance) == pytest.approx(0.25251666533371, rel=1e-12)
 

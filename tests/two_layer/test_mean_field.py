@@ -130,7 +130,7 @@ def test_reduction_by_quadrature_agrees():
 
 def test_incremental_learning():
     problem = incremental.SingleIndex([0.5, 1.0, 0.8], [0.7, 1.0, 0.6], 0.01)
-    found = incremental.learn(problem, initial_laws.normal_quantiles(20), [0.02, 0.1, 0.3, 1.0, 3.0])
+    found = incremental.incremental_learning(problem, initial_laws.normal_quantiles(20), [0.02, 0.1, 0.3, 1.0, 3.0])
     expected = [0.815695813921, 0.621552546310, 0.097635454983, 0.023870586559, 0.007359162844]
     assert np.abs(found.risk - np.array(expected)).max() < 1e-9
     assert np.abs(found.s).max() <= 1
@@ -141,7 +141,7 @@ def test_incremental_learning():
     path = solve_ivp(lambda t, y: np.asarray(right_side(y)), (0, 0.3), y0, "LSODA", rtol=1e-9, atol=1e-11)
     left = incremental.residuals(problem, jnp.asarray(path.y[:20, -1]), jnp.asarray(path.y[20:, -1]), weights)
     assert abs(float(jnp.sum(left**2)) / 2 - expected[2]) < 1e-7
-    scales = incremental.time_scales(problem)
+    scales = incremental.incremental_time_scales(problem)
     assert abs(scales[0] - 0.01 * np.log(2) / 0.49) < 1e-15
     assert abs(scales[1] - 0.1 * np.log(100) / 4) < 1e-15
 
@@ -151,7 +151,7 @@ def test_the_first_degree_takes_root_epsilon_times_a_logarithm():
     for epsilon in (1e-4, 1e-6):
         problem = incremental.SingleIndex([0.5, 1.0, 0.8], [0.7, 1.0, 0.6], epsilon)
         grid = np.linspace(2.9 if epsilon == 1e-4 else 4.1, 3.05 if epsilon == 1e-4 else 4.25, 16) * np.sqrt(epsilon)
-        left = np.asarray(incremental.learn(problem, [1.0, -1.0] * 8, grid).residuals)[:, 1]
+        left = np.asarray(incremental.incremental_learning(problem, [1.0, -1.0] * 8, grid).residuals)[:, 1]
         times[epsilon] = np.interp(0.0, -(left - 0.5), grid) / np.sqrt(epsilon)
     slope = (times[1e-6] - times[1e-4]) / np.log(100)
     assert 0.24 < slope < 0.28

@@ -170,7 +170,7 @@ def test_events():
 def test_saad_solla_convention_is_the_same_motion():
     """Outputs p times larger, learning rate p² smaller: the same weights at the same number of samples."""
     task, state = Task(np.eye(2), 1.0, 0.1), STATE
-    foreign = conventions.export(task, state, "saad-solla")
+    foreign = conventions.to_convention(task, state, "saad-solla")
     # In our own equations, outputs that are plain sums are a = p: then the learning rate is theirs.
     theirs = Task(np.eye(2), float(foreign.step), float(foreign.noise), teacher_output=[2.0, 2.0])
     times = np.array([1.0, 10.0, 100.0, 300.0])
@@ -184,8 +184,8 @@ def test_saad_solla_convention_is_the_same_motion():
 @pytest.mark.parametrize("name", list(conventions.CONVENTIONS))
 def test_conventions_round_trip(name):
     ours, state = Task(np.eye(2), 3.0, 0.02**0.5), STATE
-    foreign = conventions.export(ours, state, name)
-    back, same, _ = conventions.import_task(
+    foreign = conventions.to_convention(ours, state, name)
+    back, same, _ = conventions.from_convention(
         name, foreign.step, state.m, state.q, ours.teacher, noise=foreign.noise,
         outputs=foreign.outputs, teacher_outputs=foreign.teacher_outputs,
     )  # fmt: skip
@@ -217,4 +217,4 @@ def test_bad_input():
     with pytest.raises(ParameterError, match=r"at least 2 \(there are 2 weight vectors\)"):
         equations.mean_increment(Task(np.eye(1)), Overlaps([[0.3]], [[0.8]]), 1)
     with pytest.raises(ParameterError, match="use goldt"):
-        conventions.export(Task(np.eye(2)), Overlaps(np.zeros((3, 2)), np.eye(3)), "saad-solla")
+        conventions.to_convention(Task(np.eye(2)), Overlaps(np.zeros((3, 2)), np.eye(3)), "saad-solla")

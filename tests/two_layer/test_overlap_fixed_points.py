@@ -16,10 +16,10 @@ from deeplimits.theory.two_layer.overlaps import (
     escape,
     first_time,
     fixed_points,
+    noise_floor,
     regimes,
     specialization_time,
     stationary_covariance,
-    stationary_risk,
     symmetric_plateau,
 )
 from deeplimits.theory.two_layer.overlaps.plateau import plateau_length
@@ -47,16 +47,16 @@ def test_critical_rate_is_where_the_jacobian_changes_sign():
 
 
 def test_noise_floor():
-    assert abs(float(stationary_risk(Task(np.eye(1), 0.5, 1.0))) - 0.052404554700) < 1e-12
-    assert abs(float(stationary_risk(Task(np.eye(2), 1.0, 1.0))) - 0.051487144712) < 1e-12
+    assert abs(float(noise_floor(Task(np.eye(1), 0.5, 1.0))) - 0.052404554700) < 1e-12
+    assert abs(float(noise_floor(Task(np.eye(2), 1.0, 1.0))) - 0.051487144712) < 1e-12
     # γ → 0 in any width, and the exact fixed point at small noise.
-    assert abs(float(stationary_risk(Task(np.eye(3), 1e-6, 1.0))) / (1e-6 / (2 * np.sqrt(3) * np.pi * 3)) - 1) < 1e-6
+    assert abs(float(noise_floor(Task(np.eye(3), 1e-6, 1.0))) / (1e-6 / (2 * np.sqrt(3) * np.pi * 3)) - 1) < 1e-6
     task = Task(np.eye(2), 1.0, 1e-3)
     point = fixed_points.fixed_point(task, Overlaps(np.eye(2), np.eye(2)))
-    assert abs(point.risk / float(stationary_risk(task)) - 1) < 3e-5
+    assert abs(point.risk / float(noise_floor(task)) - 1) < 3e-5
     assert point.stable
     with pytest.raises(OutsideValidity, match=r"γ_c = 4\.05578"):
-        stationary_risk(Task(np.eye(1), 5.0, 0.1**0.5))
+        noise_floor(Task(np.eye(1), 5.0, 0.1**0.5))
 
 
 def test_fixed_point_with_noise():
@@ -172,7 +172,7 @@ def test_regimes():
 def test_laziness():
     tanh = activation("tanh")
     # a = 1, w = 0, x = y = 1: κ = 1/(αp) exactly
-    assert abs(float(laziness.identical_neurons(tanh, 0.01, 30, 1.0, 0.0, 1.0, 1.0)) - 1 / 0.3) < 1e-12
+    assert abs(float(laziness.laziness_of_identical_neurons(tanh, 0.01, 30, 1.0, 0.0, 1.0, 1.0)) - 1 / 0.3) < 1e-12
     wide = [float(laziness.expected_laziness(tanh, p, 0.5, 1.0)) for p in (100, 400)]
     assert abs(wide[0] / wide[1] - 2) < 1e-12
     assert (
@@ -182,6 +182,6 @@ def test_laziness():
         < 1e-9
     )
     with pytest.raises(ParameterError, match="must be positive"):
-        laziness.identical_neurons(tanh, 0.0, 30, 1.0, 0.0, 1.0, 1.0)
+        laziness.laziness_of_identical_neurons(tanh, 0.0, 30, 1.0, 0.0, 1.0, 1.0)
     with pytest.raises(ParameterError, match="no second derivative"):
         laziness.expected_laziness(activation("relu"), jnp.asarray(10.0), 0.5, 1.0)

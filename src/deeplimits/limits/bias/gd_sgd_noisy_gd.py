@@ -50,7 +50,7 @@ class GdSgdNoisyGd(Limit):
         if self.samples <= self.features:
             return (f"samples = {self.samples} is not above features = {self.features}; take more samples",)
         x, _ = designs.polynomial_regression(self.samples, self.features)
-        largest = sgd_noise.largest_step(x, self.batch_size, self.sampling) * self._top_eigenvalue(x)
+        largest = sgd_noise.largest_sgd_step(x, self.batch_size, self.sampling) * self._top_eigenvalue(x)
         if float(self.step) >= largest:
             return (f"step = {float(self.step):g} is not below {largest:.4g}, where SGD diverges; take a smaller step",)
         return ()
@@ -69,7 +69,7 @@ class GdSgdNoisyGd(Limit):
         )
         # L(θ) − L_min = ‖X(θ − θ_LS)‖²/2m
         plain = jnp.sum((x @ (mean - np.linalg.lstsq(x, y)[0]).T) ** 2, axis=0) / (2 * self.samples)
-        loss = sgd_noise.loss_path(x, y, start, step, self.batch_size, self.sampling, self.steps)[self._seen()]
+        loss = sgd_noise.sgd_loss_path(x, y, start, step, self.batch_size, self.sampling, self.steps)[self._seen()]
         eigenvalues = jnp.asarray(np.linalg.svd(x, compute_uv=False)) ** 2 / self.samples
         # v_k = v_∞ (1 − (1−ηλ)^{2k}) from a start at the minimum
         reached = 1 - (1 - step * eigenvalues) ** (2 * self.steps)

@@ -36,7 +36,7 @@ class EffectiveDynamicsFramework(Limit):
     usual = Run(sizes=(8, 16, 32), samples=800, batch=40)
 
     def theory(self):
-        dynamics = spiked_tensor.dynamics(self.signal, 2, self.step)
+        dynamics = spiked_tensor.spiked_dynamics(self.signal, 2, self.step)
         u = jnp.stack([self.overlap, self.radius])
         drift, corrector = -dynamics.drift(u), dynamics.corrector(u)
         noise = spiked_tensor.path_noise(u, 2, self.step)[0, 0]

@@ -30,7 +30,7 @@ class DeepLinearNorm(Limit):
 
     def theory(self):
         factors = self.depth_per_width * self.width
-        mean, variance = isometry.log_norm(self.width, factors)
+        mean, variance = isometry.deep_linear_log_norm(self.width, factors)
         return {
             "log_norm": Value(mean, label="mean of the log norm", symbol=r"E\log\|\theta\|"),
             "log_norm_square": Value(

@@ -34,18 +34,18 @@ class MarchenkoPasturLaw(Limit):
     usual = Run(sizes=(50, 100, 200), samples=200)
 
     def theory(self):
-        low, high = marchenko_pastur_formulas.edges(self.gamma, self.variance)
+        low, high = marchenko_pastur_formulas.marchenko_pastur_edges(self.gamma, self.variance)
         # A cosine grid is dense at the edges, where the density has square roots.
         angle = jnp.arange(0.5, GRID) * (jnp.pi / GRID)
         x = (low + high) / 2 - (high - low) / 2 * jnp.cos(angle)
         return {
             "eigenvalues": Spectrum(
                 x,
-                marchenko_pastur_formulas.density(x, self.gamma, self.variance),
-                marchenko_pastur_formulas.cdf(x, self.gamma, self.variance),
+                marchenko_pastur_formulas.marchenko_pastur_density(x, self.gamma, self.variance),
+                marchenko_pastur_formulas.marchenko_pastur_cdf(x, self.gamma, self.variance),
                 jnp.stack([low, high]),
                 jnp.zeros(1),
-                marchenko_pastur_formulas.atom(self.gamma)[None],
+                marchenko_pastur_formulas.marchenko_pastur_atom(self.gamma)[None],
             ),
             "operator_norm_gap": Value(
                 self.variance * (self.gamma + 2 * jnp.sqrt(self.gamma)),

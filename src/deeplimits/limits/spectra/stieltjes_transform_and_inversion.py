@@ -42,7 +42,7 @@ class StieltjesTransformAndInversion(Limit):
         return {
             "smoothed_density": Curve(
                 self.places,
-                jnp.imag(marchenko_pastur_formulas.stieltjes(z, self.gamma)) / jnp.pi,
+                jnp.imag(marchenko_pastur_formulas.marchenko_pastur_stieltjes(z, self.gamma)) / jnp.pi,
                 axis="place",
                 axis_symbol="x",
                 label="smoothed density",

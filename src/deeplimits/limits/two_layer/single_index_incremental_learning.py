@@ -48,7 +48,7 @@ class SingleIndexIncrementalLearning(Limit):
     def theory(self):
         a, weights = initial_laws.gauss_hermite(self.points, 1)
         problem = incremental.SingleIndex(self._target(), jnp.array(self.activation), self.epsilon)
-        learning = incremental.learn(
+        learning = incremental.incremental_learning(
             problem, jnp.asarray(a[:, 0]), self.times, weights=jnp.asarray(weights), method="explicit"
         )
         return {

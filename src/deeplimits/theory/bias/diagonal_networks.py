@@ -62,7 +62,9 @@ def regularizer(beta: ArrayLike, alpha: ArrayLike, start: ArrayLike) -> Float[Ar
     return jnp.sum(c * potential(jnp.asarray(beta, float) / c))
 
 
-def interpolant(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike = 1.0, depth: int = 2) -> Interpolant:
+def diagonal_interpolant(
+    x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike = 1.0, depth: int = 2
+) -> Interpolant:
     """The limit of gradient flow from w± = αθ₀: the minimizer of Q among the solutions of Xβ = y.
 
     Setting     β = w₊^D − w₋^D, gradient flow on ½‖Xβ − y‖² from w± = αθ₀; `x` (n, d), `y` (n,), `start` = θ₀ (d,)
@@ -72,7 +74,7 @@ def interpolant(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike =
     References  woodworth2020 Thm 1, Thm 3
 
     >>> x = [[1, 2, 0.5, -1, 0.3], [0.2, -1, 1.5, 0.7, 2]]
-    >>> found = interpolant(x, [1.0, 2.0], 0.5, [1, 0.5, 2, 1, 1.5])
+    >>> found = diagonal_interpolant(x, [1.0, 2.0], 0.5, [1, 0.5, 2, 1, 1.5])
     >>> [round(v, 10) for v in found.beta.tolist()]
     [0.1926612603, 0.072092158, 0.8045747836, -0.1238573505, 0.456698938]
     """
@@ -93,7 +95,7 @@ def interpolant(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike =
 def traced_interpolant(
     x: Float[Array, "n d"], y: Float[Array, " n"], alpha: Float[Array, ""], start: Float[Array, " d"], depth: int = 2
 ) -> Interpolant:
-    """`interpolant` for traced arguments: X of full row rank. Differentiable."""
+    """`diagonal_interpolant` for traced arguments: X of full row rank. Differentiable."""
     found = _newton(x, y, alpha, start, depth)
     sentence = "Newton's method for the diagonal network did not fit the labels; take a larger alpha"
     return converged(found, found.residual <= TOLERANCE, sentence)
@@ -132,7 +134,7 @@ def _newton(x, y, alpha, start, depth) -> Interpolant:
     return Interpolant(beta, nu, jnp.max(jnp.abs(x @ beta - y)) / size)
 
 
-def trajectory(
+def diagonal_trajectory(
     x: ArrayLike, y: ArrayLike, alpha: ArrayLike, times: ArrayLike, start: ArrayLike = 1.0, depth: int = 2
 ) -> Float[Array, "times d"]:
     """β(t) along gradient flow, from the n-dimensional flow of the dual.

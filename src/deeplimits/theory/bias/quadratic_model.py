@@ -37,7 +37,7 @@ class Perturbation(NamedTuple):
         return self.parallel + self.perpendicular
 
 
-def perturbation(features: ArrayLike, forms: ArrayLike, y: ArrayLike, start: ArrayLike) -> Perturbation:
+def quadratic_perturbation(features: ArrayLike, forms: ArrayLike, y: ArrayLike, start: ArrayLike) -> Perturbation:
     """The end of gradient flow on a weakly quadratic model, to first order, with its perpendicular part.
 
     Setting     `features` Φ (p, m), `forms` Ψ (m, p, p) symmetric, labels `y` (m,), `start` θ₀ (p,); ε → 0
@@ -48,7 +48,7 @@ def perturbation(features: ArrayLike, forms: ArrayLike, y: ArrayLike, start: Arr
                 linearly in time and OutsideValidity is raised
     References  roberts2022 Ch. 11
 
-    >>> found = perturbation([[1.0], [0.0]], [[[1.0, 2.0], [2.0, -1.0]]], [1.0], [0.0, 0.0])
+    >>> found = quadratic_perturbation([[1.0], [0.0]], [[[1.0, 2.0], [2.0, -1.0]]], [1.0], [0.0, 0.0])
     >>> [[float(round(v, 12)) + 0.0 for v in part.tolist()] for part in found[:3]]
     [[1.0, 0.0], [-0.5, 0.0], [0.0, 1.0]]
     """
@@ -66,7 +66,7 @@ def perturbation(features: ArrayLike, forms: ArrayLike, y: ArrayLike, start: Arr
 def traced_perturbation(
     phi: Float[Array, "p m"], psi: Float[Array, "m p p"], y: Float[Array, " m"], start: Float[Array, " p"]
 ) -> Perturbation:
-    """`perturbation` for traced arguments; the caller looks at the misfit."""
+    """`quadratic_perturbation` for traced arguments; the caller looks at the misfit."""
     modes = _modes(phi, y, start)
     linear, delta = modes.limit, modes.delta
     residuals = phi.T @ linear - y

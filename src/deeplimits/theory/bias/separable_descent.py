@@ -123,13 +123,13 @@ def normalized_margin(
     return (1 - shortfall / late) / norm
 
 
-def largest_step(x: ArrayLike, loss: str = "logistic", initial_loss: float | None = None) -> float:
+def largest_separable_step(x: ArrayLike, loss: str = "logistic", initial_loss: float | None = None) -> float:
     """A step size below which gradient descent on the mean loss converges on these data.
 
     Logistic: 2/(b λ_max(X'X/n)) with b = 1/4. Exponential: 2/(L(w₀) max ‖x_i‖²), which keeps the sharpness below 2/η on
     the whole sublevel set of the start (`initial_loss`, 1 for w₀ = 0).
 
-    >>> largest_step([[1.0, 0.0], [0.0, 1.0]])
+    >>> largest_separable_step([[1.0, 0.0], [0.0, 1.0]])
     16.0
     """
     points = np.asarray(x, float)
@@ -144,7 +144,7 @@ def largest_step(x: ArrayLike, loss: str = "logistic", initial_loss: float | Non
 
 def check_step(x: ArrayLike, step: float, loss: str = "logistic", initial_loss: float | None = None) -> None:
     """Raise a ParameterError unless gradient descent with this step size is guaranteed to converge."""
-    largest = largest_step(x, loss, initial_loss)
+    largest = largest_separable_step(x, loss, initial_loss)
     if not 0 < step < largest:
         raise ParameterError(
             f"step = {step:g} is not allowed; gradient descent on the {loss} loss converges for "

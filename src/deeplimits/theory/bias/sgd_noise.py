@@ -72,21 +72,21 @@ def batch_factors(sampling: str, samples: int, batch: Any) -> BatchFactors:
     raise ParameterError(f"sampling = {sampling!r} is not allowed; it must be one of {', '.join(SAMPLINGS)}")
 
 
-def stationary(x: ArrayLike, y: ArrayLike, step: ArrayLike, batch: ArrayLike, sampling: str) -> Stationary:
+def sgd_stationary(x: ArrayLike, y: ArrayLike, step: ArrayLike, batch: ArrayLike, sampling: str) -> Stationary:
     """The exact stationary covariance of stochastic gradient descent in linear regression.
 
     Setting     mean of (⟨x_k, θ⟩ − y_k)²/2 over m samples, fresh batches of size B, constant step η
     Result      S solves the linear equation above; fluctuation-dissipation: tr(AS) = (η/2) tr C̃, tr(A²S) = (η/2) tr(AC̃)
-    Validity    X of full column rank, η below `largest_step`; otherwise S is infinite and OutsideValidity is raised
+    Validity    X of full column rank, η below `largest_sgd_step`; otherwise S is infinite and OutsideValidity is raised
     References  yaida2019; defossez2015
 
     >>> x, y = [[1.0, 0.0], [1.0, 1.0], [1.0, 2.0], [1.0, 4.0]], [0.0, 1.0, 1.0, 3.0]
-    >>> round(float(stationary(x, y, 0.05, 2, "bernoulli").position_side), 14)
+    >>> round(float(sgd_stationary(x, y, 0.05, 2, "bernoulli").position_side), 14)
     0.00287458212886
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
     _check(x, y, batch, sampling)
-    largest = float(largest_step(x, batch, sampling))
+    largest = float(largest_sgd_step(x, batch, sampling))
     if not 0 < float(step) < largest:  # pyright: ignore[reportArgumentType]
         raise OutsideValidity(
             f"step = {float(step):g} is not allowed; the stationary covariance is finite for "  # pyright: ignore[reportArgumentType]
@@ -96,7 +96,7 @@ def stationary(x: ArrayLike, y: ArrayLike, step: ArrayLike, batch: ArrayLike, sa
 
 
 def traced_stationary(x: Matrix, y: Vector, step: Float[Array, ""], batch: ArrayLike, sampling: str) -> Stationary:
-    """`stationary` for traced arguments; raises where the recursion of second moments does not contract.
+    """`sgd_stationary` for traced arguments; raises where the recursion of second moments does not contract.
 
     What does not depend on the step is computed at once where data are NumPy arrays, and not compiled.
     """
@@ -129,14 +129,14 @@ def traced_stationary(x: Matrix, y: Vector, step: Float[Array, ""], batch: Array
     )
 
 
-def largest_step(x: ArrayLike, batch: ArrayLike, sampling: str) -> float:
+def largest_sgd_step(x: ArrayLike, batch: ArrayLike, sampling: str) -> float:
     """The step size from which on second moments grow without bound, below 2/λ_max unless there is no gradient noise.
 
     The recursion S ← E(1 − ηH_B)S(1 − ηH_B) preserves positive matrices, so the first eigenvalue to reach modulus
     one is one itself: 1/η is the largest eigenvalue of (A⊕A)^{−1}N, N S = ASA + κ[Σ x_k x_k'S x_k x_k' − χ m ASA].
 
     >>> x = [[1.0, 0.0], [0.0, 1.0]]
-    >>> largest_step(x, 2, "without replacement"), largest_step(x, 1, "without replacement")
+    >>> largest_sgd_step(x, 2, "without replacement"), largest_sgd_step(x, 1, "without replacement")
     (4.0, 2.0)
     """
     x = np.asarray(x, float)
@@ -147,7 +147,7 @@ def largest_step(x: ArrayLike, batch: ArrayLike, sampling: str) -> float:
     return float(1 / np.linalg.eigvalsh(half.T @ operator @ half)[-1])
 
 
-def loss_path(
+def sgd_loss_path(
     x: Matrix, y: Vector, start: ArrayLike, step: ArrayLike, batch: ArrayLike, sampling: str, steps: int
 ) -> Float[Array, " steps+1"]:
     """E L(θ_k) − L(θ_LS) for k = 0, …, steps, exactly: tr(A S_k)/2 along the recursion of second moments.

@@ -19,10 +19,10 @@ def _check(dimension: int) -> None:
         raise ParameterError(f"dimension = {dimension} is not allowed; a sphere to walk on needs at least 2")
 
 
-def exceedance(threshold: ArrayLike, dimension: int) -> Float[Array, "..."]:
+def equator_exceedance(threshold: ArrayLike, dimension: int) -> Float[Array, "..."]:
     """P(√N |m| > u), exact: the regularized incomplete beta function I_{1−u²/N}((N−1)/2, 1/2).
 
-    >>> round(float(exceedance(2.0, 100)), 10)
+    >>> round(float(equator_exceedance(2.0, 100)), 10)
     0.0449347252
     """
     _check(dimension)
@@ -30,7 +30,7 @@ def exceedance(threshold: ArrayLike, dimension: int) -> Float[Array, "..."]:
     return betainc((dimension - 1) / 2, 0.5, left)
 
 
-def density(overlap: ArrayLike, dimension: int) -> Float[Array, "..."]:
+def equator_density(overlap: ArrayLike, dimension: int) -> Float[Array, "..."]:
     """Density of m on (−1, 1), proportional to (1 − m²)^{(N−3)/2}."""
     _check(dimension)
     m = jnp.asarray(overlap, float)

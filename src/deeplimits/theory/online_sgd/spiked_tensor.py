@@ -28,14 +28,16 @@ class RestPoint(NamedTuple):
     stable: bool
 
 
-def dynamics(signal: ArrayLike, order: int, step: ArrayLike, dimension: float | None = None) -> EffectiveDynamics:
+def spiked_dynamics(
+    signal: ArrayLike, order: int, step: ArrayLike, dimension: float | None = None
+) -> EffectiveDynamics:
     """Drift, corrector and diffusion of u = (m, r).
 
     −f = (2k m(λm^{k−2} − R^{2k−2}), −4k R^{2k−2} r), g = (0, 4k c R^{2k−2}); Σ = D/N before the limit, where a
     `dimension` is given, and none in it.
 
     >>> import jax.numpy as jnp
-    >>> spiked = dynamics(2.0, 2, 1.0)
+    >>> spiked = spiked_dynamics(2.0, 2, 1.0)
     >>> [round(float(x), 10) for x in spiked.drift(jnp.array([0.3, 0.7]))]
     [-1.452, 4.424]
     """
@@ -63,21 +65,21 @@ def path_noise(u: Array, order: int, step: ArrayLike) -> Array:
     return 4 * c * jnp.array([[p + q * m**2, 2 * q * m * r], [2 * q * m * r, 4 * p * r + 4 * q * r**2]])
 
 
-def ballistic(signal: ArrayLike, order: int, step: ArrayLike, start: ArrayLike, times: ArrayLike) -> Array:
+def spiked_ballistic(signal: ArrayLike, order: int, step: ArrayLike, start: ArrayLike, times: ArrayLike) -> Array:
     """(m, r) at the given times: dm/dt = 2km(λm^{k−2} − R^{2k−2}), dr/dt = −4kR^{2k−2}(r − c).
 
-    >>> path = ballistic(2.0, 2, 1.0, [0.3, 0.7], [0.5])
+    >>> path = spiked_ballistic(2.0, 2, 1.0, [0.3, 0.7], [0.5])
     >>> [round(float(x), 8) for x in path[0]]
     [0.94270114, 0.99900626]
     """
-    return solve_ode(dynamics(signal, order, step), start, times)
+    return solve_ode(spiked_dynamics(signal, order, step), start, times)
 
 
 def ballistic_with_fluctuations(
     signal: ArrayLike, order: int, step: ArrayLike, start: ArrayLike, times: ArrayLike
 ) -> Fluctuations:
     """(m, r) and lim N Cov(m, r) at the given times, from a fixed start."""
-    return fluctuations(dynamics(signal, order, step), lambda u: path_noise(u, order, step), start, times)
+    return fluctuations(spiked_dynamics(signal, order, step), lambda u: path_noise(u, order, step), start, times)
 
 
 def critical_signal(order: int, step: ArrayLike) -> ArrayLike:
@@ -138,10 +140,10 @@ def overlap_roots(signal: ArrayLike, order: int, step: ArrayLike) -> OverlapRoot
 _roots_on_the_host = jax.jit(overlap_roots, static_argnums=1)  # as one program
 
 
-def rest_points(signal: float, order: int, step: float) -> list[RestPoint]:
+def spiked_rest_points(signal: float, order: int, step: float) -> list[RestPoint]:
     """All rest points with m ≥ 0 of the ballistic limit, with linear rates and stability.
 
-    >>> [(round(p.overlap, 6), p.radius, p.stable) for p in rest_points(2.0, 2, 1.0)]
+    >>> [(round(p.overlap, 6), p.radius, p.stable) for p in spiked_rest_points(2.0, 2, 1.0)]
     [(0.0, 0.0, False), (0.0, 1.0, False), (1.0, 1.0, True)]
     """
     check_order(order, least=2)

@@ -73,7 +73,7 @@ def velocity(state: XorState, separation: ArrayLike, ridge: ArrayLike, step: Arr
     return XorState(-out - alpha * v, -v * a_mu - alpha * mu, -v * a_nu - alpha * nu, change)
 
 
-def ballistic(
+def xor_ballistic(
     start: XorState, times: ArrayLike, separation: ArrayLike, ridge: ArrayLike, step: ArrayLike,
     points: int = 2048, steps: int = 36,
 ) -> XorState:  # fmt: skip
@@ -166,7 +166,7 @@ def rest_loss(ridge: float, active: int) -> float:
     return (active * math.log1p(math.exp(-s)) + (4 - active) * math.log(2)) / 4 + ridge * active * s
 
 
-def component_count(width: int) -> int:
+def xor_component_count(width: int) -> int:
     """The number of connected components of the rest points of the noiseless dynamics.
 
     Setting     width K, ridge 0 < α < 1/8, λ → ∞: each neuron is at rest at 0 or in one of four types (±μ, ±ν), and the
@@ -178,7 +178,7 @@ def component_count(width: int) -> int:
     Validity    K ≥ 1
     References  benarous2022
 
-    >>> [component_count(width) for width in range(1, 8)]
+    >>> [xor_component_count(width) for width in range(1, 8)]
     [5, 17, 35, 39, 16, 16, 16]
     """
     check_order(width)
@@ -208,10 +208,10 @@ def components_by_enumeration(width: int) -> int:
     return len({root(pattern) for pattern in patterns})
 
 
-def success_probability(width: int) -> float:
+def xor_success_probability(width: int) -> float:
     """P(all four types are found) = 1 − 4(3/4)^K + 6(1/2)^K − 4(1/4)^K, each neuron choosing one of four at random.
 
-    >>> success_probability(4)
+    >>> xor_success_probability(4)
     0.09375
     """
     check_order(width)

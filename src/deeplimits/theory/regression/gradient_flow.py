@@ -16,7 +16,7 @@ from deeplimits.numerics.arguments import COUNT, NOT_NEGATIVE, POSITIVE, UNTIL_T
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.regression.edge_quadrature import marchenko_pastur_rule, resolved
 from deeplimits.theory.regression.filters import Filter, descent_filter, flow_filter
-from deeplimits.theory.regression.ridgeless import limiting_risk
+from deeplimits.theory.regression.ridgeless import ridgeless_risk
 from deeplimits.theory.regression.risks import Risk
 
 Floats = Float[Array, "..."]
@@ -118,7 +118,7 @@ def early_stopped_risk(times: ArrayLike, gamma: ArrayLike, signal: ArrayLike, no
     found = _risk(flow_filter(jnp.where(ended, 0.0, t)[..., None], points), ratio, signal, noise_variance)
     if known(ended) and not bool(jnp.any(ended)):
         return found
-    limit = limiting_risk(ratio, signal, noise_variance)
+    limit = ridgeless_risk(ratio, signal, noise_variance)
     return Risk(jnp.where(ended, limit.bias, found.bias), jnp.where(ended, limit.variance, found.variance))
 
 

@@ -16,10 +16,10 @@ from deeplimits.theory.regression.risks import Risk
 AT_THRESHOLD = 1e-12
 
 
-def limiting_risk(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Risk:
+def ridgeless_risk(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Risk:
     """Risk as n, p → ∞ with p/n → γ; infinite at γ = 1.
 
-    >>> risk = limiting_risk(2.0, signal=5.0, noise_variance=1.0)
+    >>> risk = ridgeless_risk(2.0, signal=5.0, noise_variance=1.0)
     >>> float(risk.bias), float(risk.variance)
     (2.5, 1.0)
     """
@@ -35,14 +35,14 @@ def limiting_risk(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike
     return Risk(bias, variance)
 
 
-def limiting_norm(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
+def ridgeless_norm(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
     """Limit of ‖β̂‖²: the signal that is seen, plus the variance."""
     gamma = jnp.asarray(gamma, float)
-    variance = limiting_risk(gamma, signal, noise_variance).variance
+    variance = ridgeless_risk(gamma, signal, noise_variance).variance
     return jnp.asarray(signal, float) * jnp.minimum(1.0, 1 / gamma) + variance
 
 
-def training_error(gamma: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
+def ridgeless_training_error(gamma: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
     """Limit of the mean squared residual on the training data, σ²(1 − γ)₊."""
     return jnp.asarray(noise_variance, float) * jnp.maximum(1 - jnp.asarray(gamma, float), 0.0)
 
@@ -70,7 +70,7 @@ def best_overparametrization(signal: ArrayLike, noise_variance: ArrayLike) -> Be
     return BestGamma(jnp.where(minimum, gamma, jnp.inf), jnp.where(minimum, risk, signal))
 
 
-def finite_sample_risk(n: int, p: int, signal: float, noise_variance: float) -> Risk:
+def ridgeless_finite_sample_risk(n: int, p: int, signal: float, noise_variance: float) -> Risk:
     """Mean risk of minimum-norm least squares on Gaussian features, exact at every n and p.
 
     Setting     y = Xβ + ε, X is (n, p) with independent standard Gaussian entries, ‖β‖² = r², Var ε = σ², β̂ = X⁺y
@@ -79,7 +79,7 @@ def finite_sample_risk(n: int, p: int, signal: float, noise_variance: float) -> 
     Validity    Gaussian features; the mean risk is infinite for p in {n − 1, n, n + 1}
     References  hastie2022 Sec 3; belkin2019
 
-    >>> risk = finite_sample_risk(40, 20, signal=1.0, noise_variance=1.0)
+    >>> risk = ridgeless_finite_sample_risk(40, 20, signal=1.0, noise_variance=1.0)
     >>> round(float(risk.variance), 10)
     1.0526315789
     """

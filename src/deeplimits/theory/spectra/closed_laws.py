@@ -12,8 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 from deeplimits.theory.spectra import marchenko_pastur_formulas as formulas
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
-_density = eqx.filter_jit(formulas.density)
-_cdf = eqx.filter_jit(formulas.cdf)
+_density = eqx.filter_jit(formulas.marchenko_pastur_density)
+_cdf = eqx.filter_jit(formulas.marchenko_pastur_cdf)
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class MarchenkoPastur(SpectralMeasure):
 
     @property
     def edges(self):
-        return jnp.stack(formulas.edges(self.gamma, self.variance))[None, :]
+        return jnp.stack(formulas.marchenko_pastur_edges(self.gamma, self.variance))[None, :]
 
     @property
     def atoms(self):
-        return jnp.zeros(1), formulas.atom(self.gamma)[None]
+        return jnp.zeros(1), formulas.marchenko_pastur_atom(self.gamma)[None]
 
     def above(self, z: NDArray) -> tuple[NDArray, NDArray]:
         gamma, variance = self.gamma, self.variance
@@ -51,7 +51,7 @@ class MarchenkoPastur(SpectralMeasure):
     def moment(self, order: int) -> Float[Array, ""]:
         if order < 0:
             return super().moment(order)
-        return formulas.moment(order, self.gamma, self.variance)
+        return formulas.marchenko_pastur_moment(order, self.gamma, self.variance)
 
     def r_transform(self, w: ArrayLike) -> Float[Array, "..."]:
         """R(w) = σ²/(1 − γσ²w)."""

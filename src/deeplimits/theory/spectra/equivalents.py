@@ -81,7 +81,7 @@ def trace_fluctuation(z: ArrayLike, gamma: ArrayLike) -> TraceFluctuation:
     """
     z, gamma = jnp.asarray(z, complex), jnp.asarray(gamma, float)
     rate = gamma.astype(complex)
-    s = rate * marchenko_pastur_formulas.stieltjes(z, gamma) - (1 - rate) / z
+    s = rate * marchenko_pastur_formulas.marchenko_pastur_stieltjes(z, gamma) - (1 - rate) / z
     bias = rate * (s / (1 + s)) ** 3 / (1 - rate * (s / (1 + s)) ** 2) ** 2
     # z(s̲) = −1/s̲ + γ/(1 + s̲): derivatives of the inverse function by those of z.
     d1 = 1 / s**2 - rate / (1 + s) ** 2

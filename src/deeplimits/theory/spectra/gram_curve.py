@@ -82,21 +82,21 @@ def _mean_angle(alpha, eta, zeta, data_ratio):
     """∫ arg(α − t) dH(t), from the primitive of the Marchenko-Pastur transform in its own variable α' = −1/m̲."""
     rate = data_ratio.astype(complex)
     z = (alpha - (eta - zeta).astype(complex)) / zeta.astype(complex)
-    inner = -1 / (rate * marchenko_pastur_formulas.stieltjes(z, data_ratio) - (1 - rate) / z)
+    inner = -1 / (rate * marchenko_pastur_formulas.marchenko_pastur_stieltjes(z, data_ratio) - (1 - rate) / z)
     # ∫ m̲ dz = −log α' + c [log(α'/(α' − 1)) − 1/(α' − 1)]
     lag = jnp.angle(inner) - jnp.angle(inner - 1) - jnp.imag(1 / (inner - 1))
     return (jnp.angle(inner) - data_ratio * lag - (1 - data_ratio) * jnp.angle(z)) / data_ratio
 
 
 def _population_edges(eta, zeta, data_ratio, _):
-    low, high = marchenko_pastur_formulas.edges(data_ratio, zeta)
+    low, high = marchenko_pastur_formulas.marchenko_pastur_edges(data_ratio, zeta)
     # With fewer inputs than samples the kernel has an atom below its bulk.
     low = jnp.where((data_ratio > 1) & (eta > zeta), 0.0, low)
     return low + eta - zeta, high + eta - zeta
 
 
 def _population_transform(alpha, eta, zeta, data_ratio):
-    return marchenko_pastur_formulas.stieltjes(alpha - (eta - zeta).astype(complex), data_ratio, zeta)
+    return marchenko_pastur_formulas.marchenko_pastur_stieltjes(alpha - (eta - zeta).astype(complex), data_ratio, zeta)
 
 
 def _image(alpha, eta, zeta, data_ratio, gamma):

@@ -179,10 +179,10 @@ class LogNorm(NamedTuple):
     variance: Float[Array, "..."]
 
 
-def log_norm(width: ArrayLike, factors: ArrayLike) -> LogNorm:
+def deep_linear_log_norm(width: ArrayLike, factors: ArrayLike) -> LogNorm:
     """Mean and variance of ½ Σ log(χ²_n/n) over independent factors, the log norm of a deep linear network.
 
-    >>> [round(float(part), 12) for part in log_norm(100.0, 50.0)]
+    >>> [round(float(part), 12) for part in deep_linear_log_norm(100.0, 50.0)]
     [-0.250833300006, 0.252516665334]
     """
     n, count = jnp.asarray(width, float), jnp.asarray(factors, float)

@@ -19,25 +19,25 @@ class Edges(NamedTuple):
     upper: Float[Array, "..."]
 
 
-def edges(gamma: ArrayLike, variance: ArrayLike = 1.0) -> Edges:
+def marchenko_pastur_edges(gamma: ArrayLike, variance: ArrayLike = 1.0) -> Edges:
     """Lower and upper end of the continuous part, variance (1 ∓ √γ)²."""
     root, variance = jnp.sqrt(jnp.asarray(gamma, float)), jnp.asarray(variance, float)
     return Edges(variance * (1 - root) ** 2, variance * (1 + root) ** 2)
 
 
-def atom(gamma: ArrayLike) -> Float[Array, "..."]:
+def marchenko_pastur_atom(gamma: ArrayLike) -> Float[Array, "..."]:
     """Mass at zero, (1 − 1/γ)₊: more dimensions than samples leave that share of directions unseen."""
     return jnp.maximum(1 - 1 / jnp.asarray(gamma, float), 0.0)
 
 
-def density(x: ArrayLike, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Float[Array, "..."]:
+def marchenko_pastur_density(x: ArrayLike, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Float[Array, "..."]:
     """Density of the continuous part at x; zero outside the edges.
 
-    >>> round(float(density(1.0, 0.5)), 13)
+    >>> round(float(marchenko_pastur_density(1.0, 0.5)), 13)
     0.4210843993478
     """
     x, gamma, variance = (jnp.asarray(a, float) for a in (x, gamma, variance))
-    low, high = edges(gamma, variance)
+    low, high = marchenko_pastur_edges(gamma, variance)
     inside = (x > low) & (x < high)
     safe = jnp.where(inside, x, (low + high) / 2)
     # ρ(x) = √((λ₊ − x)(x − λ₋)) / (2π σ² γ x)
@@ -45,15 +45,15 @@ def density(x: ArrayLike, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Float[
     return jnp.where(inside, value, 0.0)
 
 
-def cdf(x: ArrayLike, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Float[Array, "..."]:
+def marchenko_pastur_cdf(x: ArrayLike, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Float[Array, "..."]:
     """Distribution function at x, the atom at zero included.
 
-    >>> round(float(cdf(1.0, 0.5)), 13)
+    >>> round(float(marchenko_pastur_cdf(1.0, 0.5)), 13)
     0.5760042151039
     """
     gamma = jnp.asarray(gamma, float)
     u = jnp.asarray(x, float) / jnp.asarray(variance, float)
-    low, high = edges(gamma)
+    low, high = marchenko_pastur_edges(gamma)
     inside = (u > low) & (u < high)
     safe = jnp.where(inside, u, (low + high) / 2)
     # F(x) = (1−1/γ)₊ + {√((λ₊−x)(x−λ₋)) + (1+γ) asin((x−1−γ)/2√γ) − |1−γ| asin(((1+γ)x−(1−γ)²)/2√γ x)
@@ -64,15 +64,15 @@ def cdf(x: ArrayLike, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Float[Arra
     away = jnp.abs(1 - gamma)
     total = half + (1 + gamma) * first - away * second + jnp.pi / 2 * (1 + gamma - away)
     continuous = total / (2 * jnp.pi * gamma)
-    mass = atom(gamma)
+    mass = marchenko_pastur_atom(gamma)
     above = jnp.where(u >= high, 1.0, jnp.where(u < 0, 0.0, mass))
     return jnp.where(inside, mass + continuous, above)
 
 
-def moment(order: int, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Float[Array, "..."]:
+def marchenko_pastur_moment(order: int, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Float[Array, "..."]:
     """The moment ∫ x^order dμ (order ≥ 0), the Narayana polynomial in γ.
 
-    >>> float(moment(2, 0.5))
+    >>> float(marchenko_pastur_moment(2, 0.5))
     1.5
     """
     gamma, variance = jnp.asarray(gamma, float), jnp.asarray(variance, float)
@@ -83,7 +83,7 @@ def moment(order: int, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Float[Arr
     return variance**order * sum(terms[1:], terms[0])
 
 
-def stieltjes(z: ArrayLike, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Complex[Array, "..."]:
+def marchenko_pastur_stieltjes(z: ArrayLike, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Complex[Array, "..."]:
     """Stieltjes transform S(z) = ∫ dμ(x)/(x − z), for z off the support.
 
     Solves the self-consistent equation 1 + zS = σ²S/(1 + γσ²S), that is γσ²zS² + (z − σ²(1−γ))S + 1 = 0, on the branch
@@ -94,13 +94,14 @@ def stieltjes(z: ArrayLike, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Comp
     Validity    z not on the support; z = 0 only for γ < 1, where S(0) = 1/(σ²(1−γ))
     References  marchenko1967; bai2010 Ch. 3
 
-    >>> complex(stieltjes(1 + 0.5j, 0.5)).real.__round__(13)
+    >>> complex(marchenko_pastur_stieltjes(1 + 0.5j, 0.5)).real.__round__(13)
     -0.1703243954755
     """
     z = jnp.asarray(z, complex)
     gamma, variance = jnp.asarray(gamma, float), jnp.asarray(variance, float)
     low, high, centre, scale = (
-        real.astype(complex) for real in (*edges(gamma, variance), variance * (1 - gamma), 2 * gamma * variance)
+        real.astype(complex)
+        for real in (*marchenko_pastur_edges(gamma, variance), variance * (1 - gamma), 2 * gamma * variance)
     )
     b = z - centre
     root = jnp.sqrt(z - low) * jnp.sqrt(z - high)

@@ -232,7 +232,7 @@ def conjugate_kernel_transform(
 def _through(log_inner, share, data_ratio, *ratios):
     """z_L and m_L for z₀ = −exp(log_inner)."""
     z = -jnp.exp(log_inner)
-    m = jnp.real(marchenko_pastur_formulas.stieltjes(z, data_ratio))
+    m = jnp.real(marchenko_pastur_formulas.marchenko_pastur_stieltjes(z, data_ratio))
     for ratio in ratios:
         alpha = share * z + 1 - share
         hidden = m / share

@@ -53,14 +53,14 @@ def expected_laziness(
     return distance * largest * p ** (s - 1) / gradient
 
 
-def identical_neurons(
+def laziness_of_identical_neurons(
     activation: ActivationLike, scale: ArrayLike, width: int, a: ArrayLike, w: ArrayLike, x: ArrayLike, label: ArrayLike
 ) -> Float[Array, ""]:
     """κ of p identical neurons (a, w) at one scalar input, exactly.
 
     κ = |αp a s − y| ‖[[0, s'x], [s'x, a s''x²]]‖ / (αp (s² + (a s'x)²)), s = σ(wx)
 
-    >>> round(float(identical_neurons("tanh", 0.1, 20, 1.0, 0.0, 1.0, 1.0)), 12)
+    >>> round(float(laziness_of_identical_neurons("tanh", 0.1, 20, 1.0, 0.0, 1.0, 1.0)), 12)
     0.5
     """
     sigma = named(activation)

@@ -80,7 +80,7 @@ def velocity(problem: SingleIndex, a: Array, s: Array, weights: Array) -> Veloci
     return Velocity(left @ powers / problem.epsilon, a * (1 - s**2) * (left @ slopes))
 
 
-def learn(
+def incremental_learning(
     problem: SingleIndex,
     a: ArrayLike,
     times: ArrayLike,
@@ -94,7 +94,7 @@ def learn(
     ``method="explicit"`` compiles three times faster and serves for ε of 0.01 or more.
 
     >>> problem = SingleIndex([0.5, 1.0, 0.8], [0.7, 1.0, 0.6], 1e-3)
-    >>> round(float(learn(problem, [1.0], [1.0]).risk[0]), 9)
+    >>> round(float(incremental_learning(problem, [1.0], [1.0]).risk[0]), 9)
     0.165764453
     """
     a = jnp.asarray(a, float)
@@ -124,7 +124,7 @@ def _solve(problem: SingleIndex, a, s, weights, times, method: str) -> Learning:
     return Learning(times, amplitudes, alignments, left, risk, found.converged)
 
 
-def time_scales(problem: SingleIndex) -> np.ndarray:
+def incremental_time_scales(problem: SingleIndex) -> np.ndarray:
     """Leading order, as ε → 0, of the time at which each degree is learnt; infinite where the activation lacks it.
 
     Degree 0: ε ln 2/σ₀². Degree 1: √ε ln(1/ε)/(4|φ₁σ₁|). Degree l ≥ 2: ε^{1/(2l)}, up to a constant left out.

@@ -80,7 +80,7 @@ def convention(name: str) -> Convention:
     return CONVENTIONS[name]
 
 
-def export(task: Task, state: Overlaps, name: str) -> Foreign:
+def to_convention(task: Task, state: Overlaps, name: str) -> Foreign:
     r"""Our task and state in another convention.
 
     Saad and Solla's outputs are c = p times ours (p = k, a = a* = 1): residuals and noise grow by c, so that the same
@@ -88,7 +88,7 @@ def export(task: Task, state: Overlaps, name: str) -> Foreign:
 
     >>> task = Task(teacher=[[1.0, 0.0], [0.0, 1.0]], step=4.0)
     >>> state = Overlaps([[0.1, 0.0], [0.0, 0.1]], [[1.0, 0.0], [0.0, 1.0]])
-    >>> foreign = export(task, state, "saad-solla")
+    >>> foreign = to_convention(task, state, "saad-solla")
     >>> float(foreign.step), float(foreign.time_unit), float(foreign.risk_unit)
     (1.0, 0.5, 4.0)
     """
@@ -132,7 +132,7 @@ class Imported(NamedTuple):
     foreign: Foreign
 
 
-def import_task(
+def from_convention(
     name: str,
     step: ArrayLike,
     m: ArrayLike,
@@ -147,7 +147,8 @@ def import_task(
 ) -> Imported:
     """A task written in another convention, as ours; the third answer says how to carry times and risks back.
 
-    >>> task, state, back = import_task("goldt", 0.5, [[0.1]], [[1.0]], [[1.0]], outputs=[1.0], teacher_outputs=[1.0])
+    >>> outputs = {"outputs": [1.0], "teacher_outputs": [1.0]}
+    >>> task, state, back = from_convention("goldt", 0.5, [[0.1]], [[1.0]], [[1.0]], **outputs)
     >>> float(task.step), float(back.time_unit)
     (0.5, 2.0)
     """
@@ -175,7 +176,7 @@ def import_task(
         output_rate=relative,
     )
     state = Overlaps(m, q, a)
-    return Imported(task, state, export(task, state, name))
+    return Imported(task, state, to_convention(task, state, name))
 
 
 def _output_scale(rules: Convention, p: int, k: int) -> float:
