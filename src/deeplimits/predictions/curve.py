@@ -135,4 +135,4 @@ class Curve(Kind):
 
 
 def _fit(sizes, stated, reduced) -> statistics.Extrapolation:
-    return statistics.extrapolate(sizes, reduced, [one.y for one in stated], stated[-1].rate)
+    return statistics.extrapolate(sizes, reduced, [one.y for one in stated], stated[-1].rate, shared=True)
