@@ -16,9 +16,10 @@ stated to close like ``size**-rate``, the gaps :math:`g_j` at the sizes :math:`n
 factor of order :math:`\epsilon`: up to `SECOND_ORDER` times that is allowed for in :math:`g_\infty`. The points of a
 curve share one :math:`\epsilon`, the largest of theirs: where the first order happens to cancel, the size is no larger
 for that. The correction is taken from what *changes* with the size, so that a wrong theory, whose gap does not change,
-gets no allowance for being wrong. Three sizes measure :math:`c_2`; where it is larger than allowed for, by more than
-three standard errors, it is fitted as well: :math:`g_\infty` then has the larger error of a fit with three parameters,
-and the third order is allowed for as the second was.
+gets no allowance for being wrong. Three sizes measure :math:`c_2`. It is fitted, and only the third order
+allowed for, as the second was, where it is larger than assumed by more than three standard errors, and wherever the fit
+with three parameters, which assumes less, is sharp enough: its error below `SHARP` of the value, or not much larger
+than that of the fit with two.
 
 **Too small sizes.** Where the correction is still above `FAR` and three sizes show that it does not go like
 ``size**-rate``, or where two sizes cannot show it and the correction is above `NEAR`, nothing can be said about
@@ -47,6 +48,8 @@ LEVEL = FALSE_ALARM_BUDGET / TESTS_IN_BUDGET
 SECOND_ORDER = 2.0
 NEAR, FAR = 0.1, 0.3
 """Relative finite-size corrections at the smallest size that two sizes, or three, can be trusted with untested."""
+SHARP = 0.006
+"""A relative standard error with which an error of a few percent is noticed."""
 BLIND = 0.2
 """A comparison that would not notice a theory wrong by this much has decided nothing."""
 FEWEST_SAMPLES = 8
@@ -132,10 +135,10 @@ def extrapolate(
     variances = np.stack([mean.variance for mean in means])
     thirds = np.stack([mean.third for mean in means])
     dofs = np.array([mean.dof for mean in means])
-    leading = _Leading(_combine(slope, gaps), np.sqrt(_combine(slope**2, variances)))
+    leading = (_combine(slope, gaps), np.sqrt(_combine(slope**2, variances)))
     even = np.broadcast_to(at_infinity.reshape(-1, *[1] * (gaps.ndim - 1)), gaps.shape)
     if rate is None:
-        nothing = np.zeros_like(leading.error)
+        nothing = np.zeros_like(leading[1])
         weights, next_order = even, _NextOrder(nothing, nothing, np.ones(nothing.shape, bool))
     else:
         weights, next_order = _with_next_order(sizes, rate, even, leading, stated_values, gaps, variances, shared)
@@ -153,16 +156,9 @@ def extrapolate(
         allowance=next_order.allowance,
         correction=next_order.correction,
         asymptotic=next_order.asymptotic,
-        coefficient=leading.coefficient,
-        coefficient_error=leading.error,
+        coefficient=leading[0],
+        coefficient_error=leading[1],
     )
-
-
-class _Leading(NamedTuple):
-    """c in gap(n) = c n**-rate, and its standard error."""
-
-    coefficient: Floats
-    error: Floats
 
 
 class _NextOrder(NamedTuple):
@@ -177,7 +173,7 @@ def _with_next_order(
     sizes: Sequence[float],
     rate: float,
     even: Floats,
-    leading: _Leading,
+    leading: tuple[Floats, Floats],
     stated: Floats,
     gaps: Floats,
     variances: Floats,
@@ -190,7 +186,7 @@ def _with_next_order(
     """
     smallest = int(np.argmin(sizes))
     shape = (np.asarray(sizes, float) / sizes[smallest]) ** -rate
-    first = np.hypot(leading.coefficient, leading.error) * float(sizes[smallest]) ** -rate
+    first = np.hypot(*leading) * float(sizes[smallest]) ** -rate
     scale = np.maximum(np.abs(stated[smallest]), first)
     correction = np.divide(first, scale, out=np.zeros_like(first), where=scale > 0)
     second = SECOND_ORDER * (np.max(correction, initial=0.0) if shared else correction) * first
@@ -205,8 +201,10 @@ def _with_next_order(
     # The third order is to the second as the second to the first, of which it is no more than the whole.
     ratio = np.minimum(np.divide(bend, first, out=np.ones_like(bend), where=first > 0), 1.0)
     third = SECOND_ORDER * ratio * bend
-    weights = np.where(bent, three.reshape(-1, *[1] * bent.ndim), even)
-    allowance = np.where(bent, third * abs(three @ shape**3), allowance)
+    errors = [np.sqrt(_combine(weights**2, variances)) for weights in (two, three)]
+    fitted = bent | (errors[1] <= np.maximum(1.5 * errors[0], SHARP * np.abs(stated[smallest])))
+    weights = np.where(fitted, three.reshape(-1, *[1] * bent.ndim), even)
+    allowance = np.where(fitted, third * abs(three @ shape**3), allowance)
     return weights, _NextOrder(allowance, correction, ~(bent & (correction > FAR)))
 
 

@@ -50,6 +50,10 @@ class Exponent(Kind):
     centre: Float[Array, "..."] | None = eqx.field(converter=as_floats, default=None, kw_only=True)
     norm: str = eqx.field(static=True, default="max", kw_only=True)
 
+    @property
+    def exact(self) -> bool:
+        return False
+
     def seen(self, size: int, measured: np.ndarray) -> np.ndarray:
         if self.centre is None:
             return measured
