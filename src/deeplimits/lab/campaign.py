@@ -8,6 +8,7 @@ rate, or of the range.
 import dataclasses
 import json
 import math
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
@@ -61,13 +62,15 @@ class Row:
     """Predictions beside which a theory wrong by the factor `PLANTED` was put."""
     rejected: int = 0
     """How many of these were told to disagree."""
+    seconds: float = 0.0
+    """Time of one core that it took."""
 
     def to_json(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self.case), **{k: v for k, v in vars(self).items() if k != "case"}}
 
     @classmethod
     def from_json(cls, found: dict[str, Any]) -> "Row":
-        own = {field.name: found[field.name] for field in dataclasses.fields(cls) if field.name != "case"}
+        own = {one.name: found[one.name] for one in dataclasses.fields(cls) if one.name in found}
         return cls(_case(found), **own)
 
 
@@ -103,6 +106,12 @@ def _value(parameter: Parameter, random: np.random.Generator) -> Any:
 
 def judge(case: Case) -> Row:
     """Compare one case. This is what a worker does."""
+    began = time.process_time()
+    row = _judged(case)
+    return dataclasses.replace(row, seconds=round(time.process_time() - began, 2))
+
+
+def _judged(case: Case) -> Row:
     from deeplimits.lab.compare import compare
 
     entry = catalogue.entry(case.name)

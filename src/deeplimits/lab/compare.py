@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from deeplimits import cells, statistics
-from deeplimits.errors import DeeplimitsError, TooCostly, require
+from deeplimits.errors import DeeplimitsError, OutsideValidity, TooCostly, require
 from deeplimits.lab import export
 from deeplimits.lab.compilation import few_threads, threads, use_cache
 from deeplimits.lab.predict import Prediction, check_limit, theory
@@ -166,7 +166,7 @@ def compare(
     tasks = [Task(limit, size, samples, seed) for size in sizes]
     if chosen:
         return _compared(tasks, progress)
-    tasks = within_budget(tasks)
+    tasks = large_enough(tasks)
     found = _compared(tasks, progress)
     for _ in range(MOST_ROUNDS):
         if found.agrees or (larger := enlarged(found, tasks)) is None:
@@ -194,10 +194,10 @@ BUDGET = 60.0
 """Seconds on one core that a comparison may take unasked."""
 FEWEST_UNASKED = 60
 """Below so many systems a comparison says little, and is not made unasked."""
-
-
 MOST_ROUNDS = 3
 """How often a comparison that decided nothing is made again, larger."""
+MOST_DOUBLINGS = 4
+"""How often the usual sizes are doubled for parameters that need larger ones."""
 
 
 def enlarged(found: Comparison, tasks: Sequence[Task]) -> list[Task] | None:
@@ -228,6 +228,25 @@ def _three(sizes: Sequence[int]) -> list[int]:
     """Two sizes, and their geometric mean between them."""
     low, high = min(sizes), max(sizes)
     return sorted({low, round((low * high) ** 0.5), high})
+
+
+def large_enough(tasks: Sequence[Task]) -> list[Task]:
+    """The same tasks within the time, at sizes doubled as often as the parameters need it.
+
+    Some parameters ask for larger systems than the usual ones (`validity_at`). Where no allowed time suffices for
+    those, the sentence about the usual sizes is the answer.
+    """
+    first: OutsideValidity | None = None
+    for factor in (2**power for power in range(MOST_DOUBLINGS + 1)):
+        try:
+            return within_budget([dataclasses.replace(task, size=factor * task.size) for task in tasks])
+        except OutsideValidity as error:
+            first = first or error
+        except TooCostly:
+            if first is None:
+                raise
+            break
+    raise first or TooCostly("no sizes were tried")
 
 
 def within_budget(tasks: Sequence[Task]) -> list[Task]:
