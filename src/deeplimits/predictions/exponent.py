@@ -53,6 +53,10 @@ class Exponent(Kind):
     centre: Float[Array, "..."] | None = array(default=None, kw_only=True)
     norm: str = option(default="max")
 
+    @property
+    def exact(self) -> bool:
+        return False
+
     def seen(self, size: int, measured: np.ndarray) -> np.ndarray:
         if self.centre is None:
             return measured
