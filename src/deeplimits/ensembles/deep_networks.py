@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from deeplimits.models.activations import Activation
+from deeplimits.numerics import panels
 
 Weights = list[tuple[Float[Array, "..."], Float[Array, "..."]]]
 
@@ -105,8 +105,7 @@ def settled_variance(
     From the largest possible variance downwards; after every two layers the geometric decay seen in them is continued
     to its end (Aitken), so that thirty layers do for thousands.
     """
-    z, weight = np.polynomial.hermite_e.hermegauss(64)
-    z, weight = jnp.asarray(z), jnp.asarray(weight / weight.sum())
+    z, weight = (jnp.asarray(part) for part in panels.normal(64))
 
     def layer(variance):
         return bias_variance + weight_variance * jnp.sum(weight * activation.value(jnp.sqrt(variance) * z) ** 2)

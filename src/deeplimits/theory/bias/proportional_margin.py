@@ -16,7 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
-from deeplimits.numerics import arguments
+from deeplimits.numerics import arguments, panels
 from deeplimits.numerics.checks import converged
 
 LABELS = ("sign", "logistic", "random")
@@ -127,10 +127,9 @@ def threshold(labels: str, strength: float = 1.0) -> float:
 
 def _law(labels: str, strength: Float[Array, ""]) -> tuple[Float[Array, " nodes"], Float[Array, " nodes"]]:
     """Nodes and weights of the law of u = yg: density 2φ(u) on u > 0, 2φ(u)/(1 + e^{−ρu}), or φ(u)."""
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
     # u = L x² crowds nodes at zero, where the margin's integrand varies fastest if m is large.
-    x = (nodes + 1) / 2
-    half, half_weights = FARTHEST * x**2, weights / 2 * 2 * FARTHEST * x
+    x, weights = panels.gauss(NODES, 0.0, 1.0)
+    half, half_weights = FARTHEST * x**2, weights * 2 * FARTHEST * x
     half_weights = half_weights * np.exp(-(half**2) / 2) / np.sqrt(2 * np.pi)
     if labels == "sign":
         return jnp.asarray(half), jnp.asarray(2 * half_weights)

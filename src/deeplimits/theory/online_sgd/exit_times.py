@@ -6,18 +6,17 @@ r"""How long spherical online SGD searches, and how long it descends.
 import math
 
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.special import erfc
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.errors import ParameterError
-from deeplimits.numerics import arguments
+from deeplimits.numerics import arguments, panels
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.online_sgd.single_index import Landscape, check_order, critical_step, online_pca
 from deeplimits.theory.online_sgd.spherical_ode import growth_rate, velocity
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
+_NODES, _WEIGHTS = panels.gauss(200)
 
 
 def critical_ratio(dimension: int, order: int) -> float:

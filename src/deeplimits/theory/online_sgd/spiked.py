@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics import panels
 from deeplimits.theory.online_sgd.effective import EffectiveDynamics, fluctuations, solve_ode
 from deeplimits.theory.online_sgd.single_index import check_order
 
@@ -171,7 +172,7 @@ def escape_actions(signal: float, order: int, step: float) -> tuple[float, float
     if lam <= critical:
         raise OutsideValidity(f"signal = {lam:g} is not above the threshold {critical:g}: there is no saddle")
     saddle, rest = (float(m) for m in _roots_on_the_host(lam, k, c))
-    nodes, weights = np.polynomial.legendre.leggauss(60)
+    nodes, weights = panels.gauss(60)
 
     def action(a: float, b: float) -> float:
         m = (a + b) / 2 + (b - a) / 2 * nodes
