@@ -70,7 +70,8 @@ def test_hermite_agrees_with_mpmath_and_numpy(count):
         wanted = float(mpmath.fac2(2 * k - 1)) if k else 1.0
         assert abs(rule.integrate(rule.nodes ** (2 * k)) - wanted) < 400 * EPS * wanted
     if count >= 64:
-        assert abs(rule.integrate(np.cos(3 * rule.nodes)) - np.exp(-4.5)) < 1e-15
+        # The rounding of a node counts three times.
+        assert abs(rule.integrate(np.cos(3 * rule.nodes)) - np.exp(-4.5)) < 16 * EPS
     if count <= 64:
         nodes, weights = np.polynomial.hermite_e.hermegauss(count)
         np.testing.assert_allclose(rule.nodes, nodes, atol=1e-13)

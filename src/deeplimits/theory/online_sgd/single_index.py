@@ -13,8 +13,8 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
-from deeplimits.numerics import panels
+from deeplimits.errors import NotConverged, OutsideValidity
+from deeplimits.numerics import arguments, panels
 from deeplimits.theory.gaussian.hermite import hermite_coefficients
 
 _ANGLES, _ANGULAR = panels.gauss(32, 0.0, 1.0)
@@ -221,8 +221,7 @@ def critical_step(landscape: Landscape) -> Array:
 
 def check_order(order: int, least: int = 1) -> None:
     """Refuse an order that is not a whole number of at least `least`."""
-    if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < least:
-        raise ParameterError(f"order = {order!r} is not allowed; it must be a whole number of at least {least}")
+    arguments.whole("order", order, least)
 
 
 def _mean_of_pair(function: Callable, m: ArrayLike) -> Array:
