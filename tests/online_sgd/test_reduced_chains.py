@@ -38,7 +38,7 @@ def chain(step, samples, start):
 
 
 def spherical(loss, draw, start, delta):
-    return many(lambda key: online_sgd.spherical(key, start, loss, draw, delta, 1, STEPS, lambda x: x[:1])[-1])
+    return many(lambda key: online_sgd.spherical(key, start, loss, draw, delta, [STEPS], lambda x: x[:1])[0])
 
 
 def pca():
@@ -146,8 +146,8 @@ def test_spiked_chain_has_the_law_of_sgd_with_the_tensor_written_out():
     def draw(key):
         return spike + jax.random.normal(key, (n, n, n))
 
-    full = many(lambda key: online_sgd.euclidean(key, start, loss, draw, c / n, 1, 6, values)[-1])
-    cheap = many(lambda key: online_sgd.spiked_tensor(key, start, jnp.eye(n)[0], lam, 3, c / n, 1, 6, values)[-1])
+    full = many(lambda key: online_sgd.euclidean(key, start, loss, draw, c / n, [6], values)[0])
+    cheap = many(lambda key: online_sgd.spiked_tensor(key, start, jnp.eye(n)[0], lam, 3, c / n, [6], values)[0])
     reduced = chain(
         lambda sample, state: reduced_chains.spiked_step(sample, state, n, lam, 3, c),
         lambda key: reduced_chains.spiked_samples(key, (6,), n),
@@ -171,7 +171,7 @@ def test_xor_chain_has_the_law_of_sgd():
 
     direct = many(lambda key: online_sgd.euclidean(
         key, (start.output, weights), lambda p, s: online_sgd.xor_loss(p, s, 0.05),
-        lambda k: online_sgd.xor_sample(k, 4.0, N), 2.0 / N, 1, STEPS, values)[-1])  # fmt: skip
+        lambda k: online_sgd.xor_sample(k, 4.0, N), 2.0 / N, [STEPS], values)[0])  # fmt: skip
     found = chain(
         lambda sample, state: reduced_chains.xor_step(sample, state, N, 4.0, 0.05, 2.0),
         lambda key: reduced_chains.xor_samples(key, (STEPS,), N, 2),

@@ -274,7 +274,7 @@ def test_flow_on_given_data(regression, ridge):
 def test_descent_on_given_data(regression, ridge):
     x, y, start = regression
     step = 1.9 / (np.linalg.norm(x, ord=2) ** 2 / len(y) + ridge)
-    path = linear_training.ridge_descent(*map(jnp.asarray, (x, y, ridge, start, step)), steps=30)
+    path = linear_training.ridge_descent(*map(jnp.asarray, (x, y, ridge, start, step)), marks=np.arange(31))
     found = gradient_flow.ridge_descent(x, y, ridge, step, np.arange(31), start)
     np.testing.assert_allclose(found, path, rtol=1e-10, atol=1e-12)
     with pytest.raises(OutsideValidity, match="diverges"):

@@ -40,7 +40,7 @@ def test_descent_step_by_step(gamma, ridge):
         mean = mixtures.class_mean(direction, jnp.asarray(1.5))
         x, y = mixtures.two_classes(signs, deviations, mean)
         start = jnp.sqrt(0.3 / p) * start
-        path = linear_training.ridge_descent(x, y, jnp.asarray(ridge), start, jnp.asarray(step), steps=1600)
+        path = linear_training.ridge_descent(x, y, jnp.asarray(ridge), start, jnp.asarray(step), np.arange(1601))
         w = path[marks]
         seen = y * (w @ x.T)
         return jnp.stack([w @ mean, jnp.sum(w**2, axis=1), jnp.mean(seen, axis=1), jnp.var(seen, axis=1)])

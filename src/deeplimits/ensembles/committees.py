@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from numpy.typing import ArrayLike
 
+from deeplimits.ensembles import trainers
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics import draws
@@ -107,14 +108,11 @@ def one_pass_sgd(
         network, risk = step(task, network, rate, drawn[:, :d], drawn[:, d], shares)
         return network, t + rate / (d * p), total + risk
 
-    def to_mark(carry, ends):
-        begin, end = ends
+    def to_mark(begin, end, carry):
         network, t = carry
         network, t, total = jax.lax.fori_loop(begin, end, advance, (network, t, jnp.zeros(())))
         m, q = overlaps(network)
         return (network, t), Record(m, q, network.a, total / jnp.maximum(end - begin, 1).astype(float))
 
-    marks = jnp.asarray(marks)
-    begins = jnp.concatenate([jnp.zeros_like(marks[:1]), marks[:-1]])
-    (network, _), record = jax.lax.scan(to_mark, (network, jnp.zeros(())), (begins, marks))
+    (network, _), record = trainers.to_marks(to_mark, (network, jnp.zeros(())), marks)
     return record, network

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
+from deeplimits.numerics import panels
 
 Weights = list[tuple[Float[Array, "..."], Float[Array, "..."]]]
 
@@ -110,8 +110,7 @@ def settled_variance(
     to its end (Aitken), so that thirty layers do for thousands.
     """
     sigma = named(activation)
-    z, weight = np.polynomial.hermite_e.hermegauss(64)
-    z, weight = jnp.asarray(z), jnp.asarray(weight / weight.sum())
+    z, weight = (jnp.asarray(part) for part in panels.normal(64))
 
     def layer(variance):
         return bias_variance + weight_variance * jnp.sum(weight * sigma.value(jnp.sqrt(variance) * z) ** 2)

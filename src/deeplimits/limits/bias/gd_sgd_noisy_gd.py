@@ -109,15 +109,16 @@ class GdSgdNoisyGd(Limit):
         def excess(theta):
             return mean_loss(theta) - mean_loss(minimizer)
 
-        plain = trainers.gradient_descent(mean_loss, start, step, self.steps)[self._seen()]
+        plain = trainers.gradient_descent(mean_loss, start, step, self._seen())
         end, path = trainers.stochastic_gradient_descent(
             batch_key, losses, start, step, self.steps, self.batch_size, self.sampling
         )
         path = jnp.concatenate([path, end[None]])[self._seen()]
         noise = jnp.sqrt(2 * self.temperature / step)
         schedule = jnp.full(self.steps, 1.0) * step
-        warm = trainers.noisy_gradient_descent(noise_key, jax.grad(mean_loss), minimizer, schedule, noise)[-1]
-        energies = jax.vmap(excess)(jnp.concatenate([plain, path, warm[None]]))
+        gradient, ends = jax.grad(mean_loss), (self.steps,)
+        warm = trainers.noisy_gradient_descent(noise_key, gradient, minimizer, schedule, noise, ends)
+        energies = jax.vmap(excess)(jnp.concatenate([plain, path, warm]))
         return {
             "descent": energies[: len(plain)],
             "sgd_mean": path[:, 0],

@@ -7,6 +7,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
 from deeplimits.limit import Limit, Run, choice, real, replace, whole
+from deeplimits.numerics import panels
 from deeplimits.predictions import Value
 from deeplimits.theory.bias import proportional_margin
 
@@ -92,6 +93,6 @@ class ProportionalMaxMargin(Limit):
 
 
 # Sizes of a Gaussian signal and their probabilities, crowded at zero, where the guess turns over.
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
-SIGNALS = 8.5 * ((_NODES + 1) / 2) ** 2
-SIGNAL_WEIGHTS = 8.5 * (_NODES + 1) / 2 * _WEIGHTS * np.sqrt(2 / np.pi) * np.exp(-(SIGNALS**2) / 2)
+_NODES, _WEIGHTS = panels.gauss(80, 0.0, 1.0)
+SIGNALS = 8.5 * _NODES**2
+SIGNAL_WEIGHTS = 2 * 8.5 * _NODES * _WEIGHTS * np.sqrt(2 / np.pi) * np.exp(-(SIGNALS**2) / 2)

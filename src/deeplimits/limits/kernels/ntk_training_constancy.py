@@ -86,7 +86,7 @@ class NtkTrainingConstancy(Limit):
         def trained(key):
             flat = network.flat(network.init(key))
             loss = squared_loss(lambda vector: network.apply(flat.restore(vector), x), y)
-            end = trainers.gradient_descent(loss, flat.start, self.step, self.steps)[-1]
+            end = trainers.gradient_descent(loss, flat.start, self.step, (self.steps,))[0]
             return network.apply(flat.restore(end), new)
 
         found = jax.vmap(trained)(jax.random.split(key, self.networks))

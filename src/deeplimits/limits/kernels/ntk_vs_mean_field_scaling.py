@@ -73,7 +73,7 @@ class NtkVsMeanFieldScaling(Limit):
             return jnp.mean((y - alpha / jnp.sqrt(1.0 * width) * outputs(theta.reshape(width, d + 1))) ** 2)
 
         antisymmetric = jnp.concatenate([first, first.at[:, 0].multiply(-1.0)])
-        path = trainers.gradient_descent(loss, antisymmetric.ravel(), self.rate * width / alpha**2, self.steps)
+        path = trainers.gradient_descent(loss, antisymmetric.ravel(), self.rate * width / alpha**2, (0, self.steps))
         moved = (path[-1] - path[0]).reshape(width, d + 1)
         return {
             "displacement": jnp.sqrt(jnp.mean(jnp.sum(moved**2, axis=1))),

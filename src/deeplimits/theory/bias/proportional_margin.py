@@ -16,7 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
-from deeplimits.numerics import arguments
+from deeplimits.numerics import arguments, panels, roots
 from deeplimits.numerics.checks import converged
 
 LABELS = ("sign", "logistic", "random")
@@ -127,10 +127,9 @@ def separability_threshold(labels: str, strength: float = 1.0) -> float:
 
 def _law(labels: str, strength: Float[Array, ""]) -> tuple[Float[Array, " nodes"], Float[Array, " nodes"]]:
     """Nodes and weights of the law of u = yg: density 2φ(u) on u > 0, 2φ(u)/(1 + e^{−ρu}), or φ(u)."""
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
     # u = L x² crowds nodes at zero, where the margin's integrand varies fastest if m is large.
-    x = (nodes + 1) / 2
-    half, half_weights = FARTHEST * x**2, weights / 2 * 2 * FARTHEST * x
+    x, weights = panels.gauss(NODES, 0.0, 1.0)
+    half, half_weights = FARTHEST * x**2, weights * 2 * FARTHEST * x
     half_weights = half_weights * np.exp(-(half**2) / 2) / np.sqrt(2 * np.pi)
     if labels == "sign":
         return jnp.asarray(half), jnp.asarray(2 * half_weights)
@@ -158,15 +157,14 @@ def _mean_square_and_slopes(t, m, u, weights):
 
 
 def _level(m, psi, u, weights):
-    """t with E(t − mu − Z)₊² = ψ: Newton's method on a convex increasing function, from the right."""
-    start = jnp.sqrt(psi) + m * FARTHEST + 1.0
+    """t with E(t − mu − Z)₊² = ψ, which increases with t from zero."""
+    # Where all of t − mu is below −40 nothing is left of the mean square in floating point.
+    low, high = -m * FARTHEST - 40.0, jnp.sqrt(psi) + m * FARTHEST + 1.0
+    return roots.bracketed(_excess, low, high, m, psi, u, weights, sentence="the level of a margin was not found")
 
-    def newton(_, t):
-        value, slope, _ = _mean_square_and_slopes(t, m, u, weights)
-        return t - (value - psi) / slope
 
-    t = jax.lax.stop_gradient(jax.lax.fori_loop(0, 60, newton, start))
-    return newton(0, t)
+def _excess(t, m, psi, u, weights):
+    return _mean_square(t, m, u, weights) - psi
 
 
 def _described(t, m, psi, u, weights) -> MaxMargin:

@@ -18,6 +18,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
 
 Matrix = Float[Array, "m d"] | Float[np.ndarray, "m d"]
@@ -214,12 +215,7 @@ def _numpy(x):
 
 
 def _check(x, y, batch, sampling):
-    if x.ndim != 2 or y.shape != x.shape[:1]:
-        raise ParameterError(
-            f"x has shape {x.shape} and y shape {y.shape}; x must be (m, d) and y (m,) with the same m"
-        )
-    if not (np.all(np.isfinite(x)) and np.all(np.isfinite(y))):
-        raise ParameterError("x or y contains values that are not finite; remove those samples")
+    arguments.samples(x, y)
     if np.linalg.matrix_rank(x) < x.shape[1]:
         raise OutsideValidity(
             f"x has rank {np.linalg.matrix_rank(x)}, below its {x.shape[1]} columns: directions without gradient never "

@@ -87,8 +87,7 @@ def diffusion_density(amplitude: Float[Array, " points"], convention: str = "ito
     >>> round(float(density[0] * jnp.pi), 12)
     0.8
     """
-    if convention not in ("ito", "stratonovich"):
-        raise ParameterError(f"convention = {convention!r} is not allowed; it must be 'ito' or 'stratonovich'")
+    arguments.choice("convention", convention, ("ito", "stratonovich"))
     amplitude = arguments.argument("amplitude", amplitude, arguments.POSITIVE, "the density is infinite elsewhere")
     weight = amplitude ** (-2.0 if convention == "ito" else -1.0)
     return weight / (jnp.mean(weight) * 2 * jnp.pi)

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.numerics import arguments
 from deeplimits.theory.bias.least_distance import LeastDistance, closest_point
 
 Floats = NDArray[np.float64]
@@ -264,18 +265,8 @@ def _checked(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def _finite(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
-    points, labels = np.asarray(x, float), np.asarray(y, float)
-    if points.ndim != 2 or labels.shape != points.shape[:1]:
-        raise ParameterError(
-            f"x has shape {points.shape} and y shape {labels.shape}; x must be (n, d) and y (n,) with the same n"
-        )
-    if points.size == 0:
-        raise ParameterError(
-            f"x has shape {points.shape}, which holds no data; give at least one point and one feature"
-        )
-    if not (np.all(np.isfinite(points)) and np.all(np.isfinite(labels))):
-        raise ParameterError("x or y contains values that are not finite; remove those points")
-    return points, labels
+    points, labels = arguments.samples(x, y)
+    return np.asarray(points), np.asarray(labels)
 
 
 def _even(labels: Floats) -> Floats:

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from numpy.polynomial.legendre import leggauss
 
+from deeplimits.numerics import panels
 from deeplimits.numerics.arguments import POSITIVE, argument
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.theory.gaussian.pairs import Pair, check_covariance, pair
@@ -180,7 +180,7 @@ def _panels(centre, deviation, special, finest, order):
     ends = jnp.clip(jnp.clip(special, low, high)[:, None] + around, low, high)
     ends = ends[0] if special.shape == (1,) else jnp.sort(jnp.ravel(ends))
     half = jnp.diff(ends) / 2
-    nodes, weights = leggauss(order)
+    nodes, weights = panels.gauss(order)
     u = (ends[:-1] + half)[:, None] + half[:, None] * jnp.asarray(nodes)
     return jnp.ravel(u), jnp.ravel(half[:, None] * jnp.asarray(weights))
 

@@ -11,12 +11,11 @@ from jax.scipy.stats import norm
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import ParameterError
+from deeplimits.numerics import arguments
 
 
 def _check(dimension: int) -> None:
-    if dimension < 2:
-        raise ParameterError(f"dimension = {dimension} is not allowed; a sphere to walk on needs at least 2")
+    arguments.whole("dimension", dimension, 2, "of a sphere to walk on")
 
 
 def equator_exceedance(threshold: ArrayLike, dimension: int) -> Float[Array, "..."]:

@@ -7,19 +7,17 @@ import math
 from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.special import erfc
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from deeplimits.errors import ParameterError
-from deeplimits.numerics import arguments
+from deeplimits.numerics import arguments, panels
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.online_sgd.equator import Distribution
 from deeplimits.theory.online_sgd.landscapes import Landscape, check_order, critical_step, online_pca
 from deeplimits.theory.online_sgd.spherical_ode import growth_rate, velocity
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
+_NODES, _WEIGHTS = panels.gauss(200)
 
 
 def critical_ratio(dimension: int, order: int) -> float:
@@ -29,8 +27,7 @@ def critical_ratio(dimension: int, order: int) -> float:
     (6.907755279, 10000.0)
     """
     check_order(order)
-    if isinstance(dimension, bool) or dimension < 2:
-        raise ParameterError(f"dimension = {dimension!r} is not allowed; it must be a whole number of at least 2")
+    arguments.whole("dimension", dimension, 2)
     if order == 1:
         return 1.0
     return math.log(dimension) if order == 2 else float(dimension) ** (order - 2)

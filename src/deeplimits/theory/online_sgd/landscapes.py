@@ -14,21 +14,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
-from numpy.polynomial.hermite_e import hermegauss
 
-from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
+from deeplimits.numerics import arguments, panels
 from deeplimits.theory.gaussian.hermite import hermite_coefficients
 
-
-def _legendre(count: int, end: float) -> tuple[np.ndarray, np.ndarray]:
-    nodes, weights = np.polynomial.legendre.leggauss(count)
-    return (1 + nodes) / 2 * end, weights / 2 * end
-
-
-_ANGLES, _ANGULAR = _legendre(32, 1.0)
-_RADII, _RADIAL = _legendre(48, 11.0)
+_ANGLES, _ANGULAR = panels.gauss(32, 0.0, 1.0)
+_RADII, _RADIAL = panels.gauss(48, 0.0, 11.0)
 _RADIAL = _RADIAL * _RADII * np.exp(-(_RADII**2) / 2) / (2 * np.pi)
 
 
@@ -160,7 +154,7 @@ def binary_mixture(field: ArrayLike, unbalanced: bool = True) -> Landscape:
     0.6057055096
     """
     h = jnp.asarray(field, float)
-    nodes, weights = (jnp.asarray(part) for part in _gauss_hermite(100))
+    nodes, weights = (jnp.asarray(part) for part in panels.normal(100))
     balance = jnp.tanh(h)
 
     def mean(function, m):
@@ -244,8 +238,7 @@ def critical_step(landscape: Landscape) -> Array:
 
 def check_order(order: int, least: int = 1) -> None:
     """Refuse an order that is not a whole number of at least `least`."""
-    if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < least:
-        raise ParameterError(f"order = {order!r} is not allowed; it must be a whole number of at least {least}")
+    arguments.whole("order", order, least)
 
 
 def _mean_of_pair(function: Callable, m: ArrayLike) -> Array:
@@ -262,11 +255,6 @@ def _mean_of_pair(function: Callable, m: ArrayLike) -> Array:
     other = jnp.asarray(_RADII) * jnp.cos(angles - beta)
     found = (function(other, z, m) @ jnp.asarray(_RADIAL)).reshape(*widths.shape[:-1], -1)
     return jnp.sum(found @ jnp.asarray(_ANGULAR) * widths[..., 0], axis=-1)
-
-
-def _gauss_hermite(count: int) -> tuple[np.ndarray, np.ndarray]:
-    nodes, weights = hermegauss(count)
-    return nodes, weights / weights.sum()
 
 
 def _squared_sech(t: Array) -> Array:

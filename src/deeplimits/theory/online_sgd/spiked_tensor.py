@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics import panels, roots
 from deeplimits.theory.online_sgd.effective import EffectiveDynamics, Fluctuations, fluctuations, solve_ode
 from deeplimits.theory.online_sgd.landscapes import check_order
 
@@ -104,7 +105,7 @@ class OverlapRoots(NamedTuple):
 def overlap_roots(signal: ArrayLike, order: int, step: ArrayLike) -> OverlapRoots:
     """The positive roots m_† ≤ m_* of λm^{k−2} = (m² + c)^{k−1}, for λ above `critical_signal`; for k = 2 (0, √(λ−c)).
 
-    The roots are bracketed by √((k−2)c/k) and bisected in logarithms; a last Newton step carries their derivatives.
+    They lie on both sides of √((k−2)c/k), which is what both are at the critical signal and below it.
 
     >>> [round(float(m), 10) for m in overlap_roots(4.0, 3, 1.0)]
     [0.2955977425, 1.0]
@@ -115,26 +116,18 @@ def overlap_roots(signal: ArrayLike, order: int, step: ArrayLike) -> OverlapRoot
         root = jnp.where(positive, jnp.sqrt(jnp.where(positive, lam - c, 1.0)), 0.0)
         return OverlapRoots(jnp.zeros_like(lam * c), root)
     middle = jnp.log((k - 2) * c / k) / 2
-
-    def gap(log_m, lam, c):
-        return (k - 2) * log_m + jnp.log(lam) - (k - 1) * jnp.log(jnp.exp(2 * log_m) + c)
-
-    def bisect(outer):
-        def halve(_, ends):
-            inside, outside = ends
-            half = (inside + outside) / 2
-            positive = gap(half, lam, c) > 0
-            return jnp.where(positive, half, inside), jnp.where(positive, outside, half)
-
-        inside, outside = jax.lax.fori_loop(0, 80, halve, (middle, outer))
-        root = jax.lax.stop_gradient((inside + outside) / 2)
-        slope = jax.lax.stop_gradient(jax.grad(gap)(root, lam, c))
-        return jnp.exp(root - gap(root, lam, c) / jnp.where(slope == 0, 1.0, slope))
-
-    # gap > 0 between the roots; far below and above it is negative
+    # The gap is positive between the roots; far below and above it is negative.
     low = jnp.minimum(((k - 1) * jnp.log(c) - jnp.log(lam)) / (k - 2), middle) - 1.0
     high = jnp.maximum(jnp.log(lam) / k, middle) + 1.0
-    return OverlapRoots(bisect(low), bisect(high))
+    ends = jnp.stack([low, high])
+    found = roots.bracketed(_gap, jnp.broadcast_to(middle, ends.shape), ends, lam, c, float(k), optional=True)
+    saddle, rest = jnp.exp(found)
+    return OverlapRoots(saddle, rest)
+
+
+def _gap(log_m, lam, c, k):
+    """log λm^{k−2} − log (m² + c)^{k−1}."""
+    return (k - 2) * log_m + jnp.log(lam) - (k - 1) * jnp.log(jnp.exp(2 * log_m) + c)
 
 
 _roots_on_the_host = jax.jit(overlap_roots, static_argnums=1)  # as one program
@@ -159,8 +152,8 @@ def spiked_rest_points(signal: float, order: int, step: float) -> list[RestPoint
     rate = 4 * (lam - c) if k == 2 else -2 * k * c ** (k - 1)
     points.append(RestPoint(0.0, c, (rate, -4 * k * c ** (k - 1)), rate < 0))
     if lam > float(np.asarray(critical_signal(k, c))):
-        roots = [float(root) for root in _roots_on_the_host(lam, k, c)]
-        for m in roots[1:] if k == 2 else roots:
+        overlaps = [float(root) for root in _roots_on_the_host(lam, k, c)]
+        for m in overlaps[1:] if k == 2 else overlaps:
             square = m**2 + c
             rate = 2 * k * square ** (k - 2) * ((k - 2) * c - k * m**2)
             points.append(RestPoint(m, c, (rate, -4 * k * square ** (k - 1)), rate < 0))
@@ -188,7 +181,7 @@ def escape_actions(signal: float, order: int, step: float) -> EscapeActions:
     if lam <= critical:
         raise OutsideValidity(f"signal = {lam:g} is not above the threshold {critical:g}: there is no saddle")
     saddle, rest = (float(m) for m in _roots_on_the_host(lam, k, c))
-    nodes, weights = np.polynomial.legendre.leggauss(60)
+    nodes, weights = panels.gauss(60)
 
     def action(a: float, b: float) -> float:
         m = (a + b) / 2 + (b - a) / 2 * nodes

@@ -9,9 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from numpy.polynomial.legendre import leggauss
 
 from deeplimits.models.activations import Activation
+from deeplimits.numerics import panels
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.pairs import Pair
 from deeplimits.theory.gaussian.quadrature import REACH, expect, line_nodes, pair_rule
@@ -72,13 +72,8 @@ def hermite_rows(function, root: Floats, degree: int, largest: float) -> Floats:
     # Panels that resolve both h_k, of wave number √k (three nodes in each radian), and f, which varies on scales of
     # one.
     width = min(1.5, _PANEL / (3 * math.sqrt(degree + 1)), 1.5 / math.sqrt(max(largest, 1.0)))
-    panels = math.ceil(REACH / width)
-    nodes, weights = leggauss(_PANEL)
-    ends = np.linspace(-REACH, REACH, 2 * panels + 1)
-    half = np.diff(ends)[:, None] / 2
-    z = ((ends[:-1, None] + half) + half * nodes).ravel()
-    weight = (half * weights).ravel() * np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
-    z, weight = jnp.asarray(z), jnp.asarray(weight)
+    nodes, weights = panels.even(-REACH, REACH, 2 * math.ceil(REACH / width), _PANEL)
+    z, weight = jnp.asarray(nodes), jnp.asarray(weights * np.exp(-(nodes**2) / 2) / math.sqrt(2 * math.pi))
 
     def raise_degree(pair, k):
         low, high = pair

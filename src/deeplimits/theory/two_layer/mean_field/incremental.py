@@ -103,8 +103,7 @@ def incremental_learning(
     weights = jnp.full(a.shape, 1 / max(a.size, 1)) if weights is None else jnp.asarray(weights, float)
     if a.ndim != 1 or a.size == 0 or s.shape != a.shape or weights.shape != a.shape:
         raise ParameterError(f"a, s and weights have shapes {a.shape}, {s.shape}, {weights.shape}; all must be (n,)")
-    if method not in ("explicit", "implicit"):
-        raise ParameterError(f"method = {method!r} is not allowed; it must be 'explicit' or 'implicit'")
+    arguments.choice("method", method, ("explicit", "implicit"))
     found = _solve(problem, a, s, weights, times, method)
     return converged(found, found.converged, UNREACHED)
 

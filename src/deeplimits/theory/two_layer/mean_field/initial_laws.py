@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from deeplimits.errors import ParameterError
+from deeplimits.numerics import panels
 
 
 class Neurons(NamedTuple):
@@ -40,8 +41,7 @@ def gauss_hermite(degree: int, dimensions: int) -> Neurons:
     """
     if degree < 1 or dimensions < 1:
         raise ParameterError(f"degree = {degree}, dimensions = {dimensions} is not allowed; both must be at least 1")
-    nodes, weights = np.polynomial.hermite_e.hermegauss(degree)
-    weights = weights / weights.sum()
+    nodes, weights = panels.normal(degree)
     points = np.stack(np.meshgrid(*[nodes] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions)
     products = (
         np.stack(np.meshgrid(*[weights] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions).prod(axis=1)

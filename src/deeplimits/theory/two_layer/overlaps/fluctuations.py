@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.numerics import arguments, flows, symmetric
+from deeplimits.numerics import arguments, flows, panels, symmetric
 from deeplimits.theory.gaussian.fields.trapezoid import semidefinite_factor
 from deeplimits.theory.two_layer.overlaps import equations, fixed_points, integration
 
@@ -61,10 +61,8 @@ def step_covariance(task: Task, state: Overlaps, time: ArrayLike = 0.0) -> Float
         xi = jnp.concatenate(parts, axis=1)
         return weight @ xi, (weight[:, None] * xi).T @ xi
 
-    # Probabilists' Gauss-Hermite rule.
-    nodes, weights = np.polynomial.hermite_e.hermegauss(_NOISE_NODES)
-    weights = jnp.asarray(weights / weights.sum())
-    means, squares = jax.lax.map(moments_at, jnp.asarray(nodes))
+    nodes, weights = (jnp.asarray(part) for part in panels.normal(_NOISE_NODES))
+    means, squares = jax.lax.map(moments_at, nodes)
     mean = jnp.tensordot(weights, means, axes=1)
     return (jnp.tensordot(weights, squares, axes=1) - mean[:, None] * mean) / task.batch
 

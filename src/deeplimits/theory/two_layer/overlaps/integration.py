@@ -13,7 +13,6 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import ArrayLike
 
-from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics import arguments, flows, symmetric
 from deeplimits.numerics.checks import converged
@@ -99,8 +98,7 @@ def trajectory(
     (0.8214958719, 0.8291212365)
     """
     times = arguments.times("times", times)
-    if method not in ("auto", "explicit", "implicit"):
-        raise ParameterError(f"method = {method!r} is not allowed; it must be 'auto', 'explicit' or 'implicit'")
+    arguments.choice("method", method, ("auto", "explicit", "implicit"))
     equations.check(task, start)
     if method == "auto":
         long = arguments.known(times) and float(times[-1]) > LONG
