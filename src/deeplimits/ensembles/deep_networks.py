@@ -83,6 +83,33 @@ def pair_chain(
     return PairChain(given, seen)
 
 
+def pair_chain_of_inputs(
+    weights: Float[Array, "width n0+1"],
+    noise: Float[Array, "layers-1 2 width"],
+    activation: Activation,
+    inputs: Float[Array, "2 n0"],
+    weight_variance: Float[Array, ""],
+    bias_variance: Float[Array, ""],
+) -> Float[Array, "layers 3"]:
+    """What `pair_chain` has `seen`, with the first layer from its own weights and biases: z = Wx + b, W ~ N(0, C_w/n₀).
+
+    `weights` and `noise` hold standard normal numbers, the biases in the last column of `weights`.
+    """
+    fan_in = inputs.shape[1]
+    w, b = weights[:, :-1] * jnp.sqrt(weight_variance / fan_in), weights[:, -1] * jnp.sqrt(bias_variance)
+    z = inputs @ w.T + b
+    second = bias_variance + weight_variance * _products(activation.value(z))
+    behind = pair_chain(noise, activation, second, weight_variance, bias_variance).seen
+    return jnp.concatenate([_products(z)[None], behind])
+
+
+def correlated_inputs(norm: Float[Array, ""], correlation: Float[Array, ""]) -> Float[Array, "2 4"]:
+    """Two inputs with |x|²/n₀ = `norm` and this correlation, in n₀ = 4 dimensions."""
+    one, other = jnp.ones(4), jnp.array([1.0, -1.0, 1.0, -1.0])
+    across = correlation * one + jnp.sqrt(1 - correlation**2) * other
+    return jnp.sqrt(norm) * jnp.stack([one, across])
+
+
 def variance_chain(
     normals: Float[Array, "layers width"],
     activation: ActivationLike,

@@ -27,7 +27,9 @@ class DecayToZero(NamedTuple):
     a2: float
     perpendicular_exponent: float
     constant: float
-    """What 1/K^(l) + a₁l − ((a₁² − a₂)/(−a₁)) ln l has become at the last layer; converges like ln l/l."""
+    """What 1/K^(l) + a₁l − ((a₁² − a₂)/(−a₁)) ln l has become at the last layer; converges like ln l/l.
+
+    Where σ'' jumps at 0, what 2/√K^(l) + a l has become; it grows like ln l."""
 
 
 class HalfStable(NamedTuple):
@@ -50,7 +52,8 @@ def decay_to_zero(activation: ActivationLike, kernel: float, layers: int) -> Dec
     Result      1/K^(l) = −a₁l + ((a₁² − a₂)/(−a₁)) ln l + const + o(1), a₁ = σ₃/σ₁ + (3/4)(σ₂/σ₁)²
                 tanh: a₁ = −2, a₂ = 17/3, K^(l) ~ 1/2l; sin: 1/l
                 parallel perturbations decay as l^(−2), perpendicular ones as l^(−p), p = b₁/a₁
-    Validity    a₁ < 0; C_w ≠ 1/σ₁² gives exponential decay or a nonzero fixed point instead
+                where σ'' jumps at 0 (ELU, softsign) K^(l+1) = K + a K^(3/2) + …, a < 0: K^(l) ~ 4/a²l², p = 2
+    Validity    a₁ < 0 (a < 0); C_w ≠ 1/σ₁² gives exponential decay or a nonzero fixed point instead
     References  roberts2022 Ch 5
 
     >>> found = decay_to_zero("tanh", 1.0, 1000)
@@ -69,8 +72,11 @@ def decay_to_zero(activation: ActivationLike, kernel: float, layers: int) -> Dec
             "take an activation with σ(0) = 0, such as tanh, erf or sin"
         )
     kernels = iterate(sigma, kernel, found.weight_variance, 0.0, layers)
-    a1, a2, _ = found.expansion
+    a1, a2, _, bend = found.expansion
     last = len(kernels)
+    if bend:
+        constant = 2 / float(np.sqrt(kernels[-1])) + bend * last
+        return DecayToZero(kernels, a1, a2, found.expansion.perpendicular_exponent, constant)
     constant = 1 / float(kernels[-1]) + a1 * last - (a1**2 - a2) / (-a1) * np.log(last)
     return DecayToZero(kernels, a1, a2, found.expansion.perpendicular_exponent, constant)
 
@@ -114,4 +120,6 @@ def iterate(
     def advance(k, _):
         return layer_maps.layer_map(activation, k, weight_variance, bias_variance), k
 
-    return jax.lax.scan(advance, jnp.asarray(kernel, float), length=layers)[1]
+    found = jax.lax.scan(advance, jnp.asarray(kernel, float), length=whole("layers", layers, 1))[1]
+    layer_maps.check(activation, found)
+    return found

@@ -11,9 +11,12 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
+from deeplimits.numerics.arguments import FINITE, Allowed, argument, whole
+from deeplimits.numerics.checks import valid
 from deeplimits.theory.initialization import layer_maps
 
 Floats = Float[Array, "..."]
+_LAYER = Allowed(lambda x: (x >= 1) & (x == np.round(x)) & np.isfinite(x), "a whole number, at least 1")
 
 
 def kernel_path(
@@ -36,8 +39,14 @@ def kernel_path(
         following = layer_maps.layer_map(sigma, kernel, weight_variance, bias_variance)
         return following, following
 
-    _, path = jax.lax.scan(advance, start, length=layers - 1)
-    return jnp.concatenate([start[None], path])
+    _, path = jax.lax.scan(advance, start, length=whole("layers", layers, 1) - 1)
+    found = jnp.concatenate([start[None], path])
+    layer_maps.check(sigma, found[:-1])
+    return valid(
+        found,
+        jnp.isfinite(found),
+        f"the variance of {sigma.name} networks overflows within {layers} layers; take fewer, or smaller variances",
+    )
 
 
 def linear_kernel(kernel: ArrayLike, weight_variance: ArrayLike, bias_variance: ArrayLike, layer: ArrayLike) -> Floats:
@@ -46,13 +55,18 @@ def linear_kernel(kernel: ArrayLike, weight_variance: ArrayLike, bias_variance: 
     >>> float(linear_kernel(2.0, 0.5, 1.0, 4))
     2.0
     """
-    kernel, c_w, c_b, layer = (jnp.asarray(v, float) for v in (kernel, weight_variance, bias_variance, layer))
-    steps = layer - 1
-    away = jnp.abs(c_w - 1) > 1e-5
+    layer_maps.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
+    kernel, c_w, c_b = (
+        jnp.asarray(v, float) for v in (argument("kernel", kernel, FINITE), weight_variance, bias_variance)
+    )
+    steps = argument("layer", layer, _LAYER) - 1
+    # (C_w^s − 1)/(C_w − 1) = expm1(s ln(1 + e))/e with e = C_w − 1, which rounding leaves exact near 1
+    away = c_w != 1
     ratio = jnp.where(away, c_w - 1, 1.0)
-    # (C_w^s − 1)/(C_w − 1), and its expansion where C_w is close to 1
-    close = steps + steps * (steps - 1) / 2 * (c_w - 1)
-    geometric = jnp.where(away, jnp.expm1(steps * jnp.log(jnp.where(c_w > 0, c_w, 1e-300))) / ratio, close)
+    growth = jnp.expm1(steps * jnp.log1p(jnp.where(c_w > 0, c_w - 1, 0.0)))
+    geometric = jnp.where(away, growth / ratio, steps)
+    # Of the weights 0 alone nothing of the first layer is left, and one C_b.
+    geometric = jnp.where(c_w > 0, geometric, jnp.minimum(steps, 1.0))
     return c_b * geometric + c_w**steps * kernel
 
 

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from deeplimits.models.activations import ActivationLike
 from deeplimits.numerics.arguments import NOT_NEGATIVE, argument
 from deeplimits.theory.gaussian.moments import along as along
+from deeplimits.theory.gaussian.moments import check as check
 from deeplimits.theory.gaussian.moments import compiled as compiled
 from deeplimits.theory.gaussian.moments import first_derivative as first_derivative
 from deeplimits.theory.gaussian.moments import second_derivative as second_derivative

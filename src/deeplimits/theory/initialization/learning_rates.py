@@ -18,6 +18,7 @@ from deeplimits.theory.gaussian.duals.numerical import Quadrature, Series
 from deeplimits.theory.gaussian.pairs import Pair, pair
 from deeplimits.theory.initialization import layer_maps
 from deeplimits.theory.initialization.critical_points import Criticality
+from deeplimits.theory.kernels.positive import modes
 
 Floats = Float[Array, "..."]
 Matrices = tuple[Float[Array, "layers m m"], Float[Array, "layers m m"]]
@@ -51,9 +52,8 @@ def tangent_kernels(
     layer_maps.check_variances(
         weight_variance=weight_variance, bias_variance=bias_variance, weight_rates=weight_rates, bias_rates=bias_rates
     )
+    modes(first, "first")
     gram = jnp.asarray(first, float)
-    if gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
-        raise ParameterError(f"first has shape {gram.shape}; it must be a square Gram matrix x_a·x_b/n₀")
     weight_rates, bias_rates = jnp.asarray(weight_rates, float), jnp.asarray(bias_rates, float)
     if weight_rates.ndim != 1 or weight_rates.shape != bias_rates.shape or not weight_rates.size:
         raise ParameterError("weight_rates and bias_rates must be lists of one length, a rate for each weight matrix")
