@@ -217,7 +217,7 @@ def test_bad_input_is_a_sentence(attempt):
         attempt()
 
 
-class WrongFirstLayer(dl.limits.KernelRecursion):
+class WrongFirstLayer(dl.limits.NngpKernelRecursion):
     """A theory of the first layer that is wrong by a factor."""
 
     def _first(self, weight_variance, bias_variance):
@@ -228,7 +228,7 @@ class WrongFirstLayer(dl.limits.KernelRecursion):
 def test_the_check_of_fan_in_scaling_can_fail():
     """The simulation multiplies inputs by weights: a theory that errs about the first layer is found out."""
     keys = jax.random.split(jax.random.key(0), 2000)
-    for limit, right in ((dl.limits.KernelRecursion(), True), (WrongFirstLayer(), False)):
+    for limit, right in ((dl.limits.NngpKernelRecursion(), True), (WrongFirstLayer(), False)):
         seen = np.asarray(jax.vmap(lambda key, limit=limit: limit.simulate(key, width=20)["first_layer"])(keys))
         stated = float(limit.theory()["first_layer"].value)
         assert (abs(seen.mean() - stated) < 5 * seen.std() / np.sqrt(len(keys))) == right

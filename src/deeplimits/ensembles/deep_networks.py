@@ -86,7 +86,7 @@ def pair_chain(
 def pair_chain_of_inputs(
     weights: Float[Array, "width n0+1"],
     noise: Float[Array, "layers-1 2 width"],
-    activation: Activation,
+    activation: ActivationLike,
     inputs: Float[Array, "2 n0"],
     weight_variance: Float[Array, ""],
     bias_variance: Float[Array, ""],
@@ -98,7 +98,7 @@ def pair_chain_of_inputs(
     fan_in = inputs.shape[1]
     w, b = weights[:, :-1] * jnp.sqrt(weight_variance / fan_in), weights[:, -1] * jnp.sqrt(bias_variance)
     z = inputs @ w.T + b
-    second = bias_variance + weight_variance * _products(activation.value(z))
+    second = bias_variance + weight_variance * _products(named(activation).value(z))
     behind = pair_chain(noise, activation, second, weight_variance, bias_variance).seen
     return jnp.concatenate([_products(z)[None], behind])
 
