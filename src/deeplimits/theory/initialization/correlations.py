@@ -19,7 +19,7 @@ from deeplimits.numerics import panels
 from deeplimits.numerics.arguments import argument, between
 from deeplimits.numerics.checks import converged
 from deeplimits.numerics.roots import bracketed
-from deeplimits.theory.gaussian.duals import closed_form
+from deeplimits.theory.gaussian.dual_activations import closed_form
 from deeplimits.theory.gaussian.duals.numerical import Quadrature, hermite_rows
 from deeplimits.theory.gaussian.pairs import Pair
 from deeplimits.theory.initialization import layer_maps, phases
