@@ -4,7 +4,6 @@ from deeplimits.doors import door
 
 with door(__name__):
     from deeplimits.models.activations import Activation as Activation
-    from deeplimits.models.activations import ActivationLike as ActivationLike
     from deeplimits.models.activations import activation as activation
     from deeplimits.models.activations import from_function as from_function
     from deeplimits.models.activations import hermite as hermite
