@@ -10,10 +10,11 @@ from deeplimits.lab.task import imports
 from house import ROOT, modules
 
 # What each room may import of deeplimits, besides itself. Rooms at the top of the house may import everything below.
-BASE = {"cells", "errors", "parameters", "tracing", "index", "statement", "references", "statistics"}
+BASE = {"cells", "doors", "errors", "parameters", "tracing", "index", "statement", "references", "statistics"}
 BELOW = BASE | {"models", "numerics"}
 ALLOWED = {
     "errors": set(),
+    "doors": set(),
     "parameters": {"errors"},
     "tracing": set(),
     "statement": set(),
@@ -23,7 +24,7 @@ ALLOWED = {
     "statistics": {"errors"},
     "cells": set(),
     "catalogue": {"errors", "index", "cells"},
-    "numerics": {"errors", "tracing"},
+    "numerics": {"doors", "errors", "tracing"},
     "models": BASE | {"numerics"},
     "theory": BELOW,
     "ensembles": BELOW,
