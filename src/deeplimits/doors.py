@@ -74,6 +74,6 @@ def door(room: str) -> Iterator[None]:
         here[name] = getattr(importlib.import_module(module), inside)
         return here[name]
 
-    here["__all__"] = sorted(promised)
+    here["__all__"] = list(promised)
     here["__getattr__"] = __getattr__
-    here["__dir__"] = lambda: sorted(promised)
+    here["__dir__"] = lambda: list(promised)

@@ -10,10 +10,11 @@ from deeplimits.lab.task import imports
 from house import ROOT, modules
 
 # What each room may import of deeplimits, besides itself. Rooms at the top of the house may import everything below.
-BASE = {"errors", "parameters", "tracing", "index", "statement", "references", "statistics"}
+BASE = {"doors", "errors", "parameters", "tracing", "index", "statement", "references", "statistics"}
 BELOW = BASE | {"models", "numerics"}
 ALLOWED = {
     "errors": set(),
+    "doors": set(),
     "parameters": {"errors"},
     "tracing": set(),
     "statement": set(),
@@ -22,7 +23,7 @@ ALLOWED = {
     "references": {"errors"},
     "statistics": {"errors"},
     "catalogue": {"errors", "index", "render"},
-    "numerics": {"errors", "tracing"},
+    "numerics": {"doors", "errors", "tracing"},
     "models": BASE | {"numerics"},
     "theory": BELOW,
     "ensembles": BELOW,

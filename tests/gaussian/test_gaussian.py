@@ -12,7 +12,7 @@ from deeplimits.errors import NotConverged, OutsideValidity, ParameterError, Unk
 from deeplimits.models.activations import Activation, activation, from_function, rescaled
 from deeplimits.theory.gaussian import dual, dual_derivative, expect, expect_pair, hermite_coefficients
 from deeplimits.theory.gaussian.angles import angles
-from deeplimits.theory.gaussian.duals import dual_of
+from deeplimits.theory.gaussian.dual_activations import dual_of
 from deeplimits.theory.gaussian.pairs import coincident, pair
 
 mp = mpmath.mp.clone()

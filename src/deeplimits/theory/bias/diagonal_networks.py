@@ -142,6 +142,10 @@ def diagonal_trajectory(
     dν/dt = 4(y − Xβ(ν)) for D = 2 and D(D−2)α^{D−2}(y − Xβ(ν)) for D > 2.
 
     `times` is an increasing array of times, the first of which may be 0.
+
+    >>> path = diagonal_trajectory(np.array([[1.0, 2.0]]), np.array([1.0]), 0.1, np.array([0.0, 100.0]))
+    >>> [[round(float(part), 4) for part in beta] for beta in path]
+    [[0.0, 0.0], [0.0669, 0.4666]]
     """
     x, y = jnp.asarray(x, float), jnp.asarray(y, float)
     start = jnp.broadcast_to(jnp.asarray(start, float), x.shape[1:])

@@ -103,6 +103,10 @@ def first_order_path(
 
     Valid whether or not the model interpolates. The forcing −Σ_a[Ψ_aθ_F(t) r_a(t) + ½Φ_a⟨θ_F(t), Ψ_aθ_F(t)⟩] is a
     sum of exponentials e^{−bt} with b = 0, a_j, a_j + a_k, and each is integrated against e^{−A(t−s)}.
+
+    >>> path = first_order_path(np.eye(1), np.ones((1, 1, 1)), np.ones(1), np.zeros(1), np.array([50.0]))
+    >>> round(float(path[0, 0]), 6)  # θ + εθ²/2 = 1 has the solution 1 − ε/2 + …
+    -0.5
     """
     phi, psi, y, start = (jnp.asarray(part, float) for part in (features, forms, y, start))
     times = jnp.atleast_1d(jnp.asarray(times, float))

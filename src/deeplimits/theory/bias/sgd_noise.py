@@ -155,6 +155,10 @@ def sgd_loss_path(
 
     While E δ ≠ 0 the recursion has one more term, η²κ Σ_k 2r_k⟨x_k, E δ⟩x_k x_k', and E δ itself obeys gradient
     descent.
+
+    >>> x, y = np.ones((2, 1)), np.ones(2)  # without residuals each step halves the distance
+    >>> [round(float(part), 12) for part in sgd_loss_path(x, y, np.zeros(1), 0.5, 1, "without replacement", 2)]
+    [0.5, 0.125, 0.03125]
     """
     step = jnp.asarray(step, float)
     moments = _moments(x, y, batch, sampling)

@@ -12,9 +12,9 @@ from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import array, known, whole
 from deeplimits.numerics.checks import valid
-from deeplimits.theory.gaussian.duals import closed_form, numerical_dual
+from deeplimits.theory.gaussian.dual_activations import closed_form
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
-from deeplimits.theory.gaussian.duals.numerical import Quadrature, Series
+from deeplimits.theory.gaussian.duals.numerical import Quadrature, Series, numerical_dual
 from deeplimits.theory.gaussian.pairs import Pair, pair
 from deeplimits.theory.initialization import layer_maps
 from deeplimits.theory.initialization.critical_points import Criticality

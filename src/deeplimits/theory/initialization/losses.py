@@ -20,7 +20,7 @@ from jaxtyping import Array, Float
 from deeplimits.models.activations import Activation
 from deeplimits.numerics import panels
 from deeplimits.theory.gaussian import moments
-from deeplimits.theory.gaussian.duals import closed_form
+from deeplimits.theory.gaussian.dual_activations import closed_form
 from deeplimits.theory.gaussian.duals.numerical import Quadrature, hermite_rows
 from deeplimits.theory.gaussian.pairs import Pair
 from deeplimits.theory.gaussian.quadrature import joint_rule, line_nodes

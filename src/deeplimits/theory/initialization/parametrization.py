@@ -42,7 +42,12 @@ def feature_exponent(parametrization: Parametrization) -> float:
 
 
 def learns_features(parametrization: Parametrization) -> bool:
-    """Whether features move by order one, r = 0."""
+    """Whether features move by order one, r = 0.
+
+    >>> from deeplimits.models import maximal_update, ntk
+    >>> learns_features(maximal_update(3)), learns_features(ntk(3))
+    (True, False)
+    """
     return feature_exponent(parametrization) == 0
 
 

@@ -13,8 +13,8 @@ from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models import architectures
 from deeplimits.numerics.arguments import array, known, whole
 from deeplimits.numerics.checks import valid
-from deeplimits.theory.gaussian.duals import closed_form, dual_of, numerical_dual
-from deeplimits.theory.gaussian.duals.numerical import Quadrature
+from deeplimits.theory.gaussian.dual_activations import closed_form, dual_of
+from deeplimits.theory.gaussian.duals.numerical import Quadrature, numerical_dual
 from deeplimits.theory.kernels import tiling
 from deeplimits.theory.kernels.recursion import Network, points
 from deeplimits.theory.kernels.tiling import Kernels

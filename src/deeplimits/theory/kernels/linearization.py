@@ -60,7 +60,12 @@ def smooth_remainder_bound(
     largest_output_weight: ArrayLike = 1.0,
     input_norm: ArrayLike = 1.0,
 ) -> Float[Array, "..."]:
-    """Bound on |f(x;W) − f(x;V) − ⟨∇f(x;V), W−V⟩| for ‖W − V‖_F = `distance`: sup|σ''| max|a| ‖x‖² distance²/(2√m)."""
+    """Bound on |f(x;W) − f(x;V) − ⟨∇f(x;V), W−V⟩| for ‖W − V‖_F = `distance`: sup|σ''| max|a| ‖x‖² distance²/(2√m).
+
+    >>> from deeplimits.models import activation
+    >>> float(smooth_remainder_bound(activation("quadratic"), 4, 1.0))  # attained
+    0.25
+    """
     curvature = curvature_bound(activation)
     width, distance = jnp.asarray(width, float), jnp.asarray(distance, float)
     return (

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.models.architectures import FullyConnected
 from deeplimits.theory.gaussian.angles import once
-from deeplimits.theory.gaussian.duals import Dual
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.pairs import Pair
 
 Floats = Float[Array, "..."]

@@ -131,7 +131,12 @@ class Blocks(NamedTuple):
 
 
 def blocks(kernel, train: ArrayLike, test: ArrayLike) -> Blocks:
-    """The three parts of `kernel(x1, x2)`, such as `net.nngp`, on training and new inputs (rows)."""
+    """The three parts of `kernel(x1, x2)`, such as `net.nngp`, on training and new inputs (rows).
+
+    >>> found = blocks(lambda x, z=None: x @ (x if z is None else z).T, jnp.eye(3), jnp.ones((2, 3)))
+    >>> found.train.shape, found.cross.shape, found.test.shape
+    ((3, 3), (2, 3), (2, 2))
+    """
     return Blocks(kernel(train), kernel(test, train), kernel(test))
 
 

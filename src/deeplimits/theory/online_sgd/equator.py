@@ -30,7 +30,11 @@ def equator_exceedance(threshold: ArrayLike, dimension: int) -> Float[Array, "..
 
 
 def equator_density(overlap: ArrayLike, dimension: int) -> Float[Array, "..."]:
-    """Density of m on (−1, 1), proportional to (1 − m²)^{(N−3)/2}."""
+    """Density of m on (−1, 1), proportional to (1 − m²)^{(N−3)/2}.
+
+    >>> round(float(equator_density(0.3, 3)), 12)  # uniform on the sphere in three dimensions
+    0.5
+    """
     _check(dimension)
     m = jnp.asarray(overlap, float)
     log_constant = gammaln(dimension / 2) - gammaln((dimension - 1) / 2) - 0.5 * jnp.log(jnp.pi)

@@ -52,6 +52,11 @@ def passage_time(landscape: Landscape, start: ArrayLike, end: ArrayLike, step: A
     """T(a → b) = ∫_a^b dm/v(m), v the velocity of the critical-step ODE; in units of N steps.
 
     Raises `OutsideValidity` where the velocity is not positive on the way, as beyond a plateau.
+
+    >>> from deeplimits.theory.online_sgd import online_pca, pca_correlation
+    >>> time = passage_time(online_pca(1.0), 0.1, 0.5, 0.3)
+    >>> round(float(pca_correlation(1.0, 0.1, 0.3, time)), 8)
+    0.5
     """
     a, b = jnp.asarray(start, float), jnp.asarray(end, float)
     m = (a + b) / 2 + (b - a) / 2 * jnp.asarray(_NODES)
@@ -105,7 +110,11 @@ def search_offset(landscape: Landscape, threshold: ArrayLike, step: ArrayLike) -
 
 
 def search_law(offset: ArrayLike, x: ArrayLike) -> Distribution:
-    """Density and distribution function of b − log|G|: P(≤ x) = P(|G| ≥ e^{b−x}) = erfc(e^{b−x}/√2)."""
+    """Density and distribution function of b − log|G|: P(≤ x) = P(|G| ≥ e^{b−x}) = erfc(e^{b−x}/√2).
+
+    >>> [round(float(part), 8) for part in search_law(0.0, 1.0)]
+    [0.27432027, 0.71296313]
+    """
     size = jnp.exp(jnp.asarray(offset, float) - jnp.asarray(x, float))
     density = jnp.sqrt(2 / jnp.pi) * size * jnp.exp(-(size**2) / 2)
     return Distribution(density, erfc(size / jnp.sqrt(2.0)))

@@ -77,7 +77,13 @@ def xor_ballistic(
     start: XorState, times: ArrayLike, separation: ArrayLike, ridge: ArrayLike, step: ArrayLike,
     points: int = 2048, steps: int = 36,
 ) -> XorState:  # fmt: skip
-    """The statistics at increasing times (a leading axis), by `steps` fixed Runge-Kutta steps of order four."""
+    """The statistics at increasing times (a leading axis), by `steps` fixed Runge-Kutta steps of order four.
+
+    >>> start = XorState(jnp.ones(1), jnp.ones(1), jnp.zeros(1), 0.1 * jnp.eye(1))
+    >>> found = xor_ballistic(start, jnp.array([0.0, 2.0]), 100.0, 0.1, 1.0, points=64, steps=8)
+    >>> [round(float(part), 2) for part in found.output[:, 0]]
+    [1.0, 0.92]
+    """
     return flows.fixed_steps(lambda t, state: velocity(state, separation, ridge, step, points), start, times, steps)
 
 

@@ -36,14 +36,22 @@ def ridgeless_risk(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLik
 
 
 def ridgeless_norm(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
-    """Limit of ‖β̂‖²: the signal that is seen, plus the variance."""
+    """Limit of ‖β̂‖²: the signal that is seen, plus the variance.
+
+    >>> float(ridgeless_norm(0.5, 1.0, 1.0)), float(ridgeless_norm(2.0, 1.0, 1.0))
+    (2.0, 1.5)
+    """
     gamma = jnp.asarray(gamma, float)
     variance = ridgeless_risk(gamma, signal, noise_variance).variance
     return jnp.asarray(signal, float) * jnp.minimum(1.0, 1 / gamma) + variance
 
 
 def ridgeless_training_error(gamma: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
-    """Limit of the mean squared residual on the training data, σ²(1 − γ)₊."""
+    """Limit of the mean squared residual on the training data, σ²(1 − γ)₊.
+
+    >>> float(ridgeless_training_error(0.25, 1.0)), float(ridgeless_training_error(2.0, 1.0))
+    (0.75, 0.0)
+    """
     return jnp.asarray(noise_variance, float) * jnp.maximum(1 - jnp.asarray(gamma, float), 0.0)
 
 

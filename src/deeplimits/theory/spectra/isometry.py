@@ -62,7 +62,12 @@ def critical_point(activation: ActivationLike, variance: float) -> Criticality:
 
 
 def slope_law(activation: ActivationLike, variance: float) -> Atomic:
-    """The law of φ'(√q ξ)², as atoms: exact for piecewise linear φ, quadrature nodes for smooth ones."""
+    """The law of φ'(√q ξ)², as atoms: exact for piecewise linear φ, quadrature nodes for smooth ones.
+
+    >>> law = slope_law("relu", 1.0)
+    >>> law.values.tolist(), [round(float(weight), 12) for weight in law.weights]
+    ([0.0, 1.0], [0.5, 0.5])
+    """
     found = named(activation)
     variance = float(number("variance", variance, POSITIVE))
     if found.kinks:

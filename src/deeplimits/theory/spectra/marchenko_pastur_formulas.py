@@ -20,7 +20,11 @@ class Edges(NamedTuple):
 
 
 def marchenko_pastur_edges(gamma: ArrayLike, variance: ArrayLike = 1.0) -> Edges:
-    """Lower and upper end of the continuous part, variance (1 ∓ √γ)²."""
+    """Lower and upper end of the continuous part, variance (1 ∓ √γ)².
+
+    >>> [float(end) for end in marchenko_pastur_edges(0.25)]
+    [0.25, 2.25]
+    """
     root, variance = jnp.sqrt(jnp.asarray(gamma, float)), jnp.asarray(variance, float)
     return Edges(variance * (1 - root) ** 2, variance * (1 + root) ** 2)
 

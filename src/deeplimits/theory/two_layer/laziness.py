@@ -43,6 +43,11 @@ def expected_laziness(
     The output is normal with variance p^{1−2s} E σ²; its mean distance from y has a closed form. The largest of p
     neurons' curvatures is taken with its mean at this p: it misses the supremum by O(p^{−2}), or, where that is reached
     at a place which few neurons visit, by much more.
+
+    >>> from deeplimits.models import activation
+    >>> wide, wider = (expected_laziness(activation("tanh"), width, 0.5, 1.0) for width in (100, 400))
+    >>> round(float(wide / wider), 3)  # laziness falls like p^{s−1}
+    2.0
     """
     p, s, y = (jnp.asarray(value, float) for value in (width, exponent, label))
     square, gradient, largest = _statistics(named(activation), p)

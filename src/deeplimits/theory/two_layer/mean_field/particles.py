@@ -141,7 +141,11 @@ def dissipation(
     activation: ActivationLike,
     train_outputs: bool = True,
 ) -> Float[Array, ""]:
-    """−dR/dτ = ∫|∇Ψ|² dρ."""
+    """−dR/dτ = ∫|∇Ψ|² dρ.
+
+    >>> float(dissipation(Particles(jnp.eye(1)), jnp.eye(1), jnp.ones(1), "identity"))  # at the teacher nothing moves
+    0.0
+    """
     sigma = named(activation)
     w, a = velocity(
         particles, jnp.asarray(teacher, float), jnp.asarray(outputs, float), Moments(sigma, sigma), train_outputs

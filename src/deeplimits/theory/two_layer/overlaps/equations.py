@@ -85,7 +85,12 @@ def gradient(task: Task, state: Overlaps) -> Gradient:
 
 @eqx.filter_jit
 def squared_gradient(task: Task, state: Overlaps) -> Float[Array, "p p"]:
-    """Ψ^var_ij = a_i a_j [Σ_cd v_c v_d I₄(i,j,c,d) + Δ J₂(i,j)], the limit of p² E⟨∇_i ℓ, ∇_j ℓ⟩."""
+    """Ψ^var_ij = a_i a_j [Σ_cd v_c v_d I₄(i,j,c,d) + Δ J₂(i,j)], the limit of p² E⟨∇_i ℓ, ∇_j ℓ⟩.
+
+    >>> found = squared_gradient(Task([[1.0]], activation="identity"), Overlaps([[0.5]], [[0.7]]))
+    >>> round(float(found[0, 0]), 12)  # P − 2M + Q
+    0.7
+    """
     return _squares(task, state, covariance(task, state))
 
 
@@ -138,6 +143,10 @@ def velocity(task: Task, state: Overlaps, time: ArrayLike = 0.0) -> Overlaps:
     dM_ir/dt = a_i Σ_c v_c I₃(i,r,c)
     dQ_ij/dt = a_i Σ_c v_c I₃(i,j,c) + a_j Σ_c v_c I₃(j,i,c) + (γ/(pb)) Ψ^var_ij
     da_i/dt  = ρ_a Σ_c v_c I₂(i,c)
+
+    >>> moved = velocity(Task([[1.0]], activation="identity"), Overlaps([[0.4]], [[0.7]]))
+    >>> round(float(moved.m[0, 0]), 12)  # P − M
+    0.6
     """
     parts = drift(task, state)
     share = task.learning_rate(time) / (state.students * task.batch)

@@ -76,6 +76,10 @@ def escape_time(
     On the plateau M is an Ornstein-Uhlenbeck process run backwards: M e^{−λt} → √(s/d) N with
     s = alignment² PQ + γD/(2λ). From there the deterministic equations carry it to the level, which takes
     (1/λ) ln(c/M) when M is small; c comes from those equations. Samples: d t/γ = O(d ln d).
+
+    >>> law = escape_time(0.0, 0.0, 1.0, 0.5)
+    >>> round(float(law.growth), 8)
+    4.0
     """
     g, delta, p, level = (jnp.asarray(value, float) for value in (step, noise_variance, teacher, level))
     start = mediocrity(g, delta, p)

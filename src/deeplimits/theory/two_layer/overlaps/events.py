@@ -47,14 +47,27 @@ def first_time(task: Task, start: Overlaps, condition: Callable[[Overlaps], obje
 
 
 def plateau_exit(task: Task, start: Overlaps, plateau_risk: float, latest: float, fraction: float = 0.5) -> Event:
-    """When the risk falls below a fraction of its plateau value; the start must lie above."""
+    """When the risk falls below a fraction of its plateau value; the start must lie above.
+
+    >>> start = Overlaps([[0.4]], [[0.16]])
+    >>> found = plateau_exit(Task([[1.0]], 0.0, activation="identity"), start, 0.18, latest=10.0, fraction=0.25)
+    >>> round(found.t, 6)  # R = (1 − M)²/2 falls like e^{−2t}
+    0.693147
+    """
     if not 0 < fraction < 1:
         raise ParameterError(f"fraction = {fraction} is not allowed; it must lie between 0 and 1")
     return first_time(task, start, lambda state: equations.risk(task, state) - fraction * plateau_risk, latest)
 
 
 def specialization_time(task: Task, start: Overlaps, latest: float, threshold: float = 0.5) -> Event:
-    """When some student's largest teacher overlap exceeds its second largest by a fraction of the largest."""
+    """When some student's largest teacher overlap exceeds its second largest by a fraction of the largest.
+
+    >>> start = Overlaps([[0.3, 0.2], [0.2, 0.3]], [[0.13, 0.12], [0.12, 0.13]])
+    >>> found = specialization_time(Task([[1.0, 0.0], [0.0, 1.0]], 0.01), start, latest=100.0)
+    >>> largest, second = (float(part) for part in found.state.m[0])
+    >>> round((largest - second) / largest, 6)
+    0.5
+    """
     if task.teachers < 2:
         raise ParameterError("teacher has one unit: there is nothing to specialize on; take two or more")
 

@@ -106,7 +106,12 @@ class AtRest(NamedTuple):
 
 
 def stationary_covariance(task: Task, guess: Overlaps) -> AtRest:
-    """The stable fixed point near a guess and Σ there, from Lyapunov's equation JΣ + ΣJᵀ + D = 0."""
+    """The stable fixed point near a guess and Σ there, from Lyapunov's equation JΣ + ΣJᵀ + D = 0.
+
+    >>> point, covariance = stationary_covariance(Task(np.eye(1), 0.5, 1.0), Overlaps([[1.0]], [[1.0]]))
+    >>> point.stable, covariance.shape
+    (True, (2, 2))
+    """
     from scipy.linalg import solve_continuous_lyapunov
 
     point = fixed_points.fixed_point(task, guess)

@@ -39,7 +39,11 @@ def symmetric_plateau(units: int) -> Plateau:
 
 
 def plateau_length(units: int, asymmetry: float) -> float:
-    """Leading order of the time spent on the plateau, ln(1/δ₀)/λ, for an initial asymmetry δ₀ of M."""
+    """Leading order of the time spent on the plateau, ln(1/δ₀)/λ, for an initial asymmetry δ₀ of M.
+
+    >>> plateau_length(2, 1e-3) > plateau_length(2, 1e-2)
+    True
+    """
     if not 0 < asymmetry < 1:
         raise ParameterError(f"asymmetry = {asymmetry} is not allowed; it must lie between 0 and 1")
     return math.log(1 / asymmetry) / symmetric_plateau(units).escape_rate
