@@ -2,14 +2,16 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
 from deeplimits.errors import ParameterError
-from deeplimits.predictions.base import Kind, Report, Trial, array, beside_mean, number, option
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, beside_mean, number, option
 from deeplimits.predictions.composing import alone, dots, over_sizes, size_axis, wide
 from deeplimits.predictions.picture import EXCLUDED, SIMULATION, Axis, Band, Line, Picture, Points
 
@@ -38,12 +40,13 @@ class Bound(Kind):
     compared = "must not be crossed; tightness is reported"
     drawn = "shaded region"
 
-    value: Float[Array, "..."] = array()
+    value: Float[Array, "..."] = eqx.field(converter=as_floats)
+    _: KW_ONLY
     label: str = option()
     symbol: str = option(default="")
     side: str = option(default="upper")
     failure: float = option(default=0.0)
-    x: Float[Array, "... points"] | None = array(default=None, kw_only=True)
+    x: Float[Array, "... points"] | None = eqx.field(converter=as_floats, default=None)
     axis: str = option(default="")
     per_draw: str = option(default="ratio")
 

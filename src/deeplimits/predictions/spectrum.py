@@ -2,14 +2,16 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Kind, Report, Trial, array, option, standardized
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, option, standardized
 from deeplimits.predictions.distributions import Record, histogram, judged_points
 from deeplimits.predictions.picture import Axis, Line, Mark, Picture, Rule, Stem
 
@@ -30,13 +32,14 @@ class Spectrum(Kind):
     compared = "mean empirical distribution function, edges, outliers"
     drawn = "histogram under the density"
 
-    x: Float[Array, "... points"] = array()
-    density: Float[Array, "... points"] = array()
-    cdf: Float[Array, "... points"] = array()
-    edges: Float[Array, "... ends"] = array()
-    atoms: Float[Array, "... atoms"] = array(default_factory=lambda: jnp.zeros(0))
-    atom_weights: Float[Array, "... atoms"] = array(default_factory=lambda: jnp.zeros(0))
-    outliers: Float[Array, "... outliers"] = array(default_factory=lambda: jnp.zeros(0))
+    x: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    density: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    cdf: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    edges: Float[Array, "... ends"] = eqx.field(converter=as_floats)
+    atoms: Float[Array, "... atoms"] = eqx.field(converter=as_floats, default_factory=lambda: jnp.zeros(0))
+    atom_weights: Float[Array, "... atoms"] = eqx.field(converter=as_floats, default_factory=lambda: jnp.zeros(0))
+    outliers: Float[Array, "... outliers"] = eqx.field(converter=as_floats, default_factory=lambda: jnp.zeros(0))
+    _: KW_ONLY
     label: str = option(default="eigenvalue")
     symbol: str = option(default=r"\lambda")
     rate: float | None = option(default=1.0)

@@ -51,6 +51,7 @@ def figure(
     """One panel for each picture, under the title and the settings in words; written to `path` where one is given."""
     require("matplotlib", "plot")
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     columns = min(2, len(pictures))
     rows = math.ceil(len(pictures) / columns)
@@ -58,8 +59,7 @@ def figure(
     heights = [HEIGHT + ROW * max(legends[i : i + columns]) for i in range(0, len(legends), columns)]
     caption = _caption(title, settings, int(9.4 * WIDTH[columns] * columns))
     size = (WIDTH[columns] * columns, sum(heights) + 0.22 * len(caption))
-    drawn = Figure(figsize=size, layout="constrained")
-    drawn.get_layout_engine().set(h_pad=0.08, w_pad=0.08)  # pyright: ignore[reportOptionalMemberAccess]
+    drawn = Figure(figsize=size, layout=ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.08))
     panels = drawn.subplots(rows, columns, squeeze=False, height_ratios=heights).ravel()
     for panel, (name, picture) in zip(panels, pictures.items(), strict=False):
         draw(picture, panel)
