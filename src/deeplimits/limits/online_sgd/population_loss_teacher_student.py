@@ -5,7 +5,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import DeeplimitsError
 from deeplimits.limit import Limit, Run, activation_choice, axis, real, whole
-from deeplimits.limits.online_sgd.landscapes import compiled_link, link_landscape, moment_curves
+from deeplimits.limits.online_sgd._shared import compiled_link, link_landscape, moment_curves
 from deeplimits.models.activations import Activation, activation
 from deeplimits.theory.online_sgd import single_index
 

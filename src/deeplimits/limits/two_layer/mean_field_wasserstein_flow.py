@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, replace, whole
-from deeplimits.limits.two_layer.committee_start import steps_at
+from deeplimits.limits.two_layer._shared import steps_at
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Exponent

@@ -7,7 +7,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.ensembles import overlap_chain
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
-from deeplimits.limits.two_layer.committee_start import aligned_start, no_room
+from deeplimits.limits.two_layer._shared import aligned_start, no_room
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
 from deeplimits.predictions import Value

@@ -5,7 +5,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
-from deeplimits.limits.two_layer.committee_start import aligned_start
+from deeplimits.limits.two_layer._shared import aligned_start
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
 from deeplimits.predictions import Value

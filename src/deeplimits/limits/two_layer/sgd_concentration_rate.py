@@ -6,7 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.ensembles import overlap_chain
 from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
-from deeplimits.limits.two_layer.committee_start import aligned_start, steps_at
+from deeplimits.limits.two_layer._shared import aligned_start, steps_at
 from deeplimits.models.committees import Task
 from deeplimits.predictions import Exponent
 from deeplimits.theory.two_layer.overlaps import integration

@@ -5,7 +5,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import overlap_chain
 from deeplimits.limit import Limit, Run, activation_choice, real, replace, whole
-from deeplimits.limits.two_layer.committee_start import steps_at
+from deeplimits.limits.two_layer._shared import steps_at
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Value
 from deeplimits.theory.two_layer.overlaps import fluctuations

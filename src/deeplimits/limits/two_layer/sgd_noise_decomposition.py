@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
-from deeplimits.limits.two_layer.committee_start import aligned_start, no_room
+from deeplimits.limits.two_layer._shared import aligned_start, no_room
 from deeplimits.measure import committees as measure
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws

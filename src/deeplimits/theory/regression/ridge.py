@@ -17,8 +17,8 @@ from deeplimits.numerics import roots
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, SHARE, argument
 from deeplimits.theory.regression.minimum import minimum
 from deeplimits.theory.regression.populations import Population
-from deeplimits.theory.regression.ridgeless import AT_THRESHOLD, Risk
-from deeplimits.theory.spectra.effective_ridge import effective_ridge
+from deeplimits.theory.regression.ridgeless import Risk
+from deeplimits.theory.spectra.effective_ridge import AT_THRESHOLD, effective_ridge
 
 Floats = Float[Array, "..."]
 

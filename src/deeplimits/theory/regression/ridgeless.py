@@ -11,8 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
-
-AT_THRESHOLD = 1e-12
+from deeplimits.theory.spectra.effective_ridge import AT_THRESHOLD
 
 
 class Risk(NamedTuple):

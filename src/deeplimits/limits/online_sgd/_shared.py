@@ -1,10 +1,11 @@
-"""What the limits about spherical SGD and its population losses state in common."""
+"""What the limits about online SGD have in common: their clocks, and what those about population losses state."""
 
 import functools
 from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.limit import Limit, whole
@@ -23,6 +24,11 @@ def compiled_link(name: str) -> tuple[Callable, Callable]:
 def link_landscape(teacher: str, student: str, noise: Array) -> Landscape:
     """The landscape of a single-index model with named links."""
     return single_index.single_index(*compiled_link(teacher), *compiled_link(student), noise)
+
+
+def even_times(horizon: Array, count: int) -> Array:
+    """That many times at equal distances, the last of them the horizon."""
+    return horizon * jnp.arange(1.0, count + 1) / count
 
 
 def correlation_curve(times: Array, correlations: Array) -> Curve:
