@@ -22,7 +22,7 @@ ALLOWED = {
     "references": {"errors"},
     "statistics": {"errors"},
     "cells": set(),
-    "catalogue": {"errors", "index", "cells"},
+    "catalogue": {"errors", "index", "cells", "references"},
     "numerics": {"errors", "tracing"},
     "models": BASE | {"numerics"},
     "theory": BELOW,

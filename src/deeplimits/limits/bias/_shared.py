@@ -3,9 +3,10 @@
 from typing import Any
 
 import numpy as np
+from jaxtyping import Array
 
 
-def top_eigenvalue(x: np.ndarray) -> float:
+def top_eigenvalue(x: Array | np.ndarray) -> float:
     """The largest eigenvalue of the Hessian X'X/m of least squares."""
     return float(np.linalg.norm(x, ord=2)) ** 2 / len(x)
 
