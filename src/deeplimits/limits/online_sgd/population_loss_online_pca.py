@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, axis, real, replace
-from deeplimits.limits.online_sgd._shared import correlation_curve, moment_curves, paced
+from deeplimits.limits.online_sgd._shared import correlation_curve, even_times, moment_curves, paced
 from deeplimits.predictions import Probability
 from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
@@ -46,11 +46,8 @@ class PopulationLossOnlinePca(Limit):
 
     usual = Run(sizes=(400, 800, 1600), samples=400, batch=100)
 
-    def _times(self):
-        return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
-
     def theory(self):
-        times = self._times()
+        times = even_times(self.horizon, POINTS)
         path = spherical_ode.pca_correlation(self.signal, self.start, self.step, times)
         reached = path[-1]
         return {

@@ -46,7 +46,7 @@ class RidgeGeneralCovariance(Limit):
     repeats = 24
 
     def _risk(self, gamma):
-        values = jnp.stack([jnp.ones(()), self.large])
+        values = jnp.stack([1.0, self.large])
         weights = jnp.stack([1 - self.share, self.share])
         alignment = jnp.stack([1 - self.alignment, self.alignment])
         population = Population(values, weights, alignment)

@@ -34,12 +34,8 @@ class FreeAdditiveConvolution(Limit):
     usual = Run(sizes=(16, 32, 64), samples=300)
 
     def _laws(self):
-        one = subordination.Atoms(
-            jnp.stack([jnp.ones(()), self.first]), jnp.stack([1 - self.first_share, self.first_share])
-        )
-        two = subordination.Atoms(
-            jnp.stack([jnp.ones(()), self.second]), jnp.stack([1 - self.second_share, self.second_share])
-        )
+        one = subordination.Atoms(jnp.stack([1.0, self.first]), jnp.stack([1 - self.first_share, self.first_share]))
+        two = subordination.Atoms(jnp.stack([1.0, self.second]), jnp.stack([1 - self.second_share, self.second_share]))
         return one, two
 
     def theory(self):

@@ -5,6 +5,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data
 from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.limits.spectra._shared import cosine_grid
 from deeplimits.measure import spectra
 from deeplimits.predictions import Spectrum, Value
 from deeplimits.theory.spectra import equivalents, silverstein
@@ -38,10 +39,9 @@ class GeneralizedMpSilverstein(Limit):
     usual = Run(sizes=(40, 80, 160), samples=100)
 
     def theory(self):
-        t, w = jnp.stack([jnp.ones(()), self.large]), jnp.stack([1 - self.share, self.share])
+        t, w = jnp.stack([1.0, self.large]), jnp.stack([1 - self.share, self.share])
         low, high = silverstein.outer_ends(t, w, self.gamma)
-        angle = jnp.arange(0.5, GRID) * (jnp.pi / GRID)
-        a = (low + high) / 2 - (high - low) / 2 * jnp.cos(angle)
+        a = cosine_grid(low, high, GRID)
         law = silverstein.curve(a, t, w, self.gamma)
         ends = silverstein.curve(jnp.stack([low, high]), t, w, self.gamma)
         zero = jnp.maximum(1 - 1 / self.gamma, 0.0)

@@ -26,7 +26,7 @@ MOST_PAIRS_BY_QUADRATURE = 40_000
 class FullyConnected(architectures.FullyConnected):
     r"""An infinitely wide fully connected network: describe it once, ask for its kernels.
 
-    Problem     h¹ = W¹x + b¹, h^{l+1} = W^{l+1}σ(h^l) + b^{l+1}, Var W = C_w/(fan in), Var b = C_b, all widths → ∞
+    Setting     h¹ = W¹x + b¹, h^{l+1} = W^{l+1}σ(h^l) + b^{l+1}, Var W = C_w/(fan in), Var b = C_b, all widths → ∞
     Result      K¹ = C_w x·x'/d + C_b, K^{l+1} = C_w E σσ + C_b: covariance of the outputs (`nngp`)
                 T¹ = K¹, T^{l+1} = K^{l+1} + C_w E[σ'σ'] T^l: kernel of gradient descent (`ntk`)
                 E σσ at the last hidden layer (`conjugate`)

@@ -110,8 +110,9 @@ def ring_coefficients(kernel: Callable[[Floats], Floats], height: float, degree:
 
     Setting     k(x, x') = x·x' (π − arccos x·x')/(2π), the tangent kernel of a wide two-layer ReLU network whose inner
                 weights are trained; X_c = {‖x‖ = 1, x_d = c}
-    Result      span{k(·, x_j)} is dense in C(X_c) for every 0 < c < 1; on the whole sphere it is not: k(u) = u/4 +
-                (u/2π) asin u has only even powers besides u, so odd harmonics of degree ≥ 3 are unreachable.
+    Result      span{k(·, x_j)} is dense in C(X_c) for every 0 < c < 1; on the whole sphere it is not:
+                k(u) = u/4 + (u/2π) asin u has only even powers besides u, so odd harmonics of degree ≥ 3 are
+                unreachable
                 d = 3: the kernel is circulant on X_c, with κ_j = (1/π) ∫₀^π k(c² + (1 − c²) cos φ) cos jφ dφ, all
                 positive (this function, for any dot-product kernel)
     Validity    0 < c < 1; kernel interpolation is ill conditioned, κ_j ~ j^(−2)

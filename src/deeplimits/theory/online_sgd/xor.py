@@ -178,9 +178,8 @@ def xor_component_count(width: int) -> int:
     Setting     width K, ridge 0 < α < 1/8, λ → ∞: each neuron is at rest at 0 or in one of four types (±μ, ±ν), and the
                 neurons of a type share a mass Σv² = S
     Result      n(K) = Σ_{a=0}^{min(4,K)} C(4, a)·(K! if a = K, else 1): with a spare neuron, mass moves
-                continuously, so that
-                only the set of active types counts; without one the assignments are isolated. n(4) = 39, of which the
-                4! = 24 with all four types are stable
+                continuously, so that only the set of active types counts; without one the assignments are isolated.
+                n(4) = 39, of which the 4! = 24 with all four types are stable
     Validity    K ≥ 1
     References  benarous2022
 

@@ -17,9 +17,8 @@ from deeplimits.numerics import roots
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, SHARE, argument
 from deeplimits.theory.regression.minimum import minimum
 from deeplimits.theory.regression.populations import Population
-from deeplimits.theory.regression.ridgeless import AT_THRESHOLD
 from deeplimits.theory.regression.risks import Risk
-from deeplimits.theory.spectra.ridge_equation import effective_ridge
+from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD, effective_ridge
 
 Floats = Float[Array, "..."]
 

@@ -14,6 +14,7 @@ from deeplimits.numerics.roots import bracketed
 Floats = Float[Array, "..."]
 
 AT_THRESHOLD = 1e-12
+"""A ratio that differs from the interpolation threshold by less is at it."""
 NO_ROOT = "the effective ridge was not found; check that values, weights and gamma are finite and not negative"
 
 

@@ -18,9 +18,9 @@ from jaxtyping import Array, Float
 
 from deeplimits.numerics.checks import converged
 from deeplimits.numerics.roots import bracketed
+from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD
 
 MOST_STEPS = 300
-AT_THRESHOLD = 1e-12
 MOVED = 1e-12
 """The last Newton step, relative to the height squared, must be below this."""
 
