@@ -11,14 +11,18 @@ PARTS = np.array([1, 2, 2, 1]) / 6
 
 
 def population_risk(
-    a: Float[Array, " m"], u: Float[Array, "m d"], direction: Float[Array, " d"], target: Array, activation: Array
+    a: Float[Array, " m"],
+    u: Float[Array, "m d"],
+    direction: Float[Array, " d"],
+    target: Array,
+    activation_coefficients: Array,
 ) -> Float[Array, ""]:
     """E(φ(⟨u*,x⟩) − (1/m)Σ a_i σ(⟨u_i,x⟩))²/2 for unit vectors, from E He_l(⟨u,x⟩)He_l(⟨v,x⟩) = ⟨u,v⟩^l."""
     alignment, gram = u @ direction, u @ u.T
     mean = a / a.shape[0]
     degrees = range(len(target))
-    cross = sum(target[l] * activation[l] * mean @ alignment**l for l in degrees)
-    own = sum(activation[l] ** 2 * mean @ gram**l @ mean for l in degrees)
+    cross = sum(target[l] * activation_coefficients[l] * mean @ alignment**l for l in degrees)
+    own = sum(activation_coefficients[l] ** 2 * mean @ gram**l @ mean for l in degrees)
     return jnp.sum(target**2) / 2 - cross + own / 2
 
 
@@ -27,7 +31,7 @@ def spherical_flow(
     u: Float[Array, "m d"],
     direction: Float[Array, " d"],
     target: Array,
-    activation: Array,
+    activation_coefficients: Array,
     epsilon: Float[Array, ""],
     step: Float[Array, ""],
     marks: tuple[int, ...],
@@ -36,7 +40,7 @@ def spherical_flow(
     neurons = a.shape[0]
 
     def velocity(state):
-        grad_a, grad_u = jax.grad(population_risk, (0, 1))(*state, direction, target, activation)
+        grad_a, grad_u = jax.grad(population_risk, (0, 1))(*state, direction, target, activation_coefficients)
         tangent = grad_u - jnp.sum(grad_u * state[1], axis=1, keepdims=True) * state[1]
         return -neurons * grad_a / epsilon, -neurons * tangent
 
@@ -54,7 +58,7 @@ def spherical_flow(
 
     def to_mark(state, ends):
         state = jax.lax.fori_loop(ends[0], ends[1], advance, state)
-        return state, population_risk(state[0], state[1], direction, target, activation)
+        return state, population_risk(state[0], state[1], direction, target, activation_coefficients)
 
     ends = jnp.asarray(marks)
     begins = jnp.concatenate([jnp.zeros_like(ends[:1]), ends[:-1]])

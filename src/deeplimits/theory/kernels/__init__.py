@@ -11,5 +11,5 @@ from deeplimits.theory.kernels import regression as regression
 from deeplimits.theory.kernels import rkhs as rkhs
 from deeplimits.theory.kernels import sphere as sphere
 from deeplimits.theory.kernels import two_layer as two_layer
-from deeplimits.theory.kernels.infinite_width import FullyConnected as FullyConnected
+from deeplimits.theory.kernels.infinite_width import InfiniteWidth as InfiniteWidth
 from deeplimits.theory.kernels.matrices import Kernels as Kernels

@@ -14,9 +14,10 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidityWarning, ParameterError
 from deeplimits.models.activations import ActivationLike
+from deeplimits.models.architectures import FullyConnected
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, at_least, known
 from deeplimits.numerics.checks import valid
-from deeplimits.theory.kernels.infinite_width import FullyConnected
+from deeplimits.theory.kernels.infinite_width import InfiniteWidth
 from deeplimits.theory.spectra.effective_ridge import effective_ridge
 
 # A mean that carries more than this share of the mean squared norm keeps quadratic forms from concentrating.
@@ -122,7 +123,7 @@ def feature_regression(
     if known(x):
         _warn_of_a_mean(x)
     # Var w = 1 for every input: C_w/d = 1.
-    network = FullyConnected(1, activation, weight_variance=float(x.shape[1]))
+    network = InfiniteWidth(FullyConnected(1, activation, weight_variance=float(x.shape[1])))
     return from_kernels(
         network.conjugate(x), network.conjugate(x_test, x), network.conjugate(x_test, diagonal=True), y, y_test
     )
