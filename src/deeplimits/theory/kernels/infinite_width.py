@@ -141,7 +141,8 @@ class InfiniteWidth(eqx.Module):
                 raise OutsideValidity(
                     f"{self.net.activations[layer].name} has no closed form, and at variance "
                     f"{roots[layer].max() ** 2:.3g} (layer {layer + 1}) the Hermite series is too long; "
-                    f"{pairs} pairs take hours by quadrature: use layer_norm or smaller weight_variance, a smooth activation, or fewer inputs"
+                    f"{pairs} pairs take hours by quadrature: use layer_norm or smaller weight_variance, a smooth "
+                    "activation, or fewer inputs"
                 )
         return Network(self.net, tuple(chosen))
 
