@@ -7,6 +7,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import data, estimators
 from deeplimits.limit import Limit, Run, axis, real, whole
 from deeplimits.measure.leave_one_out import leave_one_out
+from deeplimits.models.atoms import Atoms
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.regression import ridge
 from deeplimits.theory.regression.populations import Population
@@ -48,7 +49,7 @@ class RidgeRegression(Limit):
         values = jnp.stack([jnp.ones(()), self.large])
         weights = jnp.stack([1 - self.share, self.share])
         alignment = jnp.stack([1 - self.alignment, self.alignment])
-        population = Population(values, weights, alignment)
+        population = Population(Atoms(values, weights), alignment)
         return ridge.ridge_risk(gamma, self.ridge, population, self.signal, self.noise**2)
 
     def theory(self):

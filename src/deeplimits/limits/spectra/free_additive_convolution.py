@@ -5,6 +5,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import matrices
 from deeplimits.limit import Limit, Run, axis, real, whole
+from deeplimits.models.atoms import Atoms
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.spectra import subordination
 
@@ -32,12 +33,8 @@ class FreeConvolution(Limit):
     usual = Run(sizes=(16, 32, 64), samples=300)
 
     def _laws(self):
-        one = subordination.Atoms(
-            jnp.stack([jnp.ones(()), self.first]), jnp.stack([1 - self.first_share, self.first_share])
-        )
-        two = subordination.Atoms(
-            jnp.stack([jnp.ones(()), self.second]), jnp.stack([1 - self.second_share, self.second_share])
-        )
+        one = Atoms(jnp.stack([jnp.ones(()), self.first]), jnp.stack([1 - self.first_share, self.first_share]))
+        two = Atoms(jnp.stack([jnp.ones(()), self.second]), jnp.stack([1 - self.second_share, self.second_share]))
         return one, two
 
     def theory(self):
