@@ -163,7 +163,7 @@ def test_cumulants_and_moments_are_inverse():
 
 def test_from_eigenvalues_and_affine():
     law = laws.from_eigenvalues([3.0, 1.0, 1.0, 2.0])
-    np.testing.assert_array_equal(law.values, [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(law.atoms.values, [1.0, 2.0, 3.0])
     assert float(law.cdf(1.0)) == 0.5
     assert float(law.ppf(0.5)) == 1.0
     moved = laws.semicircle(1.0).affine(2.0, 1.0)

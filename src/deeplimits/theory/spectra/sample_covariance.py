@@ -10,6 +10,7 @@ from jaxtyping import Array, Complex, Float
 from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.models.atoms import Atoms
 from deeplimits.numerics import roots
 from deeplimits.numerics.arguments import POSITIVE, number
 from deeplimits.theory.spectra import preimages
@@ -47,7 +48,7 @@ class SampleCovariance(SpectralMeasure):
 
     @property
     def atoms(self):
-        return jnp.zeros(1), jnp.asarray(self.zero)[None]
+        return Atoms(jnp.zeros(1), jnp.asarray(self.zero)[None])
 
     @property
     def cuts(self):
