@@ -28,7 +28,7 @@ class Atomic(SpectralMeasure):
 
     def above(self, z: NDArray) -> Transform:
         with np.errstate(divide="ignore", invalid="ignore"):
-            inverse = 1 / (self.law.values - z[..., None])
+            inverse = 1 / (np.asarray(self.law.values) - z[..., None])
         weights = np.asarray(self.law.weights)
         return Transform(inverse @ weights, (inverse**2) @ weights)
 
