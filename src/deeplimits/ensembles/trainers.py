@@ -158,7 +158,8 @@ def noisy_gradient_descent(
 ) -> Float[Array, "marks *shape"]:
     """θ ← θ − η_t(∇L(θ) + noise·ξ_t) with standard normal ξ_t and the steps η_t of `schedule`; after `marks` steps.
 
-    Langevin dynamics of temperature τ is noise = √(2τ/η). A schedule of shape (steps, k, 1) runs k schedules at once.
+    `noise` is the standard deviation of the noise in the gradient; Langevin dynamics of temperature τ is noise =
+    √(2τ/η). A schedule of shape (steps, k, 1) runs k schedules at once.
     """
 
     def advance(index, theta):

@@ -43,15 +43,13 @@ class Moments(eqx.Module):
         same = self.activation == self.teacher_activation
         return closed_forms(self.activation).fields if same else None
 
-    def pairs(
-        self, c: Float[Array, "n n"], students: int
-    ) -> tuple[Float[Array, "p n"], Float[Array, "p n"], Float[Array, "p n"]]:
+    def pairs(self, c: Float[Array, "n n"], students: int) -> trapezoid.PairIntegrals:
         """I₂, J₂ and K₂₀ = E σ''_i σ_c for every student i and every field c: all that the gradient needs."""
         if self._closed is None:
             return trapezoid.Quadrature(self.activation, self.teacher_activation).pairs(c, students)
         variances = diagonal(c)
         rows, columns, covariances = variances[:students, None], variances[None, :], c[:students]
-        return (
+        return trapezoid.PairIntegrals(
             self._closed.i2(rows, columns, covariances),
             self._closed.j2(rows, columns, covariances),
             self._closed.k20(rows, columns, covariances),
