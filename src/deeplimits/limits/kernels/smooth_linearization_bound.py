@@ -49,8 +49,8 @@ class SmoothLinearizationBound(Limit):
             return ()
         least = LEAST_MOVE * size**0.5
         return (
-            f"distance = {float(self.distance):g} shared by m = {size} neurons leaves too few digits of a remainder that "
-            f"attains its bound; take a distance of at least {least:.2g}, fewer neurons, or case = 'random'",
+            f"distance = {float(self.distance):g} shared by m = {size} neurons leaves too few digits of a remainder "
+            f"that attains its bound; take a distance of at least {least:.2g}, fewer neurons, or case = 'random'",
         )
 
     def at_size(self, size):
