@@ -156,7 +156,7 @@ def noisy_gradient_descent(
     noise: Float[Array, "..."],
     marks: ArrayLike,
 ) -> Float[Array, "marks *shape"]:
-    """θ ← θ − η_t(∇L(θ) + noise·ξ_t) with standard normal ξ_t and the step sizes η_t of `schedule`; after `marks` steps.
+    """θ after `marks` steps θ ← θ − η_t(∇L(θ) + noise·ξ_t) with standard normal ξ_t and the η_t of `schedule`.
 
     Langevin dynamics of temperature τ is noise = √(2τ/η). A schedule of shape (steps, k, 1) runs k schedules at once.
     """
