@@ -13,6 +13,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, argument, array, known
+from deeplimits.numerics.checks import valid
 from deeplimits.theory.online_sgd.effective import EffectiveDynamics, fluctuations, solve_ode
 from deeplimits.theory.online_sgd.single_index import check_order
 
@@ -70,7 +72,19 @@ def ballistic(signal: ArrayLike, order: int, step: ArrayLike, start: ArrayLike, 
     >>> [round(float(x), 8) for x in path[0]]
     [0.94270114, 0.99900626]
     """
-    return solve_ode(dynamics(signal, order, step), start, times)
+    u = array("start", start, (2,), why="m and r")
+    u = valid(u, u[1] >= 0, "start has a negative r, which is a square; take r ≥ 0")
+    argument("step", step, NOT_NEGATIVE)
+    return solve_ode(dynamics(signal, order, step), u, times, stiff=_stiff(signal, order, step, u, times))
+
+
+def _stiff(signal: ArrayLike, order: int, step: ArrayLike, start: Array, times: ArrayLike) -> bool:
+    """Whether an explicit method would need thousands of steps, as far as it is known now: 4kR^{2k−2} is the rate."""
+    if not known(signal, step, start, times):
+        return False
+    lam, c = float(np.asarray(signal)), float(np.asarray(step))
+    square = max(abs(lam) ** (2 / order), c, float(start[0] ** 2 + start[1]))
+    return 4 * order * square ** (order - 1) * float(np.max(np.asarray(times, float), initial=0.0)) > 3000
 
 
 def ballistic_with_fluctuations(
@@ -100,10 +114,17 @@ def overlap_roots(signal: ArrayLike, order: int, step: ArrayLike) -> tuple[Array
     >>> [round(float(m), 10) for m in overlap_roots(4.0, 3, 1.0)]
     [0.2955977425, 1.0]
     """
-    lam, c, k = jnp.asarray(signal, float), jnp.asarray(step, float), order
+    check_order(order, least=2)
+    lam, c, k = argument("signal", signal, POSITIVE), argument("step", step, POSITIVE), order
     if k == 2:
         positive = lam > c
         return jnp.zeros_like(lam * c), jnp.where(positive, jnp.sqrt(jnp.where(positive, lam - c, 1.0)), 0.0)
+    lam = valid(
+        lam,
+        lam >= critical_signal(k, c),
+        "signal is below the threshold, where no overlap but 0 can rest; take a stronger one",
+        lambda: f" than {float(critical_signal(k, c)):g}",
+    )
     middle = jnp.log((k - 2) * c / k) / 2
 
     def gap(log_m, lam, c):
@@ -193,9 +214,13 @@ def microscopic_variance(
     >>> [round(float(x), 10) for x in microscopic_variance(0.5, 1.0, 0.6, 1.0, 0.6)][0]
     1.9590125637
     """
-    lam, c, t, v0, r0 = (jnp.asarray(part, float) for part in (signal, step, time, variance, radius))
-    # Everything divided by e^{8ct}, so that nothing overflows before the answer does.
-    scaled = jnp.exp(-8 * c * t) - r0 / c * jnp.expm1(-8 * c * t)
+    lam = argument("signal", signal, FINITE)
+    named = {"step": step, "time": time, "variance": variance, "radius": radius}
+    c, t, v0, r0 = (argument(name, value, NOT_NEGATIVE) for name, value in named.items())
+    # Everything divided by e^{8ct}, so that nothing overflows before the answer does; (1 − e^{−8ct})/c is 8t at c = 0.
+    moves = c > 0
+    share = jnp.where(moves, -jnp.expm1(-8 * c * t) / jnp.where(moves, c, 1.0), 8 * t)
+    scaled = jnp.exp(-8 * c * t) + r0 * share
     x = 8 * (c - lam) * t
     small = jnp.abs(x) < 1e-6
     safe = jnp.where(small, 1.0, x)
