@@ -52,6 +52,7 @@ def spherical_flow(
 
     def to_mark(begin, end, place):
         place = jax.lax.fori_loop(begin, end, advance, place)
-        return place, population_risk(*restore(place), direction, target, activation_coefficients)
+        a, u = restore(place)
+        return place, population_risk(a, u, direction, target, activation_coefficients)
 
     return trainers.to_marks(to_mark, start, marks)[1]

@@ -76,16 +76,16 @@ class MeanFieldWassersteinFlow(Limit):
         }
 
     def validity_at(self, size):
-        if not known(self.rate, self.target):
+        if not known(self.step, self.target):
             return ()
-        rate, target = float(self.rate), float(self.target)
+        step, target = float(self.step), float(self.target)
         # One step moves the output by γ/p times the squared gradient of a neuron, where a has become b.
-        kick = rate * (1 + self.dimension * target**2)
+        kick = step * (1 + self.dimension * target**2)
         if kick <= LARGEST_KICK * size:
             return ()
         return (
-            f"rate = {rate:g} with target = {target:g} lets {size} neurons leave the flow in single steps; take "
-            f"sizes of at least {math.ceil(kick / LARGEST_KICK)}, a smaller rate or a smaller target",
+            f"step = {step:g} with target = {target:g} lets {size} neurons leave the flow in single steps; take "
+            f"sizes of at least {math.ceil(kick / LARGEST_KICK)}, a smaller step or a smaller target",
         )
 
     def at_size(self, size):

@@ -50,16 +50,16 @@ class SgdConcentrationRate(Limit):
     """At how many times up to T a run is compared."""
 
     def validity_at(self, size):
-        if not known(self.rate):
+        if not known(self.step):
             return ()
-        rate = float(self.rate)
+        step = float(self.step)
         # One step lasts γ/(dp), which the equations take to be no time at all.
-        if rate <= LONGEST_STEP * size * self.students:
+        if step <= LONGEST_STEP * size * self.students:
             return ()
-        least = math.ceil(rate / (LONGEST_STEP * self.students))
+        least = math.ceil(step / (LONGEST_STEP * self.students))
         return (
-            f"rate = {rate:g} makes steps of time {rate / (size * self.students):.2g} at d = {size} with "
-            f"{self.students} students; take sizes of at least {least}, or a smaller rate",
+            f"step = {step:g} makes steps of time {step / (size * self.students):.2g} at d = {size} with "
+            f"{self.students} students; take sizes of at least {least}, or a smaller step",
         )
 
     def _setting(self):
