@@ -61,6 +61,7 @@ def write_limits(app):
             for name, parameter in entry.about.parameters.items():
                 parts.append(f"| `{name}` | {parameter.default} | {parameter.allowed} | {parameter.doc} |")
             parts.append("")
+            parts.append(f"`dl.predict(dl.limits.{entry.about.name}())`, `deeplimits compare {entry.name}`\n")
         if entry.role == "function":
             parts.append(f"`{entry.about.module}.{entry.about.signature}`\n")
     (Path(app.srcdir) / "_limits.md").write_text("\n".join(parts), encoding="utf-8")

@@ -1,7 +1,7 @@
 """The table of everything: each name leads to a limit, to a named result of a limit, or to a public function.
 
 Nothing here imports JAX; what a name leads to is imported when it is asked for, and what is known of it without that
-stands in the index. Limits are named like their files.
+stands in the index. Limits are named like their files, and their classes like them: `dpp` is `Dpp`.
 """
 
 import difflib
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Literal
 
-from deeplimits import cells, index
+from deeplimits import index
 from deeplimits.errors import UnknownName
+from deeplimits.render import notebook
 
 ENTRY_POINT_GROUP = "deeplimits.limits"
 
@@ -142,7 +143,7 @@ class Listing(tuple[Entry, ...]):
 
     def _repr_html_(self) -> str:
         rows = [(entry.name, entry.room, entry.title) for entry in self]
-        return cells.fragment(f"{len(self)} names", ("name", "room", "states"), rows)
+        return notebook.fragment(f"{len(self)} names", ("name", "room", "states"), rows)
 
 
 class Catalogue(Mapping[str, Any]):

@@ -10,7 +10,7 @@ from deeplimits.lab.task import imports
 from house import ROOT, modules
 
 # What each room may import of deeplimits, besides itself. Rooms at the top of the house may import everything below.
-BASE = {"cells", "doors", "errors", "parameters", "tracing", "index", "statement", "references", "statistics"}
+BASE = {"doors", "errors", "parameters", "tracing", "index", "statement", "references", "statistics"}
 BELOW = BASE | {"models", "numerics"}
 ALLOWED = {
     "errors": set(),
@@ -22,8 +22,7 @@ ALLOWED = {
     "indexing": {"catalogue", "index", "limit"},
     "references": {"errors"},
     "statistics": {"errors"},
-    "cells": set(),
-    "catalogue": {"errors", "index", "cells"},
+    "catalogue": {"errors", "index", "render"},
     "numerics": {"doors", "errors", "tracing"},
     "models": BASE | {"numerics"},
     "theory": BELOW,
@@ -32,11 +31,14 @@ ALLOWED = {
     "predictions": BASE,
     "limit": BASE | {"predictions", "catalogue", "models", "numerics"},
     "limits": BELOW | {"limit", "predictions", "theory", "ensembles", "measure", "catalogue"},
-    "render": BASE | {"limit", "predictions", "catalogue"},
+    # What is drawn and written comes as data: pictures, documents, rows of tables.
+    "render": {"errors", "predictions"},
     # Results show themselves, so the lab knows how things look.
     "lab": BASE | {"limit", "predictions", "catalogue", "numerics", "render"},
     "atlas": BASE | {"lab", "limit", "catalogue", "render"},
-    "cli": BASE | {"lab", "atlas", "catalogue", "render"},
+    "flags": BASE | {"catalogue"},
+    "showing": BASE | {"catalogue", "flags"},
+    "cli": BASE | {"lab", "limit", "atlas", "flags", "showing", "catalogue", "render"},
 }
 
 
@@ -128,6 +130,14 @@ def reachable(start, uses, owner):
 def test_a_file_name_occurs_once_inside_theory():
     names = [path.name for path in (ROOT / "theory").rglob("*.py") if path.name != "__init__.py"]
     assert sorted(set(names)) == sorted(names), "say what differs, so that a name is enough to find a file"
+
+
+def test_one_file_draws():
+    """How things look is decided in one place."""
+    outside = [
+        module for module in modules() if any(name.partition(".")[0] == "matplotlib" for name in imports(module))
+    ]
+    assert outside == ["deeplimits.render.with_matplotlib"]
 
 
 def test_files_are_short():

@@ -7,7 +7,7 @@ import deeplimits as dl
 
 
 def test_ridgeless_variance_approaches_its_limit_like_one_over_n():
-    limit = dl.limits.RidgelessRegression(gamma=0.5, noise=1.0, gammas=[0.5])
+    limit = dl.limits.RidgelessDoubleDescent(gamma=0.5, noise=1.0, gammas=[0.5])
     finding = dl.compare(limit, sizes=(24, 48, 96), samples=4000).findings["variance"]
     rate, error = finding.report.record.measured_rate
     assert error < 0.1
@@ -18,7 +18,7 @@ def test_ridgeless_variance_approaches_its_limit_like_one_over_n():
 
 
 def test_spectral_distance_and_edges_close_at_their_rates():
-    comparison = dl.compare(dl.limits.MarchenkoPastur(), sizes=(25, 50, 100, 200), samples=300)
+    comparison = dl.compare(dl.limits.MarchenkoPasturLaw(), sizes=(25, 50, 100, 200), samples=300)
     distances = np.array(comparison.findings["eigenvalues"].report.record.kolmogorov_distances)
     scaled = distances * np.array(comparison.sizes)
     assert np.all(scaled > 1)
@@ -32,7 +32,7 @@ def test_spectral_distance_and_edges_close_at_their_rates():
 def test_universality_of_the_entries():
     """The law does not depend on the law of the entries; the exact Frobenius error does, through the fourth moment."""
     for entries, kurtosis in (("rademacher", 1.0), ("uniform", 9 / 5)):
-        limit = dl.limits.MarchenkoPastur(gamma=0.5, entries=entries)
+        limit = dl.limits.MarchenkoPasturLaw(gamma=0.5, entries=entries)
         assert dl.compare(limit, sizes=(25, 50, 100), samples=100).agrees
         draws = dl.simulate(limit, size=20, samples=2000)["frobenius_gap"]
         exact = (20 + kurtosis - 2) / 40
@@ -40,7 +40,7 @@ def test_universality_of_the_entries():
 
 
 def test_more_dimensions_than_samples():
-    comparison = dl.compare(dl.limits.MarchenkoPastur(gamma=4.0), sizes=(32, 64, 128), samples=100)
+    comparison = dl.compare(dl.limits.MarchenkoPasturLaw(gamma=4.0), sizes=(32, 64, 128), samples=100)
     assert comparison.agrees, str(comparison)
     eigenvalues = comparison.trials["eigenvalues"][-1].measured
     assert np.all(np.sum(eigenvalues == 0, axis=1) == 128 - 32)
@@ -48,9 +48,11 @@ def test_more_dimensions_than_samples():
 
 @pytest.mark.slow
 def test_other_shapes_of_the_interpolating_estimators():
-    assert dl.compare(dl.limits.NearestNeighbours(target="linear", dimension=3, neighbours=10), samples=4000).agrees
-    assert dl.compare(dl.limits.NearestNeighbours(neighbours=50), sizes=(50, 60), samples=4000).agrees
-    smoother = dl.limits.SingularKernelSmoother(dimension=1, singularity=0.25, smoothness=0.5, slope=2.0, noise=0.5)
+    assert dl.compare(dl.limits.KnnBiasVariance(target="linear", dimension=3, neighbours=10), samples=4000).agrees
+    assert dl.compare(dl.limits.KnnBiasVariance(neighbours=50), sizes=(50, 60), samples=4000).agrees
+    smoother = dl.limits.NadarayaWatsonSingularKernel(
+        dimension=1, singularity=0.25, smoothness=0.5, slope=2.0, noise=0.5
+    )
     assert dl.compare(smoother, sizes=(50, 100, 200, 400), samples=4000).agrees
 
 
@@ -76,4 +78,4 @@ def test_separability_jumps_at_two_points_per_dimension():
 @pytest.mark.slow
 def test_gradient_descent_also_below_the_interpolation_threshold():
     for gamma in (0.4, 1.0, 5.0):
-        assert dl.compare(dl.limits.MinNormLeastSquares(gamma=gamma, step=0.95, steps=500)).agrees
+        assert dl.compare(dl.limits.GdMinNormLeastSquares(gamma=gamma, step=0.95, steps=500)).agrees

@@ -41,7 +41,7 @@ def test_bad_trainings_are_refused():
     for arguments, word in (
         ({"steps": 0}, "steps"),
         ({"steps": 10, "records": 3}, "multiple"),
-        ({"steps": 5, "rate": -1.0}, "rate"),
+        ({"steps": 5, "step": -1.0}, "step"),
     ):
         with pytest.raises(ParameterError, match=word):
             classic_network.train_classic_network(network, **arguments)

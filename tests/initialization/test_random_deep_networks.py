@@ -55,16 +55,18 @@ def test_critical_networks_keep_their_signal_and_detuned_ones_do_not():
     found = criticality("gelu")
     sigma = activation("gelu")
 
-    def last(weight_variance, width):
+    def last(weight_variance, width, samples=100):
         def one(key):
             noise = jax.random.normal(key, (30, width))
             start, c_b = jnp.asarray(found.kernel), jnp.asarray(found.bias_variance)
             return deep_networks.variance_chain(noise, sigma, start, jnp.asarray(weight_variance), c_b)[-1]
 
-        return np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(width), 400)))
+        many = jax.jit(lambda keys: jax.lax.map(one, keys, batch_size=100))
+        return np.asarray(many(jax.random.split(jax.random.key(width), samples)))
 
     stated = Value(found.kernel, label="variance at the critical point", rate=1.0)
-    finding = stated.compare([Trial(width, stated, last(found.weight_variance, width)) for width in (200, 800)])
+    widths = (200, 400, 800)
+    finding = stated.judge([Trial(width, stated, last(found.weight_variance, width, 4000)) for width in widths])
     assert finding.agrees, finding.verdict
     assert last(1.2 * found.weight_variance, 200).mean() > 50 * found.kernel
 
@@ -77,14 +79,14 @@ def test_networks_settle_at_the_fixed_point_of_the_theory():
 
 def test_networks_in_the_wrong_phase_are_refused():
     with pytest.raises(OutsideValidity, match="bias variance 0"):
-        dl.predict(dl.limits.OrderAndChaos(bias_variance=0.0))
+        dl.predict(dl.limits.OrderChaosPhaseDiagram(bias_variance=0.0))
     with pytest.raises(OutsideValidity, match=r"chaotic = 1\.5 is in the ordered phase"):
-        dl.predict(dl.limits.OrderAndChaos(chaotic=1.5))
+        dl.predict(dl.limits.OrderChaosPhaseDiagram(chaotic=1.5))
 
 
 @pytest.mark.parametrize("name", ["erf", "relu", "gelu"])
 def test_kernels_of_other_activations(name):
-    comparison = dl.compare(dl.limits.KernelRecursion(activation=name, weight_variance=1.6, bias_variance=0.1))
+    comparison = dl.compare(dl.limits.NngpKernelRecursion(activation=name, weight_variance=1.6, bias_variance=0.1))
     assert comparison.agrees, str(comparison)
 
 

@@ -75,10 +75,10 @@ def trained(digits):
             parameters = network.init(key)
             flat = network.flat(parameters)
             loss = squared_loss(lambda v: network.apply(flat.restore(v), x), y)
-            path = trainers.gradient_descent(loss, flat.start, step, max(steps))
+            path = trainers.gradient_descent(loss, flat.start, step, steps)
             kernel = tangent_kernel.empirical_ntk(network, parameters, jnp.concatenate([x, new]))
             last = tangent_kernel.empirical_ntk(network, flat.restore(path[-1]), x)
-            seen = [network.apply(flat.restore(path[k]), new)[:, 0] for k in steps]
+            seen = [network.apply(flat.restore(place), new)[:, 0] for place in path]
             begin = network.apply(parameters, jnp.concatenate([x, new]))[:, 0]
             return kernel, begin, jnp.stack(seen), last
 
@@ -150,7 +150,9 @@ def test_noise_leaves_the_mean_of_a_linearized_network_on_its_kernel():
     def with_noise(key):
         gradient = jax.grad(squared_loss(outputs, y))
         schedule = jnp.full(steps, step)
-        return outputs(trainers.noisy_gradient_descent(key, gradient, flat.start, schedule, jnp.asarray(0.1))[-1])
+        return outputs(
+            trainers.noisy_gradient_descent(key, gradient, flat.start, schedule, jnp.asarray(0.1), [steps])[0]
+        )
 
     start = outputs(flat.start)
     stated = training.gradient_descent(kernel, y[:, 0], step, steps, start=start[:, 0]).train

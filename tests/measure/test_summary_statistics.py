@@ -251,7 +251,7 @@ def test_a_model_for_which_nothing_is_written_down():
         u = heun(key, u)
 
     run = jax.jit(jax.vmap(lambda key: online_sgd.euclidean(
-        key, at(start), loss, draw, c / dimension, 1, round(end / c * dimension), values)[-1]))  # fmt: skip
+        key, at(start), loss, draw, c / dimension, [round(end / c * dimension)], values)[0]))  # fmt: skip
     ends = np.asarray(run(jax.random.split(jax.random.key(5), 400)))
     error = ends.std(axis=0) / np.sqrt(400)
     np.testing.assert_array_less(np.abs(ends.mean(axis=0) - np.asarray(u)), 5 * error + 0.015)

@@ -110,6 +110,7 @@ import deeplimits as dl
 from deeplimits.models.architectures import FullyConnected as Network
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.ensembles.two_layer_networks import TwoLayer, two_layer_model
+from deeplimits.parameters import parameters_of
 from deeplimits.theory.gaussian import dual, moments
 from deeplimits.theory.initialization import criticality
 from deeplimits.theory.kernels.infinite_width import FullyConnected
@@ -126,15 +127,16 @@ assert abs(float(activation_integrals("arctan").i2(np.eye(1), 0, 0)) / second - 
 assert np.isfinite(float(equations.risk(Task([[1.0]], activation="arctan"), Overlaps([[0.3]], [[1.0]]))))
 assert FullyConnected(2, "arctan").ntk(np.eye(2)).shape == (2, 2)
 assert network_grams.gram_moments("arctan").eta > 0
-assert landscapes.information_exponent(new.value).exponent == 1
+assert landscapes.information_exponent(new).exponent == 1
 model = TwoLayer(jnp.ones((1, 2)), jnp.zeros(1), jnp.ones((1, 1)), jnp.zeros(1))
 assert two_layer_model(model, jnp.ones(2), "arctan").shape == (1,)
-limits = (dl.limits.OrderAndChaos, dl.limits.NonlinearGram, dl.limits.InfiniteWidth, dl.limits.KernelRecursion,
-          dl.limits.PopulationRisk, dl.limits.SgdFluctuations, dl.limits.LazyScaling, dl.limits.TeacherStudent)
+limits = (dl.limits.OrderChaosPhaseDiagram, dl.limits.NonlinearGramSpectrum, dl.limits.NtkRecursion,
+          dl.limits.NngpKernelRecursion, dl.limits.PopulationRiskFromOverlaps, dl.limits.SgdFluctuations,
+          dl.limits.LazyScalingCriterion, dl.limits.PopulationLossTeacherStudent)
 for limit in limits:
-    name = "teacher" if limit is dl.limits.TeacherStudent else "activation"
-    assert "arctan" in limit.parameters()[name].options, limit
-assert dl.compare(dl.limits.KernelRecursion(activation="arctan")).agrees
+    name = "teacher" if limit is dl.limits.PopulationLossTeacherStudent else "activation"
+    assert "arctan" in parameters_of(limit)[name].options, limit
+assert dl.compare(dl.limits.NngpKernelRecursion(activation="arctan")).agrees
 """
     )
     subprocess.run([sys.executable, "-c", code], check=True)

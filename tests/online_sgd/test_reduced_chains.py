@@ -38,7 +38,7 @@ def chain(step, samples, start):
 
 
 def spherical(loss, draw, start, delta):
-    return many(lambda key: online_sgd.spherical(key, start, loss, draw, delta, 1, STEPS, lambda x: x[:1])[-1])
+    return many(lambda key: online_sgd.spherical(key, start, loss, draw, delta, [STEPS], lambda x: x[:1])[0])
 
 
 def pca():
@@ -146,8 +146,8 @@ def test_spiked_chain_has_the_law_of_sgd_with_the_tensor_written_out():
     def draw(key):
         return spike + jax.random.normal(key, (n, n, n))
 
-    full = many(lambda key: online_sgd.euclidean(key, start, loss, draw, c / n, 1, 6, values)[-1])
-    cheap = many(lambda key: online_sgd.spiked_tensor(key, start, jnp.eye(n)[0], lam, 3, c / n, 1, 6, values)[-1])
+    full = many(lambda key: online_sgd.euclidean(key, start, loss, draw, c / n, [6], values)[0])
+    cheap = many(lambda key: online_sgd.spiked_tensor(key, start, jnp.eye(n)[0], lam, 3, c / n, [6], values)[0])
     reduced = chain(
         lambda sample, state: reduced_chains.spiked_step(sample, state, n, lam, 3, c),
         lambda key: reduced_chains.spiked_samples(key, (6,), n),
@@ -171,7 +171,7 @@ def test_xor_chain_has_the_law_of_sgd():
 
     direct = many(lambda key: online_sgd.euclidean(
         key, (start.output, weights), lambda p, s: online_sgd.xor_loss(p, s, 0.05),
-        lambda k: online_sgd.xor_sample(k, 4.0, N), 2.0 / N, 1, STEPS, values)[-1])  # fmt: skip
+        lambda k: online_sgd.xor_sample(k, 4.0, N), 2.0 / N, [STEPS], values)[0])  # fmt: skip
     found = chain(
         lambda sample, state: reduced_chains.xor_step(sample, state, N, 4.0, 0.05, 2.0),
         lambda key: reduced_chains.xor_samples(key, (STEPS,), N, 2),
@@ -217,14 +217,14 @@ def test_a_tensor_is_invisible_from_a_random_start(order, signal):
 
 @pytest.mark.slow
 def test_critical_window_of_even_order():
-    comparison = dl.compare(dl.limits.CriticalWindow(order=4, signal=1.0), sizes=(26, 36), samples=600)
+    comparison = dl.compare(dl.limits.CriticalWindowSearch(order=4, signal=1.0), sizes=(26, 36), samples=600)
     assert comparison.agrees, str(comparison)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("order", "sizes"), [(1, (200, 400, 800, 1600)), (2, (100, 200, 400, 800))])
 def test_samples_to_recovery(order, sizes):
-    limit = dl.limits.SampleComplexity(order=order, step=0.25, threshold=0.5, start=1.0)
+    limit = dl.limits.SampleComplexityThresholds(order=order, step=0.25, threshold=0.5, start=1.0)
     comparison = dl.compare(limit, sizes=sizes, samples=1000)
     assert comparison.agrees, str(comparison)
     assert comparison.findings["samples"].report.record.slope_error < 0.1
@@ -260,9 +260,9 @@ def test_xor_success_at_every_width():
 
 def test_bad_input_is_refused_before_running():
     with pytest.raises(OutsideValidity, match="critical step λ = 3"):
-        dl.compare(dl.limits.ExitTimes(step=3.0))
+        dl.compare(dl.limits.ExitTimesSearchVsDescent(step=3.0))
     with pytest.raises(OutsideValidity, match="plateau"):
-        dl.predict(dl.limits.ExitTimes(end=0.9))
+        dl.predict(dl.limits.ExitTimesSearchVsDescent(end=0.9))
     with pytest.raises(OutsideValidity, match="critical dimension"):
         dl.simulate(dl.limits.SpikedTensorBallistic(order=4), size=20)
     with pytest.raises(OutsideValidity, match="threshold"):
@@ -270,19 +270,19 @@ def test_bad_input_is_refused_before_running():
     with pytest.raises(OutsideValidity, match="back over the saddle"):
         dl.simulate(dl.limits.SpikedTensorFixedPoints(signal=0.55), size=200)
     with pytest.raises(OutsideValidity, match="sizes of at least"):
-        dl.simulate(dl.limits.ExitTimes(threshold=0.05), size=160)
+        dl.simulate(dl.limits.ExitTimesSearchVsDescent(threshold=0.05), size=160)
     with pytest.raises(OutsideValidity, match="too short for overlaps"):
-        dl.simulate(dl.limits.XorLargeLambda(horizon=0.2), size=400)
+        dl.simulate(dl.limits.XorLargeLambdaLimit(horizon=0.2), size=400)
     with pytest.raises(OutsideValidity, match="take sizes of at least"):
-        dl.simulate(dl.limits.OnlinePca(threshold=0.72), size=400)
+        dl.simulate(dl.limits.PopulationLossOnlinePca(threshold=0.72), size=400)
     with pytest.raises(OutsideValidity, match="critical step"):
-        dl.predict(dl.limits.SampleComplexity(order=2, step=9.0))
+        dl.predict(dl.limits.SampleComplexityThresholds(order=2, step=9.0))
     with pytest.raises(OutsideValidity, match="share no Hermite"):
-        dl.predict(dl.limits.TeacherStudent(teacher="square", student="tanh"))
+        dl.predict(dl.limits.PopulationLossTeacherStudent(teacher="square", student="tanh"))
     with pytest.raises(OutsideValidity, match="size of at least"):
-        dl.simulate(dl.limits.SampleComplexity(), size=20)
+        dl.simulate(dl.limits.SampleComplexityThresholds(), size=20)
     with pytest.raises(ParameterError, match="order"):
-        dl.limits.SampleComplexity(order=0)
+        dl.limits.SampleComplexityThresholds(order=0)
     with pytest.raises(OutsideValidity, match="N = 2"):
         dl.simulate(dl.limits.SphericalOnlineSgd(), size=2)
 

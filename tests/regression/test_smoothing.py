@@ -42,13 +42,13 @@ def test_exponential_integral(order):
 
 
 def test_singular_kernel_reference_values():
-    variance, bias, empty = smoothing.singular_kernel_risk(100, 2, 0.5, 1.0, 1.0, 1.0, 10**-0.5)
-    assert float(variance) == pytest.approx(0.12041821743665, rel=1e-12)
-    assert float(bias) == pytest.approx(0.03834072887751, rel=1e-12)
-    assert float(empty) == pytest.approx(2.6561398887588e-05, rel=1e-12)
-    variance, bias, _ = smoothing.singular_kernel_risk(400, 1, 0.25, 0.5, 2.0, 0.25, 0.05)
-    assert float(variance) == pytest.approx(0.0144697583905187, rel=1e-12)
-    assert float(bias) == pytest.approx(0.0743542193916525, rel=1e-12)
+    risk = smoothing.singular_kernel_risk(100, 2, 0.5, 1.0, 1.0, 1.0, 10**-0.5)
+    assert float(risk.variance) == pytest.approx(0.12041821743665, rel=1e-12)
+    assert float(risk.bias) == pytest.approx(0.03834072887751, rel=1e-12)
+    assert float(smoothing.empty_window_probability(100, 2, 10**-0.5)) == pytest.approx(2.6561398887588e-05, rel=1e-12)
+    risk = smoothing.singular_kernel_risk(400, 1, 0.25, 0.5, 2.0, 0.25, 0.05)
+    assert float(risk.variance) == pytest.approx(0.0144697583905187, rel=1e-12)
+    assert float(risk.bias) == pytest.approx(0.0743542193916525, rel=1e-12)
 
 
 def test_singular_kernel_risk_against_high_precision_integrals():
@@ -67,8 +67,8 @@ def test_singular_kernel_risk_against_high_precision_integrals():
         cross = integral(lambda s: s * (q * mpmath.expint(q + beta / a, s)) ** 2 * power(s, n - 2))
         bias = h ** (2 * beta) * (same + n * (n - 1) * inside**2 * cross)
     found = smoothing.singular_kernel_risk(n, d, float(a), float(beta), 1.0, 1.0, float(h))
-    assert float(found[0]) == pytest.approx(float(variance), rel=1e-11)
-    assert float(found[1]) == pytest.approx(float(bias), rel=1e-11)
+    assert float(found.variance) == pytest.approx(float(variance), rel=1e-11)
+    assert float(found.bias) == pytest.approx(float(bias), rel=1e-11)
 
 
 def test_a_vanishing_singularity_gives_the_plain_window_average():
@@ -80,18 +80,18 @@ def test_a_vanishing_singularity_gives_the_plain_window_average():
     exact = np.sum(binom.pmf(counts, n, inside) / counts)
     gaps = []
     for a in (0.04, 0.02):
-        variance, _, _ = smoothing.singular_kernel_risk(n, 1, a, 1.0, 1.0, 1.0, inside)
-        gaps.append(float(variance) / exact - 1)
+        risk = smoothing.singular_kernel_risk(n, 1, a, 1.0, 1.0, 1.0, inside)
+        gaps.append(float(risk.variance) / exact - 1)
     assert 0 < gaps[1] < gaps[0] < 5e-3
     assert gaps[0] / gaps[1] == pytest.approx(4, rel=0.1)  # quadratic in a
 
 
 def test_large_samples_reach_the_asymptotic_constants():
-    variance_limit, bias_limit = smoothing.singular_kernel_constants(2, 0.5, 1.0, 1.0, 1.0)
+    limit = smoothing.singular_kernel_constants(2, 0.5, 1.0, 1.0, 1.0)
     gaps = []
     for n in (10**5, 10**7):
-        variance, bias, _ = smoothing.singular_kernel_risk(n, 2, 0.5, 1.0, 1.0, 1.0, n**-0.25)
-        gaps.append([float(n**0.5 * variance / variance_limit) - 1, float(n**0.5 * bias / bias_limit) - 1])
+        risk = smoothing.singular_kernel_risk(n, 2, 0.5, 1.0, 1.0, 1.0, n**-0.25)
+        gaps.append([float(n**0.5 * found / end) - 1 for found, end in zip(risk[:2], limit[:2], strict=True)])
     gaps = np.abs(gaps)
     assert np.all(gaps[1] < 2e-3)
     np.testing.assert_allclose(gaps[0] / gaps[1], 10, rtol=0.2)  # corrections in 1/(n h^d) = n^{-1/2}

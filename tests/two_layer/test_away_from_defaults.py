@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import deeplimits as dl
-from deeplimits.models.activations import smooth
+from deeplimits.limit import values_of
+from deeplimits.models.activations import activation
 from deeplimits.theory.two_layer import laziness
 from deeplimits.theory.two_layer.mean_field import initial_laws, particles
 
@@ -33,20 +34,20 @@ def test_largest_curvature_of_few_neurons():
     # Large labels leave |y| B_p, and sin has σ² + σ'² = 1: the mean of the largest of p curvatures.
     u = np.random.default_rng(0).standard_normal((40_000, 20))
     norms = (np.abs(np.sin(u)) + np.sqrt(np.sin(u) ** 2 + 4 * np.cos(u) ** 2)) / 2
-    stated = laziness.expected_laziness(smooth("sin"), 20, 1.0, 100.0)
+    stated = laziness.expected_laziness(activation("sin"), 20, 1.0, 100.0)
     largest = norms.max(axis=1)
     assert float(stated) == pytest.approx(100 * largest.mean(), abs=500 * largest.std() / 200)
 
 
 def test_ratios_that_fall_together_on_whole_numbers():
-    limit = dl.limits.RidgeRegression(gammas=[0.2060, 0.2143, 0.75])
+    limit = dl.limits.RidgeGeneralCovariance(gammas=[0.2060, 0.2143, 0.75])
     sizes, realised = limit.at_size(24)
     assert sizes["along"] == (5, 5, 18)
     assert np.asarray(realised.gammas) == pytest.approx([5 / 24, 5 / 24, 0.75])
     assert type(realised) is type(limit)
-    assert realised.values()["ridge"] == limit.values()["ridge"]
+    assert values_of(realised)["ridge"] == values_of(limit)["ridge"]
 
 
 def test_slow_learning_is_given_the_steps_it_needs():
-    slow, usual = (dl.limits.EscapeFromMediocrity(rate=rate).at_size(64)[0] for rate in (0.001, 0.08))
+    slow, usual = (dl.limits.EscapeFromMediocrity(step=rate).at_size(64)[0] for rate in (0.001, 0.08))
     assert slow["most"] / slow["runs"] == pytest.approx(80 * usual["most"] / usual["runs"], rel=1e-3)

@@ -16,7 +16,7 @@ from deeplimits.theory.two_layer.mean_field import Particles, wasserstein_flow
 
 def test_chain_and_weights_have_one_law():
     """After 30 steps in dimension 6, both layers trained: the chain's overlaps are those of SGD in weight space."""
-    task = Task(np.eye(1), 1.5, 0.1, output_rate=0.8)
+    task = Task(np.eye(1), 1.5, 0.1**0.5, output_rate=0.8)
     start = Overlaps([[0.3], [-0.1]], [[0.8, 0.15], [0.15, 0.6]], [1.0, 0.7])
     marks = jnp.array([30])
 
@@ -74,12 +74,12 @@ def test_wide_relu_networks_are_not_stuck():
 
 def test_rates_above_the_critical_one_are_refused_with_its_value():
     with pytest.raises(OutsideValidity, match=r"critical learning rate 4\.05578"):
-        dl.predict(dl.limits.NoiseFloor(rate=5.0))
+        dl.predict(dl.limits.NoiseFloorAndCriticalLearningRate(step=5.0))
 
 
 @pytest.mark.slow
 def test_sgd_in_weight_space_concentrates_at_the_stated_rate():
-    comparison = dl.compare(dl.limits.SgdConcentration(simulator="weights"), sizes=(100, 400, 1600), samples=40)
+    comparison = dl.compare(dl.limits.SgdConcentrationRate(simulator="weights"), sizes=(100, 400, 1600), samples=40)
     assert comparison.agrees, str(comparison)
     assert abs(comparison.findings["deviation"].report.record.slope + 0.5) < 0.1
 
@@ -87,5 +87,5 @@ def test_sgd_in_weight_space_concentrates_at_the_stated_rate():
 @pytest.mark.slow
 @pytest.mark.parametrize("activation", ["relu", "identity"])
 def test_other_activations_follow_their_equations(activation):
-    comparison = dl.compare(dl.limits.SaadSolla(activation=activation, rate=0.8), samples=400)
+    comparison = dl.compare(dl.limits.SaadSollaOde(activation=activation, step=0.8), samples=400)
     assert comparison.agrees, str(comparison)

@@ -17,11 +17,11 @@ def reference_case():
     rng = np.random.default_rng(0)
     m = 0.1 * rng.standard_normal((4, 2))
     a = 0.15 * rng.standard_normal((4, 4))
-    return Task(np.eye(2), rate=4.0, noise=1e-3), Overlaps(m, m @ m.T + a @ a.T + 0.3 * np.eye(4))
+    return Task(np.eye(2), step=4.0, noise=1e-3**0.5), Overlaps(m, m @ m.T + a @ a.T + 0.3 * np.eye(4))
 
 
 def test_drift_reference():
-    parts = equations.drift(Task(np.eye(2), noise=0.01, output_rate=1.0), STATE)
+    parts = equations.drift(Task(np.eye(2), noise=0.1, output_rate=1.0), STATE)
     assert (
         np.abs(parts.m - np.array([[0.120526356823, 0.124312075163], [0.108780673217, 0.128632558946]])).max() < 1e-12
     )
@@ -36,7 +36,7 @@ def test_drift_reference():
 @pytest.mark.parametrize("name", ["erf_saad", "erf", "relu", "square", "quadratic", "identity"])
 def test_contractions_match_single_integrals(name):
     """The equations sum I₃ and I₄ without ever forming them."""
-    task = Task(np.array([[1.0, 0.3], [0.3, 0.8]]), noise=0.02, activation=name, teacher_output=[1.0, -0.7])
+    task = Task(np.array([[1.0, 0.3], [0.3, 0.8]]), noise=0.02**0.5, activation=name, teacher_output=[1.0, -0.7])
     state = Overlaps(STATE.m, STATE.q, [1.0, 1.3])
     integrals, omega, v = (
         equations.moments(task),
@@ -51,7 +51,7 @@ def test_contractions_match_single_integrals(name):
     assert abs(float(moved - parts.m[0, 1])) < 1e-13
     index = jnp.array([[0, 1, c, d] for c in range(4) for d in range(4)])
     values = jax.vmap(lambda i: integrals._closed.i4(omega[i][:, i]))(index)
-    total = (values.reshape(4, 4) @ v) @ v + task.noise * integrals.j2(omega, 0, 1)
+    total = (values.reshape(4, 4) @ v) @ v + task.noise_variance * integrals.j2(omega, 0, 1)
     assert abs(float(a[0] * a[1] * total - parts.q_variance[0, 1])) < 1e-13
     assert abs(float(i4(omega, 0, 1, 2, 3) - values[2 * 4 + 3])) < 1e-15
 
@@ -66,18 +66,18 @@ def test_published_trajectory():
 
 def test_trajectories_of_both_layers():
     times = [1.0, 10.0, 100.0, 300.0]
-    frozen = integration.trajectory(Task(np.eye(2), 1.0, 0.01), STATE, times)
+    frozen = integration.trajectory(Task(np.eye(2), 1.0, 0.1), STATE, times)
     assert (
         np.abs(frozen.risk - np.array([0.047345538199, 0.004245409509, 0.001126596536, 0.000512656888])).max() < 2e-12
     )
     at_100 = [[0.855602557939, 0.091843126718], [0.082818592612, 0.840980236463]]
     assert np.abs(frozen.m[2] - np.array(at_100)).max() < 1e-10
-    trained = integration.trajectory(Task(np.eye(2), 1.0, 0.01, output_rate=1.0), STATE, times)
+    trained = integration.trajectory(Task(np.eye(2), 1.0, 0.1, output_rate=1.0), STATE, times)
     assert np.abs(trained.risk[1:3] - np.array([0.004232507411, 0.001191926487])).max() < 2e-12
     assert np.abs(trained.a[2] - np.array([0.992898408043, 0.904831500409])).max() < 1e-10
     # Batches of b divide the variance term by b, as dividing the learning rate would.
-    batched = integration.trajectory(Task(np.eye(2), 1.0, 0.01, batch=4.0), STATE, times)
-    slower = integration.trajectory(Task(np.eye(2), 0.25, 0.01), STATE, times)
+    batched = integration.trajectory(Task(np.eye(2), 1.0, 0.1, batch=4.0), STATE, times)
+    slower = integration.trajectory(Task(np.eye(2), 0.25, 0.1), STATE, times)
     assert np.abs(batched.risk - slower.risk).max() < 1e-12
 
 
@@ -109,14 +109,14 @@ def test_against_scipy_and_vmap():
 
 
 def test_relu_trajectory():
-    solution = integration.trajectory(Task(np.eye(1), 0.5, 0.05, "relu"), Overlaps([[0.1]], [[0.5]]), [2.0, 10.0])
+    solution = integration.trajectory(Task(np.eye(1), 0.5, 0.05**0.5, "relu"), Overlaps([[0.1]], [[0.5]]), [2.0, 10.0])
     assert np.abs(solution.m.ravel() - np.array([0.546262494034, 0.989479128779])).max() < 1e-11
     assert np.abs(solution.q.ravel() - np.array([0.574637535453, 0.998337359232])).max() < 1e-11
 
 
 def test_schedule_and_derivative():
     """Linear activation, where everything is known: ė = −(2 − γ(t))e + γ(t)Δ."""
-    task = Task(np.eye(1), 0.4, 0.3, "identity", schedule=lambda t: 1 / (1 + t))
+    task = Task(np.eye(1), 0.4, 0.3**0.5, "identity", schedule=lambda t: 1 / (1 + t))
     solution = integration.trajectory(task, Overlaps([[0.2]], [[0.7]]), [1.5])
     rate = lambda t: 0.4 / (1 + t)  # noqa: E731
     path = solve_ivp(lambda t, e: -(2 - rate(t)) * e + rate(t) * 0.3, (0, 1.5), [1.3], rtol=1e-11, atol=1e-13)
@@ -127,19 +127,20 @@ def test_schedule_and_derivative():
             Task(np.eye(1), 0.4, noise, "identity"), Overlaps([[0.2]], [[0.7]]), jnp.array([1.5]), method="explicit"
         ).risk[0]
 
-    # R = e/2, and e is affine in Δ: slope γ(1 − e^{−(2−γ)t})/(2 − γ)
-    expected = 0.4 * (1 - np.exp(-1.6 * 1.5)) / 1.6 / 2
-    assert abs(float(jax.grad(risk)(0.3)) - expected) < 1e-8
+    # R = e/2, and e is affine in Δ = noise²: slope γ(1 − e^{−(2−γ)t})/(2 − γ)
+    noise = 0.3**0.5
+    expected = 0.4 * (1 - np.exp(-1.6 * 1.5)) / 1.6 / 2 * 2 * noise
+    assert abs(float(jax.grad(risk)(noise)) - expected) < 1e-8
 
 
 def test_mean_step_at_finite_dimension():
-    step = equations.mean_increment(Task(np.eye(1), 1.0, 0.1), Overlaps([[0.3]], [[0.8]]), 10)
+    step = equations.mean_increment(Task(np.eye(1), 1.0, 0.1**0.5), Overlaps([[0.3]], [[0.8]]), 10)
     assert abs(float(step.m[0, 0]) - 0.025700990086) < 1e-12
     assert abs(float(step.q[0, 0]) + 0.004351153992) < 1e-12
 
 
 def test_noise_of_a_sample():
-    found = equations.squared_gradient(Task(np.eye(2), noise=0.01), STATE) / 4
+    found = equations.squared_gradient(Task(np.eye(2), noise=0.1), STATE) / 4
     assert abs(float(found[0, 0]) - 0.021618033521) < 1e-12
     assert abs(float(found[1, 1]) - 0.019189949264) < 1e-12
 
@@ -157,7 +158,7 @@ def test_a_million_units_of_time():
 def test_events():
     task = Task(np.eye(1), 0.4, activation="identity")
     half = events.first_time(task, Overlaps([[0.0]], [[0.5]]), lambda state: 0.5 - state.m[0, 0], latest=10.0)
-    assert abs(half.t - np.log(2)) < 1e-9
+    assert abs(half.time - np.log(2)) < 1e-9
     with pytest.raises(NotConverged, match=r"nothing happened before t = 0\.1"):
         events.first_time(task, Overlaps([[0.0]], [[0.5]]), lambda state: 0.5 - state.m[0, 0], latest=0.1)
     with pytest.raises(ParameterError, match="happened already"):
@@ -168,28 +169,28 @@ def test_events():
 
 def test_saad_solla_convention_is_the_same_motion():
     """Outputs p times larger, learning rate p² smaller: the same weights at the same number of samples."""
-    task, state = Task(np.eye(2), 1.0, 0.01), STATE
+    task, state = Task(np.eye(2), 1.0, 0.1), STATE
     foreign = conventions.to_convention(task, state, "saad-solla")
     # In our own equations, outputs that are plain sums are a = p: then the learning rate is theirs.
-    theirs = Task(np.eye(2), float(foreign.rate), float(foreign.noise), teacher_output=[2.0, 2.0])
+    theirs = Task(np.eye(2), float(foreign.step), float(foreign.noise), teacher_output=[2.0, 2.0])
     times = np.array([1.0, 10.0, 100.0, 300.0])
     ours = integration.trajectory(task, state, times)
     alpha = times * float(foreign.time_unit)
-    same = integration.trajectory(theirs, Overlaps(state.m, state.q, [2.0, 2.0]), alpha * float(foreign.rate) / 2)
+    same = integration.trajectory(theirs, Overlaps(state.m, state.q, [2.0, 2.0]), alpha * float(foreign.step) / 2)
     assert np.abs(same.m - ours.m).max() < 1e-10
     assert np.abs(same.risk / ours.risk / float(foreign.risk_unit) - 1).max() < 1e-8
 
 
 @pytest.mark.parametrize("name", list(conventions.CONVENTIONS))
 def test_conventions_round_trip(name):
-    ours, state = Task(np.eye(2), 3.0, 0.02), STATE
+    ours, state = Task(np.eye(2), 3.0, 0.02**0.5), STATE
     foreign = conventions.to_convention(ours, state, name)
     back, same, _ = conventions.from_convention(
-        name, foreign.rate, state.m, state.q, ours.teacher, noise=foreign.noise,
+        name, foreign.step, state.m, state.q, ours.teacher, noise=foreign.noise,
         outputs=foreign.outputs, teacher_outputs=foreign.teacher_outputs,
     )  # fmt: skip
-    assert abs(float(back.rate) - 3.0) < 1e-14
-    assert abs(float(back.noise) - 0.02) < 1e-16
+    assert abs(float(back.step) - 3.0) < 1e-14
+    assert abs(float(back.noise_variance) - 0.02) < 1e-16
     assert np.abs(same.a - 1).max() < 1e-15
     assert abs(float(equations.risk(back, same) - equations.risk(ours, state))) < 1e-16
 
@@ -204,7 +205,7 @@ def test_bad_input():
         Overlaps(np.zeros((2, 2)), np.eye(3))
     with pytest.raises(ParameterError, match=r"it must be \(2,\)"):
         Overlaps(np.zeros((2, 2)), np.eye(2), [1.0])
-    for wrong in ({"rate": -1.0}, {"noise": -0.1}, {"batch": 0.5}, {"output_rate": np.nan}):
+    for wrong in ({"step": -1.0}, {"noise": -0.1}, {"batch": 0.5}, {"output_rate": np.nan}):
         with pytest.raises(ParameterError, match=f"{next(iter(wrong))} = .* is not allowed"):
             Task(np.eye(2), **wrong)
     with pytest.raises(ParameterError, match="increasing"):

@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from deeplimits.ensembles import trainers
 from deeplimits.ensembles.committees import Record
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
@@ -26,7 +27,7 @@ def samples(key: PRNGKeyArray, shape: tuple[int, ...], fields: int, dimension: i
 
 
 def chain_step(
-    sample: Draws, task: Task, state: Overlaps, t: Float[Array, ""], dimension: int
+    sample: Draws, task: Task, state: Overlaps, time: Float[Array, ""], dimension: int
 ) -> tuple[Overlaps, Array, Array]:
     """One step: the state after it, the time it took, and (f* − f)²/2 on its sample."""
     p, k = state.students, task.teachers
@@ -36,8 +37,8 @@ def chain_step(
     square = jnp.sum(u**2) + sample.chi_square
     sigma, slope = task.activation.value(lam[:p]), task.activation.derivative(lam[:p])
     clean = task.teacher_output @ task.teacher_activation.value(lam[p:]) / k - state.a @ sigma / p
-    error = clean + jnp.sqrt(task.noise) * sample.gaussians[-1]
-    rate = task.learning_rate(t)
+    error = clean + task.noise * sample.gaussians[-1]
+    rate = task.learning_rate(time)
     step = rate / (dimension * p)
     drive = state.a * error * slope
     moved = drive[:, None] * lam[:p]
@@ -58,9 +59,7 @@ def overlap_chain(
         state, step, risk = chain_step(sample, task, state, t, dimension)
         return state, t + step, total + risk
 
-    def to_mark(carry, ends):
-        begin, end = ends
-
+    def to_mark(begin, end, carry):
         def block(number, inner):
             first = number * BLOCK
             # Neighbouring keys in the first word; `draw` takes those in the last.
@@ -72,10 +71,7 @@ def overlap_chain(
         state, t, total = jax.lax.fori_loop(*blocks, block, (*carry, jnp.zeros(())))
         return (state, t), Record(state.m, state.q, state.a, total / jnp.maximum(end - begin, 1).astype(float))
 
-    marks = jnp.asarray(marks)
-    begins = jnp.concatenate([jnp.zeros_like(marks[:1]), marks[:-1]])
-    _, record = jax.lax.scan(to_mark, (start, jnp.zeros(())), (begins, marks))
-    return record
+    return trainers.to_marks(to_mark, (start, jnp.zeros(())), marks)[1]
 
 
 def first_passages(

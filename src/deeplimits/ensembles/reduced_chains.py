@@ -14,7 +14,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics import draws
 from deeplimits.numerics.draws import Draws
 
@@ -80,14 +81,15 @@ def binary_mixture(dimension: int, field: ArrayLike) -> Spherical:
     return Spherical(dimension, gradient, uniforms=1)
 
 
-def single_index(dimension: int, teacher: Activation, student: Activation, noise: ArrayLike) -> Spherical:
+def single_index(dimension: int, teacher: ActivationLike, student: ActivationLike, noise: ArrayLike) -> Spherical:
     """(y − g(⟨a, x⟩))², y = f(⟨a, θ⟩) + ε, a ~ N(0, I)."""
+    f, g = named(teacher), named(student)
 
     def gradient(sample, m):
         z, zeta, error = sample.gaussians
-        label = teacher.value(m * z + complement(m) * zeta) + jnp.asarray(noise, float) * error
-        residual = label - student.value(z)
-        slope = -2 * residual * student.derivative(z)
+        label = f.value(m * z + complement(m) * zeta) + jnp.asarray(noise, float) * error
+        residual = label - g.value(z)
+        slope = -2 * residual * g.derivative(z)
         return Gradient(residual**2, slope * zeta, slope**2 * sample.chi_square)
 
     return Spherical(dimension, gradient, gaussians=3)

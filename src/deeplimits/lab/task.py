@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deeplimits.limit import Limit
+from deeplimits.limit import Limit, values_of
 
 ALWAYS = ("deeplimits.lab.simulate", "deeplimits.lab.predict", "deeplimits.predictions")
 """Every result runs through these, whether or not a limit imports them."""
@@ -39,7 +39,7 @@ class Task:
         """The content key."""
         cls = type(self.limit)
         block = [self.size, self.samples, self.seed, self.first]
-        return digest(code_of(cls), cls.__qualname__, self.limit.values(), block, surroundings())
+        return digest(code_of(cls), cls.__qualname__, values_of(self.limit), block, surroundings())
 
     def blocks(self, samples: int) -> list["Task"]:
         """The same work in blocks of at most that many systems."""

@@ -23,6 +23,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.ensembles.wide_networks import Parameters, WideNetwork
 from deeplimits.errors import ParameterError
+from deeplimits.numerics import arguments
 
 METHODS = ("auto", "jacobian", "products", "layerwise")
 MEMORY = 2**28
@@ -71,8 +72,7 @@ def empirical_ntk(
     >>> empirical_ntk(network, network.init(jax.random.key(0)), x).round(12).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    if method not in METHODS:
-        raise ParameterError(f"method = {method!r} is not allowed; it must be one of {', '.join(METHODS)}")
+    arguments.choice("method", method, METHODS)
     network = model if isinstance(model, WideNetwork) else None
     x2 = x1 if x2 is None else x2
     apply: Callable[[Any, Array], Array] = model.apply if isinstance(model, WideNetwork) else model

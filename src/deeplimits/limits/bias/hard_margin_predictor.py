@@ -3,7 +3,7 @@ r"""The hard-margin predictor, and whether there is one."""
 import jax.numpy as jnp
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, Run, integer, whole
+from deeplimits.limit import Limit, Run, integer, replace, whole
 from deeplimits.measure import separability as instrument
 from deeplimits.predictions import Bound, Identity, Probability
 from deeplimits.theory.bias import cover_count, support_vectors
@@ -26,6 +26,7 @@ class HardMarginPredictor(Limit):
     Validity    a hyperplane through the origin; points in general position; size counts the dimension d, at the
                 given ratio n/d
     Finite size exact; the interior-point method to 1e-11 in the margin
+    Computed by bias.hard_margin, bias.cover_probability
     References  cover1965; lawson1995 Ch. 23
     """
 
@@ -47,7 +48,7 @@ class HardMarginPredictor(Limit):
     def at_size(self, size):
         d = whole(size, "d", self)
         n = whole(d * self.points / self.dimension, "n", self)
-        return {"points": n, "dimension": d}, self.replace(points=n, dimension=d)
+        return {"points": n, "dimension": d}, replace(self, points=n, dimension=d)
 
     def draw(self, key, *, points: int, dimension: int):
         # Fair labels are absorbed in x by symmetry.

@@ -14,7 +14,7 @@ from deeplimits.theory.initialization import correlations, layer_maps, phases
 _CLOSE = 1e-6
 
 
-class OrderAndChaos(Limit):
+class OrderChaosPhaseDiagram(Limit):
     r"""Deep random networks forget the difference of two inputs, or amplify it.
 
     Setting     a random network with weights N(0, C_w/n), biases N(0, C_b); two inputs whose preactivations have
@@ -29,6 +29,9 @@ class OrderAndChaos(Limit):
     Validity    σ with bounded derivative, C_b > 0; the first weight variance in the ordered, the second in the chaotic
                 phase; size counts the neurons n of a layer
     Finite size O(l/n) for means, O((l/n)^(1/2)) for one network
+    Computed by initialization.correlation_path (ordered_path, chaotic_path), initialization.susceptibilities
+                (depth_scale, kernel_response), initialization.depth_scales (depth_scale), initialization.fixed_point,
+                initialization.phase
     References  poole2016; schoenholz2017
     """
 

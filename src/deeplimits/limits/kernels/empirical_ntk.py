@@ -14,7 +14,7 @@ from deeplimits.predictions import Value
 from deeplimits.theory.kernels import two_layer_kernels
 
 
-class EmpiricalTangentKernel(Limit):
+class EmpiricalNtk(Limit):
     r"""The tangent kernel of a finite two-layer network, with its exact variance.
 
     Setting     f = n^(−1/2) Σ_j a_j σ(h_j) + √C_b b, h_j = ⟨w_j, x⟩/√d + √C_b b_j, all parameters N(0, 1) and trained;
@@ -27,6 +27,8 @@ class EmpiricalTangentKernel(Limit):
                 so E k_m = ρp (arc_cosine) and m Var k_m = ρ²p(1 − p) (arc_cosine_variance)
     Validity    E σ⁴, E σ'⁴ finite; size counts the neurons n = m
     Finite size mean and variance exact at every n
+    Computed by kernels.two_layer_gram (kernel), kernels.ntk_variance (variance), kernels.arc_cosine_ntk (arc_cosine,
+                arc_cosine_variance)
     References  jacot2018; cho2009; bartlett2021 Sec 5
     """
 

@@ -13,7 +13,7 @@ from deeplimits.predictions import Value
 from deeplimits.theory import kernels
 
 
-class InfiniteWidth(Limit):
+class NtkRecursion(Limit):
     r"""A wide network is a Gaussian process, and gradient descent sees a fixed kernel.
 
     Setting     h¹ = W¹x + b¹, h^{l+1} = W^{l+1}σ(h^l) + b^{l+1}, l = 1 … L, Var W = C_w/(fan in), Var b = C_b;
@@ -25,6 +25,7 @@ class InfiniteWidth(Limit):
                 tangent kernel as ntk, outputs that vanish
     Validity    E σ² finite, σ continuous; depth fixed; size counts the neurons n of each hidden layer
     Finite size mean exact for one hidden layer, O(1/n) for more; fluctuations O(n^(−1/2))
+    Computed by kernels.FullyConnected (nngp, ntk)
     References  jacot2018; lee2018; lee2019
     """
 

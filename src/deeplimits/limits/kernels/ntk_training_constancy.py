@@ -27,7 +27,7 @@ def _offered(a: Activation) -> bool:
     return nonlinear and has_dual(a)
 
 
-class TrainingConstancy(Limit):
+class NtkTrainingConstancy(Limit):
     r"""Trained wide networks form a Gaussian process, because their tangent kernel hardly moves.
 
     Setting     L hidden layers of width n, parametrization ntk with C_w = 1, k outputs, trained by T steps of gradient
@@ -40,6 +40,7 @@ class TrainingConstancy(Limit):
                 the start, Θ tangent kernel of infinite width (mean at the first new point, variance averaged over four)
     Validity    σ smooth, η < 2N/λ_max(Θ_XX) (below 3 for these data and activations); size counts the neurons n
     Finite size O(1/n)
+    Computed by kernels.FullyConnected, kernels.trained_ensemble
     References  jacot2018; lee2019; dyer2020
     """
 
@@ -85,7 +86,7 @@ class TrainingConstancy(Limit):
         def trained(key):
             flat = network.flat(network.init(key))
             loss = squared_loss(lambda vector: network.apply(flat.restore(vector), x), y)
-            end = trainers.gradient_descent(loss, flat.start, self.step, self.steps)[-1]
+            end = trainers.gradient_descent(loss, flat.start, self.step, (self.steps,))[0]
             return network.apply(flat.restore(end), new)
 
         found = jax.vmap(trained)(jax.random.split(key, self.networks))

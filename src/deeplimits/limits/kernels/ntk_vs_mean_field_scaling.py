@@ -14,7 +14,7 @@ POINTS = ((1.0, 0.0, 0.0), (0.0, 0.8, 0.6), (-0.6, 0.0, 0.8), (0.0, -0.8, 0.6))
 LABELS = (1.0, -1.0, 1.0, 1.0)
 
 
-class OutputScale(Limit):
+class NtkVsMeanFieldScaling(Limit):
     r"""How far neurons move in training depends on the output scale alone.
 
     Setting     f = (α/m) Σ_j a_j σ(⟨w_j, x⟩), α = m^p; N = 4 unit inputs in R³ with labels ±1, loss (1/N)Σ(y − f)²,
@@ -26,6 +26,7 @@ class OutputScale(Limit):
                 p = 1/2: ntk scaling, lazy, displacements m^(−1/2); p = 0: mean-field scaling, neurons move by O(1)
     Validity    0 ≤ p ≤ 1/2; size counts the neurons m
     Finite size relative O(m^(−p)) for the displacement; the variance is exact
+    Computed by gaussian.dual
     References  chizat2019; mei2018; bartlett2021
     """
 
@@ -72,7 +73,7 @@ class OutputScale(Limit):
             return jnp.mean((y - alpha / jnp.sqrt(1.0 * width) * outputs(theta.reshape(width, d + 1))) ** 2)
 
         antisymmetric = jnp.concatenate([first, first.at[:, 0].multiply(-1.0)])
-        path = trainers.gradient_descent(loss, antisymmetric.ravel(), self.rate * width / alpha**2, self.steps)
+        path = trainers.gradient_descent(loss, antisymmetric.ravel(), self.rate * width / alpha**2, (0, self.steps))
         moved = (path[-1] - path[0]).reshape(width, d + 1)
         return {
             "displacement": jnp.sqrt(jnp.mean(jnp.sum(moved**2, axis=1))),

@@ -21,6 +21,7 @@ class RandomFeatureKernel(Limit):
                 fourier: K = k(Δ) = e^{−Δ²/2}, m Var K_m = 1 + k(2Δ)/2 − k(Δ)², Δ² = 2 − 2ρ
     Validity    E σ⁴ finite; size counts the features m
     Finite size mean and variance exact at every m
+    Computed by kernels.neuron_features, kernels.fourier_features
     References  rahimi2007; cho2009
     """
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import two_layer_networks
-from deeplimits.limit import Limit, Run, activation_choice, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, choice, integer, real, replace, whole
 from deeplimits.models import activations
 from deeplimits.predictions import Bound
 from deeplimits.theory.kernels import linearization
@@ -20,6 +20,7 @@ class SmoothLinearizationBound(Limit):
                 along x
     Validity    σ twice differentiable with bounded second derivative; size counts the neurons m
     Finite size holds at every m
+    Computed by kernels.smooth_remainder_bound
     References  bartlett2021 Sec 5; chizat2019
     """
 
@@ -40,7 +41,7 @@ class SmoothLinearizationBound(Limit):
 
     def at_size(self, size):
         m = whole(size, "m", self)
-        return {"width": m}, self.replace(width=m)
+        return {"width": m}, replace(self, width=m)
 
     def simulate(self, key, *, width: int):
         activation = activations.activation(self.activation)

@@ -1,28 +1,12 @@
 """What the limits about spherical SGD and its population losses state in common."""
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
-import jax
 from jaxtyping import Array
 
 from deeplimits.limit import Limit, whole
-from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve
-from deeplimits.theory.online_sgd import landscapes
 from deeplimits.theory.online_sgd.landscapes import Landscape
-
-
-@functools.cache
-def compiled_link(name: str) -> tuple[Callable, Callable]:
-    """A link and its derivative, each as one program: Hermite expansions evaluate them on the host."""
-    return jax.jit(activation(name).value), jax.jit(activation(name).derivative)
-
-
-def link_landscape(teacher: str, student: str, noise: Array) -> Landscape:
-    """The landscape of a single-index model with named links."""
-    return landscapes.single_index(*compiled_link(teacher), *compiled_link(student), noise)
 
 
 def correlation_curve(times: Array, correlations: Array) -> Curve:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.online_sgd import exit_times, landscapes, spherical_ode
@@ -16,7 +16,7 @@ _plateau = jax.jit(spherical_ode.pca_plateau)  # for checks on the host, as one 
 _correction = jax.jit(exit_times.pca_search_correction)
 
 
-class ExitTimes(Limit):
+class ExitTimesSearchVsDescent(Limit):
     r"""The search takes ½N log N/κ steps and a random multiple of N, the descent a fixed multiple of N.
 
     Setting     online PCA: Y ~ N(0, I + λθθ'), L = −⟨x, Y⟩², spherical online SGD with step δ/N from a uniform point;
@@ -32,6 +32,8 @@ class ExitTimes(Limit):
                 N/κ, log m has the drift κ + k/N and the variance s²/N, so that F_N = F + (log N/(2κN))(kF' + ½s²F'')
                 + O(1/N), k = −2δ²(3λ² − 2) + 12δ⁴, s² = 8δ²λ² − 16δ³λ + 8δ⁴ + 4δ²(1+λ)(3/m_*² − 1). Stated is F_N for
                 κτ_η/N, with a gap O(1/N); gap O(1/N) of the descent
+    Computed by online_sgd.pca_search_law, online_sgd.search_offset, online_sgd.passage_time, online_sgd.online_pca,
+                online_sgd.least_dimension
     References  benarous2021
     """
 
@@ -97,7 +99,7 @@ class ExitTimes(Limit):
         # In units of N/κ the search takes ½ log N − log|G| and the descent less than two, even to 0.98 m_*: a walk that
         # takes longer than this has a start below e^{−30}/√N, or a hundred times the usual descent.
         most = math.ceil(n * (math.log(n) / 2 + 230) / kappa)
-        return {"dimension": n, "most": most}, self.replace(dimension=n)
+        return {"dimension": n, "most": most}, replace(self, dimension=n)
 
     def simulate(self, key, *, dimension: int, most: int):
         model = reduced_chains.online_pca(dimension, self.signal)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, axis, real
+from deeplimits.limit import Limit, Run, axis, real, replace
 from deeplimits.limits.online_sgd._shared import correlation_curve, moment_curves, paced
 from deeplimits.predictions import Probability
 from deeplimits.theory.online_sgd import landscapes, spherical_ode
@@ -17,7 +17,7 @@ CERTAIN = 20.0
 _correlation = jax.jit(spherical_ode.pca_correlation)  # for checks on the host, as one program
 
 
-class OnlinePca(Limit):
+class PopulationLossOnlinePca(Limit):
     r"""Online PCA with a constant step: the loss it descends, the path it takes, and how much it recovers.
 
     Setting     Y ~ N(0, I + λθθ'), L = −⟨x, Y⟩², spherical online SGD with step δ/N, m = ⟨x, θ⟩, τ = steps/N
@@ -32,6 +32,8 @@ class OnlinePca(Limit):
                 H = −½ log(1 − 2pv − 4p²δ²(1−m²)(1+λ)), v = dm/dτ; near η = m(τ), I ≈ (m(τ) − η)²/(2C), C/N the
                 variance of m. Size counts the dimension N
     Finite size gap O(1/N) of mean path and of |∇L|²/N; loss, drift and directional moment exact
+    Computed by online_sgd.pca_correlation (correlation, weak_recovery), online_sgd.online_pca (loss, slope,
+                squared_gradient, directional_moment), online_sgd.pca_deviation_rate (weak_recovery)
     References  benarous2021
     """
 
@@ -74,7 +76,7 @@ class OnlinePca(Limit):
 
     def at_size(self, size):
         sizes, horizon = paced(self, float(self.horizon), size, POINTS, least=10)
-        return sizes, self.replace(horizon=horizon)
+        return sizes, replace(self, horizon=horizon)
 
     def simulate(self, key, *, dimension: int, every: int):
         path, moments = reduced_chains.path_and_moments(

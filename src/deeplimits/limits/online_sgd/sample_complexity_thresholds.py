@@ -12,7 +12,7 @@ from deeplimits.predictions import Exponent
 from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
 
-class SampleComplexity(Limit):
+class SampleComplexityThresholds(Limit):
     r"""The information exponent k decides how many samples SGD needs to find the signal: N, N log N, or N^(k−1).
 
     Setting     spherical online SGD on tensor PCA, L = −⟨λθ^(⊗k) + W, x^(⊗k)⟩, from √N m₀ = u₀; step δ = c for k ≤
@@ -26,6 +26,7 @@ class SampleComplexity(Limit):
                 for k = 3 of T ∝ ∫dm/(m²(1 − m²)) = 1/m₀ − (1/η − artanh η) + O(m₀), which is O(N^(−1/2)) but for the
                 root η = 0.834 of the bracket: the default, so that the exponent shows at small N, u₀ = 2.5 being large
                 enough for the noise not to take walks back
+    Computed by online_sgd.tensor_pca, for its conditions; the exponents stand in its own file
     References  benarous2021
     """
 
@@ -69,7 +70,7 @@ class SampleComplexity(Limit):
         n = whole(size, "N", self, least=16)
         if float(self.start) > 0.5 * math.sqrt(n) * float(self.threshold):
             raise OutsideValidity(
-                f"SampleComplexity: at N = {n} the start {float(self.start):g}/√N is not small against the "
+                f"SampleComplexityThresholds: at N = {n} the start {float(self.start):g}/√N is not small against the "
                 f"threshold; take a size of at least {math.ceil((2 * float(self.start) / float(self.threshold)) ** 2)}"
             )
         return {"dimension": n}, self

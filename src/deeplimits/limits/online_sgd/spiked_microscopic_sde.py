@@ -7,7 +7,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.online_sgd import spiked_tensor
 
@@ -33,6 +33,7 @@ class SpikedMicroscopicSde(Limit):
                 which a step too large for N explodes. Size counts the dimension N
     Finite size gap O(1/N); of the laws O(N^(−1/2)) for k = 3, from the signal's drift 2kλu^(k−1)N^(−(k−2)/2), which by
                 symmetry does not count in the variance
+    Computed by online_sgd.microscopic_variance, online_sgd.tensor_microscopic_variance
     References  benarous2022
     """
 
@@ -84,7 +85,7 @@ class SpikedMicroscopicSde(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=10)
         half = whole(float(self.time) * n / float(self.step) / 2, "steps", self)
-        return {"dimension": n, "half": half}, self.replace(time=2 * half * float(self.step) / n)
+        return {"dimension": n, "half": half}, replace(self, time=2 * half * float(self.step) / n)
 
     def simulate(self, key, *, dimension: int, half: int):
         root = jnp.sqrt(1.0 * dimension)

@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Curve, Exponent, Value
 from deeplimits.theory.online_sgd import spiked_tensor
 
@@ -28,6 +28,7 @@ class SpikedTensorBallistic(Limit):
                 squared gap of the mean, of the same order, would add to it. √N(m_N − m) = ζ + N^(−1/2)η + O(1/N) with η
                 even in the Gaussian ζ, so that in E sup|ζ + N^(−1/2)η| the first order, E sign(ζ)η at the time of the
                 supremum, is zero: the mean distance has a relative gap O(1/N)
+    Computed by online_sgd.ballistic_with_fluctuations
     References  benarous2022
     """
 
@@ -75,7 +76,7 @@ class SpikedTensorBallistic(Limit):
                 f"dimension is about {least:.3g}, so take a larger size or a smaller step"
             )
         every = whole(float(self.horizon) * n / float(self.step) / POINTS, "steps between records", self)
-        return {"dimension": n, "every": every}, self.replace(horizon=every * POINTS * float(self.step) / n)
+        return {"dimension": n, "every": every}, replace(self, horizon=every * POINTS * float(self.step) / n)
 
     def simulate(self, key, *, dimension: int, every: int):
         def step(sample, state):

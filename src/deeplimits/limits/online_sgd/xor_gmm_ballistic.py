@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.online_sgd import xor
 
@@ -25,6 +25,7 @@ class XorGmmBallistic(Limit):
                 σ(v·g(h)) − y
     Validity    λ, K fixed; from m = 0 the limit never leaves m = 0; size counts the dimension N
     Finite size mean gap O(1/N)
+    Computed by online_sgd.xor_ballistic
     References  benarous2022
     """
 
@@ -53,7 +54,7 @@ class XorGmmBallistic(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=8)
         every = whole(float(self.horizon) * n / float(self.step) / POINTS, "steps between records", self)
-        return {"dimension": n, "every": every}, self.replace(horizon=every * POINTS * float(self.step) / n)
+        return {"dimension": n, "every": every}, replace(self, horizon=every * POINTS * float(self.step) / n)
 
     def simulate(self, key, *, dimension: int, every: int):
         def step(sample, state):

@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, axis, real, whole
+from deeplimits.limit import Limit, Run, axis, real, replace, whole
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.regression import ridgeless
 
@@ -14,7 +14,7 @@ from deeplimits.theory.regression import ridgeless
 CLOSEST = 8
 
 
-class RidgelessRegression(Limit):
+class RidgelessDoubleDescent(Limit):
     r"""Risk of minimum-norm least squares and its peak at the interpolation threshold.
 
     Setting     y = ⟨x, β⟩ + ε, isotropic x in R^p, ‖β‖² = r², Var ε = σ², n samples, β̂ = X⁺y
@@ -25,6 +25,7 @@ class RidgelessRegression(Limit):
                 ‖β̂‖² → r² min(1, 1/γ) + V, training error → σ²(1 − γ)₊
     Validity    γ ≠ 1; features with finite moments of order above four; size counts the samples n
     Finite size relative gap about 1/(n|1 − γ|)
+    Computed by regression.ridgeless_risk, regression.ridgeless_norm, regression.ridgeless_training_error
     References  hastie2022 Thm 1; belkin2019
     """
 
@@ -95,16 +96,16 @@ class RidgelessRegression(Limit):
         along = tuple(self._features(n, float(gamma)) for gamma in self.gammas)
         if len(set(along)) < len(along):
             raise OutsideValidity(
-                f"RidgelessRegression: at n = {n} two points of gammas round to the same p; take a larger size"
+                f"RidgelessDoubleDescent: at n = {n} two points of gammas round to the same p; take a larger size"
             )
-        realised = self.replace(gamma=p / n, gammas=[q / n for q in along])
+        realised = replace(self, gamma=p / n, gammas=[q / n for q in along])
         return {"samples": n, "features": p, "along": along}, realised
 
     def _features(self, n: int, gamma: float) -> int:
         p = whole(gamma * n, "p", self)
         if abs(p - n) < CLOSEST:
             raise OutsideValidity(
-                f"RidgelessRegression: at n = {n} gamma = {gamma:g} means p = {p}, and a finite sample needs "
+                f"RidgelessDoubleDescent: at n = {n} gamma = {gamma:g} means p = {p}, and a finite sample needs "
                 f"|p - n| >= {CLOSEST} for its mean risk to be measurable; take a larger size or gamma further from 1"
             )
         return p

@@ -5,14 +5,14 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, matrices
-from deeplimits.limit import Limit, Run, activation_choice, axis, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, real, replace, whole
 from deeplimits.measure import spectra
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.spectra import gram_curve, network_grams
 
 
-class ConjugateKernelSpectrum(Limit):
+class DeepLinearWidthCkSpectrum(Limit):
     r"""The spectrum of the conjugate kernel passes from layer to layer by a free product with Marchenko-Pastur.
 
     Setting     X₀ is d₀×n with independent entries of variance 1/d₀; X_l = σ(W_lX_{l−1})/√d_l for two layers, W
@@ -22,6 +22,7 @@ class ConjugateKernelSpectrum(Limit):
                 c₂ + b⁴(c₁ + b⁴c₀), c_l = n/d_l
     Validity    σ odd, widths of the order of n; size counts the samples n
     Finite size both deviate by O(1/n)
+    Computed by spectra.conjugate_kernel_transform, spectra.odd_moments; as a law spectra.conjugate_kernel_spectrum
     References  fan2020
     """
 
@@ -62,7 +63,7 @@ class ConjugateKernelSpectrum(Limit):
             whole(n / float(ratio), "d", self, least=2)
             for ratio in (self.data_ratio, self.first_ratio, self.second_ratio)
         )
-        realised = self.replace(data_ratio=n / widths[0], first_ratio=n / widths[1], second_ratio=n / widths[2])
+        realised = replace(self, data_ratio=n / widths[0], first_ratio=n / widths[1], second_ratio=n / widths[2])
         return {"samples": n, "widths": widths}, realised
 
     def simulate(self, key, *, samples: int, widths: tuple[int, ...]):

@@ -4,12 +4,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import matrices
-from deeplimits.limit import Limit, Run, axis, real, whole
+from deeplimits.limit import Limit, Run, axis, real, replace, whole
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.spectra import subordination
 
 
-class FreeConvolution(Limit):
+class FreeAdditiveConvolution(Limit):
     r"""Eigenvalues of A + UBU' and of A^{1/2} UBU' A^{1/2}, U a uniform orthogonal matrix.
 
     Setting     A and B are N×N with eigenvalues 1 and a, 1 and b, the larger with multiplicities qN and rN; U uniform
@@ -18,6 +18,8 @@ class FreeConvolution(Limit):
                 product: z m(z) = y m_A(y), y = z/k_B(z/k_A(y)), k = id + 1/m; S-transforms multiply
     Validity    bounded laws; size counts the dimension N
     Finite size both sides deviate by O(1/N)
+    Computed by spectra.sum_transform (sum_transform), spectra.product_transform (product_transform); as laws
+                spectra.free_sum (sum_transform), spectra.free_product (product_transform)
     References  voiculescu1986; voiculescu1987; mingo2017
     """
 
@@ -81,7 +83,7 @@ class FreeConvolution(Limit):
         one = min(max(round(n * float(self.first_share)), 1), n - 1)
         two = min(max(round(n * float(self.second_share)), 1), n - 1)
         sizes = {"dimension": n, "first_count": one, "second_count": two}
-        return sizes, self.replace(first_share=one / n, second_share=two / n)
+        return sizes, replace(self, first_share=one / n, second_share=two / n)
 
     def simulate(self, key, *, dimension: int, first_count: int, second_count: int):
         place = jnp.arange(dimension)

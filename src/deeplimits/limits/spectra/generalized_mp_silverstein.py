@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Spectrum, Value
 from deeplimits.theory.spectra import equivalents, silverstein
@@ -13,7 +13,7 @@ from deeplimits.theory.spectra import equivalents, silverstein
 GRID = 2000
 
 
-class PopulationSpectrum(Limit):
+class GeneralizedMpSilverstein(Limit):
     r"""Spectrum, resolvent and best shrinkage of a sample covariance matrix with two population eigenvalues.
 
     Setting     n samples Σ^{1/2}z of dimension p, Gaussian z; Σ has eigenvalue 1, and t with multiplicity wp
@@ -25,6 +25,8 @@ class PopulationSpectrum(Limit):
                 best nonlinear shrinkage: û'Σû → d(λ) = |α(λ)|²/λ, one value on the null space, loss ∫s² dH − ∫d² dμ
     Validity    γ > 0, t > 1, 0 < w < 1; size counts the dimension p
     Finite size distribution function, resolvent and losses deviate by O(1/p), the edges by O(p^(-2/3))
+    Computed by spectra.sample_covariance (eigenvalues), spectra.silverstein.curve (eigenvalues, nonlinear_loss),
+                spectra.resolvent_equivalent (resolvent), spectra.nonlinear_shrinkage_loss (nonlinear_loss)
     References  silverstein1995; silverstein1995b; rubio2011; ledoit2004; ledoit2011
     """
 
@@ -71,7 +73,7 @@ class PopulationSpectrum(Limit):
         p = whole(size, "p", self, least=4)
         count = min(max(whole(p * float(self.share), "wp", self), 1), p - 1)
         n = whole(p / float(self.gamma), "n", self, least=2)
-        return {"samples": n, "dimension": p, "large": count}, self.replace(gamma=p / n, share=count / p)
+        return {"samples": n, "dimension": p, "large": count}, replace(self, gamma=p / n, share=count / p)
 
     def simulate(self, key, *, samples: int, dimension: int, large: int):
         covariance = jnp.where(jnp.arange(dimension) < dimension - large, 1.0, self.large)

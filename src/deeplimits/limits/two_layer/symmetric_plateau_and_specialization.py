@@ -4,14 +4,14 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import overlap_steps
-from deeplimits.limit import Limit, Run, axis, integer, real, whole
+from deeplimits.limit import Limit, Run, axis, integer, real, replace, whole
 from deeplimits.limits.two_layer._shared import steps_at
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Curve
 from deeplimits.theory.two_layer.overlaps import integration
 
 
-class SymmetricPlateau(Limit):
+class SymmetricPlateauAndSpecialization(Limit):
     r"""Learning stalls on a symmetric plateau and goes on when the students specialize.
 
     Setting     K erf students, K orthonormal erf teachers, a = a* = 1, no noise; start on the plateau
@@ -23,11 +23,12 @@ class SymmetricPlateau(Limit):
                 specialization M_11 − M_12 along the overlap equations at the learning rate in use
     Validity    K ≥ 2; an asymmetry well above d^(−1/2), below which noise decides when the plateau ends; size counts d
     Finite size means deviate by O(1/d), amplified along the plateau
+    Computed by two_layer.trajectory
     References  saad1995; saad1995b
     """
 
     units: int = integer(2, 2, 6, symbol="K", doc="student and teacher units")
-    rate: Array = real(2.0, 1e-3, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
+    step: Array = real(2.0, 1e-3, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
     asymmetry: Array = real(
         0.15, 1e-4, 0.3, log=True, symbol=r"\delta_0", doc="initial difference of the teacher overlaps"
     )
@@ -40,7 +41,7 @@ class SymmetricPlateau(Limit):
         # Q = 1/(2K−1) and M = 1/√(K(2K−1)) everywhere, with the asymmetry added to both
         asymmetry = self.asymmetry * (jnp.eye(k) - 1 / k)
         start = Overlaps((k * (2 * k - 1)) ** -0.5 + asymmetry, 1 / (2 * k - 1) + asymmetry)
-        return Task(jnp.eye(k), self.rate), start
+        return Task(jnp.eye(k), self.step), start
 
     def theory(self):
         path = integration.trajectory(*self._setting(), self.times, method="explicit")
@@ -56,8 +57,8 @@ class SymmetricPlateau(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self, least=2 * self.units)
-        marks, times = steps_at(self.times, d * self.units / float(self.rate), self)
-        return {"dimension": d, "marks": marks}, self.replace(times=times)
+        marks, times = steps_at(self.times, d * self.units / float(self.step), self)
+        return {"dimension": d, "marks": marks}, replace(self, times=times)
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
         record = overlap_steps.overlap_chain(key, *self._setting(), jnp.array(marks), dimension)

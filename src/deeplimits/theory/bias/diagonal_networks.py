@@ -218,14 +218,8 @@ def _damping(s, move, depth):
 
 def _check(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike, depth: int) -> Float[Array, ""]:
     """The scale α, if all arguments are possible."""
-    if np.ndim(x) != 2 or np.shape(y) != np.shape(x)[:1]:
-        raise ParameterError(
-            f"x has shape {np.shape(x)} and y shape {np.shape(y)}; x must be (n, d) and y (n,) with the same n"
-        )
-    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 2:
-        raise ParameterError(f"depth = {depth!r} is not allowed; it must be a whole number of at least 2")
-    arguments.argument("x", x, arguments.FINITE, "remove the offending samples")
-    arguments.argument("y", y, arguments.FINITE, "remove the offending samples")
+    arguments.samples(x, y)
+    arguments.whole("depth", depth, 2)
     if arguments.known(x) and not np.any(np.asarray(x)):
         raise ParameterError("x is zero, and says nothing of β; give samples that are not")
     why = "a coordinate that starts at zero stays there: remove its column instead"

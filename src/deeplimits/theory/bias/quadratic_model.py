@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics import arguments
 
 INTERPOLATES = 1e-9
 
@@ -186,15 +187,10 @@ def _modes(phi, y, start) -> _Modes:
 
 
 def _checked(features, forms, y, start):
-    phi, psi, y, start = (np.asarray(part, float) for part in (features, forms, y, start))
-    p, m = phi.shape if phi.ndim == 2 else (0, 0)
-    if phi.ndim != 2 or psi.shape != (m, p, p) or y.shape != (m,) or start.shape != (p,):
-        raise ParameterError(
-            f"features {phi.shape}, forms {psi.shape}, y {y.shape}, start {start.shape} do not fit; "
-            "they must be (p, m), (m, p, p), (m,) and (p,)"
-        )
-    if not all(np.all(np.isfinite(part)) for part in (phi, psi, y, start)):
-        raise ParameterError("features, forms, y and start must be finite")
+    phi = arguments.array("features", features, ("p", "m"), why="one column for each sample")
+    p, m = phi.shape
+    psi = arguments.array("forms", forms, (m, p, p), why="one matrix for each sample, of the size of the features")
     if not np.allclose(psi, psi.transpose(0, 2, 1)):
         raise ParameterError("forms must be symmetric matrices; replace each by the mean of it and its transpose")
-    return tuple(jnp.asarray(part) for part in (phi, psi, y, start))
+    y = arguments.array("y", y, (m,), why="one label for each sample")
+    return phi, psi, y, arguments.array("start", start, (p,), why="one parameter for each feature")

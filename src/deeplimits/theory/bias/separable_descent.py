@@ -133,13 +133,11 @@ def largest_separable_step(x: ArrayLike, loss: str = "logistic", initial_loss: f
     16.0
     """
     points = np.asarray(x, float)
-    if loss == "logistic":
+    if arguments.choice("loss", loss, ("logistic", "exponential")) == "logistic":
         return float(8 / (np.linalg.norm(points, ord=2) ** 2 / len(points)))
-    if loss == "exponential":
-        start = 1.0 if initial_loss is None else float(initial_loss)
-        arguments.argument("initial_loss", start, arguments.POSITIVE)
-        return float(2 / (start * np.max(np.sum(points**2, axis=1))))
-    raise ParameterError(f"loss = {loss!r} is not allowed; it must be 'logistic' or 'exponential'")
+    start = 1.0 if initial_loss is None else float(initial_loss)
+    arguments.argument("initial_loss", start, arguments.POSITIVE)
+    return float(2 / (start * np.max(np.sum(points**2, axis=1))))
 
 
 def check_step(x: ArrayLike, step: float, loss: str = "logistic", initial_loss: float | None = None) -> None:

@@ -18,6 +18,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
 
 Matrix = Float[Array, "m d"] | Float[np.ndarray, "m d"]
@@ -46,22 +47,29 @@ class Stationary(NamedTuple):
     """How well S solves its equation, relative."""
 
 
-def batch_factors(sampling: str, samples: int, batch: Any) -> tuple[Any, float]:
+class BatchFactors(NamedTuple):
+    """κ and χ of the covariance κ(Σ_k g_k g_k' − χ m ḡḡ') of a batch gradient."""
+
+    scale: Any
+    centred: float
+
+
+def batch_factors(sampling: str, samples: int, batch: Any) -> BatchFactors:
     """κ and χ: the covariance of a batch gradient is κ(Σ_k g_k g_k' − χ m ḡḡ') with the samples' gradients g_k.
 
     κ = (1−p)/(Bm), χ = 0 for Bernoulli batches with p = B/m; κ = (m−B)/(Bm(m−1)), χ = 1 without replacement;
     κ = 1/(Bm), χ = 1 with replacement.
 
-    >>> float(batch_factors("without replacement", 4, 2)[0])
+    >>> float(batch_factors("without replacement", 4, 2).scale)
     0.08333333333333333
     """
     m, b = samples, batch * 1.0
     if sampling == "bernoulli":
-        return (1 - b / m) / (b * m), 0.0
+        return BatchFactors((1 - b / m) / (b * m), 0.0)
     if sampling == "without replacement":
-        return (m - b) / (b * m * max(m - 1, 1)), 1.0
+        return BatchFactors((m - b) / (b * m * max(m - 1, 1)), 1.0)
     if sampling == "with replacement":
-        return 1 / (b * m), 1.0
+        return BatchFactors(1 / (b * m), 1.0)
     raise ParameterError(f"sampling = {sampling!r} is not allowed; it must be one of {', '.join(SAMPLINGS)}")
 
 
@@ -211,12 +219,7 @@ def _numpy(x):
 
 
 def _check(x, y, batch, sampling):
-    if x.ndim != 2 or y.shape != x.shape[:1]:
-        raise ParameterError(
-            f"x has shape {x.shape} and y shape {y.shape}; x must be (m, d) and y (m,) with the same m"
-        )
-    if not (np.all(np.isfinite(x)) and np.all(np.isfinite(y))):
-        raise ParameterError("x or y contains values that are not finite; remove those samples")
+    arguments.samples(x, y)
     if np.linalg.matrix_rank(x) < x.shape[1]:
         raise OutsideValidity(
             f"x has rank {np.linalg.matrix_rank(x)}, below its {x.shape[1]} columns: directions without gradient never "

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.numerics import arguments
 from deeplimits.theory.bias.least_distance import LeastDistance, closest_point
 
 Floats = NDArray[np.float64]
@@ -149,7 +150,14 @@ def is_separable(x: ArrayLike, y: ArrayLike, *, intercept: bool = False) -> bool
     return True
 
 
-def traced_hard_margin(signed: Float[Array, "n d"]) -> tuple[Float[Array, " d"], Float[Array, " n"]]:
+class Separator(NamedTuple):
+    """ŵ of least norm with margins at least one, and the multipliers a of ŵ = Σ a_i y_i x_i."""
+
+    weights: Float[Array, " d"]
+    multipliers: Float[Array, " n"]
+
+
+def traced_hard_margin(signed: Float[Array, "n d"]) -> Separator:
     """ŵ and the multipliers a of the rows y_i x_i, for use inside traced code; the solver runs on the host."""
     n, d = signed.shape
     answer = (jax.ShapeDtypeStruct((d,), float), jax.ShapeDtypeStruct((n,), float))
@@ -158,7 +166,7 @@ def traced_hard_margin(signed: Float[Array, "n d"]) -> tuple[Float[Array, " d"],
         found = hard_margin(rows, np.ones(n))
         return found.weights, found.multipliers
 
-    return jax.pure_callback(solve, answer, signed, vmap_method="sequential")
+    return Separator(*jax.pure_callback(solve, answer, signed, vmap_method="sequential"))
 
 
 def _with_intercept(points: Floats, labels: Floats) -> HardMargin:
@@ -257,18 +265,8 @@ def _checked(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
 
 
 def _finite(x: ArrayLike, y: ArrayLike) -> tuple[Floats, Floats]:
-    points, labels = np.asarray(x, float), np.asarray(y, float)
-    if points.ndim != 2 or labels.shape != points.shape[:1]:
-        raise ParameterError(
-            f"x has shape {points.shape} and y shape {labels.shape}; x must be (n, d) and y (n,) with the same n"
-        )
-    if points.size == 0:
-        raise ParameterError(
-            f"x has shape {points.shape}, which holds no data; give at least one point and one feature"
-        )
-    if not (np.all(np.isfinite(points)) and np.all(np.isfinite(labels))):
-        raise ParameterError("x or y contains values that are not finite; remove those points")
-    return points, labels
+    points, labels = arguments.samples(x, y)
+    return np.asarray(points), np.asarray(labels)
 
 
 def _even(labels: Floats) -> Floats:

@@ -1,6 +1,7 @@
 r"""Tuning a deep network to criticality: variances at which signals neither grow nor vanish with depth."""
 
 import functools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
@@ -11,26 +12,40 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.errors import NotConverged, OutsideValidity
-from deeplimits.models.activations import Activation, activation
+from deeplimits.models.activations import Activation, ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics import roots
 from deeplimits.theory.initialization import layer_maps
 
 _GRID = np.logspace(-4, 4, 161)
 _SMALLEST = 1e-9
 _RESIDUAL = 1e-9
+_BESIDE = 1e-30
+"""So close to 0 derivatives are those at 0, from one side."""
+_ROUNDING = 1e-12
 
 
 class ZeroExpansion(NamedTuple):
-    """K' = K + a₁K² + a₂K³ + … and χ_⊥ = 1 + b₁K + … at the critical point K* = 0."""
+    """K' = K + a K^(3/2) + a₁K² + … + a₂K³ + … and χ_⊥ = 1 + a K^(1/2) + b₁K + … at the critical point K* = 0."""
 
     a1: float
     a2: float
     b1: float
+    bend: float = 0.0
+    """a, the coefficient of K^(3/2), which is not zero where σ'' jumps at 0 (ELU, softsign)"""
+
+    @property
+    def stable(self) -> bool:
+        """Whether K falls to zero: the sign of the first coefficient that is not zero."""
+        return (self.bend or self.a1) < 0
 
     @property
     def perpendicular_exponent(self) -> float:
-        """p_⊥ = b₁/a₁: perpendicular perturbations decay as l^(−p_⊥), parallel ones as l^(−2)."""
-        return self.b1 / self.a1
+        """p_⊥: perpendicular perturbations decay as l^(−p_⊥).
+
+        b₁/a₁ where K^(l) ~ −1/a₁l, with parallel ones as l^(−2); 2 where K^(l) ~ 4/a²l², with parallel ones as l^(−3).
+        """
+        return 2.0 if self.bend else self.b1 / self.a1
 
 
 @dataclass(frozen=True)
@@ -53,7 +68,7 @@ class Criticality:
     """F''(K*), for the half-stable class: attracting from above if negative, from below if positive."""
 
 
-def criticality(given: str | Activation | Callable) -> Criticality:
+def criticality(activation: ActivationLike) -> Criticality:
     """The critical initialization of an activation, its susceptibilities and its universality class.
 
     Setting     z^(l+1) = W σ(z^(l)) + b with W_ij ~ N(0, C_w/n), b_i ~ N(0, C_b), infinitely wide;
@@ -61,7 +76,9 @@ def criticality(given: str | Activation | Callable) -> Criticality:
     Result      F(K*) = K*, χ_∥ = F'(K*) = 1 and χ_⊥ = C_w E_K* σ'² = 1; equivalently E_K*[σσ''] = 0,
                 C_w = 1/E_K* σ'², C_b = K* − C_w E_K* σ² ≥ 0
                 scale-invariant: σ = a₊u or a₋u: any K*, C_b = 0, C_w = 2/(a₊² + a₋²)
-                K* = 0: σ(0) = 0, σ'(0) ≠ 0, stable if a₁ = σ₃/σ₁ + (3/4)(σ₂/σ₁)² < 0: C_b = 0, C_w = 1/σ'(0)²
+                K* = 0: σ(0) = 0, σ'(0) ≠ 0, stable if a₁ = σ₃/σ₁ + (3/4)(σ₂/σ₁)² < 0: C_b = 0, C_w = 1/σ'(0)²; with
+                one-sided derivatives s₊, s₋, c₊, c₋ of first and second order at 0 (ELU, SELU, softsign)
+                C_w = 2/(s₊² + s₋²), stable if a = √(2/π) C_w (s₊c₊ − s₋c₋) < 0, the coefficient of K^(3/2)
                 half-stable: isolated K* > 0, as for GELU and SWISH
     Validity    σ continuous with finite E σ²; OutsideValidity is raised where there is no critical point (softplus,
                 sigmoid, step), or only an unstable one (sinh), and says why
@@ -71,7 +88,7 @@ def criticality(given: str | Activation | Callable) -> Criticality:
     >>> found.universality, round(found.kernel, 6), round(found.weight_variance, 6), round(found.bias_variance, 6)
     ('half-stable', 3.561553, 1.983058, 0.172922)
     """
-    sigma = activation(given)
+    sigma = named(activation)
     if not sigma.continuous:
         raise OutsideValidity(
             f"activation = {sigma.name} has no critical point: it jumps, so χ_⊥ is infinite at every K; take a "
@@ -80,31 +97,50 @@ def criticality(given: str | Activation | Callable) -> Criticality:
     slopes = homogeneous_slopes(sigma)
     if slopes is not None:
         return _scale_invariant(sigma, *slopes)
+    layer_maps.check(sigma, 1.0)
     at_zero = _expansion_at_zero(sigma)
-    if at_zero is not None and at_zero[1].a1 < 0:
+    if at_zero is not None and at_zero[1].stable:
         c_w, expansion = at_zero
-        chi = layer_maps.susceptibilities(sigma, 0.0, c_w)
-        return Criticality(
-            sigma.name, "K*=0", 0.0, c_w, 0.0, float(chi.parallel), float(chi.perpendicular), expansion=expansion
-        )
+        chi = c_w * float(np.mean(np.square(_beside_zero(sigma.value, 1)[:, 1])))
+        return Criticality(sigma.name, "K*=0", 0.0, c_w, 0.0, chi, chi, expansion=expansion)
     return _half_stable(sigma, None if at_zero is None else at_zero[1])
 
 
-def taylor_at_zero(function: Callable, order: int) -> list[float]:
-    """f(0), f'(0), …, f^(order)(0) by repeated differentiation."""
+def _beside_zero(function: Callable, order: int) -> np.ndarray:
+    """f, f', …, f^(order) on the two sides of 0, below and above, by repeated differentiation: an array of two rows."""
 
     def differentiate(inner):
-        return lambda x: jax.jvp(inner, (x,), (jnp.ones(()),))[1]
+        return lambda x: jax.jvp(inner, (x,), (jnp.ones_like(x),))[1]
 
     found = []
     for _ in range(order + 1):
-        found.append(float(jax.jit(function)(jnp.zeros(()))))
+        found.append(jnp.broadcast_to(jax.jit(function)(jnp.asarray([-_BESIDE, _BESIDE])), (2,)))
         function = differentiate(function)
-    return found
+    return np.stack(found, axis=1)
 
 
-def homogeneous_slopes(sigma: Activation) -> tuple[float, float] | None:
+def _moments_at_zero(function: Callable, order: int) -> np.ndarray:
+    """c_0 … c_order of E f(u) = Σ_j c_j K^(j/2), u ~ N(0, K), from the derivatives of f on the two sides of 0."""
+    below, above = _beside_zero(function, order)
+    # E u^j over u > 0 is K^(j/2) times (j − 1)!!/2 for even j and (j − 1)!!/√(2π) for odd j
+    half = [math.prod(range(j - 1, 0, -2)) / (math.sqrt(2 * math.pi) if j % 2 else 2) for j in range(order + 1)]
+    signs = (-1.0) ** np.arange(order + 1)
+    found = (above + signs * below) * half / [math.factorial(j) for j in range(order + 1)]
+    # Of a smooth f the odd powers cancel; what is left of them is rounding.
+    size = np.max(np.abs(np.stack([above, below])))
+    return np.where(np.abs(found) > _ROUNDING * size, found, 0.0)
+
+
+class Slopes(NamedTuple):
+    """Of a piecewise linear σ, right and left of zero."""
+
+    positive: float
+    negative: float
+
+
+def homogeneous_slopes(activation: ActivationLike) -> Slopes | None:
     """a₊ and a₋ if σ(u) = a₊u for u > 0 and a₋u for u < 0."""
+    sigma = named(activation)
     u = np.array([1.0, 1e-3, 0.3, 2.0, 7.0, 1e3])
     u = np.concatenate([u, -u, [0.0]])
     # Evaluated now, also while a prediction that asks is being traced; and in one program.
@@ -113,7 +149,7 @@ def homogeneous_slopes(sigma: Activation) -> tuple[float, float] | None:
     ratios = (values[:-1] / u[:-1]).reshape(2, -1)
     if values[-1] != 0 or not np.allclose(ratios, ratios[:, :1], rtol=1e-12, atol=0.0):
         return None
-    return float(ratios[0, 0]), float(ratios[1, 0])
+    return Slopes(float(ratios[0, 0]), float(ratios[1, 0]))
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -131,17 +167,17 @@ def _scale_invariant(sigma: Activation, positive: float, negative: float) -> Cri
 
 
 def _expansion_at_zero(sigma: Activation) -> tuple[float, ZeroExpansion] | None:
-    """C_w and the expansion at K = 0, if σ(0) = 0, σ'(0) ≠ 0 and 0 is no kink."""
-    if 0.0 in sigma.kinks or float(sigma.value(jnp.zeros(()))) != 0:
+    """C_w and the expansion at K = 0, if σ(0) = 0 and σ' is not zero on both sides of it."""
+    if float(sigma.value(jnp.zeros(()))) != 0:
         return None
-    # E_K f = Σ_j f^(2j)(0) K^j/(2^j j!)
-    squares = taylor_at_zero(lambda u: sigma.value(u) ** 2, 6)
-    if squares[2] <= 0:
+    squares = _moments_at_zero(lambda u: sigma.value(u) ** 2, 6)
+    slope = jax.vmap(jax.grad(lambda u: jnp.reshape(sigma.value(u), ())))
+    slopes = _moments_at_zero(lambda u: slope(u) ** 2, 2)
+    if not (np.all(np.isfinite([*squares, *slopes])) and squares[2] > 0):
         return None
-    c_w = 2 / squares[2]
-    slope = jax.grad(lambda u: jnp.reshape(sigma.value(u), ()))
-    slopes = taylor_at_zero(lambda u: slope(u) ** 2, 2)
-    return c_w, ZeroExpansion(c_w * squares[4] / 8, c_w * squares[6] / 48, c_w * slopes[2] / 2)
+    c_w = float(1 / squares[2])
+    bend, a1, _, a2 = (float(c_w * part) for part in squares[3:])
+    return c_w, ZeroExpansion(a1, a2, float(c_w * slopes[2]), bend)
 
 
 def _imbalance(sigma: Activation, kernel) -> np.ndarray:
@@ -188,7 +224,8 @@ def _reason(sigma: Activation, values: np.ndarray, refused: list[str], unstable:
     if refused:
         return "; ".join(refused)
     if unstable is not None:
-        return f"K = 0 is one but unstable (a₁ = {unstable.a1:.4g} ≥ 0), and there is none at K > 0"
+        name, value = ("a", unstable.bend) if unstable.bend else ("a₁", unstable.a1)
+        return f"K = 0 is one but unstable ({name} = {value:.4g} ≥ 0), and there is none at K > 0"
     value, slope, curvature = (
         float(function(jnp.zeros(()))) for function in (sigma.value, sigma.derivative, sigma.second_derivative)
     )

@@ -9,9 +9,10 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import ActivationLike
 from deeplimits.numerics.arguments import NOT_NEGATIVE, argument
 from deeplimits.theory.gaussian.moments import along as along
+from deeplimits.theory.gaussian.moments import check as check
 from deeplimits.theory.gaussian.moments import compiled as compiled
 from deeplimits.theory.gaussian.moments import first_derivative as first_derivative
 from deeplimits.theory.gaussian.moments import second_derivative as second_derivative
@@ -28,20 +29,23 @@ class Susceptibilities(NamedTuple):
     perpendicular: Floats
 
 
-def layer_map(sigma: Activation, kernel: ArrayLike, weight_variance: ArrayLike, bias_variance: ArrayLike) -> Floats:
+def layer_map(
+    activation: ActivationLike, kernel: ArrayLike, weight_variance: ArrayLike, bias_variance: ArrayLike
+) -> Floats:
     """F(K) = C_b + C_w E σ²"""
-    return jnp.asarray(bias_variance, float) + jnp.asarray(weight_variance, float) * second_moment(sigma, kernel)
+    return jnp.asarray(bias_variance, float) + jnp.asarray(weight_variance, float) * second_moment(activation, kernel)
 
 
-def susceptibilities(sigma: Activation, kernel: ArrayLike, weight_variance: ArrayLike = 1.0) -> Susceptibilities:
+def susceptibilities(
+    activation: ActivationLike, kernel: ArrayLike, weight_variance: ArrayLike = 1.0
+) -> Susceptibilities:
     """χ_∥ = F'(K) and χ_⊥ = C_w E σ'².
 
-    >>> from deeplimits.models.activations import activation
-    >>> [round(float(chi), 6) for chi in susceptibilities(activation("tanh"), 0.41803720053348, 1.5)]
+    >>> [round(float(chi), 6) for chi in susceptibilities("tanh", 0.41803720053348, 1.5)]
     [0.551983, 0.938636]
     """
     c_w = jnp.asarray(weight_variance, float)
-    return Susceptibilities(c_w * first_derivative(sigma, kernel), c_w * slope_moment(sigma, kernel))
+    return Susceptibilities(c_w * first_derivative(activation, kernel), c_w * slope_moment(activation, kernel))
 
 
 def check_variances(**values: ArrayLike) -> None:

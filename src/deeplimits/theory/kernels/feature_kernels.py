@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.models.activations import Activation, activation, relu_power
+from deeplimits.models.activations import Activation, ActivationLike, relu_power
+from deeplimits.models.activations import activation as named
 from deeplimits.theory.gaussian import dual, expect_pair
 
 
@@ -18,7 +19,7 @@ class FeatureKernel(NamedTuple):
     variance: Float[Array, "..."]
 
 
-def neuron_features(sigma: str | Activation, a: ArrayLike, b: ArrayLike, c: ArrayLike) -> FeatureKernel:
+def neuron_features(activation: ActivationLike, a: ArrayLike, b: ArrayLike, c: ArrayLike) -> FeatureKernel:
     """K = E σ(u)σ(v) and m·Var K_m = E σ(u)²σ(v)² − K² for u = ⟨w, x⟩, v = ⟨w, x'⟩, w ~ N(0, I).
 
     a = |x|², b = |x'|², c = ⟨x, x'⟩. For ReLU the second moment is the arc-cosine kernel of order two.
@@ -27,7 +28,7 @@ def neuron_features(sigma: str | Activation, a: ArrayLike, b: ArrayLike, c: Arra
     >>> round(float(found.mean), 12), round(float(found.variance), 12)
     (0.304498890522, 0.614028761454)
     """
-    chosen = activation(sigma)
+    chosen = named(activation)
     mean = dual(chosen, a, b, c)
     if chosen.name == "relu":
         second = dual(relu_power(2), a, b, c)

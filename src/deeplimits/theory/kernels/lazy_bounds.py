@@ -12,7 +12,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import POSITIVE, argument
 from deeplimits.theory.gaussian.moments import mean_curvature, mean_slope, slope_moment
 from deeplimits.theory.kernels.linearization import curvature_bound
@@ -69,17 +70,14 @@ def lazy_training_bounds(
     )
 
 
-def two_layer_lipschitz(activation: Activation, x: ArrayLike, width: int, scale: float = 1.0) -> float:
+def two_layer_lipschitz(activation: ActivationLike, x: ArrayLike, width: int, scale: float = 1.0) -> float:
     """A bound on Lip(Df) for f = (α/√m) Σ ±σ(⟨w_j, x_i⟩): (α/√m) sup|σ''| ‖X‖ max_i ‖x_i‖; refused for ReLU."""
-    if activation.kinks:
-        raise OutsideValidity(f"activation = {activation.name} has a kink: its Jacobian is not Lipschitz")
+    sigma = named(activation)
+    if sigma.kinks:
+        raise OutsideValidity(f"activation = {sigma.name} has a kink: its Jacobian is not Lipschitz")
     rows = np.asarray(x, float)
     return (
-        scale
-        / np.sqrt(width)
-        * curvature_bound(activation)
-        * np.linalg.norm(rows, 2)
-        * np.linalg.norm(rows, axis=1).max()
+        scale / np.sqrt(width) * curvature_bound(sigma) * np.linalg.norm(rows, 2) * np.linalg.norm(rows, axis=1).max()
     )
 
 
@@ -137,8 +135,10 @@ class TwoLayerSpectrum(NamedTuple):
     largest: Float[Array, "..."]
 
 
-def two_layer_singular_values(activation: Activation, ratio: ArrayLike) -> TwoLayerSpectrum:
-    r"""σ_min²/(α²d) and σ_max²/(α²d) of the Jacobian at the start, as d → ∞ with n/d → c = `ratio`, m ≫ n.
+def two_layer_singular_values(activation: ActivationLike, points_per_dimension: ArrayLike) -> TwoLayerSpectrum:
+    r"""σ_min²/(α²d) and σ_max²/(α²d) of the Jacobian at the start, as d → ∞ with n/d → c, m ≫ n.
+
+    c = `points_per_dimension`.
 
     Setting     f = (α/√m) Σ ±σ(⟨w_j, x⟩), w_j uniform on the unit sphere, x_i ~ N(0, I_d), inner weights trained
     Result      K₀/α² ≈ μ₁²XXᵀ + (E σ'² − μ₁²)d + rank one, μ₁ = E σ'(g): E σ'² − μ₁² + μ₁²(1 ∓ √c)², with 0 in place of
@@ -149,15 +149,15 @@ def two_layer_singular_values(activation: Activation, ratio: ArrayLike) -> TwoLa
     Validity    σ smooth; n ≪ d² for c > 1; extreme eigenvalues converge like √(log n/d)
     References  bartlett2021; bai2010
 
-    >>> from deeplimits.models.activations import activation
-    >>> found = two_layer_singular_values(activation("tanh"), 0.25)
+    >>> found = two_layer_singular_values("tanh", 0.25)
     >>> round(float(found.least), 12), round(float(found.largest), 12)
     (0.189243529176, 0.923001857901)
     """
-    if activation.kinks:
-        raise OutsideValidity(f"activation = {activation.name} has a kink; the theorem needs a smooth activation")
-    c = jnp.asarray(ratio, float)
-    slope, square, bend = mean_slope(activation), slope_moment(activation), mean_curvature(activation)
+    sigma = named(activation)
+    if sigma.kinks:
+        raise OutsideValidity(f"activation = {sigma.name} has a kink; the theorem needs a smooth activation")
+    c = jnp.asarray(points_per_dimension, float)
+    slope, square, bend = mean_slope(sigma), slope_moment(sigma), mean_curvature(sigma)
     floor = square - slope**2
     root = jnp.sqrt(c)
     strength = c * bend**2

@@ -13,8 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 from scipy.special import eval_hermitenorm, gammaln
 
-from deeplimits.errors import ParameterError
-from deeplimits.numerics.arguments import POSITIVE, array, whole
+from deeplimits.numerics.arguments import POSITIVE, array, number, whole
 from deeplimits.theory.kernels import positive
 
 
@@ -62,10 +61,7 @@ def mercer_of_gaussian(count: int, scale: ArrayLike = 1.0, deviation: ArrayLike 
     [0.6180339887, 0.2360679775, 0.0901699437]
     """
     whole("count", count, 1)
-    l, s = jnp.asarray(scale, float), jnp.asarray(deviation, float)
-    for name, value in (("scale", scale), ("deviation", deviation)):
-        if isinstance(value, int | float) and not value > 0:
-            raise ParameterError(f"{name} = {value} is not allowed; it must be positive")
+    l, s = number("scale", scale, POSITIVE), number("deviation", deviation, POSITIVE)
     a, b = 1 / (4 * s**2), 1 / (2 * l**2)
     c = jnp.sqrt(a**2 + 2 * a * b)
     total = a + b + c

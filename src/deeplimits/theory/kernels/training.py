@@ -4,7 +4,7 @@ r"""Training with a fixed kernel: gradient flow and gradient descent on (1/2n)�
     f_{k+1}(x) = f_k(x) + (η/n) Σ_l K(x, x_l)(y_l − f_k(x_l))                gradient descent
 
 In the eigenbasis of K the error of a mode with eigenvalue λ is multiplied by e^{−λt/n}, or by (1 − ηλ/n)^k. All answers
-below come from one eigendecomposition, whatever the number of times. `time=inf` gives the end of training: kernel
+below come from one eigendecomposition, whatever the number of times. `times=inf` gives the end of training: kernel
 interpolation, by the pseudo-inverse where K is singular.
 
 K is the tangent kernel of one network (then f_0 is that network's output at the start), or its limit at infinite
@@ -43,7 +43,7 @@ def largest_stable_step(kernel: ArrayLike, samples: int | None = None) -> Float[
 def gradient_flow(
     kernel: ArrayLike,
     targets: ArrayLike,
-    time: ArrayLike,
+    times: ArrayLike,
     *,
     start: ArrayLike | None = None,
     cross: ArrayLike | None = None,
@@ -64,7 +64,7 @@ def gradient_flow(
     >>> f.train.round(14).tolist()
     [0.71111711134856, 0.18348366408958]
     """
-    times = _times(time, "time")
+    times = _times(times, "times")
     found = positive.modes(kernel)
     return _predict(found, _flow_decay(found, times), _flow_gain(found, times), targets, start, cross, test_start)
 

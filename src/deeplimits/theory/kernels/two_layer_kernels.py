@@ -5,7 +5,6 @@ v_j = ⟨w_j, x'⟩. The functions below take inputs through a = |x|², b = |x'|
 """
 
 import functools
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -13,12 +12,11 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
-from deeplimits.models.activations import Activation, activation, relu_power
+from deeplimits.models.activations import Activation, ActivationLike, relu_power
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import array
 from deeplimits.theory.gaussian import dual, dual_derivative, expect_pair
 from deeplimits.theory.kernels import positive
-
-Named = str | Activation | Callable
 
 
 class Gram(NamedTuple):
@@ -35,7 +33,7 @@ class Gram(NamedTuple):
 
 
 def two_layer_gram(
-    sigma: Named, a: ArrayLike, b: ArrayLike, c: ArrayLike, output_second_moment: ArrayLike = 1.0
+    activation: ActivationLike, a: ArrayLike, b: ArrayLike, c: ArrayLike, output_second_moment: ArrayLike = 1.0
 ) -> Gram:
     r"""Both parts of the tangent kernel of a two-layer network, for inputs with |x|² = a, |x'|² = b, x·x' = c.
 
@@ -50,11 +48,11 @@ def two_layer_gram(
     >>> round(float(found.outer), 12), round(float(found.inner), 12)
     (0.338773783883, 0.21144982941)
     """
-    inner = jnp.asarray(c, float) * dual_derivative(sigma, a, b, c) * jnp.asarray(output_second_moment, float)
-    return Gram(dual(sigma, a, b, c), inner)
+    inner = jnp.asarray(c, float) * dual_derivative(activation, a, b, c) * jnp.asarray(output_second_moment, float)
+    return Gram(dual(activation, a, b, c), inner)
 
 
-def two_layer_ntk(sigma: Named, x1: ArrayLike, x2: ArrayLike | None = None) -> Float[Array, "n1 n2"]:
+def two_layer_ntk(activation: ActivationLike, x1: ArrayLike, x2: ArrayLike | None = None) -> Float[Array, "n1 n2"]:
     r"""Tangent kernel of a two-layer network with both layers trained, at the rows of x1 and x2.
 
     Setting     f(x) = N^(−1/2) Σ_{l≤N} β_l σ(⟨w_l, x⟩), standard normal β_l and w_l, both trained
@@ -75,11 +73,11 @@ def two_layer_ntk(sigma: Named, x1: ArrayLike, x2: ArrayLike | None = None) -> F
     product = jnp.clip(product, -edge, edge)
     if x2 is None:
         product = jnp.where(jnp.eye(left.shape[0], dtype=bool), a, product)
-    return two_layer_gram(sigma, a, b, product).ntk
+    return two_layer_gram(activation, a, b, product).ntk
 
 
 def ntk_variance(
-    sigma: Named, a: ArrayLike, b: ArrayLike, c: ArrayLike, output_fourth_moment: ArrayLike = 3.0
+    activation: ActivationLike, a: ArrayLike, b: ArrayLike, c: ArrayLike, output_fourth_moment: ArrayLike = 3.0
 ) -> Float[Array, "..."]:
     """m·Var of the empirical tangent kernel with both layers trained, E a² = 1, exact at every width.
 
@@ -88,7 +86,7 @@ def ntk_variance(
     >>> round(float(ntk_variance("relu", 1.34 / 3 + 0.09, 1.53 / 3 + 0.09, -0.51 / 3 + 0.09)) ** 0.5, 12)
     0.211820030679
     """
-    chosen = activation(sigma)
+    chosen = named(activation)
     c, fourth = jnp.asarray(c, float), jnp.asarray(output_fourth_moment, float)
     if chosen.name == "relu":
         value, slope = dual(chosen, a, b, c), dual_derivative(chosen, a, b, c)
@@ -139,7 +137,9 @@ class QuadraticForm(NamedTuple):
     linear_deviation: Float[Array, ""]
 
 
-def nonlinear_quadratic_form(sigma: Named, x: ArrayLike, matrix: ArrayLike | None = None) -> QuadraticForm:
+def nonlinear_quadratic_form(
+    activation: ActivationLike, x: ArrayLike, matrix: ArrayLike | None = None
+) -> QuadraticForm:
     r"""Concentration of quadratic forms of random features.
 
     Setting     Q = (1/n) σ(wᵀX) A σ(Xᵀw), w ~ N(0, I), rows of `x` (n, p) the inputs, A symmetric (n, n), the identity
@@ -162,6 +162,6 @@ def nonlinear_quadratic_form(sigma: Named, x: ArrayLike, matrix: ArrayLike | Non
     weight = jnp.eye(n) if matrix is None else positive.matrix(matrix, "matrix")
     if weight.shape != (n, n):
         raise ParameterError(f"matrix has shape {weight.shape}; it must be ({n}, {n})")
-    kernel = dual(sigma, squares[:, None], squares, gram)
+    kernel = dual(activation, squares[:, None], squares, gram)
     product = weight @ gram
     return QuadraticForm(jnp.trace(weight @ kernel) / n, jnp.sqrt(2 * jnp.trace(product @ product)) / n)

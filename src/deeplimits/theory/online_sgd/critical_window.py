@@ -13,7 +13,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from deeplimits.errors import ParameterError
+from deeplimits.numerics import arguments
 from deeplimits.theory.online_sgd.landscapes import Landscape, check_order
 
 FARTHEST = 6.0
@@ -35,8 +35,7 @@ def passage_probability(
     """
     check_order(landscape.exponent, least=3)
     c, u0, top = (jnp.asarray(part, float) for part in (step, start, level))
-    if isinstance(points, bool) or points < 8:
-        raise ParameterError(f"points = {points!r} is not allowed; take a whole number of at least 8")
+    arguments.whole("points", points, 8)
     times = jnp.atleast_1d(jnp.asarray(times, float))
     zero = jnp.zeros(())
     decay, variance = landscape.squared_gradient(zero) / 2, landscape.directional_variance(zero)

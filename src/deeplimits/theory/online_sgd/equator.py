@@ -3,18 +3,19 @@
 m is the inner product of a uniform point of the unit sphere of R^N with a fixed unit vector; m² is Beta(1/2, (N−1)/2).
 """
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 from jax.scipy.special import betainc, gammaln
 from jax.scipy.stats import norm
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import ParameterError
+from deeplimits.numerics import arguments
 
 
 def _check(dimension: int) -> None:
-    if dimension < 2:
-        raise ParameterError(f"dimension = {dimension} is not allowed; a sphere to walk on needs at least 2")
+    arguments.whole("dimension", dimension, 2, "of a sphere to walk on")
 
 
 def equator_exceedance(threshold: ArrayLike, dimension: int) -> Float[Array, "..."]:
@@ -48,10 +49,17 @@ def fourth_moment(dimension: int) -> float:
     return 3 * dimension / (dimension + 2)
 
 
-def gaussian_law(x: ArrayLike) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+class Distribution(NamedTuple):
+    """Density and distribution function of a law, at the same points."""
+
+    density: Float[Array, "..."]
+    cdf: Float[Array, "..."]
+
+
+def gaussian_law(x: ArrayLike) -> Distribution:
     """Density and distribution function of the limit of √N m: the standard normal law."""
     x = jnp.asarray(x, float)
-    return norm.pdf(x), norm.cdf(x)
+    return Distribution(norm.pdf(x), norm.cdf(x))
 
 
 def tail_bound(threshold: ArrayLike) -> Float[Array, "..."]:

@@ -4,27 +4,25 @@ A `Landscape` holds the population loss φ(m) and what the noise of one gradient
 spherical gradient, and σ² = E⟨∇H, θ⟩² at the equator, H = L − EL. Online SGD on the sphere is determined by these.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
-from numpy.polynomial.hermite_e import hermegauss
 
-from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.errors import NotConverged, OutsideValidity
+from deeplimits.models.activations import Activation, ActivationLike
+from deeplimits.models.activations import activation as named
+from deeplimits.numerics import arguments, panels
 from deeplimits.theory.gaussian.hermite import hermite_coefficients
 
-
-def _legendre(count: int, end: float) -> tuple[np.ndarray, np.ndarray]:
-    nodes, weights = np.polynomial.legendre.leggauss(count)
-    return (1 + nodes) / 2 * end, weights / 2 * end
-
-
-_ANGLES, _ANGULAR = _legendre(32, 1.0)
-_RADII, _RADIAL = _legendre(48, 11.0)
+_ANGLES, _ANGULAR = panels.gauss(32, 0.0, 1.0)
+_RADII, _RADIAL = panels.gauss(48, 0.0, 11.0)
 _RADIAL = _RADIAL * _RADII * np.exp(-(_RADII**2) / 2) / (2 * np.pi)
 
 
@@ -58,10 +56,21 @@ class InformationExponent(NamedTuple):
     errors: np.ndarray
 
 
+class _Compiled(NamedTuple):
+    value: Callable
+    slope: Callable
+
+
+@functools.cache
+def _compiled(activation: Activation) -> _Compiled:
+    """σ and σ', each as one program: Hermite expansions evaluate them on the host."""
+    return _Compiled(jax.jit(activation.value), jax.jit(activation.derivative))
+
+
 def information_exponent(
-    f: Callable, g: Callable | None = None, degree: int = 20, tolerance: float = 1e-9
+    teacher: ActivationLike, student: ActivationLike | None = None, degree: int = 20, tolerance: float = 1e-9
 ) -> InformationExponent:
-    """Information exponent of a single-index teacher f and student g.
+    """Information exponent of a single-index teacher f and student g, each a name, an `Activation` or a function.
 
     Setting     y = f(⟨a, θ⟩) + ε, a ~ N(0, I_N), L = (y − g(⟨a, x⟩))², |x| = |θ| = 1; g = f unless given
     Result      k = min{l ≥ 1 : u_l(f) u_l(g) ≠ 0}, and −φ'(m) ≈ a_k m^{k−1} with a_k = 2k u_k(f) u_k(g)
@@ -70,21 +79,23 @@ def information_exponent(
                 `degree` are
     References  benarous2021
 
-    >>> import numpy as np
-    >>> found = information_exponent(lambda z: z**2 * np.exp(-z**2))
+    >>> found = information_exponent("hermite4")
     >>> found.exponent, found.fisher_consistent
     (4, True)
+    >>> information_exponent(lambda z: z**2, "hermite2").exponent
+    2
     """
-    teacher = hermite_coefficients(f, degree)
-    student = teacher if g is None or g is f else hermite_coefficients(g, degree)
-    products = teacher.coefficients * student.coefficients
-    errors = np.abs(teacher.errors * student.coefficients) + np.abs(student.errors * teacher.coefficients)
-    present = ~(teacher.vanishes(tolerance) | student.vanishes(tolerance))
+    f, g = named(teacher), named(teacher if student is None else student)
+    of_f = hermite_coefficients(_compiled(f).value, degree)
+    of_g = of_f if g is f else hermite_coefficients(_compiled(g).value, degree)
+    products = of_f.coefficients * of_g.coefficients
+    errors = np.abs(of_f.errors * of_g.coefficients) + np.abs(of_g.errors * of_f.coefficients)
+    present = ~(of_f.vanishes(tolerance) | of_g.vanishes(tolerance))
     present[0] = False
     if not present.any():
         raise NotConverged(
-            f"degree = {degree}: no Hermite coefficient of order 1 to {degree} is shared by f and g above the "
-            f"tolerance {tolerance:g}; the information exponent is larger than that or undefined, so raise degree"
+            f"degree = {degree}: no Hermite coefficient of order 1 to {degree} is shared by teacher and student above "
+            f"the tolerance {tolerance:g}; the information exponent is larger than that or undefined, so raise degree"
         )
     k = int(np.argmax(present))
     constant = float(2 * k * products[k])
@@ -143,7 +154,7 @@ def binary_mixture(field: ArrayLike, unbalanced: bool = True) -> Landscape:
     0.6057055096
     """
     h = jnp.asarray(field, float)
-    nodes, weights = (jnp.asarray(part) for part in _gauss_hermite(100))
+    nodes, weights = (jnp.asarray(part) for part in panels.normal(100))
     balance = jnp.tanh(h)
 
     def mean(function, m):
@@ -173,20 +184,20 @@ def binary_mixture(field: ArrayLike, unbalanced: bool = True) -> Landscape:
     )
 
 
-def single_index(f: Callable, f_slope: Callable, g: Callable, g_slope: Callable, noise: ArrayLike) -> Landscape:
-    """y = f(⟨a, θ⟩) + ε with Var ε = noise², L = (y − g(⟨a, x⟩))², a ~ N(0, I).
+def single_index(teacher: ActivationLike, student: ActivationLike, noise: ArrayLike) -> Landscape:
+    """y = f(⟨a, θ⟩) + ε with ε of standard deviation `noise`, L = (y − g(⟨a, x⟩))², a ~ N(0, I).
 
     Every quantity is a mean over two Gaussians with correlation m, by a quadrature in polar coordinates whose sectors
     end where one of them changes sign: as accurate for links with a kink at 0 as for smooth ones, and up to m = ±1.
-    `f` and `g` map arrays to arrays, traced or not; so do their derivatives.
+    f is the `teacher`, g the `student`: names, `Activation`s or functions.
 
-    >>> square = lambda z: z**2
-    >>> landscape = single_index(square, lambda z: 2 * z, square, lambda z: 2 * z, 0.0)
+    >>> landscape = single_index("square", "square", 0.0)
     >>> landscape.exponent, round(float(landscape.squared_gradient(0.0)), 8)
     (2, 192.0)
     """
     variance = jnp.asarray(noise, float) ** 2
-    found = information_exponent(f, g)
+    (f, f_slope), (g, g_slope) = _compiled(named(teacher)), _compiled(named(student))
+    found = information_exponent(teacher, student)
     if not found.fisher_consistent:
         raise OutsideValidity(
             f"the leading shared coefficient, of order {found.exponent}, is negative "
@@ -227,8 +238,7 @@ def critical_step(landscape: Landscape) -> Array:
 
 def check_order(order: int, least: int = 1) -> None:
     """Refuse an order that is not a whole number of at least `least`."""
-    if isinstance(order, bool) or not isinstance(order, int | np.integer) or order < least:
-        raise ParameterError(f"order = {order!r} is not allowed; it must be a whole number of at least {least}")
+    arguments.whole("order", order, least)
 
 
 def _mean_of_pair(function: Callable, m: ArrayLike) -> Array:
@@ -245,11 +255,6 @@ def _mean_of_pair(function: Callable, m: ArrayLike) -> Array:
     other = jnp.asarray(_RADII) * jnp.cos(angles - beta)
     found = (function(other, z, m) @ jnp.asarray(_RADIAL)).reshape(*widths.shape[:-1], -1)
     return jnp.sum(found @ jnp.asarray(_ANGULAR) * widths[..., 0], axis=-1)
-
-
-def _gauss_hermite(count: int) -> tuple[np.ndarray, np.ndarray]:
-    nodes, weights = hermegauss(count)
-    return nodes, weights / weights.sum()
 
 
 def _squared_sech(t: Array) -> Array:

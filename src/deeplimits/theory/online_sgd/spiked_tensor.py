@@ -13,7 +13,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.theory.online_sgd.effective import EffectiveDynamics, fluctuations, solve_ode
+from deeplimits.numerics import panels, roots
+from deeplimits.theory.online_sgd.effective import EffectiveDynamics, Fluctuations, fluctuations, solve_ode
 from deeplimits.theory.online_sgd.landscapes import check_order
 
 
@@ -77,7 +78,7 @@ def spiked_ballistic(signal: ArrayLike, order: int, step: ArrayLike, start: Arra
 
 def ballistic_with_fluctuations(
     signal: ArrayLike, order: int, step: ArrayLike, start: ArrayLike, times: ArrayLike
-) -> tuple[Array, Array]:
+) -> Fluctuations:
     """(m, r) and lim N Cov(m, r) at the given times, from a fixed start."""
     return fluctuations(spiked_dynamics(signal, order, step), lambda u: path_noise(u, order, step), start, times)
 
@@ -94,10 +95,17 @@ def critical_signal(order: int, step: ArrayLike) -> ArrayLike:
     return c ** (k / 2) * (2 * (k - 1) / k) ** (k - 1) * last
 
 
-def overlap_roots(signal: ArrayLike, order: int, step: ArrayLike) -> tuple[Array, Array]:
+class OverlapRoots(NamedTuple):
+    """m_† ≤ m_*, where the overlap rests."""
+
+    saddle: Array
+    stable: Array
+
+
+def overlap_roots(signal: ArrayLike, order: int, step: ArrayLike) -> OverlapRoots:
     """The positive roots m_† ≤ m_* of λm^{k−2} = (m² + c)^{k−1}, for λ above `critical_signal`; for k = 2 (0, √(λ−c)).
 
-    The roots are bracketed by √((k−2)c/k) and bisected in logarithms; a last Newton step carries their derivatives.
+    They lie on both sides of √((k−2)c/k), which is what both are at the critical signal and below it.
 
     >>> [round(float(m), 10) for m in overlap_roots(4.0, 3, 1.0)]
     [0.2955977425, 1.0]
@@ -105,28 +113,21 @@ def overlap_roots(signal: ArrayLike, order: int, step: ArrayLike) -> tuple[Array
     lam, c, k = jnp.asarray(signal, float), jnp.asarray(step, float), order
     if k == 2:
         positive = lam > c
-        return jnp.zeros_like(lam * c), jnp.where(positive, jnp.sqrt(jnp.where(positive, lam - c, 1.0)), 0.0)
+        root = jnp.where(positive, jnp.sqrt(jnp.where(positive, lam - c, 1.0)), 0.0)
+        return OverlapRoots(jnp.zeros_like(lam * c), root)
     middle = jnp.log((k - 2) * c / k) / 2
-
-    def gap(log_m, lam, c):
-        return (k - 2) * log_m + jnp.log(lam) - (k - 1) * jnp.log(jnp.exp(2 * log_m) + c)
-
-    def bisect(outer):
-        def halve(_, ends):
-            inside, outside = ends
-            half = (inside + outside) / 2
-            positive = gap(half, lam, c) > 0
-            return jnp.where(positive, half, inside), jnp.where(positive, outside, half)
-
-        inside, outside = jax.lax.fori_loop(0, 80, halve, (middle, outer))
-        root = jax.lax.stop_gradient((inside + outside) / 2)
-        slope = jax.lax.stop_gradient(jax.grad(gap)(root, lam, c))
-        return jnp.exp(root - gap(root, lam, c) / jnp.where(slope == 0, 1.0, slope))
-
-    # gap > 0 between the roots; far below and above it is negative
+    # The gap is positive between the roots; far below and above it is negative.
     low = jnp.minimum(((k - 1) * jnp.log(c) - jnp.log(lam)) / (k - 2), middle) - 1.0
     high = jnp.maximum(jnp.log(lam) / k, middle) + 1.0
-    return bisect(low), bisect(high)
+    ends = jnp.stack([low, high])
+    found = roots.bracketed(_gap, jnp.broadcast_to(middle, ends.shape), ends, lam, c, float(k), optional=True)
+    saddle, rest = jnp.exp(found)
+    return OverlapRoots(saddle, rest)
+
+
+def _gap(log_m, lam, c, k):
+    """log λm^{k−2} − log (m² + c)^{k−1}."""
+    return (k - 2) * log_m + jnp.log(lam) - (k - 1) * jnp.log(jnp.exp(2 * log_m) + c)
 
 
 _roots_on_the_host = jax.jit(overlap_roots, static_argnums=1)  # as one program
@@ -151,15 +152,22 @@ def spiked_rest_points(signal: float, order: int, step: float) -> list[RestPoint
     rate = 4 * (lam - c) if k == 2 else -2 * k * c ** (k - 1)
     points.append(RestPoint(0.0, c, (rate, -4 * k * c ** (k - 1)), rate < 0))
     if lam > float(np.asarray(critical_signal(k, c))):
-        roots = [float(root) for root in _roots_on_the_host(lam, k, c)]
-        for m in roots[1:] if k == 2 else roots:
+        overlaps = [float(root) for root in _roots_on_the_host(lam, k, c)]
+        for m in overlaps[1:] if k == 2 else overlaps:
             square = m**2 + c
             rate = 2 * k * square ** (k - 2) * ((k - 2) * c - k * m**2)
             points.append(RestPoint(m, c, (rate, -4 * k * square ** (k - 1)), rate < 0))
     return points
 
 
-def escape_actions(signal: float, order: int, step: float) -> tuple[float, float]:
+class EscapeActions(NamedTuple):
+    """V in the time exp(NV) over the saddle: from m = 0, and from m_*."""
+
+    from_zero: float
+    from_signal: float
+
+
+def escape_actions(signal: float, order: int, step: float) -> EscapeActions:
     """V in the time exp(NV) that noise takes to carry SGD over the saddle m_†, from (0, c) and from (m_*, c).
 
     With r = c, m follows dm = b dt + √(D/N) dB, b = 2km(λm^{k−2} − R^{2k−2}), D = 4c(kR^{2k−2} + k(k−1)R^{2k−4}m²): V
@@ -173,7 +181,7 @@ def escape_actions(signal: float, order: int, step: float) -> tuple[float, float
     if lam <= critical:
         raise OutsideValidity(f"signal = {lam:g} is not above the threshold {critical:g}: there is no saddle")
     saddle, rest = (float(m) for m in _roots_on_the_host(lam, k, c))
-    nodes, weights = np.polynomial.legendre.leggauss(60)
+    nodes, weights = panels.gauss(60)
 
     def action(a: float, b: float) -> float:
         m = (a + b) / 2 + (b - a) / 2 * nodes
@@ -182,20 +190,27 @@ def escape_actions(signal: float, order: int, step: float) -> tuple[float, float
         noise = c * (square ** (k - 1) + (k - 1) * square ** (k - 2) * m**2)
         return abs(float((b - a) / 2 * np.sum(weights * drift / noise)))
 
-    return action(0.0, saddle), action(saddle, rest)
+    return EscapeActions(action(0.0, saddle), action(saddle, rest))
+
+
+class Microscopic(NamedTuple):
+    """Var u, u = √N m, and the radius r."""
+
+    variance: Array
+    radius: Array
 
 
 def microscopic_variance(
-    signal: ArrayLike, step: ArrayLike, time: ArrayLike, variance: ArrayLike = 1.0, radius: ArrayLike = 1.0
-) -> tuple[Array, Array]:
+    signal: ArrayLike, step: ArrayLike, times: ArrayLike, variance: ArrayLike = 1.0, radius: ArrayLike = 1.0
+) -> Microscopic:
     """Var u(t) and r(t), k = 2, u = √N m: du = 4u(λ − r) dt + √(8cr) dB, dr/dt = −8r(r − c), from V_0 and r_0.
 
     r = r_0 e^{8ct}/D, Var u = (e^{8λt}/D)[V_0 + c r_0 (e^{8(c−λ)t} − 1)/(c − λ)], D = 1 + (r_0/c)(e^{8ct} − 1).
 
-    >>> [round(float(x), 10) for x in microscopic_variance(0.5, 1.0, 0.6, 1.0, 0.6)][0]
+    >>> round(float(microscopic_variance(0.5, 1.0, 0.6, 1.0, 0.6).variance), 10)
     1.9590125637
     """
-    lam, c, t, v0, r0 = (jnp.asarray(part, float) for part in (signal, step, time, variance, radius))
+    lam, c, t, v0, r0 = (jnp.asarray(part, float) for part in (signal, step, times, variance, radius))
     # Everything divided by e^{8ct}, so that nothing overflows before the answer does.
     scaled = jnp.exp(-8 * c * t) - r0 / c * jnp.expm1(-8 * c * t)
     x = 8 * (c - lam) * t
@@ -203,12 +218,12 @@ def microscopic_variance(
     safe = jnp.where(small, 1.0, x)
     # e^{8(λ−c)t}(e^{8(c−λ)t} − 1)/(c − λ) = 8t (1 − e^{−x})/x
     integral = 8 * t * jnp.where(small, 1 - x / 2, -jnp.expm1(-safe) / safe)
-    return (v0 * jnp.exp(-x) + c * r0 * integral) / scaled, r0 / scaled
+    return Microscopic((v0 * jnp.exp(-x) + c * r0 * integral) / scaled, r0 / scaled)
 
 
 def tensor_microscopic_variance(
     order: int, step: ArrayLike, times: ArrayLike, variance: ArrayLike = 1.0, radius: ArrayLike = 1.0
-) -> tuple[Array, Array]:
+) -> Microscopic:
     """Var u and r for k ≥ 3, where the signal is invisible: du = −2k r^{k−1}u dt + √(4kc r^{k−1}) dB.
 
     >>> v, r = tensor_microscopic_variance(4, 0.5, [0.7], 2.0, 1.0)
@@ -226,7 +241,7 @@ def tensor_microscopic_variance(
     joint = EffectiveDynamics(drift=lambda u: -velocity(u), corrector=jnp.zeros_like)
     start = jnp.stack([jnp.asarray(variance, float), jnp.asarray(radius, float)])
     path = solve_ode(joint, start, times)
-    return path[:, 0], path[:, 1]
+    return Microscopic(path[:, 0], path[:, 1])
 
 
 def exit_offset(signal: float, step: float, threshold: float, variance: float = 1.0) -> float:

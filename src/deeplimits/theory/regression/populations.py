@@ -62,7 +62,14 @@ def population(
     return Population(jnp.asarray(points), jnp.asarray(masses), jnp.asarray(share))
 
 
-def from_covariance(covariance: ArrayLike, coefficients: ArrayLike) -> tuple[Population, float]:
+class Aligned(NamedTuple):
+    """A population with the coefficients' direction in it, and ‖β‖²."""
+
+    population: Population
+    signal: float
+
+
+def from_covariance(covariance: ArrayLike, coefficients: ArrayLike) -> Aligned:
     """The population of a given covariance matrix (p, p) and coefficient vector (p,), and ‖β‖².
 
     >>> found, signal = from_covariance([[2.0, 1.0], [1.0, 2.0]], [1.0, 1.0])
@@ -80,12 +87,21 @@ def from_covariance(covariance: ArrayLike, coefficients: ArrayLike) -> tuple[Pop
     if signal == 0:
         raise ParameterError("coefficients are all zero; there is no direction to align")
     share = (vectors.T @ beta) ** 2 / signal
-    return population(np.maximum(values, 0.0), alignment=share / share.sum()), signal
+    return Aligned(population(np.maximum(values, 0.0), alignment=share / share.sum()), signal)
+
+
+class LatentRegression(NamedTuple):
+    """The linear regression that a latent-space model is."""
+
+    population: Population
+    signal: Float[Array, ""]
+    """‖β‖²."""
+    noise_variance: Float[Array, ""]
 
 
 def latent_features(
     strength: ArrayLike, share: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike
-) -> tuple[Population, Float[Array, ""], Float[Array, ""]]:
+) -> LatentRegression:
     """The latent-space model as a linear regression: its population, ‖β‖² and effective noise variance.
 
     Setting     z ~ N(0, I_q) latent, features x = Wz + u in R^p, u ~ N(0, I_p), W'W = μI_q, q/p = ψ; labels
@@ -102,4 +118,4 @@ def latent_features(
     strength, share = argument("strength", strength, POSITIVE), argument("share", share, PART)
     signal, noise = argument("signal", signal, NOT_NEGATIVE), argument("noise_variance", noise_variance, NOT_NEGATIVE)
     found = Population(jnp.stack([jnp.ones(()), 1 + strength]), jnp.stack([1 - share, share]), jnp.array([0.0, 1.0]))
-    return found, strength * signal / (1 + strength) ** 2, noise + signal / (1 + strength)
+    return LatentRegression(found, strength * signal / (1 + strength) ** 2, noise + signal / (1 + strength))

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidityWarning, ParameterError
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import ActivationLike
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, at_least, known
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.kernels.infinite_width import FullyConnected
@@ -99,7 +99,7 @@ class FeatureRegression(NamedTuple):
 
 
 def feature_regression(
-    x: ArrayLike, y: ArrayLike, x_test: ArrayLike, y_test: ArrayLike, activation: str | Activation = "relu"
+    x: ArrayLike, y: ArrayLike, x_test: ArrayLike, y_test: ArrayLike, activation: ActivationLike = "relu"
 ) -> FeatureRegression:
     """A data set of your own, ready for the error of ridge regression on any number of random features.
 

@@ -17,30 +17,16 @@ from deeplimits.numerics import roots
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, SHARE, argument
 from deeplimits.theory.regression.minimum import minimum
 from deeplimits.theory.regression.populations import Population
-from deeplimits.theory.regression.ridgeless import AT_THRESHOLD, Risk
+from deeplimits.theory.regression.ridgeless import AT_THRESHOLD
+from deeplimits.theory.regression.risks import Risk
 from deeplimits.theory.spectra.ridge_equation import effective_ridge
 
 Floats = Float[Array, "..."]
 
 
-class RidgeRisk(NamedTuple):
-    """Excess risk, split, and what the training error says about it."""
-
-    bias: Floats
-    variance: Floats
-    training_error: Floats
-    """Mean squared residual on the training data."""
-    effective_ridge: Floats
-    """κ: the estimate shrinks the population's direction of eigenvalue s by s/(s + κ)."""
-
-    @property
-    def total(self) -> Floats:
-        return self.bias + self.variance
-
-
 def ridge_risk(
     gamma: ArrayLike, ridge: ArrayLike, population: Population, signal: ArrayLike, noise_variance: ArrayLike
-) -> RidgeRisk:
+) -> Risk:
     """Limiting risk of ridge regression, λ ≥ 0, for a general covariance; infinite at λ = 0 and γ = 1.
 
     Setting     y = ⟨x, β⟩ + ε, rows x of covariance Σ with spectral law H, G the law of its eigenvalues weighted by the
@@ -70,9 +56,16 @@ def ridge_risk(
     return _risk(kappa, stretch, gamma, population, signal, noise_variance)
 
 
+class AtEffectiveRidge(NamedTuple):
+    """The ridge that belongs to an effective ridge, and the risk there."""
+
+    ridge: Floats
+    risk: Risk
+
+
 def risk_at(
     effective: ArrayLike, gamma: ArrayLike, population: Population, signal: ArrayLike, noise_variance: ArrayLike
-) -> tuple[Floats, RidgeRisk]:
+) -> AtEffectiveRidge:
     """The ridge λ that belongs to an effective ridge κ, and the risk there; explicit, and valid for negative λ too.
 
     λ(κ) = κ(1 − γ∫s/(s+κ) dH) increases to the right of `least_effective_ridge`, where λ reaches minus the smallest
@@ -87,7 +80,7 @@ def risk_at(
     t, w, _ = population
     kappa, gamma = jnp.asarray(effective, float), jnp.asarray(gamma, float)
     stretch = 1 - gamma * jnp.sum(w * t / _nonzero(t + kappa[..., None]), axis=-1)
-    return kappa * stretch, _risk(kappa, stretch, gamma, population, signal, noise_variance)
+    return AtEffectiveRidge(kappa * stretch, _risk(kappa, stretch, gamma, population, signal, noise_variance))
 
 
 def _risk(kappa, stretch, gamma, population, signal, noise_variance):
@@ -104,7 +97,7 @@ def _risk(kappa, stretch, gamma, population, signal, noise_variance):
     variance = jnp.where(open_, noise * d2 / safe, jnp.where(noise > 0, jnp.inf, 0.0))
     # (λ/κ)²(R + σ²), R + σ² = (missed + σ²)/slack; at γ = 1, λ = 0 the data are interpolated
     training = jnp.where(open_, stretch**2 * (missed + noise) / safe, 0.0)
-    return RidgeRisk(bias, variance, training, kappa)
+    return Risk(bias, variance, training, kappa)
 
 
 def _nonzero(x):

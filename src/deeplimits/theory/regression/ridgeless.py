@@ -11,19 +11,9 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
+from deeplimits.theory.regression.risks import Risk
 
 AT_THRESHOLD = 1e-12
-
-
-class Risk(NamedTuple):
-    """Excess risk, split."""
-
-    bias: Float[Array, "..."]
-    variance: Float[Array, "..."]
-
-    @property
-    def total(self) -> Float[Array, "..."]:
-        return self.bias + self.variance
 
 
 def ridgeless_risk(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Risk:
@@ -65,7 +55,14 @@ def ridgeless_training_error(gamma: ArrayLike, noise_variance: ArrayLike) -> Flo
     return jnp.asarray(noise_variance, float) * jnp.maximum(1 - jnp.asarray(gamma, float), 0.0)
 
 
-def best_overparametrization(signal: ArrayLike, noise_variance: ArrayLike) -> tuple[Array, Array]:
+class BestGamma(NamedTuple):
+    """The γ of least risk, and that risk."""
+
+    gamma: Array
+    risk: Array
+
+
+def best_overparametrization(signal: ArrayLike, noise_variance: ArrayLike) -> BestGamma:
     """The γ > 1 with the smallest risk and that risk; (inf, signal) where the risk falls all the way (SNR ≤ 1).
 
     >>> gamma, risk = best_overparametrization(5.0, 1.0)
@@ -78,7 +75,7 @@ def best_overparametrization(signal: ArrayLike, noise_variance: ArrayLike) -> tu
     # γ* = √SNR/(√SNR − 1),  R* = σ²(2√SNR − 1);  without noise γ* = 1 and R* = 0
     gamma = jnp.where(noise_variance > 0, root / (root - 1), 1.0)
     risk = jnp.where(noise_variance > 0, noise_variance * (2 * root - 1), 0.0)
-    return jnp.where(minimum, gamma, jnp.inf), jnp.where(minimum, risk, signal)
+    return BestGamma(jnp.where(minimum, gamma, jnp.inf), jnp.where(minimum, risk, signal))
 
 
 def ridgeless_finite_sample_risk(n: int, p: int, signal: float, noise_variance: float) -> Risk:

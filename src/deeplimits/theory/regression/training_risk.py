@@ -6,17 +6,16 @@ two resolvents. Conventions as in `ridge`.
 """
 
 import math
-from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.numerics.arguments import COUNT, NOT_NEGATIVE, POSITIVE, UNTIL_THE_END, argument
 from deeplimits.theory.regression.populations import Population
 from deeplimits.theory.regression.ridge import check_model, ridge_risk
+from deeplimits.theory.regression.risks import Risk
 from deeplimits.theory.spectra import laws
 
 # Points of the contour: the first try, and the most.
@@ -26,21 +25,9 @@ CIRCLE = 48
 ACCURACY = 1e-9
 
 
-class FilteredRisk(NamedTuple):
-    """Excess risk, split, and the mean squared residual on the training data."""
-
-    bias: Float[Array, ""]
-    variance: Float[Array, ""]
-    training_error: Float[Array, ""]
-
-    @property
-    def total(self) -> Float[Array, ""]:
-        return self.bias + self.variance
-
-
 def flow_risk(
     time: float, gamma: float, population: Population, signal: float, noise_variance: float, ridge: float = 0.0
-) -> FilteredRisk:
+) -> Risk:
     """Risk of ridge regression trained by gradient flow from zero for a time t, for a general covariance.
 
     Setting     y = ⟨x, β⟩ + ε as in `ridge_risk`; dw/dt = −∇L, L(w) = (1/2n)‖y − Xw‖² + (λ/2)‖w‖², w(0) = 0
@@ -63,7 +50,7 @@ def flow_risk(
     argument("flow_risk: time", time, UNTIL_THE_END)
     if math.isinf(time):
         ended = ridge_risk(gamma, ridge, population, signal, noise_variance)
-        return FilteredRisk(ended.bias, ended.variance, ended.training_error)
+        return Risk(ended.bias, ended.variance, ended.training_error)
 
     def learnt(z):
         rate = z + ridge
@@ -76,14 +63,14 @@ def flow_risk(
 
 def descent_risk(
     step: float,
-    count: int,
+    steps: int,
     gamma: float,
     population: Population,
     signal: float,
     noise_variance: float,
     ridge: float = 0.0,
-) -> FilteredRisk:
-    """As `flow_risk` for k = `count` steps of gradient descent of size η: φ(z) = (1 − (1 − η(z+λ))^k)/(z+λ).
+) -> Risk:
+    """As `flow_risk` for k = `steps` steps of gradient descent of size η: φ(z) = (1 − (1 − η(z+λ))^k)/(z+λ).
 
     Steps of 2/(λ₊ + λ) or more diverge, λ₊ the largest eigenvalue of the sample covariance, and are refused.
 
@@ -93,18 +80,18 @@ def descent_risk(
     (0.61328125, 0.2109375)
     """
     argument("descent_risk: step", step, POSITIVE)
-    argument("descent_risk: count", count, COUNT)
+    argument("descent_risk: steps", steps, COUNT)
 
     def learnt(z):
         rate = z + ridge
-        small = np.abs(step * count * rate) < 1e-8
+        small = np.abs(step * steps * rate) < 1e-8
         safe = np.where(small, 1.0, rate)
-        return np.where(small, step * count, (1 - (1 - step * safe) ** count) / safe)
+        return np.where(small, step * steps, (1 - (1 - step * safe) ** steps) / safe)
 
-    return _filtered(learnt, step * count, gamma, population, signal, noise_variance, ridge, step)
+    return _filtered(learnt, step * steps, gamma, population, signal, noise_variance, ridge, step)
 
 
-def _filtered(learnt, time, gamma, population, signal, noise_variance, ridge, step=None) -> FilteredRisk:
+def _filtered(learnt, time, gamma, population, signal, noise_variance, ridge, step=None) -> Risk:
     check_model(gamma, signal, noise_variance)
     argument("ridge", ridge, NOT_NEGATIVE)
     t, w, g = (np.asarray(part) for part in population)
@@ -122,7 +109,7 @@ def _filtered(learnt, time, gamma, population, signal, noise_variance, ridge, st
         previous = found
         found = _integrals(learnt(z), z, weight, outside, transform, gamma, (t, w, g), signal, noise_variance)
         if previous is not None and np.all(np.abs(found - previous) <= ACCURACY * (1 + np.abs(found))):
-            return FilteredRisk(*(jnp.asarray(max(float(part), 0.0)) for part in found))
+            return Risk(*(jnp.asarray(max(float(part), 0.0)) for part in found))
         points *= 2
     raise NotConverged(
         f"the contour at time {time:g} needs more than {MOST} points: it is squeezed between the spectrum and zero; "

@@ -5,22 +5,28 @@ covariance X'X/M of size N, aspect ratio gamma = N/M (dimension per sample).
 """
 
 import math
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Complex, Float
 
 
-def marchenko_pastur_edges(
-    gamma: ArrayLike, variance: ArrayLike = 1.0
-) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+class Edges(NamedTuple):
+    """The two ends of a bulk."""
+
+    lower: Float[Array, "..."]
+    upper: Float[Array, "..."]
+
+
+def marchenko_pastur_edges(gamma: ArrayLike, variance: ArrayLike = 1.0) -> Edges:
     """Lower and upper end of the continuous part, variance (1 ∓ √γ)².
 
     >>> [float(end) for end in marchenko_pastur_edges(0.25)]
     [0.25, 2.25]
     """
     root, variance = jnp.sqrt(jnp.asarray(gamma, float)), jnp.asarray(variance, float)
-    return variance * (1 - root) ** 2, variance * (1 + root) ** 2
+    return Edges(variance * (1 - root) ** 2, variance * (1 + root) ** 2)
 
 
 def marchenko_pastur_atom(gamma: ArrayLike) -> Float[Array, "..."]:

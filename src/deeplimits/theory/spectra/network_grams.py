@@ -1,6 +1,6 @@
 """Spectra of random networks: nonlinear Gram matrices, their spikes, and conjugate kernels of deep networks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.models.activations import Activation
-from deeplimits.models.activations import activation as find_activation
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import POSITIVE, argument, at_least, number
 from deeplimits.numerics.roots import bracketed
 from deeplimits.theory.gaussian import moments as gaussian_moments
@@ -25,13 +25,13 @@ class GramMoments(NamedTuple):
     curvature: float
 
 
-def gram_moments(activation: str | Activation | Callable) -> GramMoments:
+def gram_moments(activation: ActivationLike) -> GramMoments:
     """The three numbers that decide the spectrum, by quadrature; the activation's mean is taken off.
 
     >>> [round(part, 10) for part in gram_moments("tanh")[:2]]
     [0.3942944904, 0.3668791644]
     """
-    found = find_activation(activation)
+    found = named(activation)
     mean = gaussian_moments.mean(found)
     # The variance from the differences: E σ² − (E σ)² would cancel.
     eta = gaussian_moments.along(lambda u, z: (found.value(u) - mean) ** 2, found, 1.0)
@@ -49,7 +49,7 @@ def _moments(activation) -> GramMoments:
 
 
 def nonlinear_gram(
-    activation: str | Activation | Callable | tuple[float, ...],
+    activation: ActivationLike | tuple[float, ...],
     data_ratio: float,
     width_ratio: float,
 ) -> SpectralMeasure:
@@ -94,13 +94,20 @@ class GramSpike(NamedTuple):
     """Standard deviation of √n (λ̂ − λ) where this is the only spike; zero where there is none."""
 
 
+class GramSpikes(NamedTuple):
+    """What fluctuating norms of the data and of the weights make."""
+
+    data: GramSpike
+    weights: GramSpike
+
+
 def nonlinear_gram_spikes(
-    activation: str | Activation | Callable | tuple[float, ...],
+    activation: ActivationLike | tuple[float, ...],
     data_ratio: float,
     width_ratio: float,
     kurtosis_data: float = 3.0,
     kurtosis_weights: float = 3.0,
-) -> tuple[GramSpike, GramSpike]:
+) -> GramSpikes:
     """The two outliers that fluctuating norms of data and of weights make in the nonlinear Gram matrix.
 
     Setting     as in `nonlinear_gram`; kurtosis E[x⁴] of the entries of X and of W
@@ -174,11 +181,11 @@ def nonlinear_gram_spikes(
             float(np.sqrt(variance)),
         )
 
-    return one(kurtosis_data, 1.0), one(kurtosis_weights, 1 / width_ratio)
+    return GramSpikes(one(kurtosis_data, 1.0), one(kurtosis_weights, 1 / width_ratio))
 
 
 def conjugate_kernel_spectrum(
-    activation: str | Activation | Callable | float, data_ratio: float, width_ratios: Sequence[float]
+    activation: ActivationLike | float, data_ratio: float, width_ratios: Sequence[float]
 ) -> SpectralMeasure:
     """The law of the conjugate kernel X_L'X_L of a deep network whose widths are proportional to the samples.
 

@@ -9,13 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deeplimits.errors import NotConverged
+from deeplimits.numerics import roots
 from deeplimits.theory.spectra.atomic import Atomic
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 PIECE = 2**16
 MOST_STEPS = 500
-REST = 1e-14
 
 
 class Sums(NamedTuple):
@@ -124,25 +123,13 @@ def preimage(population: SpectralMeasure, gamma: float, z: NDArray, start: NDArr
 
 def monotone_preimage(function: Callable, x: NDArray, left: NDArray, right: NDArray) -> NDArray:
     """The real α in [left, right] with f(α) = x for an increasing f, given with its slope: Newton in a bracket."""
-    left, right = left.copy(), right.copy()
-    alpha, still = (left + right) / 2, np.ones(left.shape, bool)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        for count in range(400):
-            value, slope = function(alpha)
-            error = value - x
-            left, right = np.where(error < 0, alpha, left), np.where(error > 0, alpha, right)
-            newton = alpha - error / slope
-            inside = (newton >= left) & (newton <= right) & (count % 4 != 3)
-            new = np.where(error == 0, alpha, np.where(inside, newton, (left + right) / 2))
-            still = np.abs(new - alpha) > 2e-16 * np.maximum(np.abs(new), np.abs(alpha))
-            alpha = new
-            if not still.any():
-                break
-        # Two neighbouring numbers may take turns for ever.
-        open_ = still & (right - left > REST * np.maximum(np.abs(left), np.abs(right)))
-    if open_.any():
-        raise NotConverged(f"Silverstein's equation at x = {x[open_][0]:.6g}, outside the support, was not solved")
-    return alpha
+
+    def missed(alpha):
+        value, slope = function(alpha)
+        return value - x, slope
+
+    sentence = f"Silverstein's equation outside the support, between {x.min():.6g} and {x.max():.6g}, was not solved"
+    return roots.newton(missed, left, right, sentence=sentence)
 
 
 class Table(NamedTuple):
@@ -167,10 +154,10 @@ def table(population: SpectralMeasure, gamma: float, ends: NDArray, points: int)
 def heights(population: SpectralMeasure, gamma: float, a: NDArray) -> NDArray:
     """b(a) with Im ψ(a + ib) = 0, inside a bulk, to half a per cent: Im ψ/b increases with b; bisection in log b."""
     top = np.log(1.1 * np.sqrt(gamma) * population.support[1])
-    low, high = np.full(a.shape, top - 60.0), np.full(a.shape, top)
-    for _ in range(14):
-        middle = (low + high) / 2
-        alpha = a + 1j * np.exp(middle)
-        falls = (alpha * (1 + gamma * first_and_second(population, alpha)[0])).imag < 0
-        low, high = np.where(falls, middle, low), np.where(falls, high, middle)
+
+    def rises(log_b):
+        alpha = a + 1j * np.exp(log_b)
+        return (alpha * (1 + gamma * first_and_second(population, alpha)[0])).imag >= 0
+
+    low, high = roots.switch(rises, np.full(a.shape, top - 60.0), np.full(a.shape, top), halvings=14)
     return np.exp((low + high) / 2)

@@ -226,7 +226,7 @@ def find_ends(population: SpectralMeasure, gamma: float) -> tuple[Floats, Floats
         between = between[bound > -DENT]
     if not len(between):
         return np.concatenate([low, high])[None, :], np.zeros(0)
-    crest = _maximum(slope, between)
+    crest = roots.peak(slope, *between.T)
     height = slope(crest)
     dents, opened = crest[(height <= 0) & (height > -DENT)], height > 0
     between, crest = between[opened], crest[opened]
@@ -247,15 +247,3 @@ def _zero(function, negative, positive):
     """Zeros of functions that fall to −∞ at one end and are positive at the other, entry by entry."""
     sentence = "an end of the support was not found"
     return roots.on_host(lambda a: np.where(a == negative, -np.inf, function(a)), negative, positive, sentence)
-
-
-def _maximum(function, intervals):
-    """Where concave functions that fall to −∞ at the ends of intervals are largest: golden section."""
-    golden = (np.sqrt(5) - 1) / 2
-    left, right = intervals.T
-    for _ in range(80):
-        width = right - left
-        one, two = right - golden * width, left + golden * width
-        rises = function(one) < function(two)
-        left, right = np.where(rises, one, left), np.where(rises, right, two)
-    return (left + right) / 2

@@ -152,7 +152,7 @@ class SpectralMeasure(ABC):
                 here = (probability > reached) & (probability <= top) | (probability == 0) & (reached == 0)
                 answer[here & np.isnan(answer)] = place
             else:
-                top = self._mass_up_to(edges[index, 1], places, masses)
+                top = min(float(self.cdf(edges[index, 1])), 1.0)
                 here = np.isnan(answer) & (probability >= starts[index]) & (probability <= top)
                 answer[here] = invert(
                     self.cdf, self.density, edges[index], float(starts[index]), top, probability[here]
@@ -278,9 +278,6 @@ class SpectralMeasure(ABC):
         return quadrature_rule(
             self.density, np.asarray(self.edges), self.cuts, float(np.sum(np.asarray(self.atoms[1])))
         )
-
-    def _mass_up_to(self, x, places, masses) -> float:
-        return min(float(self.cdf(np.asarray(x))), 1.0)
 
     def _solve_outside(self, residual, begin, reach, name, asked):
         """Where a monotone residual vanishes outside the support, between `begin` and a little beyond begin + reach."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deeplimits.errors import OutsideValidity
+from deeplimits.numerics import roots
 from deeplimits.theory.spectra.cumulants import cumulants_of_moments, moments_of_cumulants
 from deeplimits.theory.spectra.spectral_measure import Floats, SpectralMeasure
 
@@ -70,14 +71,8 @@ def scan(boundary: Callable[[NDArray], NDArray], span: tuple[float, float], atom
         np.where(seen[changes], x[changes + 1], x[changes]),
         np.where(seen[changes], x[changes], x[changes + 1]),
     )
-    for _ in range(REFINEMENTS):
-        if not len(dark):
-            break
-        middle = (dark + bright) / 2
-        lit = visible(middle)
-        dark, bright = np.where(lit, dark, middle), np.where(lit, middle, bright)
-        if np.all(np.abs(bright - dark) <= 4e-16 * np.maximum(np.abs(dark), np.abs(bright))):
-            break
+    if len(dark):
+        dark, _ = roots.switch(visible, dark, bright, REFINEMENTS)
     found = [*([low] if seen[0] else []), *dark, *([high] if seen[-1] else [])]
     bulks = np.sort(np.array(found)).reshape(-1, 2)
     return bulks[bulks[:, 1] - bulks[:, 0] > NEAR * width]

@@ -20,7 +20,7 @@ from scipy.special import airy
 
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import panels, roots
-from deeplimits.numerics.arguments import POSITIVE, number
+from deeplimits.numerics.arguments import POSITIVE, number, whole
 from deeplimits.theory.spectra import painleve
 from deeplimits.theory.spectra.atomic import Atomic, merged
 from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance, sample_covariance
@@ -165,8 +165,7 @@ def largest_eigenvalue_pvalue(
     0.0021
     """
     for name, count in (("samples", samples), ("dimension", dimension)):
-        if count < 2:
-            raise ParameterError(f"{name} = {count} is not allowed; it must be at least 2")
+        whole(name, count, 2)
     number("variance", variance, POSITIVE)
     if population is None:
         edge = white_edge(samples, dimension, variance)

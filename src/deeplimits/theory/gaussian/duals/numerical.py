@@ -2,15 +2,16 @@ r"""Duals of any activation, by quadrature, or by a Hermite series where that is
 
 import functools
 import math
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from numpy.polynomial.legendre import leggauss
 
 from deeplimits.models.activations import Activation
+from deeplimits.numerics import panels
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.pairs import Pair
 from deeplimits.theory.gaussian.quadrature import REACH, expect, line_nodes, pair_rule
@@ -71,13 +72,8 @@ def hermite_rows(function, root: Floats, degree: int, largest: float) -> Floats:
     # Panels that resolve both h_k, of wave number √k (three nodes in each radian), and f, which varies on scales of
     # one.
     width = min(1.5, _PANEL / (3 * math.sqrt(degree + 1)), 1.5 / math.sqrt(max(largest, 1.0)))
-    panels = math.ceil(REACH / width)
-    nodes, weights = leggauss(_PANEL)
-    ends = np.linspace(-REACH, REACH, 2 * panels + 1)
-    half = np.diff(ends)[:, None] / 2
-    z = ((ends[:-1, None] + half) + half * nodes).ravel()
-    weight = (half * weights).ravel() * np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
-    z, weight = jnp.asarray(z), jnp.asarray(weight)
+    nodes, weights = panels.even(-REACH, REACH, 2 * math.ceil(REACH / width), _PANEL)
+    z, weight = jnp.asarray(nodes), jnp.asarray(weights * np.exp(-(nodes**2) / 2) / math.sqrt(2 * math.pi))
 
     def raise_degree(pair, k):
         low, high = pair
@@ -88,7 +84,14 @@ def hermite_rows(function, root: Floats, degree: int, largest: float) -> Floats:
     return (polynomials @ jnp.broadcast_to(values, (root.size, z.size)).T).reshape(degree + 1, *root.shape)
 
 
-def series_tail(activation: Activation, a: Floats, degree: int, largest: float) -> tuple[Floats, Floats]:
+class Tails(NamedTuple):
+    """Shares of E σ² and of E σ'² that a series leaves out."""
+
+    value: Floats
+    slope: Floats
+
+
+def series_tail(activation: Activation, a: Floats, degree: int, largest: float) -> Tails:
     """What the series of K and K̇ leave out at ρ = 1, relative to their sum; both fall with the degree."""
 
     def one(function):
@@ -96,7 +99,7 @@ def series_tail(activation: Activation, a: Floats, degree: int, largest: float) 
         whole = _along_line(lambda u: function(u) ** 2, activation.kinks, a)
         return jnp.abs(whole - jnp.sum(rows**2, axis=0)) / jnp.where(whole > 0, whole, 1.0)
 
-    return one(activation.value), one(activation.derivative)
+    return Tails(one(activation.value), one(activation.derivative))
 
 
 def numerical_dual(activation: Activation, variances: np.ndarray, tolerance: float = 1e-12) -> Dual:

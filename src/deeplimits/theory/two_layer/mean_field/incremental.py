@@ -43,7 +43,7 @@ class SingleIndex(eqx.Module):
 class Learning(NamedTuple):
     """Neurons, components and risk at each time."""
 
-    t: Float[Array, " times"]
+    times: Float[Array, " times"]
     a: Float[Array, "times n"]
     s: Float[Array, "times n"]
     residuals: Float[Array, "times degrees"]
@@ -64,13 +64,20 @@ def _powers(s: Array, count: int) -> Float[Array, "degrees n"]:
     return jnp.stack(powers)
 
 
-def velocity(problem: SingleIndex, a: Array, s: Array, weights: Array) -> tuple[Array, Array]:
+class Velocity(NamedTuple):
+    """(ȧ, ṡ)."""
+
+    a: Array
+    s: Array
+
+
+def velocity(problem: SingleIndex, a: Array, s: Array, weights: Array) -> Velocity:
     """(ȧ, ṡ), through the residuals: Σ_l σ_l r_l s^l and its derivative."""
     count = len(problem.target)
     left = problem.activation * residuals(problem, a, s, weights)
     powers = _powers(s, count)
     slopes = jnp.concatenate([jnp.zeros((1, *s.shape)), powers[:-1] * jnp.arange(1.0, count)[:, None]])
-    return left @ powers / problem.epsilon, a * (1 - s**2) * (left @ slopes)
+    return Velocity(left @ powers / problem.epsilon, a * (1 - s**2) * (left @ slopes))
 
 
 def incremental_learning(
@@ -96,8 +103,7 @@ def incremental_learning(
     weights = jnp.full(a.shape, 1 / max(a.size, 1)) if weights is None else jnp.asarray(weights, float)
     if a.ndim != 1 or a.size == 0 or s.shape != a.shape or weights.shape != a.shape:
         raise ParameterError(f"a, s and weights have shapes {a.shape}, {s.shape}, {weights.shape}; all must be (n,)")
-    if method not in ("explicit", "implicit"):
-        raise ParameterError(f"method = {method!r} is not allowed; it must be 'explicit' or 'implicit'")
+    arguments.choice("method", method, ("explicit", "implicit"))
     found = _solve(problem, a, s, weights, times, method)
     return converged(found, found.converged, UNREACHED)
 

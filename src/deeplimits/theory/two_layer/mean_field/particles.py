@@ -48,11 +48,18 @@ class Particles(eqx.Module):
 class Flow(NamedTuple):
     """The measure and its risk at each time."""
 
-    t: Float[Array, " times"]
+    times: Float[Array, " times"]
     w: Float[Array, "times n d"]
     a: Float[Array, "times n"]
     risk: Float[Array, " times"]
     converged: Bool[Array, ""]
+
+
+class Velocity(NamedTuple):
+    """(ẇ, ȧ) of every particle."""
+
+    w: Float[Array, "n d"]
+    a: Float[Array, " n"]
 
 
 def velocity(
@@ -61,13 +68,13 @@ def velocity(
     outputs: Float[Array, " k"],
     moments: Moments,
     train_outputs: bool,
-) -> tuple[Float[Array, "n d"], Float[Array, " n"]]:
+) -> Velocity:
     """(ẇ, ȧ) = −∇Ψ(θ; ρ) at every particle."""
     every = jnp.concatenate([particles.w, teacher])
     v = jnp.concatenate([-particles.weights * particles.a, outputs])
     i2, j2, k20 = moments.pairs(every @ every.T, particles.w.shape[0])
     moved = particles.a[:, None] * ((k20 @ v)[:, None] * particles.w + (j2 * v) @ every)
-    return moved, (i2 @ v if train_outputs else jnp.zeros_like(particles.a))
+    return Velocity(moved, i2 @ v if train_outputs else jnp.zeros_like(particles.a))
 
 
 def risk(

@@ -48,7 +48,7 @@ class Reduced(eqx.Module):
 class ReducedFlow(NamedTuple):
     """Neurons and risk at each time."""
 
-    t: Float[Array, " times"]
+    times: Float[Array, " times"]
     m: Float[Array, "times n k"]
     q: Float[Array, "times n"]
     a: Float[Array, "times n"]

@@ -47,9 +47,14 @@ def check_temperature(ridge: ArrayLike, inverse_temperature: ArrayLike) -> None:
         raise OutsideValidity("ridge = 0 with noise leaves no normalizable stationary law; take λ > 0")
 
 
-def quadratic_neurons(
-    second_moment: ArrayLike, target: ArrayLike, times: ArrayLike
-) -> tuple[Float[Array, "times d d"], Float[Array, " times"]]:
+class QuadraticFlow(NamedTuple):
+    """A = ∫θθᵀdρ and the risk, at the times asked for."""
+
+    second_moment: Float[Array, "times d d"]
+    risk: Float[Array, " times"]
+
+
+def quadratic_neurons(second_moment: ArrayLike, target: ArrayLike, times: ArrayLike) -> QuadraticFlow:
     r"""Φ = ⟨θ, x⟩², teacher xᵀA*x: the flow closes on A = ∫θθᵀdρ, at any number of neurons.
 
     θ̇ = −Gθ, Ȧ = −(GA + AG), G = 4D + 2 tr(D) I, D = A − A*; R = tr D² + ½ (tr D)². Answers A and R at each time.
@@ -75,4 +80,4 @@ def quadratic_neurons(
     found = flows.solve(slope, start, times, otherwise=sentence)
     gaps = found.states - goal
     traces = jnp.trace(gaps, axis1=1, axis2=2)
-    return found.states, jnp.sum(gaps**2, axis=(1, 2)) + traces**2 / 2
+    return QuadraticFlow(found.states, jnp.sum(gaps**2, axis=(1, 2)) + traces**2 / 2)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps
+from deeplimits.numerics import arguments
 
 
 class Plateau(NamedTuple):
@@ -28,8 +29,7 @@ def symmetric_plateau(units: int) -> Plateau:
     >>> round(plateau.risk, 12), round(plateau.escape_rate, 12)
     (0.002902710078, 0.032874903683)
     """
-    if isinstance(units, bool) or not isinstance(units, int) or units < 2:
-        raise ParameterError(f"units = {units!r} is not allowed; a plateau needs a whole number of at least 2 units")
+    arguments.whole("units", units, 2, "to be alike")
     k = float(units)
     m = [[1 / math.sqrt(k * (2 * k - 1))] * units] * units
     q = [[1 / (2 * k - 1)] * units] * units

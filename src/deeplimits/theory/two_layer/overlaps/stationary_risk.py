@@ -28,10 +28,10 @@ class _Linearization(NamedTuple):
 
 
 def critical_learning_rate(task: Task) -> Float[Array, ""]:
-    """γ_c, the rate above which a student that has learnt everything is thrown out again.
+    """γ_c, the learning rate above which a student that has learnt everything is thrown out again.
 
     The smallest γ at which −(1/p)(Bq + qB) + (γ/p³)T[q], on symmetric q, has a zero eigenvalue. Its value for
-    p = 1 is 2 E σ'²/E σ'⁴, π√(5/3) for erf. The rate in `task` plays no part.
+    p = 1 is 2 E σ'²/E σ'⁴, π√(5/3) for erf. The step in `task` plays no part.
 
     >>> round(float(critical_learning_rate(Task(teacher=[[1.0]]))), 9)
     4.055778676
@@ -52,14 +52,15 @@ def _isolated(task: Task, critical: Float[Array, ""], isolation: Float[Array, ""
 def noise_floor(task: Task) -> Float[Array, ""]:
     r"""Risk at which one-pass SGD with label noise stays: exact in γ, first order in Δ.
 
-    Setting     p = k students started at or led to the teacher, a = a*, second layer fixed; learning rate γ, noise Δ
+    Setting     p = k students started at or led to the teacher, a = a*, second layer fixed; learning rate γ, noise of
+                variance Δ
     Limit       d → ∞, then t → ∞, then Δ → 0 at fixed R/Δ
     Result      −(1/p)(Bq + qB) + (γ/p³)T[q] + (γ/p)ΔB = 0, R = (1/2p²) Σ B_ij q_ij
                 γ → 0: R = γΔ/(4p²) Σ_i a_i² E σ'_i², that is γΔ/(2√3πp) for erf
     Validity    0 < γ < γ_c (`critical_learning_rate`); no stationary state exists above
     References  saad1995b; goldt2019
 
-    >>> task = Task(teacher=[[1.0]], rate=0.5, noise=1.0)
+    >>> task = Task(teacher=[[1.0]], step=0.5, noise=1.0)
     >>> round(float(noise_floor(task)), 12)
     0.0524045547
     """
@@ -67,10 +68,10 @@ def noise_floor(task: Task) -> Float[Array, ""]:
     critical = _isolated(task, critical, isolation)
     return valid(
         floor,
-        task.rate < critical,
-        f"rate is not below the critical learning rate γ_c of {task.teachers} {task.activation.name} neurons; no "
-        "stationary state exists, so take a smaller rate",
-        lambda: f" (rate = {float(task.rate):.6g}, γ_c = {float(critical):.6g})",
+        task.step < critical,
+        f"step is not below the critical learning rate γ_c of {task.teachers} {task.activation.name} neurons; no "
+        "stationary state exists, so take a smaller step",
+        lambda: f" (step = {float(task.step):.6g}, γ_c = {float(critical):.6g})",
     )
 
 
@@ -83,8 +84,8 @@ def _around_the_teacher(task: Task) -> tuple[Float[Array, ""], Float[Array, ""],
     values, vectors = jnp.linalg.eigh(parts.damping)
     root = vectors * jax.lax.rsqrt(values)
     critical = p**2 / jnp.linalg.eigvalsh(root.T @ parts.amplification @ root)[-1]
-    operator = -parts.damping / p + task.rate / p**3 * parts.amplification
-    q = jnp.linalg.solve(operator, -task.rate / p * task.noise * parts.forcing)
+    operator = -parts.damping / p + task.step / p**3 * parts.amplification
+    q = jnp.linalg.solve(operator, -task.step / p * task.noise_variance * parts.forcing)
     return parts.risk @ q / (2 * p**2), critical, values[0] / values[-1]
 
 
