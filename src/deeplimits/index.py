@@ -85,14 +85,17 @@ class Record(Statement):
 
 
 def part_of(name: str, results: tuple[str, ...] = ()) -> Part:
-    """What `room.function` means: what the room's door offers, or else the one function of that name in its files.
+    """What `room.function` means: what the door of the room, or of a room inside it, offers.
 
-    Where a room has several, `room.file.function` says which.
+    Or else the one function of that name in its files; where there are several, `room.file.function` says which.
     """
     room, *file, function = name.split(".")
     door = importlib.import_module(f"deeplimits.theory.{room}")
-    if not file and _callable(getattr(door, function, None)):
-        return Part(function, door.__name__, Statement.of(getattr(door, function)).title, results)
+    inside = [getattr(door, one) for one in door.__all__]
+    rooms = [door, *(one for one in inside if inspect.ismodule(one))]
+    for place in rooms:
+        if function in place.__all__ and file in ([], [place.__name__.rpartition(".")[2]]):
+            return Part(function, place.__name__, Statement.of(getattr(place, function)).title, results)
     found = []
     for info in pkgutil.walk_packages(door.__path__, f"{door.__name__}."):
         module = importlib.import_module(info.name)

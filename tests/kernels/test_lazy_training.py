@@ -8,8 +8,6 @@ from scipy.integrate import solve_ivp
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import activation
-from deeplimits.theory import gaussian
-from deeplimits.theory.inequalities import matrix_tails
 from deeplimits.theory.kernels import definiteness, lazy_bounds, linearization, two_layer_kernels
 
 
@@ -58,24 +56,6 @@ def test_definiteness_reference():
         definiteness.gram_definiteness("relu", circle(np.zeros(2)))
     with pytest.raises(ParameterError, match="length one"):
         definiteness.gram_definiteness("relu", 2 * circle(np.arange(2.0)))
-
-
-def test_matrix_bernstein():
-    bound = matrix_tails.matrix_bernstein(0.05, 0.02, 10)
-    np.testing.assert_allclose([bound.tail(1.0), bound.deviation(0.01)], [0.0029445562916309, 0.92397558971346])
-    np.testing.assert_allclose(bound.tail(bound.deviation(0.01)), 0.01, rtol=1e-12)
-    # Five points, 2000 features bounded by one: what happens stays below the bound, by a factor of a few.
-    rng = np.random.default_rng(0)
-    x = circle(np.arange(5.0))
-    deviations = []
-    exact = gaussian.dual("step", 1.0, 1.0, np.clip(x @ x.T, -1, 1))
-    for _ in range(200):
-        features = (x @ rng.standard_normal((2, 2000)) > 0).astype(float)
-        deviations.append(np.linalg.norm(features @ features.T / 2000 - np.asarray(exact), 2))
-    stated = float(matrix_tails.gram_bernstein(np.linalg.norm(exact, 2), 5, 2000).deviation(0.05))
-    assert 1.5 < stated / np.quantile(deviations, 0.95) < 12
-    with pytest.raises(ParameterError, match="variance"):
-        matrix_tails.matrix_bernstein(-1.0, 0.1, 3)
 
 
 def test_relu_bounds():

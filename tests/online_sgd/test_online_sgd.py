@@ -11,7 +11,6 @@ from deeplimits.errors import NotConverged, OutsideValidity, ParameterError, Unk
 from deeplimits.models.activations import activation
 from deeplimits.statistics import LEVEL
 from deeplimits.theory.gaussian.hermite import hermite_coefficients
-from deeplimits.theory.inequalities import growth
 from deeplimits.theory.online_sgd import (
     classical,
     critical_window,
@@ -252,30 +251,6 @@ def test_exit_times():
     ):
         with pytest.raises(ParameterError):
             call()
-
-
-@pytest.mark.parametrize(("order", "start", "gain", "steps", "value"), [
-    (3, 0.05, 0.01, 1800, 0.4943422738), (4, 0.1, 0.02, 2249, 0.3145228168), (5, 0.2, 0.05, 749, 0.4266414737),
-    (2, 0.1, 0.01, 50, 0.1 * 1.01**50), (1, 0.1, 0.01, 50, 0.6),
-])  # fmt: skip
-def test_growth_bounds(order, start, gain, steps, value):
-    m = start
-    for _ in range(steps):
-        m += gain * m ** (order - 1)
-    assert m == pytest.approx(value, rel=1e-9)
-    lower, upper = growth.growth_bounds(order, start, gain, steps, gain * m ** (order - 2) if order > 2 else 0.0)
-    assert float(lower) <= m * (1 + 1e-12)
-    assert float(upper) >= m * (1 - 1e-12)
-    if order <= 2:
-        assert float(lower) == pytest.approx(m)
-
-
-def test_growth_bounds_bad_input():
-    with pytest.raises(OutsideValidity, match="blow-up"):
-        growth.growth_bounds(3, 0.05, 0.01, 2000, 0.0)
-    for bad in ((3, -1.0, 0.1, 1, 0.0), (3, 0.1, 0.0, 1, 0.0), (0, 0.1, 0.1, 1, 0.0), (3, 0.1, 0.1, -1, 0.0)):
-        with pytest.raises(ParameterError):
-            growth.growth_bounds(*bad)
 
 
 def test_classical_limit():

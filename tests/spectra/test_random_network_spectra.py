@@ -9,7 +9,6 @@ from agreement import agrees
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import activation
 from deeplimits.models.atoms import atoms
-from deeplimits.theory.inequalities import basic
 from deeplimits.theory.spectra import gram_curve, isometry, laws, network_grams, spikes
 
 RNG = np.random.default_rng
@@ -278,27 +277,3 @@ def test_deep_linear_norm_reference_values():
     mean, variance = isometry.deep_linear_log_norm(100.0, 50.0)
     assert float(mean) == pytest.approx(-0.25083330000635, rel=1e-12)
     assert float(variance) == pytest.approx(0.25251666533371, rel=1e-12)
-
-
-def test_inequalities():
-    rng = RNG(0)
-    means = rng.uniform(size=(20000, 30)).mean(axis=1)
-    for eps in (0.05, 0.1, 0.2):
-        assert np.mean(np.abs(means - 0.5) > eps) <= float(basic.hoeffding(eps, 30))
-    walks = rng.choice([-1.0, 1.0], size=(20000, 25)).sum(axis=1)
-    assert np.mean(np.abs(walks) > 11) <= float(basic.azuma(11.0, np.ones(25)))
-    a, b = rng.standard_normal((2, 5, 4))
-    left, right = basic.weyl(a, b)
-    assert float(left) <= float(right)
-    left, right = basic.hoffman_wielandt(a.T @ a, b.T @ b)
-    assert float(left) <= float(right)
-    assert float(basic.gronwall(1.0, 0.5, 2.0)) == pytest.approx(np.e)
-    for call in (
-        lambda: basic.hoeffding(-0.1, 10),
-        lambda: basic.hoeffding(0.1, 10, 1.0, 0.0),
-        lambda: basic.azuma(1.0, [0.0]),
-        lambda: basic.gronwall(-1.0, 1.0, 1.0),
-        lambda: basic.weyl(np.eye(2), np.eye(3)),
-    ):
-        with pytest.raises(ParameterError):
-            call()

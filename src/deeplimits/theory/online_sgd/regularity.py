@@ -34,7 +34,7 @@ def check_regularity(landscape: Landscape, points: int = 400, edge: float = 0.98
     Validity    the suprema are taken over a grid of `points` in [0, edge]; the sign of φ' is refined by bisection
     References  benarous2021
 
-    >>> from deeplimits.theory.online_sgd.landscapes import online_pca
+    >>> from deeplimits.theory.online_sgd import online_pca
     >>> report = check_regularity(online_pca(1.0))
     >>> report.moments_bounded, report.descends, round(report.directional_variance, 3) >= 8
     (True, True, True)
