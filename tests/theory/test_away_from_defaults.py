@@ -6,7 +6,7 @@ import pytest
 
 import deeplimits as dl
 from deeplimits.limit import values_of
-from deeplimits.models.activations import smooth
+from deeplimits.models.activations import activation
 from deeplimits.theory.two_layer import laziness
 from deeplimits.theory.two_layer.mean_field import initial_laws, particles
 
@@ -34,7 +34,7 @@ def test_largest_curvature_of_few_neurons():
     # Large labels leave |y| B_p, and sin has σ² + σ'² = 1: the mean of the largest of p curvatures.
     u = np.random.default_rng(0).standard_normal((40_000, 20))
     norms = (np.abs(np.sin(u)) + np.sqrt(np.sin(u) ** 2 + 4 * np.cos(u) ** 2)) / 2
-    stated = laziness.expected_laziness(smooth("sin"), 20, 1.0, 100.0)
+    stated = laziness.expected_laziness(activation("sin"), 20, 1.0, 100.0)
     largest = norms.max(axis=1)
     assert float(stated) == pytest.approx(100 * largest.mean(), abs=500 * largest.std() / 200)
 
