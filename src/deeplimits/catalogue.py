@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Literal
 
-from deeplimits import cells, index, references
+from deeplimits import index, references
 from deeplimits.errors import UnknownName
+from deeplimits.render import notebook
 
 ENTRY_POINT_GROUP = "deeplimits.limits"
 
@@ -43,44 +44,44 @@ RESULTS = {
 """Named results of a limit: name -> limit:result."""
 
 FUNCTIONS = {
-    "activation-integrals": "theory.two_layer.overlaps.integrals.moments:activation_integrals",
-    "conjugate-kernel-closed-forms": "theory.gaussian.duals:dual",
-    "criticality-solver": "theory.initialization.criticality:criticality",
-    "difference-convolution-matrix": "theory.spectra.equivalents:difference_singular_values",
-    "du-convergence": "theory.kernels.lazy:du_convergence",
-    "early-stopping": "theory.regression.mixture_dynamics:optimal_stopping",
-    "gram-positive-definite": "theory.kernels.definiteness:gram_definiteness",
-    "gronwall-and-weyl": "theory.inequalities.basic:gronwall",
-    "gronwall-bihari-lasalle": "theory.inequalities.growth:growth_bounds",
-    "half-stable-class": "theory.initialization.depth_laws:half_stable_law",
-    "higham-network-sgd": "ensembles.classic_network:train_classic_network",
-    "hoeffding-inequality": "theory.inequalities.basic:hoeffding",
-    "information-exponent": "theory.online_sgd.single_index:information_exponent",
-    "kernel-ridge-gp": "theory.kernels.gaussian_process:kernel_ridge",
-    "kstar-zero-class": "theory.initialization.depth_laws:decay_to_zero",
-    "lazy-scaling-alpha-theorem": "theory.kernels.lazy:lazy_scaling",
-    "lazy-training-bounds": "theory.kernels.lazy:lazy_training_bounds",
-    "marchenko-pastur": "theory.spectra.laws:marchenko_pastur",
-    "marchenko-pastur-self-consistent": "theory.spectra.marchenko_pastur:stieltjes",
-    "martingale-inequalities": "theory.inequalities.basic:azuma",
-    "matrix-bernstein": "theory.inequalities.matrix_bernstein:matrix_bernstein",
-    "mean-field-global-convergence": "theory.two_layer.mean_field.particles:wasserstein_flow",
-    "nonlinear-gram-spikes": "theory.spectra.networks:nonlinear_gram_spikes",
-    "nonlinear-quadratic-form": "theory.kernels.two_layer:nonlinear_quadratic_form",
-    "ntk-two-layer": "theory.kernels.two_layer:two_layer_ntk",
-    "ntk-universal-approximation": "theory.kernels.sphere:ring_coefficients",
-    "regularity-assumptions": "theory.online_sgd.regularity:check_regularity",
-    "review-model-and-errors": "measure.error_split:error_split",
-    "ridge-gradient-flow": "theory.regression.gradient_flow:ridge_flow",
-    "ridgeless-finite-sample": "theory.regression.ridgeless:finite_sample_risk",
-    "rkhs": "theory.kernels.rkhs:squared_norm",
-    "sgd-regime-diagram": "theory.two_layer.overlaps.regimes:regime",
-    "stieltjes-concentration": "theory.spectra.equivalents:trace_fluctuation",
-    "two-layer-ntk-gram": "theory.kernels.two_layer:two_layer_gram",
-    "two-layer-taylor-expansion": "theory.kernels.linearization:two_layer_expansion",
-    "xor-component-count": "theory.online_sgd.xor:component_count",
+    "activation-integrals": "theory.two_layer.overlaps:activation_integrals",
+    "conjugate-kernel-closed-forms": "theory.gaussian:dual",
+    "criticality-solver": "theory.initialization:criticality",
+    "difference-convolution-matrix": "theory.spectra:difference_singular_values",
+    "du-convergence": "theory.kernels:du_convergence",
+    "early-stopping": "theory.regression:optimal_stopping",
+    "gram-positive-definite": "theory.kernels:gram_definiteness",
+    "gronwall-and-weyl": "theory.inequalities:gronwall",
+    "gronwall-bihari-lasalle": "theory.inequalities:growth_bounds",
+    "half-stable-class": "theory.initialization:half_stable_law",
+    "higham-network-sgd": "ensembles:train_classic_network",
+    "hoeffding-inequality": "theory.inequalities:hoeffding",
+    "information-exponent": "theory.online_sgd:information_exponent",
+    "kernel-ridge-gp": "theory.kernels:kernel_ridge",
+    "kstar-zero-class": "theory.initialization:decay_to_zero",
+    "lazy-scaling-alpha-theorem": "theory.kernels:lazy_scaling",
+    "lazy-training-bounds": "theory.kernels:lazy_training_bounds",
+    "marchenko-pastur": "theory.spectra:marchenko_pastur",
+    "marchenko-pastur-self-consistent": "theory.spectra:marchenko_pastur_stieltjes",
+    "martingale-inequalities": "theory.inequalities:azuma",
+    "matrix-bernstein": "theory.inequalities:matrix_bernstein",
+    "mean-field-global-convergence": "theory.two_layer.mean_field:wasserstein_flow",
+    "nonlinear-gram-spikes": "theory.spectra:nonlinear_gram_spikes",
+    "nonlinear-quadratic-form": "theory.kernels:nonlinear_quadratic_form",
+    "ntk-two-layer": "theory.kernels:two_layer_ntk",
+    "ntk-universal-approximation": "theory.kernels:ring_coefficients",
+    "regularity-assumptions": "theory.online_sgd:check_regularity",
+    "review-model-and-errors": "measure:error_split",
+    "ridge-gradient-flow": "theory.regression:ridge_flow",
+    "ridgeless-finite-sample": "theory.regression:ridgeless_finite_sample_risk",
+    "rkhs": "theory.kernels:rkhs_squared_norm",
+    "sgd-regime-diagram": "theory.two_layer.overlaps:regime",
+    "stieltjes-concentration": "theory.spectra:trace_fluctuation",
+    "two-layer-ntk-gram": "theory.kernels:two_layer_gram",
+    "two-layer-taylor-expansion": "theory.kernels:two_layer_expansion",
+    "xor-component-count": "theory.online_sgd:xor_component_count",
 }
-"""Functions: name -> module:function, below `deeplimits`."""
+"""Functions: name -> room:function, below `deeplimits`."""
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ class Listing(tuple[Entry, ...]):
 
     def _repr_html_(self) -> str:
         rows = [(entry.name, entry.role, entry.room, entry.title) for entry in self]
-        return cells.fragment(f"{len(self)} names", ("name", "leads to a", "room", "states"), rows)
+        return notebook.fragment(f"{len(self)} names", ("name", "leads to a", "room", "states"), rows)
 
 
 class Catalogue(Mapping[str, Any]):

@@ -170,7 +170,7 @@ def _campaign(options: argparse.Namespace) -> int:
 
     from deeplimits.lab import campaign
     from deeplimits.lab.workers import Workers
-    from deeplimits.render import bars, text
+    from deeplimits.render import bars, campaign_page, text
 
     entries = list(catalogue.limits()) if options.only is None else [catalogue.entry(name) for name in options.only]
     if options.cases:
@@ -179,22 +179,33 @@ def _campaign(options: argparse.Namespace) -> int:
         seed = secrets.randbelow(10**6) if options.seed is None else options.seed
         print(f"{options.draws} draws of each of {len(entries)} limits, seed {seed}", flush=True)
         cases = [campaign.draw(entry, seed, number) for number in range(options.draws) for entry in entries]
-    rows = []
+    out = Path(options.out)
+    lines = out.read_text(encoding="utf-8").splitlines() if out.exists() else []
+    rows = [campaign.Row.from_json(json.loads(line)) for line in lines]
+    done = [row.case for row in rows]
+    missing = [case for case in cases if case not in done]
+    limit = campaign.TIME_LIMIT if options.time_limit is None else options.time_limit
     with (
-        Workers(options.workers, time_limit=campaign.TIME_LIMIT) as workers,
-        open(options.out, "w", encoding="utf-8") as out,
-        bars.progress(len(cases), "campaign", None) as bar,
+        Workers(options.workers, time_limit=limit) as workers,
+        out.open("a", encoding="utf-8") as file,
+        bars.progress(len(missing), "campaign", None) as bar,
     ):
-        for row in campaign.run(cases, workers):
+        for row in campaign.run(missing, workers):
             rows.append(row)
-            out.write(json.dumps(row.to_json()) + "\n")
-            out.flush()
+            file.write(json.dumps(row.to_json()) + "\n")
+            file.flush()
             bar.update(1)
             if row.outcome in campaign.FAULTS:
                 print(f"{row.outcome}: {row.case.name} {row.case.values} seed {row.case.seed}: {row.what}", flush=True)
     print(text.table(*campaign.table(rows)))
-    print(f"wrote {options.out}")
-    return DISAGREES if any(row.outcome in campaign.FAULTS for row in rows) else 0
+    complaints = campaign.complaints(rows)
+    for sentence in complaints:
+        print(sentence)
+    print(f"wrote {out}")
+    if options.page:
+        campaign_page.write(rows, campaign.table(rows), campaign.shares(), Path(options.page))
+        print(f"wrote {options.page}")
+    return DISAGREES if complaints else 0
 
 
 COMMANDS = {

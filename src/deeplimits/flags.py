@@ -147,7 +147,13 @@ def _parser(entry: Entry | None, run: Mapping[str, Callable], first: bool = Fals
     campaign.add_argument("--seed", type=int, help="seed of the draws (default: a fresh one, printed)")
     campaign.add_argument("--only", nargs="+", metavar="NAME", help="just these limits")
     campaign.add_argument("--cases", metavar="FILE", help="instead of draws, the cases in a file that --out wrote")
-    campaign.add_argument("--out", default="campaign.jsonl", help="file for the outcomes (default: campaign.jsonl)")
+    campaign.add_argument(
+        "--out",
+        default="campaign.jsonl",
+        help="file for the outcomes; what stands there is kept (default: campaign.jsonl)",
+    )
+    campaign.add_argument("--time-limit", type=float, metavar="SECONDS", help="how long a case may take (default: 300)")
+    campaign.add_argument("--page", metavar="FILE", help="write what was found, with all that --out holds, as a page")
     campaign.add_argument("--workers", type=int, help="how many processes (default: one for each core)")
     return parser, commands.choices
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from numpy.typing import ArrayLike
 
+from deeplimits.ensembles import trainers
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics import draws
@@ -63,7 +64,7 @@ def residual(task: Task, network: Network, x: Float[Array, "b d"]) -> tuple[Floa
 def step(
     task: Task,
     network: Network,
-    rate: ArrayLike,
+    step: ArrayLike,
     x: Float[Array, "b d"],
     z: Float[Array, " b"],
     shares: Float[Array, " b"] | None = None,
@@ -73,15 +74,15 @@ def step(
     `shares` are the samples' weights in the means over the batch, all equal unless given.
     """
     p, d = network.w.shape
-    rate = jnp.asarray(rate, float)
+    step = jnp.asarray(step, float)
     shares = jnp.full(x.shape[0], 1 / x.shape[0]) if shares is None else shares
     clean, fields = residual(task, network, x)
-    error = shares * (clean + jnp.sqrt(task.noise) * z)
+    error = shares * (clean + task.noise * z)
     # w_i ← w_i + (γ/p) E a_i σ'(λ_i) x/√d, averaged over the batch
     push = error[:, None] * network.a * task.activation.derivative(fields)
-    w = network.w + rate / (p * jnp.sqrt(1.0 * d)) * push.T @ x
+    w = network.w + step / (p * jnp.sqrt(1.0 * d)) * push.T @ x
     # a_i ← a_i + (ρ_a γ/(dp)) E σ(λ_i)
-    a = network.a + task.output_rate * rate / (d * p) * error @ task.activation.value(fields)
+    a = network.a + task.output_rate * step / (d * p) * error @ task.activation.value(fields)
     return Network(w, a, network.teacher), shares @ clean**2 / 2
 
 
@@ -107,14 +108,11 @@ def one_pass_sgd(
         network, risk = step(task, network, rate, drawn[:, :d], drawn[:, d], shares)
         return network, t + rate / (d * p), total + risk
 
-    def to_mark(carry, ends):
-        begin, end = ends
+    def to_mark(begin, end, carry):
         network, t = carry
         network, t, total = jax.lax.fori_loop(begin, end, advance, (network, t, jnp.zeros(())))
         m, q = overlaps(network)
         return (network, t), Record(m, q, network.a, total / jnp.maximum(end - begin, 1).astype(float))
 
-    marks = jnp.asarray(marks)
-    begins = jnp.concatenate([jnp.zeros_like(marks[:1]), marks[:-1]])
-    (network, _), record = jax.lax.scan(to_mark, (network, jnp.zeros(())), (begins, marks))
+    (network, _), record = trainers.to_marks(to_mark, (network, jnp.zeros(())), marks)
     return record, network

@@ -9,15 +9,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from deeplimits import cells
 from deeplimits.errors import NotConverged, ParameterError, require
 from deeplimits.lab import export
 from deeplimits.lab.compilation import use_cache
 from deeplimits.lab.programs import Program
 from deeplimits.limit import Limit, require_valid, speaks_of_draws, to_json, values_of
 from deeplimits.numerics.checks import aloud
-from deeplimits.predictions import Kind
-from deeplimits.render import figure, text
+from deeplimits.predictions import Kind, Picture
+from deeplimits.render import notebook, text, with_matplotlib
+from deeplimits.statement import Statement
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,14 +44,19 @@ class Prediction(Mapping[str, Kind]):
         return ("result", "kind", "meaning", "prediction"), rows
 
     def __repr__(self) -> str:
-        return f"{text.heading(self.limit)}\n{text.table(*self._table())}"
+        return f"{export.heading(self.limit)}\n{text.table(*self._table())}"
 
     def _repr_html_(self) -> str:
-        return cells.fragment(text.heading(self.limit), *self._table(), figure.svg_or_nothing(self.plot))
+        return notebook.fragment(export.heading(self.limit), *self._table(), with_matplotlib.svg_or_nothing(self.plot))
+
+    def pictures(self) -> dict[str, Picture]:
+        """What is to be seen of each result, as data."""
+        return {name: kind.picture() for name, kind in self.results.items()}
 
     def plot(self, path: str | Path | None = None):
         """A figure with a panel for each result; written to `path` where one is given."""
-        return figure.figure(self.limit, self.results, {}, path)
+        title = Statement.of(type(self.limit)).title
+        return with_matplotlib.figure(title, export.settings(self.limit), self.pictures(), path)
 
     def to_xarray(self):
         """An `xarray.Dataset`, a variable for each result, the parameters as attributes."""

@@ -10,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from deeplimits import cells
 from deeplimits.errors import DeeplimitsError, ParameterError, require
 from deeplimits.lab import export
 from deeplimits.lab.compilation import few_threads, use_cache
@@ -20,7 +19,7 @@ from deeplimits.lab.task import Task
 from deeplimits.limit import Limit, require_valid, speaks_of_draws, to_json, values_of
 from deeplimits.numerics.checks import aloud
 from deeplimits.predictions import Kind
-from deeplimits.render import bars, text
+from deeplimits.render import bars, notebook, text
 
 CHUNKS = 10  # a usual run is cut into that many pieces, so that its progress can be shown
 
@@ -60,10 +59,10 @@ class Simulation(Mapping[str, np.ndarray]):
         return f"{samples} systems with {sizes}, seed {self.seed}"
 
     def __repr__(self) -> str:
-        return f"{text.heading(self.limit)}\n{self._summary()}\n{text.table(*self._table())}"
+        return f"{export.heading(self.limit)}\n{self._summary()}\n{text.table(*self._table())}"
 
     def _repr_html_(self) -> str:
-        return cells.fragment(f"{text.heading(self.limit)}. {self._summary()}", *self._table())
+        return notebook.fragment(f"{export.heading(self.limit)}. {self._summary()}", *self._table())
 
     def to_xarray(self):
         """An `xarray.Dataset` of the raw draws."""

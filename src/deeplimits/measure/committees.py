@@ -7,7 +7,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from deeplimits.ensembles.committees import Network, Record, residual
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
 
@@ -34,7 +35,7 @@ def batch_gradient(task: Task, network: Network, x: Float[Array, "b d"], z: Floa
 
     def loss(w):
         clean, _ = residual(task, Network(w, network.a, network.teacher), x)
-        return jnp.mean((clean + jnp.sqrt(task.noise) * z) ** 2) / 2
+        return jnp.mean((clean + task.noise * z) ** 2) / 2
 
     return jax.grad(loss)(network.w)
 
@@ -45,15 +46,16 @@ def laziness(
     a: Float[Array, " p"],
     x: Float[Array, " d"],
     label: Float[Array, "..."],
-    activation: Activation,
+    activation: ActivationLike,
 ) -> Float[Array, "..."]:
     """κ = |h − y| ‖D²h‖/‖Dh‖² of h(a, w) = α Σ_i a_i σ(⟨w_i, x⟩) at one input, for every label given.
 
     D²h is block diagonal over neurons, so its operator norm is the largest of the blocks'.
     """
+    sigma = named(activation)
 
     def one(parameters: Array) -> Array:
-        return parameters[0] * activation.value(parameters[1:] @ x)
+        return parameters[0] * sigma.value(parameters[1:] @ x)
 
     neurons = jnp.concatenate([a[:, None], w], axis=1)
     output = scale * jnp.sum(jax.vmap(one)(neurons))

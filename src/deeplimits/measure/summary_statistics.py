@@ -15,6 +15,7 @@ from jaxtyping import Array, PRNGKeyArray
 from scipy import special
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics import arguments
 
 
 class Estimate(NamedTuple):
@@ -67,10 +68,8 @@ def coefficients(
     >>> bool(abs(found.corrector.value[0] - 0.3) < 5 * found.corrector.error[0])  # δ tr V
     True
     """
-    if isinstance(draws, bool) or draws < 2:
-        raise ParameterError(f"draws = {draws!r} is not allowed; a standard error needs 2 or more")
-    if not float(jnp.asarray(step)) > 0:
-        raise ParameterError(f"step = {step} is not allowed; it must be positive")
+    arguments.whole("draws", draws, 2, "for a standard error")
+    arguments.argument("step", step, arguments.POSITIVE)
     found = estimate(key, loss, draw, statistics, point, step, draws)
     if not all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(found)):
         raise OutsideValidity(

@@ -55,20 +55,21 @@ class Overlaps(eqx.Module):
 
 
 class Task(eqx.Module):
-    """What is learnt and how: teacher overlaps P, teacher outputs a*, label noise Δ, learning rates, batch, activation.
+    """What is learnt and how: teacher overlaps P, teacher outputs a*, label noise, learning rates, batch, activation.
 
-    `rate` is γ; `schedule`, where given, multiplies it by a function of t. `output_rate` is ρ_a: 0 freezes the second
-    layer. `rate=0` is gradient flow. The usual activation of the subject is erf(u/√2), named "erf_saad";
-    `teacher_activation` is σ* where it differs from σ.
+    `step` is the learning rate γ; `schedule`, where given, multiplies it by a function of t. `output_rate` is ρ_a, the
+    second layer's learning rate in units of γ: 0 freezes it. `step=0` is gradient flow. `noise` is the standard
+    deviation √Δ of the label noise, `noise_variance` is Δ. The usual activation of the subject is erf(u/√2), named
+    "erf_saad"; `teacher_activation` is σ* where it differs from σ.
 
-    >>> task = Task(teacher=[[1.0, 0.2], [0.2, 1.0]], rate=1.0, noise=0.01)
+    >>> task = Task(teacher=[[1.0, 0.2], [0.2, 1.0]], step=1.0, noise=0.1)
     >>> task.teachers
     2
     """
 
     teacher: Float[Array, "k k"]
     teacher_output: Float[Array, " k"]
-    rate: Float[Array, ""]
+    step: Float[Array, ""]
     noise: Float[Array, ""]
     output_rate: Float[Array, ""]
     batch: Float[Array, ""]
@@ -81,7 +82,7 @@ class Task(eqx.Module):
     def __init__(
         self,
         teacher: ArrayLike,
-        rate: jax.typing.ArrayLike = 1.0,
+        step: jax.typing.ArrayLike = 1.0,
         noise: jax.typing.ArrayLike = 0.0,
         activation: ActivationLike = "erf_saad",
         *,
@@ -100,7 +101,7 @@ class Task(eqx.Module):
         self.teacher_output = jnp.ones(count) if teacher_output is None else jnp.asarray(teacher_output, float)
         if self.teacher_output.shape != (count,):
             raise ParameterError(f"teacher_output has shape {self.teacher_output.shape}; it must be ({count},)")
-        self.rate = argument("rate", rate, NOT_NEGATIVE)
+        self.step = argument("step", step, NOT_NEGATIVE)
         self.noise = argument("noise", noise, NOT_NEGATIVE)
         # Asked before it becomes an array: inside `jit` every array is traced.
         self.frozen = known(output_rate) and bool(np.all(np.asarray(output_rate) == 0))
@@ -114,6 +115,10 @@ class Task(eqx.Module):
     def teachers(self) -> int:
         return self.teacher.shape[0]
 
-    def learning_rate(self, t: ArrayLike) -> Float[Array, ""]:
-        """γ at time t."""
-        return self.rate if self.schedule is None else self.rate * self.schedule(jnp.asarray(t, float))
+    @property
+    def noise_variance(self) -> Float[Array, ""]:
+        return self.noise**2
+
+    def learning_rate(self, time: ArrayLike) -> Float[Array, ""]:
+        """γ at a time."""
+        return self.step if self.schedule is None else self.step * self.schedule(jnp.asarray(time, float))

@@ -27,7 +27,9 @@ class EntropicDrift(Limit):
     References  wei2019
     """
 
-    noise: Array = real(0.3, 0.01, 3.0, log=True, symbol=r"\alpha", doc="noise covariance per Hessian")
+    noise_per_curvature: Array = real(
+        0.3, 0.01, 3.0, log=True, symbol=r"\alpha", doc="covariance of the gradient noise per Hessian"
+    )
     start: Array = real(1.0, 0.1, 2.0, symbol=r"\varphi_0", doc="initial position in the flat direction")
     step: Array = real(0.02, 0.001, 0.1, log=True, symbol=r"\eta", doc="step size")
     coordinates: int = integer(4, 1, 50, symbol="n", doc="number of steep coordinates")
@@ -48,7 +50,9 @@ class EntropicDrift(Limit):
         stiffness = self._stiffness()
         # Any α and η give the same path in the slow time.
         path = slow_directions.valley_drift(stiffness, self.start, self.slow_times)
-        variances = slow_directions.fast_variance(self.noise, self.step, stiffness * (1 + self.start**2 / 2))
+        variances = slow_directions.fast_variance(
+            self.noise_per_curvature, self.step, stiffness * (1 + self.start**2 / 2)
+        )
         grid: dict[str, Any] = {"axis": "slow time", "axis_symbol": r"\tau"}
         trace = 2 * jnp.sum(stiffness) * (1 + path**2 / 2)
         return {
@@ -63,7 +67,7 @@ class EntropicDrift(Limit):
 
     def at_size(self, size):
         inverse = whole(size, "1/η", self, least=4)
-        one_step = float(self.noise) / inverse**2
+        one_step = float(self.noise_per_curvature) / inverse**2
         counts = [whole(float(time) / one_step, "steps", self) for time in np.asarray(self.slow_times)]
         times = [count * one_step for count in counts]
         # θ relaxes at the rate 2ηλ ≥ η a step: e^{−12} is left of its start after 12/η steps.
@@ -80,7 +84,7 @@ class EntropicDrift(Limit):
             theta, phi = state
             across, along = jax.grad(loss, argnums=(0, 1))(theta, phi)
             # standard deviation √(α H_ii), H_ii = 2λ_i
-            spread = jnp.sqrt(self.noise * 2 * stiffness * (1 + phi**2 / 2))
+            spread = jnp.sqrt(self.noise_per_curvature * 2 * stiffness * (1 + phi**2 / 2))
             kick = spread * draws.draw(draws.neighbour(key, index), (), n).gaussians
             # θ settles and is then recorded at a fixed φ; after that φ moves too.
             pace = jnp.where(index < 2 * warmup, 0.0, eta)

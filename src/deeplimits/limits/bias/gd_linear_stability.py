@@ -96,9 +96,9 @@ class GdLinearStability(Limit):
         high, low = eigenvalues[-1], eigenvalues[max(features - samples, 0)]
         # Start with the same component along every eigenvector and watch each of them for two steps.
         path = trainers.gradient_descent(
-            lambda theta: jnp.sum((x @ theta) ** 2) / (2 * samples), jnp.sum(vectors, axis=1), step, 2
+            lambda theta: jnp.sum((x @ theta) ** 2) / (2 * samples), jnp.sum(vectors, axis=1), step, (1, 2)
         )
-        components = path[1:] @ vectors
+        components = path @ vectors
         slowest = jnp.max(jnp.where(eigenvalues > 1e-9 * high, jnp.abs(components[0]), 0.0))
         return {
             "contraction": jnp.append(components.ravel(), slowest),

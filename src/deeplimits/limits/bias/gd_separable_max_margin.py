@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from deeplimits.ensembles import data, estimators, flows
 from deeplimits.limit import Limit, Run, choice, real, replace, whole
 from deeplimits.predictions import Identity
-from deeplimits.theory.bias import hard_margin, least_squares, separable
+from deeplimits.theory.bias import least_squares, separable_descent, support_vectors
 
 # The law is approached like t^{−q}: at t = e^{PATIENCE/q} the remainder is below rounding.
 PATIENCE = 36.0
@@ -68,8 +68,8 @@ class GdSeparableMaxMargin(Limit):
 
     def stated(self, system):
         signed, start, _ = system
-        predictor, multipliers = hard_margin.traced_hard_margin(signed)
-        offset = separable.support_offset(signed, multipliers, 1 / signed.shape[0])
+        predictor, multipliers = support_vectors.traced_hard_margin(signed)
+        offset = separable_descent.support_offset(signed, multipliers, 1 / signed.shape[0])
         untouched = start - least_squares.in_row_space(signed, start)
         return {
             "growth": Identity(

@@ -51,7 +51,7 @@ class GdSgdNoisyGd(Limit):
         if self.samples <= self.features:
             return (f"samples = {self.samples} is not above features = {self.features}; take more samples",)
         x, _ = designs.polynomial_regression(self.samples, self.features)
-        largest = sgd_noise.largest_step(x, self.batch_size, self.sampling) * top_eigenvalue(x)
+        largest = sgd_noise.largest_sgd_step(x, self.batch_size, self.sampling) * top_eigenvalue(x)
         if float(self.step) >= largest:
             return (f"step = {float(self.step):g} is not below {largest:.4g}, where SGD diverges; take a smaller step",)
         return ()
@@ -67,7 +67,7 @@ class GdSgdNoisyGd(Limit):
         )
         # L(θ) − L_min = ‖X(θ − θ_LS)‖²/2m
         plain = jnp.sum((x @ (mean - np.linalg.lstsq(x, y)[0]).T) ** 2, axis=0) / (2 * self.samples)
-        loss = sgd_noise.loss_path(x, y, start, step, self.batch_size, self.sampling, self.steps)[self._seen()]
+        loss = sgd_noise.sgd_loss_path(x, y, start, step, self.batch_size, self.sampling, self.steps)[self._seen()]
         eigenvalues = jnp.asarray(np.linalg.svd(x, compute_uv=False)) ** 2 / self.samples
         # v_k = v_∞ (1 − (1−ηλ)^{2k}) from a start at the minimum
         reached = 1 - (1 - step * eigenvalues) ** (2 * self.steps)
@@ -107,15 +107,16 @@ class GdSgdNoisyGd(Limit):
         def excess(theta):
             return mean_loss(theta) - mean_loss(minimizer)
 
-        plain = trainers.gradient_descent(mean_loss, start, step, self.steps)[self._seen()]
+        plain = trainers.gradient_descent(mean_loss, start, step, self._seen())
         end, path = trainers.stochastic_gradient_descent(
             batch_key, losses, start, step, self.steps, self.batch_size, self.sampling
         )
         path = jnp.concatenate([path, end[None]])[self._seen()]
         noise = jnp.sqrt(2 * self.temperature / step)
         schedule = jnp.full(self.steps, 1.0) * step
-        warm = trainers.noisy_gradient_descent(noise_key, jax.grad(mean_loss), minimizer, schedule, noise)[-1]
-        energies = jax.vmap(excess)(jnp.concatenate([plain, path, warm[None]]))
+        gradient, ends = jax.grad(mean_loss), (self.steps,)
+        warm = trainers.noisy_gradient_descent(noise_key, gradient, minimizer, schedule, noise, ends)
+        energies = jax.vmap(excess)(jnp.concatenate([plain, path, warm]))
         return {
             "descent": energies[: len(plain)],
             "sgd_mean": path[:, 0],

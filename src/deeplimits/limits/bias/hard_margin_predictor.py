@@ -6,7 +6,7 @@ from deeplimits.ensembles import data, estimators
 from deeplimits.limit import Limit, Run, integer, replace, whole
 from deeplimits.measure import separability as instrument
 from deeplimits.predictions import Bound, Identity, Probability
-from deeplimits.theory.bias import hard_margin, separability
+from deeplimits.theory.bias import cover_count, support_vectors
 
 # The interior-point method leaves this fraction of the largest multiplier at points off the margin, at most.
 SUPPORT = 1e-6
@@ -38,7 +38,7 @@ class HardMarginPredictor(Limit):
     def theory(self):
         return {
             "separable": Probability(
-                separability.cover_probability(self.points, self.dimension),
+                cover_count.cover_probability(self.points, self.dimension),
                 label="probability of separability",
                 symbol="P",
             ),
@@ -55,7 +55,7 @@ class HardMarginPredictor(Limit):
         return data.independent_entries(key, SETS * points, dimension).reshape(SETS, points, dimension)
 
     def stated(self, system):
-        predictor, _ = hard_margin.traced_hard_margin(_taught(system[0]))
+        predictor, _ = support_vectors.traced_hard_margin(_taught(system[0]))
         square = predictor @ predictor
         rounded = "square root of the interior-point method's duality gap 1e-13, where the support is nearly degenerate"
         return {

@@ -11,7 +11,7 @@ from deeplimits.ensembles import flows
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.measure import margins
 from deeplimits.predictions import Bound, Value
-from deeplimits.theory.bias import hard_margin, homogeneous
+from deeplimits.theory.bias import homogeneous_margin, support_vectors
 
 
 class Start(NamedTuple):
@@ -65,10 +65,10 @@ class HomogeneousNetworkMargin(Limit):
         return Start(signed, start / 2)
 
     def stated(self, system):
-        predictor, _ = hard_margin.traced_hard_margin(system.signed)
+        predictor, _ = support_vectors.traced_hard_margin(system.signed)
         return {
             "margin": Value(
-                homogeneous.deep_linear_margin(1 / jnp.linalg.norm(predictor), self.depth),
+                homogeneous_margin.deep_linear_margin(1 / jnp.linalg.norm(predictor), self.depth),
                 label="normalized margin",
                 symbol=r"\min_i q_i/\|\theta\|^D",
                 # Differences of the layers' squared norms never change, and ‖θ‖² grows like (log t)^{2/D}.

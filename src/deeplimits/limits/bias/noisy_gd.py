@@ -88,8 +88,9 @@ class NoisyGd(Limit):
     def simulate(self, key):
         # Both schedules side by side.
         schedules = jnp.stack(self._schedules(), axis=1)[:, :, None]
+        start, marks = jnp.zeros((2, self.directions)), jnp.arange(self.steps + 1)
         path = trainers.noisy_gradient_descent(
-            key, lambda delta: self.curvature * delta, jnp.zeros((2, self.directions)), schedules, self.noise
+            key, lambda delta: self.curvature * delta, start, schedules, self.noise, marks
         )
         steady, cooling = path[:, 0], path[:, 1]
         return {

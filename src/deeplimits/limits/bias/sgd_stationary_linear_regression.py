@@ -50,7 +50,7 @@ class SgdStationaryLinearRegression(Limit):
         if self.sampling == "without replacement" and self.batch_size == self.samples:
             return ("batches of all samples leave no gradient noise, and the covariance is zero; take a smaller batch",)
         x, _ = designs.polynomial_regression(self.samples, self.features)
-        largest = sgd_noise.largest_step(x, self.batch_size, self.sampling) * top_eigenvalue(x)
+        largest = sgd_noise.largest_sgd_step(x, self.batch_size, self.sampling) * top_eigenvalue(x)
         if float(self.step) >= 0.95 * largest:
             return (
                 f"step = {float(self.step):g} is not below 0.95 of {largest:.4g}, where the second moment becomes "

@@ -29,7 +29,7 @@ class AbcParametrization(Limit):
     """
 
     activation: str = activation_choice("tanh", lambda a: a.odd and a.smooth and a.increasing and a.bounded)
-    rate: Array = real(0.5, 0.01, 2.0, log=True, symbol=r"\eta", doc="learning rate before powers of the width")
+    step: Array = real(0.5, 0.01, 2.0, log=True, symbol=r"\eta", doc="learning rate before powers of the width")
     hidden: int = integer(1, 1, 5, symbol="L", doc="number of hidden layers")
     steps: int = integer(3, 1, 20, symbol="t", doc="steps of gradient descent")
 
@@ -66,7 +66,7 @@ class AbcParametrization(Limit):
 
             def step(w, _):
                 gradient = jax.grad(lambda w: jnp.mean((network(w)[0] - y) ** 2) / 2)(w)
-                return jax.tree.map(lambda p, g: p - self.rate * n**-c * g, w, gradient), None
+                return jax.tree.map(lambda p, g: p - self.step * n**-c * g, w, gradient), None
 
             trained, _ = jax.lax.scan(step, weights, length=self.steps)
             return jnp.sqrt(jnp.mean((network(trained)[1] - network(weights)[1]) ** 2))

@@ -73,14 +73,16 @@ class NngpKernelRecursion(Limit):
         return {"width": n}, self
 
     def simulate(self, key, *, width: int):
-        noise = jax.random.normal(key, (3, self.layers, 2, width))
-        c_w, c_b = self.weight_variance, self.bias_variance
-        variance, covariance = self._first(c_w, c_b)
-        start = jnp.stack([variance, covariance, variance])
-        seen = deep_networks.pair_chain(noise[0], activation(self.activation), start, c_w, c_b).seen
-        linear = deep_networks.pair_chain(noise[1], activation("identity"), start, c_w, c_b).seen
-        he = self.norm * jnp.stack([1.0, self.correlation, 1.0])
-        relu = deep_networks.pair_chain(noise[2], activation("relu"), he, jnp.asarray(2.0), jnp.asarray(0.0)).seen
+        # Three networks: σ, linear, and ReLU at C_w = 2 without biases; all weights of the first layer are drawn.
+        inputs = deep_networks.correlated_inputs(self.norm, self.correlation)
+        here, behind = jax.random.split(key)
+        weights = jax.random.normal(here, (3, width, inputs.shape[1] + 1))
+        noise = jax.random.normal(behind, (3, self.layers - 1, 2, width))
+        own, he = (self.weight_variance, self.bias_variance), (jnp.asarray(2.0), jnp.asarray(0.0))
+        seen, linear, relu = (
+            deep_networks.pair_chain_of_inputs(weights[part], noise[part], activation(name), inputs, *variances)
+            for part, (name, variances) in enumerate(((self.activation, own), ("identity", own), ("relu", he)))
+        )
         return {
             "first_layer": seen[0, 0],
             "kernel": (seen[:, 0] + seen[:, 2]) / 2,

@@ -9,7 +9,7 @@ from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.limits.initialization._shared import layer_curve
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
-from deeplimits.theory.initialization import correlations, moments, phases
+from deeplimits.theory.initialization import correlations, layer_maps, phases
 
 # A pair of inputs this close lies in the linear range of the map of correlations.
 _CLOSE = 1e-6
@@ -78,7 +78,7 @@ class OrderChaosPhaseDiagram(Limit):
 
         sigma = activation(self.activation)
         fixed = phases.fixed_point(sigma, self.ordered, self.bias_variance)
-        chi = moments.susceptibilities(sigma, fixed, self.ordered)
+        chi = layer_maps.susceptibilities(sigma, fixed, self.ordered)
         return {
             "ordered_path": layer_curve(layer, gaps[1:, 0], "distance, ordered phase", "1-c_l", log_y=True),
             "chaotic_path": layer_curve(layer, gaps[1:, 1], "distance, chaotic phase", "1-c_l", log_y=True),

@@ -54,7 +54,9 @@ class Dpp(Limit):
 
     def simulate(self, key):
         matrix = self._matrix()
-        sets = jax.vmap(lambda key: draw.sample(key, matrix))(jax.random.split(key, self.repeats)).astype(float)
+        sets = jax.vmap(lambda key: draw.determinantal_sample(key, matrix))(jax.random.split(key, self.repeats)).astype(
+            float
+        )
         counts = jnp.sum(sets, axis=1)
         return {
             "count": jnp.mean(counts),

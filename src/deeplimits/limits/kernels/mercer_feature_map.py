@@ -33,9 +33,9 @@ class MercerFeatureMap(Limit):
 
     def theory(self):
         if self.kernel == "minimum":
-            found = mercer.minimum_kernel(self.count).eigenvalues
+            found = mercer.mercer_of_minimum(self.count).eigenvalues
         else:
-            found = mercer.gaussian_kernel(self.count, self.scale).eigenvalues
+            found = mercer.mercer_of_gaussian(self.count, self.scale).eigenvalues
         return {
             "eigenvalues": Curve(
                 jnp.arange(1.0, self.count + 1.0),

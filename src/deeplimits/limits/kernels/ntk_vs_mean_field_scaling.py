@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import networks, trainers
+from deeplimits.ensembles import trainers, two_layer_networks
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Exponent, Value
@@ -67,13 +67,13 @@ class NtkVsMeanFieldScaling(Limit):
 
         def outputs(neurons):
             """(1/√m) Σ_j a_j σ(⟨w_j, x⟩) at the four inputs."""
-            return jax.vmap(lambda at: networks.two_layer(neurons[:, 1:], neurons[:, 0], at, sigma))(x)
+            return jax.vmap(lambda at: two_layer_networks.two_layer(neurons[:, 1:], neurons[:, 0], at, sigma))(x)
 
         def loss(theta):
             return jnp.mean((y - alpha / jnp.sqrt(1.0 * width) * outputs(theta.reshape(width, d + 1))) ** 2)
 
         antisymmetric = jnp.concatenate([first, first.at[:, 0].multiply(-1.0)])
-        path = trainers.gradient_descent(loss, antisymmetric.ravel(), self.rate * width / alpha**2, self.steps)
+        path = trainers.gradient_descent(loss, antisymmetric.ravel(), self.rate * width / alpha**2, (0, self.steps))
         moved = (path[-1] - path[0]).reshape(width, d + 1)
         return {
             "displacement": jnp.sqrt(jnp.mean(jnp.sum(moved**2, axis=1))),

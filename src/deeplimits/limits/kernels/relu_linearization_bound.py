@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import networks
+from deeplimits.ensembles import two_layer_networks
 from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
@@ -61,7 +61,7 @@ class ReluLinearizationBound(Limit):
             weights = start + jnp.where(group, _worst_move(start[:, 0], group, self.distance), 0.0)[:, None]
 
             def network(w):
-                return networks.two_layer(w, output, jnp.ones(1), relu)
+                return two_layer_networks.two_layer(w, output, jnp.ones(1), relu)
 
             value, change = jax.jvp(network, (start,), (weights - start,))
             return jnp.abs(network(weights) - value - change)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import networks
+from deeplimits.ensembles import two_layer_networks
 from deeplimits.limit import Limit, Run, activation_choice, choice, integer, real, replace, whole
 from deeplimits.models import activations
 from deeplimits.predictions import Bound
@@ -57,7 +57,7 @@ class SmoothLinearizationBound(Limit):
         move = self.distance * move / jnp.linalg.norm(move)
 
         def network(weights):
-            return networks.two_layer(weights, output, x, activation)
+            return two_layer_networks.two_layer(weights, output, x, activation)
 
         value, directional_derivative = jax.jvp(network, (v,), (move,))
         return {"remainder": jnp.abs(network(v + move) - value - directional_derivative)}

@@ -1,29 +1,13 @@
 """What the limits about online SGD have in common: their clocks, and what those about population losses state."""
 
-import functools
-from collections.abc import Callable
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.limit import Limit, whole
-from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve
-from deeplimits.theory.online_sgd import single_index
-from deeplimits.theory.online_sgd.single_index import Landscape
-
-
-@functools.cache
-def compiled_link(name: str) -> tuple[Callable, Callable]:
-    """A link and its derivative, each as one program: Hermite expansions evaluate them on the host."""
-    return jax.jit(activation(name).value), jax.jit(activation(name).derivative)
-
-
-def link_landscape(teacher: str, student: str, noise: Array) -> Landscape:
-    """The landscape of a single-index model with named links."""
-    return single_index.single_index(*compiled_link(teacher), *compiled_link(student), noise)
+from deeplimits.theory.online_sgd.landscapes import Landscape
 
 
 def even_times(horizon: Array, count: int) -> Array:

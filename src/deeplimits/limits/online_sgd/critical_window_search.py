@@ -10,7 +10,7 @@ from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.limits.online_sgd._shared import even_times
 from deeplimits.predictions import Curve
-from deeplimits.theory.online_sgd import critical_window, single_index
+from deeplimits.theory.online_sgd import critical_window, landscapes
 
 POINTS = 5
 
@@ -50,7 +50,7 @@ class CriticalWindowSearch(Limit):
 
     def theory(self):
         times = even_times(self.horizon, POINTS)
-        landscape = single_index.tensor_pca(self.signal, self.order)
+        landscape = landscapes.tensor_pca(self.signal, self.order)
         passed = critical_window.passage_probability(landscape, self.step, self.start, self.level, times)
         return {
             "passed": Curve(

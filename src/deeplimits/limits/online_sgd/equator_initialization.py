@@ -36,7 +36,7 @@ class EquatorInitialization(Limit):
                 jnp.asarray(equator.fourth_moment(self.dimension)), label="fourth moment", symbol=r"N^2\,E\,m^4"
             ),
             "tail": Probability(
-                equator.exceedance(self.threshold, self.dimension),
+                equator.equator_exceedance(self.threshold, self.dimension),
                 label="tail probability",
                 symbol=r"P(\sqrt{N}|m|>u)",
             ),

@@ -10,7 +10,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Law, Value
-from deeplimits.theory.online_sgd import exit_times, single_index, spherical_ode
+from deeplimits.theory.online_sgd import exit_times, landscapes, spherical_ode
 
 _plateau = jax.jit(spherical_ode.pca_plateau)  # for checks on the host, as one program
 _correction = jax.jit(exit_times.pca_search_correction)
@@ -62,7 +62,7 @@ class ExitTimesSearchVsDescent(Limit):
         return ()
 
     def theory(self):
-        landscape = single_index.online_pca(self.signal)
+        landscape = landscapes.online_pca(self.signal)
         offset = exit_times.search_offset(landscape, self.threshold, self.step)
         x = offset + jnp.linspace(-2.5, 10.0, 401)
         law = exit_times.pca_search_law(self.signal, self.threshold, self.step, self.dimension, x)

@@ -5,7 +5,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, axis, real, replace
 from deeplimits.limits.online_sgd._shared import correlation_curve, even_times, moment_curves, paced
-from deeplimits.theory.online_sgd import single_index, spherical_ode
+from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
 POINTS = 5
 DRAWS = 60
@@ -36,7 +36,7 @@ class PopulationLossBinaryGmm(Limit):
     usual = Run(sizes=(50, 100, 200), samples=2000, batch=200)
 
     def theory(self):
-        landscape = single_index.binary_mixture(self.field)
+        landscape = landscapes.binary_mixture(self.field)
         times = even_times(self.horizon, POINTS)
         return {
             "correlation": correlation_curve(times, spherical_ode.correlation(landscape, self.start, self.step, times)),

@@ -8,7 +8,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, axis, real, replace
 from deeplimits.limits.online_sgd._shared import correlation_curve, even_times, moment_curves, paced
 from deeplimits.predictions import Probability
-from deeplimits.theory.online_sgd import single_index, spherical_ode
+from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
 POINTS = 5
 DRAWS = 300
@@ -56,7 +56,7 @@ class PopulationLossOnlinePca(Limit):
             "weak_recovery": Probability(
                 jnp.where(reached > self.threshold, 1.0, 0.0), label="weak recovery", symbol=r"P(m\geq\eta)"
             ),
-            **moment_curves(single_index.online_pca(self.signal), self.overlaps),
+            **moment_curves(landscapes.online_pca(self.signal), self.overlaps),
         }
 
     def validity_at(self, size):

@@ -5,9 +5,9 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import DeeplimitsError
 from deeplimits.limit import Limit, Run, activation_choice, axis, real, whole
-from deeplimits.limits.online_sgd._shared import compiled_link, link_landscape, moment_curves
-from deeplimits.models.activations import Activation, activation
-from deeplimits.theory.online_sgd import single_index
+from deeplimits.limits.online_sgd._shared import moment_curves
+from deeplimits.models.activations import Activation
+from deeplimits.theory.online_sgd import landscapes
 
 DRAWS = 150
 
@@ -40,7 +40,7 @@ class PopulationLossTeacherStudent(Limit):
 
     def validity(self):
         try:
-            found = single_index.information_exponent(compiled_link(self.teacher)[0], compiled_link(self.student)[0])
+            found = landscapes.information_exponent(self.teacher, self.student)
         except DeeplimitsError:
             return (
                 f"teacher = {self.teacher} and student = {self.student} share no Hermite coefficient; choose others",
@@ -53,13 +53,13 @@ class PopulationLossTeacherStudent(Limit):
         return ()
 
     def theory(self):
-        return moment_curves(link_landscape(self.teacher, self.student, self.noise), self.overlaps)
+        return moment_curves(landscapes.single_index(self.teacher, self.student, self.noise), self.overlaps)
 
     def at_size(self, size):
         n = whole(size, "N", self, least=3)
         return {"dimension": n}, self
 
     def simulate(self, key, *, dimension: int):
-        model = reduced_chains.single_index(dimension, activation(self.teacher), activation(self.student), self.noise)
+        model = reduced_chains.single_index(dimension, self.teacher, self.student, self.noise)
         samples = model.samples(key, (len(self.overlaps), DRAWS))
         return reduced_chains.gradient_moments(model, samples, self.overlaps)

@@ -9,7 +9,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Exponent
-from deeplimits.theory.online_sgd import single_index, spherical_ode
+from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
 
 class SampleComplexityThresholds(Limit):
@@ -41,7 +41,7 @@ class SampleComplexityThresholds(Limit):
 
     def validity(self):
         lam, c, eta = float(self.signal), float(self.step), float(self.threshold)
-        landscape = single_index.tensor_pca(lam, self.order)
+        landscape = landscapes.tensor_pca(lam, self.order)
         if self.order <= 2 and float(spherical_ode.velocity(landscape, eta, c)) <= 0:
             # v = 0 at δ = −2(1 − η²)φ'(η)/(s η)
             critical = -2 * (1 - eta**2) * float(landscape.slope(eta)) / (self.order * eta)
@@ -52,7 +52,7 @@ class SampleComplexityThresholds(Limit):
         return ()
 
     def _rate(self):
-        return spherical_ode.growth_rate(single_index.tensor_pca(self.signal, 2), self.step)
+        return spherical_ode.growth_rate(landscapes.tensor_pca(self.signal, 2), self.step)
 
     def theory(self):
         slope = -1.0 if self.order == 2 else float(max(1, self.order - 1))

@@ -9,10 +9,10 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Law, Value
-from deeplimits.theory.online_sgd import spiked
+from deeplimits.theory.online_sgd import spiked_tensor
 
 PATH = np.linspace(0.0, 1.0, 65)
-_variance = jax.jit(spiked.microscopic_variance)  # for checks on the host, as one program
+_variance = jax.jit(spiked_tensor.microscopic_variance)  # for checks on the host, as one program
 
 
 class SpikedMicroscopicSde(Limit):
@@ -46,8 +46,8 @@ class SpikedMicroscopicSde(Limit):
 
     def _variance(self, time):
         if self.order == 2:
-            return spiked.microscopic_variance(self.signal, self.step, time)
-        variance, radius = spiked.tensor_microscopic_variance(self.order, self.step, time[None])
+            return spiked_tensor.microscopic_variance(self.signal, self.step, time)
+        variance, radius = spiked_tensor.tensor_microscopic_variance(self.order, self.step, time[None])
         return variance[0], radius[0]
 
     def theory(self):

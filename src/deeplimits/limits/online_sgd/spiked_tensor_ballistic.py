@@ -9,7 +9,7 @@ from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.limits.online_sgd._shared import even_times
 from deeplimits.predictions import Curve, Exponent, Value
-from deeplimits.theory.online_sgd import spiked
+from deeplimits.theory.online_sgd import spiked_tensor
 
 POINTS = 5
 
@@ -47,7 +47,9 @@ class SpikedTensorBallistic(Limit):
 
     def theory(self):
         times = even_times(self.horizon, POINTS)
-        path, covariance = spiked.ballistic_with_fluctuations(self.signal, self.order, self.step, self._start(), times)
+        path, covariance = spiked_tensor.ballistic_with_fluctuations(
+            self.signal, self.order, self.step, self._start(), times
+        )
         shared = {"axis": "time", "axis_symbol": "t", "rate": 1.0}
         return {
             "overlap": Curve(times, path[:, 0], label="overlap", symbol="m", **shared),

@@ -9,7 +9,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.numerics import roots
 from deeplimits.predictions import Value
-from deeplimits.theory.online_sgd import spiked
+from deeplimits.theory.online_sgd import spiked_tensor
 
 SURE = 10.0
 
@@ -47,7 +47,7 @@ class SpikedTensorFixedPoints(Limit):
     usual = Run(sizes=(200, 400, 800), samples=600, batch=100)
 
     def validity(self):
-        critical = float(np.asarray(spiked.critical_signal(self.order, float(self.step))))
+        critical = float(np.asarray(spiked_tensor.critical_signal(self.order, float(self.step))))
         if float(self.signal) < 1.05 * critical:
             return (
                 f"signal = {float(self.signal):g} is not above the threshold {critical:.4g} by 5 %; there is no "
@@ -56,7 +56,7 @@ class SpikedTensorFixedPoints(Limit):
         return ()
 
     def theory(self):
-        _, overlap = spiked.overlap_roots(self.signal, self.order, self.step)
+        _, overlap = spiked_tensor.overlap_roots(self.signal, self.order, self.step)
         return {
             "overlap": Value(overlap, label="overlap at rest", symbol="m_*", rate=1.0),
             "radius": Value(self.step, label="squared length of the rest", symbol="r", rate=1.0),
@@ -72,7 +72,7 @@ class SpikedTensorFixedPoints(Limit):
                 f"at N = {size} SGD diverges; with step = {c:g} the critical dimension is about {least:.3g}, so take a "
                 "larger size or a smaller step"
             )
-        back = spiked.escape_actions(float(self.signal), k, c)[1]
+        back = spiked_tensor.escape_actions(float(self.signal), k, c)[1]
         if size * back < SURE:
             found.append(
                 f"at N = {size} noise carries SGD back over the saddle, in a time of order exp({back:.2g} N), since "

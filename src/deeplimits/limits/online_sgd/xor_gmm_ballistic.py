@@ -40,7 +40,7 @@ class XorGmmBallistic(Limit):
     def theory(self):
         times = even_times(self.horizon, POINTS)
         start = xor.XorState(*(jnp.asarray(part) for part in (OUTPUT, ALONG_MU, ALONG_NU, OVERLAPS)))
-        path = xor.ballistic(start, times, self.separation, self.ridge, self.step)
+        path = xor.xor_ballistic(start, times, self.separation, self.ridge, self.step)
         shared = {"axis": "time", "axis_symbol": "t", "rate": 1.0}
         return {
             "output": Curve(times, path.output[:, 0], label="output weight", symbol="v_1", **shared),

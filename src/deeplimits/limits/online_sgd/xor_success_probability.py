@@ -39,7 +39,9 @@ class XorSuccessProbability(Limit):
 
     def theory(self):
         return {
-            "success": Probability(xor.success_probability(self.width), label="all four clusters found", symbol="p_K")
+            "success": Probability(
+                xor.xor_success_probability(self.width), label="all four clusters found", symbol="p_K"
+            )
         }
 
     def at_size(self, size):

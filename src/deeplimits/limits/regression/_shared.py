@@ -5,7 +5,7 @@ from jax.typing import ArrayLike
 
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, whole
-from deeplimits.theory.spectra.effective_ridge import AT_THRESHOLD
+from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD
 
 # Closer to p = n than this the risk of a finite sample has too few moments for its mean to be measured.
 CLOSEST = 8

@@ -53,7 +53,7 @@ class NadarayaWatsonSingularKernel(Limit):
         return jnp.asarray(float(self.points)) ** (-1 / (2 * self.smoothness + self.dimension))
 
     def theory(self):
-        variance, bias, _ = smoothing.singular_kernel_risk(
+        risk = smoothing.singular_kernel_risk(
             self.points,
             self.dimension,
             self.singularity,
@@ -66,8 +66,8 @@ class NadarayaWatsonSingularKernel(Limit):
         rate = 2 * self.smoothness / (2 * self.smoothness + self.dimension)
         return {
             "rate": Exponent(-rate, label="excess risk", correction=rate),
-            "variance": Value(variance, label="variance"),
-            "bias": Value(bias, label="squared bias"),
+            "variance": Value(risk.variance, label="variance"),
+            "bias": Value(risk.bias, label="squared bias"),
         }
 
     def at_size(self, size):

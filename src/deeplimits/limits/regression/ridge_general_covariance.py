@@ -6,7 +6,8 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
 from deeplimits.limit import Limit, Run, axis, real, rounded, whole
-from deeplimits.measure.leave_one_out import leave_one_out
+from deeplimits.measure.cross_validation import leave_one_out
+from deeplimits.models.atoms import Atoms
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.regression import ridge
 from deeplimits.theory.regression.populations import Population
@@ -49,14 +50,14 @@ class RidgeGeneralCovariance(Limit):
         values = jnp.stack([1.0, self.large])
         weights = jnp.stack([1 - self.share, self.share])
         alignment = jnp.stack([1 - self.alignment, self.alignment])
-        population = Population(values, weights, alignment)
+        population = Population(Atoms(values, weights), alignment)
         return ridge.ridge_risk(gamma, self.ridge, population, self.signal, self.noise**2)
 
     def theory(self):
         dense = jnp.geomspace(self.gammas[0], self.gammas[-1], 200)
         # At the one ratio, at those of the curve and at those between, in one call.
         risks = self._risk(jnp.concatenate([self.gamma[None], self.gammas, dense]))
-        risk = ridge.RidgeRisk(*(part[0] for part in risks))
+        risk = jax.tree.map(lambda part: part[0], risks)
         _, along, between = jnp.split(risks.total, [1, 1 + self.gammas.size])
         unseen = risk.total + self.noise**2
         return {

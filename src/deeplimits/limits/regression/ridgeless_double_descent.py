@@ -54,23 +54,23 @@ class RidgelessDoubleDescent(Limit):
 
     def theory(self):
         noise_variance = self.noise**2
-        risk = ridgeless.limiting_risk(self.gamma, self.signal, noise_variance)
-        along = ridgeless.limiting_risk(self.gammas, self.signal, noise_variance)
+        risk = ridgeless.ridgeless_risk(self.gamma, self.signal, noise_variance)
+        along = ridgeless.ridgeless_risk(self.gammas, self.signal, noise_variance)
         # An even number of points, so that none falls on the pole when the ends are reciprocal.
         dense = jnp.geomspace(self.gammas[0], self.gammas[-1], 400)
-        dense_risk = ridgeless.limiting_risk(dense, self.signal, noise_variance).total
+        dense_risk = ridgeless.ridgeless_risk(dense, self.signal, noise_variance).total
         return {
             "risk": Value(risk.total, label="excess risk", symbol="R", rate=1.0),
             "bias": Value(risk.bias, label="squared bias", symbol="B", rate=1.0),
             "variance": Value(risk.variance, label="variance", symbol="V", rate=1.0),
             "norm": Value(
-                ridgeless.limiting_norm(self.gamma, self.signal, noise_variance),
+                ridgeless.ridgeless_norm(self.gamma, self.signal, noise_variance),
                 label="squared norm of the estimate",
                 symbol=r"\|\hat\beta\|^2",
                 rate=1.0,
             ),
             "training_error": Value(
-                ridgeless.training_error(self.gamma, noise_variance), label="training error", rate=1.0
+                ridgeless.ridgeless_training_error(self.gamma, noise_variance), label="training error", rate=1.0
             ),
             "risk_curve": Curve(
                 self.gammas,

@@ -6,7 +6,7 @@ from deeplimits.ensembles import data
 from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Value
-from deeplimits.theory.spectra import marchenko_pastur
+from deeplimits.theory.spectra import marchenko_pastur_formulas
 
 
 class BaiYinEdges(Limit):
@@ -33,7 +33,7 @@ class BaiYinEdges(Limit):
         return ()
 
     def theory(self):
-        low, high = marchenko_pastur.edges(self.gamma)
+        low, high = marchenko_pastur_formulas.marchenko_pastur_edges(self.gamma)
         return {
             "smallest": Value(low, label="smallest nonzero eigenvalue", symbol=r"\lambda_{\min}", rate=2 / 3),
             "largest": Value(high, label="largest eigenvalue", symbol=r"\lambda_{\max}", rate=2 / 3),

@@ -9,7 +9,7 @@ from deeplimits.limit import Limit, Run, activation_choice, axis, real, replace,
 from deeplimits.measure import spectra
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
-from deeplimits.theory.spectra import gram_curve, networks
+from deeplimits.theory.spectra import gram_curve, network_grams
 
 
 class DeepLinearWidthCkSpectrum(Limit):
@@ -40,7 +40,7 @@ class DeepLinearWidthCkSpectrum(Limit):
         eta, zeta = gram_curve.odd_moments(activation(self.activation))
         share = zeta / eta
         ratios = (self.first_ratio, self.second_ratio)
-        values = networks.conjugate_kernel_transform(self.shifts, share, self.data_ratio, ratios)
+        values = network_grams.conjugate_kernel_transform(self.shifts, share, self.data_ratio, ratios)
         # The variance of MP(c) ⊠ ν with mean one is c + Var ν.
         spread = self.second_ratio + share**2 * (self.first_ratio + share**2 * self.data_ratio)
         return {
@@ -73,7 +73,7 @@ class DeepLinearWidthCkSpectrum(Limit):
         keys = jax.random.split(key, 3)
         x = data.independent_entries(keys[0], widths[0], samples)
         for layer_key, width in zip(keys[1:], widths[1:], strict=True):
-            x = matrices.features(layer_key, width, x, lambda u: sigma(u) / scale, jnp.zeros(()))
+            x = matrices.features(layer_key, width, x, self.activation, jnp.zeros(())) / scale
         eigenvalues = spectra.sample_covariance_eigenvalues(x)
         return {
             "transform": self.shifts * spectra.regularized_trace(eigenvalues, self.shifts),

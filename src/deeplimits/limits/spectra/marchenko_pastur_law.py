@@ -8,7 +8,7 @@ from deeplimits.limit import Limit, Run, choice, real, replace, whole
 from deeplimits.limits.spectra._shared import cosine_grid
 from deeplimits.measure import spectra
 from deeplimits.predictions import Spectrum, Value
-from deeplimits.theory.spectra import marchenko_pastur
+from deeplimits.theory.spectra import marchenko_pastur_formulas
 
 GRID = 400
 
@@ -35,16 +35,16 @@ class MarchenkoPasturLaw(Limit):
     usual = Run(sizes=(50, 100, 200), samples=200)
 
     def theory(self):
-        low, high = marchenko_pastur.edges(self.gamma, self.variance)
+        low, high = marchenko_pastur_formulas.marchenko_pastur_edges(self.gamma, self.variance)
         x = cosine_grid(low, high, GRID)
         return {
             "eigenvalues": Spectrum(
                 x,
-                marchenko_pastur.density(x, self.gamma, self.variance),
-                marchenko_pastur.cdf(x, self.gamma, self.variance),
+                marchenko_pastur_formulas.marchenko_pastur_density(x, self.gamma, self.variance),
+                marchenko_pastur_formulas.marchenko_pastur_cdf(x, self.gamma, self.variance),
                 jnp.stack([low, high]),
                 jnp.zeros(1),
-                marchenko_pastur.atom(self.gamma)[None],
+                marchenko_pastur_formulas.marchenko_pastur_atom(self.gamma)[None],
             ),
             "operator_norm_gap": Value(
                 self.variance * (self.gamma + 2 * jnp.sqrt(self.gamma)),

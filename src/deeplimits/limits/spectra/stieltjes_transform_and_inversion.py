@@ -8,7 +8,7 @@ from deeplimits.ensembles import data
 from deeplimits.limit import Limit, Run, axis, choice, real, replace, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Curve, Identity, Value
-from deeplimits.theory.spectra import equivalents, marchenko_pastur
+from deeplimits.theory.spectra import equivalents, marchenko_pastur_formulas
 
 
 class StieltjesTransformAndInversion(Limit):
@@ -42,7 +42,7 @@ class StieltjesTransformAndInversion(Limit):
         return {
             "smoothed_density": Curve(
                 self.places,
-                jnp.imag(marchenko_pastur.stieltjes(z, self.gamma)) / jnp.pi,
+                jnp.imag(marchenko_pastur_formulas.marchenko_pastur_stieltjes(z, self.gamma)) / jnp.pi,
                 axis="place",
                 axis_symbol="x",
                 label="smoothed density",

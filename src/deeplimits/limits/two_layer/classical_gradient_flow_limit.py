@@ -50,8 +50,8 @@ class ClassicalGradientFlowLimit(Limit):
     def validity(self):
         return no_room(self)
 
-    def _setting(self, rate: float = 0.0):
-        task = Task(jnp.eye(self.teachers), rate, 0.0, self.activation)
+    def _setting(self, step: float = 0.0):
+        task = Task(jnp.eye(self.teachers), step, 0.0, self.activation)
         return task, aligned_start(self.students, self.teachers, self.overlap, self.norm)
 
     def theory(self):

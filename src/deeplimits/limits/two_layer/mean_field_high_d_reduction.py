@@ -35,7 +35,7 @@ class MeanFieldHighDReduction(Limit):
     activation: str = activation_choice(
         "erf_saad", lambda a: (a.odd and a.smooth and a.increasing and a.bounded) or a.homogeneous == 2
     )
-    rate: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
+    step: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
     overlap: Array = real(0.4, -1.0, 2.0, symbol="m_1", doc="overlap with the teacher of the first kind")
     other_overlap: Array = real(
         -0.1, -1.0, 2.0, symbol="m_2", doc="overlap with the teacher of the second kind at the start"
@@ -51,7 +51,7 @@ class MeanFieldHighDReduction(Limit):
 
     def theory(self):
         m, q = self._kinds()
-        task = Task(jnp.eye(1), self.rate, 0.0, self.activation)
+        task = Task(jnp.eye(1), self.step, 0.0, self.activation)
         flow = reduction.reduced_flow(task, reduction.Reduced(m, q), self.times)
 
         curve = functools.partial(time_curve, self.times)
@@ -68,21 +68,21 @@ class MeanFieldHighDReduction(Limit):
         if activation(self.activation).homogeneous == 2:
             kinds = ((self.overlap, self.norm), (self.other_overlap, self.other_norm))
             largest = max(1.0, *(float(m) ** 2 + float(q) for m, q in kinds))
-            rate = float(self.rate)
+            step = float(self.step)
             # A step multiplies the error on its own sample by 1 − 4(γ/p)λ²; of 10⁵ fields the largest has λ² = 23Q.
-            if 48 * rate * largest > p:
+            if 48 * step * largest > p:
                 raise OutsideValidity(
-                    f"MeanFieldHighDReduction: rate = {rate:g} is too large for {p} quadratic students of squared norm "
-                    f"{largest:.3g}, under which SGD diverges; take a rate of at most {p / (48 * largest):.2g}, "
-                    f"smaller overlaps and norms, or sizes of at least {int(48 * rate * largest) + 1}"
+                    f"MeanFieldHighDReduction: step = {step:g} is too large for {p} quadratic students of squared norm "
+                    f"{largest:.3g}, under which SGD diverges; take a step of at most {p / (48 * largest):.2g}, "
+                    f"smaller overlaps and norms, or sizes of at least {int(48 * step * largest) + 1}"
                 )
-        marks, times = steps_at(self.times, d * p / float(self.rate), self)
+        marks, times = steps_at(self.times, d * p / float(self.step), self)
         return {"students": p, "dimension": d, "marks": marks}, replace(self, times=times)
 
     def simulate(self, key, *, students: int, dimension: int, marks: tuple[int, ...]):
         m, q = self._kinds()
         m, q = jnp.repeat(m, students // 2, axis=0), jnp.repeat(q, students // 2)
-        task = Task(jnp.eye(1), self.rate, 0.0, self.activation)
+        task = Task(jnp.eye(1), self.step, 0.0, self.activation)
         start = Overlaps(m, m @ m.T + jnp.diag(q))
         network = ensemble.with_overlaps(task, start, dimension)
         record, _ = ensemble.one_pass_sgd(key, task, network, jnp.array(marks))

@@ -40,7 +40,7 @@ class MeanFieldWassersteinFlow(Limit):
     dimension: int = integer(2, 1, 2, symbol="d", doc="dimension of the input")
     spread: Array = real(0.7, 0.01, 3.0, symbol="s", doc="standard deviation of the initial weights")
     target: Array = real(2.0, -5.0, 5.0, symbol="b", doc="output weight of the teacher")
-    rate: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
+    step: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
     times: Array = axis((0.1, 0.25, 0.5), 0.001, 100.0, log=True, symbol=r"\tau", doc="times")
 
     usual = Run(sizes=(16, 64, 256), samples=2000, batch=200)
@@ -72,14 +72,14 @@ class MeanFieldWassersteinFlow(Limit):
 
     def at_size(self, size):
         p = whole(size, "p", self)
-        marks, times = steps_at(self.times, p / float(self.rate), self)
+        marks, times = steps_at(self.times, p / float(self.step), self)
         return {"neurons": p, "marks": marks}, replace(self, times=times)
 
     def simulate(self, key, *, neurons: int, marks: tuple[int, ...]):
         d = self.dimension
         # In the convention with fields over √d: weights √d larger, learning rate d times larger, equal for both layers.
         root = jnp.sqrt(1.0 * d)
-        task = Task(jnp.eye(1), d * self.rate, 0.0, self.activation, teacher_output=self.target[None], output_rate=1.0)
+        task = Task(jnp.eye(1), d * self.step, 0.0, self.activation, teacher_output=self.target[None], output_rate=1.0)
         # The weights at the start and the fresh inputs for every mark, in one draw.
         places = neurons + len(marks) * self.inputs
         drawn = draws.draw(draws.neighbour(key, len(marks), word=0), (places,), d).gaussians

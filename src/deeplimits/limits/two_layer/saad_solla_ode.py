@@ -19,7 +19,7 @@ from deeplimits.theory.two_layer.overlaps import integration
 class SaadSollaOde(Limit):
     r"""In high dimension the overlaps of a committee machine under one-pass SGD follow ordinary differential equations.
 
-    Setting     student (1/p)Σ a_i σ(λ_i), teacher (1/k)Σ σ(λ*_r) orthonormal, label noise Δ, learning rate γ,
+    Setting     student (1/p)Σ a_i σ(λ_i), teacher (1/k)Σ σ(λ*_r) orthonormal, noise of variance Δ, learning rate γ,
                 second layer at relative rate ρ_a, time t = νγ/(dp); start: each student leans towards one teacher
     Limit       d → ∞ at fixed p, k, γ
     Result      dM_ir/dt = a_i Σ_c v_c I₃(i,r,c),  da_i/dt = ρ_a Σ_c v_c I₂(i,c),
@@ -34,9 +34,9 @@ class SaadSollaOde(Limit):
     activation: str = activation_choice("erf_saad", lambda a: closed_forms.has_fields(a) and a.lipschitz)
     students: int = integer(2, 1, 3, symbol="p", doc="student units")
     teachers: int = integer(1, 1, 3, symbol="k", doc="teacher units")
-    rate: Array = real(2.0, 1e-3, 20.0, log=True, symbol=r"\gamma", doc="learning rate")
+    step: Array = real(2.0, 1e-3, 20.0, log=True, symbol=r"\gamma", doc="learning rate")
     output_rate: Array = real(0.5, 0.0, 20.0, symbol=r"\rho_a", doc="relative learning rate of the second layer")
-    noise: Array = real(0.05, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
+    noise: Array = real(0.2236, 0.0, 3.0, symbol=r"\sqrt{\Delta}", doc="standard deviation of the label noise")
     overlap: Array = real(0.3, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher at the start")
     norm: Array = real(
         0.3, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span at the start"
@@ -51,7 +51,7 @@ class SaadSollaOde(Limit):
 
     def _setting(self, batch: ArrayLike = 1):
         task = Task(
-            jnp.eye(self.teachers), self.rate, self.noise, self.activation, output_rate=self.output_rate, batch=batch
+            jnp.eye(self.teachers), self.step, self.noise, self.activation, output_rate=self.output_rate, batch=batch
         )
         return task, aligned_start(self.students, self.teachers, self.overlap, self.norm)
 
@@ -74,7 +74,7 @@ class SaadSollaOde(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self, least=self.students + self.teachers)
-        marks, times = steps_at(self.times, d * self.students / float(self.rate), self)
+        marks, times = steps_at(self.times, d * self.students / float(self.step), self)
         return {"dimension": d, "marks": marks}, replace(self, times=times)
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.ensembles import overlap_chain
+from deeplimits.ensembles import overlap_steps
 from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.limits.two_layer._shared import aligned_start, steps_at
 from deeplimits.models.committees import Task
@@ -27,8 +27,8 @@ class SgdConcentrationRate(Limit):
 
     students: int = integer(2, 1, 4, symbol="p", doc="student units")
     teachers: int = integer(1, 1, 4, symbol="k", doc="teacher units")
-    rate: Array = real(1.5, 1e-3, 20.0, log=True, symbol=r"\gamma", doc="learning rate")
-    noise: Array = real(0.05, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
+    step: Array = real(1.5, 1e-3, 20.0, log=True, symbol=r"\gamma", doc="learning rate")
+    noise: Array = real(0.2236, 0.0, 3.0, symbol=r"\sqrt{\Delta}", doc="standard deviation of the label noise")
     overlap: Array = real(0.3, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher at the start")
     norm: Array = real(
         0.3, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span at the start"
@@ -44,7 +44,7 @@ class SgdConcentrationRate(Limit):
     """At how many times up to T a run is compared."""
 
     def _setting(self):
-        task = Task(jnp.eye(self.teachers), self.rate, self.noise)
+        task = Task(jnp.eye(self.teachers), self.step, self.noise)
         return task, aligned_start(self.students, self.teachers, self.overlap, self.norm)
 
     def theory(self):
@@ -61,14 +61,14 @@ class SgdConcentrationRate(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self, least=self.students + self.teachers)
-        (quarter,), times = steps_at(self.time / self.looks, d * self.students / float(self.rate), self)
+        (quarter,), times = steps_at(self.time / self.looks, d * self.students / float(self.step), self)
         marks = tuple(look * quarter for look in range(1, self.looks + 1))
         return {"dimension": d, "marks": marks}, replace(self, time=self.looks * times[0])
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
         task, start = self._setting()
         if self.simulator == "chain":
-            record = overlap_chain.overlap_chain(key, task, start, jnp.array(marks), dimension)
+            record = overlap_steps.overlap_chain(key, task, start, jnp.array(marks), dimension)
         else:
             network = ensemble.with_overlaps(task, start, dimension)
             record, _ = ensemble.one_pass_sgd(key, task, network, jnp.array(marks))

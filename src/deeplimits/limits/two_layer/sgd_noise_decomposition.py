@@ -34,7 +34,7 @@ class SgdNoiseDecomposition(Limit):
     teachers: int = integer(2, 1, 4, symbol="k", doc="teacher units")
     overlap: Array = real(0.4, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher")
     norm: Array = real(0.5, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span")
-    noise: Array = real(0.05, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
+    noise: Array = real(0.2236, 0.0, 3.0, symbol=r"\sqrt{\Delta}", doc="standard deviation of the label noise")
     batch_size: int = integer(4, 1, 100, symbol="b", doc="samples in a batch")
     dimension: Array = real(50, 2, 100_000, log=True, symbol="d", doc="dimension of the input")
 

@@ -37,7 +37,7 @@ class SingleIndexIncrementalLearning(Limit):
 
     usual = Run(sizes=(12, 24, 48), samples=100, batch=10)
 
-    activation = (0.7, 1.0, 0.6)
+    activation_coefficients = (0.7, 1.0, 0.6)
     steps_per_time = 50
     points = 40
     """Gauss-Hermite points of the initial law of a."""
@@ -47,8 +47,8 @@ class SingleIndexIncrementalLearning(Limit):
 
     def theory(self):
         a, weights = initial_laws.gauss_hermite(self.points, 1)
-        problem = incremental.SingleIndex(self._target(), jnp.array(self.activation), self.epsilon)
-        learning = incremental.learn(
+        problem = incremental.SingleIndex(self._target(), jnp.array(self.activation_coefficients), self.epsilon)
+        learning = incremental.incremental_learning(
             problem, jnp.asarray(a[:, 0]), self.times, weights=jnp.asarray(weights), method="explicit"
         )
         return {
@@ -60,16 +60,25 @@ class SingleIndexIncrementalLearning(Limit):
     def at_size(self, size):
         m = whole(size, "m", self, least=2)
         # Steps short enough for the fast layer as well.
-        rate = int(np.ceil(self.steps_per_time * max(1.0, 0.1 / float(self.epsilon))))
-        marks = tuple(round(float(t) * rate) for t in self.times)
-        return {"neurons": m, "marks": marks, "rate": rate}, replace(self, times=[mark / rate for mark in marks])
+        steps_per_time = int(np.ceil(self.steps_per_time * max(1.0, 0.1 / float(self.epsilon))))
+        marks = tuple(round(float(t) * steps_per_time) for t in self.times)
+        return {"neurons": m, "marks": marks, "steps_per_time": steps_per_time}, replace(
+            self, times=[mark / steps_per_time for mark in marks]
+        )
 
-    def simulate(self, key, *, neurons: int, marks: tuple[int, ...], rate: int):
+    def simulate(self, key, *, neurons: int, marks: tuple[int, ...], steps_per_time: int):
         # By rotation symmetry the neurons may start along the axes, with the target's direction last.
         u = jnp.eye(neurons, neurons + 1)
         direction = jnp.eye(neurons + 1)[-1]
         a = jax.random.normal(key, (neurons,))
         risk = single_index.spherical_flow(
-            a, u, direction, self._target(), jnp.array(self.activation), self.epsilon, jnp.asarray(1 / rate), marks
+            a,
+            u,
+            direction,
+            self._target(),
+            jnp.array(self.activation_coefficients),
+            self.epsilon,
+            jnp.asarray(1 / steps_per_time),
+            marks,
         )
         return {"risk": risk}

@@ -5,7 +5,7 @@ import functools
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import overlap_chain
+from deeplimits.ensembles import overlap_steps
 from deeplimits.limit import Limit, Run, axis, integer, real, replace, whole
 from deeplimits.limits.two_layer._shared import steps_at, time_curve
 from deeplimits.models.committees import Overlaps, Task
@@ -29,7 +29,7 @@ class SymmetricPlateauAndSpecialization(Limit):
     """
 
     units: int = integer(2, 2, 6, symbol="K", doc="student and teacher units")
-    rate: Array = real(2.0, 1e-3, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
+    step: Array = real(2.0, 1e-3, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
     asymmetry: Array = real(
         0.15, 1e-4, 0.3, log=True, symbol=r"\delta_0", doc="initial difference of the teacher overlaps"
     )
@@ -42,7 +42,7 @@ class SymmetricPlateauAndSpecialization(Limit):
         # Q = 1/(2K−1) and M = 1/√(K(2K−1)) everywhere, with the asymmetry added to both
         asymmetry = self.asymmetry * (jnp.eye(k) - 1 / k)
         start = Overlaps((k * (2 * k - 1)) ** -0.5 + asymmetry, 1 / (2 * k - 1) + asymmetry)
-        return Task(jnp.eye(k), self.rate), start
+        return Task(jnp.eye(k), self.step), start
 
     def theory(self):
         path = integration.trajectory(*self._setting(), self.times, method="explicit")
@@ -56,11 +56,11 @@ class SymmetricPlateauAndSpecialization(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self, least=2 * self.units)
-        marks, times = steps_at(self.times, d * self.units / float(self.rate), self)
+        marks, times = steps_at(self.times, d * self.units / float(self.step), self)
         return {"dimension": d, "marks": marks}, replace(self, times=times)
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
-        record = overlap_chain.overlap_chain(key, *self._setting(), jnp.array(marks), dimension)
+        record = overlap_steps.overlap_chain(key, *self._setting(), jnp.array(marks), dimension)
         return {
             "specialization": record.m[:, 0, 0] - record.m[:, 0, 1],
             "teacher_overlap": record.m[:, 0, 0],

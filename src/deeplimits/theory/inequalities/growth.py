@@ -1,17 +1,24 @@
 """Discrete inequalities of Gronwall and of Bihari and LaSalle: how fast a correlation grows."""
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument
 from deeplimits.numerics.checks import valid
-from deeplimits.theory.online_sgd.single_index import check_order
+from deeplimits.theory.online_sgd.landscapes import check_order
 
 
-def growth_bounds(
-    order: int, start: ArrayLike, gain: ArrayLike, steps: ArrayLike, slack: ArrayLike
-) -> tuple[Array, Array]:
+class GrowthBounds(NamedTuple):
+    """Below and above a growing sequence."""
+
+    lower: Array
+    upper: Array
+
+
+def growth_bounds(order: int, start: ArrayLike, gain: ArrayLike, steps: ArrayLike, slack: ArrayLike) -> GrowthBounds:
     """Lower and upper bound of the sequence m_{t+1} = m_t + b m_t^{k−1}, m_0 = a.
 
     Setting     m_t = a + b Σ_{j<t} m_j^{k−1}, a, b > 0 (k = `order`, a = `start`, b = `gain`); any sequence that
@@ -29,10 +36,10 @@ def growth_bounds(
     a, b = argument("start", start, POSITIVE), argument("gain", gain, POSITIVE)
     t, eps = argument("steps", steps, NOT_NEGATIVE), argument("slack", slack, NOT_NEGATIVE)
     if order == 1:
-        return a + b * t, a + b * t
+        return GrowthBounds(a + b * t, a + b * t)
     if order == 2:
         exact = a * jnp.exp(t * jnp.log1p(b))
-        return exact, exact
+        return GrowthBounds(exact, exact)
     end = blow_up_time(order, a, b)
     t = valid(
         t,
@@ -44,7 +51,7 @@ def growth_bounds(
     def solution(gain):
         return a * (1 - (order - 2) * gain * a ** (order - 2) * t) ** (-1 / (order - 2))
 
-    return solution(b * (1 + eps) ** (1 - order)), solution(b)
+    return GrowthBounds(solution(b * (1 + eps) ** (1 - order)), solution(b))
 
 
 def blow_up_time(order: int, start: ArrayLike, gain: ArrayLike) -> Array:

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from deeplimits.errors import NotConverged, OutsideValidity
+from deeplimits.models.architectures import FullyConnected
 from deeplimits.numerics import panels
 from deeplimits.numerics.arguments import argument, inside, whole
-from deeplimits.theory.kernels.infinite_width import FullyConnected
+from deeplimits.theory.kernels.infinite_width import InfiniteWidth
 
 Floats = NDArray[np.floating]
 _NODES = 32
@@ -100,7 +101,7 @@ def network_kernel(net: FullyConnected, kind: str = "ntk") -> Callable[[Floats],
         # x·x'/2 = t for these inputs in the plane, whatever the dimension of the sphere
         first = math.sqrt(2) * jnp.array([[1.0, 0.0]])
         second = math.sqrt(2) * jnp.stack([jnp.asarray(t), jnp.sqrt(jnp.asarray((1 - t) * (1 + t)))], axis=1)
-        return np.asarray(getattr(net.kernels(first, second, kind), kind))[0]
+        return np.asarray(getattr(InfiniteWidth(net).kernels(first, second, kind), kind))[0]
 
     return values
 

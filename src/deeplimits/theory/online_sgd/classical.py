@@ -12,12 +12,12 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.errors import ParameterError
-from deeplimits.theory.online_sgd.effective import EffectiveDynamics, fluctuations
+from deeplimits.theory.online_sgd.effective import EffectiveDynamics, Fluctuations, fluctuations
 
 
 def gradient_flow_with_fluctuations(
     population_gradient: Callable, gradient_covariance: Callable, start: ArrayLike, times: ArrayLike
-) -> tuple[Array, Array]:
+) -> Fluctuations:
     """x̄(t), and the covariance of ζ(t), for any population gradient ∇Φ and gradient covariance V.
 
     >>> import jax.numpy as jnp
@@ -48,11 +48,11 @@ def deviation_rate(deviation: ArrayLike, horizon: ArrayLike) -> Array:
     return jnp.asarray(deviation, float) ** 2 / -jnp.expm1(-2 * jnp.asarray(horizon, float))
 
 
-def interpolation(path: Array, step: ArrayLike, time: ArrayLike) -> Array:
+def interpolation(path: Array, step: ArrayLike, times: ArrayLike) -> Array:
     """X_{[t/δ]} + (t/δ − [t/δ])(X_{[t/δ]+1} − X_{[t/δ]}): the iterates joined by straight lines."""
     if path.shape[0] < 2:
         raise ParameterError(f"path has {path.shape[0]} iterate; joining iterates by lines needs two or more")
-    position = jnp.asarray(time, float) / jnp.asarray(step, float)
+    position = jnp.asarray(times, float) / jnp.asarray(step, float)
     index = jnp.clip(jnp.floor(position).astype(int), 0, path.shape[0] - 2)
     weight = position - jax.lax.convert_element_type(index, float)
     return path[index] + weight * (path[index + 1] - path[index])

@@ -13,8 +13,8 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from deeplimits.errors import ParameterError
-from deeplimits.theory.online_sgd.single_index import Landscape, check_order
+from deeplimits.numerics import arguments
+from deeplimits.theory.online_sgd.landscapes import Landscape, check_order
 
 FARTHEST = 6.0
 """How many standard deviations of the linear process, started below, are followed downwards."""
@@ -29,14 +29,13 @@ def passage_probability(
     interval that is reflecting at its lower end: 0 for even k, by symmetry, and for odd k a point so low that it is
     hardly ever seen. q is represented by its values at Chebyshev points, and the generator exponentiated.
 
-    >>> from deeplimits.theory.online_sgd.single_index import tensor_pca
+    >>> from deeplimits.theory.online_sgd.landscapes import tensor_pca
     >>> [round(float(p), 6) for p in passage_probability(tensor_pca(2.0, 3), 2.0, 1.0, 3.0, [0.5, 1.0])]
     [0.676353, 0.815082]
     """
     check_order(landscape.exponent, least=3)
     c, u0, top = (jnp.asarray(part, float) for part in (step, start, level))
-    if isinstance(points, bool) or points < 8:
-        raise ParameterError(f"points = {points!r} is not allowed; take a whole number of at least 8")
+    arguments.whole("points", points, 8)
     times = jnp.atleast_1d(jnp.asarray(times, float))
     zero = jnp.zeros(())
     decay, variance = landscape.squared_gradient(zero) / 2, landscape.directional_variance(zero)

@@ -4,20 +4,20 @@ r"""How long spherical online SGD searches, and how long it descends.
 """
 
 import math
+from typing import NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax.scipy.special import erfc
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from deeplimits.errors import ParameterError
-from deeplimits.numerics import arguments
+from deeplimits.numerics import arguments, panels
 from deeplimits.numerics.checks import valid
-from deeplimits.theory.online_sgd.single_index import Landscape, check_order, critical_step, online_pca
+from deeplimits.theory.online_sgd.equator import Distribution
+from deeplimits.theory.online_sgd.landscapes import Landscape, check_order, critical_step, online_pca
 from deeplimits.theory.online_sgd.spherical_ode import growth_rate, velocity
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
+_NODES, _WEIGHTS = panels.gauss(200)
 
 
 def critical_ratio(dimension: int, order: int) -> float:
@@ -27,25 +27,36 @@ def critical_ratio(dimension: int, order: int) -> float:
     (6.907755279, 10000.0)
     """
     check_order(order)
-    if isinstance(dimension, bool) or dimension < 2:
-        raise ParameterError(f"dimension = {dimension!r} is not allowed; it must be a whole number of at least 2")
+    arguments.whole("dimension", dimension, 2)
     if order == 1:
         return 1.0
     return math.log(dimension) if order == 2 else float(dimension) ** (order - 2)
 
 
-def step_window(dimension: int, order: int, ratio: float) -> tuple[float, float]:
+class StepWindow(NamedTuple):
+    """The scales between which admissible steps lie."""
+
+    above: float
+    below: float
+
+
+def step_window(dimension: int, order: int, samples_per_dimension: float) -> StepWindow:
     """The ends of T_k(N)/α ≪ δ ≪ α^{−1/2}, T_k = 1, log N, N^{(k−2)/2}: admissible steps at α samples per dimension."""
-    alpha = float(arguments.argument("ratio", ratio, arguments.POSITIVE))
+    alpha = float(arguments.argument("samples_per_dimension", samples_per_dimension, arguments.POSITIVE))
     critical_ratio(dimension, order)
     search = 1.0 if order == 1 else math.log(dimension) if order == 2 else dimension ** ((order - 2) / 2)
-    return search / alpha, alpha**-0.5
+    return StepWindow(search / alpha, alpha**-0.5)
 
 
 def passage_time(landscape: Landscape, start: ArrayLike, end: ArrayLike, step: ArrayLike) -> Array:
     """T(a → b) = ∫_a^b dm/v(m), v the velocity of the critical-step ODE; in units of N steps.
 
     Raises `OutsideValidity` where the velocity is not positive on the way, as beyond a plateau.
+
+    >>> from deeplimits.theory.online_sgd import online_pca, pca_correlation
+    >>> time = passage_time(online_pca(1.0), 0.1, 0.5, 0.3)
+    >>> round(float(pca_correlation(1.0, 0.1, 0.3, time)), 8)
+    0.5
     """
     a, b = jnp.asarray(start, float), jnp.asarray(end, float)
     m = (a + b) / 2 + (b - a) / 2 * jnp.asarray(_NODES)
@@ -63,7 +74,7 @@ def passage_time(landscape: Landscape, start: ArrayLike, end: ArrayLike, step: A
 def descent_time(landscape: Landscape, margin: ArrayLike) -> Array:
     """T_desc(η) = ∫_η^{1−η} dm/(−(1−m²)φ'(m)): the descent takes (N/δ) T_desc steps as δ → 0.
 
-    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> from deeplimits.theory.online_sgd.landscapes import online_pca
     >>> round(float(descent_time(online_pca(1.0), 0.1)), 8)
     1.51128251
     """
@@ -77,7 +88,7 @@ def search_offset(landscape: Landscape, threshold: ArrayLike, step: ArrayLike) -
 
     b = C(η) − ½ log(1 + δ²σ²/(2κ)), C(η) = log η + κ ∫_0^η (1/v − 1/(κm)) dm.
 
-    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> from deeplimits.theory.online_sgd.landscapes import online_pca
     >>> round(float(search_offset(online_pca(1.0), 0.4, 0.3)) + 0.635181422730739, 8)
     -0.4143281
     """
@@ -98,14 +109,25 @@ def search_offset(landscape: Landscape, threshold: ArrayLike, step: ArrayLike) -
     return jnp.log(eta) + kappa * regular - jnp.log1p(delta**2 * sigma2 / (2 * kappa)) / 2
 
 
-def search_law(offset: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
-    """Density and distribution function of b − log|G|: P(≤ x) = P(|G| ≥ e^{b−x}) = erfc(e^{b−x}/√2)."""
+def search_law(offset: ArrayLike, x: ArrayLike) -> Distribution:
+    """Density and distribution function of b − log|G|: P(≤ x) = P(|G| ≥ e^{b−x}) = erfc(e^{b−x}/√2).
+
+    >>> [round(float(part), 8) for part in search_law(0.0, 1.0)]
+    [0.27432027, 0.71296313]
+    """
     size = jnp.exp(jnp.asarray(offset, float) - jnp.asarray(x, float))
     density = jnp.sqrt(2 / jnp.pi) * size * jnp.exp(-(size**2) / 2)
-    return density, erfc(size / jnp.sqrt(2.0))
+    return Distribution(density, erfc(size / jnp.sqrt(2.0)))
 
 
-def pca_search_correction(signal: ArrayLike, step: ArrayLike) -> tuple[Array, Array]:
+class SearchCorrection(NamedTuple):
+    """What a step adds to mean and variance of the time θ on the ODE, in units of 1/N²."""
+
+    mean: Array
+    variance: Array
+
+
+def pca_search_correction(signal: ArrayLike, step: ArrayLike) -> SearchCorrection:
     """k and s²: what a step of online PCA adds to mean and variance of θ, in units of 1/N², where N^{−1/2} ≪ m ≪ 1.
 
     θ = log m − ½ log(1 − m²/m_*²) is time on the ODE. With Y's components y = √L a, L = 1 + λ, along the signal and b
@@ -124,21 +146,21 @@ def pca_search_correction(signal: ArrayLike, step: ArrayLike) -> tuple[Array, Ar
     plateau = (lam - delta) / (lam * (1 + delta))
     noise = 4 * delta**2 * (1 + lam)
     spread = 8 * delta**2 * lam**2 - noise - 16 * delta**3 * lam + 8 * delta**4 + 3 * noise / plateau
-    return drift, spread
+    return SearchCorrection(drift, spread)
 
 
 def pca_search_law(
     signal: ArrayLike, threshold: ArrayLike, step: ArrayLike, dimension: ArrayLike, x: ArrayLike
-) -> tuple[Array, Array]:
+) -> Distribution:
     """Density and distribution function of κτ_η/N − ½ log N in online PCA, up to O(1/N).
 
     The way from m ~ N^{−1/2} to m ~ 1 takes ½ log N/κ units of time, in which the corrections k/N to the drift of θ and
     s²/N to its variance (`pca_search_correction`) add up: F_N = F + (log N/(2κN)) (k f + ½ s² f'), F and f being
     the limit (`search_law`).
 
-    >>> from deeplimits.theory.online_sgd.single_index import online_pca
-    >>> limit = search_law(search_offset(online_pca(1.0), 0.4, 0.3), 1.0)[1]
-    >>> [round(float(pca_search_law(1.0, 0.4, 0.3, n, 1.0)[1] - limit), 6) + 0.0 for n in (100, 10**9)]
+    >>> from deeplimits.theory.online_sgd.landscapes import online_pca
+    >>> limit = search_law(search_offset(online_pca(1.0), 0.4, 0.3), 1.0).cdf
+    >>> [round(float(pca_search_law(1.0, 0.4, 0.3, n, 1.0).cdf - limit), 6) + 0.0 for n in (100, 10**9)]
     [-0.010475, 0.0]
     """
     landscape, x = online_pca(signal), jnp.asarray(x, float)
@@ -152,7 +174,8 @@ def pca_search_law(
     first, second = square - 1, square**2 - 4 * square + 1
     corrected = density * (1 + weight * (drift * first + spread / 2 * second))
     # An expansion may leave [0, 1] far out, by less than its error.
-    return jnp.maximum(corrected, 0.0), jnp.clip(cdf + weight * density * (drift + spread / 2 * first), 0.0, 1.0)
+    corrected_cdf = cdf + weight * density * (drift + spread / 2 * first)
+    return Distribution(jnp.maximum(corrected, 0.0), jnp.clip(corrected_cdf, 0.0, 1.0))
 
 
 def least_dimension(level: float, correction: float) -> float:

@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from deeplimits.errors import ParameterError
-from deeplimits.theory.online_sgd.single_index import Landscape
+from deeplimits.numerics import roots
+from deeplimits.theory.online_sgd.landscapes import Landscape
 
 
 class Regularity(NamedTuple):
@@ -27,16 +28,17 @@ class Regularity(NamedTuple):
 def check_regularity(landscape: Landscape, points: int = 400, edge: float = 0.98) -> Regularity:
     """Check the assumptions A (moments of the gradient noise) and B (the loss falls towards the signal).
 
-    Setting     a loss that depends on the unit vector x through m = ⟨x, θ⟩ in mean; H = L − EL, ∇ on the sphere
-    Result      A: sup E⟨∇H, θ⟩² ≤ C and E|∇H|^{4+ε} ≤ C N^{(4+ε)/2}; B: φ' < 0 on (0, 1). B holds iff gradient
-                flow on φ from the upper half-sphere reaches the signal
-    Validity    the suprema are taken over a grid of `points` in [0, edge]; the sign of φ' is refined by bisection
-    References  benarous2021
+        Setting     a loss that depends on the unit vector x through m = ⟨x, θ⟩ in mean; H = L − EL, ∇ on the sphere
+        Result      A: sup E⟨∇H, θ⟩² ≤ C and E|∇H|^{4+ε} ≤ C N^{(4+ε)/2}; B: φ' < 0 on (0, 1). B holds iff gradient
+                    flow on φ from the upper half-sphere reaches the signal
+        Validity    the suprema are taken over a grid of `points` in [0, edge]; the sign of φ' is refined by bisection
+        References  benarous2021
 
-    >>> from deeplimits.theory.online_sgd.single_index import online_pca
-    >>> report = check_regularity(online_pca(1.0))
-    >>> report.moments_bounded, report.descends, round(report.directional_variance, 3) >= 8
-    (True, True, True)
+        >>> from deeplimits.numerics import roots
+    from deeplimits.theory.online_sgd.landscapes import online_pca
+        >>> report = check_regularity(online_pca(1.0))
+        >>> report.moments_bounded, report.descends, round(report.directional_variance, 3) >= 8
+        (True, True, True)
     """
     if points < 10 or not 0 < edge < 1:
         raise ParameterError(f"points = {points}, edge = {edge}: take at least 10 points and an edge in (0, 1)")
@@ -48,10 +50,9 @@ def check_regularity(landscape: Landscape, points: int = 400, edge: float = 0.98
     stops = None
     if len(uphill):
         first = int(uphill[0])
-        low, high = float(m[first]), float(m[first + 1])
-        for _ in range(60 if first else 0):
-            middle = (low + high) / 2
-            low, high = (middle, high) if float(landscape.slope(jnp.asarray(middle))) < 0 else (low, middle)
-        stops = high if first else 0.0
+        _, high = roots.switch(
+            lambda m: np.asarray(landscape.slope(jnp.asarray(m)) >= 0), *np.asarray(m[first : first + 2])
+        )
+        stops = float(high) if first else 0.0
     bounded = bool(np.all(np.isfinite(directional)) and np.all(np.isfinite(squared)))
     return Regularity(float(directional.max()), float(squared.max()), bounded, stops is None, stops)

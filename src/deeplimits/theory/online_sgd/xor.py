@@ -5,7 +5,6 @@ neurons, logistic loss with ridge α, δ = c/N. Statistics: v_i, m^μ_i = W_i·�
 of the parts of the W_i orthogonal to μ, ν.
 """
 
-import functools
 import math
 from itertools import combinations
 from typing import NamedTuple
@@ -15,11 +14,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
-from scipy.special import ndtri
 
 from deeplimits.errors import OutsideValidity
 from deeplimits.numerics import flows
-from deeplimits.theory.online_sgd.single_index import check_order
+from deeplimits.numerics.quasi_random import gaussian_points
+from deeplimits.theory.online_sgd.landscapes import check_order
 
 CRITICAL_RIDGE = 1 / 8
 
@@ -37,19 +36,6 @@ class XorState(NamedTuple):
     """R, shape (K, K)."""
 
 
-@functools.cache
-def _points(dimension: int, count: int) -> np.ndarray:
-    """Scrambled Sobol points turned Gaussian, with their reflections: fixed, so that the velocity is a function.
-
-    A Kronecker sequence would spare the import, and was ten times less accurate for the slope at m = 0.
-    """
-    from scipy.stats import qmc  # here, because importing scipy.stats takes half a second
-
-    sobol = qmc.Sobol(dimension, seed=20).random(count)  # pyright: ignore[reportCallIssue]
-    gaussian = ndtri(np.clip(sobol, 1e-12, 1 - 1e-12))
-    return np.concatenate([gaussian, -gaussian])
-
-
 def velocity(state: XorState, separation: ArrayLike, ridge: ArrayLike, step: ArrayLike, points: int = 2048) -> XorState:
     """The ballistic velocity: Gaussian expectations over the four clusters, by 2·`points` quasi-random points each.
 
@@ -61,7 +47,7 @@ def velocity(state: XorState, separation: ArrayLike, ridge: ArrayLike, step: Arr
     lam, alpha, c = (jnp.asarray(part, float) for part in (separation, ridge, step))
     v, mu, nu, overlaps = state
     width = v.shape[0]
-    z = jnp.asarray(_points(width + 2, points)) / jnp.sqrt(lam)
+    z = jnp.asarray(gaussian_points(width + 2, points)) / jnp.sqrt(lam)
     zeta = z[:, 2:] @ _root(overlaps).T  # N(0, R/λ)
 
     def cluster(mean_mu, mean_nu, label):
@@ -87,11 +73,17 @@ def velocity(state: XorState, separation: ArrayLike, ridge: ArrayLike, step: Arr
     return XorState(-out - alpha * v, -v * a_mu - alpha * mu, -v * a_nu - alpha * nu, change)
 
 
-def ballistic(
+def xor_ballistic(
     start: XorState, times: ArrayLike, separation: ArrayLike, ridge: ArrayLike, step: ArrayLike,
     points: int = 2048, steps: int = 36,
 ) -> XorState:  # fmt: skip
-    """The statistics at increasing times (a leading axis), by `steps` fixed Runge-Kutta steps of order four."""
+    """The statistics at increasing times (a leading axis), by `steps` fixed Runge-Kutta steps of order four.
+
+    >>> start = XorState(jnp.ones(1), jnp.ones(1), jnp.zeros(1), 0.1 * jnp.eye(1))
+    >>> found = xor_ballistic(start, jnp.array([0.0, 2.0]), 100.0, 0.1, 1.0, points=64, steps=8)
+    >>> [round(float(part), 2) for part in found.output[:, 0]]
+    [1.0, 0.92]
+    """
     return flows.fixed_steps(lambda t, state: velocity(state, separation, ridge, step, points), start, times, steps)
 
 
@@ -103,7 +95,7 @@ def escape_matrix(output: Array, overlaps: Array, separation: ArrayLike, ridge: 
     """
     lam, alpha, v = jnp.asarray(separation, float), jnp.asarray(ridge, float), output
     width = v.shape[0]
-    h = jnp.asarray(_points(width, points)) @ _root(overlaps).T / jnp.sqrt(lam)
+    h = jnp.asarray(gaussian_points(width, points)) @ _root(overlaps).T / jnp.sqrt(lam)
     chance = jax.nn.sigmoid(jnp.maximum(h, 0.0) @ v)
     active = jnp.where(h > 0, 1.0, 0.0)
     together = (active * (chance * (1 - chance))[:, None]).T @ active / len(h) * v
@@ -180,7 +172,7 @@ def rest_loss(ridge: float, active: int) -> float:
     return (active * math.log1p(math.exp(-s)) + (4 - active) * math.log(2)) / 4 + ridge * active * s
 
 
-def component_count(width: int) -> int:
+def xor_component_count(width: int) -> int:
     """The number of connected components of the rest points of the noiseless dynamics.
 
     Setting     width K, ridge 0 < α < 1/8, λ → ∞: each neuron is at rest at 0 or in one of four types (±μ, ±ν), and the
@@ -191,7 +183,7 @@ def component_count(width: int) -> int:
     Validity    K ≥ 1
     References  benarous2022
 
-    >>> [component_count(width) for width in range(1, 8)]
+    >>> [xor_component_count(width) for width in range(1, 8)]
     [5, 17, 35, 39, 16, 16, 16]
     """
     check_order(width)
@@ -221,10 +213,10 @@ def components_by_enumeration(width: int) -> int:
     return len({root(pattern) for pattern in patterns})
 
 
-def success_probability(width: int) -> float:
+def xor_success_probability(width: int) -> float:
     """P(all four types are found) = 1 − 4(3/4)^K + 6(1/2)^K − 4(1/4)^K, each neuron choosing one of four at random.
 
-    >>> success_probability(4)
+    >>> xor_success_probability(4)
     0.09375
     """
     check_order(width)

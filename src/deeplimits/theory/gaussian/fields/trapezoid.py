@@ -5,6 +5,7 @@ number of dimensions is the number of distinct fields, four at most. The teacher
 """
 
 import math
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -20,6 +21,14 @@ _REACH = {1: 9.0, 2: 9.0, 3: 7.8, 4: 7.5}
 _STEP = {1: 0.05, 2: 0.1, 3: 0.26, 4: 0.35}
 
 
+class PairIntegrals(NamedTuple):
+    """I₂ = E σ_i σ_c, J₂ = E σ'_i σ'_c and K₂₀ = E σ''_i σ_c between the students and all fields."""
+
+    i2: Float[Array, "p n"]
+    j2: Float[Array, "p n"]
+    k20: Float[Array, "p n"]
+
+
 class Quadrature(eqx.Module):
     """Integrals for a smooth student activation and a smooth teacher activation."""
 
@@ -29,9 +38,7 @@ class Quadrature(eqx.Module):
     def _value(self, index: int, students: int):
         return (self.student if index < students else self.teacher).value
 
-    def pairs(
-        self, c: Float[Array, "n n"], students: int
-    ) -> tuple[Float[Array, "p n"], Float[Array, "p n"], Float[Array, "p n"]]:
+    def pairs(self, c: Float[Array, "n n"], students: int) -> PairIntegrals:
         """I₂, J₂ and K₂₀ = E σ''_i σ_c between the students and all fields."""
         first, second = nodes(2)
         weight = jnp.exp(-(first**2 + second**2) / 2)
@@ -61,7 +68,7 @@ class Quadrature(eqx.Module):
         if count > students:
             parts.append(jax.lax.map(lambda index: column(index, self.teacher), jnp.arange(students, count)))
         i2, j2, k20 = (jnp.concatenate(found).T for found in zip(*parts, strict=True))
-        return i2, j2, k20
+        return PairIntegrals(i2, j2, k20)
 
     def second_moments(self, c: Float[Array, "n n"], students: int) -> Float[Array, "n n"]:
         """I₂ between all fields."""

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.numerics import flows
-from deeplimits.theory.two_layer.mean_field.closed_forms import check_temperature
+from deeplimits.theory.two_layer.mean_field.solvable_flows import check_temperature
 
 
 class Interaction(NamedTuple):
@@ -54,7 +54,13 @@ def interaction(
     ridge: ArrayLike,
     inverse_temperature: ArrayLike,
 ) -> Interaction:
-    """Check and assemble a problem; the grid must be uniform."""
+    """Check and assemble a problem; the grid must be uniform.
+
+    >>> grid = np.linspace(-8.0, 8.0, 401)
+    >>> problem = interaction(grid, np.zeros(401), np.zeros((401, 401)), 0.0, 2.0, 1.0)
+    >>> float(problem.potential(jnp.zeros(401))[0])  # without data, the ridge alone
+    64.0
+    """
     check_temperature(ridge, inverse_temperature)
     parts = [jnp.asarray(value, float) for value in (grid, external, pair, constant, ridge, inverse_temperature)]
     theta = np.asarray(parts[0])
@@ -72,6 +78,13 @@ def density_flow(problem: Interaction, start: ArrayLike, times: ArrayLike) -> Fl
 
     The scheme keeps mass and positivity, has the Gibbs law as its exact equilibrium, and is second order in the
     spacing.
+
+    >>> grid = np.linspace(-8.0, 8.0, 161)
+    >>> problem = interaction(grid, np.zeros(161), np.zeros((161, 161)), 0.0, 1.0, 1.0)
+    >>> start = np.exp(-2 * grid**2) * np.sqrt(2 / np.pi)
+    >>> (density,) = density_flow(problem, start, [1.0])
+    >>> round(float(problem.spacing * density @ grid**2), 2)  # 1 − ¾ e^{−2t}, an Ornstein-Uhlenbeck process
+    0.9
     """
     h, temperature = problem.spacing, 1 / problem.inverse_temperature
 
@@ -109,7 +122,13 @@ class Stationary(NamedTuple):
 
 
 def stationary_law(problem: Interaction, tolerance: float = 1e-11, iterations: int = 20_000) -> Stationary:
-    """ρ ∝ exp(−βΨ_λ(·; ρ)), unique because the free energy is strictly convex; by damped iteration."""
+    """ρ ∝ exp(−βΨ_λ(·; ρ)), unique because the free energy is strictly convex; by damped iteration.
+
+    >>> grid = np.linspace(-8.0, 8.0, 401)
+    >>> problem = interaction(grid, np.zeros(401), np.zeros((401, 401)), 0.0, 2.0, 1.0)
+    >>> round(float(problem.spacing * stationary_law(problem).density @ grid**2), 10)  # 1/(βλ)
+    0.5
+    """
     h, beta = float(problem.spacing), float(problem.inverse_temperature)
     external, pair, grid = (np.asarray(part) for part in (problem.external, problem.pair, problem.grid))
     confining = external + float(problem.ridge) * grid**2 / 2

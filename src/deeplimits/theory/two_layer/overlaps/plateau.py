@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps
+from deeplimits.numerics import arguments
 
 
 class Plateau(NamedTuple):
@@ -28,8 +29,7 @@ def symmetric_plateau(units: int) -> Plateau:
     >>> round(plateau.risk, 12), round(plateau.escape_rate, 12)
     (0.002902710078, 0.032874903683)
     """
-    if isinstance(units, bool) or not isinstance(units, int) or units < 2:
-        raise ParameterError(f"units = {units!r} is not allowed; a plateau needs a whole number of at least 2 units")
+    arguments.whole("units", units, 2, "to be alike")
     k = float(units)
     m = [[1 / math.sqrt(k * (2 * k - 1))] * units] * units
     q = [[1 / (2 * k - 1)] * units] * units
@@ -39,7 +39,11 @@ def symmetric_plateau(units: int) -> Plateau:
 
 
 def plateau_length(units: int, asymmetry: float) -> float:
-    """Leading order of the time spent on the plateau, ln(1/δ₀)/λ, for an initial asymmetry δ₀ of M."""
+    """Leading order of the time spent on the plateau, ln(1/δ₀)/λ, for an initial asymmetry δ₀ of M.
+
+    >>> plateau_length(2, 1e-3) > plateau_length(2, 1e-2)
+    True
+    """
     if not 0 < asymmetry < 1:
         raise ParameterError(f"asymmetry = {asymmetry} is not allowed; it must lie between 0 and 1")
     return math.log(1 / asymmetry) / symmetric_plateau(units).escape_rate
