@@ -27,7 +27,7 @@ class GdSgdNoisyGd(Limit):
                 noise of variance s² added to the gradient has τ = ηs²/2
     Validity    η < 2/λ_max, for SGD less; size counts the steps
     Finite size exact
-    Computed by bias.gradient_descent, bias.loss_path, bias.langevin_variance
+    Computed by bias.gradient_descent, bias.sgd_loss_path, bias.langevin_variance
     References  bottou2018; robbins1951
     """
 

@@ -24,7 +24,7 @@ class ProportionalMaxMargin(Limit):
     Validity    ψ above the threshold of separability, min_m E(mu + Z)₋² (½ for random labels); size counts the
                 samples n
     Finite size O(1/n)
-    Computed by bias.max_margin, bias.threshold
+    Computed by bias.proportional_max_margin, bias.separability_threshold
     References  montanari2019; deng2022; gardner1988
     """
 

@@ -43,7 +43,7 @@ class QuadraticModelPerturbation(Limit):
                 the second order, (θ(∞; 2ε) − θ_F)/(2ε) − (θ(∞; ε) − θ_F)/ε, is of order ε
     Validity    the linear model interpolates (p ≥ m, independent features); size counts 1/ε
     Finite size O(ε); the derivative at ε = 0, extrapolated from ±ε and ±2ε, to order ε⁴
-    Computed by bias.perturbation, bias.feature_change (effective_features)
+    Computed by bias.quadratic_perturbation, bias.feature_change (effective_features)
     References  roberts2022 Ch. 11
     """
 

@@ -26,7 +26,7 @@ class SgdStationaryLinearRegression(Limit):
                 fluctuation-dissipation: ⟨δ·∇L⟩ = (η/2)⟨tr C̃⟩ and ⟨‖∇L‖²⟩ = (η/2)⟨tr AC̃⟩, both exact at every η
     Validity    η below a limit smaller than 2/λ_max; size counts the samples m
     Finite size exact
-    Computed by bias.stationary
+    Computed by bias.sgd_stationary
     References  yaida2019; defossez2015
     """
 

@@ -20,7 +20,7 @@ class MercerFeatureMap(Limit):
                 e^{−(x−y)²/2l²}, N(0, 1): λ_{k+1} = √(2a/A)(b/A)^k, a = 1/4, b = 1/2l², A = a + b + √(a² + 2ab)
     Validity    K continuous, positive semidefinite; size counts the points m
     Finite size bias O(1/m) for a simple eigenvalue, fluctuations O(m^(−1/2))
-    Computed by kernels.minimum_kernel, kernels.gaussian_kernel
+    Computed by kernels.mercer_of_minimum, kernels.mercer_of_gaussian
     References  mercer1909; koltchinskii2000; rasmussen2006 Sec 4.3
     """
 

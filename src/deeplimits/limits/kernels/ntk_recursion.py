@@ -25,7 +25,7 @@ class NtkRecursion(Limit):
                 tangent kernel as ntk, outputs that vanish
     Validity    E σ² finite, σ continuous; depth fixed; size counts the neurons n of each hidden layer
     Finite size mean exact for one hidden layer, O(1/n) for more; fluctuations O(n^(−1/2))
-    Computed by kernels.FullyConnected (nngp, ntk)
+    Computed by kernels.InfiniteWidth (nngp, ntk)
     References  jacot2018; lee2018; lee2019
     """
 

@@ -40,7 +40,7 @@ class NtkTrainingConstancy(Limit):
                 the start, Θ tangent kernel of infinite width (mean at the first new point, variance averaged over four)
     Validity    σ smooth, η < 2N/λ_max(Θ_XX) (below 3 for these data and activations); size counts the neurons n
     Finite size O(1/n)
-    Computed by kernels.FullyConnected, kernels.trained_ensemble
+    Computed by kernels.InfiniteWidth, kernels.trained_ensemble
     References  jacot2018; lee2019; dyer2020
     """
 

@@ -18,7 +18,7 @@ class EquatorInitialization(Limit):
                 E(√N m)² = 1, E(√N m)⁴ = 3N/(N+2), P(√N|m| > u) = I_{1−u²/N}((N−1)/2, 1/2) ≤ 2 exp(−u²/2)
     Validity    N ≥ 2; size counts the dimension N
     Finite size the law deviates by O(1/N); moments and tail exact
-    Computed by online_sgd.gaussian_law, online_sgd.exceedance, online_sgd.fourth_moment
+    Computed by online_sgd.gaussian_law, online_sgd.equator_exceedance, online_sgd.fourth_moment
     References  benarous2021 Sec 2; vershynin2018 Sec 3.3
     """
 

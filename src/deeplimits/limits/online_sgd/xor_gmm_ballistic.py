@@ -26,7 +26,7 @@ class XorGmmBallistic(Limit):
                 e = σ(v·g(h)) − y
     Validity    λ, K fixed; from m = 0 the limit never leaves m = 0; size counts the dimension N
     Finite size mean gap O(1/N)
-    Computed by online_sgd.xor.ballistic
+    Computed by online_sgd.xor_ballistic
     References  benarous2022
     """
 

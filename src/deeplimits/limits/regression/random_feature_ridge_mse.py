@@ -30,7 +30,7 @@ class RandomFeatureRidgeMse(Limit):
                 resolvent (1/n) y'(Σ'Σ/n + λ)^{-1}y → (κ/λ)(1/n) y'Ry
     Validity    centred data of bounded operator norm, Lipschitz σ, λ > 0; size counts the points n
     Finite size gaps of order 1/n, larger near N = n
-    Computed by regression.from_kernels, kernels.FullyConnected; on data regression.feature_regression
+    Computed by regression.from_kernels, kernels.InfiniteWidth; on data regression.feature_regression
     References  louart2018; liao2020
     """
 

@@ -20,7 +20,7 @@ class FreeAdditiveConvolution(Limit):
     Validity    bounded laws; size counts the dimension N
     Finite size both sides deviate by O(1/N)
     Computed by spectra.sum_transform (sum_transform), spectra.product_transform (product_transform); as laws
-                spectra.laws.free_sum (sum_transform), spectra.laws.free_product (product_transform)
+                spectra.free_sum (sum_transform), spectra.free_product (product_transform)
     References  voiculescu1986; voiculescu1987; mingo2017
     """
 

@@ -27,7 +27,7 @@ class GeneralizedMpSilverstein(Limit):
                 best nonlinear shrinkage: û'Σû → d(λ) = |α(λ)|²/λ, one value on the null space, loss ∫s² dH − ∫d² dμ
     Validity    γ > 0, t > 1, 0 < w < 1; size counts the dimension p
     Finite size distribution function, resolvent and losses deviate by O(1/p), the edges by O(p^(-2/3))
-    Computed by spectra.laws.sample_covariance (eigenvalues), spectra.silverstein.curve (eigenvalues, nonlinear_loss),
+    Computed by spectra.sample_covariance (eigenvalues), spectra.silverstein.curve (eigenvalues, nonlinear_loss),
                 spectra.resolvent_equivalent (resolvent), spectra.nonlinear_shrinkage_loss (nonlinear_loss)
     References  silverstein1995; silverstein1995b; rubio2011; ledoit2004; ledoit2011
     """

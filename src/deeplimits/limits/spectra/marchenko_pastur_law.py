@@ -24,7 +24,8 @@ class MarchenkoPasturLaw(Limit):
                 E‖Σ̂ − σ²I‖²_F / N = σ⁴ (N + κ₄ − 2)/M exactly, κ₄ the fourth moment of a unit entry
     Validity    γ > 0, σ² > 0; size counts the dimension N
     Finite size the distribution function deviates by O(1/N), the edges by O(N^(-2/3))
-    Computed by spectra.marchenko_pastur (eigenvalues), spectra.edges (eigenvalues), spectra.density (eigenvalues)
+    Computed by spectra.marchenko_pastur (eigenvalues), spectra.marchenko_pastur_edges (eigenvalues),
+                spectra.marchenko_pastur_density (eigenvalues)
     References  marchenko1967; bai2010 Thm 3.6, Thm 5.11
     """
 

@@ -22,7 +22,7 @@ class StieltjesTransformAndInversion(Limit):
                 quadratic forms of an independent x: Var ⟨x, Ax⟩ = 2‖A‖²_F + (κ₄ − 3)ΣA_ii², exactly
     Validity    y, ε > 0; size counts the dimension N
     Finite size the smoothed density deviates by O(1/N); the other two are exact
-    Computed by spectra.stieltjes (smoothed_density), spectra.trace_change (leave_one_out),
+    Computed by spectra.marchenko_pastur_stieltjes (smoothed_density), spectra.trace_change (leave_one_out),
                 spectra.quadratic_form_variance (quadratic_form)
     References  bai2010; sherman1950
     """

@@ -23,7 +23,7 @@ class SingleIndexIncrementalLearning(Limit):
                 as ε → 0 degree 0 is learnt at ε ln2/σ₀², degree 1 at √ε ln(1/ε)/(4|φ₁σ₁|), degree l ≥ 2 at Θ(ε^(1/2l))
     Validity    ε > 0; a component with σ_l = 0 is never learnt; size counts the neurons m
     Finite size O(1/m) in the mean
-    Computed by two_layer.learn, two_layer.gauss_hermite
+    Computed by two_layer.incremental_learning, two_layer.gauss_hermite
     References  berthier2024
     """
 
