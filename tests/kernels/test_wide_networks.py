@@ -150,10 +150,8 @@ def test_noise_leaves_the_mean_of_a_linearized_network_on_its_kernel():
 
     def with_noise(key):
         gradient = jax.grad(squared_loss(outputs, y))
-        schedule = jnp.full(steps, step)
-        return outputs(
-            trainers.noisy_gradient_descent(key, gradient, flat.start, schedule, jnp.asarray(0.1), [steps])[0]
-        )
+        schedule, noise = jnp.full(steps, step), jnp.asarray(0.1)
+        return outputs(trainers.noisy_gradient_descent(key, gradient, flat.start, schedule, noise, [steps])[0])
 
     start = outputs(flat.start)
     stated = training.gradient_descent(kernel, y[:, 0], step, steps, start=start[:, 0]).train

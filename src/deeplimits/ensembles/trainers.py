@@ -156,7 +156,7 @@ def noisy_gradient_descent(
     noise: Float[Array, "..."],
     marks: ArrayLike,
 ) -> Float[Array, "marks *shape"]:
-    """θ ← θ − η_t(∇L(θ) + noise·ξ_t) with standard normal ξ_t and the steps η_t of `schedule`; after `marks` steps.
+    """θ after `marks` steps θ ← θ − η_t(∇L(θ) + noise·ξ_t) with standard normal ξ_t and the η_t of `schedule`.
 
     `noise` is the standard deviation of the noise in the gradient; Langevin dynamics of temperature τ is noise =
     √(2τ/η). A schedule of shape (steps, k, 1) runs k schedules at once.

@@ -28,17 +28,16 @@ class Regularity(NamedTuple):
 def check_regularity(landscape: Landscape, points: int = 400, edge: float = 0.98) -> Regularity:
     """Check the assumptions A (moments of the gradient noise) and B (the loss falls towards the signal).
 
-        Setting     a loss that depends on the unit vector x through m = ⟨x, θ⟩ in mean; H = L − EL, ∇ on the sphere
-        Result      A: sup E⟨∇H, θ⟩² ≤ C and E|∇H|^{4+ε} ≤ C N^{(4+ε)/2}; B: φ' < 0 on (0, 1). B holds iff gradient
-                    flow on φ from the upper half-sphere reaches the signal
-        Validity    the suprema are taken over a grid of `points` in [0, edge]; the sign of φ' is refined by bisection
-        References  benarous2021
+    Setting     a loss that depends on the unit vector x through m = ⟨x, θ⟩ in mean; H = L − EL, ∇ on the sphere
+    Result      A: sup E⟨∇H, θ⟩² ≤ C and E|∇H|^{4+ε} ≤ C N^{(4+ε)/2}; B: φ' < 0 on (0, 1). B holds iff gradient
+                flow on φ from the upper half-sphere reaches the signal
+    Validity    the suprema are taken over a grid of `points` in [0, edge]; the sign of φ' is refined by bisection
+    References  benarous2021
 
-        >>> from deeplimits.numerics import roots
-    from deeplimits.theory.online_sgd.landscapes import online_pca
-        >>> report = check_regularity(online_pca(1.0))
-        >>> report.moments_bounded, report.descends, round(report.directional_variance, 3) >= 8
-        (True, True, True)
+    >>> from deeplimits.theory.online_sgd.landscapes import online_pca
+    >>> report = check_regularity(online_pca(1.0))
+    >>> report.moments_bounded, report.descends, round(report.directional_variance, 3) >= 8
+    (True, True, True)
     """
     if points < 10 or not 0 < edge < 1:
         raise ParameterError(f"points = {points}, edge = {edge}: take at least 10 points and an edge in (0, 1)")
