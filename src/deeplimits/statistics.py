@@ -135,7 +135,7 @@ def extrapolate(
     variances = np.stack([mean.variance for mean in means])
     thirds = np.stack([mean.third for mean in means])
     dofs = np.array([mean.dof for mean in means])
-    leading = (_combine(slope, gaps), np.sqrt(_combine(slope**2, variances)))
+    leading = (_combine(slope, gaps), np.asarray(np.sqrt(_combine(slope**2, variances))))
     even = np.broadcast_to(at_infinity.reshape(-1, *[1] * (gaps.ndim - 1)), gaps.shape)
     if rate is None:
         nothing = np.zeros_like(leading[1])
