@@ -186,7 +186,7 @@ def test_hilbert_space():
     (lambda: training.gradient_descent(np.eye(2), [1.0, 0.0], 4.0, 3), OutsideValidity, "2n/λ_max = 4"),
     (lambda: training.gradient_descent(np.eye(2), [1.0, 0.0], 0.0, 3), ParameterError, "step"),
     (lambda: gaussian_process.log_evidence(np.ones((2, 2)), [1.0, 0.0], 0.0), OutsideValidity, "not positive definite"),
-    (lambda: gaussian_process.kernel_ridge(np.eye(2), [1.0, 0.0], -1.0), ParameterError, "penalty"),
+    (lambda: gaussian_process.kernel_ridge(np.eye(2), [1.0, 0.0], -1.0), ParameterError, "ridge"),
     (lambda: gaussian_process.kernel_ridge(-np.eye(2), [1.0, 0.0], 0.0), OutsideValidity, "positive semidefinite"),
     (lambda: rkhs.mercer_squared_norm([1.0], [-1.0]), ParameterError, "eigenvalues"),
 ])  # fmt: skip

@@ -264,7 +264,7 @@ def test_critical_points():
     law = isometry.slope_law("tanh", 1.5)
     first, second = isometry.slope_moments("tanh", 1.5)
     np.testing.assert_allclose([float(law.moment(1)), float(law.moment(2))], [first, second], rtol=1e-9)
-    np.testing.assert_allclose(isometry.slope_law("relu", 2.0).weights, [0.5, 0.5], rtol=1e-10)
+    np.testing.assert_allclose(isometry.slope_law("relu", 2.0).atoms.weights, [0.5, 0.5], rtol=1e-10)
     with pytest.raises(ParameterError, match="weights"):
         isometry.jacobian_spectrum(2, "uniform", 1.0, 0.5)
     with pytest.raises(ParameterError, match="depth"):

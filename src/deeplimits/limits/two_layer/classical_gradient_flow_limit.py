@@ -80,7 +80,7 @@ class ClassicalGradientFlowLimit(Limit):
         network = ensemble.with_overlaps(task, start, self.dimension)
         record, _ = ensemble.one_pass_sgd(sgd_key, task, network, jnp.array(marks))
         return {
-            "risk": measure.risk_on_fresh_inputs(test_key, task, record, self.inputs),
+            "risk": measure.risk_on_fresh_inputs(test_key, task, record, self.inputs).value,
             "teacher_overlap": record.m[:, 0, 0],
             "student_overlap": record.q[:, 0, 0],
         }

@@ -88,7 +88,7 @@ class SaadSollaOde(Limit):
         )
         record, batched = (jax.tree.map(lambda part, i=index: part[i], both) for index in range(2))
         return {
-            "risk": measure.risk_on_fresh_inputs(test_key, task, record, self.inputs),
+            "risk": measure.risk_on_fresh_inputs(test_key, task, record, self.inputs).value,
             "teacher_overlap": record.m[:, 0, 0],
             "student_overlap": record.q[:, 0, 0],
             "output": record.a[:, 0],
