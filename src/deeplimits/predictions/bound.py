@@ -99,8 +99,9 @@ class Bound(Kind):
         name = f"{self.side} bound"
         heights = self.axis_of_values
         if self.x is not None:
-            line, found = Line(self.x, self.value, label=name), _ranges(trials)
-            return Picture(Axis(self.axis), heights, (self._beyond(self.x, self.value), line, *found))
+            stated = trials[-1].stated if trials else self
+            line, found = Line(stated.x, stated.value, label=name), _ranges(trials)
+            return Picture(Axis(self.axis), heights, (self._beyond(stated.x, stated.value), line, *found))
         if not trials:
             picture = alone(heights, float(self.value), name)
             shown = (self._beyond([0.0, 1.0], [self.value, self.value]), *picture.marks)

@@ -97,7 +97,8 @@ class Curve(Averaged):
             for index, trial in enumerate(trials)
         ]
         heights = Axis(self.label, self.symbol, self.log_y, *self._ends(stated))
-        return Picture(Axis(self.axis, self.axis_symbol, self.log_x), heights, (*lines, *found))
+        whole = all(bool(np.all(one.x == np.round(one.x))) for one in stated)
+        return Picture(Axis(self.axis, self.axis_symbol, self.log_x, whole=whole), heights, (*lines, *found))
 
     def _line(self, label: str, series: int | None = None) -> Line:
         if self.dense_x is None or self.dense_y is None:

@@ -68,9 +68,11 @@ class Law(Kind):
         return dataclasses.replace(self, x=self.x * factor, density=self.density / factor)
 
     def picture(self, trials: Sequence[Trial] = ()) -> Picture:
-        marks: list[Mark] = [Line(self.x, self.density, label="theory")]
+        # Beside simulations stands what was stated at their size.
+        stated = trials[-1].stated if trials else self
+        marks: list[Mark] = [Line(stated.x, stated.density, label="theory")]
         if trials:
-            draws, x = trials[-1].reduced, np.asarray(self.x)
+            draws, x = trials[-1].reduced, np.asarray(stated.x)
             inside = draws[(draws >= x[0]) & (draws <= x[-1])]
             bins = min(60, max(12, int(np.sqrt(len(draws)) / 2)))
             marks.insert(0, histogram(inside, len(inside) / len(draws), bins, trials[-1].size))

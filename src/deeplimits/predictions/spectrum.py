@@ -82,18 +82,20 @@ class Spectrum(Kind):
         )
 
     def picture(self, trials: Sequence[Trial] = ()) -> Picture:
-        heights = np.asarray(self.density)
+        # Beside simulations stands what was stated at their size.
+        stated = trials[-1].stated if trials else self
+        heights = np.asarray(stated.density)
         top = float(np.quantile(heights[np.isfinite(heights)], 0.98)) * 1.25
         marks: list[Mark] = []
         if trials:
             bulk, everything = np.concatenate(trials[-1].reduced.bulk), trials[-1].measured.size
             bins = min(80, max(12, int(np.sqrt(len(bulk)))))
             marks.append(histogram(bulk, len(bulk) / everything, bins, trials[-1].size))
-        marks.append(Line(self.x, heights, label="theory"))
-        for place, weight in zip(np.asarray(self.atoms), np.asarray(self.atom_weights), strict=True):
+        marks.append(Line(stated.x, heights, label="theory"))
+        for place, weight in zip(np.asarray(stated.atoms), np.asarray(stated.atom_weights), strict=True):
             if weight > 0:
                 marks.append(Stem(float(place), 0.9 * top, label=f"atom of mass {weight:.3g}"))
-        for index, place in enumerate(np.asarray(self.outliers)):
+        for index, place in enumerate(np.asarray(stated.outliers)):
             marks.append(Rule(float(place), upright=True, label="" if index else "outlier"))
         return Picture(self.axis_of_values, Axis("density", low=0.0, high=top), tuple(marks))
 
