@@ -48,6 +48,7 @@ def spherical_flow(
 
     def to_mark(begin, end, place):
         place = jax.lax.fori_loop(begin, end, advance, place)
-        return place, population_risk(*restore(place), direction, target, activation)
+        a, u = restore(place)
+        return place, population_risk(a, u, direction, target, activation)
 
     return trainers.to_marks(to_mark, start, marks)[1]

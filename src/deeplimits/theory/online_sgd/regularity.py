@@ -49,7 +49,7 @@ def check_regularity(landscape: Landscape, points: int = 400, edge: float = 0.98
     stops = None
     if len(uphill):
         first = int(uphill[0])
-        _, high = roots.switch(lambda m: landscape.slope(jnp.asarray(m)) >= 0, m[first], m[first + 1])
+        _, high = roots.switch(lambda m: landscape.slope(jnp.asarray(m)) >= 0, *np.asarray(m[first : first + 2]))
         stops = float(high) if first else 0.0
     bounded = bool(np.all(np.isfinite(directional)) and np.all(np.isfinite(squared)))
     return Regularity(float(directional.max()), float(squared.max()), bounded, stops is None, stops)

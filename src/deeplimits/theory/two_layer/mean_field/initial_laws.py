@@ -24,7 +24,7 @@ def normal_quantiles(count: int) -> NDArray[np.float64]:
     return special.ndtri((np.arange(count) + 0.5) / count)
 
 
-def gauss_hermite(degree: int, dimensions: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def gauss_hermite(degree: int, dimensions: int) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
     """Points (n, dimensions) and weights of the tensor Gauss-Hermite rule of N(0, I): spectral for smooth flows.
 
     >>> points, weights = gauss_hermite(3, 2)
