@@ -6,7 +6,9 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import Activation, ActivationLike
+from deeplimits.models.activations import activation as named
+from deeplimits.numerics import arguments
 from deeplimits.theory.gaussian.moments import second_moment, slope_moment
 
 
@@ -35,7 +37,7 @@ def _block_norm(slope: Array, curvature: Array) -> Array:
 
 
 def expected_laziness(
-    activation: Activation, width: ArrayLike, exponent: ArrayLike, label: ArrayLike
+    activation: ActivationLike, width: ArrayLike, exponent: ArrayLike, label: ArrayLike
 ) -> Float[Array, ""]:
     """E κ for p neurons with a = ±1, w·x ~ N(0, 1) and α = p^{−s}, up to a relative O(1/p).
 
@@ -44,7 +46,7 @@ def expected_laziness(
     at a place which few neurons visit, by much more.
     """
     p, s, y = (jnp.asarray(value, float) for value in (width, exponent, label))
-    square, gradient, largest = _statistics(activation, p)
+    square, gradient, largest = _statistics(named(activation), p)
     spread = jnp.sqrt(p ** (1 - 2 * s) * square)
     # E|N(0, τ²) − y| = τ√(2/π) e^{−y²/2τ²} + |y| erf(|y|/(τ√2))
     distance = spread * jnp.sqrt(2 / jnp.pi) * jnp.exp(-(y**2) / (2 * spread**2))
@@ -53,7 +55,7 @@ def expected_laziness(
 
 
 def identical_neurons(
-    activation: Activation, scale: ArrayLike, width: int, a: ArrayLike, w: ArrayLike, x: ArrayLike, label: ArrayLike
+    activation: ActivationLike, scale: ArrayLike, width: int, a: ArrayLike, w: ArrayLike, x: ArrayLike, label: ArrayLike
 ) -> Float[Array, ""]:
     """κ of p identical neurons (a, w) at one scalar input, exactly.
 
@@ -63,8 +65,8 @@ def identical_neurons(
     >>> round(float(identical_neurons(activation("tanh"), 0.1, 20, 1.0, 0.0, 1.0, 1.0)), 12)
     0.5
     """
-    if not float(jnp.asarray(scale)) > 0:
-        raise ParameterError(f"scale = {scale} is not allowed; the output scale α must be positive")
+    arguments.argument("scale", scale, arguments.POSITIVE, "the output scale α")
+    width, activation = arguments.whole("width", width, 1), named(activation)
     _require_smooth(activation)
     alpha, a, w, x, y = (jnp.asarray(value, float) for value in (scale, a, w, x, label))
     u = w * x

@@ -31,7 +31,8 @@ class SingleIndex(eqx.Module):
     epsilon: Float[Array, ""]
 
     def __init__(self, target: ArrayLike, activation: ArrayLike, epsilon: ArrayLike):
-        self.target, self.activation = jnp.asarray(target, float), jnp.asarray(activation, float)
+        self.target = arguments.argument("target", target, arguments.FINITE)
+        self.activation = arguments.argument("activation", activation, arguments.FINITE)
         self.epsilon = arguments.argument("epsilon", epsilon, arguments.POSITIVE)
         if self.target.ndim != 1 or self.target.shape != self.activation.shape or self.target.size == 0:
             raise ParameterError(
@@ -96,6 +97,9 @@ def learn(
     weights = jnp.full(a.shape, 1 / max(a.size, 1)) if weights is None else jnp.asarray(weights, float)
     if a.ndim != 1 or a.size == 0 or s.shape != a.shape or weights.shape != a.shape:
         raise ParameterError(f"a, s and weights have shapes {a.shape}, {s.shape}, {weights.shape}; all must be (n,)")
+    arguments.argument("a", a, arguments.FINITE)
+    arguments.argument("s", s, arguments.between(-1, 1), "a cosine")
+    arguments.probabilities("weights", weights, len(a))
     if method not in ("explicit", "implicit"):
         raise ParameterError(f"method = {method!r} is not allowed; it must be 'explicit' or 'implicit'")
     found = _solve(problem, a, s, weights, times, method)
@@ -122,6 +126,7 @@ def time_scales(problem: SingleIndex) -> np.ndarray:
 
     Degree 0: ε ln 2/σ₀². Degree 1: √ε ln(1/ε)/(4|φ₁σ₁|). Degree l ≥ 2: ε^{1/(2l)}, up to a constant left out.
     """
+    arguments.argument("epsilon", problem.epsilon, arguments.inside(0, 1), "the leading order as ε → 0")
     epsilon, phi, sigma = float(problem.epsilon), np.asarray(problem.target), np.asarray(problem.activation)
     scales = []
     for degree, (p, s) in enumerate(zip(phi, sigma, strict=True)):

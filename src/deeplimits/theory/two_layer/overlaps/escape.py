@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.numerics import flows
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument
 from deeplimits.numerics.checks import valid
 
 EULER_GAMMA = 0.5772156649015329
@@ -40,7 +41,8 @@ def mediocrity(rate: ArrayLike, noise: ArrayLike = 0.0, teacher: ArrayLike = 1.0
     >>> round(float(mediocrity(0.05).norm), 12)
     0.381575773735
     """
-    g, delta, p = (jnp.asarray(value, float) for value in (rate, noise, teacher))
+    g, delta = argument("rate", rate, NOT_NEGATIVE), argument("noise", noise, NOT_NEGATIVE)
+    p = argument("teacher", teacher, POSITIVE)
     inside = discriminant(g, delta, p)
     inside = valid(
         inside,
@@ -77,7 +79,11 @@ def escape_time(
     s = alignment² PQ + γD/(2λ). From there the deterministic equations carry it to the level, which takes
     (1/λ) ln(c/M) when M is small; c comes from those equations. Samples: d t/γ = O(d ln d).
     """
-    g, delta, p, level = (jnp.asarray(value, float) for value in (rate, noise, teacher, level))
+    g, delta, p = (jnp.asarray(value, float) for value in (rate, noise, teacher))
+    level = argument("level", level, POSITIVE)
+    level = valid(
+        level, level < p, "level is not below the teacher's norm, which |M| does not exceed; take a smaller one"
+    )
     start = mediocrity(g, delta, p)
     s = jnp.asarray(alignment, float) ** 2 * p * start.norm + g * start.noise / (2 * start.growth)
     return EscapeTime(start.growth, _travel(g, delta, p, level, start) - jnp.log(s) / 2)

@@ -102,6 +102,8 @@ def trajectory(
     if method not in ("auto", "explicit", "implicit"):
         raise ParameterError(f"method = {method!r} is not allowed; it must be 'auto', 'explicit' or 'implicit'")
     equations.check(task, start)
+    for name, value in (("a", start.a), ("teacher_output", task.teacher_output)):
+        arguments.argument(name, value, arguments.FINITE)
     if method == "auto":
         long = arguments.known(times) and float(times[-1]) > LONG
         stiff = arguments.known(task.output_rate) and float(task.output_rate) >= 50
@@ -109,6 +111,8 @@ def trajectory(
     usual = (1e-11, 1e-13) if method == "explicit" else (1e-9, 1e-11)
     rtol, atol = (usual[0] if rtol is None else rtol), (usual[1] if atol is None else atol)
     solution = _solve(task, start, times, rtol, atol, method, variance)
+    if arguments.known(solution.q) and bool(solution.converged):
+        equations.moments(task).check_variance(jnp.max(solution.q) * jnp.eye(min(start.students + start.teachers, 4)))
     where = f", at learning rate γ = {float(task.rate):.4g}" if arguments.known(task.rate) else ""
     return converged(
         solution,

@@ -6,8 +6,11 @@ Gradient flow (γ → 0), a = a* = 1. All students are equal there: each sees th
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps
+from deeplimits.numerics.arguments import whole
 
 
 class Plateau(NamedTuple):
@@ -28,11 +31,10 @@ def symmetric_plateau(units: int) -> Plateau:
     >>> round(plateau.risk, 12), round(plateau.escape_rate, 12)
     (0.002902710078, 0.032874903683)
     """
-    if isinstance(units, bool) or not isinstance(units, int) or units < 2:
-        raise ParameterError(f"units = {units!r} is not allowed; a plateau needs a whole number of at least 2 units")
+    units = whole("units", units, 2, "a plateau needs more than one")
     k = float(units)
-    m = [[1 / math.sqrt(k * (2 * k - 1))] * units] * units
-    q = [[1 / (2 * k - 1)] * units] * units
+    m = np.full((units, units), 1 / math.sqrt(k * (2 * k - 1)))
+    q = np.full((units, units), 1 / (2 * k - 1))
     risk = (math.pi / 6 - k * math.asin(1 / (2 * k))) / (math.pi * k)
     rate = 2 / math.pi / math.sqrt(2 * k - 1) / (2 * k + 1) ** 1.5
     return Plateau(Overlaps(m, q), risk, rate)
