@@ -102,9 +102,13 @@ def finite_differences(landscape, step, start, level, time, cells=1500):
     drift = growth_rate * u ** (k - 1) - decay * u
     below, above = np.diff(u)[:-1], np.diff(u)[1:]
     b = drift[1:-1]
-    # Central differences on an uneven grid, at the inner nodes
-    left = (k / below - b * above / below) / (below + above)
-    right = (k / above + b * below / above) / (below + above)
+
+    def fitted(x):
+        return np.where(np.abs(x) < 1e-8, 1 - x / 2, x / np.expm1(np.clip(np.where(x == 0, 1.0, x), -700, 700)))
+
+    # Exponentially fitted rates up and down, at the inner nodes: σ² = k
+    left = k / below / (below + above) * fitted(2 * b * below / k)
+    right = k / above / (below + above) * fitted(-2 * b * above / k)
     middle = -left - right
     from scipy.sparse import diags
 

@@ -121,14 +121,14 @@ def descent_time(landscape: Landscape, margin: ArrayLike) -> Array:
     """
     eta = arguments.number("margin", margin, arguments.inside(0, 0.5))
 
-    def inverse_speed(m):
-        speed = -(1 - m) * (1 + m) * landscape.slope(m)
-        sentence = (
-            "the loss does not fall all the way from margin to 1 − margin: there is no descent; take another loss"
-        )
+    def inverse_speed(m, rest):
+        # `rest` is 1 − m with all its digits
+        speed = -rest * (1 + m) * landscape.slope(m)
+        sentence = "the loss does not fall all the way from margin to 1 − margin, as a descent must; take another loss"
         return 1 / valid(speed, speed > 0, sentence)
 
-    return _integral(inverse_speed, eta, 1 - eta)
+    lower = _integral(lambda m: inverse_speed(m, 1 - m), eta, 0.5)
+    return lower + _integral(lambda rest: inverse_speed(1 - rest, rest), eta, 0.5)
 
 
 def search_offset(landscape: Landscape, threshold: ArrayLike, step: ArrayLike) -> Array:

@@ -31,9 +31,9 @@ class SingleIndex(eqx.Module):
     epsilon: Float[Array, ""]
 
     def __init__(self, target: ArrayLike, activation_coefficients: ArrayLike, epsilon: ArrayLike):
-        self.target, self.activation_coefficients = (
-            jnp.asarray(target, float),
-            jnp.asarray(activation_coefficients, float),
+        self.target = arguments.argument("target", target, arguments.FINITE)
+        self.activation_coefficients = arguments.argument(
+            "activation_coefficients", activation_coefficients, arguments.FINITE
         )
         self.epsilon = arguments.argument("epsilon", epsilon, arguments.POSITIVE)
         if self.target.ndim != 1 or self.target.shape != self.activation_coefficients.shape or self.target.size == 0:
@@ -107,6 +107,9 @@ def incremental_learning(
     weights = jnp.full(a.shape, 1 / max(a.size, 1)) if weights is None else jnp.asarray(weights, float)
     if a.ndim != 1 or a.size == 0 or s.shape != a.shape or weights.shape != a.shape:
         raise ParameterError(f"a, s and weights have shapes {a.shape}, {s.shape}, {weights.shape}; all must be (n,)")
+    arguments.argument("a", a, arguments.FINITE)
+    arguments.argument("s", s, arguments.between(-1, 1), "a cosine")
+    arguments.probabilities("weights", weights, len(a))
     arguments.choice("method", method, ("explicit", "implicit"))
     found = _solve(problem, a, s, weights, times, method)
     return converged(found, found.converged, UNREACHED)
@@ -135,6 +138,7 @@ def incremental_time_scales(problem: SingleIndex) -> np.ndarray:
     >>> [round(float(t), 6) for t in incremental_time_scales(SingleIndex([1.0, 1.0, 1.0], [1.0, 0.5, 0.0], 1e-4))]
     [6.9e-05, 0.046052, inf]
     """
+    arguments.argument("epsilon", problem.epsilon, arguments.inside(0, 1), "the leading order as ε → 0")
     epsilon, phi, sigma = (
         float(problem.epsilon),
         np.asarray(problem.target),
