@@ -87,14 +87,14 @@ class Record(Statement):
 def part_of(name: str, results: tuple[str, ...] = ()) -> Part:
     """What `room.function` means: what a door of the room offers, or else the one function of that name in its files.
 
-    Where a room has several, `room.file.function` says which.
+    Where there are several, `room.file.function` or `room.inner_room.function` says which.
     """
     room, *file, function = name.split(".")
     top = importlib.import_module(f"deeplimits.theory.{room}")
     below = [importlib.import_module(info.name) for info in pkgutil.walk_packages(top.__path__, f"{top.__name__}.")]
-    doors = [module for module in (top, *below) if hasattr(module, "__path__")]
-    found = [door for door in doors if not file and callable(getattr(door, function, None))]
-    found = found or [home for home in below if _defines(home, function) and file in ([], [_file_of(home)])]
+    meant = [module for module in (top, *below) if file in ([], [_file_of(module)])]
+    found = [door for door in meant if hasattr(door, "__path__") and callable(getattr(door, function, None))]
+    found = found or [home for home in meant if _defines(home, function)]
     if len(found) != 1:
         places = " and in ".join(module.__name__ for module in found) or "no file of its room"
         raise UnknownName(f"theory.{name} is in {places}; name a function that is in one")

@@ -12,6 +12,7 @@ from deeplimits.models.committees import Overlaps, Task
 from deeplimits.theory.gaussian import quadrature
 from deeplimits.theory.two_layer import laziness
 from deeplimits.theory.two_layer.mean_field import fokker_planck, incremental, solvable_flows
+from deeplimits.theory.two_layer.mean_field.incremental import SingleIndex, incremental_learning
 from deeplimits.theory.two_layer.overlaps import equations, escape, fluctuations, integration, plateau
 from deeplimits.theory.two_layer.overlaps.integrals import activation_integrals
 
@@ -31,7 +32,7 @@ def test_incremental_learning_with_a_fast_second_layer(epsilon):
         return np.concatenate([left @ (s ** degree[:, None]) / epsilon, a * (1 - s**2) * (left @ slopes)])
 
     exact = solve_ivp(field, (0, 0.05), np.concatenate([a, 0 * a]), method="Radau", rtol=1e-10, atol=1e-12)
-    found = incremental.incremental_learning(incremental.SingleIndex(phi, sigma, epsilon), a, [0.05])
+    found = incremental_learning(SingleIndex(phi, sigma, epsilon), a, [0.05])
     left = phi - sigma * ((exact.y[4:, -1] ** degree[:, None]) @ exact.y[:4, -1] / 4)
     np.testing.assert_allclose(found.residuals[0], left, atol=2e-7)
 
@@ -155,20 +156,18 @@ def test_quadratic_neurons_from_a_tiny_start():
             "variance",
         ),
         (
-            lambda: incremental.incremental_learning(incremental.SingleIndex([1.0], [1.0], 0.1), [1.0], [1.0], s=[1.5]),
+            lambda: incremental_learning(SingleIndex([1.0], [1.0], 0.1), [1.0], [1.0], s=[1.5]),
             "cosine",
         ),
         (
-            lambda: incremental.incremental_learning(
-                incremental.SingleIndex([1.0], [1.0], 0.1), [1.0], [1.0], weights=[2.0]
-            ),
+            lambda: incremental_learning(SingleIndex([1.0], [1.0], 0.1), [1.0], [1.0], weights=[2.0]),
             "sum",
         ),
         (
-            lambda: incremental.incremental_learning(incremental.SingleIndex([np.nan], [1.0], 0.1), [1.0], [1.0]),
+            lambda: incremental_learning(SingleIndex([np.nan], [1.0], 0.1), [1.0], [1.0]),
             "target",
         ),
-        (lambda: incremental.incremental_time_scales(incremental.SingleIndex([1.0, 1.0], [1.0, 1.0], 5.0)), "epsilon"),
+        (lambda: incremental.incremental_time_scales(SingleIndex([1.0, 1.0], [1.0, 1.0], 5.0)), "epsilon"),
         (lambda: integration.trajectory(ONE, Overlaps([[0.1]], [[0.5]], [np.nan]), [1.0]), "a"),
         (lambda: plateau.symmetric_plateau(1), "units = 1"),
     ],
