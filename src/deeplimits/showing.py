@@ -77,6 +77,6 @@ def plain(symbol: str) -> str:
         try:
             return unicodedata.lookup(f"GREEK {'CAPITAL' if word[0].isupper() else 'SMALL'} LETTER {word.upper()}")
         except KeyError:
-            return {"ell": "ℓ"}.get(word, word)
+            return {"ell": "ℓ", "sqrt": "√"}.get(word, word)
 
     return re.sub(r"\\([A-Za-z]+)", letter, symbol.replace(r"\|", "‖")).replace("{", "").replace("}", "")
