@@ -21,7 +21,7 @@ default_role = "code"
 html_theme = "furo"
 html_static_path = ["_static"]
 html_title = "deeplimits"
-exclude_patterns = ["_build", "_limits.md", "_doors.md"]
+exclude_patterns = ["_build", "_limits.md", "_doors.md", "_kinds.md", "_kind_classes.md"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 autodoc_typehints = "none"
@@ -98,7 +98,19 @@ def describe(door):
         yield from describe(f"{door}.{name}")
 
 
+def write_kinds(app):
+    """The table of prediction kinds, and the documentation of each, from the classes that are registered."""
+    from deeplimits.predictions import KINDS
+
+    rows = ["| kind | a simulation returns | compared by | drawn as |", "| --- | --- | --- | --- |"]
+    rows += [f"| `{name}` | {kind.returns} | {kind.compared} | {kind.drawn} |" for name, kind in KINDS.items()]
+    (Path(app.srcdir) / "_kinds.md").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    classes = "".join(f".. autoclass:: deeplimits.predictions.{name}\n   :no-members:\n" for name in KINDS)
+    (Path(app.srcdir) / "_kind_classes.md").write_text(f"```{{eval-rst}}\n{classes}```\n", encoding="utf-8")
+
+
 def setup(app):
+    app.connect("builder-inited", write_kinds)
     app.connect("builder-inited", write_doors)
     app.connect("builder-inited", write_limits)
     app.connect("autodoc-process-docstring", keep_columns)

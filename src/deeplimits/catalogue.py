@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Literal
 
-from deeplimits import index
+from deeplimits import index, references
 from deeplimits.errors import UnknownName
 from deeplimits.render import notebook
 
@@ -137,13 +137,15 @@ class Listing(tuple[Entry, ...]):
             return "(no entries)"
         wide = max(len(entry.name) for entry in self)
         broad = max(len(entry.room) for entry in self)
-        return "\n".join(f"{entry.name:<{wide}}  {entry.room:<{broad}}  {entry.title}" for entry in self)
+        return "\n".join(
+            f"{entry.name:<{wide}}  {entry.role:<8}  {entry.room:<{broad}}  {entry.title}" for entry in self
+        )
 
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        rows = [(entry.name, entry.room, entry.title) for entry in self]
-        return notebook.fragment(f"{len(self)} names", ("name", "room", "states"), rows)
+        rows = [(entry.name, entry.role, entry.room, entry.title) for entry in self]
+        return notebook.fragment(f"{len(self)} names", ("name", "leads to a", "room", "states"), rows)
 
 
 class Catalogue(Mapping[str, Any]):
@@ -178,14 +180,15 @@ class Catalogue(Mapping[str, Any]):
         return Listing(entry for entry in self._entries.values() if entry.role == "limit")
 
     def search(self, words: str) -> Listing:
-        """The entries whose name, room or statement contains every one of these words."""
+        """The entries whose name, class, room, statement or cited titles contain every one of these words."""
 
         def text(entry: Entry) -> str:
-            return f"{entry.name} {entry.room} {entry.about.doc}".lower()
+            # A limit of another package may cite what is not in this one's references.
+            cited = (references.short(key) for key in entry.about.references if key in references.entries())
+            return " ".join((entry.name, entry.about.name, entry.room, entry.about.doc, *cited)).lower()
 
-        return Listing(
-            entry for entry in self._entries.values() if all(word in text(entry) for word in words.lower().split())
-        )
+        wanted = words.lower().replace("-", " ").split()
+        return Listing(entry for entry in self._entries.values() if all(word in text(entry) for word in wanted))
 
     def name_of(self, cls: type) -> str:
         """The catalogue's name of a limit's class; the class's own name where it is not in the catalogue."""

@@ -97,7 +97,9 @@ def _limit_named_in(arguments: Sequence[str], run: Mapping[str, Callable]) -> En
         )
     entry = catalogue.entry(options.name)
     if entry.role == "function":
-        raise ParameterError(f"{entry.name} is a function; `deeplimits show {entry.name}` says how to call it")
+        near = difflib.get_close_matches(entry.name, [limit.name for limit in catalogue.limits()], n=1, cutoff=0.7)
+        hint = f"; the limit of a similar name is {near[0]}" if near else ""
+        raise ParameterError(f"{entry.name} is a function; `deeplimits show {entry.name}` says how to call it{hint}")
     return entry
 
 

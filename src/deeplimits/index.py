@@ -85,31 +85,29 @@ class Record(Statement):
 
 
 def part_of(name: str, results: tuple[str, ...] = ()) -> Part:
-    """What `room.function` means: what the door of the room, or of a room inside it, offers.
+    """What `room.function` means: what a door of the room offers, or else the one function of that name in its files.
 
-    Or else the one function of that name in its files; where there are several, `room.file.function` says which.
+    Where a room has several, `room.file.function` says which.
     """
     room, *file, function = name.split(".")
-    door = importlib.import_module(f"deeplimits.theory.{room}")
-    inside = [getattr(door, one) for one in door.__all__]
-    rooms = [door, *(one for one in inside if inspect.ismodule(one))]
-    for place in rooms:
-        if function in place.__all__ and file in ([], [place.__name__.rpartition(".")[2]]):
-            return Part(function, place.__name__, Statement.of(getattr(place, function)).title, results)
-    found = []
-    for info in pkgutil.walk_packages(door.__path__, f"{door.__name__}."):
-        module = importlib.import_module(info.name)
-        here = getattr(module, function, None)
-        if _callable(here) and here.__module__ == info.name and file in ([], [info.name.rpartition(".")[2]]):
-            found.append(Part(function, info.name, Statement.of(here).title, results))
+    top = importlib.import_module(f"deeplimits.theory.{room}")
+    below = [importlib.import_module(info.name) for info in pkgutil.walk_packages(top.__path__, f"{top.__name__}.")]
+    doors = [module for module in (top, *below) if hasattr(module, "__path__")]
+    found = [door for door in doors if not file and callable(getattr(door, function, None))]
+    found = found or [home for home in below if _defines(home, function) and file in ([], [_file_of(home)])]
     if len(found) != 1:
-        places = ", ".join(part.module for part in found) or "no file"
-        raise UnknownName(f"theory.{name} is in {places} of its room; name a function that is in one")
-    return found[0]
+        places = " and in ".join(module.__name__ for module in found) or "no file of its room"
+        raise UnknownName(f"theory.{name} is in {places}; name a function that is in one")
+    return Part(function, found[0].__name__, Statement.of(getattr(found[0], function)).title, results)
 
 
-def _callable(found: Any) -> bool:
-    return callable(found) and not inspect.ismodule(found)
+def _defines(module: Any, name: str) -> bool:
+    found = vars(module).get(name)
+    return callable(found) and found.__module__ == module.__name__
+
+
+def _file_of(module: Any) -> str:
+    return module.__name__.rpartition(".")[2]
 
 
 def _finite(value: Any) -> Any:

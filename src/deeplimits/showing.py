@@ -71,8 +71,9 @@ def plain(symbol: str) -> str:
     ('ηλ_max/2', '‖w_0‖')
     """
 
-    def letter(found: re.Match) -> str:
-        word = {"lambda": "lamda", "Lambda": "Lamda"}.get(found[1], found[1].removeprefix("var"))  # as in Unicode
+    def letter(found: re.Match[str]) -> str:
+        word = str(found[1]).removeprefix("var")
+        word = {"lambda": "lamda", "Lambda": "Lamda"}.get(word, word)  # as Unicode spells it
         try:
             return unicodedata.lookup(f"GREEK {'CAPITAL' if word[0].isupper() else 'SMALL'} LETTER {word.upper()}")
         except KeyError:

@@ -19,7 +19,7 @@ for that. The correction is taken from what *changes* with the size, so that a w
 gets no allowance for being wrong. Three sizes measure :math:`c_2`. It is fitted, and only the third order
 allowed for, as the second was, where it is larger than assumed by more than three standard errors, and wherever the fit
 with three parameters, which assumes less, is sharp enough: its error below `SHARP` of the value, or not much larger
-than that of the fit with two.
+than that of the fit with two. A second order that exceeds the first speaks against the stated rate, and is not fitted.
 
 **Too small sizes.** Where the correction is still above `FAR` and three sizes show that it does not go like
 ``size**-rate``, or where two sizes cannot show it and the correction is above `NEAR`, nothing can be said about
@@ -135,12 +135,10 @@ def extrapolate(
     variances = np.stack([mean.variance for mean in means])
     thirds = np.stack([mean.third for mean in means])
     dofs = np.array([mean.dof for mean in means])
-    leading = (_combine(slope, gaps), np.sqrt(_combine(slope**2, variances)))
+    leading = (_combine(slope, gaps), _error(slope, variances))
     even = np.broadcast_to(at_infinity.reshape(-1, *[1] * (gaps.ndim - 1)), gaps.shape)
-    if rate is None:
-        nothing = np.zeros_like(leading[1])
-        weights, next_order = even, _NextOrder(nothing, nothing, np.ones(nothing.shape, bool))
-    else:
+    weights, next_order = even, _NextOrder(*np.zeros((2, *gaps.shape[1:])), np.ones(gaps.shape[1:], bool))
+    if rate is not None:
         weights, next_order = _with_next_order(sizes, rate, even, leading, stated_values, gaps, variances, shared)
     variance = (weights**2 * variances).sum(axis=0)
     each_dof = dofs.reshape(-1, *[1] * (gaps.ndim - 1))
@@ -179,11 +177,7 @@ def _with_next_order(
     variances: Floats,
     shared: bool,
 ) -> tuple[Floats, _NextOrder]:
-    """The weights of the gaps in the one at infinity, and what the order left out may do to that.
-
-    `even` are the weights of the fit with two parameters; where three sizes show more of the second order than is
-    allowed for, those of the fit with three take their place.
-    """
+    """The weights of the gaps, `even` or those of the fit with three parameters, and what the order left out may do."""
     smallest = int(np.argmin(sizes))
     shape = (np.asarray(sizes, float) / sizes[smallest]) ** -rate
     first = np.hypot(*leading) * float(sizes[smallest]) ** -rate
@@ -194,30 +188,36 @@ def _with_next_order(
     allowance = second * abs(two @ shape**2)
     if len(set(sizes)) < 3:
         return even, _NextOrder(allowance, correction, correction <= NEAR)
-    functionals = np.linalg.pinv(np.stack([np.ones_like(shape), shape, shape**2], axis=1))
-    three, curvature = functionals[0], functionals[2]
-    bend, noise = np.abs(_combine(curvature, gaps)), np.sqrt(_combine(curvature**2, variances))
+    three, slope, curvature = np.linalg.pinv(np.stack([np.ones_like(shape), shape, shape**2], axis=1))
+    bend, noise = np.abs(_combine(curvature, gaps)), _error(curvature, variances)
     bent = bend > second + 3 * noise
-    # The third order is to the second as the second to the first, of which it is no more than the whole.
-    ratio = np.minimum(np.divide(bend, first, out=np.ones_like(bend), where=first > 0), 1.0)
-    third = SECOND_ORDER * ratio * bend
-    errors = [np.sqrt(_combine(weights**2, variances)) for weights in (two, three)]
-    fitted = bent | (errors[1] <= np.maximum(1.5 * errors[0], SHARP * np.abs(stated[smallest])))
+    # A second order above the first is no second order: then the stated rate is judged as it stands. Not at one point
+    # of a curve, where the first may change its sign, but where both are largest.
+    least_second, most_first = bend - 2 * noise, np.abs(_combine(slope, gaps)) + 2 * _error(slope, variances)
+    in_order = np.max(least_second / scale) <= np.max(most_first / scale) if np.all(scale > 0) else True
+    sharp = _error(three, variances) <= np.maximum(1.25 * _error(two, variances), SHARP * np.abs(stated[smallest]))
+    fitted = (bent | sharp) & in_order
+    # The third order is to the second as the second to the first.
+    third = SECOND_ORDER * bend * np.minimum(np.divide(bend, first, out=np.ones_like(bend), where=first > 0), 1.0)
     weights = np.where(fitted, three.reshape(-1, *[1] * bent.ndim), even)
     allowance = np.where(fitted, third * abs(three @ shape**3), allowance)
     return weights, _NextOrder(allowance, correction, ~(bent & (correction > FAR)))
 
 
+def _error(weights: Floats, variances: Floats) -> Floats:
+    """The standard error of a combination of means."""
+    return np.asarray(np.sqrt(np.tensordot(weights**2, variances, axes=1)))
+
+
 def _combine(weights: Floats, values: Floats) -> Floats:
-    return np.tensordot(weights, values, axes=1)
+    return np.asarray(np.tensordot(weights, values, axes=1))
 
 
 def fit_weights(sizes: Sequence[float], rate: float | None) -> tuple[Floats, Floats]:
     """The linear functionals of the gaps that give the value at infinite size, and the coefficient of size**-rate."""
     count = len(sizes)
     if rate is None:
-        even = np.full(count, 1 / count)
-        return even, even
+        return np.full(count, 1 / count), np.full(count, 1 / count)
     if len(set(sizes)) < 2:
         raise ParameterError(
             f"sizes = {list(sizes)} has one distinct size: the gap closes like size**-{rate:g}, "

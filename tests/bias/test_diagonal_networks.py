@@ -110,5 +110,5 @@ def test_bad_input():
         networks.diagonal_interpolant(X, Y, 0.5, [1, 0, 1, 1, 1])
     with pytest.raises(ParameterError, match="depth = 1"):
         networks.diagonal_interpolant(X, Y, 0.5, START, 1)
-    with pytest.raises(ParameterError, match="same n"):
+    with pytest.raises(ParameterError, match="one label for each row of x"):
         networks.diagonal_interpolant(X, Y[:1], 0.5)

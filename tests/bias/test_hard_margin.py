@@ -121,9 +121,9 @@ def test_degenerate_support_is_flagged():
     [
         (SHEET, [1, 0, 1, 1], "labels must be"),
         (SHEET, [1, 2, 1, 1], "labels must be"),
-        (SHEET, [1, 1, 1], "same n"),
-        (np.zeros((0, 2)), [], "no data"),
-        (SHEET * np.nan, np.ones(4), "not finite"),
+        (SHEET, [1, 1, 1], "one label for each row of x"),
+        (np.zeros((0, 2)), [], "at least one"),
+        (SHEET * np.nan, np.ones(4), "must be finite"),
         (np.zeros((3, 2)), np.ones(3), "only zeros"),
     ],
 )

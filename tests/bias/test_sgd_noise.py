@@ -195,7 +195,7 @@ def test_quadratic_model_that_does_not_interpolate():
         quadratic_model.quadratic_perturbation([[1.0, 1.0], [0.0, 0.0]], np.ones((2, 2, 2)), [0.0, 1.0], [0.0, 0.0])
     with pytest.raises(ParameterError, match="symmetric"):
         quadratic_model.quadratic_perturbation(PHI, PSI + np.triu(np.ones((3, 3)), 1), LABELS, THETA)
-    with pytest.raises(ParameterError, match="do not fit"):
+    with pytest.raises(ParameterError, match="one matrix for each sample"):
         quadratic_model.quadratic_perturbation(PHI, PSI[:1], LABELS, THETA)
 
 

@@ -161,7 +161,7 @@ def test_fluctuation_dissipation_of_a_linear_model():
     for relation in found:
         assert abs(relation.z) < threshold(12 * fd.BLOCKS)
         # A wrong factor of one twentieth would be seen.
-        assert abs(relation.left - 1.05 * relation.right) > threshold(12 * fd.BLOCKS) * relation.error
+        assert abs(relation.left - 1.05 * relation.right) > threshold(12 * fd.BLOCKS) * relation.difference.error
 
 
 class DigitsRun(NamedTuple):
@@ -242,6 +242,6 @@ def test_fluctuation_dissipation_of_a_network_on_digits(digits_run, blocks):
     for relation in (first, leading, second):
         assert abs(relation.z) < threshold(blocks)
         # A wrong factor of one twentieth would be seen.
-        assert abs(relation.left - 1.05 * relation.right) > threshold(blocks) * relation.error
+        assert abs(relation.left - 1.05 * relation.right) > threshold(blocks) * relation.difference.error
     # The second order is half a percent of the first at η = 0.2, which is about the standard error.
     assert 0 < second.right - leading.right < 0.01 * leading.right

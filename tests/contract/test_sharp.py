@@ -67,7 +67,7 @@ def many_small_systems(name):
     if name == "ridgeless-double-descent":
         limit = dl.limits.RidgelessDoubleDescent(gamma=0.5, noise=1.0, gammas=[0.4, 0.5, 2.0])
         return dl.compare(limit, sizes=(24, 48, 96), samples=3000)
-    return dl.compare(dl.limits.MarchenkoPasturLaw(), sizes=(20, 40, 80), samples=3000)
+    return dl.compare(dl.limits.MarchenkoPasturLaw(), sizes=(20, 40, 80), samples=8000)
 
 
 RATES = [

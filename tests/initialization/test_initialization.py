@@ -52,7 +52,7 @@ def test_the_class_that_decays_to_zero(name, c_w, expansion):
     assert found.universality == "K*=0"
     assert (found.kernel, found.bias_variance) == (0.0, 0.0)
     assert abs(found.weight_variance - c_w) < 1e-14
-    np.testing.assert_allclose(found.expansion, expansion, rtol=1e-12)
+    np.testing.assert_allclose(found.expansion[:3], expansion, rtol=1e-12)
     assert found.expansion.perpendicular_exponent == pytest.approx(1.0)
 
 

@@ -8,8 +8,14 @@ import pytest
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import Activation, from_function
+from deeplimits.models.architectures import FullyConnected
 from deeplimits.theory.gaussian import dual, dual_derivative
-from deeplimits.theory.kernels import FullyConnected
+from deeplimits.theory.kernels import InfiniteWidth
+
+
+def wide(*description, **options):
+    return InfiniteWidth(FullyConnected(*description, **options))
+
 
 X = jnp.array([[1.0, 0.5, -0.3], [0.2, -1.0, 0.7]])
 KINDS = ("nngp", "ntk", "conjugate")
@@ -29,13 +35,13 @@ REFERENCE = {
 
 @pytest.mark.parametrize("name", REFERENCE)
 def test_reference_values(name):
-    every = FullyConnected(3, name, bias_variance=0.09).kernels(X, every_layer=True)
+    every = wide(3, name, bias_variance=0.09).kernels(X, every_layer=True)
     found = [every.nngp[1, 0, 1], every.ntk[1, 0, 1], every.nngp[3, 0, 1], every.ntk[3, 0, 1]]
     np.testing.assert_allclose(found, REFERENCE[name], rtol=2e-13)
 
 
 def test_reference_diagonal_and_deep_relu():
-    net = FullyConnected(3, "relu", bias_variance=0.09)
+    net = wide(3, "relu", bias_variance=0.09)
     assert float(net.nngp(X)[0, 0]) == pytest.approx(0.22458333333333, rel=1e-13)
     assert float(net.ntk(X, diagonal=True)[0]) == pytest.approx(0.51583333333333, rel=1e-13)
     pair = jnp.array([[1.0, 0.0], [0.5, np.sqrt(0.75)]]) * np.sqrt(1.0)
@@ -43,7 +49,7 @@ def test_reference_diagonal_and_deep_relu():
         (9, 0.88603347834037, 0.37926943562176),
         (99, 0.99649030074778, 0.27789203026088),
     ):
-        deep = FullyConnected(layers, "relu", weight_variance=2.0).kernels(pair)
+        deep = wide(layers, "relu", weight_variance=2.0).kernels(pair)
         assert float(deep.nngp[0, 1] / deep.nngp[0, 0]) == pytest.approx(correlation, rel=1e-13)
         assert float(deep.ntk[0, 1] / deep.ntk[0, 0]) == pytest.approx(ratio, rel=1e-13)
         # In NTK units Θ(x, x) = (number of affine layers)·K(x, x).
@@ -81,7 +87,7 @@ def test_relu_keeps_all_digits_near_coinciding_inputs(layers, bias_variance):
     # Across, along the ray (where only the lengths differ), and close to the opposite point.
     others = [base + distance * direction for distance in distances]
     others += [base * (1 + 1e-4), base * (1 + 1e-10), -base + 1e-6 * direction, -base]
-    net = FullyConnected(layers, "relu", weight_variance=2.0, bias_variance=bias_variance)
+    net = wide(layers, "relu", weight_variance=2.0, bias_variance=bias_variance)
     inputs = np.stack([base, *others])
     found = net.kernels(inputs)
     for column, other in enumerate(others, start=1):
@@ -134,8 +140,8 @@ OPTIONS = [
 def test_every_architecture_against_the_plain_recursion(options):
     x = jax.random.normal(jax.random.key(1), (5, 4))
     activations = ["relu", "erf", "gelu"]
-    net = FullyConnected(3, activations, [1.5, 1.2, 1.1, 0.7], [0.1, 0.2, 0.0, 0.3], **options)
-    kernel, ntk = plain_recursion(net, x)
+    net = wide(3, activations, [1.5, 1.2, 1.1, 0.7], [0.1, 0.2, 0.0, 0.3], **options)
+    kernel, ntk = plain_recursion(net.net, x)
     found = net.kernels(x)
     np.testing.assert_allclose(found.nngp, kernel, rtol=1e-13)
     np.testing.assert_allclose(found.ntk, ntk, rtol=1e-12)
@@ -145,7 +151,7 @@ def test_every_architecture_against_the_plain_recursion(options):
 def test_tiles_blocks_and_diagonal_are_one_matrix(name):
     x = jax.random.normal(jax.random.key(2), (37, 3))
     x = x.at[5].set(x[4]).at[6].set(-x[4]).at[7].set(0.0)
-    net = FullyConnected(5, name, 1.4, 0.1)
+    net = wide(5, name, 1.4, 0.1)
     whole = net.kernels(x, get=KINDS)
     for other in (
         net.kernels(x, get=KINDS, tile=8),
@@ -163,35 +169,35 @@ def test_tiles_blocks_and_diagonal_are_one_matrix(name):
 
 
 def test_maximal_update_has_the_same_tangent_kernel_and_no_output():
-    ntk, mup = (FullyConnected(2, "erf", 1.3, 0.2, parametrization=name).kernels(X) for name in ("ntk", "mean-field"))
+    ntk, mup = (wide(2, "erf", 1.3, 0.2, parametrization=name).kernels(X) for name in ("ntk", "mean-field"))
     np.testing.assert_allclose(mup.ntk, ntk.ntk, rtol=1e-15)
     assert bool(jnp.all(mup.nngp == 0))
 
 
 def test_a_function_of_your_own_is_as_good_as_a_named_one():
     x = jax.random.normal(jax.random.key(3), (6, 3))
-    named = FullyConnected(2, "erf", 1.2, 0.1).kernels(x)
-    own = FullyConnected(2, from_function(jax.scipy.special.erf), 1.2, 0.1).kernels(x)
+    named = wide(2, "erf", 1.2, 0.1).kernels(x)
+    own = wide(2, from_function(jax.scipy.special.erf), 1.2, 0.1).kernels(x)
     np.testing.assert_allclose(own.nngp, named.nngp, rtol=1e-12)
     np.testing.assert_allclose(own.ntk, named.ntk, rtol=1e-12)
 
 
 def test_kernels_are_differentiable_in_inputs_and_variances():
-    net = FullyConnected(2, "relu", 1.3, 0.1)
+    net = wide(2, "relu", 1.3, 0.1)
     gradient = jax.grad(lambda x: jnp.sum(net.ntk(x)))(X)
     step = 1e-6
     moved = (jnp.sum(net.ntk(X.at[0, 1].add(step))) - jnp.sum(net.ntk(X.at[0, 1].add(-step)))) / (2 * step)
     assert float(gradient[0, 1]) == pytest.approx(float(moved), rel=1e-7)
 
     def total(weight_variance):
-        return jnp.sum(FullyConnected(2, "relu", weight_variance, 0.1).ntk(X))
+        return jnp.sum(wide(2, "relu", weight_variance, 0.1).ntk(X))
 
     moved = (total(1.3 + step) - total(1.3 - step)) / (2 * step)
     assert float(jax.grad(total)(1.3)) == pytest.approx(float(moved), rel=1e-7)
 
 
 def test_compiled_and_plain_calls_agree_where_inputs_coincide():
-    net = FullyConnected(2, "tanh", 1.5, 0.1)
+    net = wide(2, "tanh", 1.5, 0.1)
     compiled = jax.jit(lambda x: net.kernels(x[:1], x))(X)
     plain = net.kernels(X)
     np.testing.assert_allclose(compiled.nngp[0], plain.nngp[0], rtol=1e-10)
@@ -199,7 +205,7 @@ def test_compiled_and_plain_calls_agree_where_inputs_coincide():
 
 
 def test_get_returns_one_kernel_or_several():
-    net = FullyConnected(1, "relu")
+    net = wide(1, "relu")
     assert net.kernel_fn(X, get="ntk").shape == (2, 2)
     both = net.kernel_fn(X, X[:1], get=("nngp", "ntk"))
     assert both.nngp.shape == both.ntk.shape == (2, 1)
@@ -209,18 +215,18 @@ def test_get_returns_one_kernel_or_several():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: FullyConnected(-1), ("hidden_layers", "-1")),
-        (lambda: FullyConnected(2, "relu", -1.0), ("weight_variance", "-1")),
-        (lambda: FullyConnected(2, "relu", [1.0, 2.0]), ("weight_variance", "3")),
-        (lambda: FullyConnected(2, "relu", 1.0, jnp.nan), ("bias_variance", "nan")),
-        (lambda: FullyConnected(2, ["relu"]), ("activation", "2")),
-        (lambda: FullyConnected(2, "relu", parametrization="muP"), ("parametrization", "mup")),
-        (lambda: FullyConnected(0).conjugate(X), ("hidden_layers = 0",)),
-        (lambda: FullyConnected(1).ntk(X[0]), ("x1", "(3,)")),
-        (lambda: FullyConnected(1).ntk(X.at[0, 0].set(jnp.nan)), ("x1", "finite")),
-        (lambda: FullyConnected(1).ntk(X, X[:, :2]), ("columns",)),
-        (lambda: FullyConnected(1).ntk(X, tile=0), ("tile = 0",)),
-        (lambda: FullyConnected(1).kernel_fn(X, get="gp"), ("get = 'gp'", "nngp")),
+        (lambda: wide(-1), ("hidden_layers", "-1")),
+        (lambda: wide(2, "relu", -1.0), ("weight_variance", "-1")),
+        (lambda: wide(2, "relu", [1.0, 2.0]), ("weight_variance", "3")),
+        (lambda: wide(2, "relu", 1.0, jnp.nan), ("bias_variance", "nan")),
+        (lambda: wide(2, ["relu"]), ("activation", "2")),
+        (lambda: wide(2, "relu", parametrization="muP"), ("parametrization", "mup")),
+        (lambda: wide(0).conjugate(X), ("hidden_layers = 0",)),
+        (lambda: wide(1).ntk(X[0]), ("x1", "(3,)")),
+        (lambda: wide(1).ntk(X.at[0, 0].set(jnp.nan)), ("x1", "finite")),
+        (lambda: wide(1).ntk(X, X[:, :2]), ("columns",)),
+        (lambda: wide(1).ntk(X, tile=0), ("tile = 0",)),
+        (lambda: wide(1).kernel_fn(X, get="gp"), ("get = 'gp'", "nngp")),
     ],
 )
 def test_bad_input_is_named(make, words):
@@ -233,15 +239,15 @@ def test_bad_input_is_named(make, words):
 def test_too_many_pairs_for_quadrature_are_refused():
     huge = jax.random.normal(jax.random.key(0), (300, 2)) * 1e3
     with pytest.raises(OutsideValidity, match="quadrature"):
-        FullyConnected(1, "tanh").nngp(huge)
+        wide(1, "tanh").nngp(huge)
 
 
 def test_outside_validity_is_said():
     with pytest.raises(OutsideValidity, match="step jumps"):
-        FullyConnected(1, "step").ntk(X)
-    assert FullyConnected(2, "step").nngp(X).shape == (2, 2)
+        wide(1, "step").ntk(X)
+    assert wide(2, "step").nngp(X).shape == (2, 2)
     with pytest.raises(OutsideValidity, match="overflows"):
-        FullyConnected(12, "polynomial(0,0,0,1)", 10.0).nngp(X)
+        wide(12, "polynomial(0,0,0,1)", 10.0).nngp(X)
     explosive = Activation("square exponential", lambda u: jnp.exp(u**2), lambda u: u, lambda u: u)
     with pytest.raises(OutsideValidity):
-        FullyConnected(1, explosive, 4.0).nngp(X)
+        wide(1, explosive, 4.0).nngp(X)

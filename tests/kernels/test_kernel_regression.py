@@ -10,7 +10,8 @@ from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_ridge import KernelRidge
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.theory.kernels import FullyConnected, gaussian_process, rkhs, training, two_layer_kernels
+from deeplimits.models.architectures import FullyConnected
+from deeplimits.theory.kernels import InfiniteWidth, gaussian_process, rkhs, training, two_layer_kernels
 
 X = np.array([[1.0, 0.5, -0.3], [0.2, -1.0, 0.7], [-0.6, 0.4, 1.1]])
 Y = np.array([1.0, -1.0, 0.5])
@@ -90,7 +91,7 @@ def test_small_eigenvalues_lose_no_digits():
 @pytest.mark.parametrize(("time", "mean", "variance"), [
     (np.inf, 0.81440676081494, 0.03932030261786), (5.0, 0.59050307208693, 0.048112740371786)])  # fmt: skip
 def test_trained_ensemble_reference(time, mean, variance):
-    net = FullyConnected(2, "erf", bias_variance=0.09)
+    net = InfiniteWidth(FullyConnected(2, "erf", bias_variance=0.09))
     nngp, ntk = training.blocks(net.nngp, X, NEW), training.blocks(net.ntk, X, NEW)
     np.testing.assert_allclose(
         np.linalg.eigvalsh(ntk.train), [0.6668837572921, 1.0187811667255, 1.5131192895928], rtol=1e-12
@@ -106,7 +107,7 @@ def test_trained_ensemble_reference(time, mean, variance):
 
 
 def test_nngp_posterior_reference():
-    net = FullyConnected(2, "erf", bias_variance=0.09)
+    net = InfiniteWidth(FullyConnected(2, "erf", bias_variance=0.09))
     found = gaussian_process.posterior(training.blocks(net.nngp, X, NEW), Y, 0.1)
     np.testing.assert_allclose(
         [found.mean[0], found.covariance[0, 0]], [0.61677388678611, 0.090544098120587], rtol=1e-12
@@ -185,7 +186,7 @@ def test_hilbert_space():
     (lambda: training.gradient_descent(np.eye(2), [1.0, 0.0], 4.0, 3), OutsideValidity, "2n/λ_max = 4"),
     (lambda: training.gradient_descent(np.eye(2), [1.0, 0.0], 0.0, 3), ParameterError, "step"),
     (lambda: gaussian_process.log_evidence(np.ones((2, 2)), [1.0, 0.0], 0.0), OutsideValidity, "not positive definite"),
-    (lambda: gaussian_process.kernel_ridge(np.eye(2), [1.0, 0.0], -1.0), ParameterError, "penalty"),
+    (lambda: gaussian_process.kernel_ridge(np.eye(2), [1.0, 0.0], -1.0), ParameterError, "ridge"),
     (lambda: gaussian_process.kernel_ridge(-np.eye(2), [1.0, 0.0], 0.0), OutsideValidity, "positive semidefinite"),
     (lambda: rkhs.mercer_squared_norm([1.0], [-1.0]), ParameterError, "eigenvalues"),
 ])  # fmt: skip

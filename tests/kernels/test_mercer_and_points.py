@@ -10,7 +10,8 @@ from scipy.integrate import quad
 
 from deeplimits.ensembles import determinantal as sampler
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.theory.kernels import FullyConnected, determinantal, feature_kernels, mercer, sphere
+from deeplimits.models.architectures import FullyConnected
+from deeplimits.theory.kernels import determinantal, feature_kernels, mercer, sphere
 
 L = np.array([[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]])
 

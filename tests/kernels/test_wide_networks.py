@@ -9,7 +9,8 @@ from sklearn.datasets import load_digits
 from deeplimits.ensembles import flows, trainers
 from deeplimits.ensembles.wide_networks import WideNetwork, squared_loss
 from deeplimits.measure import tangent_kernel
-from deeplimits.theory.kernels import FullyConnected, gaussian_process, lazy_bounds, training
+from deeplimits.models.architectures import FullyConnected
+from deeplimits.theory.kernels import InfiniteWidth, gaussian_process, lazy_bounds, training
 
 X = jnp.array([[1.0, 0.5, -0.3], [0.2, -1.0, 0.7]])
 
@@ -32,7 +33,7 @@ def digits():
 def test_finite_networks_approach_their_limit(options):
     """The mean of the empirical kernels differs from the limit by c/n: it halves from one width to the next."""
     net = FullyConnected(2, weight_variance=1.5, bias_variance=0.1, **options)
-    exact = net.kernels(X)
+    exact = InfiniteWidth(net).kernels(X)
     gaps = []
     for width, networks in ((16, 2500), (32, 2500)):
         network = WideNetwork(net, 3, width)
@@ -64,7 +65,7 @@ def trained(digits):
     y = jnp.where(jnp.argmax(labels, axis=1) % 2 == 0, 1.0, -1.0)[:30, None]
     net = FullyConnected(1, "erf", bias_variance=0.1)
     steps = (10, 40, 160)
-    ntk = net.ntk(x)
+    ntk = InfiniteWidth(net).ntk(x)
     step = 0.5 * training.largest_stable_step(ntk)
     records = {}
     for width in (64, 512):
@@ -89,7 +90,7 @@ def trained(digits):
 def test_trained_networks_follow_the_kernel_predictor_on_digits(trained):
     x, new, y, net, step, steps, records = trained
     own, limiting = {}, {}
-    ntk, cross = net.ntk(x), net.ntk(new, x)
+    ntk, cross = InfiniteWidth(net).ntk(x), InfiniteWidth(net).ntk(new, x)
     for width, runs in records.items():
         gaps, far = [], []
         for kernel, begin, seen, _ in runs:
@@ -121,7 +122,7 @@ def test_accuracy_on_digits(digits):
     images, labels = digits
     x, new = images[:400], images[400:800]
     truth = np.argmax(labels[400:800], axis=1)
-    net = FullyConnected(2, "relu", weight_variance=2.0)
+    net = InfiniteWidth(FullyConnected(2, "relu", weight_variance=2.0))
     prior = training.blocks(net.nngp, x, new)
     bayes = gaussian_process.posterior(prior, labels[:400], 0.01)
     tangent = training.gradient_flow(net.ntk(x), labels[:400], np.inf, cross=net.ntk(new, x)).test
@@ -149,10 +150,8 @@ def test_noise_leaves_the_mean_of_a_linearized_network_on_its_kernel():
 
     def with_noise(key):
         gradient = jax.grad(squared_loss(outputs, y))
-        schedule = jnp.full(steps, step)
-        return outputs(
-            trainers.noisy_gradient_descent(key, gradient, flat.start, schedule, jnp.asarray(0.1), [steps])[0]
-        )
+        schedule, noise = jnp.full(steps, step), jnp.asarray(0.1)
+        return outputs(trainers.noisy_gradient_descent(key, gradient, flat.start, schedule, noise, [steps])[0])
 
     start = outputs(flat.start)
     stated = training.gradient_descent(kernel, y[:, 0], step, steps, start=start[:, 0]).train
@@ -168,7 +167,7 @@ def test_sgd_of_a_wide_network_follows_the_kernel_too():
     x = jax.random.normal(jax.random.key(0), (4, 3))
     y = jnp.array([1.0, -1.0, 0.5, 0.0])[:, None]
     net = FullyConnected(1, "erf", weight_variance=1.5, bias_variance=0.1)
-    kernel, steps = net.ntk(x), 25
+    kernel, steps = InfiniteWidth(net).ntk(x), 25
     step = 0.3 * training.largest_stable_step(kernel)
     gaps = []
     for width in (32, 256):

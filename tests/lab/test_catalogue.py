@@ -85,6 +85,10 @@ def test_search():
     assert "ridgeless-double-descent" in [entry.name for entry in dl.catalogue.search("peak interpolation")]
     assert {entry.name for entry in dl.catalogue.search("Poincaré")} >= {"equator-initialization"}
     assert repr(dl.catalogue.search("no such thing anywhere")) == "(no entries)"
+    # The titles of what is cited count, and a name's words may stand apart.
+    assert {entry.name for entry in dl.catalogue.search("neural tangent kernel")} >= {"ntk-recursion"}
+    assert dl.catalogue.search("order chaos") == dl.catalogue.search("order-chaos")
+    assert "dpp" in [entry.name for entry in dl.catalogue.search("Dpp")]
 
 
 def test_unknown_names_are_answered_with_near_ones():

@@ -106,6 +106,7 @@ def test_a_disagreement_exits_with_two(capsys, monkeypatch):
         (("predict", "knn-bias-variance", "--neighbours", "0"), ("neighbours = 0", "between 1 and")),
         (("predict", "marchenko-pastur-low"), ("did you mean marchenko-pastur-law",)),
         (("predict", "ridgeless-finite-sample"), ("is a function",)),
+        (("compare", "marchenko-pastur"), ("is a function", "marchenko-pastur-law")),
         (("compare", "marchenko-pastur-law", "--sizes", "a,b"), ("--sizes", "'a,b'", "whole numbers")),
         (("compare", "marchenko-pastur-law", "--bogus", "1"), ("--bogus",)),
         (("compare", "marchenko-pastur-law", "--gama", "1"), ("--gama", "did you mean --gamma?")),

@@ -107,13 +107,13 @@ def test_a_new_activation_is_one_entry():
         + """
 import numpy as np
 import deeplimits as dl
-from deeplimits.models.architectures import FullyConnected as Network
+from deeplimits.models.architectures import FullyConnected
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.ensembles.two_layer_networks import TwoLayer, two_layer_model
 from deeplimits.parameters import parameters_of
 from deeplimits.theory.gaussian import dual, moments
 from deeplimits.theory.initialization import criticality
-from deeplimits.theory.kernels.infinite_width import FullyConnected
+from deeplimits.theory.kernels import InfiniteWidth
 from deeplimits.theory.online_sgd import landscapes
 from deeplimits.theory.spectra import network_grams
 from deeplimits.theory.two_layer.overlaps import equations
@@ -125,7 +125,7 @@ assert abs(float(moments.second_moment("arctan")) / second - 1) < 1e-6
 assert abs(float(dual("arctan", 1.0, 1.0, 1.0)) / second - 1) < 1e-6
 assert abs(float(activation_integrals("arctan").i2(np.eye(1), 0, 0)) / second - 1) < 1e-6
 assert np.isfinite(float(equations.risk(Task([[1.0]], activation="arctan"), Overlaps([[0.3]], [[1.0]]))))
-assert FullyConnected(2, "arctan").ntk(np.eye(2)).shape == (2, 2)
+assert InfiniteWidth(FullyConnected(2, "arctan")).ntk(np.eye(2)).shape == (2, 2)
 assert network_grams.gram_moments("arctan").eta > 0
 assert landscapes.information_exponent(new).exponent == 1
 model = TwoLayer(jnp.ones((1, 2)), jnp.zeros(1), jnp.ones((1, 1)), jnp.zeros(1))

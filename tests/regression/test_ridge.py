@@ -9,6 +9,7 @@ from scipy import optimize
 from agreement import agrees
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.measure.cross_validation import leave_one_out
+from deeplimits.models.atoms import atoms
 from deeplimits.theory.regression import ridge, ridgeless
 from deeplimits.theory.regression.populations import from_covariance, latent_features, population
 from deeplimits.theory.spectra import laws, marchenko_pastur_formulas
@@ -72,7 +73,7 @@ def test_the_effective_ridge_solves_its_equation_with_another_solver():
     values, weights = rng.exponential(size=50), rng.dirichlet(np.ones(50))
     for gamma in (0.2, 0.999, 1.0, 1.001, 7.0):
         for lam in (1e-9, 1e-3, 1.0, 1e4):
-            found = float(effective_ridge(lam, values, weights, gamma))
+            found = float(effective_ridge(lam, atoms(values, weights), gamma))
 
             def excess(kappa, lam=lam, gamma=gamma):
                 return kappa - lam - gamma * kappa * (weights @ (values / (values + kappa)))
@@ -113,7 +114,7 @@ def test_ridgeless_at_the_threshold_is_infinite():
 def test_gradients_are_those_of_differences():
     def risk(arguments):
         gamma, lam, large, signal = arguments
-        moved = TWO._replace(values=jnp.stack([jnp.ones(()), large]))
+        moved = TWO._replace(eigenvalues=atoms(jnp.stack([jnp.ones(()), large])))
         return ridge.ridge_risk(gamma, lam, moved, signal, 0.7).total
 
     for start in ([2.0, 0.3, 4.0, 1.0], [0.5, 0.01, 4.0, 1.0], [2.0, 0.0, 4.0, 1.0]):
@@ -127,7 +128,7 @@ def test_gradients_are_those_of_differences():
             change = (risk(start + step) - risk(start - step)) / 2e-5
             assert float(slopes[index]) == pytest.approx(float(change), rel=1e-6, abs=1e-8)
     # At λ = 0 and γ < 1 the effective ridge vanishes, and its slope is 1/(1 − γ).
-    assert float(jax.grad(lambda lam: effective_ridge(lam, [1.0], [1.0], 0.5))(0.0)) == pytest.approx(2.0, rel=1e-12)
+    assert float(jax.grad(lambda lam: effective_ridge(lam, atoms(1.0), 0.5))(0.0)) == pytest.approx(2.0, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +197,7 @@ def test_a_population_from_a_matrix_is_the_one_of_its_eigenvalues():
     root = rng.standard_normal((6, 6))
     sigma, beta = root @ root.T, rng.standard_normal(6)
     found, signal = from_covariance(sigma, beta)
-    kappa = float(effective_ridge(0.2, found.values, found.weights, 2.0))
+    kappa = float(effective_ridge(0.2, found.eigenvalues, 2.0))
     # κ²β'Σ(Σ+κ)^{-2}β and tr Σ²(Σ+κ)^{-2}, by dense matrices, n = 3
     inverse = np.linalg.inv(sigma + kappa * np.eye(6))
     d2 = np.trace(sigma @ inverse @ sigma @ inverse) / 3

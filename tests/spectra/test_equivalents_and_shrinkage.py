@@ -6,14 +6,15 @@ import pytest
 
 from agreement import agrees
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.models.atoms import atoms
 from deeplimits.theory.spectra import equivalents, laws, shrinkage, silverstein
 
 THREE = laws.from_atoms([1.0, 3.0, 10.0], [0.2, 0.4, 0.4])
 
 
 def test_resolvent_equivalent():
-    arguments = (1.5, [1.0, 3.0], [0.5, 0.5])
-    assert float(equivalents.companion_below(0.4, *arguments[1:], 1.5)) == pytest.approx(0.5965437535, rel=1e-9)
+    arguments = (atoms([1.0, 3.0]), 1.5)
+    assert float(equivalents.companion_below(0.4, *arguments)) == pytest.approx(0.5965437535, rel=1e-9)
     value = equivalents.resolvent_equivalent(0.4, 1.0, *arguments)
     assert float(value) == pytest.approx(1.5658825475, rel=1e-10)
     law = laws.sample_covariance([1.0, 3.0], 1.5)
@@ -24,7 +25,7 @@ def test_resolvent_equivalent():
     both = equivalents.law_resolvent(z, [1.0, 3.0], [1.0, 3.0], 1.5)
     assert complex(jnp.mean(both)) == pytest.approx(complex(law.stieltjes(z)), rel=1e-9)
     with pytest.raises(ParameterError, match="ridge"):
-        equivalents.companion_below(0.0, [1.0], [1.0], 0.5)
+        equivalents.companion_below(0.0, atoms(1.0), 0.5)
 
 
 def test_fluctuation_of_a_trace():
@@ -105,25 +106,26 @@ def test_oracle_shrinkage():
 @pytest.mark.parametrize("gamma", [0.4, 2.0])
 def test_traceable_curve_is_the_law(gamma):
     law = laws.sample_covariance(THREE, gamma)
-    t, w = jnp.asarray(THREE.values), jnp.asarray(THREE.weights)
+    population = THREE.atoms
+    t, w = population
     rate = jnp.asarray(gamma)
-    low, high = silverstein.outer_ends(t, w, rate)
+    low, high = silverstein.outer_ends(population, rate)
     np.testing.assert_allclose([float(low), float(high)], law.ends.ravel()[[0, -1]], rtol=1e-12)
     a = (low + high) / 2 - (high - low) / 2 * jnp.cos(jnp.arange(0.5, 300) * jnp.pi / 300)
-    curve = silverstein.curve(a, t, w, rate)
+    curve = silverstein.curve(a, population, rate)
     np.testing.assert_allclose(curve.density, law.density(curve.x), rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(curve.cdf, law.cdf(curve.x), atol=1e-10)
     oracle = law.expect(lambda x: np.asarray(shrinkage.oracle_shrinkage(law, np.ravel(x))).reshape(np.shape(x)) ** 2)
-    loss = float(silverstein.nonlinear_shrinkage_loss(curve, a, t, w, rate))
+    loss = float(silverstein.nonlinear_shrinkage_loss(curve, a, population, rate))
     assert loss == pytest.approx(float(jnp.sum(w * t**2)) - float(oracle), rel=1e-2)
 
 
 def test_loss_of_shrinkage_where_a_sample_tells_the_atoms_apart():
     # To first order in γ an eigenvector of 1 has the square γ w t/(t − 1)² in the space of t, and the other way round:
     # the loss is 2γ w(1 − w) t.
-    t, w, gamma = jnp.array([1.0, 100.0]), jnp.array([0.05, 0.95]), jnp.asarray(1e-4)
-    low, high = silverstein.outer_ends(t, w, gamma)
+    population, gamma = atoms([1.0, 100.0], [0.05, 0.95]), jnp.asarray(1e-4)
+    low, high = silverstein.outer_ends(population, gamma)
     a = (low + high) / 2 - (high - low) / 2 * jnp.cos(jnp.arange(0.5, 20_000) * jnp.pi / 20_000)
-    curve = silverstein.curve(a, t, w, gamma)
-    loss = float(silverstein.nonlinear_shrinkage_loss(curve, a, t, w, gamma))
+    curve = silverstein.curve(a, population, gamma)
+    loss = float(silverstein.nonlinear_shrinkage_loss(curve, a, population, gamma))
     assert loss == pytest.approx(2e-4 * 0.05 * 0.95 * 100, rel=1e-2)

@@ -8,6 +8,7 @@ import pytest
 from agreement import agrees
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import activation
+from deeplimits.models.atoms import atoms
 from deeplimits.theory.spectra import gram_curve, isometry, laws, network_grams, spikes
 
 RNG = np.random.default_rng
@@ -42,7 +43,7 @@ def test_nonlinear_gram_reference_values():
     assert complex(law.stieltjes(1 + 0.2j)) == pytest.approx(-1.055866699724 + 0.497012319697j, rel=1e-11)
     assert float(law.edges[-1, 1]) == pytest.approx(1.4530226285, rel=1e-9)
     assert float(law.density(0.3)) == pytest.approx(0.506873494588237, rel=1e-12)  # the quartic in 30 digits
-    assert float(law.atoms[1][0]) == pytest.approx(0.5)
+    assert float(law.atoms.weights[0]) == pytest.approx(0.5)
     assert float(network_grams.nonlinear_gram("identity", 1.0, 1.0).edges[-1, 1]) == pytest.approx(27 / 4, rel=1e-12)
 
 
@@ -171,7 +172,7 @@ def test_spiked_covariance_reference_values():
     np.testing.assert_allclose(spikes.spiked_covariance(1.0, 0.5)[:2], [3.0, 1 / 3], rtol=1e-14)
     np.testing.assert_allclose(spikes.spiked_covariance(-0.8, 0.2)[:2], [0.15, 0.9166666667], rtol=1e-9)
     np.testing.assert_allclose(spikes.spiked_covariance(0.1, 0.25)[:2], [2.25, 0.0])
-    two = ([1.0, 3.0], [0.5, 0.5], 0.3)
+    two = (atoms([1.0, 3.0]), 0.3)
     np.testing.assert_allclose(spikes.population_spike(8.0, *two)[:2], [8.891428571, 0.848402497], rtol=1e-9)
     np.testing.assert_allclose(spikes.population_spike(5.0, *two)[:2], [6.3125, 0.517326733], rtol=1e-9)
     law = laws.sample_covariance([1.0, 3.0], 0.3)
@@ -263,7 +264,7 @@ def test_critical_points():
     law = isometry.slope_law("tanh", 1.5)
     first, second = isometry.slope_moments("tanh", 1.5)
     np.testing.assert_allclose([float(law.moment(1)), float(law.moment(2))], [first, second], rtol=1e-9)
-    np.testing.assert_allclose(isometry.slope_law("relu", 2.0).weights, [0.5, 0.5], rtol=1e-10)
+    np.testing.assert_allclose(isometry.slope_law("relu", 2.0).atoms.weights, [0.5, 0.5], rtol=1e-10)
     with pytest.raises(ParameterError, match="weights"):
         isometry.jacobian_spectrum(2, "uniform", 1.0, 0.5)
     with pytest.raises(ParameterError, match="depth"):

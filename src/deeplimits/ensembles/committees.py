@@ -11,6 +11,7 @@ from deeplimits.ensembles import trainers
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics import draws
+from deeplimits.numerics.arguments import known
 
 
 class Network(NamedTuple):
@@ -39,11 +40,24 @@ def with_overlaps(task: Task, state: Overlaps, dimension: int) -> Network:
     p, k = state.students, task.teachers
     if dimension < p + k:
         raise ParameterError(f"dimension = {dimension} is not allowed; {p + k} weight vectors need at least {p + k}")
-    omega = jnp.block([[state.q, state.m], [state.m.T, task.teacher]])
+    omega = joint_overlaps(task, state)
     values, vectors = jnp.linalg.eigh(omega)
     root = vectors * jnp.sqrt(jnp.maximum(values, 0.0))
     weights = jnp.sqrt(1.0 * dimension) * jnp.pad(root, ((0, 0), (0, dimension - p - k)))
     return Network(weights[:p], state.a, weights[p:])
+
+
+def joint_overlaps(task: Task, state: Overlaps) -> Float[Array, "n n"]:
+    """Ω = [[Q, M], [Mᵀ, P]], refused where it is known and no weights have it."""
+    omega = jnp.block([[state.q, state.m], [state.m.T, task.teacher]])
+    if known(omega):
+        least = float(jnp.linalg.eigvalsh(omega)[0])
+        if not least >= -1e-9 * float(jnp.max(jnp.abs(omega))):
+            raise ParameterError(
+                f"the overlaps are not positive semidefinite (least eigenvalue {least:.3g}): no weights have them; "
+                "give Q − M P⁻¹ Mᵀ positive semidefinite"
+            )
+    return omega
 
 
 def overlaps(network: Network) -> tuple[Float[Array, "p k"], Float[Array, "p p"]]:
@@ -95,10 +109,12 @@ def one_pass_sgd(
 ) -> tuple[Record, Network]:
     """Train on fresh samples and record the overlaps after `marks` steps (increasing), as one compiled loop.
 
-    A step uses one sample, or a batch in which each has its share (see `step`).
+    A step uses the task's batch, or one in which each sample has its share (see `step`).
     """
     p, d = network.w.shape
-    batch = 1 if shares is None else shares.shape[0]
+    if shares is None and task.samples is None:
+        raise ParameterError("task.batch is not known while the program is made; give the samples' shares instead")
+    batch = task.samples if shares is None else shares.shape[0]
 
     def advance(index, carry):
         network, t, total = carry

@@ -121,7 +121,7 @@ def diagonal_network_flow(
         plus, minus = jnp.split(weights(place) ** depth, 2, axis=-1)
         return plus - minus
 
-    def field(place):
+    def field(t, place):
         pull = (y - x @ coefficients(place)) @ x
         # dw±/dt = ±D w±^{D−1} X'(y − Xβ), so that du/dt does not depend on w except through β
         speed = depth * beginning ** (depth - 2) * (1.0 if depth == 2 else 2.0 - depth)
@@ -131,11 +131,9 @@ def diagonal_network_flow(
         return jnp.max(jnp.abs(x @ coefficients(place) - y)) < precision * jnp.max(jnp.abs(y))
 
     begin = jnp.zeros_like(beginning)
-    path = flows.solve(
-        lambda t, place: field(place), begin, times, rtol=1e-13, atol=1e-15, most_steps=MOST_STEPS
-    ).states
+    path = flows.solve(field, begin, times, rtol=1e-13, atol=1e-15, most_steps=MOST_STEPS).states
     end = flows.solve_until(
-        lambda t, place: field(place),
+        field,
         begin,
         lambda t, place: interpolates(place),
         rtol=1e-6,

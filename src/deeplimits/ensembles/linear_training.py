@@ -4,8 +4,8 @@ The loss is (1/2n)‖y − Xw‖² + (γ/2)‖w‖²; its Hessian is A = X'X/n +
 """
 
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from deeplimits.ensembles import trainers
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
+from numpy.typing import ArrayLike
 
 from deeplimits.ensembles import trainers
 from deeplimits.models.activations import ActivationLike
@@ -118,7 +118,7 @@ def mixture_loss(x: Float[Array, " N"], sample: Float[Array, " N"], field: Array
 def single_index_sample(
     key: PRNGKeyArray, teacher: ActivationLike, noise: ArrayLike, direction: Float[Array, " N"]
 ) -> tuple[Float[Array, " N"], Float[Array, ""]]:
-    """a ~ N(0, I) and its label f(⟨a, θ⟩) + ε."""
+    """a ~ N(0, I) and its label f(⟨a, θ⟩) + ε, ε of standard deviation `noise`."""
     input_key, noise_key = jax.random.split(key)
     a = gaussian(input_key, direction.shape)
     return a, named(teacher).value(a @ direction) + jnp.asarray(noise, float) * jax.random.normal(noise_key)

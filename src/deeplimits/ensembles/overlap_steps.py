@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from deeplimits.ensembles import trainers
-from deeplimits.ensembles.committees import Record
+from deeplimits.ensembles.committees import Record, joint_overlaps
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics import draws
@@ -52,6 +52,7 @@ def overlap_chain(
 ) -> Record:
     """Run the chain and record the overlaps after `marks` steps (increasing)."""
     check_dimension(task, start, dimension)
+    joint_overlaps(task, start)
     fields = start.students + task.teachers
 
     def advance(sample, carry):
@@ -125,7 +126,12 @@ def _one(drawn: Draws, index: Array) -> Draws:
 
 
 def check_dimension(task: Task, start: Overlaps, dimension: int) -> None:
-    """Raise unless p + k weight vectors fit into the dimension."""
+    """Raise unless p + k weight vectors fit into the dimension, and a step uses one sample."""
+    if task.samples is not None and task.samples != 1:
+        raise ParameterError(
+            f"batch = {task.samples} is not allowed; the chain of overlaps is that of one sample a step, so take "
+            "committees.one_pass_sgd"
+        )
     fields = start.students + task.teachers
     if dimension < fields:
         raise ParameterError(f"dimension = {dimension} is not allowed; {fields} weight vectors need at least {fields}")

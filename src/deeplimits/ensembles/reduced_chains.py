@@ -82,7 +82,7 @@ def binary_mixture(dimension: int, field: ArrayLike) -> Spherical:
 
 
 def single_index(dimension: int, teacher: ActivationLike, student: ActivationLike, noise: ArrayLike) -> Spherical:
-    """(y − g(⟨a, x⟩))², y = f(⟨a, θ⟩) + ε, a ~ N(0, I)."""
+    """(y − g(⟨a, x⟩))², y = f(⟨a, θ⟩) + ε, a ~ N(0, I), ε of standard deviation `noise`."""
     f, g = named(teacher), named(student)
 
     def gradient(sample, m):
@@ -140,12 +140,12 @@ def gradient_moments(model: Spherical, samples: Draws, overlaps: Float[Array, " 
 
 def path_and_moments(
     model: Spherical, key: PRNGKeyArray, start: Array, step: ArrayLike, records: int, every: int,
-    overlaps: Float[Array, " points"], count: int,
+    overlaps: Float[Array, " points"], draws_each: int,
 ) -> tuple[Float[Array, " records"], dict[str, Array]]:  # fmt: skip
-    """`spherical_path` over records·every steps and `gradient_moments` from `count` samples, all drawn together."""
+    """`spherical_path` over records·every steps and `gradient_moments` of `draws_each` samples, drawn together."""
     steps, points = records * every, len(overlaps)
-    samples = model.samples(key, (steps + points * count,))
-    fresh = jax.tree.map(lambda x: x[steps:].reshape(points, count, *x.shape[1:]), samples)
+    samples = model.samples(key, (steps + points * draws_each,))
+    fresh = jax.tree.map(lambda x: x[steps:].reshape(points, draws_each, *x.shape[1:]), samples)
     path = spherical_path(model, jax.tree.map(lambda x: x[:steps], samples), start, step, records)
     return path, gradient_moments(model, fresh, overlaps)
 

@@ -10,14 +10,18 @@ from deeplimits.numerics import runge_kutta
 
 
 def population_risk(
-    a: Float[Array, " m"], u: Float[Array, "m d"], direction: Float[Array, " d"], target: Array, activation: Array
+    a: Float[Array, " m"],
+    u: Float[Array, "m d"],
+    direction: Float[Array, " d"],
+    target: Array,
+    activation_coefficients: Array,
 ) -> Float[Array, ""]:
     """E(φ(⟨u*,x⟩) − (1/m)Σ a_i σ(⟨u_i,x⟩))²/2 for unit vectors, from E He_l(⟨u,x⟩)He_l(⟨v,x⟩) = ⟨u,v⟩^l."""
     alignment, gram = u @ direction, u @ u.T
     mean = a / a.shape[0]
     degrees = range(len(target))
-    cross = sum(target[l] * activation[l] * mean @ alignment**l for l in degrees)
-    own = sum(activation[l] ** 2 * mean @ gram**l @ mean for l in degrees)
+    cross = sum(target[l] * activation_coefficients[l] * mean @ alignment**l for l in degrees)
+    own = sum(activation_coefficients[l] ** 2 * mean @ gram**l @ mean for l in degrees)
     return jnp.sum(target**2) / 2 - cross + own / 2
 
 
@@ -26,7 +30,7 @@ def spherical_flow(
     u: Float[Array, "m d"],
     direction: Float[Array, " d"],
     target: Array,
-    activation: Array,
+    activation_coefficients: Array,
     epsilon: Float[Array, ""],
     step: Float[Array, ""],
     marks: tuple[int, ...],
@@ -38,7 +42,7 @@ def spherical_flow(
 
     def velocity(t, place):
         a, u = restore(place)
-        grad_a, grad_u = jax.grad(population_risk, (0, 1))(a, u, direction, target, activation)
+        grad_a, grad_u = jax.grad(population_risk, (0, 1))(a, u, direction, target, activation_coefficients)
         tangent = grad_u - jnp.sum(grad_u * u, axis=1, keepdims=True) * u
         return ravel_pytree((-neurons * grad_a / epsilon, -neurons * tangent))[0]
 
@@ -48,6 +52,7 @@ def spherical_flow(
 
     def to_mark(begin, end, place):
         place = jax.lax.fori_loop(begin, end, advance, place)
-        return place, population_risk(*restore(place), direction, target, activation)
+        a, u = restore(place)
+        return place, population_risk(a, u, direction, target, activation_coefficients)
 
     return trainers.to_marks(to_mark, start, marks)[1]

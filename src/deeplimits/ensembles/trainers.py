@@ -4,21 +4,22 @@
 stored. Parameters are arrays or pytrees of arrays.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
+from numpy.typing import ArrayLike
 
 from deeplimits.numerics import draws
 
+Marks = ArrayLike | Sequence[int]
 Losses = Callable[[Float[Array, " d"]], Float[Array, " m"]]
 
 
-def to_marks(run: Callable[[Array, Array, Any], tuple[Any, Any]], start: Any, marks: ArrayLike) -> tuple[Any, Any]:
+def to_marks(run: Callable[[Array, Array, Any], tuple[Any, Any]], start: Any, marks: Marks) -> tuple[Any, Any]:
     """`run(begin, end, state)` takes a state from one step to another and says what it sees there; from mark to mark.
 
     Gives the last state and everything seen.
@@ -35,7 +36,7 @@ def gradient_descent(
     loss: Callable[[Any], Float[Array, ""]],
     start: Any,
     step: Float[Array, ""],
-    marks: ArrayLike,
+    marks: Marks,
     observe: Callable[[Any], Any] = lambda theta: theta,
 ) -> Any:
     """`observe(theta)`, by default θ itself, after `marks` steps of plain gradient descent; 0 is the start.
@@ -51,7 +52,7 @@ def gradient_descent(
     return _observed(advance, start, marks, observe)
 
 
-def _observed(advance: Callable[[Array, Any], Any], start: Any, marks: ArrayLike, observe: Callable[[Any], Any]) -> Any:
+def _observed(advance: Callable[[Array, Any], Any], start: Any, marks: Marks, observe: Callable[[Any], Any]) -> Any:
     def run(begin, end, theta):
         theta = jax.lax.fori_loop(begin, end, advance, theta)
         return theta, observe(theta)
@@ -154,11 +155,12 @@ def noisy_gradient_descent(
     start: Float[Array, "*shape"],
     schedule: Float[Array, "steps ..."],
     noise: Float[Array, "..."],
-    marks: ArrayLike,
+    marks: Marks,
 ) -> Float[Array, "marks *shape"]:
-    """θ ← θ − η_t(∇L(θ) + noise·ξ_t) with standard normal ξ_t and the steps η_t of `schedule`; after `marks` steps.
+    """θ after `marks` steps θ ← θ − η_t(∇L(θ) + noise·ξ_t) with standard normal ξ_t and the η_t of `schedule`.
 
-    Langevin dynamics of temperature τ is noise = √(2τ/η). A schedule of shape (steps, k, 1) runs k schedules at once.
+    `noise` is the standard deviation of the noise in the gradient; Langevin dynamics of temperature τ is noise =
+    √(2τ/η). A schedule of shape (steps, k, 1) runs k schedules at once.
     """
 
     def advance(index, theta):

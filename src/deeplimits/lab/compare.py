@@ -132,9 +132,8 @@ class Comparison:
         return xarray.Dataset(variables, coords={"size": list(self.sizes)}, attrs=attributes)
 
     def document(self) -> dict[str, Any]:
-        """Everything a page says and shows, as data: statement, findings, parameters, predictions, pictures."""
-        found = self.to_json() | {"predictions": {name: kind.to_json() for name, kind in self.predictions.items()}}
-        return export.document(self.limit, self.realised, self.pictures(), found)
+        """Everything a page says and shows, as data: statement, findings, parameters, pictures."""
+        return export.document(self.limit, self.realised, self.pictures(), self.to_json())
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A page that stands by itself: statement, figure, table, verdict, references."""

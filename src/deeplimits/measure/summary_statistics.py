@@ -15,14 +15,8 @@ from jaxtyping import Array, PRNGKeyArray
 from scipy import special
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.measure.estimates import Estimate, sample_mean
 from deeplimits.numerics import arguments
-
-
-class Estimate(NamedTuple):
-    """A Monte Carlo mean and its standard error, arrays of one shape."""
-
-    value: Array
-    error: Array
 
 
 class Coefficients(NamedTuple):
@@ -100,9 +94,9 @@ def estimate(
     unbiased = draws / (draws - 1)
     return Coefficients(
         jnp.asarray(statistics(point)),
-        _mean(drifts),
-        _mean(delta / 2 * unbiased * jax.vmap(curved)(centred)),
-        _mean(delta * unbiased * noise[:, :, None] * noise[:, None, :]),
+        sample_mean(drifts),
+        sample_mean(delta / 2 * unbiased * jax.vmap(curved)(centred)),
+        sample_mean(delta * unbiased * noise[:, :, None] * noise[:, None, :]),
     )
 
 
@@ -140,7 +134,3 @@ def closability(
                 worst, largest = name, float(z.max())
     p_value = float(min(1.0, 2 * count * special.ndtr(-largest)))
     return Closure(p_value > level, p_value, worst)
-
-
-def _mean(draws: Array) -> Estimate:
-    return Estimate(draws.mean(axis=0), draws.std(axis=0, ddof=1) / jnp.sqrt(1.0 * draws.shape[0]))

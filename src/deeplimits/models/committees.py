@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from deeplimits.errors import ParameterError
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
-from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, at_least, known
+from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, at_least, known, whole
 
 
 class Overlaps(eqx.Module):
@@ -78,6 +78,8 @@ class Task(eqx.Module):
     schedule: Callable[[Array], Array] | None = eqx.field(static=True)
     frozen: bool = eqx.field(static=True)
     """Whether the second layer is known to be at rest, so that it may be left out of the state."""
+    samples: int | None = eqx.field(static=True)
+    """The number b of samples in a batch, where it is known: a simulation draws so many."""
 
     def __init__(
         self,
@@ -106,6 +108,9 @@ class Task(eqx.Module):
         # Asked before it becomes an array: inside `jit` every array is traced.
         self.frozen = known(output_rate) and bool(np.all(np.asarray(output_rate) == 0))
         self.output_rate = argument("output_rate", output_rate, NOT_NEGATIVE)
+        self.samples = whole("batch", int(np.asarray(batch)), 1) if known(batch) and np.ndim(batch) == 0 else None
+        if self.samples is not None and self.samples != float(np.asarray(batch)):
+            raise ParameterError(f"batch = {batch} is not allowed; it counts the samples of a step")
         self.batch = argument("batch", batch, at_least(1))
         self.activation = named(activation)
         self.teacher_activation = self.activation if teacher_activation is None else named(teacher_activation)

@@ -40,9 +40,8 @@ def as_floats(value: Any) -> Any:
     return jnp.asarray(value, dtype=float) if isinstance(value, int | float | np.ndarray | np.number) else value
 
 
-# The two sorts of fields that a kind has: numbers, which JAX traces, and words and settings, given by name.
-array = partial(eqx.field, converter=as_floats)
-option = partial(eqx.field, static=True, kw_only=True)
+option = partial(eqx.field, static=True)
+"""A field for words and settings, which JAX does not trace."""
 
 
 class Report(NamedTuple):

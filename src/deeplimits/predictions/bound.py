@@ -2,14 +2,16 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
 from deeplimits.errors import ParameterError
-from deeplimits.predictions.base import Kind, Report, Trial, array, beside_mean, number, option
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, beside_mean, number, option
 from deeplimits.predictions.composing import alone, dots, over_sizes, size_axis, wide
 from deeplimits.predictions.picture import EXCLUDED, SIMULATION, Axis, Band, Line, Picture, Points
 
@@ -38,12 +40,13 @@ class Bound(Kind):
     compared = "must not be crossed; tightness is reported"
     drawn = "shaded region"
 
-    value: Float[Array, "..."] = array()
+    value: Float[Array, "..."] = eqx.field(converter=as_floats)
+    _: KW_ONLY
     label: str = option()
     symbol: str = option(default="")
     side: str = option(default="upper")
     failure: float = option(default=0.0)
-    x: Float[Array, "... points"] | None = array(default=None, kw_only=True)
+    x: Float[Array, "... points"] | None = eqx.field(converter=as_floats, default=None)
     axis: str = option(default="")
     per_draw: str = option(default="ratio")
 
@@ -96,8 +99,9 @@ class Bound(Kind):
         name = f"{self.side} bound"
         heights = self.axis_of_values
         if self.x is not None:
-            line, found = Line(self.x, self.value, label=name), _ranges(trials)
-            return Picture(Axis(self.axis), heights, (self._beyond(self.x, self.value), line, *found))
+            stated = trials[-1].stated if trials else self
+            line, found = Line(stated.x, stated.value, label=name), _ranges(trials)
+            return Picture(Axis(self.axis), heights, (self._beyond(stated.x, stated.value), line, *found))
         if not trials:
             picture = alone(heights, float(self.value), name)
             shown = (self._beyond([0.0, 1.0], [self.value, self.value]), *picture.marks)

@@ -30,14 +30,11 @@ def over_sizes(sizes: Sequence[int], values: Any, label: str = "theory") -> Mark
     return Rule(float(values[0]), label=label) if np.all(values == values[0]) else Line(sizes, values, label=label)
 
 
-def with_errors(
-    x: Any, means: Sequence[Mean] | Mean, label: str = "simulation ± 2 s.e.", series: int | None = None
-) -> Points:
-    """Means with bars of two standard errors, about a 95 % interval."""
-    several = means if isinstance(means, Mean) else Mean(*map(np.array, zip(*means, strict=True)))
-    reach = 2 * np.sqrt(several.variance)
-    low, high = several.value - reach, several.value + reach
-    return Points(x, several.value, low, high, label=label, role=SIMULATION, series=series)
+def with_errors(x: Any, means: Sequence[Mean], label: str = "simulation ± 2 s.e.", series: int | None = None) -> Points:
+    """Means, one after the other, with bars of two standard errors, about a 95 % interval."""
+    values = np.concatenate([np.ravel(mean.value) for mean in means])
+    reach = 2 * np.sqrt(np.concatenate([np.ravel(mean.variance) for mean in means]))
+    return Points(x, values, values - reach, values + reach, label=label, role=SIMULATION, series=series)
 
 
 def dots(sizes: Sequence[int], found: Sequence[np.ndarray], label: str = "simulations") -> Points:

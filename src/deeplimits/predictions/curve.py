@@ -2,12 +2,14 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from deeplimits.predictions.base import Report, Trial, array, beside_mean, gap_law, number, option, standardized
+from deeplimits.predictions.base import Report, Trial, as_floats, beside_mean, gap_law, number, option, standardized
 from deeplimits.predictions.composing import with_errors
 from deeplimits.predictions.means import Averaged, fit
 from deeplimits.predictions.picture import Axis, Line, Picture
@@ -39,8 +41,9 @@ class Curve(Averaged):
     drawn = "line, points with error bars"
     states = "y"
 
-    x: Float[Array, "... points"] = array()
-    y: Float[Array, "... points"] = array()
+    x: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    y: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    _: KW_ONLY
     axis: str = option()
     label: str = option()
     symbol: str = option(default="")
@@ -48,8 +51,8 @@ class Curve(Averaged):
     rate: float | None = option(default=None)
     resolution: float = option(default=1e-12)
     per_draw: str = option(default="ratio")
-    dense_x: Float[Array, "... fine"] | None = array(default=None, kw_only=True)
-    dense_y: Float[Array, "... fine"] | None = array(default=None, kw_only=True)
+    dense_x: Float[Array, "... fine"] | None = eqx.field(converter=as_floats, default=None)
+    dense_y: Float[Array, "... fine"] | None = eqx.field(converter=as_floats, default=None)
     log_x: bool = option(default=False)
     log_y: bool = option(default=False)
 
@@ -90,11 +93,12 @@ class Curve(Averaged):
         else:
             lines = [self._line("theory")]
         found = [
-            with_errors(trial.stated.x, trial.reduced, f"simulation, n = {trial.size}", index)
+            with_errors(trial.stated.x, [trial.reduced], f"simulation, n = {trial.size}", index)
             for index, trial in enumerate(trials)
         ]
         heights = Axis(self.label, self.symbol, self.log_y, *self._ends(stated))
-        return Picture(Axis(self.axis, self.axis_symbol, self.log_x), heights, (*lines, *found))
+        whole = all(bool(np.all(one.x == np.round(one.x))) for one in stated)
+        return Picture(Axis(self.axis, self.axis_symbol, self.log_x, whole=whole), heights, (*lines, *found))
 
     def _line(self, label: str, series: int | None = None) -> Line:
         if self.dense_x is None or self.dense_y is None:

@@ -2,14 +2,16 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
 from deeplimits.errors import ParameterError
-from deeplimits.predictions.base import Kind, Report, Trial, array, multiplied, number, option, standardized
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, multiplied, number, option, standardized
 from deeplimits.predictions.composing import size_axis, with_errors
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
 
@@ -42,15 +44,16 @@ class Exponent(Kind):
     compared = "fitted slope with its error"
     drawn = "log-log line"
 
-    value: Float[Array, "..."] = array()
+    value: Float[Array, "..."] = eqx.field(converter=as_floats)
+    _: KW_ONLY
     label: str = option()
     symbol: str = option(default="")
-    correction: Float[Array, "..."] | None = array(default=None, kw_only=True)
-    x: Float[Array, "... points"] | None = array(default=None, kw_only=True)
+    correction: Float[Array, "..."] | None = eqx.field(converter=as_floats, default=None)
+    x: Float[Array, "... points"] | None = eqx.field(converter=as_floats, default=None)
     axis: str = option(default="")
     rate: float | None = option(default=None)
 
-    centre: Float[Array, "..."] | None = array(default=None, kw_only=True)
+    centre: Float[Array, "..."] | None = eqx.field(converter=as_floats, default=None)
     norm: str = option(default="max")
 
     @property

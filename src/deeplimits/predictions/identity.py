@@ -2,13 +2,15 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Kind, Report, Trial, array, number, option
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, number, option
 from deeplimits.predictions.composing import alone, dots, size_axis
 from deeplimits.predictions.picture import Axis, Field, Picture, Points, Rule
 
@@ -36,7 +38,8 @@ class Identity(Kind):
     compared = "a stated tolerance, with its reason"
     drawn = "residual; alone, the numbers that are stated"
 
-    value: Float[Array, "..."] = array()
+    value: Float[Array, "..."] = eqx.field(converter=as_floats)
+    _: KW_ONLY
     label: str = option()
     tolerance: float = option()
     reason: str = option()

@@ -2,16 +2,18 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 from scipy import special
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Kind, Report, Trial, array, option, standardized
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, option, standardized
 from deeplimits.predictions.distributions import Record, histogram, judged_points
-from deeplimits.predictions.picture import Axis, Line, Picture
+from deeplimits.predictions.picture import Axis, Line, Mark, Picture
 
 
 class Law(Kind):
@@ -26,9 +28,10 @@ class Law(Kind):
     compared = "frequencies below its quantiles"
     drawn = "histogram under the density"
 
-    x: Float[Array, "... points"] = array()
-    density: Float[Array, "... points"] = array()
-    cdf: Float[Array, "... points"] = array()
+    x: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    density: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    cdf: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    _: KW_ONLY
     label: str = option()
     symbol: str = option(default="")
     rate: float | None = option(default=None)
@@ -65,9 +68,11 @@ class Law(Kind):
         return dataclasses.replace(self, x=self.x * factor, density=self.density / factor)
 
     def picture(self, trials: Sequence[Trial] = ()) -> Picture:
-        marks = [Line(self.x, self.density, label="theory")]
+        # Beside simulations stands what was stated at their size.
+        stated = trials[-1].stated if trials else self
+        marks: list[Mark] = [Line(stated.x, stated.density, label="theory")]
         if trials:
-            draws, x = trials[-1].reduced, np.asarray(self.x)
+            draws, x = trials[-1].reduced, np.asarray(stated.x)
             inside = draws[(draws >= x[0]) & (draws <= x[-1])]
             bins = min(60, max(12, int(np.sqrt(len(draws)) / 2)))
             marks.insert(0, histogram(inside, len(inside) / len(draws), bins, trials[-1].size))

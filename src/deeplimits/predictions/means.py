@@ -1,7 +1,7 @@
 """What `Value` and `Curve` share: the mean over simulations must approach what is stated."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -18,7 +18,7 @@ class Averaged(Kind):
     statement about its own draw, by their ratio or their difference (`per_draw`).
     """
 
-    states: eqx.AbstractClassVar[str]
+    states: ClassVar[str]
     """The field that holds what is stated."""
 
     rate: eqx.AbstractVar[float | None]

@@ -2,13 +2,15 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Kind, Report, Trial, array, gap_law, number, option, standardized
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, gap_law, number, option, standardized
 from deeplimits.predictions.composing import alone, over_sizes, size_axis
 from deeplimits.predictions.picture import SIMULATION, Picture, Points
 
@@ -37,7 +39,8 @@ class Probability(Kind):
     compared = "exact binomial test"
     drawn = "point with interval"
 
-    value: Float[Array, "..."] = array()
+    value: Float[Array, "..."] = eqx.field(converter=as_floats)
+    _: KW_ONLY
     label: str = option()
     symbol: str = option(default="")
     rate: float | None = option(default=None)

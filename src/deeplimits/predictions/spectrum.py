@@ -2,14 +2,16 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Kind, Report, Trial, array, option, standardized
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, option, standardized
 from deeplimits.predictions.distributions import Record, histogram, judged_points
 from deeplimits.predictions.picture import Axis, Line, Mark, Picture, Rule, Stem
 
@@ -30,13 +32,14 @@ class Spectrum(Kind):
     compared = "mean empirical distribution function, edges, outliers"
     drawn = "histogram under the density"
 
-    x: Float[Array, "... points"] = array()
-    density: Float[Array, "... points"] = array()
-    cdf: Float[Array, "... points"] = array()
-    edges: Float[Array, "... ends"] = array()
-    atoms: Float[Array, "... atoms"] = array(default_factory=lambda: jnp.zeros(0))
-    atom_weights: Float[Array, "... atoms"] = array(default_factory=lambda: jnp.zeros(0))
-    outliers: Float[Array, "... outliers"] = array(default_factory=lambda: jnp.zeros(0))
+    x: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    density: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    cdf: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    edges: Float[Array, "... ends"] = eqx.field(converter=as_floats)
+    atoms: Float[Array, "... atoms"] = eqx.field(converter=as_floats, default_factory=lambda: jnp.zeros(0))
+    atom_weights: Float[Array, "... atoms"] = eqx.field(converter=as_floats, default_factory=lambda: jnp.zeros(0))
+    outliers: Float[Array, "... outliers"] = eqx.field(converter=as_floats, default_factory=lambda: jnp.zeros(0))
+    _: KW_ONLY
     label: str = option(default="eigenvalue")
     symbol: str = option(default=r"\lambda")
     rate: float | None = option(default=1.0)
@@ -79,18 +82,20 @@ class Spectrum(Kind):
         )
 
     def picture(self, trials: Sequence[Trial] = ()) -> Picture:
-        heights = np.asarray(self.density)
+        # Beside simulations stands what was stated at their size.
+        stated = trials[-1].stated if trials else self
+        heights = np.asarray(stated.density)
         top = float(np.quantile(heights[np.isfinite(heights)], 0.98)) * 1.25
         marks: list[Mark] = []
         if trials:
             bulk, everything = np.concatenate(trials[-1].reduced.bulk), trials[-1].measured.size
             bins = min(80, max(12, int(np.sqrt(len(bulk)))))
             marks.append(histogram(bulk, len(bulk) / everything, bins, trials[-1].size))
-        marks.append(Line(self.x, heights, label="theory"))
-        for place, weight in zip(np.asarray(self.atoms), np.asarray(self.atom_weights), strict=True):
+        marks.append(Line(stated.x, heights, label="theory"))
+        for place, weight in zip(np.asarray(stated.atoms), np.asarray(stated.atom_weights), strict=True):
             if weight > 0:
                 marks.append(Stem(float(place), 0.9 * top, label=f"atom of mass {weight:.3g}"))
-        for index, place in enumerate(np.asarray(self.outliers)):
+        for index, place in enumerate(np.asarray(stated.outliers)):
             marks.append(Rule(float(place), upright=True, label="" if index else "outlier"))
         return Picture(self.axis_of_values, Axis("density", low=0.0, high=top), tuple(marks))
 

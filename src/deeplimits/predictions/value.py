@@ -2,13 +2,15 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
+import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Report, Trial, array, beside_mean, gap_law, number, option, standardized
+from deeplimits.predictions.base import Report, Trial, as_floats, beside_mean, gap_law, number, option, standardized
 from deeplimits.predictions.composing import alone, over_sizes, size_axis, wide, with_errors
 from deeplimits.predictions.means import Averaged, fit
 from deeplimits.predictions.picture import Axis, Picture
@@ -41,13 +43,14 @@ class Value(Averaged):
     drawn = "point with error bar"
     states = "value"
 
-    value: Float[Array, "..."] = array()
+    value: Float[Array, "..."] = eqx.field(converter=as_floats)
+    _: KW_ONLY
     label: str = option()
     symbol: str = option(default="")
     rate: float | None = option(default=None)
     resolution: float = option(default=1e-12)
     per_draw: str = option(default="ratio")
-    about: Float[Array, "..."] | None = array(default=None, kw_only=True)
+    about: Float[Array, "..."] | None = eqx.field(converter=as_floats, default=None)
     power: float = option(default=0.0)
 
     def seen(self, size: int, measured: np.ndarray) -> np.ndarray:

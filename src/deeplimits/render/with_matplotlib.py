@@ -39,7 +39,7 @@ WIDTH = {1: 6.4, 2: 4.8}
 HEIGHT = 3.3
 STEPS = [1, 2, 2.5, 5, 10]
 """The distances of ticks, up to powers of ten."""
-LETTERS = 16
+LETTERS = 14.5
 """Letters of a legend or label in an inch, about."""
 ROW = 0.17
 """Inches of a row of a legend."""
@@ -51,6 +51,7 @@ def figure(
     """One panel for each picture, under the title and the settings in words; written to `path` where one is given."""
     require("matplotlib", "plot")
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     columns = min(2, len(pictures))
     rows = math.ceil(len(pictures) / columns)
@@ -58,8 +59,7 @@ def figure(
     heights = [HEIGHT + ROW * max(legends[i : i + columns]) for i in range(0, len(legends), columns)]
     caption = _caption(title, settings, int(9.4 * WIDTH[columns] * columns))
     size = (WIDTH[columns] * columns, sum(heights) + 0.22 * len(caption))
-    drawn = Figure(figsize=size, layout="constrained")
-    drawn.get_layout_engine().set(h_pad=0.08, w_pad=0.08)  # pyright: ignore[reportOptionalMemberAccess]
+    drawn = Figure(figsize=size, layout=ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.08))
     panels = drawn.subplots(rows, columns, squeeze=False, height_ratios=heights).ravel()
     for panel, (name, picture) in zip(panels, pictures.items(), strict=False):
         draw(picture, panel)
@@ -170,7 +170,7 @@ def _stem(mark: Stem, panel: Any) -> None:
 
 def _field(mark: Field, panel: Any) -> None:
     mesh = panel.pcolormesh(_floats(mark.x), _floats(mark.y), np.array(mark.values, dtype=float), cmap="viridis")
-    panel.figure.colorbar(mesh, ax=panel, label=mark.label)
+    panel.figure.colorbar(mesh, ax=panel, label="\n".join(_evenly(mark.label, 34)))
 
 
 def _band(mark: Band, panel: Any, ends: tuple[float, float]) -> None:
@@ -219,7 +219,8 @@ def _choose_ticks(axis: Any, given: Axis, low: float, high: float) -> None:
     if given.log:
         axis.set_minor_formatter(NullFormatter())
         if high / low < 300:
-            finer = LogLocator(subs=(1.0, 1.5, 2.0, 3.0, 5.0, 7.0)) if high / low > 2 else MaxNLocator(5, steps=STEPS)
+            half = () if given.whole else (1.5,)
+            finer = LogLocator(subs=(1.0, *half, 2.0, 3.0, 5.0, 7.0)) if high / low > 2 else MaxNLocator(5, steps=STEPS)
             axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)) if high / low > 8 else finer)
             axis.set_major_formatter(plain)
         return
@@ -234,7 +235,7 @@ def _lines(given: Axis, letters: int) -> list[str]:
     """Label and symbol in lines of at most so many letters."""
     if len(given.label) + len(given.symbol) <= letters:
         return [f"{given.label} ${given.symbol}$" if given.symbol else given.label]
-    lines = textwrap.wrap(given.label, letters - 2)
+    lines = _evenly(given.label, letters - 2)
     return [*lines, f"${given.symbol}$"] if given.symbol else lines
 
 
@@ -269,7 +270,7 @@ def _labelled(picture: Picture) -> list[Mark]:
 
 def _rows_of_legend(picture: Picture, columns: int) -> int:
     labels = [mark.label for mark in _labelled(picture)]
-    room = LETTERS * (WIDTH[columns] - 0.7)
+    room = LETTERS * (WIDTH[columns] - 0.8)
     for rows in range(1, len(labels) + 1):
         # Columns are filled one after the other; a handle takes the room of six letters.
         if sum(6 + max(map(len, labels[i : i + rows])) for i in range(0, len(labels), rows)) <= room:
@@ -279,9 +280,15 @@ def _rows_of_legend(picture: Picture, columns: int) -> int:
 
 def _caption(title: str, settings: Sequence[Mapping[str, Any]], letters: int) -> list[str]:
     """The title, and the settings in words, in lines of even length."""
-    lines = textwrap.wrap(title, letters) or [""]
-    evenly = (textwrap.wrap(title, width) for width in range(len(title) // len(lines), letters + 1))
-    lines = next((found for found in evenly if len(found) == len(lines)), lines)
-    per_line = 3 if letters < 60 else 6
     words = [setting(one) for one in settings]
-    return [*lines, *(", ".join(words[i : i + per_line]) for i in range(0, len(words), per_line))]
+    lines = math.ceil(len(words) / (3 if letters < 70 else 6))
+    per_line = math.ceil(len(words) / lines) if words else 1
+    return [*_evenly(title, letters), *(", ".join(words[i : i + per_line]) for i in range(0, len(words), per_line))]
+
+
+def _evenly(text: str, letters: int) -> list[str]:
+    """A text in as few lines of at most so many letters as can be, of about the same length."""
+    lines = textwrap.wrap(text, letters, break_on_hyphens=False) or [""]
+    widths = range(max(1, len(text) // len(lines)), letters)
+    shorter = (textwrap.wrap(text, width, break_on_hyphens=False) for width in widths)
+    return next((found for found in shorter if len(found) == len(lines)), lines)

@@ -1,5 +1,6 @@
 r"""Gradient noise prefers flat valleys."""
 
+import math
 from typing import Any
 
 import jax
@@ -11,6 +12,9 @@ from deeplimits.limit import Limit, Run, axis, integer, real, replace, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.bias import slow_directions
+
+LARGEST_DECAY = 0.4
+"""Of ln(φ₀/φ) over 1/η, half of which is the relative correction to φ."""
 
 
 class EntropicDrift(Limit):
@@ -42,6 +46,18 @@ class EntropicDrift(Limit):
         if float(self.step) * steepest >= 0.5:
             return (f"step = {float(self.step):g} times the curvature {steepest:g} is not small; take a smaller step",)
         return ()
+
+    def validity_at(self, size):
+        # ln(φ₀/φ) = Στ s_i/2 is itself corrected by a share η = 1/size.
+        time = float(np.max(np.asarray(self.slow_times)))
+        decay = self.coordinates * time / 2
+        if decay <= LARGEST_DECAY * size:
+            return ()
+        return (
+            f"at 1/η = {size} the correction to a decay by exp(−{decay:.3g}), coordinates = {self.coordinates}, up to "
+            f"slow_times = {time:g}, is not small; take sizes of at least {math.ceil(decay / LARGEST_DECAY)}, or "
+            "shorter times",
+        )
 
     def _stiffness(self):
         return jnp.asarray(np.linspace(0.5, 1.5, self.coordinates) if self.coordinates > 1 else np.ones(1))

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.ensembles import trainers
 from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limits.bias._shared import too_large_batches
 from deeplimits.measure import fluctuation_dissipation
 from deeplimits.models import designs
 from deeplimits.predictions import Identity, Value
@@ -61,9 +62,7 @@ class FluctuationDissipation(Limit):
     usual = Run(sizes=(1000, 2000, 4000), samples=300, batch=60)
 
     def validity(self):
-        if self.sampling != "with replacement" and self.batch_size > self.samples:
-            return (f"batch_size = {self.batch_size} exceeds samples = {self.samples}; take smaller batches",)
-        return ()
+        return too_large_batches(self)
 
     def at_size(self, size):
         return {"steps": whole(size, "T", self, least=10)}, self

@@ -59,7 +59,7 @@ class GdMinNormLeastSquares(Limit):
 
     def stated(self, system):
         x, y, start, step, times = system
-        path = least_squares.gradient_descent(x, y, start, step, jjnp.arange(self.steps + 1))
+        path = least_squares.gradient_descent(x, y, start, step, jnp.arange(self.steps + 1))
         # Each step adds a rounding error, and none is amplified.
         roundings = 500 + self.steps
         rounding, reason = roundings * 2.0**-52, f"{roundings} roundings of 2.2e-16"

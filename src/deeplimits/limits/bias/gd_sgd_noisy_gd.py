@@ -9,6 +9,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
 from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
+from deeplimits.limits.bias._shared import too_large_batches, top_eigenvalue
 from deeplimits.models import designs
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.bias import least_squares, noisy_descent, sgd_noise
@@ -45,25 +46,22 @@ class GdSgdNoisyGd(Limit):
     usual = Run(sizes=(16, 32, 64), samples=10_000, batch=500)
 
     def validity(self):
-        if self.sampling != "with replacement" and self.batch_size > self.samples:
-            return (f"batch_size = {self.batch_size} exceeds samples = {self.samples}; take smaller batches",)
+        if found := too_large_batches(self):
+            return found
         if self.samples <= self.features:
             return (f"samples = {self.samples} is not above features = {self.features}; take more samples",)
         x, _ = designs.polynomial_regression(self.samples, self.features)
-        largest = sgd_noise.largest_sgd_step(x, self.batch_size, self.sampling) * self._top_eigenvalue(x)
+        largest = sgd_noise.largest_sgd_step(x, self.batch_size, self.sampling) * top_eigenvalue(x)
         if float(self.step) >= largest:
             return (f"step = {float(self.step):g} is not below {largest:.4g}, where SGD diverges; take a smaller step",)
         return ()
-
-    def _top_eigenvalue(self, x):
-        return float(np.linalg.norm(x, ord=2)) ** 2 / len(x)
 
     def _seen(self):
         return np.array([self.steps * k // 8 for k in range(1, 9)])
 
     def theory(self):
         x, y = designs.polynomial_regression(self.samples, self.features)
-        step, start = self.step / self._top_eigenvalue(x), jnp.full(self.features, 2.0)
+        step, start = self.step / top_eigenvalue(x), jnp.full(self.features, 2.0)
         mean = least_squares.gradient_descent(
             jnp.asarray(x), jnp.asarray(y), start, step, self._seen(), 1 / (2 * self.samples)
         )
@@ -96,7 +94,7 @@ class GdSgdNoisyGd(Limit):
 
     def simulate(self, key):
         x, y = designs.polynomial_regression(self.samples, self.features)
-        step, start = self.step / self._top_eigenvalue(x), jnp.full(self.features, 2.0)
+        step, start = self.step / top_eigenvalue(x), jnp.full(self.features, 2.0)
         batch_key, noise_key = jax.random.split(key)
         minimizer = jnp.asarray(np.linalg.lstsq(x, y)[0])
 

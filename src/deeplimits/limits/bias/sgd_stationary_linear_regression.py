@@ -7,6 +7,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
 from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
+from deeplimits.limits.bias._shared import too_large_batches, top_eigenvalue
 from deeplimits.measure import fluctuation_dissipation
 from deeplimits.models import designs
 from deeplimits.predictions import Curve, Value
@@ -42,14 +43,14 @@ class SgdStationaryLinearRegression(Limit):
     usual = Run(sizes=(6, 12, 24), samples=120, batch=60)
 
     def validity(self):
-        if self.sampling != "with replacement" and self.batch_size > self.samples:
-            return (f"batch_size = {self.batch_size} exceeds samples = {self.samples}; take smaller batches",)
+        if found := too_large_batches(self):
+            return found
         if self.samples <= self.features:
             return (f"samples = {self.samples} is not above features = {self.features}; then nothing fluctuates",)
         if self.sampling == "without replacement" and self.batch_size == self.samples:
             return ("batches of all samples leave no gradient noise, and the covariance is zero; take a smaller batch",)
         x, _ = designs.polynomial_regression(self.samples, self.features)
-        largest = sgd_noise.largest_sgd_step(x, self.batch_size, self.sampling) * self._top_eigenvalue(x)
+        largest = sgd_noise.largest_sgd_step(x, self.batch_size, self.sampling) * top_eigenvalue(x)
         if float(self.step) >= 0.95 * largest:
             return (
                 f"step = {float(self.step):g} is not below 0.95 of {largest:.4g}, where the second moment becomes "
@@ -57,12 +58,9 @@ class SgdStationaryLinearRegression(Limit):
             )
         return ()
 
-    def _top_eigenvalue(self, x):
-        return float(np.linalg.norm(x, ord=2)) ** 2 / len(x)
-
     def theory(self):
         x, y = designs.polynomial_regression(self.samples, self.features)
-        step = self.step / self._top_eigenvalue(x)
+        step = self.step / top_eigenvalue(x)
         found = sgd_noise.traced_stationary(x, y, step, self.batch_size, self.sampling)
         upper = np.triu_indices(self.features)
         entries = found.covariance[upper]
@@ -97,7 +95,7 @@ class SgdStationaryLinearRegression(Limit):
 
     def simulate(self, key, *, warmup: int, steps: int):
         x, y = designs.polynomial_regression(self.samples, self.features)
-        step = self.step / self._top_eigenvalue(x)
+        step = self.step / top_eigenvalue(x)
         centre = jnp.asarray(np.linalg.lstsq(x, y)[0])
         upper = np.triu_indices(self.features)
 

@@ -1,13 +1,16 @@
 r"""The kernel of a wide random network, layer by layer."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
+from deeplimits.limits.initialization._shared import layer_curve
 from deeplimits.models.activations import activation
-from deeplimits.predictions import Curve, Value
+from deeplimits.predictions import Value
 from deeplimits.theory.initialization import correlations, finite_width
 
 
@@ -52,14 +55,10 @@ class NngpKernelRecursion(Limit):
         relu_gaps, _ = correlations.correlation_path("relu", 1 - self.correlation, self.norm, 2.0, 0.0, self.layers - 1)
         layer = jnp.arange(1.0, self.layers + 1.0)
 
-        def over_layers(y, label, symbol, log_y=False):
-            return Curve(
-                layer, y, axis="layer", axis_symbol="l", label=label, symbol=symbol, rate=1.0, log_y=log_y, log_x=log_y
-            )
-
+        over_layers = functools.partial(layer_curve, layer)
         return {
             "first_layer": Value(variance, label="first-layer variance", symbol=r"C_b+C_w|x|^2/n_0"),
-            "kernel": over_layers(kernels, "variance of preactivations", r"K^{(l)}_{11}", log_y=True),
+            "kernel": over_layers(kernels, "variance of preactivations", r"K^{(l)}_{11}", log_x=True, log_y=True),
             "covariance": over_layers(kernels * (1 - gaps), "covariance of preactivations", r"K^{(l)}_{12}"),
             "linear_covariance": over_layers(
                 finite_width.linear_kernel(covariance, c_w, c_b, layer),

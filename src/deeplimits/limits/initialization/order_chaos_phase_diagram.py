@@ -6,8 +6,9 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
+from deeplimits.limits.initialization._shared import layer_curve
 from deeplimits.models.activations import activation
-from deeplimits.predictions import Curve, Value
+from deeplimits.predictions import Value
 from deeplimits.theory.initialization import correlations, layer_maps, phases
 
 # A pair of inputs this close lies in the linear range of the map of correlations.
@@ -75,15 +76,12 @@ class OrderChaosPhaseDiagram(Limit):
         )
         layer = jnp.arange(2.0, self.layers + 1.0)
 
-        def path(gaps, label):
-            return Curve(layer, gaps, axis="layer", axis_symbol="l", label=label, symbol="1-c_l", rate=1.0, log_y=True)
-
         sigma = activation(self.activation)
         fixed = phases.fixed_point(sigma, self.ordered, self.bias_variance)
         chi = layer_maps.susceptibilities(sigma, fixed, self.ordered)
         return {
-            "ordered_path": path(gaps[1:, 0], "distance, ordered phase"),
-            "chaotic_path": path(gaps[1:, 1], "distance, chaotic phase"),
+            "ordered_path": layer_curve(layer, gaps[1:, 0], "distance, ordered phase", "1-c_l", log_y=True),
+            "chaotic_path": layer_curve(layer, gaps[1:, 1], "distance, chaotic phase", "1-c_l", log_y=True),
             "depth_scale": Value(
                 chi.perpendicular**self.decay_layers,
                 label="distance left after 4 layers",
@@ -105,7 +103,7 @@ class OrderChaosPhaseDiagram(Limit):
     def simulate(self, key, *, width: int):
         sigma = activation(self.activation)
         noise = jax.random.normal(key, (2, self.layers, 2, width))
-        start = self.kernel * jnp.stack([jnp.ones(()), self.correlation, jnp.ones(())])
+        start = self.kernel * jnp.stack([1.0, self.correlation, 1.0])
         # The networks that measure rates start at the fixed point, with inputs close to each other.
         fixed = deep_networks.settled_variance(sigma, self.ordered, self.bias_variance)
         near = fixed * jnp.array([1.0, 1 - _CLOSE, 1.0])

@@ -20,7 +20,8 @@ _FLOW = "rounding errors of 2000 steps of four stages, 2e-16 each; the method's 
 class KernelGradientFlow(Limit):
     r"""Training a linear model is kernel regression at every time.
 
-    Setting     f = m^(−1/2) Σ_i θ_i φ_i(x), K = (1/m)Σφ_iφ_i, loss (1/2N)Σ(y − f)², N random points in R³, targets
+    Setting     f = m^(−1/2) Σ_i θ_i φ_i(x), K = (1/m)Σφ_iφ_i, loss (1/2N)Σ(y − f)², N standard normal points in
+                R³ with standard normal targets
     Limit       none: exact for models linear in their parameters; networks of width n follow within O(1/n)
     Result      ḟ_t(x) = (1/N) Σ_l K(x, x_l)(y_l − f_t(x_l)); f_t(X) = y + e^{−Kt/N}(f_0 − y) (flow, with new points);
                 steps of η: (I − ηK/N)^k in place of e^{−Kt/N} (descent)

@@ -9,8 +9,8 @@ from jaxtyping import Array
 from deeplimits.ensembles import trainers
 from deeplimits.ensembles.wide_networks import WideNetwork, squared_loss
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
-from deeplimits.models import architectures
 from deeplimits.models.activations import Activation
+from deeplimits.models.architectures import FullyConnected
 from deeplimits.predictions import Value
 from deeplimits.theory import kernels
 from deeplimits.theory.gaussian.closed_forms import has_dual
@@ -40,7 +40,7 @@ class NtkTrainingConstancy(Limit):
                 the start, Θ tangent kernel of infinite width (mean at the first new point, variance averaged over four)
     Validity    σ smooth, η < 2N/λ_max(Θ_XX) (below 3 for these data and activations); size counts the neurons n
     Finite size O(1/n)
-    Computed by kernels.FullyConnected, kernels.trained_ensemble
+    Computed by kernels.InfiniteWidth, kernels.trained_ensemble
     References  jacot2018; lee2019; dyer2020
     """
 
@@ -56,8 +56,11 @@ class NtkTrainingConstancy(Limit):
     # Independent networks in one simulation, from which an unbiased variance is formed.
     networks = 6
 
+    def _network(self):
+        return FullyConnected(self.hidden_layers, self.activation, 1.0, self.bias_variance)
+
     def theory(self):
-        net = kernels.FullyConnected(self.hidden_layers, self.activation, 1.0, self.bias_variance)
+        net = kernels.InfiniteWidth(self._network())
         x, new = jnp.array(POINTS), jnp.array(NEW_POINTS)
         # All points together: one matrix of each kernel, cut into its blocks.
         both: Any = net.kernels(jnp.concatenate([x, new]))
@@ -78,8 +81,7 @@ class NtkTrainingConstancy(Limit):
         return {"width": whole(size, "n", self, least=2)}, self
 
     def simulate(self, key, *, width: int):
-        description = architectures.FullyConnected(self.hidden_layers, self.activation, 1.0, self.bias_variance)
-        network = WideNetwork(description, inputs=3, widths=width, outputs=self.outputs)
+        network = WideNetwork(self._network(), inputs=3, widths=width, outputs=self.outputs)
         x, new = jnp.array(POINTS), jnp.array(NEW_POINTS)
         y = jnp.broadcast_to(jnp.array(TARGETS)[:, None], (len(TARGETS), self.outputs))
 

@@ -1,5 +1,7 @@
 r"""The output scale of a two-layer network: from the kernel regime to the mean-field regime."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
@@ -7,11 +9,15 @@ from jaxtyping import Array
 from deeplimits.ensembles import trainers, two_layer_networks
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.models.activations import activation
+from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Exponent, Value
 from deeplimits.theory import gaussian
 
 POINTS = ((1.0, 0.0, 0.0), (0.0, 0.8, 0.6), (-0.6, 0.0, 0.8), (0.0, -0.8, 0.6))
 LABELS = (1.0, -1.0, 1.0, 1.0)
+
+SMALLEST_SCALE = 20.0
+"""Of α²: the smallest eigenvalue of the kernel at these inputs is a tenth or so, which corrections are divided by."""
 
 
 class NtkVsMeanFieldScaling(Limit):
@@ -24,8 +30,8 @@ class NtkVsMeanFieldScaling(Limit):
     Result      without the antisymmetry Var f₀(x) = (α²/m) E a² E σ(⟨w, x⟩)² exactly
                 the function changes by O(1) in a time m/α²; in it each neuron moves by Θ(1/α): displacement ∝ m^(−p)
                 p = 1/2: ntk scaling, lazy, displacements m^(−1/2); p = 0: mean-field scaling, neurons move by O(1)
-    Validity    0 ≤ p ≤ 1/2; size counts the neurons m
-    Finite size relative O(m^(−p)) for the displacement; the variance is exact
+    Validity    0 ≤ p ≤ 1/2; α² large beside the inverse of the kernel's smallest eigenvalue; size counts the neurons m
+    Finite size relative O(m^(−2p)) for the displacement, by the antisymmetry; the variance is exact
     Computed by gaussian.dual
     References  chizat2019; mei2018; bartlett2021
     """
@@ -51,6 +57,19 @@ class NtkVsMeanFieldScaling(Limit):
                 symbol=r"(m/\alpha^2)\,E f_0^2",
             ),
         }
+
+    def validity_at(self, size):
+        if not known(self.exponent):
+            return ()
+        exponent = float(self.exponent)
+        # The power 2p of the width is what the corrections are small in.
+        if size ** (2 * exponent) >= SMALLEST_SCALE:
+            return ()
+        least = math.ceil(SMALLEST_SCALE ** (1 / (2 * exponent)))
+        return (
+            f"exponent = {exponent:g} gives m = {size} neurons a scale α = {size**exponent:.2g}, and neurons that move "
+            f"far in fitting the labels; take sizes of at least {least}, or an exponent nearer to 1/2",
+        )
 
     def at_size(self, size):
         return {"half": whole(size / 2, "m/2", self)}, self

@@ -1,12 +1,18 @@
-"""What the limits about spherical SGD and its population losses state in common."""
+"""What the limits about online SGD have in common: their clocks, and what those about population losses state."""
 
 from typing import Any
 
+import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.limit import Limit, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.online_sgd.landscapes import Landscape
+
+
+def even_times(horizon: Array, count: int) -> Array:
+    """That many times at equal distances, the last of them the horizon."""
+    return horizon * jnp.arange(1.0, count + 1) / count
 
 
 def correlation_curve(times: Array, correlations: Array) -> Curve:

@@ -8,6 +8,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limits.online_sgd._shared import even_times
 from deeplimits.predictions import Curve
 from deeplimits.theory.online_sgd import critical_window, landscapes
 
@@ -17,12 +18,12 @@ POINTS = 5
 class CriticalWindowSearch(Limit):
     r"""At the largest admissible step a spiked k-tensor, k ≥ 3, is found when a diffusion explodes.
 
-    Setting     spherical online SGD on tensor PCA, L = −⟨λθ^(⊗k) + W, x^(⊗k)⟩, k ≥ 3, δ = cN^(−(k−2)/2), from √N m₀ =
-                u₀; u = √N m, ϑ = δ²·steps/N = c²·steps/N^(k−1)
+    Setting     spherical online SGD on tensor PCA, L = −⟨λθ^(⊗k) + W, x^(⊗k)⟩, k ≥ 3, δ = cN^(−(k−2)/2), from
+                √N m₀ = u₀; u = √N m, ϑ = δ²·steps/N = c²·steps/N^(k−1)
     Limit       N → ∞ with c, u₀ fixed
     Result      u converges to du = [(kλ/c)u^(k−1) − (k/2)u]dϑ + √k dB, which explodes in finite time: the signal is
-                found after a random multiple of N^(k−1) samples, without logarithms; in general (a_k/c)u^(k−1) −
-                (s(0)/2)u and σ
+                found after a random multiple of N^(k−1) samples, without logarithms
+                in general du = [(a_k/c)u^(k−1) − (s(0)/2)u]dϑ + σ dB
                 stated here: P(u, or |u| for even k, exceeds U before ϑ), which tends to that of explosion as U grows
     Validity    k ≥ 3, u₀ < U; size counts the dimension N
     Finite size gap O(1/N): U²/N from m² against 1, and a step of u is O(N^(−(k−1)/2))
@@ -47,11 +48,8 @@ class CriticalWindowSearch(Limit):
             "is nothing to wait for; start lower or raise the level",
         )
 
-    def _times(self):
-        return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
-
     def theory(self):
-        times = self._times()
+        times = even_times(self.horizon, POINTS)
         landscape = landscapes.tensor_pca(self.signal, self.order)
         passed = critical_window.passage_probability(landscape, self.step, self.start, self.level, times)
         return {

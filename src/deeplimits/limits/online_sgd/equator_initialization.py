@@ -31,7 +31,7 @@ class EquatorInitialization(Limit):
         x = jnp.linspace(-5.0, 5.0, 401)
         return {
             "overlap": Law(x, *equator.gaussian_law(x), label="scaled overlap", symbol=r"\sqrt{N} m", rate=1.0),
-            "second_moment": Value(jnp.ones(()), label="second moment", symbol=r"N\,E\,m^2"),
+            "second_moment": Value(1.0, label="second moment", symbol=r"N\,E\,m^2"),
             "fourth_moment": Value(
                 jnp.asarray(equator.fourth_moment(self.dimension)), label="fourth moment", symbol=r"N^2\,E\,m^4"
             ),

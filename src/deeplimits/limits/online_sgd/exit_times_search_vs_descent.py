@@ -28,10 +28,11 @@ class ExitTimesSearchVsDescent(Limit):
     Validity    δ < λ and η < η' < m_*; √N ηm_* ≥ 3.2, so that 0.1 % of the starts or fewer are beyond η and the noise
                 of the start, of relative order 1/(Nη²m_*²), is below 10 %; (log N/(2κN))(|k| + ½s²) ≤ 0.3, so that the
                 correction below is one. Size counts the dimension N
-    Finite size the law F of the search has a gap O(log N/N): on the way from m ~ N^(−1/2) to m ~ 1, which takes ½ log
-                N/κ, log m has the drift κ + k/N and the variance s²/N, so that F_N = F + (log N/(2κN))(kF' + ½s²F'')
-                + O(1/N), k = −2δ²(3λ² − 2) + 12δ⁴, s² = 8δ²λ² − 16δ³λ + 8δ⁴ + 4δ²(1+λ)(3/m_*² − 1). Stated is F_N for
-                κτ_η/N, with a gap O(1/N); gap O(1/N) of the descent
+    Finite size the law F of the search has a gap O(log N/N): on the way from m ~ N^(−1/2) to m ~ 1, which takes
+                ½ log N/κ, log m has the drift κ + k/N and the variance s²/N, so that
+                F_N = F + (log N/(2κN))(kF' + ½s²F'') + O(1/N), k = −2δ²(3λ² − 2) + 12δ⁴,
+                s² = 8δ²λ² − 16δ³λ + 8δ⁴ + 4δ²(1+λ)(3/m_*² − 1)
+                stated is F_N for κτ_η/N, with a gap O(1/N); gap O(1/N) of the descent
     Computed by online_sgd.pca_search_law, online_sgd.search_offset, online_sgd.passage_time, online_sgd.online_pca,
                 online_sgd.least_dimension
     References  benarous2021

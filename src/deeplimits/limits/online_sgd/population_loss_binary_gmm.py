@@ -1,11 +1,10 @@
 r"""A mixture of two Gaussians."""
 
-import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, axis, real, replace
-from deeplimits.limits.online_sgd._shared import correlation_curve, moment_curves, paced
+from deeplimits.limits.online_sgd._shared import correlation_curve, even_times, moment_curves, paced
 from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
 POINTS = 5
@@ -36,12 +35,9 @@ class PopulationLossBinaryGmm(Limit):
 
     usual = Run(sizes=(50, 100, 200), samples=2000, batch=200)
 
-    def _times(self):
-        return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
-
     def theory(self):
         landscape = landscapes.binary_mixture(self.field)
-        times = self._times()
+        times = even_times(self.horizon, POINTS)
         return {
             "correlation": correlation_curve(times, spherical_ode.correlation(landscape, self.start, self.step, times)),
             **moment_curves(landscape, self.overlaps),

@@ -6,7 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, axis, real, replace
-from deeplimits.limits.online_sgd._shared import correlation_curve, moment_curves, paced
+from deeplimits.limits.online_sgd._shared import correlation_curve, even_times, moment_curves, paced
 from deeplimits.predictions import Probability
 from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
@@ -27,8 +27,9 @@ class PopulationLossOnlinePca(Limit):
                 m(τ)² = m_*²/(1 + (m_*²/m₀² − 1)e^(−2κτ)), κ = 2δ(λ − δ), m_*² = (λ − δ)/(λ(1 + δ))
                 weak recovery (P(m ≥ η) → 1 for some η > 0) iff δ < λ, for η below m_*; strong recovery (m → 1) for no
                 constant δ; after a time τ, P(m ≥ η) → 1 for η < m(τ) and → 0 for η > m(τ)
-    Validity    λ > 0; N I ≥ 20, so that P(m ≥ η) is 1 or 0 to nine digits: P(m on the other side of η) =
-                exp(−N(I + o(1))), I(η) the least action ∫(p dm − H dτ) from m₀ to η in the time τ,
+    Validity    λ > 0; N I ≥ 20, so that P(m ≥ η) is 1 or 0 to nine digits:
+                P(m on the other side of η) = exp(−N(I + o(1))),
+                I(η) the least action ∫(p dm − H dτ) from m₀ to η in the time τ,
                 H = −½ log(1 − 2pv − 4p²δ²(1−m²)(1+λ)), v = dm/dτ; near η = m(τ), I ≈ (m(τ) − η)²/(2C), C/N the
                 variance of m. Size counts the dimension N
     Finite size gap O(1/N) of mean path and of |∇L|²/N; loss, drift and directional moment exact
@@ -46,11 +47,8 @@ class PopulationLossOnlinePca(Limit):
 
     usual = Run(sizes=(400, 800, 1600), samples=400, batch=100)
 
-    def _times(self):
-        return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
-
     def theory(self):
-        times = self._times()
+        times = even_times(self.horizon, POINTS)
         path = spherical_ode.pca_correlation(self.signal, self.start, self.step, times)
         reached = path[-1]
         return {

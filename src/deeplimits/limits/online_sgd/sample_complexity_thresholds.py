@@ -15,12 +15,13 @@ from deeplimits.theory.online_sgd import landscapes, spherical_ode
 class SampleComplexityThresholds(Limit):
     r"""The information exponent k decides how many samples SGD needs to find the signal: N, N log N, or N^(k−1).
 
-    Setting     spherical online SGD on tensor PCA, L = −⟨λθ^(⊗k) + W, x^(⊗k)⟩, from √N m₀ = u₀; step δ = c for k ≤
-                2 and c N^(−(k−2)/2), the largest admissible one, for k ≥ 3; T = number of samples until m > η
+    Setting     spherical online SGD on tensor PCA, L = −⟨λθ^(⊗k) + W, x^(⊗k)⟩, from √N m₀ = u₀; step δ = c for
+                k ≤ 2 and c N^(−(k−2)/2), the largest admissible one, for k ≥ 3; T = number of samples until m > η
     Limit       N → ∞
     Result      k = 1: T ∝ N; k = 2: T = N log N/(2κ) + O(N), κ = 2λδ − δ²; k ≥ 3: T ∝ N^(k−1)
                 α_c = T/N of order 1, log N, N^(k−2) samples per dimension are necessary, and sufficient up to
-                logarithms the measured power law is that of T for k ≠ 2; for k = 2 that of exp(−2κT/N) ∝ 1/N
+                logarithms
+                the measured power law is that of T for k ≠ 2; for k = 2 that of exp(−2κT/N) ∝ 1/N
     Validity    k ≥ 1; δ < 2λ for k = 2 and η below the plateau; size counts the dimension N
     Finite size relative gap O(N^(−1/2)) for k = 1, where the start counts; O(1/N) up to logarithms for k = 2 and k ≥ 4;
                 for k = 3 of T ∝ ∫dm/(m²(1 − m²)) = 1/m₀ − (1/η − artanh η) + O(m₀), which is O(N^(−1/2)) but for the
@@ -59,12 +60,8 @@ class SampleComplexityThresholds(Limit):
         # T is a power of N times 1 + O(1/N), but for k = 1, where the start counts, and k = 3, where
         # ∫ dm/(m²(1−m²)) = 1/m_0 − (1/η − artanh η) + O(m_0): the constant vanishes at η = 0.834.
         constant = 1 / self.threshold - jnp.arctanh(self.threshold)
-        correction = {1: jnp.asarray(0.5), 3: jnp.where(jnp.abs(constant) < 0.05, 1.0, 0.5)}.get(
-            self.order, jnp.ones(())
-        )
-        # Independent of the continuous parameters, but a function of them to JAX.
-        zero = 0.0 * (self.signal + self.step + self.start + self.threshold)
-        return {"samples": Exponent(slope + zero, label=what, symbol="T", correction=correction)}
+        correction = {1: 0.5, 3: jnp.where(jnp.abs(constant) < 0.05, 1.0, 0.5)}.get(self.order, 1.0)
+        return {"samples": Exponent(slope, label=what, symbol="T", correction=correction)}
 
     def at_size(self, size):
         n = whole(size, "N", self, least=16)

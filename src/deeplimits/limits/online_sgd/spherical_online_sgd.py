@@ -8,7 +8,7 @@ from jaxtyping import Array, PRNGKeyArray
 
 from deeplimits.ensembles import online_sgd, reduced_chains
 from deeplimits.limit import Limit, Run, activation_choice, real, replace
-from deeplimits.limits.online_sgd._shared import correlation_curve, paced
+from deeplimits.limits.online_sgd._shared import correlation_curve, even_times, paced
 from deeplimits.models.activations import activation
 from deeplimits.numerics import draws
 from deeplimits.predictions import Identity
@@ -52,12 +52,9 @@ class SphericalOnlineSgd(Limit):
 
     usual = Run(sizes=(50, 100, 200), samples=600, batch=200)
 
-    def _times(self):
-        return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
-
     def theory(self):
         landscape = landscapes.single_index(self.activation, self.activation, self.noise)
-        times = self._times()
+        times = even_times(self.horizon, POINTS)
         return {
             "correlation": correlation_curve(times, spherical_ode.correlation(landscape, self.start, self.step, times)),
         }

@@ -7,6 +7,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limits.online_sgd._shared import even_times
 from deeplimits.predictions import Curve, Exponent, Value
 from deeplimits.theory.online_sgd import spiked_tensor
 
@@ -41,14 +42,11 @@ class SpikedTensorBallistic(Limit):
 
     usual = Run(sizes=(100, 400, 1600), samples=40_000, batch=2000)
 
-    def _times(self):
-        return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
-
     def _start(self):
         return jnp.stack([self.overlap, self.radius])
 
     def theory(self):
-        times = self._times()
+        times = even_times(self.horizon, POINTS)
         path, covariance = spiked_tensor.ballistic_with_fluctuations(
             self.signal, self.order, self.step, self._start(), times
         )

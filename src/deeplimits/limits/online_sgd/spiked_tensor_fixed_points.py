@@ -25,12 +25,12 @@ class SpikedTensorFixedPoints(Limit):
                 stable and m_† a saddle, on either side of √((k−2)c/k)
                 from the spike, m₀ = λ^(1/k) > m_*, SGD reaches m_*
                 from m < m_†, k ≥ 3, gradient flow with the corrector forgets the signal; SGD stays there for a time of
-                order exp(NV), V = ∫₀^(m_†) 2|b|/D dm, b the velocity of m and D its noise at r = c: V ≈
-                (½ − 1/k)m_†²/c for λ well above λ_c, so that the basin of (0, c) exists only for N ≫ c/m_†², which is
-                10⁴ at the default and is not simulated here (spiked-microscopic-sde follows SGD near (0, c))
+                order exp(NV), V = ∫₀^(m_†) 2|b|/D dm, b the velocity of m and D its noise at r = c:
+                V ≈ (½ − 1/k)m_†²/c for λ well above λ_c, so that the basin of (0, c) exists only for N ≫ c/m_†², which
+                is 10⁴ at the default and is not simulated here (spiked-microscopic-sde follows SGD near (0, c))
     Validity    λ above λ_c by 5 % or more; a horizon of nine or more relaxation times at m_*, so that e⁻⁹ of the way to
-                it is left; NV_* ≥ 10, V_* = ∫ 2b/D dm from m_† to m_*, so that noise carries one run
-                in 10⁴ or fewer back over the saddle; size counts the dimension N
+                it is left; NV_* ≥ 10, V_* = ∫ 2b/D dm from m_† to m_*, so that noise carries one run in 10⁴ or
+                fewer back over the saddle; size counts the dimension N
     Finite size gap O(1/N)
     Computed by online_sgd.overlap_roots, online_sgd.critical_signal, online_sgd.escape_actions
     References  benarous2022

@@ -32,12 +32,12 @@ class XorLargeLambdaLimit(Limit):
     Setting     X in {μ, −μ} (y = 1) or {ν, −ν} (y = 0), network v·g(WX), logistic loss plus (α/2)(|v|² + |W|²), step δ;
                 m^μ = Wμ, m^ν = Wν; the limit λ → ∞ of the XOR mixture
     Limit       δ → 0
-    Result      dv_i/dt = ¼[g(m^μ_i)σ(−v·g(m^μ)) + g(−m^μ_i)σ(−v·g(−m^μ)) − g(m^ν_i)σ(v·g(m^ν)) −
-                g(−m^ν_i)σ(v·g(−m^ν))] − αv_i
-                dm^μ_i/dt = (v_i/4)[1{m^μ_i>0}σ(−v·g(m^μ)) − 1{m^μ_i<0}σ(−v·g(−m^μ))] − αm^μ_i, and likewise for ν
-                with −v_i
-                for v_i > 0, m^μ = 0 repels and m^ν = 0 attracts in finite time and is never left; for v_i < 0 the
-                reverse
+    Result      dv_i/dt = ¼[g(m^μ_i)σ(−v·g(m^μ)) + g(−m^μ_i)σ(−v·g(−m^μ))
+                          − g(m^ν_i)σ(v·g(m^ν)) − g(−m^ν_i)σ(v·g(−m^ν))] − αv_i
+                dm^μ_i/dt = (v_i/4)[1{m^μ_i>0}σ(−v·g(m^μ)) − 1{m^μ_i<0}σ(−v·g(−m^μ))] − αm^μ_i,
+                and likewise for ν with −v_i
+                for v_i > 0, m^μ = 0 repels and m^ν = 0 attracts in finite time and is never left;
+                for v_i < 0 the reverse
                 rest points for α < 1/8: types ±μ, ±ν and 0; the neurons of a type have Σv² = S = log((1−4α)/(4α))
     Validity    0 < α < 1/8 for rest points other than 0; the horizon leaves an overlap against the flow the steps it
                 needs to reach 0 (below); size counts the steps 1/δ per unit of time

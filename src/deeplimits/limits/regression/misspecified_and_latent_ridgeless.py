@@ -5,13 +5,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.limits.regression._shared import at_threshold, features_of
 from deeplimits.predictions import Value
-from deeplimits.theory.regression import populations, ridge, ridgeless
-
-# Closer to p = n than this the risk of a finite sample has too few moments for its mean to be measured.
-CLOSEST = 8
+from deeplimits.theory.regression import populations, ridge
 
 
 class MisspecifiedAndLatentRidgeless(Limit):
@@ -44,7 +41,7 @@ class MisspecifiedAndLatentRidgeless(Limit):
     repeats = 16
 
     def validity(self):
-        if abs(float(self.gamma) - 1) < ridgeless.AT_THRESHOLD:
+        if at_threshold(self.gamma):
             return ("gamma = 1 is outside the theorem; the risk is infinite at the interpolation threshold",)
         return ()
 
@@ -61,13 +58,7 @@ class MisspecifiedAndLatentRidgeless(Limit):
 
     def at_size(self, size):
         n = whole(size, "n", self, least=2)
-        p = whole(float(self.gamma) * n, "p", self, least=2)
-        if abs(p - n) < CLOSEST:
-            raise OutsideValidity(
-                f"MisspecifiedAndLatentRidgeless: at n = {n} gamma = {float(self.gamma):g} means p = {p}, and a finite "
-                f"sample needs |p - n| >= {CLOSEST} for its mean risk to be measurable; take a larger size or gamma "
-                "further from 1"
-            )
+        p = features_of(self, n, float(self.gamma), least=2)
         q = min(max(round(float(self.latent) * p), 1), p - 1)
         return {"samples": n, "features": p, "hidden": q}, replace(self, gamma=p / n, latent=q / p)
 

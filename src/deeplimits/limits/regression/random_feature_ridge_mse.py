@@ -9,9 +9,10 @@ from deeplimits.ensembles import random_features as draw
 from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, rounded, whole
 from deeplimits.models import designs
 from deeplimits.models.activations import activation
+from deeplimits.models.architectures import FullyConnected
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.gaussian import closed_forms
-from deeplimits.theory.kernels.infinite_width import FullyConnected
+from deeplimits.theory.kernels.infinite_width import InfiniteWidth
 from deeplimits.theory.regression import random_features
 
 TEST_POINTS = 200
@@ -29,7 +30,7 @@ class RandomFeatureRidgeMse(Limit):
                 resolvent (1/n) y'(Σ'Σ/n + λ)^{-1}y → (κ/λ)(1/n) y'Ry
     Validity    centred data of bounded operator norm, Lipschitz σ, λ > 0; size counts the points n
     Finite size gaps of order 1/n, larger near N = n
-    Computed by regression.from_kernels, kernels.FullyConnected; on data regression.feature_regression
+    Computed by regression.from_kernels, kernels.InfiniteWidth; on data regression.feature_regression
     References  louart2018; liao2020
     """
 
@@ -62,7 +63,7 @@ class RandomFeatureRidgeMse(Limit):
         train, test = jax.lax.optimization_barrier(self._data())
         n = self.points
         # K(x, x') = E σ(⟨w, x⟩)σ(⟨w, x'⟩) of all points in one pass; Var w = 1 for every input.
-        network = FullyConnected(1, self.activation, weight_variance=float(self.dimension))
+        network = InfiniteWidth(FullyConnected(1, self.activation, weight_variance=float(self.dimension)))
         kernel = network.conjugate(jnp.concatenate([train.x, test.x]))
         model = random_features.from_kernels(kernel[:n, :n], kernel[n:, :n], jnp.diagonal(kernel)[n:], train.y, test.y)
         dense = jnp.geomspace(self.gammas[0], self.gammas[-1], 120)

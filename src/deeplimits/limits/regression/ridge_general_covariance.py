@@ -7,6 +7,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import data, estimators
 from deeplimits.limit import Limit, Run, axis, real, rounded, whole
 from deeplimits.measure.cross_validation import leave_one_out
+from deeplimits.models.atoms import Atoms
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.regression import ridge
 from deeplimits.theory.regression.populations import Population
@@ -46,10 +47,10 @@ class RidgeGeneralCovariance(Limit):
     repeats = 24
 
     def _risk(self, gamma):
-        values = jnp.stack([jnp.ones(()), self.large])
+        values = jnp.stack([1.0, self.large])
         weights = jnp.stack([1 - self.share, self.share])
         alignment = jnp.stack([1 - self.alignment, self.alignment])
-        population = Population(values, weights, alignment)
+        population = Population(Atoms(values, weights), alignment)
         return ridge.ridge_risk(gamma, self.ridge, population, self.signal, self.noise**2)
 
     def theory(self):

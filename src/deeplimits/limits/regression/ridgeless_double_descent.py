@@ -1,17 +1,14 @@
 r"""Double descent of minimum-norm least squares."""
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, axis, real, replace, whole
+from deeplimits.limits.regression._shared import at_threshold, features_of
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.regression import ridgeless
-
-# Closer to p = n than this the risk of a finite sample has too few moments for its mean to be measured.
-CLOSEST = 8
 
 
 class RidgelessDoubleDescent(Limit):
@@ -49,9 +46,9 @@ class RidgelessDoubleDescent(Limit):
     def validity(self):
         ones = "; the risk is infinite at the interpolation threshold, so move away from 1"
         found = []
-        if _at_threshold(self.gamma):
+        if at_threshold(self.gamma):
             found.append(f"gamma = 1 is outside the theorem{ones}")
-        if _at_threshold(self.gammas):
+        if at_threshold(self.gammas):
             found.append(f"gammas contains 1, which is outside the theorem{ones}")
         return tuple(found)
 
@@ -92,23 +89,14 @@ class RidgelessDoubleDescent(Limit):
 
     def at_size(self, size):
         n = whole(size, "n", self, least=2)
-        p = self._features(n, float(self.gamma))
-        along = tuple(self._features(n, float(gamma)) for gamma in self.gammas)
+        p = features_of(self, n, float(self.gamma))
+        along = tuple(features_of(self, n, float(gamma)) for gamma in self.gammas)
         if len(set(along)) < len(along):
             raise OutsideValidity(
                 f"RidgelessDoubleDescent: at n = {n} two points of gammas round to the same p; take a larger size"
             )
         realised = replace(self, gamma=p / n, gammas=[q / n for q in along])
         return {"samples": n, "features": p, "along": along}, realised
-
-    def _features(self, n: int, gamma: float) -> int:
-        p = whole(gamma * n, "p", self)
-        if abs(p - n) < CLOSEST:
-            raise OutsideValidity(
-                f"RidgelessDoubleDescent: at n = {n} gamma = {gamma:g} means p = {p}, and a finite sample needs "
-                f"|p - n| >= {CLOSEST} for its mean risk to be measurable; take a larger size or gamma further from 1"
-            )
-        return p
 
     def simulate(self, key, *, samples: int, features: int, along: tuple[int, ...]):
         counts = (features, *along)
@@ -132,7 +120,3 @@ class RidgelessDoubleDescent(Limit):
             "training_error": jnp.mean((labels - seen @ estimates) ** 2),
             "risk_curve": biases[1:] + variances[1:],
         }
-
-
-def _at_threshold(gamma: Array) -> bool:
-    return bool(np.any(np.abs(np.asarray(gamma) - 1) < ridgeless.AT_THRESHOLD))

@@ -5,6 +5,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import matrices
 from deeplimits.limit import Limit, Run, axis, real, replace, whole
+from deeplimits.models.atoms import Atoms
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.spectra import subordination
 
@@ -34,12 +35,8 @@ class FreeAdditiveConvolution(Limit):
     usual = Run(sizes=(16, 32, 64), samples=300)
 
     def _laws(self):
-        one = subordination.Atoms(
-            jnp.stack([jnp.ones(()), self.first]), jnp.stack([1 - self.first_share, self.first_share])
-        )
-        two = subordination.Atoms(
-            jnp.stack([jnp.ones(()), self.second]), jnp.stack([1 - self.second_share, self.second_share])
-        )
+        one = Atoms(jnp.stack([1.0, self.first]), jnp.stack([1 - self.first_share, self.first_share]))
+        two = Atoms(jnp.stack([1.0, self.second]), jnp.stack([1 - self.second_share, self.second_share]))
         return one, two
 
     def theory(self):

@@ -5,7 +5,9 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data
 from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.limits.spectra._shared import cosine_grid
 from deeplimits.measure import spectra
+from deeplimits.models.atoms import Atoms
 from deeplimits.predictions import Spectrum, Value
 from deeplimits.theory.spectra import equivalents, silverstein
 
@@ -38,19 +40,19 @@ class GeneralizedMpSilverstein(Limit):
     usual = Run(sizes=(40, 80, 160), samples=100)
 
     def theory(self):
-        t, w = jnp.stack([jnp.ones(()), self.large]), jnp.stack([1 - self.share, self.share])
-        low, high = silverstein.outer_ends(t, w, self.gamma)
-        angle = jnp.arange(0.5, GRID) * (jnp.pi / GRID)
-        a = (low + high) / 2 - (high - low) / 2 * jnp.cos(angle)
-        law = silverstein.curve(a, t, w, self.gamma)
-        ends = silverstein.curve(jnp.stack([low, high]), t, w, self.gamma)
+        t, w = jnp.stack([1.0, self.large]), jnp.stack([1 - self.share, self.share])
+        population = Atoms(t, w)
+        low, high = silverstein.outer_ends(population, self.gamma)
+        a = cosine_grid(low, high, GRID)
+        law = silverstein.curve(a, population, self.gamma)
+        ends = silverstein.curve(jnp.stack([low, high]), population, self.gamma)
         zero = jnp.maximum(1 - 1 / self.gamma, 0.0)
         mean = jnp.sum(w * t)
         spread = jnp.sum(w * (t - mean) ** 2)
         return {
             "eigenvalues": Spectrum(law.x, law.density, law.cdf, ends.x, jnp.zeros(1), zero[None]),
             "resolvent": Value(
-                equivalents.resolvent_equivalent(self.ridge, 1.0, self.gamma, t, w),
+                equivalents.resolvent_equivalent(self.ridge, 1.0, population, self.gamma),
                 label="resolvent on the small eigenspace",
                 symbol=r"\beta^\top(\hat\Sigma+\lambda)^{-1}\beta",
                 rate=1.0,
@@ -62,7 +64,7 @@ class GeneralizedMpSilverstein(Limit):
                 rate=1.0,
             ),
             "nonlinear_loss": Value(
-                silverstein.nonlinear_shrinkage_loss(law, a, t, w, self.gamma),
+                silverstein.nonlinear_shrinkage_loss(law, a, population, self.gamma),
                 label="loss of the best nonlinear shrinkage",
                 symbol=r"\|\hat\Sigma_d-\Sigma\|_F^2/p",
                 rate=1.0,

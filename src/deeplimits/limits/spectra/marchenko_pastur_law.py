@@ -5,6 +5,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data
 from deeplimits.limit import Limit, Run, choice, real, replace, whole
+from deeplimits.limits.spectra._shared import cosine_grid
 from deeplimits.measure import spectra
 from deeplimits.predictions import Spectrum, Value
 from deeplimits.theory.spectra import marchenko_pastur_formulas
@@ -36,9 +37,7 @@ class MarchenkoPasturLaw(Limit):
 
     def theory(self):
         low, high = marchenko_pastur_formulas.marchenko_pastur_edges(self.gamma, self.variance)
-        # A cosine grid is dense at the edges, where the density has square roots.
-        angle = jnp.arange(0.5, GRID) * (jnp.pi / GRID)
-        x = (low + high) / 2 - (high - low) / 2 * jnp.cos(angle)
+        x = cosine_grid(low, high, GRID)
         return {
             "eigenvalues": Spectrum(
                 x,

@@ -1,4 +1,4 @@
-"""Where the committee machines of this room start, and how their clocks are read."""
+"""What the limits about two-layer networks have in common: where they start, their clocks, their curves."""
 
 from typing import Any
 
@@ -9,6 +9,7 @@ from jaxtyping import Array
 from deeplimits.errors import OutsideValidity
 from deeplimits.models.committees import Overlaps
 from deeplimits.numerics.arguments import known
+from deeplimits.predictions import Curve
 
 
 def aligned_start(students: int, teachers: int, overlap: Array, norm: Array) -> Overlaps:
@@ -26,6 +27,11 @@ def steps_at(times: Array, steps_per_time: float, owner: object) -> tuple[tuple[
             f"{type(owner).__name__}: at this size two of the times fall on one step; take a larger size or later times"
         )
     return steps, [count / steps_per_time for count in steps]
+
+
+def time_curve(times: Array, y: Array, label: str, symbol: str) -> Curve:
+    """What is followed over time, with a mean that deviates by O(1/size)."""
+    return Curve(times, y, axis="time", axis_symbol="t", label=label, symbol=symbol, rate=1.0)
 
 
 def no_room(limit: Any) -> tuple[str, ...]:

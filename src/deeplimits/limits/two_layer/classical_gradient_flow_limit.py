@@ -1,16 +1,17 @@
 r"""Small learning rates: SGD becomes gradient flow, whose overlap equations hold in every dimension."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, replace, whole
-from deeplimits.limits.two_layer._shared import aligned_start, no_room, steps_at
+from deeplimits.limits.two_layer._shared import aligned_start, no_room, steps_at, time_curve
 from deeplimits.measure import committees as measure
 from deeplimits.models.activations import activation
 from deeplimits.models.committees import Task
-from deeplimits.predictions import Curve
 from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import integration
 
@@ -56,9 +57,7 @@ class ClassicalGradientFlowLimit(Limit):
     def theory(self):
         flow = integration.trajectory(*self._setting(), self.times, method="explicit", variance=False)
 
-        def curve(y, label, symbol):
-            return Curve(self.times, y, axis="time", axis_symbol="t", label=label, symbol=symbol, rate=1.0)
-
+        curve = functools.partial(time_curve, self.times)
         return {
             "risk": curve(flow.risk, "risk", "R"),
             "teacher_overlap": curve(flow.m[:, 0, 0], "overlap with the teacher", "M_{11}"),
@@ -81,7 +80,7 @@ class ClassicalGradientFlowLimit(Limit):
         network = ensemble.with_overlaps(task, start, self.dimension)
         record, _ = ensemble.one_pass_sgd(sgd_key, task, network, jnp.array(marks))
         return {
-            "risk": measure.risk_on_fresh_inputs(test_key, task, record, self.inputs),
+            "risk": measure.risk_on_fresh_inputs(test_key, task, record, self.inputs).value,
             "teacher_overlap": record.m[:, 0, 0],
             "student_overlap": record.q[:, 0, 0],
         }

@@ -1,15 +1,16 @@
 r"""Wide and high-dimensional: each neuron is two numbers."""
 
+import functools
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, activation_choice, axis, real, replace, whole
-from deeplimits.limits.two_layer._shared import steps_at
+from deeplimits.limits.two_layer._shared import steps_at, time_curve
 from deeplimits.models.activations import activation
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.predictions import Curve
 from deeplimits.theory.two_layer.mean_field import reduction
 
 
@@ -53,9 +54,7 @@ class MeanFieldHighDReduction(Limit):
         task = Task(jnp.eye(1), self.step, 0.0, self.activation)
         flow = reduction.reduced_flow(task, reduction.Reduced(m, q), self.times)
 
-        def curve(y, label, symbol):
-            return Curve(self.times, y, axis="time", axis_symbol="t", label=label, symbol=symbol, rate=1.0)
-
+        curve = functools.partial(time_curve, self.times)
         return {
             "overlap": curve(flow.m[:, 0, 0], "overlap of the first kind", "m_1"),
             "other_overlap": curve(flow.m[:, 1, 0], "overlap of the second kind", "m_2"),

@@ -1,5 +1,6 @@
 r"""Infinitely many neurons: SGD becomes a flow of measures."""
 
+import math
 from itertools import pairwise
 
 import jax
@@ -11,12 +12,16 @@ from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real,
 from deeplimits.limits.two_layer._shared import steps_at
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
+from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Curve, Exponent
 from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.mean_field import initial_laws, particles
 
 FREQUENCIES = (1.0, 2.0, 3.0)
 """At which the characteristic functions of two measures on neurons are compared, lower for wide initial laws."""
+
+LARGEST_KICK = 0.6
+"""Of a single step, relative to the error that it corrects; at 2 SGD diverges."""
 
 
 class MeanFieldWassersteinFlow(Limit):
@@ -69,6 +74,19 @@ class MeanFieldWassersteinFlow(Limit):
                 symbol=r"E\,\|\rho_p-\rho\|",
             ),
         }
+
+    def validity_at(self, size):
+        if not known(self.step, self.target):
+            return ()
+        step, target = float(self.step), float(self.target)
+        # One step moves the output by γ/p times the squared gradient of a neuron, where a has become b.
+        kick = step * (1 + self.dimension * target**2)
+        if kick <= LARGEST_KICK * size:
+            return ()
+        return (
+            f"step = {step:g} with target = {target:g} lets {size} neurons leave the flow in single steps; take "
+            f"sizes of at least {math.ceil(kick / LARGEST_KICK)}, a smaller step or a smaller target",
+        )
 
     def at_size(self, size):
         p = whole(size, "p", self)

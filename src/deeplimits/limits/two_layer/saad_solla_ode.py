@@ -1,5 +1,7 @@
 r"""The overlap equations of one-pass SGD."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
@@ -7,10 +9,9 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, replace, whole
-from deeplimits.limits.two_layer._shared import aligned_start, steps_at
+from deeplimits.limits.two_layer._shared import aligned_start, steps_at, time_curve
 from deeplimits.measure import committees as measure
 from deeplimits.models.committees import Task
-from deeplimits.predictions import Curve
 from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import integration
 
@@ -62,9 +63,7 @@ class SaadSollaOde(Limit):
         )
         single, batched = (jax.tree.map(lambda part, i=index: part[i], both) for index in range(2))
 
-        def curve(y, label, symbol):
-            return Curve(self.times, y, axis="time", axis_symbol="t", label=label, symbol=symbol, rate=1.0)
-
+        curve = functools.partial(time_curve, self.times)
         return {
             "risk": curve(single.risk, "risk", "R"),
             "teacher_overlap": curve(single.m[:, 0, 0], "overlap with the teacher", "M_{11}"),
@@ -89,7 +88,7 @@ class SaadSollaOde(Limit):
         )
         record, batched = (jax.tree.map(lambda part, i=index: part[i], both) for index in range(2))
         return {
-            "risk": measure.risk_on_fresh_inputs(test_key, task, record, self.inputs),
+            "risk": measure.risk_on_fresh_inputs(test_key, task, record, self.inputs).value,
             "teacher_overlap": record.m[:, 0, 0],
             "student_overlap": record.q[:, 0, 0],
             "output": record.a[:, 0],

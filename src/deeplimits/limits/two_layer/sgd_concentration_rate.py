@@ -1,5 +1,7 @@
 r"""How closely one run of SGD follows the overlap equations."""
 
+import math
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -8,8 +10,12 @@ from deeplimits.ensembles import overlap_steps
 from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.limits.two_layer._shared import aligned_start, steps_at
 from deeplimits.models.committees import Task
+from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Exponent
 from deeplimits.theory.two_layer.overlaps import integration
+
+LONGEST_STEP = 0.03
+"""Of time, in which the equations may not change much."""
 
 
 class SgdConcentrationRate(Limit):
@@ -42,6 +48,19 @@ class SgdConcentrationRate(Limit):
 
     looks = 4
     """At how many times up to T a run is compared."""
+
+    def validity_at(self, size):
+        if not known(self.step):
+            return ()
+        step = float(self.step)
+        # One step lasts γ/(dp), which the equations take to be no time at all.
+        if step <= LONGEST_STEP * size * self.students:
+            return ()
+        least = math.ceil(step / (LONGEST_STEP * self.students))
+        return (
+            f"step = {step:g} makes steps of time {step / (size * self.students):.2g} at d = {size} with "
+            f"{self.students} students; take sizes of at least {least}, or a smaller step",
+        )
 
     def _setting(self):
         task = Task(jnp.eye(self.teachers), self.step, self.noise)

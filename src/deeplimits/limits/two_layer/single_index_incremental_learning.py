@@ -37,7 +37,7 @@ class SingleIndexIncrementalLearning(Limit):
 
     usual = Run(sizes=(12, 24, 48), samples=100, batch=10)
 
-    activation = (0.7, 1.0, 0.6)
+    activation_coefficients = (0.7, 1.0, 0.6)
     steps_per_time = 50
     points = 40
     """Gauss-Hermite points of the initial law of a."""
@@ -47,7 +47,7 @@ class SingleIndexIncrementalLearning(Limit):
 
     def theory(self):
         a, weights = initial_laws.gauss_hermite(self.points, 1)
-        problem = incremental.SingleIndex(self._target(), jnp.array(self.activation), self.epsilon)
+        problem = incremental.SingleIndex(self._target(), jnp.array(self.activation_coefficients), self.epsilon)
         learning = incremental.incremental_learning(
             problem, jnp.asarray(a[:, 0]), self.times, weights=jnp.asarray(weights), method="explicit"
         )
@@ -76,7 +76,7 @@ class SingleIndexIncrementalLearning(Limit):
             u,
             direction,
             self._target(),
-            jnp.array(self.activation),
+            jnp.array(self.activation_coefficients),
             self.epsilon,
             jnp.asarray(1 / steps_per_time),
             marks,

@@ -1,13 +1,14 @@
 r"""Students that cannot tell their teachers apart, until they do."""
 
+import functools
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import overlap_steps
 from deeplimits.limit import Limit, Run, axis, integer, real, replace, whole
-from deeplimits.limits.two_layer._shared import steps_at
+from deeplimits.limits.two_layer._shared import steps_at, time_curve
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.predictions import Curve
 from deeplimits.theory.two_layer.overlaps import integration
 
 
@@ -46,9 +47,7 @@ class SymmetricPlateauAndSpecialization(Limit):
     def theory(self):
         path = integration.trajectory(*self._setting(), self.times, method="explicit")
 
-        def curve(y, label, symbol):
-            return Curve(self.times, y, axis="time", axis_symbol="t", label=label, symbol=symbol, rate=1.0)
-
+        curve = functools.partial(time_curve, self.times)
         return {
             "specialization": curve(path.m[:, 0, 0] - path.m[:, 0, 1], "specialization", "M_{11}-M_{12}"),
             "teacher_overlap": curve(path.m[:, 0, 0], "overlap with the own teacher", "M_{11}"),

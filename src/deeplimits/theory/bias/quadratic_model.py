@@ -43,8 +43,8 @@ def quadratic_perturbation(features: ArrayLike, forms: ArrayLike, y: ArrayLike, 
 
     Setting     `features` Φ (p, m), `forms` Ψ (m, p, p) symmetric, labels `y` (m,), `start` θ₀ (p,); ε → 0
     Result      A Πθ_I = −Σ_a [Ψ_a θ_F (⟨Φ_a, θ_F⟩ − y_a) + ½ Φ_a ⟨θ_F, Ψ_a θ_F⟩] on the span of the features, and with
-                Δ = Π(θ₀ − θ_F), (1−Π)θ_I = −(1−Π) Σ_a Ψ_a [θ_F ⟨Φ_a, A⁺Δ⟩ + Σ_jk u_j ⟨u_j,Δ⟩⟨Φ_a,u_k⟩⟨u_k,Δ⟩/(a_j +
-                a_k)]
+                Δ = Π(θ₀ − θ_F),
+                (1−Π)θ_I = −(1−Π) Σ_a Ψ_a [θ_F ⟨Φ_a, A⁺Δ⟩ + Σ_jk u_j ⟨u_j,Δ⟩⟨Φ_a,u_k⟩⟨u_k,Δ⟩/(a_j + a_k)]
     Validity    the linear model interpolates, or the features span R^p (Π = 1); otherwise the perpendicular part grows
                 linearly in time and OutsideValidity is raised
     References  roberts2022 Ch. 11

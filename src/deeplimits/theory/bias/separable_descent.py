@@ -31,14 +31,15 @@ class LogTimeLaw(NamedTuple):
     gap: float
     """ψ, the smallest functional margin off the support; infinite where every point is a support vector."""
     degenerate: bool
-    """Whether some point on the margin has multiplier zero."""
+    """Whether some point on the margin has multiplier zero, however the multipliers are chosen."""
 
 
 def log_time_law(x: ArrayLike, y: ArrayLike, loss_scale: float | None = None) -> LogTimeLaw:
     """The late-time law of gradient flow on separable data, for the logistic or the exponential loss alike.
 
     Setting     loss c Σ ℓ(y_i⟨w, x_i⟩), separable data, t → ∞
-    Result      ⟨w̃, x̄_i⟩ = −log(a_i/c) on the support, w̃ in its span; the deviation decays like t^{−q}; t L → ‖ŵ‖²
+    Result      ⟨w̃, x̄_i⟩ = −log(a_i/c) on the support, w̃ in its span: c Σ_S x̄_i e^{−⟨w̃, x̄_i⟩} = ŵ, also where support
+                vectors are linearly dependent; the deviation decays like t^{−q}; t L → ‖ŵ‖²
     Validity    separable data (otherwise `NotSeparable`); degenerate data are flagged and have no offset
     References  soudry2018 Thm 3, Thm 4
 
@@ -52,19 +53,71 @@ def log_time_law(x: ArrayLike, y: ArrayLike, loss_scale: float | None = None) ->
     margins = np.asarray(signed) @ found.weights
     outside = np.setdiff1d(np.arange(len(signed)), found.support)
     gap = float(margins[outside].min()) if len(outside) else math.inf
-    degenerate = len(found.degenerate) > 0
     constant = float(found.weights @ found.weights)
-    if degenerate:
+    rows = np.asarray(signed)[found.support]
+    multipliers = np.zeros(len(signed))
+    # Multipliers of linearly dependent support vectors are not unique: those of the law come from the offset itself.
+    if np.linalg.matrix_rank(rows, tol=1e-9 * np.abs(rows).max()) < len(rows):
+        if not _can_all_carry(rows, found.weights):
+            return LogTimeLaw(found, None, None, constant, gap, True)
+        offset, multipliers[found.support] = _balanced_offset(rows, found.weights, scale)
+    elif len(found.degenerate):
         return LogTimeLaw(found, None, None, constant, gap, True)
-    weights, multipliers = jnp.asarray(found.weights), jnp.asarray(found.multipliers)
-    return LogTimeLaw(
-        found,
-        support_offset(signed, multipliers, scale),
-        float(approach_rate(signed, weights, multipliers)),
-        constant,
-        gap,
-        False,
+    else:
+        multipliers = found.multipliers
+        offset = support_offset(signed, jnp.asarray(multipliers), scale)
+    rate = approach_rate(signed, jnp.asarray(found.weights), jnp.asarray(multipliers))
+    return LogTimeLaw(found, jnp.asarray(offset), float(rate), constant, gap, False)
+
+
+def _can_all_carry(rows: Float[np.ndarray, "s d"], weights: Float[np.ndarray, " d"]) -> bool:
+    """Whether ŵ = Σ a_i x̄_i with all a_i > 0: then none is idle. The largest smallest a_i, by a linear program."""
+    from scipy.optimize import linprog  # here, because only dependent support vectors need it
+
+    count, size = len(rows), float(weights @ weights)
+    # Maximize t with a_i ≥ t, Σ a_i x̄_i = ŵ
+    equations = np.hstack([rows.T, np.zeros((rows.shape[1], 1))])
+    found = linprog(
+        np.append(np.zeros(count), -1.0),
+        A_ub=np.hstack([-np.eye(count), np.ones((count, 1))]),
+        b_ub=np.zeros(count),
+        A_eq=equations,
+        b_eq=weights,
+        bounds=[(0, None)] * count + [(None, None)],
     )
+    if found.status != 0:
+        raise NotConverged(f"the multipliers of the support vectors were not found ({found.message}); rescale x")
+    return float(-found.fun) > ZERO_MULTIPLIER * size
+
+
+def _balanced_offset(
+    rows: Float[np.ndarray, "s d"], weights: Float[np.ndarray, " d"], scale: float
+) -> tuple[Float[np.ndarray, " d"], Float[np.ndarray, " s"]]:
+    """w̃ in the span with c Σ_S x̄_i e^{−⟨w̃, x̄_i⟩} = ŵ, the minimum of a convex function, and a_i = c e^{−⟨w̃, x̄_i⟩}."""
+    _, sizes, basis = np.linalg.svd(rows, full_matrices=False)
+    basis = basis[sizes > 1e-9 * sizes[0]]
+    reduced, target = rows @ basis.T, basis @ weights
+    z = np.zeros(len(basis))
+
+    def value(z):
+        return scale * np.sum(np.exp(-reduced @ z)) + target @ z
+
+    for _ in range(200):
+        a = scale * np.exp(-reduced @ z)
+        gradient = target - reduced.T @ a
+        step = np.linalg.solve((reduced.T * a) @ reduced, -gradient)
+        # Newton's method with halved steps: the function is strictly convex on the span.
+        length = 1.0
+        with np.errstate(over="ignore"):
+            while not value(z + length * step) <= value(z) + 1e-4 * length * (gradient @ step) and length > 1e-12:
+                length /= 2
+        if np.linalg.norm(gradient) <= 1e-13 * np.linalg.norm(target):
+            break
+        z = z + length * step
+    residual = float(np.linalg.norm(reduced.T @ a - target) / np.linalg.norm(target))
+    if not residual < 1e-9:
+        raise NotConverged(f"the offset of the law was found with residual {residual:.2g} only; rescale x")
+    return basis.T @ z, a
 
 
 def support_offset(
@@ -132,7 +185,9 @@ def largest_separable_step(x: ArrayLike, loss: str = "logistic", initial_loss: f
     >>> largest_separable_step([[1.0, 0.0], [0.0, 1.0]])
     16.0
     """
-    points = np.asarray(x, float)
+    points = np.asarray(arguments.array("x", x, ("n", "d")))
+    if not np.any(points):
+        raise ParameterError("x contains only zeros: the loss does not depend on the weights; give other points")
     if arguments.choice("loss", loss, ("logistic", "exponential")) == "logistic":
         return float(8 / (np.linalg.norm(points, ord=2) ** 2 / len(points)))
     start = 1.0 if initial_loss is None else float(initial_loss)

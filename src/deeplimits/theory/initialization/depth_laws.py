@@ -102,8 +102,8 @@ def half_stable_law(activation: ActivationLike, deviation: float, layers: int) -
         )
     if not np.isfinite(deviation) or found.kernel + deviation < 0 or deviation == 0:
         raise ParameterError(
-            f"deviation = {deviation} is not allowed; it must not be 0, and K* + deviation = "
-            f"{found.kernel + deviation:g} is a variance"
+            f"deviation = {deviation} is not allowed; it must be finite and not 0, and the variance "
+            f"K* + deviation, here {found.kernel + deviation:g}, at least 0"
         )
     kernels = iterate(
         sigma, found.kernel + deviation, found.weight_variance, found.bias_variance, whole("layers", layers, 1) + 1

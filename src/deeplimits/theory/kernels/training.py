@@ -51,8 +51,8 @@ def gradient_flow(
 ) -> Predictions:
     r"""Outputs of a model with a fixed kernel under gradient flow, on training points and on new ones.
 
-    Setting     loss (1/2n)‖y − f(X)‖², kernel matrix K (n, n) of the training points, f_0(X) = `start`, `cross` =
-                K(x, X) of shape (t, n), f_0(x) = `test_start`; targets (n,) or (n, k) for k outputs
+    Setting     loss (1/2n)‖y − f(X)‖², kernel matrix K (n, n) of the training points, f_0(X) = `start`,
+                `cross` = K(x, X) of shape (t, n), f_0(x) = `test_start`; targets (n,) or (n, k) for k outputs
     Result      f_t(X) = y + e^{−Kt/n}(f_0(X) − y)
                 f_t(x) = f_0(x) + K(x, X) K⁻¹(I − e^{−Kt/n})(y − f_0(X)); mode i decays at the rate λ_i/n
                 t = ∞: the interpolant closest to f_0; parameters end at θ_0 + J⁺(y − f_0), J Jᵀ = K

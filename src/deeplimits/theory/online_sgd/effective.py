@@ -46,7 +46,9 @@ class FixedPoint(NamedTuple):
     residual: float
 
 
-def solve_ode(dynamics: EffectiveDynamics, start: ArrayLike, times: ArrayLike, tolerance: float = TOLERANCE) -> Array:
+def solve_ode(
+    dynamics: EffectiveDynamics, start: ArrayLike, times: ArrayLike, tolerance: float = TOLERANCE, stiff: bool = False
+) -> Array:
     """The ballistic limit du/dt = −f(u) + g(u) at increasing times ≥ 0, from u(0) = start.
 
     Setting     online SGD x' = x − δ∇L(x, Y) in R^N with δ = c/N; summary statistics u(x) in R^k, t = δ·steps
@@ -66,6 +68,7 @@ def solve_ode(dynamics: EffectiveDynamics, start: ArrayLike, times: ArrayLike, t
         times,
         rtol=tolerance,
         atol=tolerance,
+        stiff=stiff,
         most_steps=20_000,
         otherwise="the ballistic limit ends before the last time asked for; take earlier times",
     ).states

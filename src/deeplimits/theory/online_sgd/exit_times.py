@@ -4,20 +4,48 @@ r"""How long spherical online SGD searches, and how long it descends.
 """
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax.scipy.special import erfc
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
+from deeplimits.errors import OutsideValidity
 from deeplimits.numerics import arguments, panels
-from deeplimits.numerics.checks import valid
+from deeplimits.numerics.checks import converged, valid
 from deeplimits.theory.online_sgd.equator import Distribution
 from deeplimits.theory.online_sgd.landscapes import Landscape, check_order, critical_step, online_pca
 from deeplimits.theory.online_sgd.spherical_ode import growth_rate, velocity
 
-_NODES, _WEIGHTS = panels.gauss(200)
+# Panels that shrink towards both ends: 1/v has a pole near either, at the equator and at the plateau.
+_FINE, _COARSE = (panels.composite([0.0, *2.0 ** np.arange(-60.0, 0.0)], count) for count in (16, 10))
+_TOLERANCE = 1e-9
+
+
+def _integral(function: Callable[[Array], Array], low: ArrayLike, high: ArrayLike) -> Array:
+    """∫ f from low to high, of an f that may grow like a power of the distance from points just outside."""
+    low, high = jnp.asarray(low, float), jnp.asarray(high, float)
+
+    def rule(found: panels.Rule):
+        # Half from either end, so that the distance from it keeps its digits.
+        share, weights = jnp.asarray(found.nodes), jnp.asarray(np.tile(found.weights, 2)) * (high - low)
+        values = function(jnp.concatenate([low + (high - low) * share, high - (high - low) * share]))
+        return jnp.sum(weights * values), jnp.sum(weights * jnp.abs(values))
+
+    (fine, size), (coarse, _) = rule(_FINE), rule(_COARSE)
+    sentence = "the time is an integral that the panels do not resolve; take ends farther from rest points"
+    return converged(fine, jnp.abs(fine - coarse) <= _TOLERANCE * size, sentence)
+
+
+def _check_exponent(landscape: Landscape, what: str) -> None:
+    if landscape.exponent != 2:
+        raise OutsideValidity(
+            f"landscape has information exponent {landscape.exponent}; {what} is that of exponent 2, where the "
+            "correlation leaves the equator exponentially"
+        )
 
 
 def critical_ratio(dimension: int, order: int) -> float:
@@ -27,10 +55,17 @@ def critical_ratio(dimension: int, order: int) -> float:
     (6.907755279, 10000.0)
     """
     check_order(order)
-    arguments.whole("dimension", dimension, 2)
+    dimension = arguments.whole("dimension", dimension, 2)
     if order == 1:
         return 1.0
-    return math.log(dimension) if order == 2 else float(dimension) ** (order - 2)
+    return math.log(dimension) if order == 2 else _power(dimension, order - 2)
+
+
+def _power(base: int, exponent: float) -> float:
+    try:
+        return float(base) ** exponent
+    except OverflowError:
+        return math.inf
 
 
 class StepWindow(NamedTuple):
@@ -44,7 +79,7 @@ def step_window(dimension: int, order: int, samples_per_dimension: float) -> Ste
     """The ends of T_k(N)/α ≪ δ ≪ α^{−1/2}, T_k = 1, log N, N^{(k−2)/2}: admissible steps at α samples per dimension."""
     alpha = float(arguments.argument("samples_per_dimension", samples_per_dimension, arguments.POSITIVE))
     critical_ratio(dimension, order)
-    search = 1.0 if order == 1 else math.log(dimension) if order == 2 else dimension ** ((order - 2) / 2)
+    search = 1.0 if order == 1 else math.log(dimension) if order == 2 else _power(dimension, (order - 2) / 2)
     return StepWindow(search / alpha, alpha**-0.5)
 
 
@@ -58,17 +93,23 @@ def passage_time(landscape: Landscape, start: ArrayLike, end: ArrayLike, step: A
     >>> round(float(pca_correlation(1.0, 0.1, 0.3, time)), 8)
     0.5
     """
-    a, b = jnp.asarray(start, float), jnp.asarray(end, float)
-    m = (a + b) / 2 + (b - a) / 2 * jnp.asarray(_NODES)
-    speed = velocity(landscape, m, step)
-    speed = valid(
-        speed,
-        speed > 0,
-        "the correlation never gets from start to end at this step: its velocity is not positive on the way; take a "
-        "smaller step or a nearer end",
-        lambda: f" (start = {float(a):g}, end = {float(b):g})",
+    a, b = arguments.number("start", start, arguments.between(-1, 1)), arguments.number("end", end, arguments.FINITE)
+    arguments.number("step", step, arguments.POSITIVE)
+    b = valid(
+        b, b >= a, "end lies below start, and time does not run backwards; take a larger end", lambda: f" than {b}"
     )
-    return (b - a) / 2 * jnp.sum(jnp.asarray(_WEIGHTS) / speed)
+
+    def inverse_speed(m):
+        speed = velocity(landscape, m, step)
+        return 1 / valid(
+            speed,
+            speed > 0,
+            "the correlation never gets from start to end at this step: its velocity is not positive on the way; take "
+            "a smaller step or a nearer end",
+            lambda: f" (start = {float(a):g}, end = {float(b):g})",
+        )
+
+    return _integral(inverse_speed, a, b)
 
 
 def descent_time(landscape: Landscape, margin: ArrayLike) -> Array:
@@ -78,9 +119,16 @@ def descent_time(landscape: Landscape, margin: ArrayLike) -> Array:
     >>> round(float(descent_time(online_pca(1.0), 0.1)), 8)
     1.51128251
     """
-    eta = arguments.argument("margin", margin, arguments.inside(0, 0.5))
-    m = 0.5 + (0.5 - eta) * jnp.asarray(_NODES)
-    return (0.5 - eta) * jnp.sum(jnp.asarray(_WEIGHTS) / (-(1 - m**2) * landscape.slope(m)))
+    eta = arguments.number("margin", margin, arguments.inside(0, 0.5))
+
+    def inverse_speed(m, rest):
+        # `rest` is 1 − m with all its digits
+        speed = -rest * (1 + m) * landscape.slope(m)
+        sentence = "the loss does not fall all the way from margin to 1 − margin, as a descent must; take another loss"
+        return 1 / valid(speed, speed > 0, sentence)
+
+    lower = _integral(lambda m: inverse_speed(m, 1 - m), eta, 0.5)
+    return lower + _integral(lambda rest: inverse_speed(1 - rest, rest), eta, 0.5)
 
 
 def search_offset(landscape: Landscape, threshold: ArrayLike, step: ArrayLike) -> Array:
@@ -92,7 +140,9 @@ def search_offset(landscape: Landscape, threshold: ArrayLike, step: ArrayLike) -
     >>> round(float(search_offset(online_pca(1.0), 0.4, 0.3)) + 0.635181422730739, 8)
     -0.4143281
     """
-    eta, delta = arguments.argument("threshold", threshold, arguments.inside(0, 1)), jnp.asarray(step, float)
+    _check_exponent(landscape, "this law of the search")
+    eta = arguments.number("threshold", threshold, arguments.inside(0, 1))
+    delta = arguments.number("step", step, arguments.POSITIVE)
     kappa = growth_rate(landscape, delta)
     kappa = valid(
         kappa,
@@ -100,11 +150,14 @@ def search_offset(landscape: Landscape, threshold: ArrayLike, step: ArrayLike) -
         "step is not below the critical one and leaves no weak recovery; take a smaller one",
         lambda: f" (step = {float(delta):g}, the critical step is {float(critical_step(landscape)):g})",
     )
-    m = eta / 2 * (1 + jnp.asarray(_NODES))
-    speed = velocity(landscape, m, delta)
-    sentence = "threshold is above the plateau and never reached; take a smaller one"
-    speed = valid(speed, speed > 0, sentence, lambda: f" than {float(eta):g}")
-    regular = eta / 2 * jnp.sum(jnp.asarray(_WEIGHTS) * (1 / speed - 1 / (kappa * m)))
+
+    def excess(m):
+        speed = velocity(landscape, m, delta)
+        sentence = "threshold is above the plateau and never reached; take a smaller one"
+        speed = valid(speed, speed > 0, sentence, lambda: f" than {float(eta):g}")
+        return (kappa * m - speed) / (speed * kappa * m)
+
+    regular = _integral(excess, 0.0, eta)
     sigma2 = landscape.directional_variance(jnp.zeros(()))
     return jnp.log(eta) + kappa * regular - jnp.log1p(delta**2 * sigma2 / (2 * kappa)) / 2
 
@@ -200,5 +253,7 @@ def small_step_search(
     The mean over G is infinite; take quantiles.
     """
     check_order(order, least=3)
+    for name, value in (("drift_constant", drift_constant), ("step", step)):
+        arguments.argument(name, value, arguments.POSITIVE)
     growth = (order - 2) * jnp.asarray(drift_constant, float) * jnp.abs(jnp.asarray(gaussian, float)) ** (order - 2)
     return dimension ** (order / 2) / (jnp.asarray(step, float) * growth)

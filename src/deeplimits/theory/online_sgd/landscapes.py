@@ -19,6 +19,8 @@ from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import arguments, panels
+from deeplimits.numerics.arguments import POSITIVE, argument
+from deeplimits.numerics.checks import valid
 from deeplimits.theory.gaussian.hermite import hermite_coefficients
 
 _ANGLES, _ANGULAR = panels.gauss(32, 0.0, 1.0)
@@ -108,7 +110,7 @@ def online_pca(signal: ArrayLike) -> Landscape:
     >>> float(online_pca(1.0).squared_gradient(0.0))
     4.0
     """
-    lam = jnp.asarray(signal, float)
+    lam = argument("signal", signal, POSITIVE, "θ is the direction of the largest variance")
 
     def directional(m):
         # 4[(1+λm²)(q²+λq⁴) + λ²m²q⁴], q² = 1 − m²
@@ -215,6 +217,15 @@ def single_index(teacher: ActivationLike, student: ActivationLike, noise: ArrayL
 
         return _mean_of_pair(square, m) - ((1 - jnp.asarray(m, float) ** 2) * minus_slope(m)) ** 2
 
+    # φ' is the derivative of φ, unless a link jumps: then f' misses what the jump adds.
+    ends = _mean_of_pair(lambda a, z, m: (f(a) - g(z)) ** 2, np.array([0.4 - 1e-4, 0.4 + 1e-4]))
+    slope, size = (ends[1] - ends[0]) / 2e-4, jnp.max(jnp.abs(ends))
+    valid(
+        slope,
+        jnp.abs(slope + minus_slope(0.4)) <= 1e-3 * (size + jnp.abs(slope)),
+        "the derivatives given are not those of f and g: a link jumps, or has kinks away from 0; take continuous links "
+        "with a kink at most at 0",
+    )
     return Landscape(
         loss=lambda m: _mean_of_pair(lambda a, z, m: (f(a) - g(z)) ** 2, m) + variance,
         slope=lambda m: -minus_slope(m),
@@ -233,6 +244,10 @@ def critical_step(landscape: Landscape) -> Array:
     >>> float(critical_step(online_pca(1.5)))
     1.5
     """
+    if landscape.exponent != 2:
+        raise OutsideValidity(
+            f"landscape has information exponent {landscape.exponent}; there is a critical step for exponent 2 alone"
+        )
     return 2 * landscape.drift_constant / landscape.squared_gradient(jnp.zeros(()))
 
 

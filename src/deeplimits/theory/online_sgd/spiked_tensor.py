@@ -14,6 +14,8 @@ from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics import panels, roots
+from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, argument, array, known
+from deeplimits.numerics.checks import valid
 from deeplimits.theory.online_sgd.effective import EffectiveDynamics, Fluctuations, fluctuations, solve_ode
 from deeplimits.theory.online_sgd.landscapes import check_order
 
@@ -73,7 +75,19 @@ def spiked_ballistic(signal: ArrayLike, order: int, step: ArrayLike, start: Arra
     >>> [round(float(x), 8) for x in path[0]]
     [0.94270114, 0.99900626]
     """
-    return solve_ode(spiked_dynamics(signal, order, step), start, times)
+    u = array("start", start, (2,), why="m and r")
+    u = valid(u, u[1] >= 0, "start has a negative r, which is a square; take r ≥ 0")
+    argument("step", step, NOT_NEGATIVE)
+    return solve_ode(spiked_dynamics(signal, order, step), u, times, stiff=_stiff(signal, order, step, u, times))
+
+
+def _stiff(signal: ArrayLike, order: int, step: ArrayLike, start: Array, times: ArrayLike) -> bool:
+    """Whether an explicit method would need thousands of steps, as far as it is known now: 4kR^{2k−2} is the rate."""
+    if not known(signal, step, start, times):
+        return False
+    lam, c = float(np.asarray(signal)), float(np.asarray(step))
+    square = max(abs(lam) ** (2 / order), c, float(start[0] ** 2 + start[1]))
+    return 4 * order * square ** (order - 1) * float(np.max(np.asarray(times, float), initial=0.0)) > 3000
 
 
 def ballistic_with_fluctuations(
@@ -110,11 +124,18 @@ def overlap_roots(signal: ArrayLike, order: int, step: ArrayLike) -> OverlapRoot
     >>> [round(float(m), 10) for m in overlap_roots(4.0, 3, 1.0)]
     [0.2955977425, 1.0]
     """
-    lam, c, k = jnp.asarray(signal, float), jnp.asarray(step, float), order
+    check_order(order, least=2)
+    lam, c, k = argument("signal", signal, POSITIVE), argument("step", step, POSITIVE), order
     if k == 2:
         positive = lam > c
         root = jnp.where(positive, jnp.sqrt(jnp.where(positive, lam - c, 1.0)), 0.0)
         return OverlapRoots(jnp.zeros_like(lam * c), root)
+    lam = valid(
+        lam,
+        lam >= critical_signal(k, c),
+        "signal is below the threshold, where no overlap but 0 can rest; take a stronger one",
+        lambda: f" than {float(np.max(np.asarray(critical_signal(k, c)))):g}",
+    )
     middle = jnp.log((k - 2) * c / k) / 2
     # The gap is positive between the roots; far below and above it is negative.
     low = jnp.minimum(((k - 1) * jnp.log(c) - jnp.log(lam)) / (k - 2), middle) - 1.0
@@ -210,9 +231,13 @@ def microscopic_variance(
     >>> round(float(microscopic_variance(0.5, 1.0, 0.6, 1.0, 0.6).variance), 10)
     1.9590125637
     """
-    lam, c, t, v0, r0 = (jnp.asarray(part, float) for part in (signal, step, times, variance, radius))
-    # Everything divided by e^{8ct}, so that nothing overflows before the answer does.
-    scaled = jnp.exp(-8 * c * t) - r0 / c * jnp.expm1(-8 * c * t)
+    lam = argument("signal", signal, FINITE)
+    named = {"step": step, "times": times, "variance": variance, "radius": radius}
+    c, t, v0, r0 = (argument(name, value, NOT_NEGATIVE) for name, value in named.items())
+    # Everything divided by e^{8ct}, so that nothing overflows before the answer does; (1 − e^{−8ct})/c is 8t at c = 0.
+    moves = c > 0
+    share = jnp.where(moves, -jnp.expm1(-8 * c * t) / jnp.where(moves, c, 1.0), 8 * t)
+    scaled = jnp.exp(-8 * c * t) + r0 * share
     x = 8 * (c - lam) * t
     small = jnp.abs(x) < 1e-6
     safe = jnp.where(small, 1.0, x)

@@ -12,8 +12,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
 from deeplimits.theory.regression.risks import Risk
-
-AT_THRESHOLD = 1e-12
+from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD
 
 
 def ridgeless_risk(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Risk:

@@ -94,8 +94,8 @@ def descent_risk(
 def _filtered(learnt, time, gamma, population, signal, noise_variance, ridge, step=None) -> Risk:
     check_model(gamma, signal, noise_variance)
     argument("ridge", ridge, NOT_NEGATIVE)
-    t, w, g = (np.asarray(part) for part in population)
-    law = laws.sample_covariance(laws.from_atoms(t, w), gamma)
+    (t, w), g = (np.asarray(part) for part in population.eigenvalues), np.asarray(population.alignment)
+    law = laws.sample_covariance(laws.from_atoms(population.eigenvalues), gamma)
     low, high = (float(edge) for edge in np.asarray(law.edges).ravel()[[0, -1]])
     if step is not None and step * (high + ridge) >= 2:
         raise OutsideValidity(

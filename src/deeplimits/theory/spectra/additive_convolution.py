@@ -9,7 +9,7 @@ from deeplimits.errors import NotConverged
 from deeplimits.theory.spectra import supports
 from deeplimits.theory.spectra.combined import Combined
 from deeplimits.theory.spectra.half_plane import fixed_point
-from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform
 
 RESIDUAL = 1e-9
 # Heights above the real line, in units of the width, from which the boundary is approached.
@@ -27,7 +27,7 @@ class FreeSum(Combined):
     left: SpectralMeasure
     right: SpectralMeasure
 
-    def solve(self, z: NDArray) -> tuple[NDArray, NDArray]:
+    def solve(self, z: NDArray) -> Transform:
         return transform(self.left, self.right, z)
 
     def moment(self, order: int):
@@ -37,7 +37,7 @@ class FreeSum(Combined):
         return supports.moment_of_sum(self.left, self.right, order)
 
 
-def transform(left: SpectralMeasure, right: SpectralMeasure, z: NDArray) -> tuple[NDArray, NDArray]:
+def transform(left: SpectralMeasure, right: SpectralMeasure, z: NDArray) -> Transform:
     """m and m' of the sum at points of the closed upper half plane."""
     flat = z.ravel()
     scale = max(np.abs(left.support).max() + np.abs(right.support).max(), 1e-300)
@@ -63,7 +63,7 @@ def transform(left: SpectralMeasure, right: SpectralMeasure, z: NDArray) -> tupl
     # ω₁' = (1 + h₂')/(1 − h₁'h₂'), m' = m₁'(ω₁) ω₁', F' = m'/m² = 1 + h'
     with np.errstate(divide="ignore", invalid="ignore"):
         turned = (1 + slope2) / (1 - slope1 * slope2)
-        return value.reshape(z.shape), ((1 + slope1) * value**2 * turned).reshape(z.shape)
+        return Transform(value.reshape(z.shape), ((1 + slope1) * value**2 * turned).reshape(z.shape))
 
 
 def _one_side(law, w):
@@ -74,7 +74,7 @@ def _one_side(law, w):
 
 def free_sum(left: SpectralMeasure, right: SpectralMeasure) -> FreeSum:
     """Build the law, its edges and its atoms; see `laws.free_sum`."""
-    places, masses = supports.atoms_of_combination([left, right], [1, 1], lambda points: sum(points))
+    found = supports.atoms_of_combination([left, right], [1, 1], lambda points: sum(points))
     span = (left.support[0] + right.support[0], left.support[1] + right.support[1])
-    bulks = supports.scan(lambda x: transform(left, right, x.astype(complex))[0], span, places)
-    return FreeSum(bulks, places, masses, left, right)
+    bulks = supports.scan(lambda x: transform(left, right, x.astype(complex)).value, span, np.asarray(found.values))
+    return FreeSum(bulks, found, left, right)

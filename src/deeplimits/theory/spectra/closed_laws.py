@@ -9,8 +9,9 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
+from deeplimits.models.atoms import Atoms
 from deeplimits.theory.spectra import marchenko_pastur_formulas as formulas
-from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform
 
 _density = eqx.filter_jit(formulas.marchenko_pastur_density)
 _cdf = eqx.filter_jit(formulas.marchenko_pastur_cdf)
@@ -29,18 +30,18 @@ class MarchenkoPastur(SpectralMeasure):
 
     @property
     def atoms(self):
-        return jnp.zeros(1), formulas.marchenko_pastur_atom(self.gamma)[None]
+        return Atoms(jnp.zeros(1), formulas.marchenko_pastur_atom(self.gamma)[None])
 
-    def above(self, z: NDArray) -> tuple[NDArray, NDArray]:
+    def above(self, z: NDArray) -> Transform:
         gamma, variance = self.gamma, self.variance
         value = marchenko_pastur_transform(z, gamma, variance)
         # m' = −(γσ²m² + m)/(2γσ²zm + z − σ²(1−γ))
         slope = -(gamma * variance * value**2 + value) / (2 * gamma * variance * z * value + z - variance * (1 - gamma))
-        return value, slope
+        return Transform(value, slope)
 
-    def outside(self, x: NDArray) -> tuple[NDArray, NDArray]:
+    def outside(self, x: NDArray) -> Transform:
         value, slope = self.above(x.astype(complex))
-        return np.real(value), np.real(slope)
+        return Transform(np.real(value), np.real(slope))
 
     def density(self, x: ArrayLike) -> Float[Array, "..."]:
         return _density(np.asarray(x, float), self.gamma, self.variance)
@@ -85,20 +86,20 @@ class Semicircle(SpectralMeasure):
 
     @property
     def atoms(self):
-        return jnp.zeros(0), jnp.zeros(0)
+        return Atoms(jnp.zeros(0), jnp.zeros(0))
 
-    def above(self, z: NDArray) -> tuple[NDArray, NDArray]:
+    def above(self, z: NDArray) -> Transform:
         variance = self.variance
         radius = 2 * math.sqrt(variance)
         root = np.sqrt(z - radius + 0j) * np.sqrt(z + radius + 0j)
         # m = (−z + √(z−2s) √(z+2s))/2s² = −2/(z + √…); of the two forms the one without cancellation.
         with np.errstate(divide="ignore", invalid="ignore"):
             value = np.where(np.real(z * root.conj()) >= 0, -2 / (z + root), (root - z) / (2 * variance))
-        return value, -value / (z + 2 * variance * value)
+        return Transform(value, -value / (z + 2 * variance * value))
 
-    def outside(self, x: NDArray) -> tuple[NDArray, NDArray]:
+    def outside(self, x: NDArray) -> Transform:
         value, slope = self.above(x.astype(complex))
-        return np.real(value), np.real(slope)
+        return Transform(np.real(value), np.real(slope))
 
     def density(self, x: ArrayLike) -> Float[Array, "..."]:
         """ρ(x) = √(4s² − x²)/(2πs²)."""

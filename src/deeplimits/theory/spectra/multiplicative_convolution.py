@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,10 +10,11 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from deeplimits.errors import NotConverged, ParameterError
+from deeplimits.models.atoms import Atoms
 from deeplimits.theory.spectra import supports
 from deeplimits.theory.spectra.combined import Combined
 from deeplimits.theory.spectra.half_plane import fixed_point
-from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform
 
 RESIDUAL = 1e-9
 NEWTON_STEPS = 40
@@ -32,7 +34,7 @@ class FreeProduct(Combined):
     factors: tuple[SpectralMeasure, ...]
     counts: tuple[int, ...]
 
-    def solve(self, z: NDArray) -> tuple[NDArray, NDArray]:
+    def solve(self, z: NDArray) -> Transform:
         return transform(self.factors, self.counts, z)
 
     def mean(self) -> Float[Array, ""]:
@@ -41,7 +43,7 @@ class FreeProduct(Combined):
         return jnp.asarray(np.prod(means))
 
 
-def transform(factors: Sequence[SpectralMeasure], counts: Sequence[int], z: NDArray) -> tuple[NDArray, NDArray]:
+def transform(factors: Sequence[SpectralMeasure], counts: Sequence[int], z: NDArray) -> Transform:
     """m and m' of the product at points of the closed upper half plane other than zero."""
     flat = np.asarray(z, complex).ravel()
     y, residual = follow(factors, counts, flat)
@@ -66,10 +68,18 @@ def transform(factors: Sequence[SpectralMeasure], counts: Sequence[int], z: NDAr
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = sum(n / (slope * part) for n, slope, part in zip(counts, slopes, y, strict=True))
         turned = 1 / (flat * (rate + (sum(counts) - 1) / (m[0] * (1 + m[0]))))
-        return (-(1 + m[0]) / flat).reshape(np.shape(z)), ((1 + m[0]) / flat**2 - turned / flat).reshape(np.shape(z))
+        value, slope = -(1 + m[0]) / flat, (1 + m[0]) / flat**2 - turned / flat
+        return Transform(value.reshape(np.shape(z)), slope.reshape(np.shape(z)))
 
 
-def subordinate(first: SpectralMeasure, second: SpectralMeasure, z: NDArray) -> tuple[list[NDArray], NDArray]:
+class Subordination(NamedTuple):
+    """y_j of every factor at every z, and the relative residual."""
+
+    points: list[NDArray]
+    residual: NDArray
+
+
+def subordinate(first: SpectralMeasure, second: SpectralMeasure, z: NDArray) -> Subordination:
     """y₁ and y₂ for two factors: y₁ = z/k₂(y₂), y₂ = z/k₁(y₁), k(y) = y + 1/m(y), along an arc down to z.
 
     Both steps map the upper half plane into itself, also where z lies in a gap and a y passes through zero.
@@ -92,10 +102,10 @@ def subordinate(first: SpectralMeasure, second: SpectralMeasure, z: NDArray) -> 
         turned = modulus * np.exp(1j * (end + (np.pi / 2 - end) * share))
         turned = z if share == 0 else turned
         y, error = fixed_point(image, turned, y, np.zeros(z.shape))
-    return [y, z * one(first, y)[0]], error
+    return Subordination([y, z * one(first, y)[0]], error)
 
 
-def follow(factors: Sequence[SpectralMeasure], counts: Sequence[int], z: NDArray) -> tuple[list[NDArray], NDArray]:
+def follow(factors: Sequence[SpectralMeasure], counts: Sequence[int], z: NDArray) -> Subordination:
     """The y_j at every z, continued from infinity down the imaginary axis and along an arc to z."""
     means = [float(law.mean()) for law in factors]
     tops = [law.support[1] for law in factors]
@@ -115,7 +125,7 @@ def follow(factors: Sequence[SpectralMeasure], counts: Sequence[int], z: NDArray
     for share in ANGLES / (np.pi / 2):
         # From the imaginary axis to the argument of z, whichever side it lies on.
         y, residual = _correct(factors, counts, goal + 1j * (end + (np.pi / 2 - end) * share), y)
-    return y, residual
+    return Subordination(y, residual)
 
 
 def _shared(factors, y):
@@ -167,7 +177,7 @@ def _correct(factors, counts, log_z, y):
                 )
                 kept[active[going]] = (part + damp * step)[going]
             active = active[going]
-    return best, error
+    return Subordination(best, error)
 
 
 def free_product(factors: Sequence[SpectralMeasure], counts: Sequence[int]) -> FreeProduct:
@@ -180,8 +190,8 @@ def free_product(factors: Sequence[SpectralMeasure], counts: Sequence[int]) -> F
     def combine(points):
         return float(np.prod([point**n for point, n in zip(points, counts, strict=True)]))
 
-    places, masses = supports.atoms_of_combination(factors, counts, combine)
-    zero = max(float(np.sum(np.asarray(law.atoms[1])[np.asarray(law.atoms[0]) == 0])) for law in factors)
+    places, masses = (np.asarray(part) for part in supports.atoms_of_combination(factors, counts, combine))
+    zero = max(float(np.sum(np.asarray(law.atoms.weights)[np.asarray(law.atoms.values) == 0])) for law in factors)
     kept = places != 0
     places, masses = places[kept], masses[kept]
     if zero > 0:
@@ -190,7 +200,7 @@ def free_product(factors: Sequence[SpectralMeasure], counts: Sequence[int]) -> F
     high = upper_edge(factors, counts)
 
     bulks = supports.scan(lambda x: transform(factors, counts, x.astype(complex))[0], (low, high), places)
-    return FreeProduct(bulks, places, masses, tuple(factors), tuple(counts))
+    return FreeProduct(bulks, Atoms(places, masses), tuple(factors), tuple(counts))
 
 
 def upper_edge(factors: Sequence[SpectralMeasure], counts: Sequence[int]) -> float:
@@ -224,7 +234,7 @@ def upper_edge(factors: Sequence[SpectralMeasure], counts: Sequence[int]) -> flo
 def _largest_shared_value(law: SpectralMeasure) -> float:
     """M just above the support; infinite where an atom is on top."""
     top = law.support[1]
-    if np.any(np.asarray(law.atoms[0])[np.asarray(law.atoms[1]) > 0] == top):
+    if np.any(np.asarray(law.atoms.values)[np.asarray(law.atoms.weights) > 0] == top):
         return np.inf
     m = law.outside(np.array([top * (1 + 1e-13)]))[0][0]
     return float(-top * m - 1) * (1 - 1e-9)

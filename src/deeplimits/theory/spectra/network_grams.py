@@ -190,8 +190,8 @@ def conjugate_kernel_spectrum(
     """The law of the conjugate kernel X_L'X_L of a deep network whose widths are proportional to the samples.
 
     Setting     X₀ is d₀×n with independent entries of variance 1/d₀, X_l = σ(W_lX_{l−1})/√d_l, σ normalized to
-                E σ(ξ) = 0, E σ(ξ)² = 1 (any activation is normalized here); `data_ratio` = n/d₀, `width_ratios` =
-                n/d_l; instead of the activation its b² = E[ξσ(ξ)]² may be given
+                E σ(ξ) = 0, E σ(ξ)² = 1 (any activation is normalized here); `data_ratio` = n/d₀,
+                `width_ratios` = n/d_l; instead of the activation its b² = E[ξσ(ξ)]² may be given
     Result      μ_l = MP(n/d_l) ⊠ law of b²λ + 1 − b², λ ~ μ_{l−1}; μ₀ = MP(n/d₀)
     Validity    widths of the order of n; b² ∈ [0, 1]
     References  fan2020

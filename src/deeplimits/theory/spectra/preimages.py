@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from deeplimits.numerics import roots
 from deeplimits.theory.spectra.atomic import Atomic
+from deeplimits.theory.spectra.half_plane import FixedPoints
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 PIECE = 2**16
@@ -30,26 +31,33 @@ class Sums(NamedTuple):
 def sums(population: SpectralMeasure, alpha: NDArray) -> Sums:
     """The five integrals at complex α above the real line or at real α outside the support."""
     if isinstance(population, Atomic):
-        return Sums(*_in_pieces(lambda part: _atomic_sums(population, part), alpha, population.values.size))
+        return Sums(*_in_pieces(lambda part: _atomic_sums(population, part), alpha, population.law.values.size))
     value, slope = population.above(alpha) if np.iscomplexobj(alpha) else population.outside(alpha)
     return Sums(value, slope, -1 - alpha * value, value + alpha * slope, 1 + 2 * alpha * value + alpha**2 * slope)
 
 
 def _atomic_sums(population, alpha):
-    t, w = population.values, population.weights
+    t, w = population.law
     inverse = 1 / (alpha[:, None] - t)
     square = inverse * inverse
     return -(inverse @ w), square @ w, inverse @ (w * t), square @ (w * t), square @ (w * t**2)
 
 
-def first_and_second(population: SpectralMeasure, alpha: NDArray) -> tuple[NDArray, NDArray]:
+class FirstAndSecond(NamedTuple):
+    """S₁ and S₂."""
+
+    first: NDArray
+    second: NDArray
+
+
+def first_and_second(population: SpectralMeasure, alpha: NDArray) -> FirstAndSecond:
     """S₁ and S₂ alone: all that Newton's method needs."""
     if not isinstance(population, Atomic):
         found = sums(population, alpha)
-        return found.first, found.second
-    t, w = population.values, population.weights
+        return FirstAndSecond(found.first, found.second)
+    t, w = population.law
     first, second = _in_pieces(lambda part: _two_atomic_sums(t, w, part), alpha, t.size)
-    return first, second
+    return FirstAndSecond(first, second)
 
 
 def _two_atomic_sums(t, w, alpha):
@@ -78,7 +86,7 @@ def _in_pieces(function, alpha, atoms):
     return [np.concatenate(column).reshape(np.shape(alpha)) for column in zip(*parts, strict=True)]
 
 
-def preimage(population: SpectralMeasure, gamma: float, z: NDArray, start: NDArray) -> tuple[NDArray, NDArray]:
+def preimage(population: SpectralMeasure, gamma: float, z: NDArray, start: NDArray) -> FixedPoints:
     """The α in the upper half plane with ψ(α) = z, for Im z > 0 or real z inside a bulk, and the relative residual.
 
     There is exactly one, so that a search that stays in the half plane cannot find a wrong one. Newton's steps, and
@@ -118,7 +126,7 @@ def preimage(population: SpectralMeasure, gamma: float, z: NDArray, start: NDArr
                 new = evaluate(trial[refused], target[refused])
                 new_value[refused], new_slope[refused], new_pull[refused] = new
             here, value, slope, pull = trial, new_value, new_slope, new_pull
-    return alpha, error
+    return FixedPoints(alpha, error)
 
 
 def monotone_preimage(function: Callable, x: NDArray, left: NDArray, right: NDArray) -> NDArray:

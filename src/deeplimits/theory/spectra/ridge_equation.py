@@ -8,32 +8,35 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.arguments import NOT_NEGATIVE, argument
 from deeplimits.numerics.roots import bracketed
 
 Floats = Float[Array, "..."]
 
 AT_THRESHOLD = 1e-12
-NO_ROOT = "the effective ridge was not found; check that values, weights and gamma are finite and not negative"
+"""A ratio that differs from the interpolation threshold by less is at it."""
+NO_ROOT = "the effective ridge was not found; check that population and gamma are finite and not negative"
 
 
-def effective_ridge(ridge: ArrayLike, values: ArrayLike, weights: ArrayLike, gamma: ArrayLike) -> Floats:
+def effective_ridge(ridge: ArrayLike, population: Atoms, gamma: ArrayLike) -> Floats:
     """κ ≥ 0 with λ/κ + γ Σ_k w_k t_k/(t_k + κ) = 1, for λ ≥ 0 and a population Σ w_k δ(t_k); differentiable.
 
-    `ridge` λ and `gamma` broadcast against each other, `values` and `weights` have shape (k,). At λ = 0 the root is 0
+    `ridge` λ and `gamma` broadcast against each other. At λ = 0 the root is 0
     when γ times the mass off zero is at most one, and positive otherwise.
 
     The left side falls with κ; its root is found in log κ, between bounds.
 
-    >>> round(float(effective_ridge(0.3, [1.0, 4.0], [0.5, 0.5], 2.0)), 10)
+    >>> from deeplimits.models.atoms import atoms
+    >>> round(float(effective_ridge(0.3, atoms([1.0, 4.0]), 2.0)), 10)
     2.5963616313
-    >>> round(float(effective_ridge(0.0, [1.0, 4.0], [0.5, 0.5], 2.0)), 14)
+    >>> round(float(effective_ridge(0.0, atoms([1.0, 4.0]), 2.0)), 14)
     2.0
-    >>> float(effective_ridge(0.0, [1.0], [1.0], 0.5))
+    >>> float(effective_ridge(0.0, atoms(1.0), 0.5))
     0.0
     """
     lam = argument("ridge", ridge, NOT_NEGATIVE)
-    t, w, gamma = (jnp.asarray(part, float) for part in (values, weights, gamma))
+    t, w, gamma = (jnp.asarray(part, float) for part in (*population, gamma))
     lam, gamma = jnp.broadcast_arrays(lam, gamma)
     # Without ridge and with more samples than directions nothing is left of κ = λ/(1 − γ H{t > 0}) but its slope.
     room = 1 - gamma * jnp.sum(jnp.where(t > 0, w, 0.0))

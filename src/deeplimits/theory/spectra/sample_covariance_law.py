@@ -2,6 +2,7 @@
 
 import itertools
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,12 +10,13 @@ from jaxtyping import Array, Complex, Float
 from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.models.atoms import Atoms
 from deeplimits.numerics import roots
 from deeplimits.numerics.arguments import POSITIVE, number
 from deeplimits.theory.spectra import preimages
 from deeplimits.theory.spectra.atomic import Atomic
 from deeplimits.theory.spectra.cumulants import moments_of_cumulants
-from deeplimits.theory.spectra.spectral_measure import Floats, SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import Floats, SpectralMeasure, Transform
 
 RESIDUAL = 1e-10
 TABLE_POINTS = 32
@@ -46,16 +48,16 @@ class SampleCovariance(SpectralMeasure):
 
     @property
     def atoms(self):
-        return jnp.zeros(1), jnp.asarray(self.zero)[None]
+        return Atoms(jnp.zeros(1), jnp.asarray(self.zero)[None])
 
     @property
     def cuts(self):
         return self.dents
 
-    def above(self, z: NDArray) -> tuple[NDArray, NDArray]:
+    def above(self, z: NDArray) -> Transform:
         return self._transform(self._preimage(z))
 
-    def outside(self, x: NDArray) -> tuple[NDArray, NDArray]:
+    def outside(self, x: NDArray) -> Transform:
         flat = x.ravel()
         below = np.sum(flat[:, None] >= self.bulks[None, :, 1], axis=1)
         # Left of the support ψ(α) − α ∈ (0, γ∫t) for α < 0 and ψ(α) < α for α > 0; right of it ψ(α) > α.
@@ -68,7 +70,7 @@ class SampleCovariance(SpectralMeasure):
             return alpha * (1 + self.gamma * one), 1 - self.gamma * two
 
         value, slope = self._transform(preimages.monotone_preimage(image, flat, left, right))
-        return value.reshape(x.shape), slope.reshape(x.shape)
+        return Transform(value.reshape(x.shape), slope.reshape(x.shape))
 
     def density(self, x: ArrayLike) -> Float[Array, "..."]:
         x = np.asarray(x, float)
@@ -117,7 +119,7 @@ class SampleCovariance(SpectralMeasure):
         value = found.transform / stretch
         slope = (found.slope + self.gamma * value * found.mixed) / stretch
         with np.errstate(divide="ignore", invalid="ignore"):
-            return value, slope / (1 - self.gamma * found.second)
+            return Transform(value, slope / (1 - self.gamma * found.second))
 
     def _upper_mass(self, alpha):
         """The mass above ψ(α): {arg α + γ Σ w [arg(α − t) − arg α − t Im α/|α − t|²]}/(πγ)."""
@@ -188,7 +190,7 @@ def sample_covariance(population: SpectralMeasure, gamma: ArrayLike) -> SampleCo
     bulks = image(ends)
     # γ(1 − H{0}) = 1 puts the lower edge at zero, where rounding must not make it negative.
     bulks[0, 0] = max(bulks[0, 0], 0.0)
-    bound = TABLE_POINTS + (min(MOST_TABLE_POINTS, population.values.size) if isinstance(population, Atomic) else 0)
+    bound = TABLE_POINTS + (min(MOST_TABLE_POINTS, population.law.values.size) if isinstance(population, Atomic) else 0)
     dents = image(crests + 1j * preimages.heights(population, ratio, crests)).real
     return SampleCovariance(
         population,
@@ -201,7 +203,14 @@ def sample_covariance(population: SpectralMeasure, gamma: ArrayLike) -> SampleCo
     )
 
 
-def find_ends(population: SpectralMeasure, gamma: float) -> tuple[Floats, Floats]:
+class Ends(NamedTuple):
+    """The α that begin and end every bulk, and those above which the density is dented."""
+
+    bulks: Floats
+    dents: Floats
+
+
+def find_ends(population: SpectralMeasure, gamma: float) -> Ends:
     """The α that begin and end every bulk, from the zeros of ψ', and those above which the density is dented.
 
     ψ' falls from 1 to −∞ left of the population and rises from −∞ to 1 right of it. In every interval between its
@@ -225,13 +234,13 @@ def find_ends(population: SpectralMeasure, gamma: float) -> tuple[Floats, Floats
         bound = 1 - gamma * (cubed[:-1] + cubed[1:]) ** 3 / (between[:, 1] - between[:, 0]) ** 2
         between = between[bound > -DENT]
     if not len(between):
-        return np.concatenate([low, high])[None, :], np.zeros(0)
+        return Ends(np.concatenate([low, high])[None, :], np.zeros(0))
     crest = roots.peak(slope, *between.T)
     height = slope(crest)
     dents, opened = crest[(height <= 0) & (height > -DENT)], height > 0
     between, crest = between[opened], crest[opened]
     closing, opening = _zero(slope, between[:, 0], crest), _zero(slope, between[:, 1], crest)
-    return np.stack([np.concatenate([low, opening]), np.concatenate([closing, high])], axis=1), dents
+    return Ends(np.stack([np.concatenate([low, opening]), np.concatenate([closing, high])], axis=1), dents)
 
 
 def _intervals(population: SpectralMeasure) -> Floats:

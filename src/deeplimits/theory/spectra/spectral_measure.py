@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.models.atoms import Atoms
 from deeplimits.numerics import roots
 from deeplimits.theory.spectra.cumulants import cumulants_of_moments
 from deeplimits.theory.spectra.inversion import invert
@@ -20,6 +22,20 @@ from deeplimits.theory.spectra.rule import NODES, Rule, quadrature_rule
 Floats = NDArray[np.floating]
 # Below this product of argument and scale a transform is summed from its first cumulants.
 SMALL = 1e-5
+
+
+class Transform(NamedTuple):
+    """m and m' at the same points."""
+
+    value: NDArray
+    slope: NDArray
+
+
+class Interval(NamedTuple):
+    """From low to high."""
+
+    low: float
+    high: float
 
 
 class SpectralMeasure(ABC):
@@ -42,15 +58,15 @@ class SpectralMeasure(ABC):
 
     @property
     @abstractmethod
-    def atoms(self) -> tuple[Float[Array, " atoms"], Float[Array, " atoms"]]:
+    def atoms(self) -> Atoms:
         """Places and masses of the atoms, in increasing order."""
 
     @abstractmethod
-    def above(self, z: NDArray) -> tuple[NDArray, NDArray]:
+    def above(self, z: NDArray) -> Transform:
         """m and m' for Im z > 0, and their limits from above for real z inside a bulk."""
 
     @abstractmethod
-    def outside(self, x: NDArray) -> tuple[NDArray, NDArray]:
+    def outside(self, x: NDArray) -> Transform:
         """m and m' at real points outside bulks and atoms."""
 
     @property
@@ -167,15 +183,15 @@ class SpectralMeasure(ABC):
 
     def expect(self, function: Callable[[Floats], Floats]) -> Float[Array, ""]:
         """∫ f dμ for a function of an array."""
-        points, masses = self.quadrature()
+        points, masses = (np.asarray(part) for part in self.quadrature())
         return jnp.asarray(float(np.sum(function(points) * masses)))
 
-    def quadrature(self) -> tuple[Floats, Floats]:
+    def quadrature(self) -> Atoms:
         """Points and masses with Σ mass · f(point) = ∫ f dμ for smooth f, atoms included; adaptive in their number."""
         places, masses = (np.asarray(part) for part in self.atoms)
         rule = self._rule
         used = rule.weights > 0
-        return (
+        return Atoms(
             np.concatenate([places[masses > 0], rule.points[used]]),
             np.concatenate([masses[masses > 0], rule.weights[used]]),
         )
@@ -256,11 +272,11 @@ class SpectralMeasure(ABC):
         return Affine(self, float(scale), float(shift))
 
     @property
-    def support(self) -> tuple[float, float]:
+    def support(self) -> Interval:
         """The smallest interval that carries the measure."""
         places, masses = (np.asarray(part) for part in self.atoms)
         points = [*np.asarray(self.edges).ravel(), *places[masses > 0]]
-        return float(min(points)), float(max(points))
+        return Interval(float(min(points)), float(max(points)))
 
     def contains(self, x: Floats) -> NDArray[np.bool_]:
         """Whether real points lie in the support."""
@@ -276,7 +292,7 @@ class SpectralMeasure(ABC):
     @cached_property
     def _rule(self) -> Rule:
         return quadrature_rule(
-            self.density, np.asarray(self.edges), self.cuts, float(np.sum(np.asarray(self.atoms[1])))
+            self.density, np.asarray(self.edges), self.cuts, float(np.sum(np.asarray(self.atoms.weights)))
         )
 
     def _solve_outside(self, residual, begin, reach, name, asked):

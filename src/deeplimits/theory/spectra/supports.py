@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deeplimits.errors import OutsideValidity
+from deeplimits.models.atoms import Atoms
 from deeplimits.numerics import roots
 from deeplimits.theory.spectra.cumulants import cumulants_of_moments, moments_of_cumulants
 from deeplimits.theory.spectra.spectral_measure import Floats, SpectralMeasure
@@ -21,7 +22,7 @@ NEAR = 1e-7
 
 def atoms_of_combination(
     laws: Sequence[SpectralMeasure], counts: Sequence[int], combine: Callable[[Sequence[float]], float]
-) -> tuple[Floats, Floats]:
+) -> Atoms:
     """Atoms of a sum or product of free matrices: masses w_j at a_j leave 1 − Σ n_j(1 − w_j), where positive."""
     heavy = []
     for law in laws:
@@ -38,7 +39,7 @@ def atoms_of_combination(
             place = float(combine([place for place, _ in chosen]))
             found[place] = found.get(place, 0.0) + left
     places = np.array(sorted(found))
-    return places, np.array([found[place] for place in places])
+    return Atoms(places, np.array([found[place] for place in places]))
 
 
 def scan(boundary: Callable[[NDArray], NDArray], span: tuple[float, float], atoms: Floats) -> Floats:

@@ -19,10 +19,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import airy
 
 from deeplimits.errors import ParameterError
+from deeplimits.models.atoms import merged
 from deeplimits.numerics import panels, roots
 from deeplimits.numerics.arguments import POSITIVE, number, whole
 from deeplimits.theory.spectra import painleve
-from deeplimits.theory.spectra.atomic import Atomic, merged
+from deeplimits.theory.spectra.atomic import Atomic
 from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance, sample_covariance
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
@@ -137,9 +138,9 @@ def population_edge(law: SampleCovariance, samples: int) -> Edge:
     A density √(2/ψ'')/(πγα₊²) √(λ₊ − x) has that scale: p eigenvalues as dense as the zeros of the Airy function.
     """
     alpha = law.ends[-1, 1]
-    t, w = (law.population.values, law.population.weights) if isinstance(law.population, Atomic) else (None, None)
-    if t is None or w is None:
+    if not isinstance(law.population, Atomic):
         raise ParameterError("the population must be a list of atoms: its curvature at the edge is a sum over them")
+    t, w = law.population.law
     # ψ''(α) = 2γ Σ w t²/(α − t)³
     curvature = 2 * law.gamma * float(np.sum(w * t**2 / (alpha - t) ** 3))
     return Edge(float(law.bulks[-1, 1]), float((samples * np.sqrt(2 / curvature) / alpha**2) ** (-2 / 3)))
@@ -171,7 +172,7 @@ def largest_eigenvalue_pvalue(
         edge = white_edge(samples, dimension, variance)
     else:
         if not isinstance(population, SpectralMeasure):
-            population = Atomic(*merged(population, None))
+            population = Atomic(merged(population))
         edge = population_edge(sample_covariance(population, dimension / samples), samples)
     return tracy_widom_sf((jnp.asarray(value, float) - edge.centre) / edge.scale, beta)
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from deeplimits.errors import ParameterError
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
+from deeplimits.numerics import arguments
 from deeplimits.theory.gaussian.moments import second_moment, slope_moment
 
 
@@ -69,8 +70,8 @@ def laziness_of_identical_neurons(
     0.5
     """
     sigma = named(activation)
-    if not float(jnp.asarray(scale)) > 0:
-        raise ParameterError(f"scale = {scale} is not allowed; the output scale α must be positive")
+    arguments.argument("scale", scale, arguments.POSITIVE, "the output scale α")
+    width = arguments.whole("width", width, 1)
     _require_smooth(sigma)
     alpha, a, w, x, y = (jnp.asarray(value, float) for value in (scale, a, w, x, label))
     u = w * x

@@ -1,6 +1,7 @@
 """What a dual activation is."""
 
 import abc
+from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -9,6 +10,14 @@ from jaxtyping import Array, Float
 from deeplimits.theory.gaussian.pairs import Pair, coincident
 
 Floats = Float[Array, "..."]
+
+
+class Features(NamedTuple):
+    """K = E σ(u)σ(v), and 1 − ρ and 1 + ρ of the features' correlation, each with its own accuracy."""
+
+    value: Floats
+    gap: Floats
+    cogap: Floats
 
 
 class Dual(eqx.Module):
@@ -26,7 +35,7 @@ class Dual(eqx.Module):
         """E σ(u)² for u of variance a."""
         return self.value(coincident(a))
 
-    def features(self, where: Pair, scale: Floats) -> tuple[Floats, Floats, Floats]:
+    def features(self, where: Pair, scale: Floats) -> Features:
         """K, and 1 − ρ and 1 + ρ of the features' correlation ρ = K/scale; `scale` is √(E σ(u)² E σ(v)²).
 
         Here by subtraction. Duals of kinked activations, for which the digits of 1 − ρ matter, override this.
@@ -34,7 +43,7 @@ class Dual(eqx.Module):
         value = self.value(where)
         correlation = jnp.where(scale == 0, 0.0, value / jnp.where(scale == 0, 1.0, scale))
         correlation = jnp.clip(correlation, -1.0, 1.0)
-        return value, 1 - correlation, 1 + correlation
+        return Features(value, 1 - correlation, 1 + correlation)
 
 
 class Scaled(Dual):
@@ -53,9 +62,9 @@ class Scaled(Dual):
     def variance(self, a: Floats) -> Floats:
         return self.factor**2 * self.base.variance(self.argument**2 * a)
 
-    def features(self, where: Pair, scale: Floats) -> tuple[Floats, Floats, Floats]:
+    def features(self, where: Pair, scale: Floats) -> Features:
         value, gap, cogap = self.base.features(self._stretched(where), scale / self.factor**2)
-        return self.factor**2 * value, gap, cogap
+        return Features(self.factor**2 * value, gap, cogap)
 
     def _stretched(self, where: Pair) -> Pair:
         size = abs(self.argument)

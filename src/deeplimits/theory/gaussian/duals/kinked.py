@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from deeplimits.theory.gaussian.angles import angles, once
-from deeplimits.theory.gaussian.duals.abstract_dual import Dual
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual, Features
 from deeplimits.theory.gaussian.pairs import Pair
 
 
@@ -47,7 +47,7 @@ class PiecewiseLinear(Dual):
         total = self.positive**2 + self.negative**2
         gap = (2 * linear * where.gap + kinked * less) / total
         cogap = (2 * linear * where.cogap + kinked * (2 - less)) / total
-        return scale * (cogap - gap) / 2, gap, cogap
+        return Features(scale * (cogap - gap) / 2, gap, cogap)
 
 
 class Jump(Dual):
@@ -74,7 +74,7 @@ class Jump(Dual):
     def features(self, where: Pair, scale):
         theta, _ = angles(where.gap, where.cogap)
         gap = theta / math.pi if self.low == 0 else 2 * theta / math.pi
-        return self.value(where), gap, 2 - gap
+        return Features(self.value(where), gap, 2 - gap)
 
 
 class ReluPower(Dual):

@@ -10,7 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import Activation, ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics import panels
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.pairs import Pair
@@ -91,27 +92,29 @@ class Tails(NamedTuple):
     slope: Floats
 
 
-def series_tail(activation: Activation, a: Floats, degree: int, largest: float) -> Tails:
+def series_tail(activation: ActivationLike, a: Floats, degree: int, largest: float) -> Tails:
     """What the series of K and K̇ leave out at ρ = 1, relative to their sum; both fall with the degree."""
+    sigma = named(activation)
 
     def one(function):
         rows = hermite_rows(function, jnp.sqrt(a), degree, largest)
-        whole = _along_line(lambda u: function(u) ** 2, activation.kinks, a)
+        whole = _along_line(lambda u: function(u) ** 2, sigma.kinks, a)
         return jnp.abs(whole - jnp.sum(rows**2, axis=0)) / jnp.where(whole > 0, whole, 1.0)
 
-    return Tails(one(activation.value), one(activation.derivative))
+    return Tails(one(sigma.value), one(sigma.derivative))
 
 
-def numerical_dual(activation: Activation, variances: np.ndarray, tolerance: float = 1e-12) -> Dual:
+def numerical_dual(activation: ActivationLike, variances: np.ndarray, tolerance: float = 1e-12) -> Dual:
     """The cheapest dual that is right to `tolerance` at these variances: a short series, a long one, or quadrature."""
-    if activation.smooth:
+    sigma = named(activation)
+    if sigma.smooth:
         ends = jnp.asarray([float(np.min(variances)), float(np.max(variances))])
         # A power of two, so that similar data share one compiled program.
         largest = 2.0 ** math.ceil(math.log2(max(float(ends[1]), 1.0)))
         for degree in (64, 160, 400, 1000):
-            if all(np.max(np.asarray(tail)) < tolerance for tail in _tail(activation, ends, degree, largest)):
-                return Series(activation, degree, largest)
-    return Quadrature(activation)
+            if all(np.max(np.asarray(tail)) < tolerance for tail in _tail(sigma, ends, degree, largest)):
+                return Series(sigma, degree, largest)
+    return Quadrature(sigma)
 
 
 _tail = jax.jit(series_tail, static_argnums=(0, 2, 3))
@@ -220,10 +223,10 @@ def _slope(activation: Activation, where: Pair):
     return _slope_of(activation, *jnp.broadcast_arrays(*where))
 
 
-def check_moments(activation: Activation, method: str, variances: np.ndarray) -> None:
+def check_moments(activation: ActivationLike, method: str, variances: np.ndarray) -> None:
     """Raise unless the quadrature finds the first two moments of σ (or σ'), at the extreme variances."""
     if variances.size:
-        _moments(activation, method, float(np.min(variances)), float(np.max(variances)))
+        _moments(named(activation), method, float(np.min(variances)), float(np.max(variances)))
 
 
 @functools.lru_cache(maxsize=1000)

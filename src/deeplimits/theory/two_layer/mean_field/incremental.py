@@ -27,15 +27,19 @@ class SingleIndex(eqx.Module):
     """The problem: Hermite coefficients of the target and of the activation, lowest degree first, and ε."""
 
     target: Float[Array, " degrees"]
-    activation: Float[Array, " degrees"]
+    activation_coefficients: Float[Array, " degrees"]
     epsilon: Float[Array, ""]
 
-    def __init__(self, target: ArrayLike, activation: ArrayLike, epsilon: ArrayLike):
-        self.target, self.activation = jnp.asarray(target, float), jnp.asarray(activation, float)
+    def __init__(self, target: ArrayLike, activation_coefficients: ArrayLike, epsilon: ArrayLike):
+        self.target = arguments.argument("target", target, arguments.FINITE)
+        self.activation_coefficients = arguments.argument(
+            "activation_coefficients", activation_coefficients, arguments.FINITE
+        )
         self.epsilon = arguments.argument("epsilon", epsilon, arguments.POSITIVE)
-        if self.target.ndim != 1 or self.target.shape != self.activation.shape or self.target.size == 0:
+        if self.target.ndim != 1 or self.target.shape != self.activation_coefficients.shape or self.target.size == 0:
             raise ParameterError(
-                f"target and activation have shapes {self.target.shape} and {self.activation.shape}; give as many "
+                f"target and activation_coefficients have shapes {self.target.shape} and "
+                f"{self.activation_coefficients.shape}; give as many "
                 "Hermite coefficients of one as of the other"
             )
 
@@ -54,7 +58,7 @@ class Learning(NamedTuple):
 
 def residuals(problem: SingleIndex, a: Array, s: Array, weights: Array) -> Float[Array, " degrees"]:
     """What is left of each Hermite component."""
-    return problem.target - problem.activation * (_powers(s, len(problem.target)) @ (weights * a))
+    return problem.target - problem.activation_coefficients * (_powers(s, len(problem.target)) @ (weights * a))
 
 
 def _powers(s: Array, count: int) -> Float[Array, "degrees n"]:
@@ -74,7 +78,7 @@ class Velocity(NamedTuple):
 def velocity(problem: SingleIndex, a: Array, s: Array, weights: Array) -> Velocity:
     """(ȧ, ṡ), through the residuals: Σ_l σ_l r_l s^l and its derivative."""
     count = len(problem.target)
-    left = problem.activation * residuals(problem, a, s, weights)
+    left = problem.activation_coefficients * residuals(problem, a, s, weights)
     powers = _powers(s, count)
     slopes = jnp.concatenate([jnp.zeros((1, *s.shape)), powers[:-1] * jnp.arange(1.0, count)[:, None]])
     return Velocity(left @ powers / problem.epsilon, a * (1 - s**2) * (left @ slopes))
@@ -103,6 +107,9 @@ def incremental_learning(
     weights = jnp.full(a.shape, 1 / max(a.size, 1)) if weights is None else jnp.asarray(weights, float)
     if a.ndim != 1 or a.size == 0 or s.shape != a.shape or weights.shape != a.shape:
         raise ParameterError(f"a, s and weights have shapes {a.shape}, {s.shape}, {weights.shape}; all must be (n,)")
+    arguments.argument("a", a, arguments.FINITE)
+    arguments.argument("s", s, arguments.between(-1, 1), "a cosine")
+    arguments.probabilities("weights", weights, len(a))
     arguments.choice("method", method, ("explicit", "implicit"))
     found = _solve(problem, a, s, weights, times, method)
     return converged(found, found.converged, UNREACHED)
@@ -131,7 +138,12 @@ def incremental_time_scales(problem: SingleIndex) -> np.ndarray:
     >>> [round(float(t), 6) for t in incremental_time_scales(SingleIndex([1.0, 1.0, 1.0], [1.0, 0.5, 0.0], 1e-4))]
     [6.9e-05, 0.046052, inf]
     """
-    epsilon, phi, sigma = float(problem.epsilon), np.asarray(problem.target), np.asarray(problem.activation)
+    arguments.argument("epsilon", problem.epsilon, arguments.inside(0, 1), "the leading order as ε → 0")
+    epsilon, phi, sigma = (
+        float(problem.epsilon),
+        np.asarray(problem.target),
+        np.asarray(problem.activation_coefficients),
+    )
     scales = []
     for degree, (p, s) in enumerate(zip(phi, sigma, strict=True)):
         if p * s == 0:

@@ -31,6 +31,8 @@ def noisy_linear_neuron(
     """
     tau, c, lam, beta = (jnp.asarray(value, float) for value in (times, target, ridge, inverse_temperature))
     check_temperature(lam, beta)
+    arguments.argument("times", tau, arguments.NOT_NEGATIVE)
+    arguments.argument("start.variance", start.variance, arguments.NOT_NEGATIVE)
     settled = c / (1 + lam)
     spread = 1 / (beta * lam)
     return Gaussian(
@@ -77,7 +79,9 @@ def quadratic_neurons(second_moment: ArrayLike, target: ArrayLike, times: ArrayL
         return -(moved + moved.T)
 
     sentence = "the flow of quadratic neurons diverges or needs too many steps; ask for earlier times"
-    found = flows.solve(slope, start, times, otherwise=sentence)
+    # From a small start the growth is exponential, and an error of its own size would be multiplied.
+    least = float(jnp.max(jnp.abs(start))) if arguments.known(start) else 1.0
+    found = flows.solve(slope, start, times, atol=max(1e-12 * min(least, 1.0), 1e-300), otherwise=sentence)
     gaps = found.states - goal
     traces = jnp.trace(gaps, axis1=1, axis2=2)
     return QuadraticFlow(found.states, jnp.sum(gaps**2, axis=(1, 2)) + traces**2 / 2)

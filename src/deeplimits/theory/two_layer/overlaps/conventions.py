@@ -147,6 +147,8 @@ def from_convention(
 ) -> Imported:
     """A task written in another convention, as ours; the third answer says how to carry times and risks back.
 
+    `noise` is the standard deviation of the label noise, in the units of that convention's outputs.
+
     >>> outputs = {"outputs": [1.0], "teacher_outputs": [1.0]}
     >>> task, state, back = from_convention("goldt", 0.5, [[0.1]], [[1.0]], [[1.0]], **outputs)
     >>> float(task.step), float(back.time_unit)

@@ -4,6 +4,7 @@ r"""The overlap equations of one-pass SGD and the risk, in the convention of `de
 residual without label noise is E = Σ_c v_c σ_c.
 """
 
+import functools
 from typing import NamedTuple
 
 import equinox as eqx
@@ -33,14 +34,28 @@ def covariance(task: Task, state: Overlaps) -> Float[Array, "n n"]:
     return jnp.block([[state.q, state.m], [state.m.T, task.teacher]])
 
 
+def _checked(function):
+    """A function of (task, state, …) as one program, behind the check of what it is given."""
+    compiled = eqx.filter_jit(function)
+
+    @functools.wraps(function)
+    def checked(task: Task, state: Overlaps, *rest: ArrayLike):
+        check(task, state)
+        return compiled(task, state, *rest)
+
+    return checked
+
+
 def check(task: Task, state: Overlaps) -> None:
-    """Raise unless the state is possible: shapes that fit, P positive definite, Ω positive semidefinite."""
+    """Raise unless the state is possible (shapes that fit, Ω positive semidefinite) and the integrals resolve it."""
     if state.teachers != task.teachers:
         raise ParameterError(
             f"m has {state.teachers} columns but the teacher has {task.teachers} units; they must agree"
         )
     check_covariance(task.teacher, "teacher")
-    check_covariance(covariance(task, state), "Omega")
+    omega = covariance(task, state)
+    check_covariance(omega, "Omega")
+    moments(task).check_variance(omega)
 
 
 def signed_outputs(task: Task, state: Overlaps) -> Float[Array, " n"]:
@@ -52,7 +67,7 @@ def moments(task: Task) -> Moments:
     return Moments(task.activation, task.teacher_activation)
 
 
-@eqx.filter_jit
+@_checked
 def risk(task: Task, state: Overlaps) -> Float[Array, ""]:
     """R = ½ Σ_cc' v_c v_c' I₂(c, c'), the excess risk; that of noisy labels is R + Δ/2.
 
@@ -74,7 +89,7 @@ class Gradient(NamedTuple):
     outputs: Float[Array, " p"]
 
 
-@eqx.filter_jit
+@_checked
 def gradient(task: Task, state: Overlaps) -> Gradient:
     """G_ic = v_c J₂(i,c) + δ_ic Σ_c' v_c' K₂₀(i,c'), by Stein's lemma: the gradient lies in the span of all weights."""
     v = signed_outputs(task, state)
@@ -83,7 +98,7 @@ def gradient(task: Task, state: Overlaps) -> Gradient:
     return Gradient(j2 * v + own * (k20 @ v)[:, None], i2 @ v)
 
 
-@eqx.filter_jit
+@_checked
 def squared_gradient(task: Task, state: Overlaps) -> Float[Array, "p p"]:
     """Ψ^var_ij = a_i a_j [Σ_cd v_c v_d I₄(i,j,c,d) + Δ J₂(i,j)], the limit of p² E⟨∇_i ℓ, ∇_j ℓ⟩.
 
@@ -101,7 +116,7 @@ def _squares(task: Task, state: Overlaps, omega: Float[Array, "n n"]) -> Float[A
     return state.a[:, None] * state.a * inside
 
 
-@eqx.filter_jit
+@_checked
 def squared_gradient_at(task: Task, state: Overlaps, dimension: ArrayLike) -> Float[Array, "p p"]:
     r"""p² E⟨∇_i ℓ, ∇_j ℓ⟩ at finite d, exactly: a_i a_j E[E² σ'_i σ'_j ‖x‖²/d].
 
@@ -113,7 +128,7 @@ def squared_gradient_at(task: Task, state: Overlaps, dimension: ArrayLike) -> Fl
     return value + 2 / jnp.asarray(dimension, float) * stretched
 
 
-@eqx.filter_jit
+@_checked
 def drift(task: Task, state: Overlaps) -> Drift:
     """The parts of the overlap equations at one state.
 
@@ -136,7 +151,7 @@ def drift(task: Task, state: Overlaps) -> Drift:
     )
 
 
-@eqx.filter_jit
+@_checked
 def velocity(task: Task, state: Overlaps, time: ArrayLike = 0.0) -> Overlaps:
     """(dM/dt, dQ/dt, da/dt).
 

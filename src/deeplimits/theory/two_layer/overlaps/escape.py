@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.numerics import flows
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument
 from deeplimits.numerics.checks import valid
 
 EULER_GAMMA = 0.5772156649015329
@@ -40,7 +41,9 @@ def mediocrity(step: ArrayLike, noise_variance: ArrayLike = 0.0, teacher: ArrayL
     >>> round(float(mediocrity(0.05).norm), 12)
     0.381575773735
     """
-    g, delta, p = (jnp.asarray(value, float) for value in (step, noise_variance, teacher))
+    g = argument("step", step, NOT_NEGATIVE)
+    delta = argument("noise_variance", noise_variance, NOT_NEGATIVE)
+    p = argument("teacher", teacher, POSITIVE)
     inside = discriminant(g, delta, p)
     inside = valid(
         inside,
@@ -81,7 +84,11 @@ def escape_time(
     >>> round(float(law.growth), 8)
     4.0
     """
-    g, delta, p, level = (jnp.asarray(value, float) for value in (step, noise_variance, teacher, level))
+    g, delta, p = (jnp.asarray(value, float) for value in (step, noise_variance, teacher))
+    level = argument("level", level, POSITIVE)
+    level = valid(
+        level, level < p, "level is not below the teacher's norm, which |M| does not exceed; take a smaller one"
+    )
     start = mediocrity(g, delta, p)
     s = jnp.asarray(alignment, float) ** 2 * p * start.norm + g * start.diffusion / (2 * start.growth)
     return EscapeTime(start.growth, _travel(g, delta, p, level, start) - jnp.log(s) / 2)

@@ -42,6 +42,7 @@ def step_covariance(task: Task, state: Overlaps, time: ArrayLike = 0.0) -> Float
     """
     p, k = state.students, state.teachers
     _check(task, p + k)
+    equations.check(task, state)
     fields, weight = _grid(p + k)
     factor = semidefinite_factor(equations.covariance(task, state))
     lam = fields @ factor.T
@@ -78,6 +79,7 @@ def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuatio
     times = arguments.times("times", times)
     students, teachers = start.students, start.teachers
     _check(task, students + teachers)
+    equations.check(task, start)
     a = start.a if task.frozen else None
     right_side = integration.packed_velocity(task, students, a)
     size = integration.pack(start, a is None).shape[0]

@@ -43,15 +43,21 @@ class Moments(eqx.Module):
         same = self.activation == self.teacher_activation
         return closed_forms(self.activation).fields if same else None
 
-    def pairs(
-        self, c: Float[Array, "n n"], students: int
-    ) -> tuple[Float[Array, "p n"], Float[Array, "p n"], Float[Array, "p n"]]:
+    def check_variance(self, c: Float[Array, "n n"]) -> None:
+        """Refuse, where they are known, variances at which the trapezoid rule does not resolve the activations."""
+        if self._closed is not None or not known(c):
+            return
+        largest = float(jnp.max(diagonal(c)))
+        for sigma in {self.activation, self.teacher_activation}:
+            trapezoid.check_variance(sigma, largest, min(c.shape[0], 4))
+
+    def pairs(self, c: Float[Array, "n n"], students: int) -> trapezoid.PairIntegrals:
         """I₂, J₂ and K₂₀ = E σ''_i σ_c for every student i and every field c: all that the gradient needs."""
         if self._closed is None:
             return trapezoid.Quadrature(self.activation, self.teacher_activation).pairs(c, students)
         variances = diagonal(c)
         rows, columns, covariances = variances[:students, None], variances[None, :], c[:students]
-        return (
+        return trapezoid.PairIntegrals(
             self._closed.i2(rows, columns, covariances),
             self._closed.j2(rows, columns, covariances),
             self._closed.k20(rows, columns, covariances),
@@ -75,7 +81,7 @@ class Moments(eqx.Module):
         c = _checked(c, a, b)
         if self._closed is None:
             value = self.activation.value
-            return _on_distinct(c, (a, b), lambda x, y: value(x) * value(y))
+            return _on_distinct(self.activation, c, (a, b), lambda x, y: value(x) * value(y))
         return self._closed.i2(c[a, a], c[b, b], c[a, b])
 
     def j2(self, c: ArrayLike, a: int, b: int) -> Float[Array, ""]:
@@ -83,7 +89,7 @@ class Moments(eqx.Module):
         c = _checked(c, a, b)
         if self._closed is None:
             slope = self.activation.derivative
-            return _on_distinct(c, (a, b), lambda x, y: slope(x) * slope(y))
+            return _on_distinct(self.activation, c, (a, b), lambda x, y: slope(x) * slope(y))
         return self._closed.j2(c[a, a], c[b, b], c[a, b])
 
     def i3(self, c: ArrayLike, a: int, b: int, d: int) -> Float[Array, ""]:
@@ -91,7 +97,7 @@ class Moments(eqx.Module):
         c = _checked(c, a, b, d)
         if self._closed is None:
             second, value = self.activation.second_derivative, self.activation.value
-            curvature = _on_distinct(c, (a, d), lambda x, y: second(x) * value(y))
+            curvature = _on_distinct(self.activation, c, (a, d), lambda x, y: second(x) * value(y))
         else:
             curvature = self._closed.k20(c[a, a], c[d, d], c[a, d])
         return c[a, b] * curvature + c[b, d] * self.j2(c, a, d)
@@ -101,7 +107,9 @@ class Moments(eqx.Module):
         c = _checked(c, a, b, d, e)
         if self._closed is None:
             value, slope = self.activation.value, self.activation.derivative
-            return _on_distinct(c, (a, b, d, e), lambda w, x, y, z: slope(w) * slope(x) * value(y) * value(z))
+            return _on_distinct(
+                self.activation, c, (a, b, d, e), lambda w, x, y, z: slope(w) * slope(x) * value(y) * value(z)
+            )
         index = jnp.array([a, b, d, e])
         return jax.jit(self._closed.i4)(c[index][:, index])
 
@@ -110,7 +118,9 @@ class Moments(eqx.Module):
         c = _checked(c, a, b, d, e)
         if self._closed is None:
             slope = self.activation.derivative
-            return _on_distinct(c, (a, b, d, e), lambda w, x, y, z: slope(w) * slope(x) * slope(y) * slope(z))
+            return _on_distinct(
+                self.activation, c, (a, b, d, e), lambda w, x, y, z: slope(w) * slope(x) * slope(y) * slope(z)
+            )
         index = jnp.array([a, b, d, e])
         return jax.jit(self._closed.j4)(c[index][:, index])
 
@@ -144,10 +154,12 @@ def activation_integrals(activation: ActivationLike) -> Moments:
     return Moments(sigma, sigma)
 
 
-def _on_distinct(c: Float[Array, "n n"], indices: tuple[int, ...], function) -> Float[Array, ""]:
+def _on_distinct(sigma: Activation, c: Float[Array, "n n"], indices: tuple[int, ...], function) -> Float[Array, ""]:
     """Integrate over the distinct fields only: equal indices share a variable."""
     distinct = list(dict.fromkeys(indices))
     places = [distinct.index(index) for index in indices]
+    if known(c):
+        trapezoid.check_variance(sigma, max(float(c[index, index]) for index in distinct), len(distinct))
     return trapezoid.expectation(lambda *fields: function(*(fields[place] for place in places)), c, distinct)
 
 

@@ -100,6 +100,8 @@ def trajectory(
     times = arguments.times("times", times)
     arguments.choice("method", method, ("auto", "explicit", "implicit"))
     equations.check(task, start)
+    for name, value in (("a", start.a), ("teacher_output", task.teacher_output)):
+        arguments.argument(name, value, arguments.FINITE)
     if method == "auto":
         long = arguments.known(times) and float(times[-1]) > LONG
         stiff = arguments.known(task.output_rate) and float(task.output_rate) >= 50
@@ -107,6 +109,8 @@ def trajectory(
     usual = (1e-11, 1e-13) if method == "explicit" else (1e-9, 1e-11)
     rtol, atol = (usual[0] if rtol is None else rtol), (usual[1] if atol is None else atol)
     solution = _solve(task, start, times, rtol, atol, method, variance)
+    if arguments.known(solution.q) and bool(solution.converged):
+        equations.moments(task).check_variance(jnp.max(solution.q) * jnp.eye(min(start.students + start.teachers, 4)))
     where = f", at learning rate γ = {float(task.step):.4g}" if arguments.known(task.step) else ""
     return converged(
         solution,

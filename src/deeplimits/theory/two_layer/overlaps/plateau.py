@@ -6,6 +6,8 @@ Gradient flow (γ → 0), a = a* = 1. All students are equal there: each sees th
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps
 from deeplimits.numerics import arguments
@@ -29,10 +31,10 @@ def symmetric_plateau(units: int) -> Plateau:
     >>> round(plateau.risk, 12), round(plateau.escape_rate, 12)
     (0.002902710078, 0.032874903683)
     """
-    arguments.whole("units", units, 2, "to be alike")
+    units = arguments.whole("units", units, 2, "to be alike")
     k = float(units)
-    m = [[1 / math.sqrt(k * (2 * k - 1))] * units] * units
-    q = [[1 / (2 * k - 1)] * units] * units
+    m = np.full((units, units), 1 / math.sqrt(k * (2 * k - 1)))
+    q = np.full((units, units), 1 / (2 * k - 1))
     risk = (math.pi / 6 - k * math.asin(1 / (2 * k))) / (math.pi * k)
     rate = 2 / math.pi / math.sqrt(2 * k - 1) / (2 * k + 1) ** 1.5
     return Plateau(Overlaps(m, q), risk, rate)
