@@ -14,6 +14,7 @@ with door(__name__):
     from deeplimits.models.activations import relu_power as relu_power
     from deeplimits.models.activations import rescaled as rescaled
     from deeplimits.models.architectures import FullyConnected as FullyConnected
+    from deeplimits.models.atoms import Atoms as Atoms
     from deeplimits.models.committees import Overlaps as Overlaps
     from deeplimits.models.committees import Task as Task
     from deeplimits.models.designs import Design as Design

@@ -24,7 +24,7 @@ class PopulationRiskFromOverlaps(Limit):
                 a = first student, b = second student, c = first teacher, d = second teacher
     Validity    p, k ≥ 2 here, d ≥ p + k; size counts the dimension d
     Finite size exact
-    Computed by two_layer.overlaps.risk, two_layer.activation_integrals, two_layer.covariance
+    Computed by two_layer.risk, two_layer.activation_integrals, two_layer.covariance
     References  saad1995; goldt2019
     """
 

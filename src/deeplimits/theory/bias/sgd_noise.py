@@ -150,7 +150,7 @@ def largest_sgd_step(x: ArrayLike, batch: ArrayLike, sampling: str) -> float:
 
 def sgd_loss_path(
     x: Matrix, y: Vector, start: ArrayLike, step: ArrayLike, batch: ArrayLike, sampling: str, steps: int
-) -> Float[Array, " steps+1"]:
+) -> Float[Array, " {steps}+1"]:
     """E L(θ_k) − L(θ_LS) for k = 0, …, steps, exactly: tr(A S_k)/2 along the recursion of second moments.
 
     While E δ ≠ 0 the recursion has one more term, η²κ Σ_k 2r_k⟨x_k, E δ⟩x_k x_k', and E δ itself obeys gradient

@@ -93,7 +93,7 @@ def fluctuations(
     `noise_covariance` is D(u) = lim N δ J_u V J_uᵀ; `covariance` the initial N Cov, zero unless given.
 
     >>> decay = EffectiveDynamics(drift=lambda u: u, corrector=jnp.zeros_like)
-    >>> path, covariance = fluctuations(decay, lambda u: jnp.array([[2.0]]), [1.0], [jnp.log(2.0)])
+    >>> path, covariance = fluctuations(decay, lambda u: jnp.array([[2.0]]), jnp.ones(1), jnp.log(jnp.array([2.0])))
     >>> round(float(path[0, 0]), 8), round(float(covariance[0, 0, 0]), 8)  # e^{−t} and 1 − e^{−2t}
     (0.5, 0.75)
     """
@@ -155,7 +155,7 @@ def zoom(dynamics: EffectiveDynamics, point: ArrayLike, scales: ArrayLike) -> Ef
     `dynamics` must be the one before the limit, whose diffusion of order 1/N then becomes of order one.
 
     >>> around = EffectiveDynamics(lambda u: u - 1, jnp.zeros_like, lambda u: 1e-4 * jnp.eye(1))
-    >>> close = zoom(around, [1.0], [1e-2])
+    >>> close = zoom(around, jnp.ones(1), jnp.array([1e-2]))
     >>> round(float(close.velocity(jnp.ones(1))[0]), 10), round(float(close.diffusion(jnp.ones(1))[0, 0]), 10)
     (-1.0, 1.0)
     """

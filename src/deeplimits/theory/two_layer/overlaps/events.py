@@ -51,7 +51,7 @@ def plateau_exit(task: Task, start: Overlaps, plateau_risk: float, latest: float
 
     >>> start = Overlaps([[0.4]], [[0.16]])
     >>> found = plateau_exit(Task([[1.0]], 0.0, activation="identity"), start, 0.18, latest=10.0, fraction=0.25)
-    >>> round(found.t, 6)  # R = (1 − M)²/2 falls like e^{−2t}
+    >>> round(found.time, 6)  # R = (1 − M)²/2 falls like e^{−2t}
     0.693147
     """
     if not 0 < fraction < 1:
