@@ -33,7 +33,7 @@ EVERY_MARK = Picture(
 @pytest.fixture(scope="module")
 def comparison():
     # The number of neighbours is fixed, the number of points is the size.
-    return dl.compare(dl.limits.NearestNeighbours(neighbours=5), samples=200)
+    return dl.compare(dl.limits.KnnBiasVariance(neighbours=5), samples=200)
 
 
 def test_every_mark_can_be_drawn():

@@ -95,11 +95,11 @@ def test_a_statement_of_zero_has_no_relative_error():
 
 def test_an_undecided_comparison_is_made_again_larger():
     """At γ = 0.51 the smallest eigenvalue is far from its edge at the usual sizes."""
-    found = dl.compare(dl.limits.ExtremeEigenvalues(gamma=0.51))
+    found = dl.compare(dl.limits.BaiYinEdges(gamma=0.51))
     assert found.outcome == "agrees", str(found)
     assert max(found.sizes) > max(found.limit.usual.sizes)
     # What the user chose is not changed.
-    assert dl.compare(dl.limits.ExtremeEigenvalues(gamma=0.51), sizes=(20, 40), samples=60).sizes == (20, 40)
+    assert dl.compare(dl.limits.BaiYinEdges(gamma=0.51), sizes=(20, 40), samples=60).sizes == (20, 40)
 
 
 def test_costs_are_known_before():
@@ -115,7 +115,7 @@ def test_costs_are_known_before():
 
 
 def test_what_takes_too_long_is_made_smaller_or_refused_with_an_estimate(monkeypatch):
-    tasks = [Task(dl.limits.ExtremeEigenvalues(), n, 600) for n in (20, 40, 80)]
+    tasks = [Task(dl.limits.BaiYinEdges(), n, 600) for n in (20, 40, 80)]
     monkeypatch.setattr(compare, "seconds", lambda task: 40.0 * task.samples / 600)
     assert [task.samples for task in compare.within_budget(tasks)] == [300] * 3
     monkeypatch.setattr(compare, "seconds", lambda task: 4000.0 * task.samples / 600)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from deeplimits.ensembles import estimators
+from deeplimits.ensembles.two_layer_networks import TwoLayer, two_layer_model
 from deeplimits.errors import ParameterError, UnknownName
 from deeplimits.measure import fluctuation_dissipation as fd
 from deeplimits.measure import margins
-from deeplimits.measure.error_split import error_split
-from deeplimits.models.two_layer import TwoLayer, two_layer_model
-from deeplimits.theory.bias.hard_margin import hard_margin
+from deeplimits.measure.error_parts import error_split
+from deeplimits.theory.bias.support_vectors import hard_margin
 
 
 class Tensor:

@@ -13,7 +13,7 @@ from deeplimits.errors import NotConverged, ParameterError, require
 from deeplimits.lab import export
 from deeplimits.lab.compilation import use_cache
 from deeplimits.lab.programs import Program
-from deeplimits.limit import Limit
+from deeplimits.limit import Limit, require_valid, speaks_of_draws, to_json, values_of
 from deeplimits.numerics.checks import aloud
 from deeplimits.predictions import Kind, Picture
 from deeplimits.render import notebook, text, with_matplotlib
@@ -65,7 +65,7 @@ class Prediction(Mapping[str, Kind]):
 
     def to_json(self) -> dict[str, Any]:
         """Name, parameters and every result, ready for `json.dumps`."""
-        return {**self.limit.to_json(), "predictions": {name: kind.to_json() for name, kind in self.results.items()}}
+        return {**to_json(self.limit), "predictions": {name: kind.to_json() for name, kind in self.results.items()}}
 
     def to_file(self, path: str | Path) -> None:
         """Write `to_json()` to a file."""
@@ -98,15 +98,15 @@ def predict(limit: Limit, seed: int = 0) -> Prediction:
     and choice of static parameters; other values of the continuous ones reuse it.
 
     >>> import deeplimits as dl
-    >>> float(dl.predict(dl.limits.RidgelessRegression(gamma=2.0, noise=1.0, signal=1.0))["risk"].value)
+    >>> float(dl.predict(dl.limits.RidgelessDoubleDescent(gamma=2.0, noise=1.0, signal=1.0))["risk"].value)
     1.5
     """
     check_limit(limit)
-    limit.require_valid()
+    require_valid(limit)
     use_cache()
-    if limit.speaks_of_draws():
+    if speaks_of_draws(limit):
         size = max(limit.usual.sizes)
-        limit.require_valid(size)
+        require_valid(limit, size)
         sizes, realised = limit.at_size(size)
         with aloud(type(limit).__name__):
             found = _theory_of_draw(limit, realised, np.asarray(seed), sizes)
@@ -127,7 +127,7 @@ def checked(limit: Limit, results: dict[str, Kind]) -> Prediction:
         for part, (_, values) in kind.arrays().items():
             if np.any(np.isnan(np.asarray(values))):
                 raise NotConverged(
-                    f"{type(limit).__name__}: the prediction {name} {part} is not a number at {limit.values()}; "
+                    f"{type(limit).__name__}: the prediction {name} {part} is not a number at {values_of(limit)}; "
                     "please report these parameters"
                 )
     return Prediction(limit, results)
@@ -136,5 +136,9 @@ def checked(limit: Limit, results: dict[str, Kind]) -> Prediction:
 def check_limit(limit: Any) -> None:
     """Refuse what is not a limit; the usual slip is to pass the class."""
     if not isinstance(limit, Limit):
-        hint = "; construct it first, as in RidgelessRegression(gamma=2.0)" if isinstance(limit, type) else ""
+        hint = ""
+        if isinstance(limit, type):
+            hint = f"; construct it first, as in {limit.__name__}()"
+        elif isinstance(limit, str):
+            hint = f"; for the limit of that name write dl.catalogue[{limit!r}]()"
         raise ParameterError(f"limit = {limit!r} is not a limit{hint}")

@@ -140,6 +140,11 @@ class Kind(eqx.Module):
     def wrong_by(self, factor: float) -> "Kind | None":
         """The same statement wrong by a factor; None where there is nothing to multiply."""
 
+    @property
+    def exact(self) -> bool:
+        """Whether this is stated of systems of every size, and not only of the limit."""
+        return getattr(self, "rate", None) is None
+
     @classmethod
     def judge(cls, trials: Sequence[Trial]) -> Finding:
         """Judge simulations at several sizes, and find out what this comparison would have noticed."""

@@ -56,6 +56,10 @@ class Exponent(Kind):
     centre: Float[Array, "..."] | None = eqx.field(converter=as_floats, default=None)
     norm: str = option(default="max")
 
+    @property
+    def exact(self) -> bool:
+        return False
+
     def seen(self, size: int, measured: np.ndarray) -> np.ndarray:
         if self.centre is None:
             return measured

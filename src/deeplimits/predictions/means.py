@@ -41,4 +41,5 @@ class Averaged(Kind):
 
 def fit(sizes, stated, reduced) -> statistics.Extrapolation:
     """The gaps at several sizes, carried to infinite size."""
-    return statistics.extrapolate(sizes, reduced, [getattr(one, one.states) for one in stated], stated[-1].rate)
+    values = [getattr(one, one.states) for one in stated]
+    return statistics.extrapolate(sizes, reduced, values, stated[-1].rate, shared=True)

@@ -62,7 +62,9 @@ def regularizer(beta: ArrayLike, alpha: ArrayLike, start: ArrayLike) -> Float[Ar
     return jnp.sum(c * potential(jnp.asarray(beta, float) / c))
 
 
-def interpolant(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike = 1.0, depth: int = 2) -> Interpolant:
+def diagonal_interpolant(
+    x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike = 1.0, depth: int = 2
+) -> Interpolant:
     """The limit of gradient flow from w± = αθ₀: the minimizer of Q among the solutions of Xβ = y.
 
     Setting     β = w₊^D − w₋^D, gradient flow on ½‖Xβ − y‖² from w± = αθ₀; `x` (n, d), `y` (n,), `start` = θ₀ (d,)
@@ -72,7 +74,7 @@ def interpolant(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike =
     References  woodworth2020 Thm 1, Thm 3
 
     >>> x = [[1, 2, 0.5, -1, 0.3], [0.2, -1, 1.5, 0.7, 2]]
-    >>> found = interpolant(x, [1.0, 2.0], 0.5, [1, 0.5, 2, 1, 1.5])
+    >>> found = diagonal_interpolant(x, [1.0, 2.0], 0.5, [1, 0.5, 2, 1, 1.5])
     >>> [round(v, 10) for v in found.beta.tolist()]
     [0.1926612603, 0.072092158, 0.8045747836, -0.1238573505, 0.456698938]
     """
@@ -93,7 +95,7 @@ def interpolant(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike =
 def traced_interpolant(
     x: Float[Array, "n d"], y: Float[Array, " n"], alpha: Float[Array, ""], start: Float[Array, " d"], depth: int = 2
 ) -> Interpolant:
-    """`interpolant` for traced arguments: X of full row rank. Differentiable."""
+    """`diagonal_interpolant` for traced arguments: X of full row rank. Differentiable."""
     found = _newton(x, y, alpha, start, depth)
     sentence = "Newton's method for the diagonal network did not fit the labels; take a larger alpha"
     return converged(found, found.residual <= TOLERANCE, sentence)
@@ -132,7 +134,7 @@ def _newton(x, y, alpha, start, depth) -> Interpolant:
     return Interpolant(beta, nu, jnp.max(jnp.abs(x @ beta - y)) / size)
 
 
-def trajectory(
+def diagonal_trajectory(
     x: ArrayLike, y: ArrayLike, alpha: ArrayLike, times: ArrayLike, start: ArrayLike = 1.0, depth: int = 2
 ) -> Float[Array, "times d"]:
     """β(t) along gradient flow, from the n-dimensional flow of the dual.
@@ -140,6 +142,10 @@ def trajectory(
     dν/dt = 4(y − Xβ(ν)) for D = 2 and D(D−2)α^{D−2}(y − Xβ(ν)) for D > 2.
 
     `times` is an increasing array of times, the first of which may be 0.
+
+    >>> path = diagonal_trajectory(np.array([[1.0, 2.0]]), np.array([1.0]), 0.1, np.array([0.0, 100.0]))
+    >>> [[round(float(part), 4) for part in beta] for beta in path]
+    [[0.0, 0.0], [0.0669, 0.4666]]
     """
     x, y = jnp.asarray(x, float), jnp.asarray(y, float)
     start = jnp.broadcast_to(jnp.asarray(start, float), x.shape[1:])
@@ -212,14 +218,8 @@ def _damping(s, move, depth):
 
 def _check(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike, depth: int) -> Float[Array, ""]:
     """The scale α, if all arguments are possible."""
-    if np.ndim(x) != 2 or np.shape(y) != np.shape(x)[:1]:
-        raise ParameterError(
-            f"x has shape {np.shape(x)} and y shape {np.shape(y)}; x must be (n, d) and y (n,) with the same n"
-        )
-    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 2:
-        raise ParameterError(f"depth = {depth!r} is not allowed; it must be a whole number of at least 2")
-    arguments.argument("x", x, arguments.FINITE, "remove the offending samples")
-    arguments.argument("y", y, arguments.FINITE, "remove the offending samples")
+    arguments.samples(x, y)
+    arguments.whole("depth", depth, 2)
     if arguments.known(x) and not np.any(np.asarray(x)):
         raise ParameterError("x is zero, and says nothing of β; give samples that are not")
     why = "a coordinate that starts at zero stays there: remove its column instead"

@@ -1,5 +1,7 @@
 """Inequalities for sums, martingales, differential equations and eigenvalues."""
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
@@ -53,7 +55,7 @@ def azuma(deviation: ArrayLike, differences: ArrayLike) -> Floats:
     return jnp.minimum(1.0, 2 * jnp.exp(-(t**2) / (2 * total)))
 
 
-def gronwall(start: ArrayLike, rate: ArrayLike, time: ArrayLike) -> Floats:
+def gronwall(start: ArrayLike, rate: ArrayLike, times: ArrayLike) -> Floats:
     """u(t) ≤ a e^{bt} for every continuous u with u(t) ≤ a + b∫_0^t u.
 
     Setting     a perturbation that grows at most in proportion to itself; for eigenvalues in the place of trajectories
@@ -65,12 +67,19 @@ def gronwall(start: ArrayLike, rate: ArrayLike, time: ArrayLike) -> Floats:
     >>> round(float(gronwall(0.1, 2.0, 1.0)), 8)
     0.73890561
     """
-    names = ("start", start), ("rate", rate), ("time", time)
+    names = ("start", start), ("rate", rate), ("times", times)
     a, b, t = (argument(name, value, NOT_NEGATIVE) for name, value in names)
     return a * jnp.exp(b * t)
 
 
-def weyl(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+class Sides(NamedTuple):
+    """The two sides of an inequality, left ≤ right."""
+
+    left: Floats
+    right: Floats
+
+
+def weyl(first: ArrayLike, second: ArrayLike) -> Sides:
     """Left and right side of max_i |σ_i(A) − σ_i(B)| ≤ ‖A − B‖ (Weyl) for two matrices of one shape.
 
     >>> [round(float(side), 6) for side in weyl([[1.0, 0.0], [0.0, 2.0]], [[1.0, 1.0], [0.0, 2.0]])]
@@ -80,10 +89,10 @@ def weyl(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
     if a.shape != b.shape:
         raise ParameterError(f"second has shape {b.shape}; it must have that of first, {a.shape}")
     change = jnp.linalg.svd(a, compute_uv=False) - jnp.linalg.svd(b, compute_uv=False)
-    return jnp.max(jnp.abs(change)), jnp.linalg.norm(a - b, ord=2)
+    return Sides(jnp.max(jnp.abs(change)), jnp.linalg.norm(a - b, ord=2))
 
 
-def hoffman_wielandt(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+def hoffman_wielandt(first: ArrayLike, second: ArrayLike) -> Sides:
     """Left and right side of Σ_i (λ_i(A) − λ_i(B))² ≤ ‖A − B‖²_F for symmetric matrices, eigenvalues in order.
 
     >>> [round(float(side), 6) for side in hoffman_wielandt([[0.0, 1.0], [1.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]])]
@@ -92,4 +101,4 @@ def hoffman_wielandt(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Float
     a, b = jnp.asarray(first, float), jnp.asarray(second, float)
     if a.shape != b.shape or a.ndim != 2 or a.shape[0] != a.shape[1]:
         raise ParameterError(f"first and second have shapes {a.shape} and {b.shape}; they must be square and equal")
-    return jnp.sum((jnp.linalg.eigvalsh(a) - jnp.linalg.eigvalsh(b)) ** 2), jnp.sum((a - b) ** 2)
+    return Sides(jnp.sum((jnp.linalg.eigvalsh(a) - jnp.linalg.eigvalsh(b)) ** 2), jnp.sum((a - b) ** 2))

@@ -4,6 +4,7 @@ f(x; W) = m^{−1/2} Σ_j a_j σ(⟨w_j, x⟩) with |a_j| ≤ 1 and m neurons; W
 """
 
 import functools
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -12,30 +13,31 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import Activation, ActivationLike
+from deeplimits.models.activations import activation as named
 
 _RANGE = 30.0
 
 
 @functools.cache
-def curvature_bound(activation: Activation) -> float:
+def curvature_bound(activation: ActivationLike) -> float:
     """sup |σ''| over the line, to rounding.
 
-    >>> from deeplimits.models.activations import activation
-    >>> round(curvature_bound(activation("tanh")), 13)
+    >>> round(curvature_bound("tanh"), 13)
     0.7698003589195
     """
+    sigma = named(activation)
     grid = np.linspace(-_RANGE, _RANGE, 12_001)
-    values = _curvature(activation, grid)
+    values = _curvature(sigma, grid)
     if not np.all(np.isfinite(values)) or values[[0, -1]].max() > 1.5 * values[len(grid) // 4 : -len(grid) // 4].max():
-        raise OutsideValidity(f"the second derivative of {activation.name} is unbounded, so the bound does not apply")
+        raise OutsideValidity(f"the second derivative of {sigma.name} is unbounded, so the bound does not apply")
     largest = values.max()
     for _ in range(2):
         # As many points again between the neighbours of the best. A maximum is missed by the square of the distance:
         # after one pass, 1e-6 apart, by 1e-13; after two by nothing that a number could hold.
         best = int(np.argmax(values))
         grid = np.linspace(grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)], len(grid))
-        values = _curvature(activation, grid)
+        values = _curvature(sigma, grid)
         largest = max(largest, values.max())
     return float(largest)
 
@@ -52,13 +54,18 @@ def _second_derivative(activation: Activation, u: Float[Array, " points"]) -> Fl
 
 
 def smooth_remainder_bound(
-    activation: Activation,
+    activation: ActivationLike,
     width: ArrayLike,
     distance: ArrayLike,
     largest_output_weight: ArrayLike = 1.0,
     input_norm: ArrayLike = 1.0,
 ) -> Float[Array, "..."]:
-    """Bound on |f(x;W) − f(x;V) − ⟨∇f(x;V), W−V⟩| for ‖W − V‖_F = `distance`: sup|σ''| max|a| ‖x‖² distance²/(2√m)."""
+    """Bound on |f(x;W) − f(x;V) − ⟨∇f(x;V), W−V⟩| for ‖W − V‖_F = `distance`: sup|σ''| max|a| ‖x‖² distance²/(2√m).
+
+    >>> from deeplimits.models import activation
+    >>> float(smooth_remainder_bound(activation("quadratic"), 4, 1.0))  # attained
+    0.25
+    """
     curvature = curvature_bound(activation)
     width, distance = jnp.asarray(width, float), jnp.asarray(distance, float)
     return (
@@ -108,9 +115,16 @@ def relu_worst_case(width: ArrayLike, distance: ArrayLike, balanced: bool = True
     return 3 / 8 * 2 ** (2 / 3) * density ** (1 / 3) * b ** (4 / 3) * m ** (-1 / 6)
 
 
+class Expansion(NamedTuple):
+    """f̃(x; W) and its features ∇f(x; W₀)."""
+
+    value: Float[Array, ""]
+    features: Float[Array, "m d"]
+
+
 def two_layer_expansion(
-    activation: Activation, weights: ArrayLike, start: ArrayLike, output: ArrayLike, x: ArrayLike
-) -> tuple[Float[Array, ""], Float[Array, "m d"]]:
+    activation: ActivationLike, weights: ArrayLike, start: ArrayLike, output: ArrayLike, x: ArrayLike
+) -> Expansion:
     r"""The first-order Taylor expansion of a two-layer network in its inner weights: its value, and its features.
 
     Setting     f(x; W) = m^(−1/2) Σ_j a_j σ(⟨w_j, x⟩), expanded around W₀ = `start`, evaluated at W = `weights` (m, d)
@@ -119,13 +133,13 @@ def two_layer_expansion(
     Validity    any differentiable σ; at the kink of ReLU any subgradient does, since it is multiplied by ⟨w, x⟩ = 0
     References  bartlett2021 Sec 5; chizat2019
 
-    >>> from deeplimits.models.activations import activation
-    >>> value, features = two_layer_expansion(activation("relu"), [[2.0]], [[1.0]], [1.0], [1.0])
+    >>> value, features = two_layer_expansion("relu", [[2.0]], [[1.0]], [1.0], [1.0])
     >>> float(value), features.tolist()
     (2.0, [[1.0]])
     """
+    sigma = named(activation)
     w, w0 = jnp.asarray(weights, float), jnp.asarray(start, float)
     a, x = jnp.asarray(output, float), jnp.asarray(x, float)
     root = jnp.sqrt(1.0 * w.shape[0])
-    features = (a * activation.derivative(w0 @ x) / root)[:, None] * x
-    return a @ activation.value(w0 @ x) / root + jnp.sum(features * (w - w0)), features
+    features = (a * sigma.derivative(w0 @ x) / root)[:, None] * x
+    return Expansion(a @ sigma.value(w0 @ x) / root + jnp.sum(features * (w - w0)), features)

@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.models.architectures import FullyConnected
 from deeplimits.theory.gaussian.angles import once
-from deeplimits.theory.gaussian.duals import Dual
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.pairs import Pair
 
 Floats = Float[Array, "..."]
@@ -108,7 +108,22 @@ def _deviations(network: Network, root: Floats) -> tuple[Floats, Floats]:
     return jnp.stack(roots), jnp.stack(features) if features else jnp.zeros((0, *root.shape))
 
 
-def first_gaps(left: Points, right: Points, same: Array | None, exact: bool) -> tuple[Floats, Floats]:
+class Gaps(NamedTuple):
+    """1 − ρ and 1 + ρ, each with its own relative accuracy."""
+
+    gap: Floats
+    cogap: Floats
+
+
+class LayerKernels(NamedTuple):
+    """E σσ of the features below an affine layer, its K, and its tangent kernel where asked for."""
+
+    conjugate: Floats
+    nngp: Floats
+    ntk: Floats | None
+
+
+def first_gaps(left: Points, right: Points, same: Array | None, exact: bool) -> Gaps:
     """1 − ρ and 1 + ρ of the first layer for every pair of a left and a right input; `same` marks equal ones."""
     product = left.directions @ right.directions.T
     if same is not None:
@@ -118,7 +133,7 @@ def first_gaps(left: Points, right: Points, same: Array | None, exact: bool) -> 
         gap, cogap = _by_differences(left, right, gap, 1.0), _by_differences(left, right, cogap, -1.0)
     if same is not None:
         gap, cogap = jnp.where(same, 0.0, gap), jnp.where(same, 2.0, cogap)
-    return gap, cogap
+    return Gaps(gap, cogap)
 
 
 def _by_differences(left: Points, right: Points, gap: Floats, sign: float) -> Floats:
@@ -138,7 +153,7 @@ def _by_differences(left: Points, right: Points, gap: Floats, sign: float) -> Fl
 
 def carry(
     network: Network, left: Points, right: Points, gaps: tuple[Floats, Floats], inner: Floats | None, tangent: bool
-) -> list[tuple[Floats, Floats, Floats | None]]:
+) -> list[LayerKernels]:
     """(E σσ below, K^l, T^l) for the affine layers l = 1 … L + 1, of pairs whose first-layer gaps are given.
 
     The rows of `left` and `right` broadcast against the gaps. `inner` is x·x'/d where the tangent kernel of the first
@@ -151,16 +166,16 @@ def carry(
     if tangent:
         weight_rates, bias_rates = net.rates
         ntk = kernel if inner is None else weight_rates[0] * inner + bias_rates[0]
-    found = [(jnp.zeros_like(kernel), kernel, ntk)]
+    found = [LayerKernels(jnp.zeros_like(kernel), kernel, ntk)]
     for layer, dual in enumerate(network.duals):
         where, value, kernel, ntk = _step(net, dual, where, ntk, _layer(net, left, right, layer))
-        found.append((value, kernel, ntk))
+        found.append(LayerKernels(value, kernel, ntk))
     return found
 
 
 def carry_to_the_end(
     network: Network, left: Points, right: Points, gaps: tuple[Floats, Floats], inner: Floats | None, tangent: bool
-) -> tuple[Floats, Floats, Floats | None]:
+) -> LayerKernels:
     """The last entry of `carry`, with equal layers as one compiled loop: a deep network is not a long program."""
     net = network.net
     if not network.uniform:
@@ -183,7 +198,7 @@ def carry_to_the_end(
     stacked = jax.tree.map(lambda *rows: jnp.stack(rows), *layers[:-1])
     (gaps, left_root, right_root, ntk), _ = jax.lax.scan(advance, start, stacked)
     _, value, kernel, ntk = _step(net, dual, Pair(left_root, right_root, *gaps), ntk, layers[-1])
-    return value, kernel, ntk
+    return LayerKernels(value, kernel, ntk)
 
 
 def _step(net: FullyConnected, dual: Dual, where: Pair, ntk: Floats | None, layer: _Layer):

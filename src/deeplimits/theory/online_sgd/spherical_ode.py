@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.theory.online_sgd.effective import EffectiveDynamics, solve_ode
-from deeplimits.theory.online_sgd.single_index import Landscape
+from deeplimits.theory.online_sgd.landscapes import Landscape
 
 STEPS = 300
 """Of the Runge-Kutta method for the equations of a large deviation."""
@@ -24,7 +24,7 @@ STEPS = 300
 def velocity(landscape: Landscape, m: ArrayLike, step: ArrayLike) -> Array:
     """dm/dτ.
 
-    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> from deeplimits.theory.online_sgd.landscapes import online_pca
     >>> round(float(velocity(online_pca(1.0), 0.5, 0.3)), 10)
     0.1125
     """
@@ -36,7 +36,7 @@ def correlation(landscape: Landscape, start: ArrayLike, step: ArrayLike, times: 
     """m(τ) at increasing times from m(0) = start, by integration.
 
     >>> import jax.numpy as jnp
-    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> from deeplimits.theory.online_sgd.landscapes import online_pca
     >>> round(float(correlation(online_pca(1.0), 0.2, 0.3, jnp.array([5.0]))[0]), 7)
     0.6735598
     """
@@ -86,7 +86,7 @@ def pca_plateau(signal: ArrayLike, step: ArrayLike) -> Array:
 
 
 def phase_retrieval_correlation(start: ArrayLike, step: ArrayLike, times: ArrayLike, noise: ArrayLike = 0.0) -> Array:
-    """The link z² in closed form: dm/dτ = m[κ(1 − m²) − 8δ²σ²], κ = 8δ − 96δ².
+    """The link z² in closed form: dm/dτ = m[κ(1 − m²) − 8δ²σ²], κ = 8δ − 96δ², σ = `noise` the labels' deviation.
 
     >>> round(float(phase_retrieval_correlation(0.1, 0.03, 20.0)), 10)
     0.9081585389

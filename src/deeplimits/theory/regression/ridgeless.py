@@ -11,25 +11,14 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
-
-AT_THRESHOLD = 1e-12
-
-
-class Risk(NamedTuple):
-    """Excess risk, split."""
-
-    bias: Float[Array, "..."]
-    variance: Float[Array, "..."]
-
-    @property
-    def total(self) -> Float[Array, "..."]:
-        return self.bias + self.variance
+from deeplimits.theory.regression.risks import Risk
+from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD
 
 
-def limiting_risk(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Risk:
+def ridgeless_risk(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Risk:
     """Risk as n, p → ∞ with p/n → γ; infinite at γ = 1.
 
-    >>> risk = limiting_risk(2.0, signal=5.0, noise_variance=1.0)
+    >>> risk = ridgeless_risk(2.0, signal=5.0, noise_variance=1.0)
     >>> float(risk.bias), float(risk.variance)
     (2.5, 1.0)
     """
@@ -45,19 +34,34 @@ def limiting_risk(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike
     return Risk(bias, variance)
 
 
-def limiting_norm(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
-    """Limit of ‖β̂‖²: the signal that is seen, plus the variance."""
+def ridgeless_norm(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
+    """Limit of ‖β̂‖²: the signal that is seen, plus the variance.
+
+    >>> float(ridgeless_norm(0.5, 1.0, 1.0)), float(ridgeless_norm(2.0, 1.0, 1.0))
+    (2.0, 1.5)
+    """
     gamma = jnp.asarray(gamma, float)
-    variance = limiting_risk(gamma, signal, noise_variance).variance
+    variance = ridgeless_risk(gamma, signal, noise_variance).variance
     return jnp.asarray(signal, float) * jnp.minimum(1.0, 1 / gamma) + variance
 
 
-def training_error(gamma: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
-    """Limit of the mean squared residual on the training data, σ²(1 − γ)₊."""
+def ridgeless_training_error(gamma: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
+    """Limit of the mean squared residual on the training data, σ²(1 − γ)₊.
+
+    >>> float(ridgeless_training_error(0.25, 1.0)), float(ridgeless_training_error(2.0, 1.0))
+    (0.75, 0.0)
+    """
     return jnp.asarray(noise_variance, float) * jnp.maximum(1 - jnp.asarray(gamma, float), 0.0)
 
 
-def best_overparametrization(signal: ArrayLike, noise_variance: ArrayLike) -> tuple[Array, Array]:
+class BestGamma(NamedTuple):
+    """The γ of least risk, and that risk."""
+
+    gamma: Array
+    risk: Array
+
+
+def best_overparametrization(signal: ArrayLike, noise_variance: ArrayLike) -> BestGamma:
     """The γ > 1 with the smallest risk and that risk; (inf, signal) where the risk falls all the way (SNR ≤ 1).
 
     >>> gamma, risk = best_overparametrization(5.0, 1.0)
@@ -70,10 +74,10 @@ def best_overparametrization(signal: ArrayLike, noise_variance: ArrayLike) -> tu
     # γ* = √SNR/(√SNR − 1),  R* = σ²(2√SNR − 1);  without noise γ* = 1 and R* = 0
     gamma = jnp.where(noise_variance > 0, root / (root - 1), 1.0)
     risk = jnp.where(noise_variance > 0, noise_variance * (2 * root - 1), 0.0)
-    return jnp.where(minimum, gamma, jnp.inf), jnp.where(minimum, risk, signal)
+    return BestGamma(jnp.where(minimum, gamma, jnp.inf), jnp.where(minimum, risk, signal))
 
 
-def finite_sample_risk(n: int, p: int, signal: float, noise_variance: float) -> Risk:
+def ridgeless_finite_sample_risk(n: int, p: int, signal: float, noise_variance: float) -> Risk:
     """Mean risk of minimum-norm least squares on Gaussian features, exact at every n and p.
 
     Setting     y = Xβ + ε, X is (n, p) with independent standard Gaussian entries, ‖β‖² = r², Var ε = σ², β̂ = X⁺y
@@ -82,7 +86,7 @@ def finite_sample_risk(n: int, p: int, signal: float, noise_variance: float) -> 
     Validity    Gaussian features; the mean risk is infinite for p in {n − 1, n, n + 1}
     References  hastie2022 Sec 3; belkin2019
 
-    >>> risk = finite_sample_risk(40, 20, signal=1.0, noise_variance=1.0)
+    >>> risk = ridgeless_finite_sample_risk(40, 20, signal=1.0, noise_variance=1.0)
     >>> round(float(risk.variance), 10)
     1.0526315789
     """

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import panels
+from deeplimits.theory.regression.risks import Risk
 
 
 def order_statistic_moment(power: ArrayLike, k: int, n: int, dimension: int) -> Float[Array, ""]:
@@ -82,8 +83,8 @@ def singular_kernel_risk(
     noise_variance: ArrayLike,
     bandwidth: ArrayLike,
     radius: ArrayLike = 1.0,
-) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
-    """Variance, squared bias and probability of an empty window, exact at every n.
+) -> Risk:
+    """Squared bias and variance, exact at every n.
 
     The kernel is ‖u‖^{−a} on the unit ball with a = `singularity` < d/2, the bandwidth h ≤ radius, the design uniform
     in the ball of the given radius around x₀, and f the cone `slope`·‖x − x₀‖^β with β = `smoothness`.
@@ -93,9 +94,9 @@ def singular_kernel_risk(
         Var   = σ² n p̄ ∫ s q E_{q−1}(s) G^{n−1} ds
         bias² = L²h^{2β} {n p̄ ∫ s q E_{q−1+2β/a}(s) G^{n−1} ds + n(n−1) p̄² ∫ s [q E_{q+β/a}(s)]² G^{n−2} ds}
 
-    >>> variance, bias, empty = singular_kernel_risk(100, 2, 0.5, 1.0, 1.0, 1.0, 10**-0.5)
-    >>> round(float(variance), 13), round(float(bias), 13)
-    (0.1204182174366, 0.0383407288775)
+    >>> risk = singular_kernel_risk(100, 2, 0.5, 1.0, 1.0, 1.0, 10**-0.5)
+    >>> round(float(risk.bias), 13), round(float(risk.variance), 13)
+    (0.0383407288775, 0.1204182174366)
     """
     a, beta, slope, noise_variance, h, radius = (
         jnp.asarray(value, float) for value in (singularity, smoothness, slope, noise_variance, bandwidth, radius)
@@ -122,13 +123,25 @@ def singular_kernel_risk(
     alone = n * inside * integral(q * same * power_1)
     paired = n * (n - 1) * inside**2 * integral((q * different) ** 2 * power_2)
     bias = slope**2 * h ** (2 * beta) * (alone + paired)
-    return variance, bias, jnp.exp(n * jnp.log1p(-jnp.minimum(inside, 1.0)))
+    return Risk(bias, variance)
+
+
+def empty_window_probability(
+    n: int, dimension: int, bandwidth: ArrayLike, radius: ArrayLike = 1.0
+) -> Float[Array, "..."]:
+    """(1 − (h/ρ)^d)^n: the chance that none of n uniform points of the ball of radius ρ lies within h of its centre.
+
+    >>> round(float(empty_window_probability(100, 2, 10**-0.5)), 13)
+    2.65614e-05
+    """
+    inside = (jnp.asarray(bandwidth, float) / jnp.asarray(radius, float)) ** dimension
+    return jnp.exp(n * jnp.log1p(-jnp.minimum(inside, 1.0)))
 
 
 def singular_kernel_constants(
     dimension: int, singularity: ArrayLike, smoothness: ArrayLike, slope: ArrayLike, noise_variance: ArrayLike
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Limits of n^r·variance and n^r·bias², r = 2β/(2β+d), at bandwidth h = n^{−1/(2β+d)}, uniform design.
+) -> Risk:
+    """Limits of n^r·bias² and n^r·variance, r = 2β/(2β+d), at bandwidth h = n^{−1/(2β+d)}, uniform design.
 
     Variance constant σ²(d−a)²/[d(d−2a)] (with n p V_d h^d = n h^d), bias constant L²((d−a)/(d−a+β))².
     """
@@ -137,7 +150,7 @@ def singular_kernel_constants(
     )
     variance = noise_variance * (dimension - a) ** 2 / (dimension * (dimension - 2 * a))
     bias = slope**2 * ((dimension - a) / (dimension - a + beta)) ** 2
-    return variance, bias
+    return Risk(bias, variance)
 
 
 def ball_volume(dimension: int) -> float:

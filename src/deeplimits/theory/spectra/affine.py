@@ -6,8 +6,9 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
+from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.arguments import POSITIVE, number
-from deeplimits.theory.spectra.measure import SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform
 
 
 @dataclass(frozen=True)
@@ -28,20 +29,20 @@ class Affine(SpectralMeasure):
     @property
     def atoms(self):
         places, masses = self.law.atoms
-        return self.scale * places + self.shift, masses
+        return Atoms(self.scale * places + self.shift, masses)
 
     @property
     def cuts(self):
         return self.scale * self.law.cuts + self.shift
 
-    def above(self, z: NDArray) -> tuple[NDArray, NDArray]:
+    def above(self, z: NDArray) -> Transform:
         # m(z) = m_λ((z − b)/s)/s
         value, slope = self.law.above((z - self.shift) / self.scale)
-        return value / self.scale, slope / self.scale**2
+        return Transform(value / self.scale, slope / self.scale**2)
 
-    def outside(self, x: NDArray) -> tuple[NDArray, NDArray]:
+    def outside(self, x: NDArray) -> Transform:
         value, slope = self.law.outside((x - self.shift) / self.scale)
-        return value / self.scale, slope / self.scale**2
+        return Transform(value / self.scale, slope / self.scale**2)
 
     def density(self, x: ArrayLike) -> Float[Array, "..."]:
         return self.law.density((np.asarray(x, float) - self.shift) / self.scale) / self.scale

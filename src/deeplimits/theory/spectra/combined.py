@@ -7,7 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
+from deeplimits.models.atoms import Atoms
+from deeplimits.theory.spectra.spectral_measure import Floats, SpectralMeasure, Transform
 
 
 @dataclass(frozen=True)
@@ -15,11 +16,10 @@ class Combined(SpectralMeasure):
     """A law with known bulks and atoms, whose transform is solved for at each point of the closed upper half plane."""
 
     bulks: Floats
-    places: Floats
-    masses: Floats
+    places: Atoms
 
     @abstractmethod
-    def solve(self, z: NDArray) -> tuple[NDArray, NDArray]:
+    def solve(self, z: NDArray) -> Transform:
         """m and m' at points of the closed upper half plane."""
 
     @property
@@ -28,11 +28,11 @@ class Combined(SpectralMeasure):
 
     @property
     def atoms(self):
-        return jnp.asarray(self.places), jnp.asarray(self.masses)
+        return Atoms(*map(jnp.asarray, self.places))
 
-    def above(self, z: NDArray) -> tuple[NDArray, NDArray]:
+    def above(self, z: NDArray) -> Transform:
         return self.solve(z)
 
-    def outside(self, x: NDArray) -> tuple[NDArray, NDArray]:
+    def outside(self, x: NDArray) -> Transform:
         value, slope = self.solve(x.astype(complex))
-        return np.real(value), np.real(slope)
+        return Transform(np.real(value), np.real(slope))

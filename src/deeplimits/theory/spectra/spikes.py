@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.arguments import POSITIVE, above, argument
 from deeplimits.numerics.checks import valid
 
@@ -53,7 +54,7 @@ def spiked_covariance(strength: ArrayLike, gamma: ArrayLike, variance: ArrayLike
     )
 
 
-def population_spike(value: ArrayLike, values: ArrayLike, weights: ArrayLike, gamma: ArrayLike) -> Spike:
+def population_spike(value: ArrayLike, population: Atoms, gamma: ArrayLike) -> Spike:
     """The outlier that a population eigenvalue α outside the rest of the population makes.
 
     Setting     population Σ w_k δ(t_k) and, apart from it, finitely many eigenvalues α; γ = p/n
@@ -62,11 +63,12 @@ def population_spike(value: ArrayLike, values: ArrayLike, weights: ArrayLike, ga
     Validity    α > 0 none of the t_k; `threshold` is ψ'(α) itself, positive where there is an outlier
     References  bai2012; benaych2011
 
-    >>> [round(float(part), 8) for part in population_spike(8.0, [1.0, 3.0], [0.5, 0.5], 0.3)[:2]]
+    >>> from deeplimits.models.atoms import atoms
+    >>> [round(float(part), 8) for part in population_spike(8.0, atoms([1.0, 3.0]), 0.3)[:2]]
     [8.89142857, 0.8484025]
     """
     alpha = argument("value", value, POSITIVE)
-    t, w, gamma = (jnp.asarray(part, float) for part in (values, weights, gamma))
+    t, w, gamma = (jnp.asarray(part, float) for part in (*population, gamma))
     alpha = valid(alpha, alpha[..., None] != t, "value is one of the population's atoms; a spike is none of them")
     first = jnp.sum(w * t / (alpha[..., None] - t), axis=-1)
     slope = 1 - gamma * jnp.sum(w * t**2 / (alpha[..., None] - t) ** 2, axis=-1)

@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from deeplimits.errors import OutsideValidity
+from deeplimits.models.atoms import Atoms
+from deeplimits.numerics import roots
 from deeplimits.theory.spectra.cumulants import cumulants_of_moments, moments_of_cumulants
-from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import Floats, SpectralMeasure
 
 GRID = 600
 REFINEMENTS = 60
@@ -20,7 +22,7 @@ NEAR = 1e-7
 
 def atoms_of_combination(
     laws: Sequence[SpectralMeasure], counts: Sequence[int], combine: Callable[[Sequence[float]], float]
-) -> tuple[Floats, Floats]:
+) -> Atoms:
     """Atoms of a sum or product of free matrices: masses w_j at a_j leave 1 − Σ n_j(1 − w_j), where positive."""
     heavy = []
     for law in laws:
@@ -37,7 +39,7 @@ def atoms_of_combination(
             place = float(combine([place for place, _ in chosen]))
             found[place] = found.get(place, 0.0) + left
     places = np.array(sorted(found))
-    return places, np.array([found[place] for place in places])
+    return Atoms(places, np.array([found[place] for place in places]))
 
 
 def scan(boundary: Callable[[NDArray], NDArray], span: tuple[float, float], atoms: Floats) -> Floats:
@@ -70,14 +72,8 @@ def scan(boundary: Callable[[NDArray], NDArray], span: tuple[float, float], atom
         np.where(seen[changes], x[changes + 1], x[changes]),
         np.where(seen[changes], x[changes], x[changes + 1]),
     )
-    for _ in range(REFINEMENTS):
-        if not len(dark):
-            break
-        middle = (dark + bright) / 2
-        lit = visible(middle)
-        dark, bright = np.where(lit, dark, middle), np.where(lit, middle, bright)
-        if np.all(np.abs(bright - dark) <= 4e-16 * np.maximum(np.abs(dark), np.abs(bright))):
-            break
+    if len(dark):
+        dark, _ = roots.switch(visible, dark, bright, REFINEMENTS)
     found = [*([low] if seen[0] else []), *dark, *([high] if seen[-1] else [])]
     bulks = np.sort(np.array(found)).reshape(-1, 2)
     return bulks[bulks[:, 1] - bulks[:, 0] > NEAR * width]
