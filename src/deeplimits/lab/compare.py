@@ -124,7 +124,7 @@ class Comparison:
         for name, trials in self.trials.items():
             if len({trial.measured.shape for trial in trials}) > 1:
                 continue  # eigenvalues of matrices of different sizes do not stack
-            means = [statistics.mean_of(trial.measured) for trial in trials]
+            means = [trial.mean for trial in trials]
             dims = ("size", *(f"{name}_{axis}" for axis in range(means[0].value.ndim)))
             variables[f"{name}_measured"] = (dims, np.stack([mean.value for mean in means]))
             variables[f"{name}_error"] = (dims, np.sqrt(np.stack([mean.variance for mean in means])))

@@ -12,7 +12,7 @@ import numpy as np
 
 from deeplimits.errors import DeeplimitsError, ParameterError
 from deeplimits.predictions.picture import Axis, Picture
-from deeplimits.statistics import BLIND, NEAR, Deviation, least_noticed
+from deeplimits.statistics import BLIND, NEAR, Deviation, Mean, least_noticed, mean_of
 
 
 @dataclass(frozen=True)
@@ -29,6 +29,11 @@ class Trial:
     def reduced(self) -> Any:
         """What judging and drawing need of the measurements, computed once."""
         return self.stated.reduced(self.measured)
+
+    @cached_property
+    def mean(self) -> Mean:
+        """The mean over simulations and its error, whatever the kind."""
+        return self.reduced if isinstance(self.reduced, Mean) else mean_of(self.measured)
 
     def beside(self, stated: Any) -> "Trial":
         """The same measurements beside another statement."""
