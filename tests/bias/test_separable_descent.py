@@ -51,7 +51,7 @@ def test_step_sizes():
     for bad in (0.0, -1.0, 1e3, float("nan")):
         with pytest.raises(ParameterError, match="may diverge beyond"):
             separable_descent.check_step(x, bad)
-    with pytest.raises(ParameterError, match="'logistic' or 'exponential'"):
+    with pytest.raises(ParameterError, match="one of logistic, exponential"):
         separable_descent.largest_separable_step(x, "hinge")
     with pytest.raises(ParameterError, match="positive"):
         separable_descent.largest_separable_step(x, "exponential", 0.0)

@@ -92,7 +92,7 @@ def test_stability_limits():
         sgd_noise.sgd_stationary(X, Y, 0.01, 2, "epochs")
     with pytest.raises(OutsideValidity, match="rank 1"):
         sgd_noise.sgd_stationary(np.ones((4, 2)), Y, 0.01, 2, "bernoulli")
-    with pytest.raises(ParameterError, match="same m"):
+    with pytest.raises(ParameterError, match="one label for each row of x"):
         sgd_noise.sgd_stationary(X, Y[:2], 0.01, 2, "bernoulli")
 
 

@@ -210,7 +210,7 @@ def test_bad_input():
             Task(np.eye(2), **wrong)
     with pytest.raises(ParameterError, match="increasing"):
         integration.trajectory(task, STATE, [2.0, 1.0])
-    with pytest.raises(ParameterError, match="'explicit' or 'implicit'"):
+    with pytest.raises(ParameterError, match="one of auto, explicit, implicit"):
         integration.trajectory(task, STATE, [1.0], method="magic")
     with pytest.raises(NotConverged, match=r"γ = 0\.5"):
         integration.trajectory(Task(np.eye(1), 0.5, 0.0, "square"), Overlaps([[0.1]], [[1.0]]), [50.0])

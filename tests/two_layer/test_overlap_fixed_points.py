@@ -165,7 +165,7 @@ def test_regimes():
     assert abs(float(found[0, 0, 0]) - 1.529066135826) < 1e-11
     with pytest.raises(ParameterError, match=r"width_exponent = .* at least 0"):
         regimes.regime(-0.1, 0.0)
-    with pytest.raises(ParameterError, match="'entrywise' or 'norm'"):
+    with pytest.raises(ParameterError, match="one of entrywise, norm"):
         regimes.regime(0.1, 0.0, boundary="other")
 
 
