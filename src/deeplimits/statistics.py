@@ -137,7 +137,8 @@ def extrapolate(
     dofs = np.array([mean.dof for mean in means])
     leading = (_combine(slope, gaps), _error(slope, variances))
     even = np.broadcast_to(at_infinity.reshape(-1, *[1] * (gaps.ndim - 1)), gaps.shape)
-    weights, next_order = even, _NextOrder(*np.zeros((2, *gaps.shape[1:])), np.ones(gaps.shape[1:], bool))
+    nothing = np.zeros(gaps.shape[1:])
+    weights, next_order = even, _NextOrder(nothing, nothing, nothing == 0)
     if rate is not None:
         weights, next_order = _with_next_order(sizes, rate, even, leading, stated_values, gaps, variances, shared)
     variance = (weights**2 * variances).sum(axis=0)
