@@ -1,10 +1,11 @@
 r"""The flow of a density in its own potential on many points, without a Jacobian.
 
 For the length of a step the potential Ψ is frozen. What is left, ∂_τ ρ = A(Ψ)ρ, is linear, tridiagonal and stiff, and
-an implicit Euler step solves it; how Ψ moves with ρ is smooth and not stiff. The error of n equal steps has an expansion
-in 1/n, which Richardson's extrapolation over n = 1 … 6 removes up to order six.
+an implicit Euler step solves it; how Ψ moves with ρ is smooth and not stiff. The error of n equal steps is a series in
+1/n, which Richardson's extrapolation over n = 1 … 6 removes up to order six.
 """
 
+import itertools
 from collections.abc import Callable
 
 import jax
@@ -64,7 +65,7 @@ def _followed(potential, start, moments, spacing, temperature):
             before = rows[-1]
             rows = [
                 above + (above - below) / ((k + place + 1) / (place + 1) - 1)
-                for place, (below, above) in enumerate(zip(rows[:-1], rows[1:], strict=True))
+                for place, (below, above) in enumerate(itertools.pairwise(rows))
             ]
         error = jnp.max(jnp.abs(rows[-1] - before)) / (RTOL * jnp.max(jnp.abs(density)))
         return rows[-1], error
