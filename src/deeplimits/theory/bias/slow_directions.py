@@ -19,7 +19,9 @@ def fast_variance(noise_per_curvature: ArrayLike, step: ArrayLike, curvature: Ar
     >>> round(float(fast_variance(0.3, 0.02, 1.5)), 15)
     0.003092783505155
     """
-    eta, lam = arguments.argument("step", step, arguments.POSITIVE), jnp.asarray(curvature, float)
+    eta = arguments.argument("step", step, arguments.POSITIVE)
+    lam = arguments.argument("curvature", curvature, arguments.POSITIVE)
+    arguments.argument("noise", noise, arguments.NOT_NEGATIVE)
     sentence = "step is not below 1/curvature: the coordinate has no stationary law; take a smaller step"
     eta = valid(eta, eta * lam < 1, sentence, lambda: f" (step = {step}, curvature = {curvature})")
     return jnp.asarray(noise_per_curvature) * eta / (2 * (1 - eta * lam))
@@ -49,7 +51,8 @@ def entropic_drift(
     >>> round(float(phi[0, 0]), 8)
     0.30119421
     """
-    eta, alpha = arguments.argument("step", step, arguments.POSITIVE), jnp.asarray(noise_per_curvature, float)
+    eta = arguments.argument("step", step, arguments.POSITIVE)
+    alpha = arguments.argument("noise", noise_per_curvature, arguments.NOT_NEGATIVE)
 
     def variance(lam):
         return alpha * eta / 2 * jnp.ones_like(lam) if leading else alpha * eta / (2 * (1 - eta * lam))
@@ -99,7 +102,7 @@ def slow_half_mass(slow: ArrayLike, fast: ArrayLike) -> Float[Array, ""]:
     >>> float(slow_half_mass(1.0, 2.0))
     0.8
     """
-    s, f = jnp.asarray(slow, float), jnp.asarray(fast, float)
+    s, f = arguments.argument("slow", slow, arguments.POSITIVE), arguments.argument("fast", fast, arguments.POSITIVE)
     return f**2 / (s**2 + f**2)
 
 

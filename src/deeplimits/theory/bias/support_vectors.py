@@ -74,6 +74,16 @@ def hard_margin(x: ArrayLike, y: ArrayLike, *, intercept: bool = False) -> HardM
     ([0.4285714286, 0.2857142857], 1.9414506868)
     """
     points, labels = _checked(x, y)
+    largest = np.abs(points).max()
+    if largest > 0 and not 1e-100 < largest < 1e100:
+        # Squares would overflow or vanish: ŵ(x/s) = s ŵ(x)
+        found = hard_margin(points / largest, y, intercept=intercept)
+        with np.errstate(over="ignore", under="ignore"):
+            return found._replace(
+                weights=found.weights / largest,
+                multipliers=found.multipliers / largest / largest,
+                margin=found.margin * largest,
+            )
     signed = points * labels[:, None]
     scale = np.linalg.norm(signed, axis=1).max()
     if scale == 0:

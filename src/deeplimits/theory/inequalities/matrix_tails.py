@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, whole
+from deeplimits.numerics.arguments import NOT_NEGATIVE, PART, argument, whole
 
 
 class Bernstein(NamedTuple):
@@ -18,12 +18,14 @@ class Bernstein(NamedTuple):
 
     def tail(self, deviation: ArrayLike) -> Float[Array, "..."]:
         """(d₁ + d₂) exp(−(t²/2)/(v + Rt/3)), a bound on P(‖Z‖ ≥ t); above 1 it says nothing."""
-        t = jnp.asarray(deviation, float)
-        return self.dimensions * jnp.exp(-(t**2 / 2) / (self.variance + self.radius * t / 3))
+        t = argument("deviation", deviation, NOT_NEGATIVE, "a norm")
+        # At t = 0 the bound is d₁ + d₂, also where nothing is random.
+        scale = self.variance + self.radius * t / 3
+        return self.dimensions * jnp.exp(-jnp.where(t > 0, (t**2 / 2) / jnp.where(t > 0, scale, 1.0), 0.0))
 
     def deviation(self, probability: ArrayLike) -> Float[Array, "..."]:
         """The t at which the bound equals `probability`: Rl/3 + √((Rl/3)² + 2vl), l = ln((d₁ + d₂)/δ)."""
-        log = jnp.log(self.dimensions / jnp.asarray(probability, float))
+        log = jnp.log(self.dimensions / argument("probability", probability, PART))
         third = self.radius * log / 3
         return third + jnp.sqrt(third**2 + 2 * self.variance * log)
 
@@ -53,5 +55,5 @@ def gram_bernstein(mean_norm: ArrayLike, points: int, features: int) -> Bernstei
     >>> round(float(gram_bernstein(1.0, 5, 2000).deviation(0.05)), 3)
     0.167
     """
-    size = points / features
+    size = whole("points", points, 1) / whole("features", features, 1)
     return matrix_bernstein(size * jnp.asarray(mean_norm, float), size, points)

@@ -17,7 +17,7 @@ from deeplimits.numerics.arguments import FINITE, argument, whole
 
 LARGE = 200
 """From this dimension on the density is integrated: the incomplete beta function loses digits like N."""
-_PANELS = panels.even(0.0, 12.0, 16, 10)
+_PANELS = panels.even(0.0, 12.0, 32, 12)
 
 
 def _check(dimension: int) -> int:
@@ -49,7 +49,8 @@ def equator_exceedance(threshold: ArrayLike, dimension: int) -> Float[Array, "..
     x = u[..., None] + 4 * scale * jnp.asarray(_PANELS.nodes)
     share = jnp.minimum(x**2 / n, 1 - 1e-16)
     values = jnp.where(x**2 < n, jnp.exp(_log_constant(n) + (n - 3) / 2 * jnp.log1p(-share)), 0.0)
-    return jnp.minimum(2 / math.sqrt(n) * jnp.sum(4 * scale * jnp.asarray(_PANELS.weights) * values, axis=-1), 1.0)
+    found = 2 / math.sqrt(n) * jnp.sum(4 * scale * jnp.asarray(_PANELS.weights) * values, axis=-1)
+    return jnp.where(u > 0, found, 1.0)
 
 
 def equator_density(overlap: ArrayLike, dimension: int) -> Float[Array, "..."]:

@@ -1,8 +1,8 @@
 r"""The flow of a density in its own potential on many points, without a Jacobian.
 
 For the length of a step the potential Ψ is frozen. What is left, ∂_τ ρ = A(Ψ)ρ, is linear, tridiagonal and stiff, and
-an implicit Euler step solves it; how Ψ moves with ρ is smooth and not stiff. The error of n equal steps has an
-expansion in 1/n, which Richardson's extrapolation over n = 1 … 6 removes up to order six.
+an implicit Euler step solves it; how Ψ moves with ρ is smooth and not stiff. The error of n equal steps is a series in
+1/n, which Richardson's extrapolation over n = 1 … 6 removes up to order six.
 """
 
 import itertools
