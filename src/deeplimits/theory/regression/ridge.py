@@ -36,7 +36,7 @@ def ridge_risk(
     Validity    λ ≥ 0; eigenvalues bounded; at λ = 0 p must differ from n
     References  hastie2022 Thm 5; dobriban2018
 
-    `gamma` and `ridge` broadcast against each other; see `populations.population`.
+    `gamma` and `ridge` broadcast against each other; see `regression.population`.
 
     >>> from deeplimits.theory.regression.populations import population
     >>> two = population([1.0, 4.0], alignment=[0.3, 0.7])

@@ -18,7 +18,7 @@ DESCENT = (1.0, 0.3, 0.1, 0.03, 0.01, 0.003, 1e-3, 1e-4, 1e-6, 0.0)
 
 @dataclass(frozen=True)
 class FreeSum(Combined):
-    """The law of A + UBU', U uniform on the orthogonal group. Made by `laws.free_sum`.
+    """The law of A + UBU', U uniform on the orthogonal group. Made by `spectra.free_sum`.
 
     With F = −1/m and h(w) = F(w) − w the subordination functions solve ω₁ = z + h₂(ω₂), ω₂ = z + h₁(ω₁), and
     m(z) = m₁(ω₁). The map ω₁ ↦ z + h₂(z + h₁(ω₁)) sends the upper half plane into itself and has one fixed point there.
@@ -73,7 +73,7 @@ def _one_side(law, w):
 
 
 def free_sum(left: SpectralMeasure, right: SpectralMeasure) -> FreeSum:
-    """Build the law, its edges and its atoms; see `laws.free_sum`."""
+    """Build the law, its edges and its atoms; see `spectra.free_sum`."""
     found = supports.atoms_of_combination([left, right], [1, 1], lambda points: sum(points))
     span = (left.support[0] + right.support[0], left.support[1] + right.support[1])
     bulks = supports.scan(lambda x: transform(left, right, x.astype(complex)).value, span, np.asarray(found.values))

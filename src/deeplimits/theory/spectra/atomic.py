@@ -14,7 +14,7 @@ from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transfor
 
 @dataclass(frozen=True)
 class Atomic(SpectralMeasure):
-    """Σ_k w_k δ(t_k), the t_k increasing and distinct. Made by `laws.from_atoms` and `laws.from_eigenvalues`."""
+    """Σ_k w_k δ(t_k), the t_k increasing and distinct. Made by `spectra.from_atoms` and `spectra.from_eigenvalues`."""
 
     law: Atoms
 

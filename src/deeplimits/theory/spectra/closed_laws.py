@@ -19,7 +19,7 @@ _cdf = eqx.filter_jit(formulas.marchenko_pastur_cdf)
 
 @dataclass(frozen=True)
 class MarchenkoPastur(SpectralMeasure):
-    """The law of the eigenvalues of X'X/M, entries of variance σ², γ = N/M. Made by `laws.marchenko_pastur`."""
+    """The law of the eigenvalues of X'X/M, entries of variance σ², γ = N/M. Made by `spectra.marchenko_pastur`."""
 
     gamma: float
     variance: float
@@ -75,7 +75,7 @@ def marchenko_pastur_transform(z: NDArray, gamma: float, variance: float) -> NDA
 
 @dataclass(frozen=True)
 class Semicircle(SpectralMeasure):
-    """Wigner's law of variance s²: density √(4s² − x²)/(2πs²) on [−2s, 2s]. Made by `laws.semicircle`."""
+    """Wigner's law of variance s²: density √(4s² − x²)/(2πs²) on [−2s, 2s]. Made by `spectra.semicircle`."""
 
     variance: float
 

@@ -25,7 +25,7 @@ ANGLES = np.pi / 2 * np.array([0.85, 0.7, 0.55, 0.42, 0.3, 0.2, 0.12, 0.06, 0.02
 
 @dataclass(frozen=True)
 class FreeProduct(Combined):
-    """The law of A₁^{1/2} U₂A₂U₂' … A₁^{1/2}, factor j appearing n_j times. Made by `laws.free_product`.
+    """The law of A₁^{1/2} U₂A₂U₂' … A₁^{1/2}, factor j appearing n_j times. Made by `spectra.free_product`.
 
     With M(z) = zG(z) − 1 the factors share one value M = M_j(y_j), and z ((1 + M)/M)^{N−1} = Π y_j^{n_j}, N = Σ n_j.
     The branch is the one that continues M ≈ mean/z from infinity.
@@ -181,7 +181,7 @@ def _correct(factors, counts, log_z, y):
 
 
 def free_product(factors: Sequence[SpectralMeasure], counts: Sequence[int]) -> FreeProduct:
-    """Build the law, its edges and its atoms; see `laws.free_product`."""
+    """Build the law, its edges and its atoms; see `spectra.free_product`."""
     if not factors:
         raise ParameterError("a free product needs at least one factor")
     for index, law in enumerate(factors):

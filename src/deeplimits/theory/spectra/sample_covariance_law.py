@@ -29,7 +29,7 @@ DESCENT = (*np.geomspace(1.0, 1e-5, 18), 0.0)
 
 @dataclass(frozen=True)
 class SampleCovariance(SpectralMeasure):
-    """The limiting law of (1/n) Σ^{1/2} Z'Z Σ^{1/2}. Made by `laws.sample_covariance`."""
+    """The limiting law of (1/n) Σ^{1/2} Z'Z Σ^{1/2}. Made by `spectra.sample_covariance`."""
 
     population: SpectralMeasure
     gamma: float
@@ -170,7 +170,7 @@ class SampleCovariance(SpectralMeasure):
 
 
 def sample_covariance(population: SpectralMeasure, gamma: ArrayLike) -> SampleCovariance:
-    """Build the law, its edges and its atom; see `laws.sample_covariance`."""
+    """Build the law, its edges and its atom; see `spectra.sample_covariance`."""
     ratio = float(number("gamma", gamma, POSITIVE))
     low, high = population.support
     if low < 0:

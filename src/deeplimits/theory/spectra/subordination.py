@@ -1,6 +1,6 @@
 """Free sums and products of lists of atoms off the real support, in JAX: traceable and differentiable.
 
-The laws themselves, with densities, edges and atoms, are in `laws.free_sum` and `laws.free_product`; here are their
+The laws themselves, with densities, edges and atoms, are made by `spectra.free_sum` and `free_product`; here are their
 transforms at points where the plain iteration of subordination functions converges fast.
 """
 
