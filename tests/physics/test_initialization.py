@@ -64,7 +64,7 @@ def test_critical_networks_keep_their_signal_and_detuned_ones_do_not():
         return np.asarray(jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(width), 400)))
 
     stated = Value(found.kernel, label="variance at the critical point", rate=1.0)
-    finding = stated.compare([Trial(width, stated, last(found.weight_variance, width)) for width in (200, 800)])
+    finding = stated.judge([Trial(width, stated, last(found.weight_variance, width)) for width in (200, 800)])
     assert finding.agrees, finding.verdict
     assert last(1.2 * found.weight_variance, 200).mean() > 50 * found.kernel
 
