@@ -137,6 +137,10 @@ class Limit(eqx.Module):
     def at_size(self, size: int) -> tuple[dict[str, Any], "Limit"]:
         """The integers of a finite system, to be passed to `simulate`, and the limit at the ratios they really have."""
 
+    def rounds(self, **sizes: Any) -> float | None:
+        """About how often a loop of the simulation that ends by chance runs, to know its cost; None without one."""
+        return None
+
     def simulate(self, key: PRNGKeyArray, **sizes: Any) -> dict[str, Array]:
         """One finite system, measured."""
         return self.measured(self.draw(key, **sizes))

@@ -61,4 +61,4 @@ def test_a_training_variance_that_forgets_the_ridge_is_rejected():
         right.beside(dataclasses.replace(right.stated, y=right.stated.y + limit.ridge * test.stated.y))
         for right, test in zip(comparison.trials["training_variance"], comparison.trials["test_variance"], strict=True)
     ]
-    assert not wrong[-1].stated.judge(wrong).agrees
+    assert wrong[-1].stated.judge(wrong).outcome == "disagrees"

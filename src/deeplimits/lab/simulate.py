@@ -138,7 +138,8 @@ def seconds(task: Task) -> float:
     sizes, realised = _realised(task)
     chunk = chunk_size(task.limit, task.samples)
     place = np.array([task.seed, task.size, task.first])
-    return systems.seconds(realised, place, chunk, sizes) * math.ceil(task.samples / chunk)
+    rounds = realised.rounds(**sizes)
+    return systems.seconds(realised, place, chunk, sizes, rounds=rounds) * math.ceil(task.samples / chunk)
 
 
 def _realised(task: Task) -> tuple[dict[str, Any], Limit]:

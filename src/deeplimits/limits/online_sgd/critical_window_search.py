@@ -70,6 +70,9 @@ class CriticalWindowSearch(Limit):
         every = whole(float(self.horizon) * per_unit / POINTS, "steps between records", self)
         return {"dimension": n, "every": every}, replace(self, horizon=every * POINTS / per_unit)
 
+    def rounds(self, *, dimension: int, every: int):
+        return POINTS * every / reduced_chains.BLOCK
+
     def simulate(self, key, *, dimension: int, every: int):
         root = dimension**0.5
         delta = self.step * dimension ** (-(self.order - 2) / 2)

@@ -102,6 +102,10 @@ class ExitTimesSearchVsDescent(Limit):
         most = math.ceil(n * (math.log(n) / 2 + 230) / kappa)
         return {"dimension": n, "most": most}, replace(self, dimension=n)
 
+    def rounds(self, *, dimension: int, most: int):
+        kappa = 2 * float(self.step) * (float(self.signal) - float(self.step))
+        return dimension * (math.log(dimension) / 2 + 4) / kappa / reduced_chains.BLOCK
+
     def simulate(self, key, *, dimension: int, most: int):
         model = reduced_chains.online_pca(dimension, self.signal)
         point = draws.draw(draws.neighbour(key, -1, word=0), (), dimension).gaussians

@@ -72,6 +72,13 @@ class SampleComplexityThresholds(Limit):
             )
         return {"dimension": n}, self
 
+    def rounds(self, *, dimension: int):
+        # The time of m' = 2λδm at k = 2, of m' = kλδm^(k−1) without noise at others, from u₀/√N or the noise's 1/√N.
+        n, k, drift = dimension, self.order, max(self.order, 2) * float(self.signal) * float(self.step)
+        start = max(float(self.start), 1.0)
+        steps = {1: n, 2: n * (math.log(n) / 2 + 2)}.get(k, n ** (k - 1) / start ** (k - 2)) / drift
+        return steps / reduced_chains.BLOCK
+
     def simulate(self, key, *, dimension: int):
         delta = self.step * dimension ** (-max(0, self.order - 2) / 2)
 

@@ -75,6 +75,10 @@ class EscapeFromMediocrity(Limit):
         # Ten times the typical escape is never reached: the tail of −ln|N| is thin.
         return {"dimension": d, "runs": runs, "most": int(60 * runs * d / step)}, replace(self, dimension=d)
 
+    def rounds(self, *, dimension: int, runs: int, most: int):
+        # The mean of an escape time is about 1.5, where `most` allows 60 for each run.
+        return most / 40 / overlap_chain.BLOCK
+
     def simulate(self, key, *, dimension: int, runs: int, most: int):
         task = Task(jnp.eye(1), self.step, self.noise, "square")
         # The norm at which Q rests while M = 0: the lower root of aQ² − bQ + c = 0, as 2c/(b + √(b² − 4ac)).
