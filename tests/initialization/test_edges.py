@@ -12,6 +12,7 @@ from deeplimits.models.activations import from_function
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.initialization import correlations, depth_laws, finite_width, learning_rates, phases
 from deeplimits.theory.initialization.critical_points import criticality
+from deeplimits.theory.spectra import deep_linear_log_norm
 
 
 def tanh_difference(kernel, gap):
@@ -232,3 +233,31 @@ def test_the_check_of_fan_in_scaling_can_fail():
         seen = np.asarray(jax.vmap(lambda key, limit=limit: limit.simulate(key, width=20)["first_layer"])(keys))
         stated = float(limit.theory()["first_layer"].value)
         assert (abs(seen.mean() - stated) < 5 * seen.std() / np.sqrt(len(keys))) == right
+
+
+def test_collective_observables():
+    """Linear networks: O_f of f = z² is Π χ²/n, of variance (2/n)·layers; tanh against networks of width 400."""
+    found = finite_width.collective_variance(lambda z: z**2, "identity", 1.7, 1.0, 0.0, 4)
+    np.testing.assert_allclose(found, 1.7**2 * np.array([2.0, 4.0, 6.0, 8.0]), rtol=1e-12)
+    stated = finite_width.collective_variance(jnp.abs, "tanh", 1.0, 1.5, 0.1, 3, kinks=(0.0,))
+    width, one = 400, jnp.ones(())
+
+    def neurons(key):
+        z = jax.random.normal(key, (3, width))
+        kernel, found = one, []
+        for row in z:
+            found.append(jnp.mean(jnp.abs(jnp.sqrt(kernel) * row)))
+            kernel = 0.1 + 1.5 * jnp.mean(jnp.tanh(jnp.sqrt(kernel) * row) ** 2)
+        return jnp.stack(found)
+
+    seen = np.asarray(jax.jit(jax.vmap(neurons))(jax.random.split(jax.random.key(3), 40_000)))
+    np.testing.assert_allclose(width * seen.var(axis=0), stated, rtol=0.05)
+
+
+@pytest.mark.parametrize("width", [3.0, 99.0, 101.0, 1e6, 1e10])
+def test_log_norms_keep_their_digits(width):
+    """At n = 1e10 the mean was off by 2e-5."""
+    with mp.workdps(40):
+        n = mp.mpf(width)
+        exact = float((mp.digamma(n / 2) - mp.log(n / 2)) / 2)
+    assert float(deep_linear_log_norm(width, 1.0)[0]) == pytest.approx(exact, rel=1e-12)

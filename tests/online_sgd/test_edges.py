@@ -9,8 +9,17 @@ from scipy.integrate import solve_ivp
 from deeplimits.errors import DeeplimitsError, NotConverged, OutsideValidity, ParameterError
 from deeplimits.models.activations import activation
 from deeplimits.theory.inequalities import growth
-from deeplimits.theory.online_sgd import classical, critical_window, equator, exit_times, landscapes, spiked_tensor, xor
-from deeplimits.theory.online_sgd.spherical_ode import velocity
+from deeplimits.theory.online_sgd import (
+    classical,
+    critical_window,
+    equator,
+    exit_times,
+    landscapes,
+    spiked_tensor,
+    xor,
+    xor_rest,
+)
+from deeplimits.theory.online_sgd.spherical_ode import pca_plateau, plateau, velocity
 
 
 @pytest.mark.parametrize("margin", [0.1, 1e-3, 1e-6, 1e-9])
@@ -262,3 +271,48 @@ def test_extreme_counts():
     assert exit_times.critical_ratio(10**9, 3) == 1e9
     with pytest.raises(ParameterError, match="order"):
         exit_times.critical_ratio(100, 2.5)
+
+
+@pytest.mark.parametrize("types", [("mu+", "mu-", "nu+", "nu-"), ("mu+", "mu+", "nu-", "0"), ("0", "0")])
+def test_rest_points_of_the_noiseless_flow(types):
+    """They rest, their linear rates are those of the sheet (by automatic differentiation), and they are recognized."""
+    ridge = 0.05
+    state = xor_rest.rest_point(types, ridge, [1.0, 2.0, 3.0, 4.0][: len(types)])
+    moved = xor.noiseless_velocity(state, ridge)
+    assert max(float(jnp.max(jnp.abs(part))) for part in moved) < 1e-15
+    rest = xor_rest.classify(state, ridge)
+    assert rest.types == types
+    assert rest.loss == pytest.approx(xor.rest_loss(ridge, len(set(types) - {"0"})))
+    assert rest.stable == ("0" not in types)
+    if rest.active:
+        # The mass of μ+: stretch its neurons, v and m alike.
+        v, mu = np.asarray(state.output), np.asarray(state.along_mu)
+        on = np.array([kind == "mu+" for kind in types])
+        grown = state._replace(
+            output=jnp.asarray(np.where(on, 1.0001 * v, v)), along_mu=jnp.asarray(np.where(on, 1.0001 * mu, mu))
+        )
+        rate = np.asarray(xor.noiseless_velocity(grown, ridge).output)[on] / (1e-4 * v[on])
+        np.testing.assert_allclose(rate, rest.rates["mass"], rtol=1e-3)
+
+
+def test_what_the_noiseless_flow_reaches_is_classified():
+    late = xor.noiseless_ballistic(STATE, [400.0], 0.05)
+    end = xor.XorState(*(part[0] for part in late))
+    assert xor_rest.classify(end, 0.05).types == ("mu+", "nu-")
+    with pytest.raises(OutsideValidity, match="wait longer"):
+        xor_rest.classify(STATE, 0.05)
+    with pytest.raises(OutsideValidity, match="ridge"):
+        xor_rest.rest_point(["mu+"], 0.2)
+
+
+def test_plateaus_of_any_landscape():
+    for delta in (0.05, 0.3, 0.9):
+        assert plateau(single_index.online_pca(1.0), 0.1, delta) == pytest.approx(
+            float(pca_plateau(1.0, delta)), rel=1e-12
+        )
+    assert plateau(single_index.online_pca(1.0), 0.5, 1.2) == pytest.approx(0.0, abs=1e-12)
+    square = (lambda z: z**2, lambda z: 2 * z)
+    # Phase retrieval: m_*² = 1 − 8δ²σ²/κ, κ = 8δ − 96δ²
+    noisy = single_index.single_index(*square, *square, 0.5)
+    assert plateau(noisy, 0.2, 0.03) == pytest.approx((1 - 8 * 0.03**2 * 0.25 / (0.24 - 96 * 0.03**2)) ** 0.5, rel=1e-9)
+    assert plateau(single_index.single_index(*square, *square, 0.0), 0.2, 0.03) == pytest.approx(1.0, abs=1e-12)

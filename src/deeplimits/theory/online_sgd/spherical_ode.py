@@ -14,6 +14,8 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
+from deeplimits.numerics.arguments import POSITIVE, between, number
+from deeplimits.numerics.roots import on_host
 from deeplimits.theory.online_sgd.effective import EffectiveDynamics, solve_ode
 from deeplimits.theory.online_sgd.landscapes import Landscape
 
@@ -47,6 +49,35 @@ def correlation(landscape: Landscape, start: ArrayLike, step: ArrayLike, times: 
         corrector=lambda u: -(delta**2) / 2 * landscape.squared_gradient(u) * u,
     )
     return solve_ode(dynamics, jnp.asarray(start, float)[None], times)[:, 0]
+
+
+def plateau(landscape: Landscape, start: ArrayLike, step: ArrayLike) -> float:
+    """Where the correlation comes to rest from m(0) = start at a constant step: strong recovery is 1, weak any m > 0.
+
+    The first zero of the velocity above a start from which m rises, or below one from which it falls; 1 − O(δ) for
+    noisy labels, 1 itself where the gradient vanishes at the signal.
+
+    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> round(plateau(online_pca(1.0), 0.1, 0.3), 10)
+    0.7337993857
+    """
+    m0 = float(number("start", start, between(-1, 1)))
+    number("step", step, POSITIVE)
+    here = float(velocity(landscape, m0, step))
+    if here == 0 or abs(m0) == 1:
+        return m0
+    # Zeros may crowd at the end: points that come close to it geometrically.
+    end = 1.0 if here > 0 else -1.0
+    shares = np.concatenate([np.linspace(0.0, 0.9, 361), 1 - 0.1 * 2.0 ** -np.arange(0.25, 45.0, 0.25)])
+    grid = m0 + (end - m0) * shares
+    values = np.asarray(velocity(landscape, jnp.asarray(grid), step))
+    change = np.flatnonzero(values[1:] * np.sign(here) <= 0)
+    if not len(change):
+        return end
+    low, high = grid[change[0]], grid[change[0] + 1]
+    return float(
+        on_host(lambda m: np.asarray(velocity(landscape, jnp.asarray(m), step)), np.asarray(low), np.asarray(high))
+    )
 
 
 def growth_rate(landscape: Landscape, step: ArrayLike) -> Array:

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import panels
-from deeplimits.numerics.arguments import PART, POSITIVE, choice, number, whole
+from deeplimits.numerics.arguments import NOT_NEGATIVE, PART, POSITIVE, argument, choice, number, whole
 from deeplimits.numerics.roots import bracketed
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.quadrature import line_nodes
@@ -190,7 +190,11 @@ def deep_linear_log_norm(width: ArrayLike, factors: ArrayLike) -> LogNorm:
     >>> [round(float(part), 12) for part in deep_linear_log_norm(100.0, 50.0)]
     [-0.250833300006, 0.252516665334]
     """
-    n, count = jnp.asarray(width, float), jnp.asarray(factors, float)
+    n, count = argument("width", width, POSITIVE), argument("factors", factors, NOT_NEGATIVE)
     # E log(χ²_n/n) = digamma(n/2) − log(n/2), Var log χ²_n = trigamma(n/2)
-    mean = count / 2 * (digamma(n / 2) - jnp.log(n / 2))
+    # For large n both terms of the mean are large: −1/n − 1/3n² + 2/15n⁴ − 16/63n⁶ is their difference.
+    large = n > 100
+    square = 1 / jnp.where(large, n, 100.0) ** 2
+    series = -jnp.sqrt(square) - square / 3 + 2 * square**2 / 15 - 16 * square**3 / 63
+    mean = count / 2 * jnp.where(large, series, digamma(n / 2) - jnp.log(n / 2))
     return LogNorm(mean, count / 4 * polygamma(1, n / 2))
