@@ -77,7 +77,7 @@ class EscapeFromMediocrity(Limit):
 
     def rounds(self, *, dimension: int, runs: int, most: int):
         # The mean of an escape time is about 1.5, where `most` allows 60 for each run.
-        return most / 40 / overlap_chain.BLOCK
+        return most / 40 / overlap_steps.BLOCK
 
     def simulate(self, key, *, dimension: int, runs: int, most: int):
         task = Task(jnp.eye(1), self.step, self.noise, "square")

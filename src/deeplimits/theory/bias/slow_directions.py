@@ -21,10 +21,10 @@ def fast_variance(noise_per_curvature: ArrayLike, step: ArrayLike, curvature: Ar
     """
     eta = arguments.argument("step", step, arguments.POSITIVE)
     lam = arguments.argument("curvature", curvature, arguments.POSITIVE)
-    arguments.argument("noise", noise, arguments.NOT_NEGATIVE)
+    alpha = arguments.argument("noise_per_curvature", noise_per_curvature, arguments.NOT_NEGATIVE)
     sentence = "step is not below 1/curvature: the coordinate has no stationary law; take a smaller step"
     eta = valid(eta, eta * lam < 1, sentence, lambda: f" (step = {step}, curvature = {curvature})")
-    return jnp.asarray(noise_per_curvature) * eta / (2 * (1 - eta * lam))
+    return alpha * eta / (2 * (1 - eta * lam))
 
 
 def entropic_drift(

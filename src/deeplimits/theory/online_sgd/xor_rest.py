@@ -29,7 +29,7 @@ class Rest(NamedTuple):
     rates: dict[str, float]
     """Linear rates: the mass of an active type, its imbalance v ∓ m, and a neuron at 0 towards a missing type."""
     stable: bool
-    """Whether no neuron at 0 finds a missing type: nothing leaves. Directions along an active type's sphere are flat."""
+    """Whether no neuron at 0 finds a missing type: nothing leaves. Directions along an active type are flat."""
 
 
 def rest_point(types: Sequence[str], ridge: float, shares: Sequence[float] | None = None) -> XorState:
