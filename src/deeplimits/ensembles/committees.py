@@ -111,9 +111,9 @@ def one_pass_sgd(
     A step uses the task's batch, or one in which each sample has its share (see `step`).
     """
     p, d = network.w.shape
-    if shares is None and task.samples is None:
-        raise ParameterError("task.batch is not known while the program is made; give the samples' shares instead")
     batch = task.samples if shares is None else shares.shape[0]
+    if batch is None:
+        raise ParameterError("task.batch is not known while the program is made; give the samples' shares instead")
 
     def advance(index, carry):
         network, t, total = carry

@@ -152,7 +152,7 @@ def phase(given: str | Activation | Callable, weight_variance: float, bias_varia
         kept = abs(chi - 1) <= KEPT and c_b == 0
         kernel = None if kept else float(_scale_invariant(sigma, gain, jnp.asarray(c_w), jnp.asarray(c_b)))
         return Phase("critical" if kept else "ordered", kernel, chi, chi)
-    moments.check(sigma, [0.0, 1.0])
+    moments.check(sigma, np.array([0.0, 1.0]))
     found: Any = _stand(sigma, c_w, c_b)
     kernel, grows, slope, *chi = (np.asarray(number) for number in found)
     numbers: Any = (c_w, kernel, grows, slope)

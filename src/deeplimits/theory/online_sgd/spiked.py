@@ -123,7 +123,7 @@ def overlap_roots(signal: ArrayLike, order: int, step: ArrayLike) -> tuple[Array
         lam,
         lam >= critical_signal(k, c),
         "signal is below the threshold, where no overlap but 0 can rest; take a stronger one",
-        lambda: f" than {float(critical_signal(k, c)):g}",
+        lambda: f" than {float(jnp.asarray(critical_signal(k, c))):g}",
     )
     middle = jnp.log((k - 2) * c / k) / 2
 
