@@ -21,7 +21,7 @@ from deeplimits.numerics.symmetric import diagonal
 _REACH = {1: 9.0, 2: 9.0, 3: 7.8, 4: 7.5}
 _STEP = {1: 0.05, 2: 0.1, 3: 0.26, 4: 0.35}
 RESOLVED = 1e-4
-"""Relative error of E σ² and E σ'², squares with sharper poles than the integrals have, above which a field is too wide."""
+"""Relative error of E σ² and E σ'², whose poles are sharper than the integrals', above which a field is too wide."""
 
 
 class Quadrature(eqx.Module):
