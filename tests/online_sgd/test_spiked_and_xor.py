@@ -101,7 +101,7 @@ def test_components_by_enumeration():
     for width in range(1, 6):
         assert xor.components_by_enumeration(width) == xor.xor_component_count(width)
     assert xor.xor_component_count(4) == 39
-    with pytest.raises(ParameterError, match="order = 0"):
+    with pytest.raises(ParameterError, match="width = 0"):
         xor.xor_component_count(0)
 
 

@@ -46,7 +46,7 @@ def potential(z: ArrayLike, depth: int = 2) -> Float[Array, "..."]:
     For D > 2, with h(s) = z: q = sz − ((D−2)/2)[(1−s)^{−2/(D−2)} + (1+s)^{−2/(D−2)} − 2], by Legendre's transform.
 
     >>> round(float(potential(1.0)), 14), round(float(potential(1.0, 3)), 10)
-    (0.24514384755981, 0.0807935012)
+    (0.24514384755981, 0.0799434978)
     """
     z = arguments.argument("z", z, arguments.FINITE)
     if arguments.whole("depth", depth, 2) > 2:

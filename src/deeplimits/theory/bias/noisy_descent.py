@@ -135,7 +135,7 @@ def averaged_variance(step: ArrayLike, curvature: ArrayLike, noise_variance: Arr
     least possible (Polyak and Ruppert).
 
     >>> round(float(averaged_variance(0.1, 2.0, 1.0, 3)), 15)
-    0.020444444444444
+    0.023086419753086
     """
     v = stationary_variance(step, curvature, noise_variance)
     steps = arguments.whole("steps", steps, 1)

@@ -97,7 +97,7 @@ def _balanced_offset(
     _, sizes, basis = np.linalg.svd(rows, full_matrices=False)
     basis = basis[sizes > 1e-9 * sizes[0]]
     reduced, target = rows @ basis.T, basis @ weights
-    z, a = np.zeros(len(basis)), np.zeros(len(rows))
+    z, a = np.zeros(len(basis)), np.full(len(rows), scale)
 
     def value(z):
         return scale * np.sum(np.exp(-reduced @ z)) + target @ z

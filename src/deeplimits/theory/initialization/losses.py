@@ -53,7 +53,7 @@ def lost(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
 
     >>> from deeplimits.models.activations import activation
     >>> round(float(lost(activation("tanh"), jnp.asarray(0.5), jnp.asarray(1.0))), 12)
-    0.209430545748
+    0.207970077194
     """
     return _lost(sigma, gap, kernel)
 

@@ -59,7 +59,8 @@ def passage_probability(
     if points is not None:
         tried = (whole("points", points, 24),)
     else:
-        tried = POINTS if known(given) else POINTS[1:2]
+        tried = POINTS if known(given) else POINTS[2:3]
+    fine, good = jnp.zeros_like(moments), jnp.zeros_like(moments, dtype=bool)
     fine, good = moments, jnp.zeros(moments.shape, bool)
     for count in tried:
         fine, coarse = _passed(count, *given), _passed(2 * count // 3, *given)

@@ -239,11 +239,11 @@ def noiseless_ballistic(start: XorState, times: ArrayLike, ridge: ArrayLike, ste
         return frozen, h - long
 
     def through(state, h):
-        def going(at):
-            return any_crosses(at[0], move(at[0], at[1]))
+        def once(_, at):
+            return jax.lax.cond(any_crosses(at[0], move(*at)), cut, lambda *same: same, *at)
 
-        state, rest = jax.lax.while_loop(going, lambda at: cut(*at), (state, h))
-        return move(state, rest)
+        # Every one of the 2K overlaps is frozen at most once; a loop of known length, to be differentiated backwards.
+        return move(*jax.lax.fori_loop(0, 2 * state.along_mu.shape[0], once, (state, h)))
 
     def advance(state, h):
         after = jax.lax.cond(any_crosses(state, move(state, h)), through, move, state, h)

@@ -29,7 +29,7 @@ class Rest(NamedTuple):
     rates: dict[str, float]
     """Linear rates: the mass of an active type, its imbalance v ∓ m, and a neuron at 0 towards a missing type."""
     stable: bool
-    """Whether no neuron at 0 finds a missing type: nothing leaves. Directions along an active type are flat."""
+    """Whether no neuron at 0 finds a missing type: nothing leaves. Along an active type nothing moves."""
 
 
 def rest_point(types: Sequence[str], ridge: float, shares: Sequence[float] | None = None) -> XorState:
@@ -70,7 +70,7 @@ def classify(state: XorState, ridge: float, tolerance: float = 0.05) -> Rest:
 
     Setting     the noiseless flow, or SGD at large λ, at a late time
     Result      types, active types, loss and linear rates −2αS(1 − 4α), −2α, 1/8 − α; `stable` where no neuron at 0
-                sees a missing type (or there is none at 0)
+                sees a missing type
     Validity    0 < α < 1/8; OutsideValidity is raised where the state is not at rest yet
     References  benarous2022
 

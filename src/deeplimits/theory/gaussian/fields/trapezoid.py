@@ -21,8 +21,8 @@ from deeplimits.numerics.symmetric import diagonal
 # Nodes on [−reach, reach] by number of dimensions: rounding decides in one to three, the cost in four.
 _REACH = {1: 9.0, 2: 9.0, 3: 7.8, 4: 7.5}
 _STEP = {1: 0.05, 2: 0.1, 3: 0.26, 4: 0.35}
-RESOLVED = 1e-7
-"""Relative error of one-dimensional moments from which on a variance is too large for the grid."""
+RESOLVED = 1e-4
+"""Relative error of E σ² and E σ'², whose poles are sharper than the integrals', above which a field is too wide."""
 
 
 class PairIntegrals(NamedTuple):
