@@ -118,7 +118,7 @@ def test_a_disagreement_about_the_limit_must_stay_at_larger_sizes(monkeypatch):
 
     found = dl.compare(Wrong())
     assert found.outcome == "disagrees"
-    assert found.sizes == (160, 320, 640)[: len(found.sizes)] or found.sizes[0] > 20
+    assert found.sizes[0] > 20
 
     class WrongExactly(MarchenkoPastur):
         usual = Run(sizes=(20, 40, 80), samples=60)
@@ -146,8 +146,8 @@ def test_sizes_are_doubled_where_the_parameters_need_larger_ones():
 
 
 def test_a_second_order_larger_than_assumed_is_fitted():
-    """The first order is a tenth of a percent, the second ten times that: not what the assumption says."""
-    trials = trials_of(1.0, lambda n: 1 + 0.02 / n + 4 / n**2, (20, 40, 80), noise=2e-3)
+    """A first order of three percent makes the assumption expect a second of two in a thousand; it is one percent."""
+    trials = trials_of(1.0, lambda n: 1 + 0.6 / n + 4 / n**2, (20, 40, 80), noise=2e-3)
     assert Value.judge(trials).outcome != "disagrees"
     assert Value.judge(planted(trials, 1.02)).outcome == "disagrees"
 
