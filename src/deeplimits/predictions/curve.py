@@ -95,7 +95,8 @@ class Curve(Kind):
 
     def wrong_by(self, factor: float) -> "Curve | None":
         y = np.asarray(self.y)
-        return dataclasses.replace(self, y=y * factor) if np.any(y) else None
+        # What is below the resolution everywhere is zero here.
+        return dataclasses.replace(self, y=y * factor) if np.any(np.abs(y) > self.resolution) else None
 
     def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
         stated = [trial.stated for trial in trials] or [self]

@@ -98,7 +98,8 @@ class Value(Kind):
 
     def wrong_by(self, factor: float) -> "Value | None":
         value = np.asarray(self.value)
-        return dataclasses.replace(self, value=value * factor) if np.any(value) else None
+        # What is below the resolution everywhere is zero here.
+        return dataclasses.replace(self, value=value * factor) if np.any(np.abs(value) > self.resolution) else None
 
     def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
         if not trials:

@@ -16,6 +16,8 @@ from deeplimits.theory.two_layer.overlaps import integration
 
 LONGEST_STEP = 0.03
 """Of time, in which the equations may not change much."""
+FEWEST_STEPS = 20
+"""In the time up to which a run is compared."""
 
 
 class SgdConcentration(Limit):
@@ -49,16 +51,18 @@ class SgdConcentration(Limit):
     """At how many times up to T a run is compared."""
 
     def validity_at(self, size):
-        if not known(self.rate):
+        if not known(self.rate, self.time):
             return ()
-        rate = float(self.rate)
+        rate, time = float(self.rate), float(self.time)
         # One step lasts γ/(dp), which the equations take to be no time at all.
-        if rate <= LONGEST_STEP * size * self.students:
+        longest = min(LONGEST_STEP, time / FEWEST_STEPS)
+        if rate <= longest * size * self.students:
             return ()
-        least = math.ceil(rate / (LONGEST_STEP * self.students))
+        least = math.ceil(rate / (longest * self.students))
         return (
             f"rate = {rate:g} makes steps of time {rate / (size * self.students):.2g} at d = {size} with "
-            f"{self.students} students; take sizes of at least {least}, or a smaller rate",
+            f"{self.students} students, not small beside 1 and time = {time:g}; take sizes of at least {least}, or a "
+            "smaller rate",
         )
 
     def _setting(self):
