@@ -388,7 +388,7 @@ def measured_rate(sizes: Sequence[float], fit_gaps: ArrayLike, errors: ArrayLike
         return None
     relative = errors / gaps
     (_, slope), covariance = weighted_line(np.log(np.asarray(sizes, float)), np.log(gaps), relative)
-    return -float(slope), float(np.sqrt(covariance[1, 1]))
+    return -float(slope), float(np.sqrt(max(covariance[1, 1], 0.0)))
 
 
 def weighted_line(x: Floats, y: Floats, errors: Floats, extra: Floats | None = None) -> tuple[Floats, Floats]:

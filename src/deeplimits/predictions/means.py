@@ -36,7 +36,9 @@ class Averaged(Kind):
         return statistics.largest_deviation(fit(sizes, stated, reduced), stated[-1].resolution)
 
     def wrong_by(self, factor: float) -> Any:
-        return multiplied(self, self.states, factor)
+        # What is below the resolution everywhere is zero here.
+        large = np.any(np.abs(np.asarray(getattr(self, self.states))) > self.resolution)
+        return multiplied(self, self.states, factor) if large else None
 
 
 def fit(sizes, stated, reduced) -> statistics.Extrapolation:

@@ -1,5 +1,6 @@
 r"""Margins of homogeneous networks under gradient flow."""
 
+import math
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -12,6 +13,9 @@ from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.measure import margins
 from deeplimits.predictions import Bound, Value
 from deeplimits.theory.bias import homogeneous_margin, support_vectors
+
+LARGEST_SHARE = 0.3
+"""Of the margin, that its correction may have."""
 
 
 class Start(NamedTuple):
@@ -49,6 +53,21 @@ class HomogeneousNetworkMargin(Limit):
                 1.0, label="growth of the smoothed margin", symbol=r"\tilde\gamma(s')/\tilde\gamma(s)", side="lower"
             ),
         }
+
+    def validity_at(self, size):
+        if self.depth == 1:
+            return ()
+        # What the layers' squared norms differ by at the start stays, beside D(log t/γ*)^{2/D} that grows, and changes
+        # ‖θ‖^D by D/2 of their ratio; γ* is about n^{−1/2}.
+        shapes = _shapes(self.depth, self.width, min(self.points, self.features))
+        start = sum(rows * columns for rows, columns in shapes) / 4
+        least = (start / (2 * LARGEST_SHARE)) ** (self.depth / 2) / self.points**0.5
+        if size >= least:
+            return ()
+        return (
+            f"at log t = {size} a network of depth = {self.depth} and width = {self.width} on {self.points} points has "
+            f"not outgrown its start; take sizes of at least {math.ceil(least)}, or a smaller network",
+        )
 
     def at_size(self, size):
         return {}, replace(self, log_time=float(whole(size, "log t", self, least=20)))

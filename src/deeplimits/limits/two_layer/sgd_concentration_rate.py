@@ -16,6 +16,8 @@ from deeplimits.theory.two_layer.overlaps import integration
 
 LONGEST_STEP = 0.03
 """Of time, in which the equations may not change much."""
+FEWEST_STEPS = 20
+"""In the time up to which a run is compared."""
 
 
 class SgdConcentrationRate(Limit):
@@ -50,16 +52,18 @@ class SgdConcentrationRate(Limit):
     """At how many times up to T a run is compared."""
 
     def validity_at(self, size):
-        if not known(self.step):
+        if not known(self.step, self.time):
             return ()
-        step = float(self.step)
+        step, time = float(self.step), float(self.time)
         # One step lasts γ/(dp), which the equations take to be no time at all.
-        if step <= LONGEST_STEP * size * self.students:
+        longest = min(LONGEST_STEP, time / FEWEST_STEPS)
+        if step <= longest * size * self.students:
             return ()
-        least = math.ceil(step / (LONGEST_STEP * self.students))
+        least = math.ceil(step / (longest * self.students))
         return (
             f"step = {step:g} makes steps of time {step / (size * self.students):.2g} at d = {size} with "
-            f"{self.students} students; take sizes of at least {least}, or a smaller step",
+            f"{self.students} students, not small beside 1 and time = {time:g}; take sizes of at least {least}, or a "
+            "smaller step",
         )
 
     def _setting(self):
