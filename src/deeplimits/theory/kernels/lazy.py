@@ -12,10 +12,11 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.models.activations import Activation
-from deeplimits.numerics.arguments import POSITIVE, argument
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as find_activation
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, at_least
 from deeplimits.theory.gaussian.moments import mean_curvature, mean_slope, slope_moment
-from deeplimits.theory.kernels.linearization import curvature_bound
+from deeplimits.theory.kernels.linearization import curvature, curvature_bound
 
 
 class LazyBounds(NamedTuple):
@@ -69,11 +70,11 @@ def lazy_training_bounds(
     )
 
 
-def two_layer_lipschitz(activation: Activation, x: ArrayLike, width: int, scale: float = 1.0) -> float:
+def two_layer_lipschitz(activation: ActivationLike, x: ArrayLike, width: int, scale: float = 1.0) -> float:
     """A bound on Lip(Df) for f = (α/√m) Σ ±σ(⟨w_j, x_i⟩): (α/√m) sup|σ''| ‖X‖ max_i ‖x_i‖; refused for ReLU."""
-    if activation.kinks:
-        raise OutsideValidity(f"activation = {activation.name} has a kink: its Jacobian is not Lipschitz")
-    rows = np.asarray(x, float)
+    rows = np.asarray(array("x", x, ("n", "d"), why="one input in each row"))
+    argument("width", width, at_least(1))
+    argument("scale", scale, POSITIVE)
     return (
         scale
         / np.sqrt(width)
@@ -114,8 +115,9 @@ def lazy_scaling(
     4.0
     """
     _positive(alpha=alpha, lipschitz=lipschitz, least=least, largest=largest)
-    if not risk >= 0:
-        raise ParameterError(f"risk = {risk} is not allowed; it must not be negative")
+    argument("risk", risk, NOT_NEGATIVE)
+    if not least <= largest * (1 + 1e-12):
+        raise ParameterError(f"least = {least:g} is above largest = {largest:g}; they are singular values of one matrix")
     if sharp:
         threshold = 4 * lipschitz * np.sqrt(2 * risk) / least**2
         moves = 2 * np.sqrt(2 * risk) / (alpha * least), np.sqrt(2 * risk) / (alpha * least)
@@ -137,7 +139,7 @@ class TwoLayerSpectrum(NamedTuple):
     largest: Float[Array, "..."]
 
 
-def two_layer_singular_values(activation: Activation, ratio: ArrayLike) -> TwoLayerSpectrum:
+def two_layer_singular_values(activation: ActivationLike, ratio: ArrayLike) -> TwoLayerSpectrum:
     r"""σ_min²/(α²d) and σ_max²/(α²d) of the Jacobian at the start, as d → ∞ with n/d → c = `ratio`, m ≫ n.
 
     Setting     f = (α/√m) Σ ±σ(⟨w_j, x⟩), w_j uniform on the unit sphere, x_i ~ N(0, I_d), inner weights trained
@@ -149,14 +151,16 @@ def two_layer_singular_values(activation: Activation, ratio: ArrayLike) -> TwoLa
     Validity    σ smooth; n ≪ d² for c > 1; extreme eigenvalues converge like √(log n/d)
     References  bartlett2021; bai2010
 
-    >>> from deeplimits.models.activations import activation
-    >>> found = two_layer_singular_values(activation("tanh"), 0.25)
+    >>> found = two_layer_singular_values("tanh", 0.25)
     >>> round(float(found.least), 12), round(float(found.largest), 12)
     (0.189243529176, 0.923001857901)
     """
-    if activation.kinks:
-        raise OutsideValidity(f"activation = {activation.name} has a kink; the theorem needs a smooth activation")
-    c = jnp.asarray(ratio, float)
+    activation = find_activation(activation)
+    if (kink := curvature(activation).kink) is not None:
+        raise OutsideValidity(
+            f"activation = {activation.name} has a kink at {kink:g}; the theorem needs a smooth activation"
+        )
+    c = argument("ratio", ratio, POSITIVE)
     slope, square, bend = mean_slope(activation), slope_moment(activation), mean_curvature(activation)
     floor = square - slope**2
     root = jnp.sqrt(c)

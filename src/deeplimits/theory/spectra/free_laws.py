@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Complex, Float
 from numpy.typing import ArrayLike, NDArray
 
+from deeplimits.errors import ParameterError
 from deeplimits.theory.spectra import marchenko_pastur as formulas
 from deeplimits.theory.spectra.measure import SpectralMeasure
 
@@ -49,9 +50,19 @@ class MarchenkoPastur(SpectralMeasure):
         return _cdf(np.asarray(x, float), self.gamma, self.variance)
 
     def moment(self, order: int) -> Float[Array, ""]:
-        if order < 0:
-            return super().moment(order)
         return formulas.moment(order, self.gamma, self.variance)
+
+    def companion(self, z: ArrayLike) -> Complex[Array, "..."]:
+        """s̲(z) = γ m(z) − (1 − γ)/z, the transform of the law of the Gram matrix XX'/M; z off its support."""
+        return formulas.companion(z, self.gamma, self.variance)
+
+    def preimage(self, x: ArrayLike) -> Complex[Array, "..."]:
+        """α(x + i0) = −1/s̲(x + i0) for real x inside the bulk."""
+        x = np.asarray(x, float)
+        if not np.all(self._in_bulk(x.ravel())):
+            raise ParameterError(f"x contains a point outside the bulk {np.asarray(self.edges)[0].tolist()}")
+        gram = marchenko_pastur_transform(x.astype(complex), 1 / self.gamma, self.gamma * self.variance)
+        return jnp.asarray(-1 / gram)
 
     def r_transform(self, w: ArrayLike) -> Float[Array, "..."]:
         """R(w) = σ²/(1 − γσ²w)."""

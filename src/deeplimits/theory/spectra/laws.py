@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
-from deeplimits.numerics.arguments import POSITIVE, number
+from deeplimits.numerics.arguments import POSITIVE, array, number
 from deeplimits.theory.spectra.atomic import Atomic, merged
 from deeplimits.theory.spectra.free_laws import MarchenkoPastur, Semicircle
 from deeplimits.theory.spectra.free_product import FreeProduct
@@ -55,14 +55,14 @@ def from_eigenvalues(eigenvalues: ArrayLike) -> Atomic:
     >>> complex(from_eigenvalues([1.0, 2.0]).stieltjes(0.0)).real
     0.75
     """
-    return from_atoms(np.ravel(np.asarray(eigenvalues)))
+    return from_atoms(eigenvalues)
 
 
 def sample_covariance(population: SpectralMeasure | ArrayLike, gamma: ArrayLike) -> SampleCovariance:
     """The law of the sample covariance matrix of data whose population covariance has a given law.
 
     Setting     n samples Σ^{1/2}z of dimension p, z with independent entries of mean 0 and variance 1; H the law of
-                the eigenvalues of Σ, given as a `SpectralMeasure` or as a list of eigenvalues; γ = p/n
+                the eigenvalues of Σ, given as a `SpectralMeasure`, as a list of eigenvalues or as the matrix Σ; γ = p/n
     Result      m(z) = m_H(α)/(1 + γS₁(α)) where α solves z = α(1 + γS₁(α)) in the upper half plane,
                 S₁ = ∫ t dH/(α − t); edges are the images of the zeros of 1 − γ∫ t² dH/(α − t)²; atom
                 max(H{0}, 1 − 1/γ) at 0
@@ -76,8 +76,25 @@ def sample_covariance(population: SpectralMeasure | ArrayLike, gamma: ArrayLike)
     0.1033742445
     """
     if not isinstance(population, SpectralMeasure):
-        population = from_eigenvalues(population)
+        population = from_eigenvalues(covariance_eigenvalues("population", population))
     return _sample_covariance(population, gamma)
+
+
+def covariance_eigenvalues(name: str, given: ArrayLike) -> np.ndarray:
+    """A list of eigenvalues as it is, and those of a symmetric matrix; negative ones within rounding become zero.
+
+    >>> covariance_eigenvalues("population", [[2.0, 1.0], [1.0, 2.0]]).round(12).tolist()
+    [1.0, 3.0]
+    """
+    found = np.asarray(array(name, np.atleast_1d(given), ("p",), ("p", "p"), why="at least one eigenvalue, or a covariance matrix"))
+    if found.ndim == 1:
+        return found
+    scale = np.max(np.abs(found))
+    if np.max(np.abs(found - found.T)) > 1e-10 * scale:
+        raise ParameterError(f"{name} is a matrix that is not symmetric; give a covariance matrix or its eigenvalues")
+    values = np.linalg.eigvalsh((found + found.T) / 2)
+    # Eigenvalues of a matrix are known to rounding of the largest.
+    return np.where((values < 0) & (values > -1e-12 * scale * len(values)), 0.0, values)
 
 
 def free_sum(first: SpectralMeasure, second: SpectralMeasure, *more: SpectralMeasure) -> SpectralMeasure:

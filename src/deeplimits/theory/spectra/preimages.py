@@ -48,7 +48,9 @@ def first_and_second(population: SpectralMeasure, alpha: NDArray) -> tuple[NDArr
     if not isinstance(population, Atomic):
         found = sums(population, alpha)
         return found.first, found.second
-    t, w = population.values, population.weights
+    # An atom at zero adds nothing, and α = 0 must not divide by it.
+    seen = population.values > 0
+    t, w = population.values[seen], population.weights[seen]
     first, second = _in_pieces(lambda part: _two_atomic_sums(t, w, part), alpha, t.size)
     return first, second
 
