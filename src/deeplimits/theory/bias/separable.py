@@ -12,10 +12,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
+from scipy.optimize import linprog
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.numerics import arguments
-from deeplimits.theory.bias.hard_margin import ZERO_MULTIPLIER, HardMargin, hard_margin
+from deeplimits.theory.bias.hard_margin import ON_MARGIN, ZERO_MULTIPLIER, HardMargin, hard_margin
 
 
 class LogTimeLaw(NamedTuple):
@@ -31,14 +32,17 @@ class LogTimeLaw(NamedTuple):
     gap: float
     """ψ, the smallest functional margin off the support; infinite where every point is a support vector."""
     degenerate: bool
-    """Whether some point on the margin has multiplier zero."""
+    """Whether no choice of multipliers is positive at every point on the margin."""
+    eigenvalues: Float[Array, " r"] | None
+    """The nonzero eigenvalues of M, increasing; one of them is 1, with eigenvector ŵ. None for degenerate data."""
 
 
 def log_time_law(x: ArrayLike, y: ArrayLike, loss_scale: float | None = None) -> LogTimeLaw:
     """The late-time law of gradient flow on separable data, for the logistic or the exponential loss alike.
 
     Setting     loss c Σ ℓ(y_i⟨w, x_i⟩), separable data, t → ∞
-    Result      ⟨w̃, x̄_i⟩ = −log(a_i/c) on the support, w̃ in its span; the deviation decays like t^{−q}; t L → ‖ŵ‖²
+    Result      ⟨w̃, x̄_i⟩ = −log(a_i/c) on the support, w̃ in its span; the deviation decays like t^{−q}; t L → ‖ŵ‖². Where
+                support vectors depend on each other, w̃ is the root of c Σ_S e^{−⟨w̃, x̄_i⟩} x̄_i = ŵ in their span
     Validity    separable data (otherwise `NotSeparable`); degenerate data are flagged and have no offset
     References  soudry2018 Thm 3, Thm 4
 
@@ -52,11 +56,12 @@ def log_time_law(x: ArrayLike, y: ArrayLike, loss_scale: float | None = None) ->
     margins = np.asarray(signed) @ found.weights
     outside = np.setdiff1d(np.arange(len(signed)), found.support)
     gap = float(margins[outside].min()) if len(outside) else math.inf
-    degenerate = len(found.degenerate) > 0
     constant = float(found.weights @ found.weights)
-    if degenerate:
-        return LogTimeLaw(found, None, None, constant, gap, True)
-    weights, multipliers = jnp.asarray(found.weights), jnp.asarray(found.multipliers)
+    multipliers = _shared_multipliers(np.asarray(signed), found, scale)
+    if multipliers is None:
+        return LogTimeLaw(found, None, None, constant, gap, True, None)
+    weights, multipliers = jnp.asarray(found.weights), jnp.asarray(multipliers)
+    spread = jnp.linalg.svd(jnp.sqrt(multipliers)[:, None] * signed, compute_uv=False)[::-1] ** 2
     return LogTimeLaw(
         found,
         support_offset(signed, multipliers, scale),
@@ -64,7 +69,57 @@ def log_time_law(x: ArrayLike, y: ArrayLike, loss_scale: float | None = None) ->
         constant,
         gap,
         False,
+        spread[spread > 1e-12 * spread[-1]],
     )
+
+
+def _shared_multipliers(signed: np.ndarray, found: HardMargin, scale: float) -> np.ndarray | None:
+    """The multipliers c e^{−⟨w̃, x̄_i⟩} that the flow chooses, or None where none is positive on the whole margin.
+
+    Independent support vectors leave no choice. Others, a repeated point for instance, share their multiplier: w̃
+    minimizes c Σ_S e^{−⟨w̃, x̄_i⟩} + ⟨w̃, ŵ⟩ over the span of S, a convex problem.
+    """
+    rows = signed[found.support]
+    basis = np.linalg.svd(rows, full_matrices=False)
+    rank = int(np.sum(basis.S > 1e-10 * basis.S[0]))
+    if rank == len(rows):
+        return None if len(found.degenerate) else np.asarray(found.multipliers)
+    # Is there a positive solution of Σ a_i x̄_i = ŵ? The largest t with a_i ≥ t for all i decides.
+    size = np.max(found.multipliers)
+    equations = np.hstack([basis.Vh[:rank] @ rows.T, np.zeros((rank, 1))])
+    below = np.hstack([-np.eye(len(rows)), np.ones((len(rows), 1))])
+    limits = [(0, None)] * (len(rows) + 1)
+    goal = np.append(np.zeros(len(rows)), -1.0)
+    target = basis.Vh[:rank] @ found.weights / size
+    best = linprog(goal, below, np.zeros(len(rows)), equations, target, [*limits[:-1], (None, 1.0)])
+    if not best.success:
+        raise NotConverged(f"the multipliers of dependent support vectors were not found: {best.message}")
+    if best.x[-1] <= ON_MARGIN:
+        return None
+    # Newton's method in coordinates of the span, damped until the convex function falls.
+    points, pull = rows @ basis.Vh[:rank].T, basis.Vh[:rank] @ found.weights
+    place = np.linalg.lstsq(points, -np.log(np.maximum(best.x[:-1], ON_MARGIN) * size / scale), rcond=None)[0]
+
+    def height(w):
+        with np.errstate(over="ignore"):
+            return scale * np.sum(np.exp(-points @ w)) + w @ pull
+
+    for _ in range(200):
+        weight = scale * np.exp(-points @ place)
+        slope = pull - weight @ points
+        move = np.linalg.lstsq((weight[:, None] * points).T @ points, -slope, rcond=None)[0]
+        length = 1.0
+        while height(place + length * move) > height(place) + 0.25 * length * (slope @ move) and length > 1e-10:
+            length /= 2
+        place = place + length * move
+        if np.linalg.norm(move) <= 1e-14 * (1 + np.linalg.norm(place)):
+            break
+    weight = scale * np.exp(-points @ place)
+    if np.linalg.norm(pull - weight @ points) > 1e-9 * np.linalg.norm(pull):
+        raise NotConverged("the offset of dependent support vectors was not found by Newton's method")
+    multipliers = np.zeros(len(signed))
+    multipliers[found.support] = weight
+    return multipliers
 
 
 def support_offset(

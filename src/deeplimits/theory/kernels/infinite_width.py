@@ -13,7 +13,7 @@ from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models import architectures
 from deeplimits.numerics.arguments import array, known, whole
 from deeplimits.numerics.checks import valid
-from deeplimits.theory.gaussian.duals import closed_form, dual_of, numerical_dual
+from deeplimits.theory.gaussian.duals import closed_form, dual_of, numerical_duals
 from deeplimits.theory.gaussian.duals.numerical import Quadrature
 from deeplimits.theory.kernels import matrices
 from deeplimits.theory.kernels.matrices import Kernels
@@ -150,10 +150,12 @@ class FullyConnected(architectures.FullyConnected):
             return network
         inputs = x1 if x2 is None else jnp.concatenate([x1, x2])
         roots = np.ones((self.hidden_layers, 1)) if self.layer_norm else np.asarray(_roots(network, inputs))
-        chosen = [
-            closed_form(activation) or numerical_dual(activation, roots[layer] ** 2)
-            for layer, activation in enumerate(self.activations)
-        ]
+        chosen = [dual_of(activation) for activation in self.activations]
+        for activation in dict.fromkeys(self.activations):
+            if closed_form(activation) is None:
+                rows = [layer for layer, other in enumerate(self.activations) if other == activation]
+                for layer, dual in zip(rows, numerical_duals(activation, roots[rows] ** 2), strict=True):
+                    chosen[layer] = dual
         pairs = x1.shape[0] * (x1.shape[0] if x2 is None else x2.shape[0])
         for layer, dual in enumerate(chosen):
             if isinstance(dual, Quadrature) and pairs > MOST_PAIRS_BY_QUADRATURE:

@@ -49,7 +49,7 @@ def curvature(activation: ActivationLike) -> Curvature:
     points, values = grid, _curvature(found, grid)
     if not np.all(np.isfinite(values)):
         return Curvature(np.inf, None)
-    inner, outer = np.abs(grid) < _FAR / 100, np.abs(grid) > _FAR / 10
+    inner, outer = np.abs(grid) < _FAR / 2, np.abs(grid) > 0.95 * _FAR
     if values[outer].max() > 1.5 * values[inner].max():
         return Curvature(np.inf, None)
     for _ in range(_HALVINGS):
@@ -194,7 +194,7 @@ def relu_worst_deviation(start: ArrayLike, output: ArrayLike, x: ArrayLike, dist
     References  telgarsky2021
 
     >>> round(float(relu_worst_deviation([[0.1], [-0.2], [2.0]], [1.0, 1.0, 1.0], [1.0], 1.0)), 12)
-    0.643291539041
+    0.643291500171
     """
     w = array("start", start, ("m", "d"))
     a, point = array("output", output, (w.shape[0],)), array("x", x, (w.shape[1],))

@@ -19,6 +19,7 @@ from deeplimits.theory.gaussian.closed_forms import closed_forms
 from deeplimits.theory.gaussian.duals.base import Dual as Dual
 from deeplimits.theory.gaussian.duals.numerical import Quadrature, check_moments
 from deeplimits.theory.gaussian.duals.numerical import numerical_dual as numerical_dual
+from deeplimits.theory.gaussian.duals.numerical import numerical_duals as numerical_duals
 from deeplimits.theory.gaussian.pairs import check_covariance, pair
 
 

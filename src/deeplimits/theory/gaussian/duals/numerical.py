@@ -17,6 +17,8 @@ from deeplimits.theory.gaussian.quadrature import REACH, expect, line_nodes, pai
 
 Floats = Float[Array, "..."]
 _PANEL = 14
+DEGREES = (64, 160, 400, 1000)
+"""Lengths of series to choose from."""
 
 
 class Quadrature(Dual):
@@ -101,14 +103,31 @@ def series_tail(activation: Activation, a: Floats, degree: int, largest: float) 
 
 def numerical_dual(activation: Activation, variances: np.ndarray, tolerance: float = 1e-12) -> Dual:
     """The cheapest dual that is right to `tolerance` at these variances: a short series, a long one, or quadrature."""
-    if activation.smooth:
-        ends = jnp.asarray([float(np.min(variances)), float(np.max(variances))])
-        # A power of two, so that similar data share one compiled program.
-        largest = 2.0 ** math.ceil(math.log2(max(float(ends[1]), 1.0)))
-        for degree in (64, 160, 400, 1000):
-            if all(np.max(np.asarray(tail)) < tolerance for tail in _tail(activation, ends, degree, largest)):
-                return Series(activation, degree, largest)
-    return Quadrature(activation)
+    return numerical_duals(activation, np.ravel(variances)[None], tolerance)[0]
+
+
+def numerical_duals(activation: Activation, variances: np.ndarray, tolerance: float = 1e-12) -> list[Dual]:
+    """As `numerical_dual`, one for each row of variances, as few different ones as there are lengths of the series."""
+    found: list[Dual] = [Quadrature(activation)] * len(variances)
+    if not activation.smooth:
+        return found
+    ends = np.stack([np.min(variances, axis=1), np.max(variances, axis=1)], axis=1)
+    # A power of two, so that similar data share one compiled program.
+    largest = 2.0 ** math.ceil(math.log2(max(float(ends.max()), 1.0)))
+    # Layers repeat each other once their variances have settled.
+    distinct, place = np.unique(ends.ravel(), return_inverse=True)
+    open_ = np.ones(len(variances), bool)
+    # Padded to a power of two: networks of similar depth share one compiled program.
+    padded = np.resize(distinct, 1 << (len(distinct) - 1).bit_length())
+    for degree in DEGREES:
+        tails = [np.asarray(tail)[: len(distinct)] for tail in _tail(activation, jnp.asarray(padded), degree, largest)]
+        good = np.all([tail[place.reshape(ends.shape)].max(axis=1) < tolerance for tail in tails], axis=0)
+        for row in np.flatnonzero(open_ & good):
+            found[row] = Series(activation, degree, largest)
+        open_ &= ~good
+        if not open_.any():
+            break
+    return found
 
 
 _tail = jax.jit(series_tail, static_argnums=(0, 2, 3))
