@@ -87,7 +87,8 @@ def pair(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Pair:
 def _power_of_two(x):
     """2^{−i} with x 4^{−i} between 1/4 and 1."""
     _, exponent = jnp.frexp(jax.lax.stop_gradient(x))
-    return jnp.exp2(-jnp.ceil(exponent.astype(x.dtype) / 2))
+    # Not exp2, which compilers round.
+    return jnp.ldexp(jnp.ones_like(x), -((exponent + 1) // 2))
 
 
 def coincident(a: ArrayLike) -> Pair:

@@ -35,6 +35,15 @@ class Atomic(SpectralMeasure):
     def outside(self, x: NDArray) -> tuple[NDArray, NDArray]:
         return self.above(x)
 
+    def moment_transform(self, z: NDArray) -> tuple[NDArray, NDArray]:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inverse = 1 / (z[..., None] - self.values[self.values != 0])
+        strength = (self.weights * self.values)[self.values != 0]
+        return inverse @ strength, -(inverse**2) @ strength
+
+    def potential(self, z: NDArray) -> NDArray:
+        return np.log(np.asarray(z, complex)[..., None] - self.values) @ self.weights
+
     def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
         """Σ_{t_k ≤ x} w_k."""
         levels = np.append(0.0, np.minimum(np.cumsum(self.weights), 1.0))

@@ -52,6 +52,24 @@ class MarchenkoPastur(SpectralMeasure):
     def moment(self, order: int) -> Float[Array, ""]:
         return formulas.moment(order, self.gamma, self.variance)
 
+    def moment_transform(self, z: NDArray) -> tuple[NDArray, NDArray]:
+        gamma, variance = self.gamma, self.variance
+        low, high = (float(end) for end in formulas.edges(gamma, variance))
+        flat = np.asarray(z, complex)
+        root = np.sqrt(flat - low) * np.sqrt(flat - high)
+        # γσ²M² − (z − σ²(1 + γ))M + σ² = 0, of the two forms of the root the one without cancellation.
+        b = flat - variance * (1 + gamma)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            aligned = np.real(b * root.conj()) >= 0
+            value = np.where(aligned, 2 * variance / (b + root), (b - root) / (2 * gamma * variance))
+            slope = -value / root
+        return (value, slope) if np.iscomplexobj(z) else (np.real(value), np.real(slope))
+
+    def potential(self, z: NDArray) -> NDArray:
+        m, _ = self.moment_transform(np.asarray(z, complex))
+        # U = log σ² − log M + M + (1 − 1/γ) log(1 + γM)
+        return math.log(self.variance) - np.log(m) + m + (1 - 1 / self.gamma) * np.log(1 + self.gamma * m)
+
     def companion(self, z: ArrayLike) -> Complex[Array, "..."]:
         """s̲(z) = γ m(z) − (1 − γ)/z, the transform of the law of the Gram matrix XX'/M; z off its support."""
         return formulas.companion(z, self.gamma, self.variance)
@@ -110,6 +128,11 @@ class Semicircle(SpectralMeasure):
     def outside(self, x: NDArray) -> tuple[NDArray, NDArray]:
         value, slope = self.above(x.astype(complex))
         return np.real(value), np.real(slope)
+
+    def potential(self, z: NDArray) -> NDArray:
+        g = -self.above(np.asarray(z, complex))[0]
+        # z = 1/G + s²G: U = ∫G dz = −log G + s²G²/2
+        return -np.log(g) + self.variance * g**2 / 2
 
     def density(self, x: ArrayLike) -> Float[Array, "..."]:
         """ρ(x) = √(4s² − x²)/(2πs²)."""

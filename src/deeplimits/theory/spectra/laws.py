@@ -7,7 +7,6 @@ from deeplimits.errors import ParameterError
 from deeplimits.numerics.arguments import POSITIVE, array, number
 from deeplimits.theory.spectra.atomic import Atomic, merged
 from deeplimits.theory.spectra.free_laws import MarchenkoPastur, Semicircle
-from deeplimits.theory.spectra.free_product import FreeProduct
 from deeplimits.theory.spectra.free_product import free_product as _free_product
 from deeplimits.theory.spectra.free_sum import free_sum as _free_sum
 from deeplimits.theory.spectra.measure import SpectralMeasure
@@ -110,13 +109,22 @@ def free_sum(first: SpectralMeasure, second: SpectralMeasure, *more: SpectralMea
     >>> round(float(law.density(1.0)), 8), round(float(law.density(3.0)), 8)
     (0.26410284, 0.13523341)
     """
+    _laws(first, second, *more)
     total = _free_sum(first, second)
     for law in more:
         total = _free_sum(total, law)
     return total
 
 
-def free_product(*factors: SpectralMeasure | tuple[SpectralMeasure, int]) -> FreeProduct:
+def _laws(*given: object) -> None:
+    for index, law in enumerate(given):
+        if not isinstance(law, SpectralMeasure):
+            raise ParameterError(
+                f"term {index + 1} is a {type(law).__name__}; free convolutions take laws, such as from_eigenvalues(…)"
+            )
+
+
+def free_product(*factors: SpectralMeasure | tuple[SpectralMeasure, int]) -> SpectralMeasure:
     """Free multiplicative convolution: the law of A^{1/2} UBU' A^{1/2} and of longer products.
 
     Setting     positive N×N matrices with given limiting laws, in general position to each other; a pair (law, n)
@@ -131,7 +139,8 @@ def free_product(*factors: SpectralMeasure | tuple[SpectralMeasure, int]) -> Fre
     (0.1369, 9.481481)
     """
     pairs = [factor if isinstance(factor, tuple) else (factor, 1) for factor in factors]
+    _laws(*(law for law, _ in pairs))
     for _, count in pairs:
-        if count < 1:
-            raise ParameterError(f"a factor is asked for {count} times; it must be at least once")
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+            raise ParameterError(f"a factor is asked for {count} times; it must be a whole number of times, at least one")
     return _free_product([law for law, _ in pairs], [count for _, count in pairs])

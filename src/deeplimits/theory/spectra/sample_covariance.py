@@ -73,6 +73,24 @@ class SampleCovariance(SpectralMeasure):
 
         return preimages.monotone_preimage(image, flat, left, right)
 
+    def moment_transform(self, z: NDArray) -> tuple[NDArray, NDArray]:
+        """M(z) = ∫ t dH/(α − t): that of the population at α."""
+        if not np.iscomplexobj(z):
+            alpha = self._preimage_outside(np.ravel(z)).reshape(np.shape(z))
+        else:
+            alpha = self._preimage(z)
+        value, slope = self.population.moment_transform(alpha)
+        _, second = preimages.first_and_second(self.population, alpha)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return value, slope / (1 - self.gamma * second)
+
+    def potential(self, z: NDArray) -> NDArray:
+        z = np.asarray(z, complex)
+        alpha = self._preimage(z)
+        value, _ = self.population.moment_transform(alpha)
+        # U = U_H(α) + M + (1 − 1/γ) log(z/α)
+        return self.population.potential(alpha) + value + (1 - 1 / self.gamma) * np.log(1 + self.gamma * value)
+
     def density(self, x: ArrayLike) -> Float[Array, "..."]:
         x = np.asarray(x, float)
         flat = x.ravel()

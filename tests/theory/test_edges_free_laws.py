@@ -1,0 +1,144 @@
+"""Free sums and products at the edges: narrow bulks, point masses, many factors, zero, bulks that touch."""
+
+import mpmath
+import numpy as np
+import pytest
+
+from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.theory.spectra import isometry, laws, series, shrinkage
+
+
+@pytest.mark.parametrize("variance", [1e-4, 1e-5, 1e-10])
+def test_no_narrow_bulk_is_lost(variance):
+    law = laws.free_sum(laws.semicircle(variance), laws.from_atoms(np.arange(1.0, 11.0)))
+    assert law.edges.shape == (10, 2)
+    # Around a far neighbourless atom of mass w the law is w times a semicircle of variance w s².
+    width = 4 * np.sqrt(variance / 10)
+    np.testing.assert_allclose(law.edges[:, 1] - law.edges[:, 0], width, rtol=3 * variance**0.5 + 1e-5)
+    np.testing.assert_allclose(law.cdf(np.arange(1.0, 10.0) + 0.5), np.arange(1.0, 10.0) / 10, atol=1e-12)
+    density = [float(law.density(float(k))) for k in (1, 5)]
+    np.testing.assert_allclose(density, 0.1 / (np.pi * np.sqrt(variance / 10)), rtol=1e-3)
+
+
+def test_narrow_bulks_of_products_are_those_of_sample_covariances():
+    values = np.arange(1.0, 11.0)
+    law = laws.free_product(laws.marchenko_pastur(1e-6), laws.from_atoms(values))
+    other = laws.sample_covariance(values, 1e-6)
+    np.testing.assert_allclose(law.edges, other.edges, rtol=1e-9)
+    assert float(law.density(3.0)) == pytest.approx(float(other.density(3.0)), rel=1e-7)
+    np.testing.assert_allclose(law.cdf([1.0, 4.5, 10.0]), other.cdf([1.0, 4.5, 10.0]), atol=1e-8)
+
+
+def test_point_masses_shift_and_stretch_in_either_place():
+    point, law = laws.from_atoms([2.0]), laws.marchenko_pastur(0.5)
+    for found in (laws.free_sum(point, law), laws.free_sum(law, point)):
+        np.testing.assert_allclose(found.edges, np.asarray(law.edges) + 2)
+    for found in (laws.free_product(point, law), laws.free_product(law, (point, 2))):
+        assert min(abs(float(found.mean()) - mean) for mean in (2, 4)) < 1e-12
+    assert float(laws.free_product(point, (point, 3)).mean()) == pytest.approx(16)
+
+
+def test_bulks_that_touch_and_hard_edges():
+    coin = laws.from_atoms([-1.0, 1.0])
+    np.testing.assert_allclose(laws.free_sum(coin, coin).edges, [[-2, 2]], atol=1e-12)
+    assert float(laws.free_sum(coin, coin).cdf(1.0)) == pytest.approx(2 / 3, abs=1e-12)
+    np.testing.assert_allclose(laws.free_sum(laws.semicircle(1.0), coin).edges[-1, -1], 1.5 * 3**0.5, rtol=1e-12)
+    # Atoms of masses 0.8 + 0.7 − 1 and 0.2 + … below one: half the mass stays at zero.
+    law = laws.free_sum(laws.from_atoms([0.0, 1.0], [0.8, 0.2]), laws.from_atoms([0.0, 1.0], [0.7, 0.3]))
+    np.testing.assert_allclose(law.cdf([-0.1, 0.0, 0.1, 1.0, 2.0]), [0, 0.5, 0.5, 0.8, 1], atol=1e-12)
+
+
+def test_products_at_zero_and_near_it():
+    law = laws.free_product(laws.marchenko_pastur(0.5), laws.marchenko_pastur(0.5))
+    # ∫1/x = 1/S(−1) = 2·2; m'(0) = ∫1/x² is the product of moments only in this order.
+    assert float(law.stieltjes(0.0).real) == pytest.approx(4, rel=1e-13)
+    # m z = −(1 + M) with z M = (1 + M)(1 + M/2)²: one real root of the cubic between −1 and 0.
+    mpmath.mp.dps = 40
+    for z in (-1e-8, -1e-10, -1e-12):
+        w = mpmath.mpf(z)
+        root = mpmath.findroot(lambda m, w=w: w * m - (1 + m) * (1 + m / 2) ** 2, -1 - 4 * w)
+        assert float(law.stieltjes(z).real) == pytest.approx(float(-(1 + root) / w), rel=1e-12)
+
+
+@pytest.mark.parametrize("depth", [1, 16, 100])
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+def test_jacobians_of_any_depth(depth, weights):
+    law = isometry.jacobian_spectrum(depth, weights, 2.0, 0.5)
+    if depth > 2:
+        top = float(isometry.largest_squared_singular_value(depth, weights, 0.5))
+        assert float(law.edges[-1, 1]) == pytest.approx(top, rel=1e-10)
+    assert float(law.mean()) == pytest.approx(1, rel=1e-10)
+    assert float(law.var()) == pytest.approx(float(isometry.relative_variance(depth, weights, 2.0)), rel=1e-8)
+    # ∫ y/(y + λ) dμ = y m(−y), found by another road.
+    share = float(isometry.shrunk_share(depth, weights, 2.0, 0.5, 0.7))
+    assert 0.7 * float(law.stieltjes(-0.7).real) == pytest.approx(share, rel=1e-9)
+
+
+@pytest.mark.parametrize("count", [2, 10, 25])
+def test_powers_of_marchenko_pastur_are_fuss_catalan(count):
+    law = laws.free_product((laws.marchenko_pastur(1.0), count))
+    assert float(law.edges[-1, 1]) == pytest.approx((count + 1.0) ** (count + 1) / float(count) ** count, rel=1e-10)
+    # x = sin^{L+1}((L+1)φ)/(sin φ sin^L(Lφ)), density sin²φ sin^{L−1}(Lφ)/(π sin^L((L+1)φ)); the mass above x is an
+    # integral over the angle.
+    mpmath.mp.dps = 30
+
+    def place(phi):
+        return mpmath.sin((count + 1) * phi) ** (count + 1) / (mpmath.sin(phi) * mpmath.sin(count * phi) ** count)
+
+    def density(phi):
+        return (
+            mpmath.sin(phi) ** 2 * mpmath.sin(count * phi) ** (count - 1)
+            / (mpmath.pi * mpmath.sin((count + 1) * phi) ** count)
+        )
+
+    for share in (0.2, 0.5):
+        phi = mpmath.mpf(share) * mpmath.pi / (count + 1)
+        x = float(place(phi))
+        assert float(law.density(x)) == pytest.approx(float(density(phi)), rel=1e-9)
+        above = mpmath.quad(lambda t: -density(t) * mpmath.diff(place, t), [mpmath.mpf(10) ** -8, phi / 2, phi])
+        assert 1 - float(law.cdf(x)) == pytest.approx(float(above), abs=1e-9)
+    known = [mpmath.binomial((count + 1) * k, k) / (count * k + 1) for k in range(1, 5)]
+    found = series.product_moments([laws.marchenko_pastur(1.0)], [count], 4)
+    np.testing.assert_allclose(found, [float(k) for k in known], rtol=1e-10)
+
+
+@pytest.mark.slow
+def test_smooth_activations_with_orthogonal_weights():
+    point = isometry.critical_point("tanh", 0.5)
+    law = isometry.jacobian_spectrum(4, "orthogonal", point.weight_variance, isometry.slope_law("tanh", 0.5))
+    assert float(law.var()) == pytest.approx(float(isometry.relative_variance(4, "orthogonal", point.spread)), rel=1e-8)
+    assert float(law.edges[-1, 1]) == pytest.approx(4.21296, abs=1e-4)
+    assert 0 < float(law.cdf(0.5)) < float(law.cdf(1.0)) < 1
+
+
+def test_isometry_refuses_what_is_no_network():
+    for call in (
+        lambda: isometry.largest_squared_singular_value(4, "Gaussian", 0.5),
+        lambda: isometry.largest_squared_singular_value(4, "gaussian", 0.0),
+        lambda: isometry.largest_squared_singular_value(4, "gaussian", 1.5),
+        lambda: isometry.largest_squared_singular_value(-3, "gaussian", 0.5),
+        lambda: isometry.relative_variance(4, "foo", 2.0),
+        lambda: isometry.atom_at_top(4, 2.0),
+        lambda: isometry.shrunk_share(4, "gaussian", 2.0, 0.5, 0.0),
+        lambda: isometry.shrunk_share(4, "gaussian", 2.0, 0.5, -1.0),
+    ):
+        with pytest.raises(ParameterError):
+            call()
+    with pytest.raises(OutsideValidity, match="no critical point"):
+        isometry.critical_point("exp", 0.5)
+    with pytest.raises(ParameterError, match="takes laws|take laws"):
+        laws.free_sum(laws.semicircle(1.0), [1, 2])
+
+
+def test_shrinkage_on_every_law_and_nowhere_else():
+    law = laws.marchenko_pastur(0.5, 3.0)
+    np.testing.assert_allclose(shrinkage.oracle_shrinkage(law, [1.0, 3.0, 6.0]), 3, rtol=1e-12)
+    assert float(shrinkage.oracle_shrinkage(laws.marchenko_pastur(2.0, 3.0), 0.0)) == 3
+    np.testing.assert_allclose(shrinkage.oracle_inverse_shrinkage(law, [1.0, 3.0]), 1 / 3, rtol=1e-10)
+    for wrong in (100.0, -1.0, 0.0, np.nan):
+        with pytest.raises(ParameterError, match="eigenvalues"):
+            shrinkage.oracle_inverse_shrinkage(law, wrong)
+    with pytest.raises(ParameterError, match="eigenvalues"):
+        shrinkage.analytical_shrinkage([1.0, np.nan, 2.0], 20)
+    listed = shrinkage.linear_shrinkage_intensity([1.0, 3.0, 10.0], 0.4)
+    assert float(listed) == pytest.approx(float(shrinkage.linear_shrinkage_intensity(np.diag([1.0, 3.0, 10.0]), 0.4)))
