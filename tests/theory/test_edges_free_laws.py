@@ -1,11 +1,13 @@
 """Free sums and products at the edges: narrow bulks, point masses, many factors, zero, bulks that touch."""
 
+import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
+from scipy.linalg import expm
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.theory.spectra import isometry, laws, series, shrinkage
+from deeplimits.theory.spectra import covariance_gaps, isometry, laws, networks, series, shrinkage, transforms
 
 
 @pytest.mark.parametrize("variance", [1e-4, 1e-5, 1e-10])
@@ -87,7 +89,8 @@ def test_powers_of_marchenko_pastur_are_fuss_catalan(count):
 
     def density(phi):
         return (
-            mpmath.sin(phi) ** 2 * mpmath.sin(count * phi) ** (count - 1)
+            mpmath.sin(phi) ** 2
+            * mpmath.sin(count * phi) ** (count - 1)
             / (mpmath.pi * mpmath.sin((count + 1) * phi) ** count)
         )
 
@@ -142,3 +145,74 @@ def test_shrinkage_on_every_law_and_nowhere_else():
         shrinkage.analytical_shrinkage([1.0, np.nan, 2.0], 20)
     listed = shrinkage.linear_shrinkage_intensity([1.0, 3.0, 10.0], 0.4)
     assert float(listed) == pytest.approx(float(shrinkage.linear_shrinkage_intensity(np.diag([1.0, 3.0, 10.0]), 0.4)))
+
+
+def nested_kernel(share, data_ratio, ratios):
+    law = laws.marchenko_pastur(data_ratio)
+    for ratio in ratios:
+        law = laws.sample_covariance(law.affine(share, 1 - share), ratio)
+    return law
+
+
+@pytest.mark.parametrize(("share", "data_ratio", "ratios"), [(0.93, 2 / 3, [0.5, 2 / 3]), (0.9, 0.3, [0.2, 2.0])])
+def test_deep_kernels_are_nested_sample_covariances(share, data_ratio, ratios):
+    found, known = (
+        networks.conjugate_kernel_spectrum(share, data_ratio, ratios),
+        nested_kernel(share, data_ratio, ratios),
+    )
+    np.testing.assert_allclose(found.edges, known.edges, rtol=1e-9)
+    np.testing.assert_allclose(found.density([0.5, 1.0, 3.0]), known.density([0.5, 1.0, 3.0]), rtol=1e-9)
+    np.testing.assert_allclose(found.cdf([0.2, 0.5, 1.0, 9.0]), known.cdf([0.2, 0.5, 1.0, 9.0]), atol=1e-9)
+    np.testing.assert_allclose(found.stieltjes([-0.5, 1 + 0.5j]), known.stieltjes([-0.5, 1 + 0.5j]), rtol=1e-10)
+
+
+def test_eight_layers_are_as_easy_as_two():
+    ratios = [0.5, 0.6, 0.7, 0.4, 0.5, 0.9, 1.5, 0.8]
+    law = networks.conjugate_kernel_spectrum(0.9, 2 / 3, ratios)
+    # The trace of every layer's kernel is that of the last; and the transform below zero by the other road.
+    assert float(law.expect(lambda x: x)) == pytest.approx(1, abs=1e-9)
+    y = np.array([0.3, 2.0])
+    other = networks.conjugate_kernel_transform(
+        jnp.asarray(y), jnp.asarray(0.9), jnp.asarray(2 / 3), [jnp.asarray(ratio) for ratio in ratios]
+    )
+    np.testing.assert_allclose(y * np.real(law.stieltjes(-y)), other, rtol=1e-9)
+
+
+def test_what_a_transform_says_of_its_measure():
+    law = laws.free_sum(laws.from_atoms([0.0, 1.0], [0.8, 0.2]), laws.from_atoms([0.0, 1.0], [0.7, 0.3]))
+    assert transforms.atom_mass(law.stieltjes, 0.0) == pytest.approx(0.5, abs=1e-8)
+    assert transforms.total_mass(law.stieltjes) == pytest.approx(1, abs=1e-9)
+    wide = laws.marchenko_pastur(0.5)
+    exact = float(wide.cdf(1.0) - wide.cdf(0.5))
+    assert transforms.mass_between(wide.stieltjes, 0.5, 1.0) == pytest.approx(exact, abs=1e-7)
+    assert float(transforms.density_from_transform(wide.stieltjes, 1.0)) == pytest.approx(
+        float(wide.pdf(1.0)), abs=1e-7
+    )
+    a = np.random.default_rng(0).standard_normal((4, 4))
+    np.testing.assert_allclose(transforms.matrix_function(a, jnp.exp, nodes=128), expm(a), atol=1e-9)
+    with pytest.raises(ParameterError, match="enclose"):
+        transforms.matrix_function(np.eye(2), jnp.exp, radius=0.5)
+
+
+def test_gaps_between_sample_and_population():
+    rng = np.random.default_rng(0)
+    for gamma in (0.25, 4.0):
+        n = 400
+        p = round(gamma * n)
+        values = np.linalg.eigvalsh(np.cov(rng.standard_normal((p, n)), bias=True))
+        found = covariance_gaps.operator_gap(gamma)
+        assert values[-1] - 1 == pytest.approx(float(found.upper), rel=0.05)
+        assert 1 - values[0] == pytest.approx(float(found.lower), rel=0.05)
+    # The exact mean by enumeration of signs: p = 2, n = 2, κ₄ = 1.
+    signs = np.array(np.meshgrid(*[[-1, 1]] * 4)).reshape(4, -1).T.reshape(-1, 2, 2)
+    gaps = np.einsum("sni,snj->sij", signs, signs) / 2 - np.eye(2)
+    assert np.mean(np.sum(gaps**2, axis=(1, 2))) / 2 == pytest.approx(
+        float(covariance_gaps.mean_frobenius_gap(2, 2, 1.0))
+    )
+    t = np.repeat([1.0, 3.0], 150)
+    x = rng.standard_normal((600, 300)) * np.sqrt(t)
+    gap = x.T @ x / 600 - np.diag(t)
+    assert np.sum(gap**2) / 300 == pytest.approx(float(covariance_gaps.frobenius_gap(t, 0.5)), rel=0.03)
+    y = rng.standard_normal((800, 400))
+    entries = np.abs(y.T @ y / 800 - np.diag(np.diag(y.T @ y / 800)))
+    assert entries.max() == pytest.approx(float(covariance_gaps.largest_entry(400, 800)), rel=0.15)

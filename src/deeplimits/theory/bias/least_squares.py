@@ -60,7 +60,10 @@ def gradient_descent(
     [0.02626404, 0.22207737, 0.16954929, 0.53491191]
     """
     x, y, start = _checked(x, y, start)
-    eta, steps = arguments.argument("step", step, arguments.POSITIVE), arguments.argument("steps", steps, arguments.COUNT)
+    eta, steps = (
+        arguments.argument("step", step, arguments.POSITIVE),
+        arguments.argument("steps", steps, arguments.COUNT),
+    )
     critical = critical_step(x, loss_scale)
     sentence = "step is not below the critical one, at and above which gradient descent diverges on these data"
     eta = valid(eta, eta < critical, sentence, lambda: f" (step = {float(eta):g}, critical {float(critical):g})")

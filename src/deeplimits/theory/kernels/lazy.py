@@ -117,7 +117,9 @@ def lazy_scaling(
     _positive(alpha=alpha, lipschitz=lipschitz, least=least, largest=largest)
     argument("risk", risk, NOT_NEGATIVE)
     if not least <= largest * (1 + 1e-12):
-        raise ParameterError(f"least = {least:g} is above largest = {largest:g}; they are singular values of one matrix")
+        raise ParameterError(
+            f"least = {least:g} is above largest = {largest:g}; they are singular values of one matrix"
+        )
     if sharp:
         threshold = 4 * lipschitz * np.sqrt(2 * risk) / least**2
         moves = 2 * np.sqrt(2 * risk) / (alpha * least), np.sqrt(2 * risk) / (alpha * least)

@@ -96,7 +96,9 @@ def curvature_bound(activation: ActivationLike) -> float:
     found = curvature(activation)
     if found.kink is not None:
         name = find_activation(activation).name
-        raise OutsideValidity(f"activation = {name} has a kink at {found.kink:g}, where its slope jumps; take a smooth one")
+        raise OutsideValidity(
+            f"activation = {name} has a kink at {found.kink:g}, where its slope jumps; take a smooth one"
+        )
     if not np.isfinite(found.largest):
         raise OutsideValidity(
             f"the second derivative of {find_activation(activation).name} is unbounded, so the bound does not apply"

@@ -8,7 +8,16 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Complex, Float
 
 from deeplimits.errors import ParameterError
-from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, argument, array, at_least, probabilities, whole
+from deeplimits.numerics.arguments import (
+    FINITE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    argument,
+    array,
+    at_least,
+    probabilities,
+    whole,
+)
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.spectra import laws, marchenko_pastur
 from deeplimits.theory.spectra.effective_ridge import effective_ridge
@@ -159,7 +168,9 @@ def quadratic_form_variance(matrix: ArrayLike, kurtosis: ArrayLike = 3.0) -> Flo
     [18.0, 16.0]
     """
     if jnp.iscomplexobj(jnp.asarray(matrix)):
-        real, imaginary = (quadratic_form_variance(part(jnp.asarray(matrix)), kurtosis) for part in (jnp.real, jnp.imag))
+        real, imaginary = (
+            quadratic_form_variance(part(jnp.asarray(matrix)), kurtosis) for part in (jnp.real, jnp.imag)
+        )
         return real + imaginary
     a, kappa = jnp.asarray(matrix, float), argument("kurtosis", kurtosis, at_least(1), "E x⁴ of a unit variance")
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:

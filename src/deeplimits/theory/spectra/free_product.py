@@ -162,9 +162,7 @@ def _rate(factors, counts, m, y, slopes):
     return total
 
 
-def solution(
-    factors: Sequence[SpectralMeasure], counts: Sequence[int], z: NDArray, top: float
-) -> list[NDArray]:
+def solution(factors: Sequence[SpectralMeasure], counts: Sequence[int], z: NDArray, top: float) -> list[NDArray]:
     """The y_j at points of the closed upper half plane other than zero, or `NotConverged`."""
     y, residual = follow(factors, counts, z, top)
     lost = ~(residual < RESIDUAL)

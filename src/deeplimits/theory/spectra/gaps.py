@@ -140,7 +140,9 @@ def supported(laws: Sequence[SpectralMeasure], equation: Equation) -> tuple[Floa
             choices.append(chosen)
     if not choices:
         raise NotConverged("no gap of the free convolution was found")
-    lows, highs = np.array([[own[index][:2] for own, index in zip(sheets, chosen, strict=True)] for chosen in choices]).transpose(2, 1, 0)
+    lows, highs = np.array(
+        [[own[index][:2] for own, index in zip(sheets, chosen, strict=True)] for chosen in choices]
+    ).transpose(2, 1, 0)
 
     def solved(v):
         """z and the condition at shared values, one for each choice of gaps."""

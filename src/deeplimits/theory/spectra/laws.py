@@ -85,7 +85,9 @@ def covariance_eigenvalues(name: str, given: ArrayLike) -> np.ndarray:
     >>> covariance_eigenvalues("population", [[2.0, 1.0], [1.0, 2.0]]).round(12).tolist()
     [1.0, 3.0]
     """
-    found = np.asarray(array(name, np.atleast_1d(given), ("p",), ("p", "p"), why="at least one eigenvalue, or a covariance matrix"))
+    found = np.asarray(
+        array(name, np.atleast_1d(given), ("p",), ("p", "p"), why="at least one eigenvalue, or a covariance matrix")
+    )
     if found.ndim == 1:
         return found
     scale = np.max(np.abs(found))
@@ -142,5 +144,7 @@ def free_product(*factors: SpectralMeasure | tuple[SpectralMeasure, int]) -> Spe
     _laws(*(law for law, _ in pairs))
     for _, count in pairs:
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
-            raise ParameterError(f"a factor is asked for {count} times; it must be a whole number of times, at least one")
+            raise ParameterError(
+                f"a factor is asked for {count} times; it must be a whole number of times, at least one"
+            )
     return _free_product([law for law, _ in pairs], [count for _, count in pairs])

@@ -14,6 +14,7 @@ from deeplimits.numerics.arguments import POSITIVE, argument, at_least, number
 from deeplimits.numerics.roots import bracketed
 from deeplimits.theory.gaussian import moments as gaussian_moments
 from deeplimits.theory.spectra import laws, marchenko_pastur
+from deeplimits.theory.spectra.deep_kernels import deep_kernel
 from deeplimits.theory.spectra.measure import SpectralMeasure
 
 
@@ -125,7 +126,9 @@ def nonlinear_gram_spikes(
     """
     moments = _moments(activation)
     if np.isnan(moments.curvature):
-        raise ParameterError("the activation is given by (η, ζ) alone; its spikes need (η, ζ, θ₂), θ₂ = E[(ξ² − 1)σ(ξ)]")
+        raise ParameterError(
+            "the activation is given by (η, ζ) alone; its spikes need (η, ζ, θ₂), θ₂ = E[(ξ² − 1)σ(ξ)]"
+        )
     for name, value in (("kurtosis_data", kurtosis_data), ("kurtosis_weights", kurtosis_weights)):
         argument(name, value, at_least(1), "E x⁴ of a unit variance")
     data_ratio = float(number("data_ratio", data_ratio, POSITIVE))
@@ -207,11 +210,16 @@ def conjugate_kernel_spectrum(
     else:
         moments = gram_moments(activation)
         share = moments.zeta / moments.eta
-    law: SpectralMeasure = laws.marchenko_pastur(float(number("data_ratio", data_ratio, POSITIVE)))
-    for ratio in width_ratios:
-        hidden = laws.from_atoms([1.0]) if share <= 1e-14 else law.affine(share, 1 - share)
-        law = laws.sample_covariance(hidden, ratio)
-    return law
+    data_ratio = float(number("data_ratio", data_ratio, POSITIVE))
+    ratios = tuple(float(ratio) for ratio in np.asarray(argument("width_ratios", list(width_ratios), POSITIVE)))
+    if not ratios:
+        return laws.marchenko_pastur(data_ratio)
+    if share <= 1e-14:
+        # Nothing but the last layer is left of the network.
+        return laws.marchenko_pastur(ratios[-1])
+    if len(ratios) == 1:
+        return laws.sample_covariance(laws.marchenko_pastur(data_ratio).affine(share, 1 - share), ratios[0])
+    return deep_kernel(min(share, 1.0), data_ratio, ratios)
 
 
 def conjugate_kernel_transform(
