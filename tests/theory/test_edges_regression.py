@@ -32,7 +32,8 @@ def flow(points, log_time):
 def test_dependent_support_vectors_share_their_multiplier(points):
     points = np.array(points)
     law = separable.log_time_law(points, np.ones(len(points)))
-    assert not law.degenerate and law.rate > 0
+    assert not law.degenerate
+    assert law.rate > 0
     late = flow(points, 60.0)
     np.testing.assert_allclose(late - law.predictor.weights * 60.0, law.offset, atol=2e-5)
     # ŵ is an eigenvector of M with eigenvalue one, and the rate is the least eigenvalue or the gap.
@@ -124,7 +125,8 @@ def test_neighbours_given_the_design_and_at_a_density():
     mean = float(smoothing.nearest_neighbours_curvature_bias(laplacian, 5, 50, 2))
     assert abs(np.mean(errors) - mean) < 5 * np.std(errors) / np.sqrt(len(errors))
     found = smoothing.nearest_neighbours_risk(points, values, place, 0.0, 5, 2.0)
-    assert float(found.bias) == pytest.approx(errors[-1] ** 2) and float(found.variance) == 0.4
+    assert float(found.bias) == pytest.approx(errors[-1] ** 2)
+    assert float(found.variance) == 0.4
     limit = smoothing.order_statistic_limit(1.0, 3, 10**8, 3, 0.7)
     # A ball in which the density is 0.7: n·0.7·V points of the unit ball.
     exact = smoothing.order_statistic_moment(1.0, 3, round(10**8 * 0.7 * smoothing.ball_volume(3)), 3)
@@ -198,7 +200,8 @@ def test_gradient_methods_refuse_what_is_no_time():
 
 def test_late_times_do_not_overflow():
     found = gradient_flow.early_stopped_risk(1e160, 0.5, 1.0, 1.0)
-    assert float(found.variance) == pytest.approx(1, rel=1e-10) and float(found.bias) == 0
+    assert float(found.variance) == pytest.approx(1, rel=1e-10)
+    assert float(found.bias) == 0
 
 
 def test_inequalities_for_normal_matrices_and_nothing_else():
@@ -235,4 +238,5 @@ def test_burkholder_by_enumeration():
         size = np.mean(np.abs(signs @ c) ** p) ** (1 / p)
         square = np.sqrt(np.sum(c**2))
         found = basic.burkholder(p)
-        assert float(found.lower) * square <= size * (1 + 1e-12) and size <= float(found.upper) * square * (1 + 1e-12)
+        assert float(found.lower) * square <= size * (1 + 1e-12)
+        assert size <= float(found.upper) * square * (1 + 1e-12)

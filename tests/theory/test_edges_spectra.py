@@ -110,12 +110,14 @@ def test_marchenko_pastur_functions_refuse_what_they_cannot_answer():
 
 def test_negative_moments_and_logarithm():
     assert [float(marchenko_pastur.moment(k, 0.5, 2.0)) for k in (-1, -2, -3)] == [1.0, 2.0, 48 / 8]
-    assert np.isinf(float(laws.marchenko_pastur(1.0).moment(-1))) and np.isinf(float(marchenko_pastur.moment(-2, 3.0)))
+    assert np.isinf(float(laws.marchenko_pastur(1.0).moment(-1)))
+    assert np.isinf(float(marchenko_pastur.moment(-2, 3.0)))
     for gamma in (1e-10, 0.049, 0.051, 0.5, 0.99):
         g = mpmath.mpf(gamma)
         exact = -1 - (1 - g) / g * mpmath.log(1 - g)
         assert float(marchenko_pastur.log_moment(gamma)) == pytest.approx(float(exact), rel=1e-12)
-    assert float(marchenko_pastur.log_moment(1.0)) == -1 and float(marchenko_pastur.log_moment(2.0)) == -np.inf
+    assert float(marchenko_pastur.log_moment(1.0)) == -1
+    assert float(marchenko_pastur.log_moment(2.0)) == -np.inf
     law = laws.sample_covariance([1.0], 0.5)
     assert float(law.expect(np.log)) == pytest.approx(float(marchenko_pastur.log_moment(0.5)), abs=1e-10)
 
@@ -139,7 +141,8 @@ def test_population_spikes_below_their_threshold_sit_at_the_edge():
     below = spikes.population_spike([3.5, 4.1], *two)
     np.testing.assert_allclose(below.eigenvalue, 5.971164395444, rtol=1e-12)
     np.testing.assert_allclose(below.threshold, 4.170661417852, rtol=1e-12)
-    assert np.all(below.overlap == 0) and np.all(below.deviation == 0)
+    assert np.all(below.overlap == 0)
+    assert np.all(below.deviation == 0)
     # Between two atoms that one bulk has swallowed nothing sticks out; far apart, γ small, a spike does.
     assert np.isnan(float(spikes.population_spike(2.0, *two).eigenvalue))
     assert float(spikes.population_spike(2.0, [1.0, 3.0], [0.5, 0.5], 0.01).overlap) > 0.9

@@ -41,8 +41,8 @@ def log_time_law(x: ArrayLike, y: ArrayLike, loss_scale: float | None = None) ->
     """The late-time law of gradient flow on separable data, for the logistic or the exponential loss alike.
 
     Setting     loss c Σ ℓ(y_i⟨w, x_i⟩), separable data, t → ∞
-    Result      ⟨w̃, x̄_i⟩ = −log(a_i/c) on the support, w̃ in its span; the deviation decays like t^{−q}; t L → ‖ŵ‖². Where
-                support vectors depend on each other, w̃ is the root of c Σ_S e^{−⟨w̃, x̄_i⟩} x̄_i = ŵ in their span
+    Result      ⟨w̃, x̄_i⟩ = −log(a_i/c) on the support, w̃ in its span; the deviation decays like t^{−q}; t L → ‖ŵ‖².
+                Where support vectors depend on each other w̃ is the root of c Σ_S e^{−⟨w̃, x̄_i⟩} x̄_i = ŵ in their span
     Validity    separable data (otherwise `NotSeparable`); degenerate data are flagged and have no offset
     References  soudry2018 Thm 3, Thm 4
 
@@ -81,7 +81,7 @@ def _shared_multipliers(signed: np.ndarray, found: HardMargin, scale: float) -> 
     """
     rows = signed[found.support]
     basis = np.linalg.svd(rows, full_matrices=False)
-    rank = int(np.sum(basis.S > 1e-10 * basis.S[0]))
+    rank = int(np.sum(1e-10 * basis.S[0] < basis.S))
     if rank == len(rows):
         return None if len(found.degenerate) else np.asarray(found.multipliers)
     # Is there a positive solution of Σ a_i x̄_i = ŵ? The largest t with a_i ≥ t for all i decides.

@@ -160,18 +160,15 @@ def carry(
     first = start[1].covariance
 
     def advance(state, row):
-        following, *found = _choose(network, state, row)
-        return (found[2], following), tuple(found)
+        following, value, kernel, ntk = _choose(network, state, row)
+        return (ntk, following), Carried(value, kernel, ntk)
 
     if not network.net.hidden_layers:
         empty = jnp.zeros((0, *first.shape))
         return Carried(empty, first[None], None if start[0] is None else start[0][None])
-    _, (value, kernel, ntk) = jax.lax.scan(advance, start, rows)
-    return Carried(
-        value,
-        jnp.concatenate([first[None], kernel]),
-        None if ntk is None else jnp.concatenate([start[0][None], ntk]),
-    )
+    _, found = jax.lax.scan(advance, start, rows)
+    behind = None if start[0] is None else jnp.concatenate([start[0][None], found.tangent])
+    return Carried(found.features, jnp.concatenate([first[None], found.kernel]), behind)
 
 
 def carry_to_the_end(

@@ -1,5 +1,6 @@
 """The law of a deep network's conjugate kernel: all layers are one explicit map of a point."""
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,9 +20,9 @@ GRID = 4000
 class DeepKernel(Combined):
     """μ_l = MP(c_l) ⊠ law of b²λ + 1 − b², λ ~ μ_{l−1}, μ₀ = MP(c₀). Made by `networks.conjugate_kernel_spectrum`.
 
-    With α = b²z_{l−1} + 1 − b² and g = m_{l−1}/b²: z_l = α(1 − c_l − c_l α g), m_l = g/(1 − c_l − c_l α g). So z_L is an
-    explicit function of z₀, one-to-one where every z_l lies in the upper half plane, and one equation is solved at any
-    depth.
+    With α = b²z_{l−1} + 1 − b² and g = m_{l−1}/b²: z_l = α(1 − c_l − c_l α g), m_l = g/(1 − c_l − c_l α g). So z_L is
+    an explicit function of z₀, one-to-one where every z_l lies in the upper half plane, and one equation is solved at
+    any depth.
     """
 
     share: float
@@ -140,7 +141,7 @@ def _rises(points: Floats, share, data_ratio, ratios) -> NDArray:
 def deep_kernel(share: float, data_ratio: float, ratios: tuple[float, ...]) -> DeepKernel:
     """Build the law, its edges and its atom; see `networks.conjugate_kernel_spectrum`."""
     gaps = support(share, data_ratio, ratios)
-    pieces = np.array([(left[1], right[0]) for left, right in zip(gaps[:-1], gaps[1:], strict=True)])
+    pieces = np.array([(left[1], right[0]) for left, right in itertools.pairwise(gaps)])
     zero = max(0.0, 1 - 1 / data_ratio)
     for ratio in ratios:
         # b² < 1 lifts what lies at zero.

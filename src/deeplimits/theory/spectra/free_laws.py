@@ -72,7 +72,7 @@ class MarchenkoPastur(SpectralMeasure):
 
     def companion(self, z: ArrayLike) -> Complex[Array, "..."]:
         """s̲(z) = γ m(z) − (1 − γ)/z, the transform of the law of the Gram matrix XX'/M; z off its support."""
-        return formulas.companion(z, self.gamma, self.variance)
+        return formulas.companion(np.asarray(z, complex), self.gamma, self.variance)
 
     def preimage(self, x: ArrayLike) -> Complex[Array, "..."]:
         """α(x + i0) = −1/s̲(x + i0) for real x inside the bulk."""

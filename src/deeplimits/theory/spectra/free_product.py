@@ -241,7 +241,7 @@ def _shared(factors, y):
 
 
 def _correct(factors, counts, log_z, y):
-    """Newton's method for M_j(y_j) = M and log z = (N − 1) log(−M) + log y₁ − Σ' log m_j(y_j), from a nearby solution."""
+    """Newton's method for M_j(y_j) = M and log z = (N − 1) log(−M) + log y₁ − Σ' log m_j(y_j), from nearby."""
     order = sum(counts) - 1
     y = [part.copy() for part in y]
     best, error = [part.copy() for part in y], np.full(log_z.shape, np.inf)

@@ -104,7 +104,7 @@ def free_sum(left: SpectralMeasure, right: SpectralMeasure) -> SpectralMeasure:
     equation = gaps.Equation(
         lambda law, x: law.outside(x),
         lambda m, y: sum(y) + 1 / m,
-        lambda m, y, slopes: sum(m**2 / slope for slope in slopes) - 1,
+        lambda m, y, slopes: m**2 / slopes[0] + m**2 / slopes[1] - 1,
         np.concatenate([-grid[::-1], grid]),
         lambda m, above: sum(above) - (m > 0),
         (0.0,),

@@ -197,10 +197,10 @@ def _off_the_support(z, gamma, variance) -> None:
     if not known(z, gamma, variance):
         return
     low, high = (np.asarray(end) for end in edges(gamma, variance))
-    z, gamma = np.asarray(z), np.asarray(gamma)
-    on = (z.imag == 0) & (((z.real > low) & (z.real < high)) | ((z.real == 0) & (gamma >= 1)))
+    x, height, gamma = np.real(np.asarray(z)), np.imag(np.asarray(z)), np.asarray(gamma)
+    on = (height == 0) & (((x > low) & (x < high)) | ((x == 0) & (gamma >= 1)))
     if np.any(on):
-        wrong = np.broadcast_to(z.real, on.shape)[on][0]
+        wrong = np.broadcast_to(x, on.shape)[on][0]
         raise ParameterError(
-            f"z = {wrong:g} lies on the support, where the transform has two values or a pole; give it an imaginary part"
+            f"z = {wrong:g} lies on the support, where the transform has two values or a pole; add an imaginary part"
         )

@@ -130,16 +130,17 @@ class SampleCovariance(SpectralMeasure):
         """α(z) = −1/m̲(z) and z/α(z) = 1 + γS₁(α) for z off the bulks, both without cancellation also at z = 0."""
         z = np.asarray(z, complex)
         flat = z.ravel()
-        upper, real = flat.real + 1j * np.abs(flat.imag), flat.imag == 0
-        if np.any(real & self._in_bulk(flat.real)):
+        x, height = np.real(flat), np.imag(flat)
+        upper, real = x + 1j * np.abs(height), height == 0
+        if np.any(real & self._in_bulk(x)):
             raise ParameterError("z lies on the support; add an imaginary part, or call preimage(x) for the upper side")
         alpha, stretch = np.empty(flat.shape, complex), np.empty(flat.shape, complex)
         for rows in (real, ~real):
             if rows.any():
-                found = self._preimage_outside(flat[rows].real) if real[rows].all() else self._preimage(upper[rows])
+                found = self._preimage_outside(x[rows]) if real[rows].all() else self._preimage(upper[rows])
                 first, _ = preimages.first_and_second(self.population, found)
                 alpha[rows], stretch[rows] = found, self._stretch(first, found, upper[rows])
-        turned = flat.imag < 0
+        turned = height < 0
         alpha, stretch = (np.where(turned, np.conj(part), part).reshape(z.shape) for part in (alpha, stretch))
         return alpha, stretch
 

@@ -109,7 +109,6 @@ def law_spike(value: ArrayLike, law: SampleCovariance) -> Spike:
 
 def _next_edge(law: SampleCovariance, alpha: float) -> tuple[float, float]:
     """The edge of the law next to which α leaves the population, and the α of that edge; nan where a bulk lies on."""
-    low, high = law.population.support
     places, masses = (np.asarray(part) for part in law.population.atoms)
     blocks = np.concatenate([np.asarray(law.population.edges).ravel(), places[masses > 0]])
     left, right = blocks[blocks < alpha].max(initial=-np.inf), blocks[blocks > alpha].min(initial=np.inf)
