@@ -167,7 +167,7 @@ def carry(
         empty = jnp.zeros((0, *first.shape))
         return Carried(empty, first[None], None if start[0] is None else start[0][None])
     _, found = jax.lax.scan(advance, start, rows)
-    behind = None if start[0] is None else jnp.concatenate([start[0][None], found.tangent])
+    behind = None if found.tangent is None else jnp.concatenate([start[0][None], found.tangent])
     return Carried(found.features, jnp.concatenate([first[None], found.kernel]), behind)
 
 
