@@ -142,7 +142,8 @@ def transform(
         total = -order * np.log(-m[0])
         for law, n, part in zip(factors, counts, y, strict=True):
             total = total + n * np.log(law.above(part)[0])
-        value = np.exp(total)
+        # Beside an atom at zero nothing cancels, and the product would lose its small imaginary part.
+        value = np.where(np.abs(1 + m[0]) > 0.1, -(1 + m[0]) / z, np.exp(total))
         turned = _turned(counts, z, m[0], y, slopes, factors)
         return value, -(value + turned) / z
 
