@@ -58,7 +58,7 @@ def margin(x, y, weights, intercept=0.0) -> float:
 
 
 def ours(x, y, intercept):
-    from deeplimits.theory.bias.hard_margin import hard_margin
+    from deeplimits.theory.bias.support_vectors import hard_margin
 
     begin = time.perf_counter()
     found = hard_margin(x, y, intercept=intercept)

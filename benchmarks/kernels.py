@@ -62,9 +62,10 @@ for line in sys.stdin:
 
 
 def network(activation: str, layers: int):
-    from deeplimits.theory.kernels import FullyConnected
+    from deeplimits.models.architectures import FullyConnected
+    from deeplimits.theory.kernels import InfiniteWidth
 
-    return FullyConnected(layers, activation, [2.0] * layers + [1.0], 0.01)
+    return InfiniteWidth(FullyConnected(layers, activation, [2.0] * layers + [1.0], 0.01))
 
 
 def ours(activation: str, layers: int, n: int) -> float:

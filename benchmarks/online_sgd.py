@@ -75,7 +75,7 @@ def ours(n: int, generator: str, seeds: int = 1):
     def one(key, steps):
         return online_sgd.spherical(
             key, start, online_sgd.pca_loss, lambda key: online_sgd.pca_sample(key, SIGNAL, direction), STEP,
-            1, steps, lambda x: x[0],
+            [0, steps], lambda x: x[0],
         )  # fmt: skip
 
     return compiled(one, generator, seeds)
@@ -88,7 +88,7 @@ def samples_alone(n: int, generator: str, seeds: int = 1):
     def one(key, steps):
         return online_sgd.euclidean(
             key, jnp.zeros(()), lambda a, y: a * (direction @ y), lambda key: online_sgd.gaussian(key, (n,)), 1e-9,
-            1, steps, lambda a: a,
+            [0, steps], lambda a: a,
         )  # fmt: skip
 
     return compiled(one, generator, seeds)

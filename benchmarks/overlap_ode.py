@@ -82,7 +82,7 @@ def accuracy_and_time() -> None:
     m, q = case()
     numpy_solver = NumpySolver(4, 2, 4.0, 1e-3)
     y0 = np.concatenate([m.ravel(), q[np.triu_indices(4)]])
-    task, start = Task(np.eye(2), 4.0, 1e-3), Overlaps(m, q)
+    task, start = Task(np.eye(2), 4.0, 1e-3**0.5), Overlaps(m, q)
 
     def ours(rtol, atol):
         return np.asarray(trajectory(task, start, TIMES, rtol=rtol, atol=atol, method="explicit").risk)
@@ -125,7 +125,7 @@ def accuracy_and_time() -> None:
 
 def long_times() -> None:
     m, q = case()
-    task, start = Task(np.eye(2), 4.0, 1e-3), Overlaps(m, q)
+    task, start = Task(np.eye(2), 4.0, 1e-3**0.5), Overlaps(m, q)
     trajectory(task, start, [1.0, 1e3, 1e6])
     seconds, found = cpu(lambda: trajectory(task, start, [1.0, 1e3, 1e6]))
     print(f"t = 1e6: {seconds:.2f} CPU s, {int(found.steps)} implicit steps, risk {float(found.risk[-1]):.6e}")
@@ -133,7 +133,7 @@ def long_times() -> None:
 
 def many_starts(count: int = 100) -> None:
     m, _ = case()
-    task = Task(np.eye(2), 4.0, 1e-3)
+    task = Task(np.eye(2), 4.0, 1e-3**0.5)
     rng = np.random.default_rng(1)
     starts = [m + 0.05 * rng.standard_normal(m.shape) for _ in range(count)]
     ms, qs = np.stack(starts), np.stack([x @ x.T + 0.3 * np.eye(4) for x in starts])
@@ -172,7 +172,7 @@ def wide_students() -> None:
         rng = np.random.default_rng(p)
         m = 0.3 * rng.standard_normal((p, 2))
         state = Overlaps(m, m @ m.T + 0.3 * np.eye(p))
-        task = Task(np.eye(2), float(p), 1e-3)
+        task = Task(np.eye(2), float(p), 1e-3**0.5)
         compiled = eqx.filter_jit(equations.velocity)
         jax.block_until_ready(compiled(task, state).q)
         seconds, _ = cpu(lambda: jax.block_until_ready(compiled(task, state).q))  # noqa: B023

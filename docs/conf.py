@@ -1,6 +1,7 @@
 """Sphinx configuration."""
 
-import ast
+import importlib
+import inspect
 import re
 from importlib import metadata
 from pathlib import Path
@@ -20,7 +21,7 @@ default_role = "code"
 html_theme = "furo"
 html_static_path = ["_static"]
 html_title = "deeplimits"
-exclude_patterns = ["_build", "_limits.md", "_modules.md"]
+exclude_patterns = ["_build", "_limits.md", "_doors.md", "_kinds.md", "_kind_classes.md"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 autodoc_typehints = "none"
@@ -60,42 +61,56 @@ def write_limits(app):
             for name, parameter in entry.about.parameters.items():
                 parts.append(f"| `{name}` | {parameter.default} | {parameter.allowed} | {parameter.doc} |")
             parts.append("")
+            parts.append(f"`dl.predict(dl.limits.{entry.about.name}())`, `deeplimits compare {entry.name}`\n")
         if entry.role == "function":
             parts.append(f"`{entry.about.module}.{entry.about.signature}`\n")
     (Path(app.srcdir) / "_limits.md").write_text("\n".join(parts), encoding="utf-8")
 
 
-ROOMS = {"theory": "Theory", "models": "Definitions", "ensembles": "Finite systems", "measure": "Measurements"}
+DOORS = {
+    "deeplimits.theory": "Theory",
+    "deeplimits.models": "Definitions",
+    "deeplimits.ensembles": "Finite systems",
+    "deeplimits.measure": "Measurements",
+    "deeplimits.numerics": "Numerics",
+}
 
 
-def write_modules(app):
-    """Every public function and class of every room, module by module, read off the source."""
-    package = Path(app.srcdir).parent / "src" / "deeplimits"
-    parts = []
-    for room, title in ROOMS.items():
-        parts.append(f"## {title}\n")
-        for path in sorted((package / room).rglob("*.py")):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            public = [
-                node
-                for node in tree.body
-                if isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
-            ]
-            if path.stem.startswith("_") or not public:
-                continue
-            module = ".".join(("deeplimits", *path.relative_to(package).with_suffix("").parts))
-            first = (ast.get_docstring(tree) or "").partition("\n\n")[0].replace("\n", " ")
-            parts.append(f"### {module.removeprefix('deeplimits.')}\n\n{first}\n\n```{{eval-rst}}")
-            for node in public:
-                kind = "autofunction" if isinstance(node, ast.FunctionDef) else "autoclass"
-                parts.append(f".. {kind}:: {module}.{node.name}")
-                if kind == "autoclass":
-                    parts.append("   :no-members:")
-            parts.append("```\n")
-    (Path(app.srcdir) / "_modules.md").write_text("\n".join(parts), encoding="utf-8")
+def write_doors(app):
+    """What every room offers, from its door: functions, classes, and the rooms inside it."""
+    parts = [part for door, title in DOORS.items() for part in (f"## {title}\n", *describe(door))]
+    (Path(app.srcdir) / "_doors.md").write_text("\n".join(parts), encoding="utf-8")
+
+
+def describe(door):
+    """The entries of a door, then those of the rooms inside it, each under the path by which it is imported."""
+    module = importlib.import_module(door)
+    members = {name: getattr(module, name) for name in module.__all__}
+    rooms = [name for name, member in members.items() if inspect.ismodule(member)]
+    yield f"### {door}\n\n{inspect.getdoc(module)}\n\n```{{eval-rst}}"
+    for name, member in members.items():
+        if isinstance(member, type):
+            yield f".. autoclass:: {door}.{name}\n   :no-members:"
+        elif name not in rooms:
+            yield f".. autofunction:: {door}.{name}"
+    yield "```\n"
+    for name in rooms:
+        yield from describe(f"{door}.{name}")
+
+
+def write_kinds(app):
+    """The table of prediction kinds, and the documentation of each, from the classes that are registered."""
+    from deeplimits.predictions import KINDS
+
+    rows = ["| kind | a simulation returns | compared by | drawn as |", "| --- | --- | --- | --- |"]
+    rows += [f"| `{name}` | {kind.returns} | {kind.compared} | {kind.drawn} |" for name, kind in KINDS.items()]
+    (Path(app.srcdir) / "_kinds.md").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    classes = "".join(f".. autoclass:: deeplimits.predictions.{name}\n   :no-members:\n" for name in KINDS)
+    (Path(app.srcdir) / "_kind_classes.md").write_text(f"```{{eval-rst}}\n{classes}```\n", encoding="utf-8")
 
 
 def setup(app):
-    app.connect("builder-inited", write_modules)
+    app.connect("builder-inited", write_kinds)
+    app.connect("builder-inited", write_doors)
     app.connect("builder-inited", write_limits)
     app.connect("autodoc-process-docstring", keep_columns)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 import deeplimits as dl
 
-limit = dl.limits.RidgelessRegression(noise=0.5, gammas=[0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 1.25, 1.5, 2, 3, 5, 10])
+limit = dl.limits.RidgelessDoubleDescent(noise=0.5, gammas=[0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 1.25, 1.5, 2, 3, 5, 10])
 comparison = dl.compare(limit, sizes=(40, 160), samples=100)
 print(comparison)
 

@@ -11,7 +11,7 @@ from deeplimits.predictions import Trial
 
 def planted(trials: list[Trial], factor: float) -> list[Trial]:
     """The measurements of `trials`, beside a theory that is wrong by `factor`."""
-    return [trial._replace(stated=trial.stated.wrong_by(factor)) for trial in trials]
+    return [trial.beside(trial.stated.wrong_by(factor)) for trial in trials]
 
 
 def is_zero(kind) -> bool:
@@ -21,9 +21,7 @@ def is_zero(kind) -> bool:
 
 def wrong_rate(trials: list[Trial], factor: float) -> list[Trial]:
     """The measurements of `trials`, beside a theory whose stated finite-size rate is wrong by `factor`."""
-    return [
-        trial._replace(stated=dataclasses.replace(trial.stated, rate=trial.stated.rate * factor)) for trial in trials
-    ]
+    return [trial.beside(dataclasses.replace(trial.stated, rate=trial.stated.rate * factor)) for trial in trials]
 
 
 def total(limit):

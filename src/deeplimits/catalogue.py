@@ -1,7 +1,7 @@
 """The table of everything: each name leads to a limit, to a named result of a limit, or to a public function.
 
 Nothing here imports JAX; what a name leads to is imported when it is asked for, and what is known of it without that
-stands in the index. Limits are named like their files.
+stands in the index. Limits are named like their files, and their classes like them: `dpp` is `Dpp`.
 """
 
 import difflib
@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Literal
 
-from deeplimits import cells, index
+from deeplimits import index, references
 from deeplimits.errors import UnknownName
+from deeplimits.render import notebook
 
 ENTRY_POINT_GROUP = "deeplimits.limits"
 
@@ -41,46 +42,46 @@ RESULTS = {
 """Named results of a limit: name -> limit:result."""
 
 FUNCTIONS = {
-    "activation-integrals": "theory.two_layer.overlaps.integrals.moments:activation_integrals",
-    "conjugate-kernel-closed-forms": "theory.gaussian.duals:dual",
-    "criticality-solver": "theory.initialization.criticality:criticality",
-    "difference-convolution-matrix": "theory.spectra.equivalents:difference_singular_values",
-    "du-convergence": "theory.kernels.lazy:du_convergence",
-    "early-stopping": "theory.regression.mixture_dynamics:optimal_stopping",
-    "gradient-flow-linearization": "theory.kernels.linearized_flow:linearized_flow",
-    "gram-positive-definite": "theory.kernels.definiteness:gram_definiteness",
-    "gronwall-and-weyl": "theory.inequalities.basic:gronwall",
-    "gronwall-bihari-lasalle": "theory.inequalities.growth:growth_bounds",
-    "half-stable-class": "theory.initialization.depth_laws:half_stable_law",
-    "higham-network-sgd": "ensembles.classic_network:train_classic_network",
-    "hoeffding-inequality": "theory.inequalities.basic:hoeffding",
-    "information-exponent": "theory.online_sgd.single_index:information_exponent",
-    "kernel-ridge-gp": "theory.kernels.gaussian_process:kernel_ridge",
-    "kstar-zero-class": "theory.initialization.depth_laws:decay_to_zero",
-    "lazy-scaling-alpha-theorem": "theory.kernels.lazy:lazy_scaling",
-    "lazy-training-bounds": "theory.kernels.lazy:lazy_training_bounds",
-    "linear-and-nonlinear-shrinkage": "theory.spectra.shrinkage:oracle_shrinkage",
-    "marchenko-pastur": "theory.spectra.laws:marchenko_pastur",
-    "marchenko-pastur-self-consistent": "theory.spectra.marchenko_pastur:stieltjes",
-    "martingale-inequalities": "theory.inequalities.basic:azuma",
-    "matrix-bernstein": "theory.inequalities.matrix_bernstein:matrix_bernstein",
-    "mean-field-global-convergence": "theory.two_layer.mean_field.particles:wasserstein_flow",
-    "nonlinear-gram-spikes": "theory.spectra.networks:nonlinear_gram_spikes",
-    "nonlinear-quadratic-form": "theory.kernels.two_layer:nonlinear_quadratic_form",
-    "ntk-two-layer": "theory.kernels.two_layer:two_layer_ntk",
-    "ntk-universal-approximation": "theory.kernels.sphere:ring_coefficients",
-    "regularity-assumptions": "theory.online_sgd.regularity:check_regularity",
-    "review-model-and-errors": "measure.error_split:error_split",
-    "ridge-gradient-flow": "theory.regression.gradient_flow:ridge_flow",
-    "ridgeless-finite-sample": "theory.regression.ridgeless:finite_sample_risk",
-    "rkhs": "theory.kernels.rkhs:squared_norm",
-    "sgd-regime-diagram": "theory.two_layer.overlaps.regimes:regime",
-    "stieltjes-concentration": "theory.spectra.equivalents:trace_fluctuation",
-    "two-layer-ntk-gram": "theory.kernels.two_layer:two_layer_gram",
-    "two-layer-taylor-expansion": "theory.kernels.linearization:two_layer_expansion",
-    "xor-component-count": "theory.online_sgd.xor:component_count",
+    "activation-integrals": "theory.two_layer.overlaps:activation_integrals",
+    "conjugate-kernel-closed-forms": "theory.gaussian:dual",
+    "criticality-solver": "theory.initialization:criticality",
+    "difference-convolution-matrix": "theory.spectra:difference_singular_values",
+    "du-convergence": "theory.kernels:du_convergence",
+    "early-stopping": "theory.regression:optimal_stopping",
+    "gradient-flow-linearization": "theory.kernels:linearized_flow",
+    "gram-positive-definite": "theory.kernels:gram_definiteness",
+    "gronwall-and-weyl": "theory.inequalities:gronwall",
+    "gronwall-bihari-lasalle": "theory.inequalities:growth_bounds",
+    "half-stable-class": "theory.initialization:half_stable_law",
+    "higham-network-sgd": "ensembles:train_classic_network",
+    "hoeffding-inequality": "theory.inequalities:hoeffding",
+    "information-exponent": "theory.online_sgd:information_exponent",
+    "kernel-ridge-gp": "theory.kernels:kernel_ridge",
+    "kstar-zero-class": "theory.initialization:decay_to_zero",
+    "lazy-scaling-alpha-theorem": "theory.kernels:lazy_scaling",
+    "lazy-training-bounds": "theory.kernels:lazy_training_bounds",
+    "linear-and-nonlinear-shrinkage": "theory.spectra:oracle_shrinkage",
+    "marchenko-pastur": "theory.spectra:marchenko_pastur",
+    "marchenko-pastur-self-consistent": "theory.spectra:marchenko_pastur_stieltjes",
+    "martingale-inequalities": "theory.inequalities:azuma",
+    "matrix-bernstein": "theory.inequalities:matrix_bernstein",
+    "mean-field-global-convergence": "theory.two_layer.mean_field:wasserstein_flow",
+    "nonlinear-gram-spikes": "theory.spectra:nonlinear_gram_spikes",
+    "nonlinear-quadratic-form": "theory.kernels:nonlinear_quadratic_form",
+    "ntk-two-layer": "theory.kernels:two_layer_ntk",
+    "ntk-universal-approximation": "theory.kernels:ring_coefficients",
+    "regularity-assumptions": "theory.online_sgd:check_regularity",
+    "review-model-and-errors": "measure:error_split",
+    "ridge-gradient-flow": "theory.regression:ridge_flow",
+    "ridgeless-finite-sample": "theory.regression:ridgeless_finite_sample_risk",
+    "rkhs": "theory.kernels:rkhs_squared_norm",
+    "sgd-regime-diagram": "theory.two_layer.overlaps:regime",
+    "stieltjes-concentration": "theory.spectra:trace_fluctuation",
+    "two-layer-ntk-gram": "theory.kernels:two_layer_gram",
+    "two-layer-taylor-expansion": "theory.kernels:two_layer_expansion",
+    "xor-component-count": "theory.online_sgd:xor_component_count",
 }
-"""Functions: name -> module:function, below `deeplimits`."""
+"""Functions: name -> room:function, below `deeplimits`."""
 
 
 @dataclass(frozen=True)
@@ -136,13 +137,15 @@ class Listing(tuple[Entry, ...]):
             return "(no entries)"
         wide = max(len(entry.name) for entry in self)
         broad = max(len(entry.room) for entry in self)
-        return "\n".join(f"{entry.name:<{wide}}  {entry.room:<{broad}}  {entry.title}" for entry in self)
+        return "\n".join(
+            f"{entry.name:<{wide}}  {entry.role:<8}  {entry.room:<{broad}}  {entry.title}" for entry in self
+        )
 
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        rows = [(entry.name, entry.room, entry.title) for entry in self]
-        return cells.fragment(f"{len(self)} names", ("name", "room", "states"), rows)
+        rows = [(entry.name, entry.role, entry.room, entry.title) for entry in self]
+        return notebook.fragment(f"{len(self)} names", ("name", "leads to a", "room", "states"), rows)
 
 
 class Catalogue(Mapping[str, Any]):
@@ -177,14 +180,15 @@ class Catalogue(Mapping[str, Any]):
         return Listing(entry for entry in self._entries.values() if entry.role == "limit")
 
     def search(self, words: str) -> Listing:
-        """The entries whose name, room or statement contains every one of these words."""
+        """The entries whose name, class, room, statement or cited titles contain every one of these words."""
 
         def text(entry: Entry) -> str:
-            return f"{entry.name} {entry.room} {entry.about.doc}".lower()
+            # A limit of another package may cite what is not in this one's references.
+            cited = (references.short(key) for key in entry.about.references if key in references.entries())
+            return " ".join((entry.name, entry.about.name, entry.room, entry.about.doc, *cited)).lower()
 
-        return Listing(
-            entry for entry in self._entries.values() if all(word in text(entry) for word in words.lower().split())
-        )
+        wanted = words.lower().replace("-", " ").split()
+        return Listing(entry for entry in self._entries.values() if all(word in text(entry) for word in wanted))
 
     def name_of(self, cls: type) -> str:
         """The catalogue's name of a limit's class; the class's own name where it is not in the catalogue."""

@@ -10,13 +10,25 @@ import importlib
 import inspect
 import json
 import math
+import pkgutil
 from dataclasses import asdict, dataclass
 from importlib import resources
 from typing import Any
 
 from deeplimits.errors import UnknownName
-from deeplimits.parameters import KINDS, Parameter
+from deeplimits.parameters import KINDS, Parameter, parameters_of
 from deeplimits.statement import Statement
+
+
+@dataclass(frozen=True)
+class Part:
+    """A function of the theory that a limit is computed by."""
+
+    name: str
+    module: str
+    title: str
+    results: tuple[str, ...] = ()
+    """The results it gives; none are named if it is behind all."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +39,11 @@ class Record(Statement):
     """Full path `package.module:Name`."""
     parameters: dict[str, Parameter]
     signature: str = ""
+    parts: tuple[Part, ...] = ()
+
+    def parts_of(self, result: str) -> tuple[Part, ...]:
+        """The functions behind one of the limit's results; all of them where none is asked for."""
+        return tuple(part for part in self.parts if not result or not part.results or result in part.results)
 
     @property
     def module(self) -> str:
@@ -46,7 +63,8 @@ class Record(Statement):
             raise UnknownName(f"{target} cannot be imported: {error}") from None
         doc = Statement.of(found).doc
         if isinstance(found, type):
-            return cls(doc, target, found.parameters())  # pyright: ignore[reportAttributeAccessIssue]
+            parts = [part_of(*named) for named in Statement.of(found).computed_by.items()]
+            return cls(doc, target, parameters_of(found), parts=tuple(parts))
         # Names of arguments and defaults; types and shapes are in the docstring's words.
         arguments = [one.replace(annotation=one.empty) for one in inspect.signature(found).parameters.values()]
         return cls(doc, target, {}, f"{name}{inspect.Signature(arguments)}")
@@ -56,12 +74,40 @@ class Record(Statement):
             name: {"kind": parameter.kind, **{key: _finite(value) for key, value in asdict(parameter).items()}}
             for name, parameter in self.parameters.items()
         }
-        return {"doc": self.doc, "target": self.target, "parameters": parameters, "signature": self.signature}
+        return {"doc": self.doc, "target": self.target, "parameters": parameters, "signature": self.signature,
+                "parts": [asdict(part) for part in self.parts]}  # fmt: skip
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> "Record":
         parameters = {name: _parameter(dict(spec)) for name, spec in document["parameters"].items()}
-        return cls(document["doc"], document["target"], parameters, document["signature"])
+        parts = tuple(Part(**{**part, "results": tuple(part["results"])}) for part in document["parts"])
+        return cls(document["doc"], document["target"], parameters, document["signature"], parts)
+
+
+def part_of(name: str, results: tuple[str, ...] = ()) -> Part:
+    """What `room.function` means: what a door of the room offers, or else the one function of that name in its files.
+
+    Where there are several, `room.file.function` or `room.inner_room.function` says which.
+    """
+    room, *file, function = name.split(".")
+    top = importlib.import_module(f"deeplimits.theory.{room}")
+    below = [importlib.import_module(info.name) for info in pkgutil.walk_packages(top.__path__, f"{top.__name__}.")]
+    meant = [module for module in (top, *below) if file in ([], [_file_of(module)])]
+    found = [door for door in meant if hasattr(door, "__path__") and callable(getattr(door, function, None))]
+    found = found or [home for home in meant if _defines(home, function)]
+    if len(found) != 1:
+        places = " and in ".join(module.__name__ for module in found) or "no file of its room"
+        raise UnknownName(f"theory.{name} is in {places}; name a function that is in one")
+    return Part(function, found[0].__name__, Statement.of(getattr(found[0], function)).title, results)
+
+
+def _defines(module: Any, name: str) -> bool:
+    found = vars(module).get(name)
+    return callable(found) and found.__module__ == module.__name__
+
+
+def _file_of(module: Any) -> str:
+    return module.__name__.rpartition(".")[2]
 
 
 def _finite(value: Any) -> Any:
@@ -88,8 +134,17 @@ def record(target: str) -> Record:
     return Record.of_target(target) if found is None else found
 
 
+def class_name(name: str) -> str:
+    """The class of the limit with this name in the catalogue.
+
+    >>> class_name("ridgeless-double-descent")
+    'RidgelessDoubleDescent'
+    """
+    return "".join(word.capitalize() for word in name.split("-"))
+
+
 def limits() -> dict[str, str]:
-    """Name -> target of every limit of the house. A limit is named like its file."""
+    """Name -> target of every limit of the house. A limit is named like its file, and its class is named like it."""
     found = {}
     for target in records():
         if target.startswith("deeplimits.limits."):

@@ -15,7 +15,7 @@ from jaxtyping import Array, PRNGKeyArray
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import Activation, names
 from deeplimits.numerics.arguments import known
-from deeplimits.parameters import Axis, Choice, Integer, Parameter, Real
+from deeplimits.parameters import Axis, Choice, Integer, Parameter, Real, parameters_of
 from deeplimits.predictions import Kind
 
 AnyLimit = TypeVar("AnyLimit", bound="Limit")
@@ -98,6 +98,10 @@ class Run:
     """How many systems are simulated side by side on a CPU; more than one pays only for tiny systems."""
 
 
+RESERVED = ("usual", "theory", "at_size", "simulate", "draw", "stated", "measured", "validity", "validity_at")
+"""What every limit has; all other names are free for parameters."""
+
+
 class Limit(eqx.Module):
     """A limit theorem with its parameters.
 
@@ -118,7 +122,8 @@ class Limit(eqx.Module):
     - `measured(system)`: what it does, from the definition, under the same names and those of `theory()`, if any.
 
     What states calls nothing that simulates, and the other way round. Values are checked at construction. `jax.grad`,
-    `jax.vmap` and `jax.jit` see a limit as a pytree whose leaves are its continuous parameters.
+    `jax.vmap` and `jax.jit` see a limit as a pytree whose leaves are its continuous parameters. Parameters are named as
+    in the paper: nothing is reserved but these methods, `validity`, `validity_at` and `usual`.
     """
 
     usual: ClassVar[Run] = Run()
@@ -131,6 +136,10 @@ class Limit(eqx.Module):
     @abstractmethod
     def at_size(self, size: int) -> tuple[dict[str, Any], "Limit"]:
         """The integers of a finite system, to be passed to `simulate`, and the limit at the ratios they really have."""
+
+    def rounds(self, **sizes: Any) -> float | None:
+        """About how often a loop of the simulation that ends by chance runs, to know its cost; None without one."""
+        return None
 
     def simulate(self, key: PRNGKeyArray, **sizes: Any) -> dict[str, Array]:
         """One finite system, measured."""
@@ -148,87 +157,98 @@ class Limit(eqx.Module):
         """What this system does."""
         raise TypeError(f"{type(self).__name__} has draw but not measured; see deeplimits.limit.Limit")
 
-    @classmethod
-    def speaks_of_draws(cls) -> bool:
-        """Whether the limit states something about the very system that was drawn."""
-        return cls.draw is not Limit.draw
-
     def validity(self) -> tuple[str, ...]:
         """The conditions of the theorem that the present parameters violate, a sentence each."""
         return ()
 
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        for name in RESERVED:
+            if isinstance(vars(cls).get(name), dataclasses.Field):
+                raise ParameterError(
+                    f"{cls.__name__}: no parameter can be called {name}, which every limit has; name it otherwise"
+                )
+
+    def __repr__(self) -> str:
+        given = ((name, getattr(self, name)) for name in parameters_of(type(self)))
+        said = (f"{name}={_plain(value) if known(value) else value!r}" for name, value in given)
+        return f"{type(self).__name__}({', '.join(said)})"
+
     def __check_init__(self):
-        for name, parameter in self.parameters().items():
+        for name, parameter in parameters_of(type(self)).items():
             value = getattr(self, name)
             if known(value):
                 parameter.check(type(self).__name__, name, value)
-
-    @classmethod
-    def parameters(cls) -> dict[str, Parameter]:
-        """The specification of every parameter, by field name."""
-        return {
-            field.name: field.metadata["parameter"]
-            for field in dataclasses.fields(cls)  # pyright: ignore[reportArgumentType]
-            if "parameter" in field.metadata
-        }
-
-    def values(self) -> dict[str, Any]:
-        """The parameters' values as plain Python numbers, strings and lists."""
-        return {name: _plain(getattr(self, name)) for name in self.parameters()}
-
-    def replace(self: AnyLimit, **changes: Any) -> AnyLimit:
-        """The same limit with some parameters changed, checked again."""
-        unknown = sorted(set(changes) - set(self.parameters()))
-        if unknown:
-            raise ParameterError(
-                f"{type(self).__name__} has no parameter {unknown[0]}; it has {', '.join(self.parameters())}"
-            )
-        return dataclasses.replace(self, **changes)  # pyright: ignore[reportArgumentType]
-
-    def rounded(self: AnyLimit, **changes: Any) -> AnyLimit:
-        """The same limit at the ratios of a finite system, for `at_size`; not checked again.
-
-        A ratio of whole numbers may lie beyond the end of its range, or fall on its neighbour on an axis, when what
-        was asked for does not.
-        """
-        unknown = sorted(set(changes) - set(self.parameters()))
-        if unknown:
-            raise ParameterError(
-                f"{type(self).__name__} has no parameter {unknown[0]}; it has {', '.join(self.parameters())}"
-            )
-        found = object.__new__(type(self))
-        for field in dataclasses.fields(self):  # pyright: ignore[reportArgumentType]
-            value = getattr(self, field.name)
-            if field.name in changes:
-                changed = changes[field.name]
-                value = _to_array(changed) if isinstance(value, jax.Array) else _to_python(changed)
-            object.__setattr__(found, field.name, value)
-        return found
 
     def validity_at(self, size: int) -> tuple[str, ...]:
         """The conditions that systems of this size are too small for, a sentence each, with the size that would do."""
         return ()
 
-    def require_valid(self, size: int | None = None) -> None:
-        """Raise OutsideValidity, with sentences, if the theorem does not cover these values, at this size if given."""
-        violated = self.validity()
-        if not violated and size is not None:
-            violated = self.validity_at(size)
-        if violated:
-            raise OutsideValidity(f"{type(self).__name__}: " + "; ".join(violated))
 
-    def to_json(self) -> dict[str, Any]:
-        """Name and parameters, ready for `json.dumps`."""
-        from deeplimits.catalogue import catalogue
+# The rest is said of a limit by functions, so that its class reserves no word that a paper may need for a parameter.
 
-        return {"name": catalogue.name_of(type(self)), "parameters": self.values()}
 
-    @staticmethod
-    def from_json(document: Mapping[str, Any]) -> "Limit":
-        """The limit that `to_json` described."""
-        from deeplimits.catalogue import catalogue
+def values_of(limit: Limit) -> dict[str, Any]:
+    """The parameters' values as plain Python numbers, strings and lists."""
+    return {name: _plain(getattr(limit, name)) for name in parameters_of(type(limit))}
 
-        return catalogue[document["name"]](**document["parameters"])
+
+def replace(limit: AnyLimit, /, **changes: Any) -> AnyLimit:
+    """The same limit with some parameters changed, checked again."""
+    _check_names(limit, changes)
+    return dataclasses.replace(limit, **changes)  # pyright: ignore[reportArgumentType]
+
+
+def rounded(limit: AnyLimit, /, **changes: Any) -> AnyLimit:
+    """The same limit at the ratios of a finite system, for `at_size`; not checked again.
+
+    A ratio of whole numbers may lie beyond the end of its range, or fall on its neighbour on an axis, when what was
+    asked for does not.
+    """
+    _check_names(limit, changes)
+    found = object.__new__(type(limit))
+    for field in dataclasses.fields(limit):  # pyright: ignore[reportArgumentType]
+        value = getattr(limit, field.name)
+        if field.name in changes:
+            changed = changes[field.name]
+            value = _to_array(changed) if isinstance(value, jax.Array) else _to_python(changed)
+        object.__setattr__(found, field.name, value)
+    return found
+
+
+def _check_names(limit: Limit, changes: Mapping[str, Any]) -> None:
+    known_names = parameters_of(type(limit))
+    unknown = sorted(set(changes) - set(known_names))
+    if unknown:
+        raise ParameterError(f"{type(limit).__name__} has no parameter {unknown[0]}; it has {', '.join(known_names)}")
+
+
+def speaks_of_draws(limit: Limit) -> bool:
+    """Whether the limit states something about the very system that was drawn."""
+    return type(limit).draw is not Limit.draw
+
+
+def require_valid(limit: Limit, size: int | None = None) -> None:
+    """Raise OutsideValidity, with sentences, if the theorem does not cover these values, at this size if given."""
+    violated = limit.validity()
+    if not violated and size is not None:
+        violated = limit.validity_at(size)
+    if violated:
+        raise OutsideValidity(f"{type(limit).__name__}: " + "; ".join(violated))
+
+
+def to_json(limit: Limit) -> dict[str, Any]:
+    """Name and parameters, ready for `json.dumps`."""
+    from deeplimits.catalogue import catalogue
+
+    return {"name": catalogue.name_of(type(limit)), "parameters": values_of(limit)}
+
+
+def from_json(document: Mapping[str, Any]) -> Limit:
+    """The limit that `to_json` described."""
+    from deeplimits.catalogue import catalogue
+
+    return catalogue[document["name"]](**document["parameters"])
 
 
 def _plain(value: Any) -> Any:

@@ -1,9 +1,10 @@
 """What a parameter of a limit may be: its default, its range, how it is read and how it is written.
 
 A specification is plain Python and imports nothing heavy, because the command line builds its flags, and `show` its
-table, from specifications read off the source without importing JAX.
+table, from specifications that stand in the index, without importing JAX.
 """
 
+import dataclasses
 import itertools
 import math
 from abc import ABC, abstractmethod
@@ -35,6 +36,10 @@ class Parameter(ABC):
     @abstractmethod
     def read(self, text: str) -> Any:
         """The value that a user typed."""
+
+    def read_many(self, text: str) -> list[Any]:
+        """The values that a user typed, one after the other in a list `a,b,c`."""
+        return [self.read(part) for part in text.split(",")]
 
     def refuse(self, owner: str, name: str, value: Any) -> ParameterError:
         return ParameterError(f"{owner}: {name} = {_short(value)} is not allowed; it must be {self.allowed}")
@@ -73,6 +78,9 @@ class Real(_Ranged):
     def read(self, text):
         return float(text)
 
+    def read_many(self, text):
+        return list(read_list(text))
+
 
 class Integer(_Ranged):
     """A count. Static: it decides shapes, so a new value compiles anew."""
@@ -88,7 +96,13 @@ class Integer(_Ranged):
             raise self.refuse(owner, name, value)
 
     def read(self, text):
-        return int(text)
+        number = float(text)  # 1e3 is a whole number too
+        if not number.is_integer():
+            raise ValueError("it is not whole")
+        return int(number)
+
+    def read_many(self, text):
+        return [self.read(repr(number)) for number in read_list(text)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,15 +146,27 @@ class Axis(_Ranged):
     def read(self, text):
         return read_list(text)
 
+    def read_many(self, text):
+        return [self.read(text)]
+
 
 KINDS = {kind.kind: kind for kind in (Real, Integer, Choice, Axis)}
+
+
+def parameters_of(limit: type) -> dict[str, Parameter]:
+    """The specification of every parameter of a limit's class, by field name."""
+    fields = dataclasses.fields(limit)
+    return {field.name: field.metadata["parameter"] for field in fields if "parameter" in field.metadata}
 
 
 def read_list(text: str) -> list[float]:
     """Read `0,0.5,1` as a list, and `0.1:10:20` or `0.1:10:20log` as a range with that many points."""
     if ":" not in text:
         return [float(part) for part in text.split(",")]
-    start_text, stop_text, count_text = text.split(":")
+    parts = text.split(":")
+    if len(parts) != 3:
+        raise ValueError("a range is first:last:points, as 0.1:10:20")
+    start_text, stop_text, count_text = parts
     log = count_text.endswith("log")
     start, stop, count = float(start_text), float(stop_text), int(count_text.removesuffix("log"))
     if count < 2:

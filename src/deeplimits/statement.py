@@ -6,7 +6,7 @@ import textwrap
 from dataclasses import dataclass
 
 COLUMN = 12  # where the text of a section begins
-SECTIONS = ("Setting", "Limit", "Result", "Validity", "Finite size", "References")
+SECTIONS = ("Setting", "Limit", "Result", "Validity", "Finite size", "Computed by", "References")
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,26 @@ class Statement:
             else:
                 current = None
         return {word: _dedent(lines) for word, lines in found.items()}
+
+    @property
+    def computed_by(self) -> dict[str, tuple[str, ...]]:
+        """The functions of the theory behind it: room.function -> the results they give, none named if all.
+
+        >>> Statement("Law.\\n\\nComputed by spectra.edges, spectra.free.sum (one, two)").computed_by
+        {'spectra.edges': (), 'spectra.free.sum': ('one', 'two')}
+        """
+        text = " ".join(self.sections.get("Computed by", "").split())
+        found = re.findall(r"\b([a-z_]+(?:\.\w+){1,2})(?: \(([^)]*)\))?", text)
+        return {name: tuple(results.split(", ")) if results else () for name, results in found}
+
+    def without(self, section: str) -> str:
+        """The docstring after its title, without one of its sections."""
+        kept, inside = [], False
+        for line in self.doc.splitlines()[1:]:
+            inside = line[:COLUMN].rstrip() == section or (inside and line.startswith(" "))
+            if not inside:
+                kept.append(line)
+        return "\n".join(kept).strip("\n")
 
     @property
     def references(self) -> tuple[str, ...]:

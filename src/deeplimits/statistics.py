@@ -12,10 +12,14 @@ stated to close like ``size**-rate``, the gaps :math:`g_j` at the sizes :math:`n
 :math:`a_j` before any data are seen: weights made from estimated variances would be correlated with the means.
 
 **The next order.** The fit leaves out :math:`c_2 n^{-2 rate}`. A relative correction
-:math:`\epsilon = |c| n^{-rate}/T` at first order, at the smallest size, comes with one of order :math:`\epsilon^2` at
-second: up to `SECOND_ORDER` times that is allowed for in :math:`g_\infty`. The correction is taken from what *changes*
-with the size, so that a wrong theory, whose gap does not change, gets no allowance for being wrong. Three sizes measure
-:math:`c_2`; where it is significantly larger than allowed for, what was measured is allowed for instead.
+:math:`\epsilon = |c| n^{-rate}/T` at first order, at the smallest size, comes with a next term that is smaller by a
+factor of order :math:`\epsilon`: up to `SECOND_ORDER` times that is allowed for in :math:`g_\infty`. The points of a
+curve share one :math:`\epsilon`, the largest of theirs: where the first order happens to cancel, the size is no larger
+for that. The correction is taken from what *changes* with the size, so that a wrong theory, whose gap does not change,
+gets no allowance for being wrong. Three sizes measure :math:`c_2`. It is fitted, and only the third order
+allowed for, as the second was, where it is larger than assumed by more than three standard errors, and wherever the fit
+with three parameters, which assumes less, is sharp enough: its error below `SHARP` of the value, or not much larger
+than that of the fit with two. A second order that exceeds the first speaks against the stated rate, and is not fitted.
 
 **Too small sizes.** Where the correction is still above `FAR` and three sizes show that it does not go like
 ``size**-rate``, or where two sizes cannot show it and the correction is above `NEAR`, nothing can be said about
@@ -44,6 +48,8 @@ LEVEL = FALSE_ALARM_BUDGET / TESTS_IN_BUDGET
 SECOND_ORDER = 2.0
 NEAR, FAR = 0.1, 0.3
 """Relative finite-size corrections at the smallest size that two sizes, or three, can be trusted with untested."""
+SHARP = 0.006
+"""A relative standard error with which an error of a few percent is noticed."""
 BLIND = 0.2
 """A comparison that would not notice a theory wrong by this much has decided nothing."""
 FEWEST_SAMPLES = 8
@@ -109,11 +115,17 @@ class Extrapolation(NamedTuple):
 
 
 def extrapolate(
-    sizes: Sequence[float], means: Sequence[Mean], stated: Sequence[ArrayLike], rate: float | None
+    sizes: Sequence[float],
+    means: Sequence[Mean],
+    stated: Sequence[ArrayLike],
+    rate: float | None,
+    *,
+    shared: bool = False,
 ) -> Extrapolation:
     """Fit the gaps between `means` and `stated` at several sizes and carry them to infinite size.
 
-    `rate` is the stated power of 1/size with which the gap closes, None for a theory exact at every size.
+    `rate` is the stated power of 1/size with which the gap closes, None for a theory exact at every size. With `shared`
+    all points have one relative correction, the largest; see 'The next order' above.
     """
     at_infinity, slope = fit_weights(sizes, rate)
     stated_values = np.stack(
@@ -123,62 +135,97 @@ def extrapolate(
     variances = np.stack([mean.variance for mean in means])
     thirds = np.stack([mean.third for mean in means])
     dofs = np.array([mean.dof for mean in means])
-
-    def combine(weights, values):
-        return np.tensordot(weights, values, axes=1)
-
-    variance = combine(at_infinity**2, variances)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        skewness = np.where(variance > 0, combine(at_infinity**3, thirds) / variance**1.5, 0.0)
-        inverse_dof = combine(at_infinity**4 / dofs, variances**2) / variance**2
-        dof = np.where(inverse_dof > 0, 1 / inverse_dof, np.inf)
-    coefficient, coefficient_variance = combine(slope, gaps), combine(slope**2, variances)
-    allowance, correction = np.zeros_like(variance), np.zeros_like(variance)
-    asymptotic = np.ones(np.shape(variance), bool)
+    leading = (_combine(slope, gaps), _error(slope, variances))
+    even = np.broadcast_to(at_infinity.reshape(-1, *[1] * (gaps.ndim - 1)), gaps.shape)
+    nothing = np.zeros(gaps.shape[1:])
+    weights, next_order = even, _NextOrder(nothing, nothing, nothing == 0)
     if rate is not None:
-        smallest = int(np.argmin(sizes))
-        shape = (np.asarray(sizes, float) / sizes[smallest]) ** -rate
-        lever = abs(at_infinity @ shape**2)
-        first = np.sqrt(coefficient**2 + coefficient_variance) * float(sizes[smallest]) ** -rate
-        scale = np.maximum(np.abs(stated_values[smallest]), first)
-        correction = np.divide(first, scale, out=np.zeros_like(first), where=scale > 0)
-        second = SECOND_ORDER * correction * first
-        if len(set(sizes)) < 3:
-            asymptotic = correction <= NEAR
-        else:
-            curvature = np.linalg.pinv(np.stack([np.ones_like(shape), shape, shape**2], axis=1))[2]
-            bend, noise = np.abs(combine(curvature, gaps)), np.sqrt(combine(curvature**2, variances))
-            bent = bend > second + 3 * noise
-            second = np.where(bent, bend, second)
-            asymptotic = ~(bent & (correction > FAR))
-        allowance = second * lever
+        weights, next_order = _with_next_order(sizes, rate, even, leading, stated_values, gaps, variances, shared)
+    variance = (weights**2 * variances).sum(axis=0)
+    each_dof = dofs.reshape(-1, *[1] * (gaps.ndim - 1))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        skewness = np.where(variance > 0, (weights**3 * thirds).sum(axis=0) / variance**1.5, 0.0)
+        inverse_dof = (weights**4 / each_dof * variances**2).sum(axis=0) / variance**2
+        dof = np.where(inverse_dof > 0, 1 / inverse_dof, np.inf)
     return Extrapolation(
-        gap=combine(at_infinity, gaps),
+        gap=(weights * gaps).sum(axis=0),
         error=np.sqrt(variance),
         skewness=skewness,
         dof=dof,
-        allowance=allowance,
-        correction=correction,
-        asymptotic=asymptotic,
-        coefficient=coefficient,
-        coefficient_error=np.sqrt(coefficient_variance),
+        allowance=next_order.allowance,
+        correction=next_order.correction,
+        asymptotic=next_order.asymptotic,
+        coefficient=leading[0],
+        coefficient_error=leading[1],
     )
+
+
+class _NextOrder(NamedTuple):
+    """What the order that is left out may do; fields as in `Extrapolation`."""
+
+    allowance: Floats
+    correction: Floats
+    asymptotic: NDArray[np.bool_]
+
+
+def _with_next_order(
+    sizes: Sequence[float],
+    rate: float,
+    even: Floats,
+    leading: tuple[Floats, Floats],
+    stated: Floats,
+    gaps: Floats,
+    variances: Floats,
+    shared: bool,
+) -> tuple[Floats, _NextOrder]:
+    """The weights of the gaps, `even` or those of the fit with three parameters, and what the order left out may do."""
+    smallest = int(np.argmin(sizes))
+    shape = (np.asarray(sizes, float) / sizes[smallest]) ** -rate
+    first = np.hypot(*leading) * float(sizes[smallest]) ** -rate
+    scale = np.maximum(np.abs(stated[smallest]), first)
+    correction = np.divide(first, scale, out=np.zeros_like(first), where=scale > 0)
+    second = SECOND_ORDER * (np.max(correction, initial=0.0) if shared else correction) * first
+    two = even.reshape(len(shape), -1)[:, 0]
+    allowance = second * abs(two @ shape**2)
+    if len(set(sizes)) < 3:
+        return even, _NextOrder(allowance, correction, correction <= NEAR)
+    three, slope, curvature = np.linalg.pinv(np.stack([np.ones_like(shape), shape, shape**2], axis=1))
+    bend, noise = np.abs(_combine(curvature, gaps)), _error(curvature, variances)
+    bent = bend > second + 3 * noise
+    # A second order above the first is no second order: then the stated rate is judged as it stands. Not at one point
+    # of a curve, where the first may change its sign, but where both are largest.
+    least_second, most_first = bend - 2 * noise, np.abs(_combine(slope, gaps)) + 2 * _error(slope, variances)
+    in_order = np.max(least_second / scale) <= np.max(most_first / scale) if np.all(scale > 0) else True
+    sharp = _error(three, variances) <= np.maximum(1.25 * _error(two, variances), SHARP * np.abs(stated[smallest]))
+    fitted = (bent | sharp) & in_order
+    # The third order is to the second as the second to the first.
+    third = SECOND_ORDER * bend * np.minimum(np.divide(bend, first, out=np.ones_like(bend), where=first > 0), 1.0)
+    weights = np.where(fitted, three.reshape(-1, *[1] * bent.ndim), even)
+    allowance = np.where(fitted, third * abs(three @ shape**3), allowance)
+    return weights, _NextOrder(allowance, correction, ~(bent & (correction > FAR)))
+
+
+def _error(weights: Floats, variances: Floats) -> Floats:
+    """The standard error of a combination of means."""
+    return np.asarray(np.sqrt(np.tensordot(weights**2, variances, axes=1)))
+
+
+def _combine(weights: Floats, values: Floats) -> Floats:
+    return np.asarray(np.tensordot(weights, values, axes=1))
 
 
 def fit_weights(sizes: Sequence[float], rate: float | None) -> tuple[Floats, Floats]:
     """The linear functionals of the gaps that give the value at infinite size, and the coefficient of size**-rate."""
     count = len(sizes)
     if rate is None:
-        even = np.full(count, 1 / count)
-        return even, even
+        return np.full(count, 1 / count), np.full(count, 1 / count)
     if len(set(sizes)) < 2:
         raise ParameterError(
             f"sizes = {list(sizes)} has one distinct size: the gap closes like size**-{rate:g}, "
             "and only two or more sizes tell it from an error in the theory"
         )
     design = np.stack([np.ones(count), np.asarray(sizes, float) ** -rate], axis=1)
-    at_infinity, slope = np.linalg.pinv(design)
-    return at_infinity, slope
+    return tuple(np.linalg.pinv(design))
 
 
 class Deviation(NamedTuple):
@@ -341,7 +388,7 @@ def measured_rate(sizes: Sequence[float], fit_gaps: ArrayLike, errors: ArrayLike
         return None
     relative = errors / gaps
     (_, slope), covariance = weighted_line(np.log(np.asarray(sizes, float)), np.log(gaps), relative)
-    return -float(slope), float(np.sqrt(covariance[1, 1]))
+    return -float(slope), float(np.sqrt(max(covariance[1, 1], 0.0)))
 
 
 def weighted_line(x: Floats, y: Floats, errors: Floats, extra: Floats | None = None) -> tuple[Floats, Floats]:

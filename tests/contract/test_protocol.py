@@ -1,5 +1,6 @@
 """Every limit of the catalogue obeys the protocol: what needs no simulation."""
 
+import importlib
 import json
 from importlib import resources
 
@@ -12,7 +13,10 @@ import deeplimits as dl
 from conftest import each_limit
 from deeplimits import indexing, references
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.limit import Limit, Run
+from deeplimits.index import class_name
+from deeplimits.lab.task import imports
+from deeplimits.limit import Limit, Run, from_json, speaks_of_draws, to_json, values_of
+from deeplimits.parameters import parameters_of
 
 
 def limit_of(name):
@@ -26,7 +30,7 @@ def test_is_a_final_limit_with_a_complete_docstring(name):
     assert isinstance(limit.usual, Run)
     assert len(limit.usual.sizes) >= 2
     sections = dl.catalogue.entry(name).about.sections
-    assert {"Setting", "Result", "Validity", "Finite size", "References"} <= set(sections)
+    assert {"Setting", "Result", "Validity", "Finite size", "Computed by", "References"} <= set(sections)
     validity = " ".join(sections["Validity"].lower().split())
     assert "size counts" in validity, "the docstring must say what a size counts"
     assert dl.catalogue.entry(name).about.references
@@ -34,8 +38,28 @@ def test_is_a_final_limit_with_a_complete_docstring(name):
 
 
 @each_limit
+def test_class_and_file_are_named_like_the_entry(name):
+    entry = dl.catalogue.entry(name)
+    file = name.replace("-", "_")
+    assert entry.target == f"deeplimits.limits.{entry.room}.{file}:{class_name(name)}"
+    assert getattr(dl.limits, class_name(name)) is dl.catalogue[name]
+
+
+@each_limit
+def test_what_it_is_computed_by_is_there(name):
+    """`Computed by` names functions of the theory; a limit that calls none says that it needs none."""
+    about = dl.catalogue.entry(name).about
+    assert [f"{part.name}" for part in about.parts] == [named.rpartition(".")[2] for named in about.computed_by]
+    for part in about.parts:
+        assert callable(getattr(importlib.import_module(part.module), part.name))
+        assert part.title
+    calls_theory = any(module.startswith("deeplimits.theory") for module in imports(about.module))
+    assert bool(about.parts) == calls_theory
+
+
+@each_limit
 def test_the_index_holds_the_parameters(name):
-    assert dl.catalogue.entry(name).about.parameters == dl.catalogue[name].parameters()
+    assert dl.catalogue.entry(name).about.parameters == parameters_of(dl.catalogue[name])
 
 
 def test_the_index_is_fresh():
@@ -46,7 +70,7 @@ def test_the_index_is_fresh():
 
 @each_limit
 def test_every_parameter_is_explained_and_its_default_allowed(name):
-    for field, parameter in dl.catalogue[name].parameters().items():
+    for field, parameter in parameters_of(dl.catalogue[name]).items():
         assert parameter.doc, field
         parameter.check(name, field, parameter.default)
 
@@ -54,11 +78,11 @@ def test_every_parameter_is_explained_and_its_default_allowed(name):
 @each_limit
 def test_json_round_trip(name):
     limit = limit_of(name)
-    document = json.loads(json.dumps(limit.to_json()))
+    document = json.loads(json.dumps(to_json(limit)))
     assert document["name"] == name
-    again = Limit.from_json(document)
+    again = from_json(document)
     assert type(again) is type(limit)
-    assert again.values() == limit.values()
+    assert values_of(again) == values_of(limit)
 
 
 @each_limit
@@ -70,13 +94,13 @@ def test_sizes_are_integers_and_round_to_the_ratio_they_have(name):
             assert all(type(one) is int for one in (value if isinstance(value, tuple) else (value,))), sizes
         again_sizes, again = realised.at_size(size)
         assert again_sizes == sizes
-        assert again.values() == realised.values()
+        assert values_of(again) == values_of(realised)
 
 
 @each_limit
 def test_bad_values_are_refused_by_name(name):
     cls = dl.catalogue[name]
-    for field, parameter in cls.parameters().items():
+    for field, parameter in parameters_of(cls).items():
         bad = {
             "real": (float("nan"), "much", True, parameter.default * 0 + 1e300 if parameter.kind == "real" else 0),
             "integer": (2.5, "many", -(10**9)),
@@ -124,7 +148,7 @@ def test_predictions_are_numbers_over_the_whole_range_at_length(name, data):
 def check_somewhere(name, data, static):
     cls = dl.catalogue[name]
     limit = cls(
-        **{field: data.draw(values_for(parameter, static), field) for field, parameter in cls.parameters().items()}
+        **{field: data.draw(values_for(parameter, static), field) for field, parameter in parameters_of(cls).items()}
     )
     if limit.validity():
         with pytest.raises(OutsideValidity, match=cls.__name__):
@@ -133,7 +157,7 @@ def check_somewhere(name, data, static):
     try:
         prediction = dl.predict(limit)
     except OutsideValidity:
-        if limit.speaks_of_draws():  # a statement about a drawn system needs a system that can be drawn
+        if speaks_of_draws(limit):  # a statement about a drawn system needs a system that can be drawn
             return
         raise
     for kind in prediction.values():

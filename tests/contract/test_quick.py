@@ -13,6 +13,8 @@ import deeplimits as dl
 from conftest import each_limit, quick_comparison
 from deeplimits.lab import predict as predicting
 from deeplimits.lab.simulate import chunk_size, systems
+from deeplimits.limit import replace, speaks_of_draws
+from deeplimits.parameters import parameters_of
 from deeplimits.predictions import Kind
 from planting import is_zero, planted, total
 
@@ -75,7 +77,7 @@ def test_simulation_is_reproducible(name, comparison):
 
 def _reshaped(comparison):
     """Results whose kind turns what simulations return into something else before comparing."""
-    stated = comparison.limit.theory() if comparison.limit.speaks_of_draws() else comparison.predictions
+    stated = comparison.limit.theory() if speaks_of_draws(comparison.limit) else comparison.predictions
     drawn = set(comparison.predictions) - set(stated)
     centred = {
         name
@@ -94,7 +96,7 @@ def test_gradients_and_batches_have_their_shapes(name):
     stacked = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), limit)
     values, gradients = eqx.filter_eval_shape(jax.vmap(jax.value_and_grad(total)), stacked)
     assert values.shape == (2,)
-    for field, parameter in limit.parameters().items():
+    for field, parameter in parameters_of(type(limit)).items():
         if parameter.kind == "real":
             assert getattr(gradients, field).shape == (2,)
 
@@ -103,13 +105,14 @@ def test_gradients_and_batches_have_their_shapes(name):
 def test_new_values_do_not_recompile(name, comparison):
     limit = comparison.limit
     compiled = []
-    real = {f: p for f, p in limit.parameters().items() if p.kind == "real"}
-    changed = limit.replace(
+    real = {f: p for f, p in parameters_of(type(limit)).items() if p.kind == "real"}
+    changed = replace(
+        limit,
         **{
             f: float(p.default) * 1.01 if p.default else 0.01 * (min(p.high, 1.0) - p.low)
             for f, p in real.items()
             if p.default < p.high
-        }
+        },
     )
     # A limit that another test compared was compiled in this process; one that is not is compiled here.
     jax.block_until_ready(jax.tree.leaves(predicting._theory(limit)))
@@ -140,7 +143,7 @@ def test_results_can_be_exported(name, comparison, tmp_path):
 @each_limit
 def test_what_is_drawn_can_be_predicted(name, comparison):
     """`predict` of a limit that speaks of draws shows one, and says something."""
-    if not comparison.limit.speaks_of_draws():
+    if not speaks_of_draws(comparison.limit):
         pytest.skip("its prediction does not depend on the draw")
     prediction = dl.predict(comparison.limit)
     assert set(prediction) == set(comparison.findings)

@@ -11,7 +11,9 @@ import pytest
 
 import deeplimits as dl
 from conftest import each_limit, usual_comparison
-from deeplimits.limits.bias.gd_min_norm_least_squares import MinNormLeastSquares
+from deeplimits.limit import speaks_of_draws
+from deeplimits.limits.bias.gd_min_norm_least_squares import GdMinNormLeastSquares
+from deeplimits.parameters import parameters_of
 from deeplimits.theory.bias import least_squares
 from planting import is_zero, planted, total, wrong_rate
 
@@ -47,14 +49,14 @@ def test_five_percent_is_noticed(name, factor, comparison):
 def test_gradients_are_numbers(name, comparison):
     """jax.grad of the predictions with respect to every continuous parameter, of two limits at once by jax.vmap."""
     limit = comparison.limit
-    if not jax.tree.leaves(limit) or limit.speaks_of_draws():
+    if not jax.tree.leaves(limit) or speaks_of_draws(limit):
         pytest.skip("no continuous parameters, or nothing stated that does not depend on the draw")
     stacked = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), limit)
     values, gradients = jax.jit(jax.vmap(jax.value_and_grad(total)))(stacked)
     leaves = jax.tree.leaves(eqx.filter(list(comparison.predictions.values()), eqx.is_inexact_array))
     alone = sum(float(jnp.sum(leaf)) for leaf in leaves)
     np.testing.assert_allclose(values, alone, rtol=1e-6, atol=1e-9)
-    for field, parameter in limit.parameters().items():
+    for field, parameter in parameters_of(type(limit)).items():
         if parameter.kind == "real":
             assert np.all(np.isfinite(getattr(gradients, field))), field
 
@@ -63,9 +65,9 @@ def test_gradients_are_numbers(name, comparison):
 def many_small_systems(name):
     """A comparison at small sizes with many systems, in which the finite-size gap stands far out of the noise."""
     if name == "ridgeless-double-descent":
-        limit = dl.limits.RidgelessRegression(gamma=0.5, noise=1.0, gammas=[0.4, 0.5, 2.0])
+        limit = dl.limits.RidgelessDoubleDescent(gamma=0.5, noise=1.0, gammas=[0.4, 0.5, 2.0])
         return dl.compare(limit, sizes=(24, 48, 96), samples=3000)
-    return dl.compare(dl.limits.MarchenkoPastur(), sizes=(20, 40, 80), samples=3000)
+    return dl.compare(dl.limits.MarchenkoPasturLaw(), sizes=(20, 40, 80), samples=8000)
 
 
 RATES = [
@@ -90,9 +92,9 @@ def test_a_finite_size_rate_off_by_two_is_noticed(name, result, factor):
 
 
 def test_a_dropped_factor_two_in_a_decay_rate_is_noticed():
-    class Forgetful(MinNormLeastSquares):
+    class Forgetful(GdMinNormLeastSquares):
         def stated(self, system):
-            right = MinNormLeastSquares.stated(self, system)
+            right = GdMinNormLeastSquares.stated(self, system)
             halved = least_squares.gradient_descent(
                 system.x, system.y, system.start, system.step / 2, jnp.arange(self.steps + 1)
             )

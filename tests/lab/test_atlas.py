@@ -124,7 +124,7 @@ def test_keys_follow_everything_a_limit_imports(monkeypatch):
 
     before = Task(HardMarginPredictor(), 4, 100).key
     original = tasks._source
-    changed = "deeplimits.theory.bias.separability"
+    changed = "deeplimits.theory.bias.cover_count"
     monkeypatch.setattr(tasks, "_source", lambda name: original(name) + (b"#" if name == changed else b""))
     tasks.code_of.cache_clear()
     assert Task(HardMarginPredictor(), 4, 100).key != before

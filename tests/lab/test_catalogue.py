@@ -11,6 +11,8 @@ import deeplimits as dl
 from deeplimits import references
 from deeplimits.catalogue import Catalogue, Entry
 from deeplimits.errors import UnknownName
+from deeplimits.index import part_of
+from deeplimits.limit import speaks_of_draws
 
 
 def test_listing():
@@ -21,12 +23,14 @@ def test_listing():
 
 
 def test_names_lead_to_classes_and_functions():
-    assert dl.catalogue["marchenko-pastur-law"] is dl.limits.MarchenkoPastur
-    assert dl.catalogue["covariance-operator-norm-gap"] is dl.limits.MarchenkoPastur
+    assert dl.catalogue["marchenko-pastur-law"] is dl.limits.MarchenkoPasturLaw
+    assert dl.catalogue["covariance-operator-norm-gap"] is dl.limits.MarchenkoPasturLaw
     assert callable(dl.catalogue["ridgeless-finite-sample"])
-    assert "MarchenkoPastur" in dir(dl.limits)
+    assert "MarchenkoPasturLaw" in dir(dl.limits)
     with pytest.raises(AttributeError, match="no limit class 'Nothing'"):
         _ = dl.limits.Nothing
+    with pytest.raises(AttributeError, match=r"did you mean .*MarchenkoPasturLaw"):
+        _ = dl.limits.MarchenkoPastur
 
 
 @pytest.mark.parametrize("entry", dl.catalogue(), ids=lambda entry: entry.name)
@@ -41,12 +45,29 @@ def test_every_name_resolves(entry):
         assert entry.result in everything_stated(loaded())
 
 
+SEVERAL = [entry for entry in dl.catalogue.limits() if any(part.results for part in entry.about.parts)]
+
+
+@pytest.mark.parametrize("entry", SEVERAL, ids=lambda entry: entry.name)
+def test_functions_are_said_to_be_behind_results_that_there_are(entry):
+    named = {result for part in entry.about.parts for result in part.results}
+    assert named <= set(everything_stated(entry.load()()))
+
+
+def test_the_functions_behind_one_result():
+    assert [part.name for part in dl.catalogue.entry("trace-lemma").about.parts_of("quadratic_form")] == [
+        "quadratic_form_variance"
+    ]
+    with pytest.raises(UnknownName, match=r"theory.bias.no_such_function is in no file"):
+        part_of("bias.no_such_function")
+
+
 def everything_stated(limit):
     """What a limit predicts, whatever the draw and of one draw."""
     sizes, realised = limit.at_size(min(limit.usual.sizes))
 
     def stated(limit):
-        if not limit.speaks_of_draws():
+        if not speaks_of_draws(limit):
             return limit.theory()
         return {**limit.theory(), **limit.stated(limit.draw(jax.random.key(0), **sizes))}
 
@@ -64,6 +85,10 @@ def test_search():
     assert "ridgeless-double-descent" in [entry.name for entry in dl.catalogue.search("peak interpolation")]
     assert {entry.name for entry in dl.catalogue.search("Poincaré")} >= {"equator-initialization"}
     assert repr(dl.catalogue.search("no such thing anywhere")) == "(no entries)"
+    # The titles of what is cited count, and a name's words may stand apart.
+    assert {entry.name for entry in dl.catalogue.search("neural tangent kernel")} >= {"ntk-recursion"}
+    assert dl.catalogue.search("order chaos") == dl.catalogue.search("order-chaos")
+    assert "dpp" in [entry.name for entry in dl.catalogue.search("Dpp")]
 
 
 def test_unknown_names_are_answered_with_near_ones():
@@ -81,7 +106,7 @@ def test_third_parties_add_limits(monkeypatch):
     monkeypatch.setattr(sys.modules["deeplimits.catalogue"], "entry_points", lambda group: [point, taken])
     extended = Catalogue()
     assert extended["their-limit"] is dl.limits.HardMarginPredictor
-    assert extended["marchenko-pastur-law"] is dl.limits.MarchenkoPastur
+    assert extended["marchenko-pastur-law"] is dl.limits.MarchenkoPasturLaw
 
 
 def test_a_module_that_is_not_there():

@@ -34,6 +34,13 @@ def test_show_every_name(capsys, name):
     assert code == 0
     for word in (name, "Result", "Validity", "Cited", "Source", "To call it"):
         assert word in out
+    assert ("\nComputed by\n  " in out) == (dl.catalogue.entry(name).role != "function")
+
+
+def test_names_of_parameters_stand_apart_from_what_they_mean(capsys):
+    _, out, _ = run(capsys, "show", "ntk-recursion")
+    assert "parametrization  what is trained" in out
+    assert "C_w, weight variance" in out
 
 
 def test_cite(capsys):
@@ -92,15 +99,20 @@ def test_a_disagreement_exits_with_two(capsys, monkeypatch):
         (("compare", "marchenko-pastur-law", "--gamma", "-1"), ("gamma = -1", "between 0.01 and 100")),
         (("compare", "marchenko-pastur-law", "--gamma", "nan"), ("gamma = nan", "between 0.01 and 100")),
         (("predict", "marchenko-pastur-law", "--gamma", "big"), ("gamma = 'big'", "a number between")),
-        (("predict", "marchenko-pastur-law", "--gamma", "1:2"), ("gamma = '1:2'",)),
+        (("predict", "marchenko-pastur-law", "--gamma", "1:2"), ("gamma = '1:2'", "first:last:points")),
         (("predict", "marchenko-pastur-law", "--gamma", "0:2:3log"), ("positive ends",)),
         (("predict", "marchenko-pastur-law", "--entries", "cauchy"), ("entries = 'cauchy'", "gaussian, rademacher")),
         (("predict", "knn-bias-variance", "--neighbours", "2.5"), ("neighbours = '2.5'", "whole number")),
         (("predict", "knn-bias-variance", "--neighbours", "0"), ("neighbours = 0", "between 1 and")),
         (("predict", "marchenko-pastur-low"), ("did you mean marchenko-pastur-law",)),
         (("predict", "ridgeless-finite-sample"), ("is a function",)),
-        (("compare", "marchenko-pastur-law", "--sizes", "a,b"), ("sizes = 'a,b'",)),
+        (("compare", "marchenko-pastur"), ("is a function", "marchenko-pastur-law")),
+        (("compare", "marchenko-pastur-law", "--sizes", "a,b"), ("--sizes", "'a,b'", "whole numbers")),
         (("compare", "marchenko-pastur-law", "--bogus", "1"), ("--bogus",)),
+        (("compare", "marchenko-pastur-law", "--gama", "1"), ("--gama", "did you mean --gamma?")),
+        (("compare", "marchenko-pastur-law", "--size", "9"), ("--size", "did you mean --sizes")),
+        (("compare", "--gamma", "1", "marchenko-pastur-law"), ("no entry '1'", "NAME stands before")),
+        (("compare",), ("NAME",)),
         (("predict", "marchenko-pastur-law", "--plot", "figure.xyz"), ("figure.xyz",)),
         (("atlas", "--only", "ridgeless-finite-sample"), ("not a limit of its own",)),
         (("nonsense",), ("nonsense",)),

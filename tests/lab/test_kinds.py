@@ -1,12 +1,30 @@
-"""Each prediction kind on made-up measurements: true statements pass, false ones do not."""
+"""Each prediction kind on made-up measurements: true statements pass, false ones do not.
+
+What every kind must do is tested on the example that it brings along; variants of some kinds follow.
+"""
+
+import json
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.scipy.stats import norm
 
 from deeplimits.errors import ParameterError
-from deeplimits.predictions import Bound, Curve, Exponent, Identity, Law, Probability, Spectrum, Trial, Value
+from deeplimits.predictions import (
+    KINDS,
+    Bound,
+    Curve,
+    Exponent,
+    Finding,
+    Identity,
+    Picture,
+    Probability,
+    Spectrum,
+    Trial,
+    Value,
+)
+from deeplimits.predictions.picture import EXCLUDED, SIMULATION, THEORY
+from deeplimits.render import with_matplotlib
 from planting import planted
 
 SIZES = (50, 100, 200)
@@ -33,25 +51,10 @@ def drawn_trials_of(stated, measured):
     ]
 
 
-CASES = {
-    "Value": lambda: trials_of(
-        Value(jnp.asarray(2.0), label="v", rate=0.5), lambda rng, n, m: 2 + n**-0.5 + 0.1 * rng.standard_normal(m)
-    ),
-    "Curve": lambda: trials_of(
-        Curve(grid(9), 3 + jnp.sin(grid(9)), axis="x", label="c", rate=1.0),
-        lambda rng, n, m: 3 + np.sin(np.asarray(grid(9))) + 1 / n + 0.1 * rng.standard_normal((m, 9)),
-    ),
-    "Law": lambda: trials_of(
-        Law(grid(201), norm.pdf(grid(201)), norm.cdf(grid(201)), label="l"),
-        lambda rng, n, m: rng.standard_normal(200 * m),
-    ),
-    "Probability": lambda: trials_of(
-        Probability(jnp.asarray(0.9), label="p"), lambda rng, n, m: rng.random(20 * m) < 0.9
-    ),
+VARIANTS = {
     "Probability, asymptotic": lambda: trials_of(
         Probability(jnp.asarray(0.9), label="p", rate=1.0), lambda rng, n, m: rng.random(50 * m) < 0.9 - 1 / n
     ),
-    "Bound": lambda: trials_of(Bound(jnp.asarray(1.0), label="b"), lambda rng, n, m: rng.random(m) ** 0.01),
     "Bound from below": lambda: trials_of(
         Bound(jnp.asarray(1.0), label="b", side="lower"), lambda rng, n, m: 1 / rng.random(m) ** 0.01
     ),
@@ -61,17 +64,9 @@ CASES = {
     "Bound on a curve": lambda: trials_of(
         Bound(jnp.ones(3), label="b", x=jnp.arange(3.0), axis="x"), lambda rng, n, m: rng.random((m, 3)) ** 0.01
     ),
-    "Exponent": lambda: trials_of(
-        Exponent(jnp.asarray(-0.5), label="e", correction=jnp.asarray(1.0)),
-        lambda rng, n, m: 3 * n**-0.5 * (1 + 5 / n) * np.exp(0.01 * rng.standard_normal(m)),
-    ),
     "Exponent inside": lambda: trials_of(
         Exponent(jnp.asarray(1.5), label="e", x=jnp.geomspace(1.0, 100.0, 6), axis="t", rate=1.0),
         lambda rng, n, m: np.geomspace(1, 100, 6) ** (1.5 + 1 / n) * np.exp(0.1 * rng.standard_normal((m, 6))),
-    ),
-    "Identity": lambda: drawn_trials_of(
-        lambda systems: Identity(systems, label="i", tolerance=1e-12, reason="rounding"),
-        lambda systems, n: systems * (1 + 1e-14),
     ),
     "Value of each draw": lambda: drawn_trials_of(
         lambda systems: Value(jnp.exp(systems[:, 0]), label="v", rate=1.0),
@@ -108,35 +103,80 @@ CASES = {
 }
 
 
+def trials_of_case(case):
+    return KINDS[case].example(np.random.default_rng(0)) if case in KINDS else VARIANTS[case]()
+
+
+CASES = [*KINDS, *VARIANTS]
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_true_statements_agree_and_false_ones_do_not(case):
-    trials = CASES[case]()
+    trials = trials_of_case(case)
     kind = trials[-1].stated
     finding = kind.judge(trials)
     assert finding.agrees, finding.verdict
     assert finding.verdict.startswith("agrees")
     for factor in (1.05, 1 / 1.05):
-        if kind.kind == "Bound" and factor < 1:
-            continue
         wrong = planted(trials, factor)
         finding = wrong[-1].stated.judge(wrong)
         assert finding.outcome == "disagrees", (factor, finding.verdict)
         assert finding.verdict.startswith("disagrees")
 
 
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_keeps_the_contract(name):
+    trials = KINDS[name].example(np.random.default_rng(1))
+    stated = trials[-1].stated
+    assert type(stated) is KINDS[name]
+    assert stated.kind == name
+    assert stated.label
+    assert stated.summary()
+    assert all((KINDS[name].returns, KINDS[name].compared, KINDS[name].drawn))
+    assert isinstance(stated.wrong_by(1.5), KINDS[name])
+    arrays = stated.arrays()
+    assert "" in arrays
+    for dims, values in arrays.values():
+        assert np.ndim(values) == len(dims)
+    json.dumps(stated.to_json(), allow_nan=False)
+    finding = stated.judge(trials)
+    assert isinstance(finding, Finding)
+    assert finding.noticed is None or finding.noticed < 0.2
+    found = json.loads(json.dumps(finding.to_json(), allow_nan=False))
+    assert (found["kind"], found["outcome"]) == (name, "agrees")
+    assert found["details"]["sizes"] == [trial.size for trial in trials]
+
+
 @pytest.mark.parametrize("case", CASES)
-def test_drawing(case, tmp_path):
+def test_pictures_are_data_that_can_be_drawn(case):
     from matplotlib.figure import Figure
 
-    trials = CASES[case]()
+    trials = trials_of_case(case)
     for shown in (trials, ()):
-        figure = Figure()
-        axes = figure.subplots()
-        trials[-1].stated.draw(axes, shown)
-        axes.legend()
-        figure.savefig(tmp_path / "figure.png")
+        if trials[-1].stated.kind == "Identity" and not shown:
+            continue  # what is stated of one system; see below
+        picture = trials[-1].stated.picture(shown)
+        described = json.loads(json.dumps(picture.to_json(), allow_nan=False))
+        assert Picture.from_json(described) == picture
+        roles = {mark.role for mark in picture.marks}
+        assert roles <= {THEORY, SIMULATION, EXCLUDED}
+        assert THEORY in roles
+        assert (SIMULATION in roles) == bool(shown)
+        assert any(mark.label for mark in picture.marks)
         if shown:
-            assert axes.get_ylabel() or axes.get_xlabel()
+            assert picture.x.label
+            assert picture.y.label
+        panel = Figure().subplots()
+        with_matplotlib.draw(picture, panel)
+        assert panel.has_data()
+
+
+@pytest.mark.parametrize(("shape", "mark"), [((), "rule"), ((5,), "points"), ((3, 4), "field"), ((2, 3, 4), "points")])
+def test_an_identity_alone_shows_the_numbers_it_states(shape, mark):
+    stated = Identity(np.arange(1.0, 1 + np.prod(shape)).reshape(shape), label="i", tolerance=1e-12, reason="rounding")
+    picture = stated.picture()
+    assert [one.name for one in picture.marks] == [mark]
+    with_matplotlib.figure("title", [], {"stated": picture})
 
 
 def wigner(rng, n, spike=0.0):

@@ -10,7 +10,7 @@ import deeplimits as dl
 from deeplimits.errors import DeeplimitsError, OutsideValidity, ParameterError
 from deeplimits.lab.predict import check_limit
 from deeplimits.lab.simulate import check_count
-from deeplimits.limit import Limit, Run, real
+from deeplimits.limit import Limit, Run, real, replace
 from deeplimits.predictions import Value
 
 
@@ -53,14 +53,14 @@ def test_limits_outside_the_catalogue_work_too():
 
 
 def test_gradient_of_a_prediction():
-    risk = jax.grad(lambda gamma: dl.limits.RidgelessRegression(gamma=gamma, noise=1.0).theory()["risk"].value)(2.0)
+    risk = jax.grad(lambda gamma: dl.limits.RidgelessDoubleDescent(gamma=gamma, noise=1.0).theory()["risk"].value)(2.0)
     assert float(risk) == pytest.approx(1 / 4 - 1)  # d/dγ (1 − 1/γ + 1/(γ−1))
 
 
 def test_vmap_of_a_prediction():
     gammas = np.array([0.5, 2.0, 4.0])
-    limit = dl.limits.RidgelessRegression(noise=1.0)
-    risks = jax.vmap(lambda gamma: limit.replace(gamma=gamma).theory()["risk"].value)(gammas)
+    limit = dl.limits.RidgelessDoubleDescent(noise=1.0)
+    risks = jax.vmap(lambda gamma: replace(limit, gamma=gamma).theory()["risk"].value)(gammas)
     np.testing.assert_allclose(risks, [1.0, 1.5, 0.75 + 1 / 3])
 
 
@@ -97,20 +97,20 @@ def test_results_must_match():
 
 def test_unknown_parameter_and_result():
     with pytest.raises(ParameterError, match="has no parameter gama"):
-        Constant().replace(gama=1.0)
+        replace(Constant(), gama=1.0)
     with pytest.raises(ParameterError, match="no result 'risk'; there are level"):
         dl.predict(Constant())["risk"]
 
 
 def test_outside_validity():
     with pytest.raises(OutsideValidity, match=r"gamma = 1 .* infinite"):
-        dl.predict(dl.limits.RidgelessRegression(gamma=1.0))
+        dl.predict(dl.limits.RidgelessDoubleDescent(gamma=1.0))
     with pytest.raises(OutsideValidity, match=r"\|p - n\| >= 8"):
-        dl.compare(dl.limits.RidgelessRegression(gamma=1.05), sizes=(20, 40))
+        dl.compare(dl.limits.RidgelessDoubleDescent(gamma=1.05), sizes=(20, 40))
     with pytest.raises(OutsideValidity, match="exceeds points"):
-        dl.predict(dl.limits.NearestNeighbours(points=3, neighbours=5))
+        dl.predict(dl.limits.KnnBiasVariance(points=3, neighbours=5))
     with pytest.raises(OutsideValidity, match="not below d/2"):
-        dl.predict(dl.limits.SingularKernelSmoother(singularity=1.5))
+        dl.predict(dl.limits.NadarayaWatsonSingularKernel(singularity=1.5))
 
 
 def test_progress_bars_go_to_standard_error(capsys):

@@ -10,7 +10,7 @@ from deeplimits.ensembles import online_sgd
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.measure import summary_statistics as measured
 from deeplimits.statistics import LEVEL
-from deeplimits.theory.online_sgd import spiked, xor
+from deeplimits.theory.online_sgd import spiked_tensor, xor
 
 N = 12
 
@@ -115,9 +115,9 @@ def test_spiked_matrix():
     ):
         close_and_sharp(estimate, exact)
     # The closed form of the limit: the drift exactly, the rest up to 1/N.
-    limit = spiked.dynamics(lam, 2, c)
+    limit = spiked_tensor.spiked_dynamics(lam, 2, c)
     close(found.drift, limit.drift(jnp.array([0.3, 0.7])))
-    close(found.diffusion, spiked.path_noise(jnp.array([0.3, 0.7]), 2, c) / N)
+    close(found.diffusion, spiked_tensor.path_noise(jnp.array([0.3, 0.7]), 2, c) / N)
 
 
 def test_xor():
@@ -251,7 +251,7 @@ def test_a_model_for_which_nothing_is_written_down():
         u = heun(key, u)
 
     run = jax.jit(jax.vmap(lambda key: online_sgd.euclidean(
-        key, at(start), loss, draw, c / dimension, 1, round(end / c * dimension), values)[-1]))  # fmt: skip
+        key, at(start), loss, draw, c / dimension, [round(end / c * dimension)], values)[0]))  # fmt: skip
     ends = np.asarray(run(jax.random.split(jax.random.key(5), 400)))
     error = ends.std(axis=0) / np.sqrt(400)
     np.testing.assert_array_less(np.abs(ends.mean(axis=0) - np.asarray(u)), 5 * error + 0.015)

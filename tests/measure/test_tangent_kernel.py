@@ -107,11 +107,11 @@ def test_linearized_network_and_training():
     loss = squared_loss(lambda v: network.apply(flat.restore(v), X), y)
     flowed = flows.gradient_flow(loss, flat.start, jnp.array([0.4]), rtol=1e-8, atol=1e-9, stiff=False)[-1]
     # Small steps follow the flow; stochastic and noisy descent with all data and no noise are descent.
-    stepped = trainers.gradient_descent(loss, flat.start, jnp.array(0.002), 200)[-1]
+    stepped = trainers.gradient_descent(loss, flat.start, jnp.array(0.002), [200])[0]
     np.testing.assert_allclose(stepped, flowed, atol=2e-3)
     schedule = jnp.full(200, 0.002)
     still = jnp.zeros(())
-    noisy = trainers.noisy_gradient_descent(jax.random.key(0), jax.grad(loss), flat.start, schedule, still)[-1]
+    noisy = trainers.noisy_gradient_descent(jax.random.key(0), jax.grad(loss), flat.start, schedule, still, [200])[0]
     np.testing.assert_allclose(noisy, stepped, atol=1e-12)
 
 

@@ -86,6 +86,43 @@ def test_a_stiff_oscillator():
     assert int(found.steps) < 1500
 
 
+def test_a_very_stiff_oscillator_through_its_jumps():
+    """Van der Pol's equation in slow time with μ = 1e6: y₂' = μ[(1 − y₁²)y₂ − y₁], fast rates of several millions."""
+
+    def field(t, y):
+        return jnp.stack([y[1], 1e6 * ((1 - y[0] ** 2) * y[1] - y[0])])
+
+    times = np.array([0.5, 1.0, 1.5, 2.0])
+    found = flows.solve(field, jnp.array([2.0, -0.66]), times, rtol=1e-9, atol=1e-11, stiff=True)
+    wanted = scipy_solution(field, np.array([2.0, -0.66]), times, "Radau")
+    np.testing.assert_allclose(found.states, wanted, rtol=2e-6)
+    assert int(found.steps) < 3000
+
+
+def test_a_gradient_through_a_stiff_reaction():
+    """Backwards through Robertson's reaction, by its slowest rate; against differences of scipy's Radau."""
+
+    def share(rate, solve):
+        def field(t, y):
+            slow = -rate * y[0] + 1e4 * y[1] * y[2]
+            fast = 3e7 * y[1] ** 2
+            return jnp.stack([slow, -slow - fast, fast])
+
+        return solve(field)[-1, 0]
+
+    times, start = np.array([40.0]), np.eye(3)[0]
+
+    def here(field):
+        return flows.solve(field, jnp.asarray(start), times, rtol=1e-10, atol=1e-14, stiff=True, most_steps=2000).states
+
+    def there(field):
+        return scipy_solution(field, start, times, "Radau")
+
+    found = jax.jit(jax.grad(lambda rate: share(rate, here)))(0.04)
+    near, far = (share(0.04 + h, there) - share(0.04 - h, there) for h in (1e-3, 2e-3))
+    assert float(found) == pytest.approx((8 * near - far) / 12e-3, rel=1e-5)
+
+
 def test_a_chemical_reaction_over_eleven_orders_of_time():
     times = np.array([0.4, 4e3, 4e7])
     found = flows.solve(robertson, jnp.array([1.0, 0.0, 0.0]), times, rtol=1e-9, atol=1e-14, stiff=True)
@@ -129,6 +166,45 @@ def test_times_cost_steps_but_no_digits():
     times = np.linspace(0.0, 1.0, 2001)
     found = flows.solve(lambda t, y: -y, jnp.ones(()), times, rtol=1e-12, atol=1e-14)
     np.testing.assert_allclose(found.states, np.exp(-times), rtol=1e-12)
+
+
+def test_a_million_times():
+    """Dense output: the solution takes its own steps, and no digit is lost between them."""
+    times = np.linspace(0.0, 10.0, 1_000_000)
+    found = flows.solve(lambda t, y: jnp.stack([y[1], -y[0]]), jnp.array([0.0, 1.0]), times, dense=True, most_steps=500)
+    np.testing.assert_allclose(found.states, np.stack([np.sin(times), np.cos(times)], 1), atol=3e-10)
+    assert int(found.steps) < 50
+
+
+@pytest.mark.parametrize("stiff", [False, True])
+def test_dense_output_is_as_accurate_as_steps_that_end_there(stiff):
+    rates = jnp.array([1e6, 1.0]) if stiff else jnp.array([3.0, 1.0])
+
+    def solve(scale, times, dense):
+        return flows.solve(
+            lambda t, y: -scale * rates * (y - jnp.cos(t)), jnp.ones(2), times, stiff=stiff, rtol=1e-10, atol=1e-12,
+            dense=dense, forwards=True, most_steps=2000,
+        )  # fmt: skip
+
+    run = jax.jit(solve, static_argnums=2)
+    times = jnp.asarray(np.concatenate([[0.0], np.geomspace(1e-7, 5.0, 300)]))
+    dense, ending = run(1.0, times, True), run(1.0, times, False)
+    np.testing.assert_allclose(dense.states, ending.states, atol=2e-9)
+    assert np.array_equal(dense.states[0], [1.0, 1.0])
+    assert int(dense.steps) < 0.5 * int(ending.steps)
+    # dy/ds against differences of order four
+    _, slopes = jax.jit(lambda scale: jax.jvp(lambda s: solve(s, times, True).states, (scale,), (1.0,)))(1.0)
+    near, far = (run(1 + h, times, False).states - run(1 - h, times, False).states for h in (1e-3, 2e-3))
+    np.testing.assert_allclose(slopes[100:], ((8 * near - far) / 12e-3)[100:], atol=2e-6)
+
+
+def test_dense_output_that_ends_too_early():
+    found = flows.solve(lambda t, y: y**2, jnp.ones(()), [0.0, 0.5, 2.0], dense=True, most_steps=300, throw=False)
+    assert not bool(found.converged)
+    np.testing.assert_allclose(found.states[:2], [1.0, 2.0], rtol=1e-9)
+    assert np.isnan(found.states[2])
+    with pytest.raises(NotConverged, match="it ends"):
+        flows.solve(lambda t, y: y**2, jnp.ones(()), [0.5, 2.0], dense=True, most_steps=300, otherwise="it ends")
 
 
 @pytest.mark.parametrize("stiff", [False, True])

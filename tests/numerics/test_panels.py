@@ -61,6 +61,23 @@ def test_half_line_agrees_with_mpmath():
     assert abs(rule.integrate(1 / (rule.nodes**2 + 4)) - wanted) < 1e-14
 
 
+@pytest.mark.parametrize("count", [1, 5, 64, 300])
+def test_hermite_agrees_with_mpmath_and_numpy(count):
+    rule = panels.normal(count)
+    assert abs(np.sum(rule.weights) - 1) < 4 * EPS
+    # E z^{2k} = (2k − 1)!! up to degree 2n − 1, and E cos(sz) = e^{−s²/2}
+    for k in range(min(count, 12)):
+        wanted = float(mpmath.fac2(2 * k - 1)) if k else 1.0
+        assert abs(rule.integrate(rule.nodes ** (2 * k)) - wanted) < 400 * EPS * wanted
+    if count >= 64:
+        # The rounding of a node counts three times.
+        assert abs(rule.integrate(np.cos(3 * rule.nodes)) - np.exp(-4.5)) < 16 * EPS
+    if count <= 64:
+        nodes, weights = np.polynomial.hermite_e.hermegauss(count)
+        np.testing.assert_allclose(rule.nodes, nodes, atol=1e-13)
+        np.testing.assert_allclose(rule.weights, weights / np.sqrt(2 * np.pi), atol=1e-15)
+
+
 def test_panels_that_shrink_towards_the_ends():
     rule = panels.towards_both_ends(0.0, np.pi, 8, 24, levels=45)
     # ∫ log sin = −π log 2

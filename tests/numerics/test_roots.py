@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
-from scipy.optimize import brentq
+from scipy.optimize import brentq, minimize_scalar
 
 from deeplimits.errors import NotConverged
 from deeplimits.numerics import roots
@@ -135,3 +135,58 @@ def test_poles_jumps_and_nan_are_no_zeros():
     for function in (lambda x: 1 / (x - 0.3), lambda x: np.sign(x - 0.3), lambda x: np.where(x < 0.3, np.nan, 1.0)):
         with pytest.raises(NotConverged, match="does not change its sign"):
             roots.on_host(function, np.zeros(1), np.ones(1))
+
+
+def test_newton_in_a_bracket_agrees_with_brentq_and_on_host():
+    levels = np.linspace(-0.999, 0.999, 31)
+
+    def rising(x):
+        return np.tanh(5 * x) - levels, 5 / np.cosh(5 * x) ** 2
+
+    ends = np.full(31, -2.0), np.full(31, 2.0)
+    found = roots.newton(rising, *ends)
+    wanted = [brentq(lambda x, level=level: np.tanh(5 * x) - level, -2, 2, xtol=1e-300) for level in levels]
+    # What the rounding of tanh allows
+    allowed = 4 * EPS / rising(found)[1] + 4 * EPS
+    assert np.all(abs(found - wanted) <= allowed)
+    assert np.all(abs(found - roots.on_host(lambda x: rising(x)[0], *ends)) <= allowed)
+    # From a good start few calls are needed, and values within their noise end the search.
+    calls = []
+
+    def counted(x):
+        calls.append(1)
+        return rising(x)
+
+    roots.newton(counted, *ends, start=found + 1e-6, rest=1e-13, noise=1e-16)
+    assert len(calls) <= 5
+    with pytest.raises(NotConverged, match="no such level"):
+        roots.newton(
+            lambda x: (np.where(x < 0.3, np.nan, 1.0), np.ones(1)), np.zeros(1), np.ones(1), sentence="no such level"
+        )
+
+
+def test_where_a_condition_switches():
+    edges = np.array([0.1, 0.5, 0.9])
+    off, on = roots.switch(lambda x: x >= edges, np.zeros(3), np.ones(3))
+    assert np.all((off < edges) & (edges <= on))
+    assert np.all(on - off <= 2 * EPS * on)
+    # From the other side, and only roughly
+    off, on = roots.switch(lambda x: x < edges, np.ones(3), np.zeros(3), halvings=10)
+    assert np.all((on < edges) & (edges <= off))
+    np.testing.assert_allclose(off - on, 2.0**-10)
+    assert roots.switch(lambda x: x > 0, np.zeros(0), np.zeros(0))[0].shape == (0,)
+
+
+def test_peaks_agree_with_scipy():
+    shifts = np.array([0.2, 1.0, 3.0])
+
+    def concave(x, shift):
+        with np.errstate(divide="ignore"):
+            return np.log(x) + shift * np.log(5 - x)
+
+    found = roots.peak(lambda x: concave(x, shifts), np.zeros(3), np.full(3, 5.0))
+    # Also at the ends, where the function is −∞: 1/x = s/(5 − x)
+    np.testing.assert_allclose(found, 5 / (1 + shifts), rtol=1e-7)
+    for value, shift in zip(found, shifts, strict=True):
+        wanted = minimize_scalar(lambda x, shift=shift: -concave(x, shift), bounds=(0, 5), method="bounded").x
+        assert value == pytest.approx(wanted, rel=1e-5)

@@ -1,8 +1,9 @@
 """The atlas: every limit of the catalogue predicted, simulated, compared and drawn, as one static page.
 
-The folder holds `index.html`, `data/NAME.json` (parameters, statement, everything found) and `figures/NAME.svg`. Limits
-run in worker processes; only this process writes. One that raises, hangs or takes its process down becomes a card that
-says so, and costs nothing else. A limit is run again only if something its numbers depend on changed, or if it failed.
+The folder holds `index.html`, `data/NAME.json` (parameters, statement, everything found, pictures as data) and
+`figures/NAME.svg`. Limits run in worker processes; only this process writes. One that raises, hangs or takes its
+process down becomes a card that says so, and costs nothing else. A limit is run again only if something its numbers
+depend on changed, or if it failed.
 """
 
 import json
@@ -14,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import deeplimits
-from deeplimits.atlas.page import page
 from deeplimits.atlas.progress import Progress
 from deeplimits.catalogue import Entry, catalogue
 from deeplimits.errors import DeeplimitsError, ParameterError
 from deeplimits.lab.task import Task, digest
 from deeplimits.lab.workers import Workers
+from deeplimits.render import page
 
 AMOUNTS = {"small": 0.25, "medium": 1.0, "large": 4.0}
 """How the usual number of samples is multiplied."""
@@ -75,7 +76,7 @@ def build(
         if executor is None:
             workers.shutdown(cancel_futures=True)
         documents = [found[entry.name] for entry in entries if entry.name in found]
-        (out / "index.html").write_text(page(documents, len(entries)), encoding="utf-8")
+        (out / "index.html").write_text(page.atlas(documents, len(entries), deeplimits.__version__), encoding="utf-8")
     return Atlas(
         out / "index.html",
         [one["name"] for one in documents if one.get("outcome") == "disagrees"],
@@ -135,14 +136,14 @@ def _about(entry: Entry) -> dict[str, Any]:
 def compare_and_draw(entry: Entry, size: str) -> tuple[dict[str, Any], str]:
     """One limit: the document about it, and its figure as SVG. This is what a worker does."""
     from deeplimits.lab.compare import compare
-    from deeplimits.render import figure
+    from deeplimits.render import with_matplotlib
 
     limit = entry.load()()
     comparison = compare(limit, samples=_samples(limit, size), progress=False)
     document = {"key": key(entry, size), "version": deeplimits.__version__, "room": entry.room}
     document |= comparison.document() | {"name": entry.name}
     json.dumps(document, allow_nan=False)  # what is not a number must not come to stand on a page
-    return document, figure.svg(comparison.plot())
+    return document, with_matplotlib.svg(with_matplotlib.figure_of(document))
 
 
 def key(entry: Entry, size: str) -> str:

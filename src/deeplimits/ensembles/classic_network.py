@@ -87,7 +87,7 @@ class Training(NamedTuple):
 
 
 def train_classic_network(
-    network: ClassicNetwork, steps: int, rate: ArrayLike = 0.05, key: PRNGKeyArray | None = None, records: int = 1
+    network: ClassicNetwork, steps: int, step: ArrayLike = 0.05, key: PRNGKeyArray | None = None, records: int = 1
 ) -> Training:
     """Stochastic gradient descent on the ten-point problem, one point per step.
 
@@ -111,19 +111,19 @@ def train_classic_network(
         raise ParameterError(
             f"train_classic_network: steps = {steps} must be a multiple of records = {records}; change one of them"
         )
-    rate = number("train_classic_network: rate", rate, POSITIVE)
-    final, costs = _train(network, rate, key, steps, records)
+    step = number("train_classic_network: step", step, POSITIVE)
+    final, costs = _train(network, step, key, steps, records)
     return Training(final, (1 + jnp.arange(records)) * (steps // records), costs)
 
 
 @partial(jax.jit, static_argnames=("steps", "records"))
-def _train(network, rate, key, steps, records):
+def _train(network, step, key, steps, records):
     points, targets = jnp.asarray(POINTS), jnp.asarray(TARGETS)
     each = steps // records
 
     def advance(network, at):
         gradient = jax.grad(point_loss)(network, points[at], targets[at])
-        return jax.tree.map(lambda part, slope: part - rate * slope, network, gradient), None
+        return jax.tree.map(lambda part, slope: part - step * slope, network, gradient), None
 
     def part(network, index):
         if key is None:

@@ -7,9 +7,11 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 from numpy.typing import ArrayLike
 
+from deeplimits.ensembles import trainers
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics import draws
+from deeplimits.numerics.arguments import known
 
 
 class Network(NamedTuple):
@@ -38,11 +40,24 @@ def with_overlaps(task: Task, state: Overlaps, dimension: int) -> Network:
     p, k = state.students, task.teachers
     if dimension < p + k:
         raise ParameterError(f"dimension = {dimension} is not allowed; {p + k} weight vectors need at least {p + k}")
-    omega = jnp.block([[state.q, state.m], [state.m.T, task.teacher]])
+    omega = joint_overlaps(task, state)
     values, vectors = jnp.linalg.eigh(omega)
     root = vectors * jnp.sqrt(jnp.maximum(values, 0.0))
     weights = jnp.sqrt(1.0 * dimension) * jnp.pad(root, ((0, 0), (0, dimension - p - k)))
     return Network(weights[:p], state.a, weights[p:])
+
+
+def joint_overlaps(task: Task, state: Overlaps) -> Float[Array, "n n"]:
+    """Ω = [[Q, M], [Mᵀ, P]], refused where it is known and no weights have it."""
+    omega = jnp.block([[state.q, state.m], [state.m.T, task.teacher]])
+    if known(omega):
+        least = float(jnp.linalg.eigvalsh(omega)[0])
+        if not least >= -1e-9 * float(jnp.max(jnp.abs(omega))):
+            raise ParameterError(
+                f"the overlaps are not positive semidefinite (least eigenvalue {least:.3g}): no weights have them; "
+                "give Q − M P⁻¹ Mᵀ positive semidefinite"
+            )
+    return omega
 
 
 def overlaps(network: Network) -> tuple[Float[Array, "p k"], Float[Array, "p p"]]:
@@ -63,7 +78,7 @@ def residual(task: Task, network: Network, x: Float[Array, "b d"]) -> tuple[Floa
 def step(
     task: Task,
     network: Network,
-    rate: ArrayLike,
+    step: ArrayLike,
     x: Float[Array, "b d"],
     z: Float[Array, " b"],
     shares: Float[Array, " b"] | None = None,
@@ -73,15 +88,15 @@ def step(
     `shares` are the samples' weights in the means over the batch, all equal unless given.
     """
     p, d = network.w.shape
-    rate = jnp.asarray(rate, float)
+    step = jnp.asarray(step, float)
     shares = jnp.full(x.shape[0], 1 / x.shape[0]) if shares is None else shares
     clean, fields = residual(task, network, x)
-    error = shares * (clean + jnp.sqrt(task.noise) * z)
+    error = shares * (clean + task.noise * z)
     # w_i ← w_i + (γ/p) E a_i σ'(λ_i) x/√d, averaged over the batch
     push = error[:, None] * network.a * task.activation.derivative(fields)
-    w = network.w + rate / (p * jnp.sqrt(1.0 * d)) * push.T @ x
+    w = network.w + step / (p * jnp.sqrt(1.0 * d)) * push.T @ x
     # a_i ← a_i + (ρ_a γ/(dp)) E σ(λ_i)
-    a = network.a + task.output_rate * rate / (d * p) * error @ task.activation.value(fields)
+    a = network.a + task.output_rate * step / (d * p) * error @ task.activation.value(fields)
     return Network(w, a, network.teacher), shares @ clean**2 / 2
 
 
@@ -94,10 +109,12 @@ def one_pass_sgd(
 ) -> tuple[Record, Network]:
     """Train on fresh samples and record the overlaps after `marks` steps (increasing), as one compiled loop.
 
-    A step uses one sample, or a batch in which each has its share (see `step`).
+    A step uses the task's batch, or one in which each sample has its share (see `step`).
     """
     p, d = network.w.shape
-    batch = 1 if shares is None else shares.shape[0]
+    batch = task.samples if shares is None else shares.shape[0]
+    if batch is None:
+        raise ParameterError("task.batch is not known while the program is made; give the samples' shares instead")
 
     def advance(index, carry):
         network, t, total = carry
@@ -107,14 +124,11 @@ def one_pass_sgd(
         network, risk = step(task, network, rate, drawn[:, :d], drawn[:, d], shares)
         return network, t + rate / (d * p), total + risk
 
-    def to_mark(carry, ends):
-        begin, end = ends
+    def to_mark(begin, end, carry):
         network, t = carry
         network, t, total = jax.lax.fori_loop(begin, end, advance, (network, t, jnp.zeros(())))
         m, q = overlaps(network)
         return (network, t), Record(m, q, network.a, total / jnp.maximum(end - begin, 1).astype(float))
 
-    marks = jnp.asarray(marks)
-    begins = jnp.concatenate([jnp.zeros_like(marks[:1]), marks[:-1]])
-    (network, _), record = jax.lax.scan(to_mark, (network, jnp.zeros(())), (begins, marks))
+    (network, _), record = trainers.to_marks(to_mark, (network, jnp.zeros(())), marks)
     return record, network

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
+from deeplimits.numerics import panels
 
 Weights = list[tuple[Float[Array, "..."], Float[Array, "..."]]]
 
@@ -26,7 +27,7 @@ class PairChain(NamedTuple):
 
 def preactivations(
     key: PRNGKeyArray,
-    activation: Activation,
+    activation: ActivationLike,
     inputs: Float[Array, "points n0"],
     weight_variance: Float[Array, ""],
     bias_variance: Float[Array, ""],
@@ -34,6 +35,7 @@ def preactivations(
     layers: int,
 ) -> Float[Array, "layers points width"]:
     """z^(1) … z^(layers) of a network with weights N(0, C_w/fan-in) and biases N(0, C_b), every weight drawn."""
+    sigma = named(activation)
     first, second = jax.random.split(key)
 
     def layer(key, features):
@@ -45,7 +47,7 @@ def preactivations(
     z = layer(first, inputs)
 
     def advance(z, key):
-        following = layer(key, activation.value(z))
+        following = layer(key, sigma.value(z))
         return following, following
 
     _, path = jax.lax.scan(advance, z, jax.random.split(second, layers - 1))
@@ -53,8 +55,8 @@ def preactivations(
 
 
 def pair_chain(
-    noise: Float[Array, "layers 2 width"],
-    activation: Activation,
+    normals: Float[Array, "layers 2 width"],
+    activation: ActivationLike,
     start: Float[Array, " 3"],
     weight_variance: Float[Array, ""],
     bias_variance: Float[Array, ""],
@@ -62,54 +64,83 @@ def pair_chain(
     """Two inputs carried through a random network of which only the neurons are drawn, not the weights.
 
     Given one layer, the neurons of the next are independent pairs of Gaussian variables with covariance
-    C_b + (C_w/n) Σ_j σ(z_ja)σ(z_jb): this is the law of `preactivations`, at the cost of the neurons alone. `noise`
+    C_b + (C_w/n) Σ_j σ(z_ja)σ(z_jb): this is the law of `preactivations`, at the cost of the neurons alone. `normals`
     holds standard normal numbers, `start` the covariance (11, 12, 22) in the first layer, C_b + C_w x_a·x_b/n₀.
     """
+    sigma = named(activation)
 
-    def advance(given, noise):
+    def advance(given, drawn):
         root = jnp.sqrt(given[0])
         slope = given[1] / jnp.where(root > 0, root, 1.0)
         rest = jnp.maximum(given[2] - slope**2, 0.0)
         # The root's derivative is kept finite where the two inputs are one.
         spread = jnp.where(rest > 0, jnp.sqrt(jnp.where(rest > 0, rest, 1.0)), 0.0)
-        z = jnp.stack([root * noise[0], slope * noise[0] + spread * noise[1]])
-        features = activation.value(z)
+        z = jnp.stack([root * drawn[0], slope * drawn[0] + spread * drawn[1]])
+        features = sigma.value(z)
         return bias_variance + weight_variance * _products(features), (given, _products(z))
 
-    _, (given, seen) = jax.lax.scan(advance, start, noise)
+    _, (given, seen) = jax.lax.scan(advance, start, normals)
     return PairChain(given, seen)
 
 
+def pair_chain_of_inputs(
+    weights: Float[Array, "width n0+1"],
+    noise: Float[Array, "layers-1 2 width"],
+    activation: ActivationLike,
+    inputs: Float[Array, "2 n0"],
+    weight_variance: Float[Array, ""],
+    bias_variance: Float[Array, ""],
+) -> Float[Array, "layers 3"]:
+    """What `pair_chain` has `seen`, with the first layer from its own weights and biases: z = Wx + b, W ~ N(0, C_w/n₀).
+
+    `weights` and `noise` hold standard normal numbers, the biases in the last column of `weights`.
+    """
+    fan_in = inputs.shape[1]
+    w, b = weights[:, :-1] * jnp.sqrt(weight_variance / fan_in), weights[:, -1] * jnp.sqrt(bias_variance)
+    z = inputs @ w.T + b
+    second = bias_variance + weight_variance * _products(named(activation).value(z))
+    behind = pair_chain(noise, activation, second, weight_variance, bias_variance).seen
+    return jnp.concatenate([_products(z)[None], behind])
+
+
+def correlated_inputs(norm: Float[Array, ""], correlation: Float[Array, ""]) -> Float[Array, "2 4"]:
+    """Two inputs with |x|²/n₀ = `norm` and this correlation, in n₀ = 4 dimensions."""
+    one, other = jnp.ones(4), jnp.array([1.0, -1.0, 1.0, -1.0])
+    across = correlation * one + jnp.sqrt(1 - correlation**2) * other
+    return jnp.sqrt(norm) * jnp.stack([one, across])
+
+
 def variance_chain(
-    noise: Float[Array, "layers width"],
-    activation: Activation,
+    normals: Float[Array, "layers width"],
+    activation: ActivationLike,
     start: Float[Array, ""],
     weight_variance: Float[Array, ""],
     bias_variance: Float[Array, ""],
 ) -> Float[Array, "layers+1"]:
     """`pair_chain` for one input: variance of a neuron of layers 1 … layers+1, given the layer before."""
+    sigma = named(activation)
 
-    def advance(given, noise):
-        following = bias_variance + weight_variance * jnp.mean(activation.value(jnp.sqrt(given) * noise) ** 2)
+    def advance(given, drawn):
+        following = bias_variance + weight_variance * jnp.mean(sigma.value(jnp.sqrt(given) * drawn) ** 2)
         return following, following
 
-    _, path = jax.lax.scan(advance, start, noise)
+    _, path = jax.lax.scan(advance, start, normals)
     return jnp.concatenate([start[None], path])
 
 
 def settled_variance(
-    activation: Activation, weight_variance: Float[Array, ""], bias_variance: Float[Array, ""]
+    activation: ActivationLike, weight_variance: Float[Array, ""], bias_variance: Float[Array, ""]
 ) -> Float[Array, ""]:
     """The variance that a very wide network with |σ| ≤ 1 has at great depth, found by passing through its layers.
 
     From the largest possible variance downwards; after every two layers the geometric decay seen in them is continued
     to its end (Aitken), so that thirty layers do for thousands.
     """
-    z, weight = np.polynomial.hermite_e.hermegauss(64)
-    z, weight = jnp.asarray(z), jnp.asarray(weight / weight.sum())
+    sigma = named(activation)
+    z, weight = (jnp.asarray(part) for part in panels.normal(64))
 
     def layer(variance):
-        return bias_variance + weight_variance * jnp.sum(weight * activation.value(jnp.sqrt(variance) * z) ** 2)
+        return bias_variance + weight_variance * jnp.sum(weight * sigma.value(jnp.sqrt(variance) * z) ** 2)
 
     def two_layers(_, variance):
         first = layer(variance)
@@ -149,13 +180,13 @@ def draw(
 
 
 def outputs(
-    weights: Weights, x: Float[Array, "points n0"], activation: Activation, multipliers: list[float] | None = None
+    weights: Weights, x: Float[Array, "points n0"], activation: ActivationLike, multipliers: list[float] | None = None
 ) -> tuple[Float[Array, " points"], Float[Array, "points width"]]:
     """The network's outputs and the features of its last hidden layer; weights may be multiplied on the way."""
-    features = x
+    sigma, features = named(activation), x
     for layer, (w, b) in enumerate(weights[:-1]):
         scale = 1.0 if multipliers is None else multipliers[layer]
-        features = activation.value(scale * (features @ w) + b)
+        features = sigma.value(scale * (features @ w) + b)
     w, b = weights[-1]
     scale = 1.0 if multipliers is None else multipliers[-1]
     return (scale * (features @ w) + b)[:, 0], features

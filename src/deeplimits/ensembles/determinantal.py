@@ -5,14 +5,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 
-def sample(key: PRNGKeyArray, kernel: Float[Array, "n n"]) -> Bool[Array, " n"]:
+def determinantal_sample(key: PRNGKeyArray, kernel: Float[Array, "n n"]) -> Bool[Array, " n"]:
     """One draw of the L-ensemble with the given positive semidefinite matrix: which points are in the set.
 
     The spectral algorithm (Hough, Krishnapur, Peres and Virág): keep each eigenvector with probability l/(1 + l); then
     draw points one by one from the diagonal of the projection onto what is left, each draw conditioning on the last.
 
     >>> import jax
-    >>> int(sample(jax.random.key(0), 1e12 * jax.numpy.eye(4)).sum())
+    >>> int(determinantal_sample(jax.random.key(0), 1e12 * jax.numpy.eye(4)).sum())
     4
     """
     count = kernel.shape[0]

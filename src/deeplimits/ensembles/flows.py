@@ -7,26 +7,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from deeplimits.errors import ParameterError
-from deeplimits.numerics import flows
+from deeplimits.numerics import arguments, flows
 
-Field = Callable[[Float[Array, ""], Float[Array, " d"]], Float[Array, " d"]]
-
-
-def integrate(
-    field: Field,
-    start: Float[Array, " d"],
-    times: Float[Array, " points"],
-    rtol: float = 1e-10,
-    atol: float = 1e-12,
-    stiff: bool = False,
-) -> Float[Array, "points d"]:
-    """Solve dw/dt = field(t, w) from t = 0 and return w at increasing `times`.
-
-    Where fast directions have settled long before the slow ones, they limit the step of an explicit method: then
-    `stiff=True` takes an implicit one.
-    """
-    return flows.solve(field, start, times, rtol=rtol, atol=atol, stiff=stiff, most_steps=200_000).states
+MOST_STEPS = 200_000
 
 
 def gradient_flow(
@@ -37,9 +20,16 @@ def gradient_flow(
     atol: float = 1e-12,
     stiff: bool = False,
 ) -> Float[Array, "points d"]:
-    """dw/dt = −∇L(w), at increasing `times`."""
+    """dw/dt = −∇L(w), at increasing `times`.
+
+    Where fast directions have settled long before the slow ones, they limit the step of an explicit method: then
+    `stiff=True` takes an implicit one.
+    """
     gradient = jax.grad(loss)
-    return integrate(lambda t, w: -gradient(w), start, times, rtol, atol, stiff)
+    solved = flows.solve(
+        lambda t, w: -gradient(w), start, times, rtol=rtol, atol=atol, stiff=stiff, most_steps=MOST_STEPS
+    )
+    return solved.states
 
 
 def classification_flow(
@@ -56,8 +46,7 @@ def classification_flow(
     `scores` gives q_i = y_i f(x_i; w). e^s and ℓ' are combined in one exponent, so that nothing overflows: t = e^4000
     is no harder than t = e^40.
     """
-    if loss not in ("exponential", "logistic"):
-        raise ParameterError(f"loss = {loss!r} is not allowed; it must be 'logistic' or 'exponential'")
+    arguments.choice("loss", loss, ("logistic", "exponential"))
 
     def field(s, w):
         q, pull = jax.vjp(scores, w)
@@ -65,7 +54,7 @@ def classification_flow(
         exponent = s - (q if loss == "exponential" else jax.nn.softplus(q))
         return pull(loss_scale * jnp.exp(exponent))[0]
 
-    return integrate(field, start, log_times, rtol, atol)
+    return flows.solve(field, start, log_times, rtol=rtol, atol=atol, most_steps=MOST_STEPS).states
 
 
 def separable_flow(
@@ -132,7 +121,7 @@ def diagonal_network_flow(
         plus, minus = jnp.split(weights(place) ** depth, 2, axis=-1)
         return plus - minus
 
-    def field(place):
+    def field(t, place):
         pull = (y - x @ coefficients(place)) @ x
         # dw±/dt = ±D w±^{D−1} X'(y − Xβ), so that du/dt does not depend on w except through β
         speed = depth * beginning ** (depth - 2) * (1.0 if depth == 2 else 2.0 - depth)
@@ -142,9 +131,9 @@ def diagonal_network_flow(
         return jnp.max(jnp.abs(x @ coefficients(place) - y)) < precision * jnp.max(jnp.abs(y))
 
     begin = jnp.zeros_like(beginning)
-    path = integrate(lambda t, place: field(place), begin, times, rtol=1e-13, atol=1e-15)
+    path = flows.solve(field, begin, times, rtol=1e-13, atol=1e-15, most_steps=MOST_STEPS).states
     end = flows.solve_until(
-        lambda t, place: field(place),
+        field,
         begin,
         lambda t, place: interpolates(place),
         rtol=1e-6,

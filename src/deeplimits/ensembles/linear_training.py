@@ -3,9 +3,11 @@
 The loss is (1/2n)‖y − Xw‖² + (γ/2)‖w‖²; its Hessian is A = X'X/n + γ.
 """
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
+
+from deeplimits.ensembles import trainers
 
 
 def ridge_flow(
@@ -47,16 +49,14 @@ def ridge_descent(
     ridge: Float[Array, ""],
     start: Float[Array, " p"],
     step: Float[Array, ""],
-    steps: int,
-) -> Float[Array, "steps+1 p"]:
-    """Every iterate of gradient descent, the start included."""
+    marks: ArrayLike,
+) -> Float[Array, "marks p"]:
+    """The weights after `marks` steps of gradient descent."""
 
-    def advance(w, _):
-        following = w - step * (x.T @ (x @ w - y) / x.shape[0] + ridge * w)
-        return following, following
+    def loss(w):
+        return (jnp.mean((y - x @ w) ** 2) + ridge * jnp.sum(w**2)) / 2
 
-    _, path = jax.lax.scan(advance, start, length=steps)
-    return jnp.concatenate([start[None], path])
+    return trainers.gradient_descent(loss, start, step, marks)
 
 
 def flow_risk(
@@ -82,19 +82,18 @@ def flow_risk(
 def descent_risk(
     x: Float[Array, "n p"],
     beta: Float[Array, " p"],
-    noise: Float[Array, "n labellings"],
+    errors: Float[Array, "n labellings"],
     step: Float[Array, ""],
     steps: int,
 ) -> tuple[Float[Array, " steps"], Float[Array, " steps"]]:
     """As `flow_risk`, after every step of gradient descent, run without noise and on several draws of the noise."""
     n, p = x.shape
     # Without noise ŵ − β descends from −β with labels zero; what each noise adds descends from zero.
-    start = jnp.concatenate([-beta[:, None], jnp.zeros((p, noise.shape[1]))], axis=1)
-    labels = jnp.concatenate([jnp.zeros((n, 1)), noise], axis=1)
+    start = jnp.concatenate([-beta[:, None], jnp.zeros((p, errors.shape[1]))], axis=1)
+    labels = jnp.concatenate([jnp.zeros((n, 1)), errors], axis=1)
 
-    def advance(w, _):
-        w = w - step * (x.T @ (x @ w - labels) / n)
-        return w, jnp.sum(w**2, axis=0)
+    def loss(w):
+        return jnp.sum((x @ w - labels) ** 2) / (2 * n)
 
-    _, lengths = jax.lax.scan(advance, start, length=steps)
+    lengths = trainers.gradient_descent(loss, start, step, jnp.arange(1, steps + 1), lambda w: jnp.sum(w**2, axis=0))
     return lengths[:, 0], jnp.mean(lengths[:, 1:], axis=1)

@@ -4,6 +4,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
+
 
 def uniform_orthogonal(key: PRNGKeyArray, size: int) -> Float[Array, "n n"]:
     """A uniform orthogonal matrix: the Q of a Gaussian matrix, with the signs that make R's diagonal positive."""
@@ -12,11 +15,11 @@ def uniform_orthogonal(key: PRNGKeyArray, size: int) -> Float[Array, "n n"]:
 
 
 def features(
-    key: PRNGKeyArray, width: int, inputs: Float[Array, "p n"], activation, mean: Array
+    key: PRNGKeyArray, width: int, inputs: Float[Array, "p n"], activation: ActivationLike, mean: Array
 ) -> Float[Array, "N n"]:
     """Random features σ(WX/√p) − mean, W with independent standard Gaussian entries."""
     weights = jax.random.normal(key, (width, inputs.shape[0]))
-    return activation(weights @ inputs / jnp.sqrt(1.0 * inputs.shape[0])) - mean
+    return named(activation).value(weights @ inputs / jnp.sqrt(1.0 * inputs.shape[0])) - mean
 
 
 def gated_product(

@@ -1,7 +1,7 @@
 """Online SGD: one fresh sample a step, drawn when it is needed and never stored.
 
-Both loops take `draw(key)`, which makes one sample, and `loss(x, sample)`; they are compiled as one program, whatever
-the number of steps, and return statistics of the iterates at equidistant steps. Map them over keys for many runs.
+The loops take `draw(key)`, which makes one sample, and `loss(x, sample)`; they are compiled as one program, whatever
+the number of steps, and return `observe(x)` after `marks` steps (see `trainers`). Map them over keys for many runs.
 Most of the time goes into random numbers. Samples are therefore drawn in single precision, whose rounding is far below
 what a sample does to any statistic, and computed with in double; the keys may be of any of JAX's generators, which
 `benchmarks/online_sgd.py` compares.
@@ -12,42 +12,44 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
+from numpy.typing import ArrayLike
 
-from deeplimits.models.activations import Activation
+from deeplimits.ensembles import trainers
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
 
 
 def spherical(
     key: PRNGKeyArray, start: Float[Array, " N"], loss: Callable, draw: Callable, step: ArrayLike,
-    records: int, every: int, statistic: Callable,
+    marks: ArrayLike, observe: Callable,
 ) -> Any:  # fmt: skip
-    """x̃ = x − (δ/N)(∇L − ⟨∇L, x⟩x), x' = x̃/|x̃|: `statistic(x)` at the steps 0, every, …, records·every."""
+    """x̃ = x − (δ/N)(∇L − ⟨∇L, x⟩x), x' = x̃/|x̃|."""
     rate = jnp.asarray(step, float) / start.shape[0]
 
     def advance(x, gradient):
         moved = x - rate * (gradient - (gradient @ x) * x)
         return moved / jnp.linalg.norm(moved)
 
-    return _loop(key, start, jax.grad(loss), draw, advance, records, every, statistic)
+    return _loop(key, start, jax.grad(loss), draw, advance, marks, observe)
 
 
 def euclidean(
     key: PRNGKeyArray, start: Any, loss: Callable, draw: Callable, step: ArrayLike,
-    records: int, every: int, statistic: Callable,
+    marks: ArrayLike, observe: Callable,
 ) -> Any:  # fmt: skip
-    """x' = x − δ∇L(x, Y) for any pytree x of parameters: `statistic(x)` at the steps 0, every, …, records·every."""
+    """x' = x − δ∇L(x, Y) for any pytree x of parameters."""
     rate = jnp.asarray(step, float)
 
     def advance(x, gradient):
         return jax.tree.map(lambda part, slope: part - rate * slope, x, gradient)
 
-    return _loop(key, start, jax.grad(loss), draw, advance, records, every, statistic)
+    return _loop(key, start, jax.grad(loss), draw, advance, marks, observe)
 
 
 def spiked_tensor(
     key: PRNGKeyArray, start: Float[Array, " N"], spike: Float[Array, " N"], signal: ArrayLike, order: int,
-    step: ArrayLike, records: int, every: int, statistic: Callable,
+    step: ArrayLike, marks: ArrayLike, observe: Callable,
 ) -> Any:  # fmt: skip
     """SGD on |Y − x^{⊗k}|², Y = λv^{⊗k} + W, in O(N) a step: the tensor is never formed.
 
@@ -67,23 +69,21 @@ def spiked_tensor(
     def draw(key):
         return gaussian(key, start.shape)
 
-    return _loop(key, start, gradient, draw, lambda x, slope: x - rate * slope, records, every, statistic)
+    return _loop(key, start, gradient, draw, lambda x, slope: x - rate * slope, marks, observe)
 
 
-def _loop(key, start, gradient, draw, advance, records, every, statistic):
+def _loop(key, start, gradient, draw, advance, marks, observe):
     # The next sample is drawn beside the step and carried to the one after: a sample drawn within a step would be fused
     # into each of its uses, that is drawn several times over, and within reductions, where that is slow.
     def one(i, state):
-        x, sample, key = state
-        return advance(x, gradient(x, sample)), draw(jax.random.fold_in(key, i)), key
+        x, sample = state
+        return advance(x, gradient(x, sample)), draw(jax.random.fold_in(key, i))
 
-    def block(x, key):
-        first = draw(jax.random.fold_in(key, 0))
-        x, _, _ = jax.lax.fori_loop(1, every + 1, one, (x, first, key))
-        return x, statistic(x)
+    def run(begin, end, x):
+        x, _ = jax.lax.fori_loop(begin + 1, end + 1, one, (x, draw(jax.random.fold_in(key, begin))))
+        return x, observe(x)
 
-    _, found = jax.lax.scan(block, start, jax.random.split(key, records))
-    return jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), statistic(start), found)
+    return trainers.to_marks(run, start, marks)[1]
 
 
 def gaussian(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "..."]:
@@ -116,18 +116,18 @@ def mixture_loss(x: Float[Array, " N"], sample: Float[Array, " N"], field: Array
 
 
 def single_index_sample(
-    key: PRNGKeyArray, teacher: Activation, noise: ArrayLike, direction: Float[Array, " N"]
+    key: PRNGKeyArray, teacher: ActivationLike, noise: ArrayLike, direction: Float[Array, " N"]
 ) -> tuple[Float[Array, " N"], Float[Array, ""]]:
-    """a ~ N(0, I) and its label f(⟨a, θ⟩) + ε."""
+    """a ~ N(0, I) and its label f(⟨a, θ⟩) + ε, ε of standard deviation `noise`."""
     input_key, noise_key = jax.random.split(key)
     a = gaussian(input_key, direction.shape)
-    return a, teacher.value(a @ direction) + jnp.asarray(noise, float) * jax.random.normal(noise_key)
+    return a, named(teacher).value(a @ direction) + jnp.asarray(noise, float) * jax.random.normal(noise_key)
 
 
-def single_index_loss(x: Float[Array, " N"], sample: tuple[Array, Array], student: Activation) -> Float[Array, ""]:
+def single_index_loss(x: Float[Array, " N"], sample: tuple[Array, Array], student: ActivationLike) -> Float[Array, ""]:
     """(y − g(⟨a, x⟩))²."""
     a, label = sample
-    return (label - student.value(a @ x)) ** 2
+    return (label - named(student).value(a @ x)) ** 2
 
 
 def xor_sample(key: PRNGKeyArray, separation: ArrayLike, dimension: int) -> tuple[Float[Array, " N"], Float[Array, ""]]:

@@ -11,7 +11,8 @@ from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from deeplimits.ensembles import estimators
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
 
 
 class RidgeErrors(NamedTuple):
@@ -23,9 +24,11 @@ class RidgeErrors(NamedTuple):
     """y'(ΦΦ'/n + γ)^{-1}y/n."""
 
 
-def neurons(key: PRNGKeyArray, x: Float[Array, "n d"], count: int, activation: Activation) -> Float[Array, "n count"]:
+def neurons(
+    key: PRNGKeyArray, x: Float[Array, "n d"], count: int, activation: ActivationLike
+) -> Float[Array, "n count"]:
     """σ(⟨w_l, x⟩) for independent w_l ~ N(0, I)."""
-    return activation.value(x @ jax.random.normal(key, (x.shape[1], count)))
+    return named(activation).value(x @ jax.random.normal(key, (x.shape[1], count)))
 
 
 def fourier(key: PRNGKeyArray, x: Float[Array, "n d"], count: int, scale: float = 1.0) -> Float[Array, "n count"]:

@@ -14,7 +14,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics import draws
 from deeplimits.numerics.draws import Draws
 
@@ -80,14 +81,15 @@ def binary_mixture(dimension: int, field: ArrayLike) -> Spherical:
     return Spherical(dimension, gradient, uniforms=1)
 
 
-def single_index(dimension: int, teacher: Activation, student: Activation, noise: ArrayLike) -> Spherical:
-    """(y − g(⟨a, x⟩))², y = f(⟨a, θ⟩) + ε, a ~ N(0, I)."""
+def single_index(dimension: int, teacher: ActivationLike, student: ActivationLike, noise: ArrayLike) -> Spherical:
+    """(y − g(⟨a, x⟩))², y = f(⟨a, θ⟩) + ε, a ~ N(0, I), ε of standard deviation `noise`."""
+    f, g = named(teacher), named(student)
 
     def gradient(sample, m):
         z, zeta, error = sample.gaussians
-        label = teacher.value(m * z + complement(m) * zeta) + jnp.asarray(noise, float) * error
-        residual = label - student.value(z)
-        slope = -2 * residual * student.derivative(z)
+        label = f.value(m * z + complement(m) * zeta) + jnp.asarray(noise, float) * error
+        residual = label - g.value(z)
+        slope = -2 * residual * g.derivative(z)
         return Gradient(residual**2, slope * zeta, slope**2 * sample.chi_square)
 
     return Spherical(dimension, gradient, gaussians=3)
@@ -138,12 +140,12 @@ def gradient_moments(model: Spherical, samples: Draws, overlaps: Float[Array, " 
 
 def path_and_moments(
     model: Spherical, key: PRNGKeyArray, start: Array, step: ArrayLike, records: int, every: int,
-    overlaps: Float[Array, " points"], count: int,
+    overlaps: Float[Array, " points"], draws_each: int,
 ) -> tuple[Float[Array, " records"], dict[str, Array]]:  # fmt: skip
-    """`spherical_path` over records·every steps and `gradient_moments` from `count` samples, all drawn together."""
+    """`spherical_path` over records·every steps and `gradient_moments` of `draws_each` samples, drawn together."""
     steps, points = records * every, len(overlaps)
-    samples = model.samples(key, (steps + points * count,))
-    fresh = jax.tree.map(lambda x: x[steps:].reshape(points, count, *x.shape[1:]), samples)
+    samples = model.samples(key, (steps + points * draws_each,))
+    fresh = jax.tree.map(lambda x: x[steps:].reshape(points, draws_each, *x.shape[1:]), samples)
     path = spherical_path(model, jax.tree.map(lambda x: x[:steps], samples), start, step, records)
     return path, gradient_moments(model, fresh, overlaps)
 

@@ -1,33 +1,63 @@
-"""Optimizers, run step by step."""
+"""Optimizers, run step by step, and the one way in which every loop of this package records what it passes.
 
-from collections.abc import Callable
+`marks` are increasing numbers of steps. What is seen at a mark is stacked along a first axis; between marks nothing is
+stored. Parameters are arrays or pytrees of arrays.
+"""
+
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
+from numpy.typing import ArrayLike
 
 from deeplimits.numerics import draws
 
+Marks = ArrayLike | Sequence[int]
 Losses = Callable[[Float[Array, " d"]], Float[Array, " m"]]
 
 
+def to_marks(run: Callable[[Array, Array, Any], tuple[Any, Any]], start: Any, marks: Marks) -> tuple[Any, Any]:
+    """`run(begin, end, state)` takes a state from one step to another and says what it sees there; from mark to mark.
+
+    Gives the last state and everything seen.
+
+    >>> to_marks(lambda begin, end, x: (x + end - begin, 10 * end), jnp.asarray(0), [0, 3, 5])[1].tolist()
+    [0, 30, 50]
+    """
+    ends = jnp.asarray(marks)
+    begins = jnp.concatenate([jnp.zeros_like(ends[:1]), ends[:-1]])
+    return jax.lax.scan(lambda state, ends: run(*ends, state), start, (begins, ends))
+
+
 def gradient_descent(
-    loss: Callable[[Float[Array, " d"]], Float[Array, ""]],
-    start: Float[Array, " d"],
+    loss: Callable[[Any], Float[Array, ""]],
+    start: Any,
     step: Float[Array, ""],
-    steps: int,
-) -> Float[Array, "steps+1 d"]:
-    """Every iterate of plain gradient descent, the start included."""
+    marks: Marks,
+    observe: Callable[[Any], Any] = lambda theta: theta,
+) -> Any:
+    """`observe(theta)`, by default θ itself, after `marks` steps of plain gradient descent; 0 is the start.
+
+    >>> gradient_descent(lambda x: x**2 / 2, jnp.ones(()), jnp.asarray(0.5), [0, 1, 3]).tolist()
+    [1.0, 0.5, 0.125]
+    """
     gradient = jax.grad(loss)
 
-    def advance(theta, _):
-        following = theta - step * gradient(theta)
-        return following, following
+    def advance(_, theta):
+        return jax.tree.map(lambda part, slope: part - step * slope, theta, gradient(theta))
 
-    _, path = jax.lax.scan(advance, start, length=steps)
-    return jnp.concatenate([start[None], path])
+    return _observed(advance, start, marks, observe)
+
+
+def _observed(advance: Callable[[Array, Any], Any], start: Any, marks: Marks, observe: Callable[[Any], Any]) -> Any:
+    def run(begin, end, theta):
+        theta = jax.lax.fori_loop(begin, end, advance, theta)
+        return theta, observe(theta)
+
+    return to_marks(run, start, marks)[1]
 
 
 def draw_batch(key: PRNGKeyArray, samples: int, batch: int, sampling: str) -> Float[Array, " samples"]:
@@ -97,22 +127,20 @@ def stochastic_phases(
     """
     shapes = jax.eval_shape(lambda: observe(start, start, None))
     nothing = jax.tree.map(lambda part: jnp.zeros(part.shape), shapes)
-    ends = np.cumsum(counts)
 
-    def phase(state, bounds):
-        begin, before = state
+    def phase(begin, end, state):
+        first, before = state
 
         def advance(index, carry):
             theta, sums = carry
             gradient = _batch_gradient(draws.neighbour(key, index), losses, theta, batch, sampling)
             return theta - step * gradient, jax.tree.map(jnp.add, sums, observe(theta, gradient, before))
 
-        end, sums = jax.lax.fori_loop(bounds[0], bounds[1], advance, (begin, nothing))
-        count = (bounds[1] - bounds[0]).astype(float)
-        return (end, jax.tree.map(lambda total: total / count, sums)), Phases(begin, end, sums)
+        last, sums = jax.lax.fori_loop(begin, end, advance, (first, nothing))
+        count = (end - begin).astype(float)
+        return (last, jax.tree.map(lambda total: total / count, sums)), Phases(first, last, sums)
 
-    bounds = jnp.asarray(np.stack([ends - counts, ends], axis=1))
-    return jax.lax.scan(phase, (start, nothing), bounds)[1]
+    return to_marks(phase, (start, nothing), np.cumsum(counts))[1]
 
 
 def _batch_gradient(key, losses, theta, batch, sampling):
@@ -127,17 +155,16 @@ def noisy_gradient_descent(
     start: Float[Array, "*shape"],
     schedule: Float[Array, "steps ..."],
     noise: Float[Array, "..."],
-) -> Float[Array, "steps+1 *shape"]:
-    """θ ← θ − η_t(∇L(θ) + noise·ξ_t) with standard normal ξ_t and the step sizes η_t of `schedule`; every iterate.
+    marks: Marks,
+) -> Float[Array, "marks *shape"]:
+    """θ after `marks` steps θ ← θ − η_t(∇L(θ) + noise·ξ_t) with standard normal ξ_t and the η_t of `schedule`.
 
-    Langevin dynamics of temperature τ is noise = √(2τ/η). A schedule of shape (steps, k, 1) runs k schedules at once.
+    `noise` is the standard deviation of the noise in the gradient; Langevin dynamics of temperature τ is noise =
+    √(2τ/η). A schedule of shape (steps, k, 1) runs k schedules at once.
     """
 
-    def advance(theta, at):
-        eta, index = at
+    def advance(index, theta):
         normal = draws.draw(draws.neighbour(key, index), (), theta.size).gaussians.reshape(theta.shape)
-        following = theta - eta * (gradient(theta) + noise * normal)
-        return following, following
+        return theta - schedule[index] * (gradient(theta) + noise * normal)
 
-    _, path = jax.lax.scan(advance, start, (schedule, jnp.arange(schedule.shape[0])))
-    return jnp.concatenate([start[None], path])
+    return _observed(advance, start, marks, lambda theta: theta)

@@ -105,12 +105,12 @@ class WideNetwork(eqx.Module):
         """How many parameters there are."""
         return sum((before + 1) * after for before, after in itertools.pairwise(self.sizes))
 
-    def shaped(self, noise: Float[Array, " parameters"]) -> Parameters:
+    def shaped(self, normals: Float[Array, " parameters"]) -> Parameters:
         """Parameters made of standard normal numbers; drawn in one call, they compile faster than layer by layer."""
         layers, used = [], 0
         for layer, (before, after) in enumerate(itertools.pairwise(self.sizes)):
-            w = noise[used : used + before * after].reshape(after, before)
-            b = noise[used + before * after : used + (before + 1) * after]
+            w = normals[used : used + before * after].reshape(after, before)
+            b = normals[used + before * after : used + (before + 1) * after]
             used += (before + 1) * after
             if self.net.parametrization == "standard":
                 w = w * jnp.sqrt(self.net.weight_variance[layer] / before)

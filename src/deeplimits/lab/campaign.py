@@ -8,6 +8,7 @@ rate, or of the range.
 import dataclasses
 import json
 import math
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Executor, as_completed
@@ -16,15 +17,18 @@ from typing import Any
 
 import numpy as np
 
+from deeplimits import statistics
 from deeplimits.catalogue import Entry, catalogue
 from deeplimits.errors import DeeplimitsError, NotConverged, OutsideValidity, ParameterError, TooCostly
 from deeplimits.lab.workers import TaskTooLong
-from deeplimits.parameters import Parameter
+from deeplimits.parameters import Parameter, parameters_of
 
 FAULTS = ("disagrees", "diverged", "time-out", "error")
 OUTCOMES = ("agrees", "undecided", "refused", *FAULTS)
 PLANTED = 1.3
 """The factor by which the theory is made wrong, to see whether that is noticed."""
+MOST_UNDECIDED, MOST_MISSED = 0.05, 0.05
+"""Shares of the draws that may be undecided, and of the planted errors that may go unnoticed."""
 LARGEST = 1e6
 """Where a range has no end, it ends here."""
 LARGEST_COUNT = 5000
@@ -39,6 +43,8 @@ class Case:
     name: str
     values: dict[str, Any]
     seed: int
+    drawn: str = ""
+    """The campaign's seed and the number of the draw, as 7/1."""
 
 
 @dataclass(frozen=True)
@@ -56,20 +62,27 @@ class Row:
     """Predictions beside which a theory wrong by the factor `PLANTED` was put."""
     rejected: int = 0
     """How many of these were told to disagree."""
+    seconds: float = 0.0
+    """Time of one core that it took."""
 
     def to_json(self) -> dict[str, Any]:
         return {**dataclasses.asdict(self.case), **{k: v for k, v in vars(self).items() if k != "case"}}
+
+    @classmethod
+    def from_json(cls, found: dict[str, Any]) -> "Row":
+        own = {one.name: found[one.name] for one in dataclasses.fields(cls) if one.name in found}
+        return cls(_case(found), **own)
 
 
 def draw(entry: Entry, seed: int, number: int) -> Case:
     """Case `number` of a limit: all parameters at random in every other one, some of them in the rest."""
     words = [ord(letter) for letter in entry.name]
     random = np.random.default_rng([seed, number, *words])
-    parameters = entry.load().parameters()
+    parameters = parameters_of(entry.load())
     chosen = [name for name in parameters if number % 2 == 0 or random.random() < 0.4]
     chosen = chosen or list(parameters)[:1]
     values = {name: _value(parameters[name], random) for name in chosen}
-    return Case(entry.name, values, int(random.integers(2**31)))
+    return Case(entry.name, values, int(random.integers(2**31)), f"{seed}/{number}")
 
 
 def _value(parameter: Parameter, random: np.random.Generator) -> Any:
@@ -93,6 +106,12 @@ def _value(parameter: Parameter, random: np.random.Generator) -> Any:
 
 def judge(case: Case) -> Row:
     """Compare one case. This is what a worker does."""
+    began = time.process_time()
+    row = _judged(case)
+    return dataclasses.replace(row, seconds=round(time.process_time() - began, 2))
+
+
+def _judged(case: Case) -> Row:
     from deeplimits.lab.compare import compare
 
     entry = catalogue.entry(case.name)
@@ -109,7 +128,7 @@ def judge(case: Case) -> Row:
     decided = {name: finding for name, finding in decided.items() if finding.kind != "Identity"}
     rejected = 0
     for name in decided:
-        wrong = [trial._replace(stated=trial.stated.wrong_by(PLANTED)) for trial in found.trials[name]]
+        wrong = [trial.beside(trial.stated.wrong_by(PLANTED)) for trial in found.trials[name]]
         rejected += wrong[-1].stated.judge(wrong).outcome == "disagrees"
     within = max((finding.noticed or 0.0 for finding in decided.values()), default=None)
     what = (
@@ -148,8 +167,40 @@ def table(rows: Sequence[Row]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     return heading, lines
 
 
+def complaints(rows: Sequence[Row]) -> list[str]:
+    """What a campaign finds wrong, a sentence each: every fault, and shares that are not due to chance."""
+    found = [
+        f"{row.outcome}: {row.case.name} {row.case.values} seed {row.case.seed}: {row.what}"
+        for row in rows
+        if row.outcome in FAULTS
+    ]
+    undecided = sum(row.outcome == "undecided" for row in rows)
+    if beyond_chance(undecided, len(rows), MOST_UNDECIDED):
+        found.append(f"{undecided} of {len(rows)} draws are undecided, more than {MOST_UNDECIDED:.0%}")
+    planted, missed = sum(row.planted for row in rows), sum(row.planted - row.rejected for row in rows)
+    if beyond_chance(missed, planted, MOST_MISSED):
+        found.append(
+            f"{missed} of {planted} theories wrong by {PLANTED - 1:.0%} were not rejected, more than {MOST_MISSED:.0%}"
+        )
+    return found
+
+
+def shares() -> dict[str, str]:
+    """What a campaign asks for, in words, for its page."""
+    return {"wrong": f"{PLANTED - 1:.0%}", "undecided": f"{MOST_UNDECIDED:.0%}", "missed": f"{MOST_MISSED:.0%}"}
+
+
+def beyond_chance(count: int, total: int, share: float) -> bool:
+    """Whether so many of a total are more than a share, at the level of one in a thousand."""
+    return total > 0 and statistics.binomial_tail(count, total, share) < 1e-3
+
+
 def load(text: str) -> list[Case]:
     """Cases written as JSON, a line each, with `name`, `values` and `seed`; an array of them as well."""
     text = text.strip()
     found = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines()]
-    return [Case(one["name"], one["values"], one["seed"]) for one in found]
+    return [_case(one) for one in found]
+
+
+def _case(found: dict[str, Any]) -> Case:
+    return Case(found["name"], found["values"], found["seed"], found.get("drawn", ""))

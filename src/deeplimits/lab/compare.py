@@ -11,18 +11,19 @@ from typing import Any
 
 import numpy as np
 
-from deeplimits import cells, statistics
-from deeplimits.errors import DeeplimitsError, TooCostly, require
+from deeplimits import statistics
+from deeplimits.errors import DeeplimitsError, OutsideValidity, TooCostly, require
 from deeplimits.lab import export
 from deeplimits.lab.compilation import few_threads, threads, use_cache
 from deeplimits.lab.predict import Prediction, check_limit, theory
 from deeplimits.lab.simulate import Simulation, check_count, run, seconds
 from deeplimits.lab.task import Task
-from deeplimits.limit import Limit
-from deeplimits.predictions import Finding, Kind, Trial
+from deeplimits.limit import Limit, require_valid, to_json
+from deeplimits.predictions import Finding, Kind, Picture, Trial
 from deeplimits.predictions.base import AGREES, DISAGREES, UNDECIDED
-from deeplimits.render import bars, figure, text
+from deeplimits.render import bars, notebook, text, with_matplotlib
 from deeplimits.render import page as pages
+from deeplimits.statement import Statement
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,6 +39,8 @@ class Comparison:
     trials: dict[str, list[Trial]]
     """For each result, what was stated and measured at each size."""
     findings: dict[str, Finding]
+    realised: tuple[Limit, ...] = ()
+    """The limit at the ratios that the systems of each size really have."""
 
     @property
     def outcome(self) -> str:
@@ -79,21 +82,26 @@ class Comparison:
 
     def __repr__(self) -> str:
         runs, closing = self._summary()
-        return f"{text.heading(self.limit)}\n{runs}\n{text.table(*self._table())}\n{closing}"
+        return f"{export.heading(self.limit)}\n{runs}\n{text.table(*self._table())}\n{closing}"
 
     def _repr_html_(self) -> str:
-        said = ". ".join((text.heading(self.limit), *self._summary()))
-        return cells.fragment(said, *self._table(), figure.svg_or_nothing(self.plot))
+        said = ". ".join((export.heading(self.limit), *self._summary()))
+        return notebook.fragment(said, *self._table(), with_matplotlib.svg_or_nothing(self.plot))
+
+    def pictures(self) -> dict[str, Picture]:
+        """What is to be seen of each result, as data: theory and simulations."""
+        return {name: kind.picture(self.trials[name]) for name, kind in self.predictions.items()}
 
     def plot(self, path: str | Path | None = None):
         """A figure with a panel for each result; written to `path` where one is given."""
-        return figure.figure(self.limit, self.predictions, self.trials, path)
+        settings = export.settings(self.limit, self.realised)
+        return with_matplotlib.figure(Statement.of(type(self.limit)).title, settings, self.pictures(), path)
 
     def to_json(self) -> dict[str, Any]:
         """Everything found, ready for `json.dumps`."""
         decisive = self.findings[self.decisive]
         return {
-            **self.limit.to_json(),
+            **to_json(self.limit),
             "sizes": list(self.sizes),
             "samples": self.samples,
             "seed": self.seed,
@@ -116,20 +124,21 @@ class Comparison:
         for name, trials in self.trials.items():
             if len({trial.measured.shape for trial in trials}) > 1:
                 continue  # eigenvalues of matrices of different sizes do not stack
-            means = [statistics.mean_of(trial.measured) for trial in trials]
+            means = [trial.mean for trial in trials]
             dims = ("size", *(f"{name}_{axis}" for axis in range(means[0].value.ndim)))
             variables[f"{name}_measured"] = (dims, np.stack([mean.value for mean in means]))
             variables[f"{name}_error"] = (dims, np.sqrt(np.stack([mean.variance for mean in means])))
-        attributes = {**export.attributes(self.limit), "verdict": self.verdict, "agrees": int(self.agrees)}
+        attributes = export.attributes(self.limit, verdict=self.verdict, agrees=int(self.agrees))
         return xarray.Dataset(variables, coords={"size": list(self.sizes)}, attrs=attributes)
 
     def document(self) -> dict[str, Any]:
-        """Everything a page says: statement, findings, parameters, predictions, references."""
-        return pages.document(self.limit, self.predictions, self.to_json())
+        """Everything a page says and shows, as data: statement, findings, parameters, pictures."""
+        return export.document(self.limit, self.realised, self.pictures(), self.to_json())
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A page that stands by itself: statement, figure, table, verdict, references."""
-        page = pages.page(pages.card(self.document(), figure.svg(self.plot())))
+        document = self.document()
+        page = pages.page(pages.card(document, with_matplotlib.svg(with_matplotlib.figure_of(document))))
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
@@ -153,7 +162,7 @@ def compare(
     `deeplimits.statistics`.
 
     >>> import deeplimits as dl
-    >>> dl.compare(dl.limits.NearestNeighbours(neighbours=5), samples=2000).agrees
+    >>> dl.compare(dl.limits.KnnBiasVariance(neighbours=5), samples=2000).agrees
     True
     """
     check_limit(limit)
@@ -161,15 +170,15 @@ def compare(
     sizes = tuple(check_count(size, "sizes") for size in sorted(limit.usual.sizes if sizes is None else sizes))
     samples = check_count(limit.usual.samples if samples is None else samples, "samples", statistics.FEWEST_SAMPLES)
     seed = check_count(seed, "seed", 0)
-    limit.require_valid()
+    require_valid(limit)
     use_cache()
     tasks = [Task(limit, size, samples, seed) for size in sizes]
     if chosen:
         return _compared(tasks, progress)
-    tasks = within_budget(tasks)
+    tasks = large_enough(tasks)
     found = _compared(tasks, progress)
     for _ in range(MOST_ROUNDS):
-        if found.outcome != UNDECIDED or (larger := enlarged(found, tasks)) is None:
+        if found.agrees or (larger := enlarged(found, tasks)) is None:
             break
         tasks = larger
         found = _compared(tasks, progress)
@@ -194,26 +203,59 @@ BUDGET = 60.0
 """Seconds on one core that a comparison may take unasked."""
 FEWEST_UNASKED = 60
 """Below so many systems a comparison says little, and is not made unasked."""
-
-
 MOST_ROUNDS = 3
 """How often a comparison that decided nothing is made again, larger."""
+MOST_DOUBLINGS = 4
+"""How often the usual sizes are doubled for parameters that need larger ones."""
 
 
 def enlarged(found: Comparison, tasks: Sequence[Task]) -> list[Task] | None:
-    """What may decide a comparison that did not: four times the samples, or sizes twice as large.
+    """What may decide a comparison that did not: four times the samples, a third size, or sizes twice as large.
 
-    None where that would not fit the time, or the limit has no such sizes.
+    A limit is refuted by what stays as the size grows. So a disagreement with what is stated of the limit only is
+    looked at again at sizes twice as large, with no fewer samples. None where nothing of this fits the time, or the
+    limit has no such sizes.
     """
-    lacks = {finding.lacks for finding in found.findings.values()}
+    disagreeing = [found.predictions[name] for name, one in found.findings.items() if one.outcome == DISAGREES]
+    if any(kind.exact for kind in disagreeing):
+        return None
+    lacks = {"sizes"} if disagreeing else {finding.lacks for finding in found.findings.values()}
     samples = tasks[0].samples * (4 if "samples" in lacks else 1)
-    factor = 2 if "sizes" in lacks else 1
-    larger = [dataclasses.replace(task, size=factor * task.size, samples=samples) for task in tasks]
+    sizes = [task.size for task in tasks]
+    if "sizes" in lacks:
+        sizes = _three(sizes) if len(set(sizes)) < 3 and not disagreeing else [2 * size for size in sizes]
+    larger = [dataclasses.replace(tasks[0], size=size, samples=samples) for size in sizes]
     try:
         larger = within_budget(larger)
     except DeeplimitsError:
         return None
-    return larger if "samples" not in lacks or larger[0].samples > tasks[0].samples else None
+    least = tasks[0].samples + ("samples" in lacks) if disagreeing or "samples" in lacks else 0
+    return larger if larger[0].samples >= least else None
+
+
+def _three(sizes: Sequence[int]) -> list[int]:
+    """Two sizes, and their geometric mean between them."""
+    low, high = min(sizes), max(sizes)
+    return sorted({low, round((low * high) ** 0.5), high})
+
+
+def large_enough(tasks: Sequence[Task]) -> list[Task]:
+    """The same tasks within the time, at sizes doubled as often as the parameters need it.
+
+    Some parameters ask for larger systems than the usual ones (`validity_at`). Where no allowed time suffices for
+    those, the sentence about the usual sizes is the answer.
+    """
+    first: OutsideValidity | None = None
+    for factor in (2**power for power in range(MOST_DOUBLINGS + 1)):
+        try:
+            return within_budget([dataclasses.replace(task, size=factor * task.size) for task in tasks])
+        except OutsideValidity as error:
+            first = first or error
+        except TooCostly:
+            if first is None:
+                raise
+            break
+    raise first or TooCostly("no sizes were tried")
 
 
 def within_budget(tasks: Sequence[Task]) -> list[Task]:
@@ -265,4 +307,5 @@ def judge(prediction: Prediction, tasks: Sequence[Task], simulations: Sequence[S
         trials[name] = predictions[name].on_one_scale(trials[name])
     findings = {name: predictions[name].judge(found) for name, found in trials.items()}
     sizes = tuple(task.size for task in tasks)
-    return Comparison(limit, sizes, tasks[0].samples, tasks[0].seed, predictions, trials, findings)
+    realised = tuple(simulation.limit for simulation in simulations)
+    return Comparison(limit, sizes, tasks[0].samples, tasks[0].seed, predictions, trials, findings, realised)

@@ -24,11 +24,12 @@ DECOMPOSITIONS = {"eigh": 12.0, "svd": 20.0, "qr": 4.0, "householder_product": 4
                   "triangular_solve": 1.0, "eig": 25.0, "geqrf": 4.0}  # fmt: skip
 
 
-def seconds(jaxpr: Any, arguments: Sequence[Any] = ()) -> float:
+def seconds(jaxpr: Any, arguments: Sequence[Any] = (), rounds: float = UNKNOWN) -> float:
     """About how long a program runs on one core of a usual machine.
 
     Whole numbers that do not depend on the data, such as the ends of loops, are computed on the way; `arguments` are
-    those of the program's inputs that are known, None where one is not.
+    those of the program's inputs that are known, None where one is not. `rounds` is how often a loop that ends by
+    chance runs; loops inside it are taken for rejections.
 
     >>> import jax.numpy as jnp
     >>> small, large = (jax.make_jaxpr(lambda x: x @ x)(jnp.ones((n, n))) for n in (10, 1000))
@@ -50,7 +51,7 @@ def seconds(jaxpr: Any, arguments: Sequence[Any] = ()) -> float:
     total = 0.0
     for equation in inner.eqns:
         given = [value(variable) for variable in equation.invars]
-        total += _operation(equation, given)
+        total += _operation(equation, given, rounds)
         found = _computed(equation, given)
         known.update(zip(equation.outvars, found, strict=False))
     return total
@@ -79,7 +80,7 @@ def _computed(equation: Any, given: Sequence[Any]) -> Sequence[Any]:
     return found if equation.primitive.multiple_results else [found]
 
 
-def _loop(equation: Any, given: Sequence[Any]) -> float:
+def _loop(equation: Any, given: Sequence[Any], rounds: float) -> float:
     """Seconds of a loop. One that counts from a known number to a known number runs so often.
 
     Its body is looked at in the middle of the count, where the ends of loops inside it are those of most rounds.
@@ -89,7 +90,6 @@ def _loop(equation: Any, given: Sequence[Any]) -> float:
     shared, kept = params["cond_nconsts"], params["body_nconsts"]
     constants, first = given[shared : shared + kept], list(given[shared + kept :])
     before, after = body.invars[kept:], body.outvars
-    rounds = UNKNOWN
     carried = [one if left is right else None for one, left, right in zip(first, before, after, strict=True)]
     if len(test.eqns) == 1 and test.eqns[0].primitive.name == "lt":
         ends = test.eqns[0].invars
@@ -110,25 +110,25 @@ def _loop(equation: Any, given: Sequence[Any]) -> float:
     return rounds * (seconds(params["body_jaxpr"], [*constants, *carried]) + seconds(params["cond_jaxpr"]))
 
 
-def _operation(equation: Any, known: Sequence[Any]) -> float:
+def _operation(equation: Any, known: Sequence[Any], rounds: float) -> float:
     name, given = equation.primitive.name, equation.params
     if name == "scan":
         kept = known[: given["num_consts"]]
         along = known[given["num_consts"] + given["num_carry"] :]
         if given["length"] > FEW or all(one is None for one in along):
-            return given["length"] * seconds(given["jaxpr"], kept)
+            return given["length"] * seconds(given["jaxpr"], kept, rounds)
         start = [None] * given["num_carry"]
         return sum(
-            seconds(given["jaxpr"], [*kept, *start, *(None if one is None else one[index] for one in along)])
+            seconds(given["jaxpr"], [*kept, *start, *(None if one is None else one[index] for one in along)], rounds)
             for index in range(given["length"])
         )
     if name == "while":
-        return _loop(equation, known)
+        return _loop(equation, known, rounds)
     if name == "cond":
-        return max(seconds(branch, known[1:]) for branch in given["branches"])
+        return max(seconds(branch, known[1:], rounds) for branch in given["branches"])
     inner = [value for value in given.values() if hasattr(value, "eqns") or hasattr(value, "jaxpr")]
     if inner:
-        return sum(seconds(part, known) for part in inner[:1])
+        return sum(seconds(part, known, rounds) for part in inner[:1])
     shape = equation.outvars[0].aval.shape if equation.outvars else ()
     if name == "dot_general":
         (contracted, _), _ = given["dimension_numbers"]

@@ -9,15 +9,15 @@ from typing import Any
 import jax
 import numpy as np
 
-from deeplimits import cells
 from deeplimits.errors import NotConverged, ParameterError, require
 from deeplimits.lab import export
 from deeplimits.lab.compilation import use_cache
 from deeplimits.lab.programs import Program
-from deeplimits.limit import Limit
+from deeplimits.limit import Limit, require_valid, speaks_of_draws, to_json, values_of
 from deeplimits.numerics.checks import aloud
-from deeplimits.predictions import Kind
-from deeplimits.render import figure, text
+from deeplimits.predictions import Kind, Picture
+from deeplimits.render import notebook, text, with_matplotlib
+from deeplimits.statement import Statement
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,14 +44,19 @@ class Prediction(Mapping[str, Kind]):
         return ("result", "kind", "meaning", "prediction"), rows
 
     def __repr__(self) -> str:
-        return f"{text.heading(self.limit)}\n{text.table(*self._table())}"
+        return f"{export.heading(self.limit)}\n{text.table(*self._table())}"
 
     def _repr_html_(self) -> str:
-        return cells.fragment(text.heading(self.limit), *self._table(), figure.svg_or_nothing(self.plot))
+        return notebook.fragment(export.heading(self.limit), *self._table(), with_matplotlib.svg_or_nothing(self.plot))
+
+    def pictures(self) -> dict[str, Picture]:
+        """What is to be seen of each result, as data."""
+        return {name: kind.picture() for name, kind in self.results.items()}
 
     def plot(self, path: str | Path | None = None):
         """A figure with a panel for each result; written to `path` where one is given."""
-        return figure.figure(self.limit, self.results, {}, path)
+        title = Statement.of(type(self.limit)).title
+        return with_matplotlib.figure(title, export.settings(self.limit), self.pictures(), path)
 
     def to_xarray(self):
         """An `xarray.Dataset`, a variable for each result, the parameters as attributes."""
@@ -60,7 +65,7 @@ class Prediction(Mapping[str, Kind]):
 
     def to_json(self) -> dict[str, Any]:
         """Name, parameters and every result, ready for `json.dumps`."""
-        return {**self.limit.to_json(), "predictions": {name: kind.to_json() for name, kind in self.results.items()}}
+        return {**to_json(self.limit), "predictions": {name: kind.to_json() for name, kind in self.results.items()}}
 
     def to_file(self, path: str | Path) -> None:
         """Write `to_json()` to a file."""
@@ -93,15 +98,15 @@ def predict(limit: Limit, seed: int = 0) -> Prediction:
     and choice of static parameters; other values of the continuous ones reuse it.
 
     >>> import deeplimits as dl
-    >>> float(dl.predict(dl.limits.RidgelessRegression(gamma=2.0, noise=1.0, signal=1.0))["risk"].value)
+    >>> float(dl.predict(dl.limits.RidgelessDoubleDescent(gamma=2.0, noise=1.0, signal=1.0))["risk"].value)
     1.5
     """
     check_limit(limit)
-    limit.require_valid()
+    require_valid(limit)
     use_cache()
-    if limit.speaks_of_draws():
+    if speaks_of_draws(limit):
         size = max(limit.usual.sizes)
-        limit.require_valid(size)
+        require_valid(limit, size)
         sizes, realised = limit.at_size(size)
         with aloud(type(limit).__name__):
             found = _theory_of_draw(limit, realised, np.asarray(seed), sizes)
@@ -122,7 +127,7 @@ def checked(limit: Limit, results: dict[str, Kind]) -> Prediction:
         for part, (_, values) in kind.arrays().items():
             if np.any(np.isnan(np.asarray(values))):
                 raise NotConverged(
-                    f"{type(limit).__name__}: the prediction {name} {part} is not a number at {limit.values()}; "
+                    f"{type(limit).__name__}: the prediction {name} {part} is not a number at {values_of(limit)}; "
                     "please report these parameters"
                 )
     return Prediction(limit, results)
@@ -131,5 +136,9 @@ def checked(limit: Limit, results: dict[str, Kind]) -> Prediction:
 def check_limit(limit: Any) -> None:
     """Refuse what is not a limit; the usual slip is to pass the class."""
     if not isinstance(limit, Limit):
-        hint = "; construct it first, as in RidgelessRegression(gamma=2.0)" if isinstance(limit, type) else ""
+        hint = ""
+        if isinstance(limit, type):
+            hint = f"; construct it first, as in {limit.__name__}()"
+        elif isinstance(limit, str):
+            hint = f"; for the limit of that name write dl.catalogue[{limit!r}]()"
         raise ParameterError(f"limit = {limit!r} is not a limit{hint}")

@@ -41,9 +41,9 @@ class Program:
             self._traced.pop(key, None)
         return found
 
-    def seconds(self, *arguments: Any) -> float:
+    def seconds(self, *arguments: Any, rounds: float | None = None) -> float:
         """About how long the program will run, before it is compiled; see `cost`."""
-        return cost.seconds(self._trace(_key(arguments), arguments)[0].jaxpr)
+        return cost.seconds(self._trace(_key(arguments), arguments)[0].jaxpr, (), rounds or cost.UNKNOWN)
 
     def _trace(self, key: Hashable, arguments: Any) -> tuple[Any, Any]:
         found = self._traced.get(key)

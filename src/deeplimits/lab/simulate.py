@@ -10,17 +10,16 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from deeplimits import cells
 from deeplimits.errors import DeeplimitsError, ParameterError, require
 from deeplimits.lab import export
 from deeplimits.lab.compilation import few_threads, use_cache
 from deeplimits.lab.predict import check_limit
 from deeplimits.lab.programs import Program
 from deeplimits.lab.task import Task
-from deeplimits.limit import Limit
+from deeplimits.limit import Limit, require_valid, speaks_of_draws, to_json, values_of
 from deeplimits.numerics.checks import aloud
 from deeplimits.predictions import Kind
-from deeplimits.render import bars, text
+from deeplimits.render import bars, notebook, text
 
 CHUNKS = 10  # a usual run is cut into that many pieces, so that its progress can be shown
 
@@ -60,10 +59,10 @@ class Simulation(Mapping[str, np.ndarray]):
         return f"{samples} systems with {sizes}, seed {self.seed}"
 
     def __repr__(self) -> str:
-        return f"{text.heading(self.limit)}\n{self._summary()}\n{text.table(*self._table())}"
+        return f"{export.heading(self.limit)}\n{self._summary()}\n{text.table(*self._table())}"
 
     def _repr_html_(self) -> str:
-        return cells.fragment(f"{text.heading(self.limit)}. {self._summary()}", *self._table())
+        return notebook.fragment(f"{export.heading(self.limit)}. {self._summary()}", *self._table())
 
     def to_xarray(self):
         """An `xarray.Dataset` of the raw draws."""
@@ -72,13 +71,13 @@ class Simulation(Mapping[str, np.ndarray]):
             name: (("sample", *(f"{name}_{axis}" for axis in range(draws.ndim - 1))), draws)
             for name, draws in self.results.items()
         }
-        attributes = {**export.attributes(self.limit), **{k: str(v) for k, v in self.sizes.items()}, "seed": self.seed}
-        return xarray.Dataset(variables, attrs=attributes)
+        sizes = {f"size.{name}": str(value) for name, value in self.sizes.items()}
+        return xarray.Dataset(variables, attrs=export.attributes(self.limit, seed=self.seed, **sizes))
 
     def to_json(self) -> dict[str, Any]:
         """Name, parameters, sizes, seed and every draw, ready for `json.dumps`."""
         draws = {name: values.tolist() for name, values in self.results.items()}
-        return {**self.limit.to_json(), "sizes": self.sizes, "seed": self.seed, "draws": draws}
+        return {**to_json(self.limit), "sizes": self.sizes, "seed": self.seed, "draws": draws}
 
     def cite(self) -> str:
         """BibTeX of the results used."""
@@ -96,7 +95,7 @@ def _many(limit: Limit, place: Any, count: int, sizes: dict[str, Any]) -> tuple[
 
     def one(index):
         key = jax.random.fold_in(stream, index)
-        if not limit.speaks_of_draws():
+        if not speaks_of_draws(limit):
             return limit.simulate(key, **sizes), {}
         system = limit.draw(key, **sizes)
         return limit.measured(system), dict(limit.stated(system))
@@ -122,7 +121,7 @@ def simulate(
     standard error is a terminal and the run takes more than a second.
 
     >>> import deeplimits as dl
-    >>> simulation = dl.simulate(dl.limits.MarchenkoPastur(gamma=0.5), size=20, samples=8)
+    >>> simulation = dl.simulate(dl.limits.MarchenkoPasturLaw(gamma=0.5), size=20, samples=8)
     >>> simulation["eigenvalues"].shape
     (8, 20)
     """
@@ -139,14 +138,15 @@ def seconds(task: Task) -> float:
     sizes, realised = _realised(task)
     chunk = chunk_size(task.limit, task.samples)
     place = np.array([task.seed, task.size, task.first])
-    return systems.seconds(realised, place, chunk, sizes) * math.ceil(task.samples / chunk)
+    rounds = realised.rounds(**sizes)
+    return systems.seconds(realised, place, chunk, sizes, rounds=rounds) * math.ceil(task.samples / chunk)
 
 
 def _realised(task: Task) -> tuple[dict[str, Any], Limit]:
     """The integers of the finite systems, and the limit at the ratios that they have."""
-    task.limit.require_valid(task.size)
+    require_valid(task.limit, task.size)
     sizes, realised = task.limit.at_size(task.size)
-    realised.require_valid()
+    require_valid(realised)
     return sizes, realised
 
 
@@ -167,7 +167,7 @@ def run(task: Task, bar: Any) -> Simulation:
     for name, draws in results.items():
         if not np.all(np.isfinite(draws)):
             raise DeeplimitsError(
-                f"{type(limit).__name__}: {name} is not finite in a system of size {size} at {realised.values()}; "
+                f"{type(limit).__name__}: {name} is not finite in a system of size {size} at {values_of(realised)}; "
                 "the system diverged, so take milder parameters or another size"
             )
     return Simulation(realised, sizes, seed, results, stated)

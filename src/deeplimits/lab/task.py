@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deeplimits.limit import Limit
+from deeplimits.limit import Limit, values_of
 
 ALWAYS = ("deeplimits.lab.simulate", "deeplimits.lab.predict", "deeplimits.predictions")
 """Every result runs through these, whether or not a limit imports them."""
@@ -39,7 +39,7 @@ class Task:
         """The content key."""
         cls = type(self.limit)
         block = [self.size, self.samples, self.seed, self.first]
-        return digest(code_of(cls), cls.__qualname__, self.limit.values(), block, surroundings())
+        return digest(code_of(cls), cls.__qualname__, values_of(self.limit), block, surroundings())
 
     def blocks(self, samples: int) -> list["Task"]:
         """The same work in blocks of at most that many systems."""
@@ -99,15 +99,44 @@ def _closure(module: str, package: str) -> frozenset[str]:
 
 @functools.cache
 def imports(module: str) -> frozenset[str]:
-    """The modules that a module names in its import statements; names imported from a package may be modules too."""
+    """The modules that a module names in its import statements; names imported from a package may be modules too.
+
+    A door imports nothing by itself: what is imported through it comes from the files behind it.
+    """
     named = set()
     for node in ast.walk(ast.parse(_source(module))):
         if isinstance(node, ast.Import):
-            named |= {alias.name for alias in node.names}
+            for alias in node.names:
+                named |= _behind(alias.name)
         elif isinstance(node, ast.ImportFrom) and node.module is not None and node.level == 0:
-            named.add(node.module)
-            named |= {f"{node.module}.{alias.name}" for alias in node.names}
+            offered = {} if node.module == module else offers(node.module)
+            if not offered:
+                named.add(node.module)
+            for alias in node.names:
+                named |= _behind(offered.get(alias.name, f"{node.module}.{alias.name}"))
     return frozenset(named)
+
+
+def _behind(module: str) -> frozenset[str]:
+    """The module itself, or everything behind it where it is a door."""
+    offered = offers(module)
+    return frozenset().union(*(_behind(one) for one in offered.values())) if offered else frozenset({module})
+
+
+@functools.cache
+def offers(module: str) -> dict[str, str]:
+    """What a door offers, and the module that each of its names comes from; nothing where a module is not a door."""
+    path = module_path(module)
+    if path is None or path.name != "__init__.py":
+        return {}
+    found = {}
+    for block in ast.parse(_source(module)).body:
+        if isinstance(block, ast.With) and ast.unparse(block.items[0].context_expr) == "door(__name__)":
+            for node in block.body:
+                if isinstance(node, ast.ImportFrom) and node.module is not None:
+                    inner = f"{module}." if node.module == module else ""
+                    found |= {a.asname or a.name: f"{inner}{a.name}" if inner else node.module for a in node.names}
+    return found
 
 
 def _source(module: str) -> bytes:

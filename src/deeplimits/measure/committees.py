@@ -7,12 +7,14 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from deeplimits.ensembles.committees import Network, Record, residual
-from deeplimits.models.activations import Activation
+from deeplimits.measure.estimates import Estimate, sample_mean
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
 
 
-def risk_on_fresh_inputs(key: PRNGKeyArray, task: Task, record: Record, inputs: int) -> Float[Array, " times"]:
+def risk_on_fresh_inputs(key: PRNGKeyArray, task: Task, record: Record, inputs: int) -> Estimate:
     """Mean of (f* − f)²/2 over fresh inputs at each mark, drawn through their fields: unbiased for the risk.
 
     Half of the inputs are drawn, each used with both signs of its fields.
@@ -23,10 +25,11 @@ def risk_on_fresh_inputs(key: PRNGKeyArray, task: Task, record: Record, inputs: 
     values, vectors = jnp.linalg.eigh(omega)
     drawn = draws.draw(key, (times, inputs // 2), p + k).gaussians
     lam = drawn @ jnp.swapaxes(vectors * jnp.sqrt(jnp.maximum(values, 0.0))[:, None], 1, 2)
-    lam = jnp.concatenate([lam, -lam], axis=1)
-    student = jnp.einsum("tnp,tp->tn", task.activation.value(lam[..., :p]), record.a) / p
+    lam = jnp.stack([lam, -lam], axis=2)
+    student = jnp.einsum("tnsp,tp->tns", task.activation.value(lam[..., :p]), record.a) / p
     answer = task.teacher_activation.value(lam[..., p:]) @ task.teacher_output / k
-    return jnp.mean((answer - student) ** 2, axis=1) / 2
+    # An input and its mirror image are one draw.
+    return sample_mean(jnp.mean((answer - student) ** 2 / 2, axis=2).T)
 
 
 def batch_gradient(task: Task, network: Network, x: Float[Array, "b d"], z: Float[Array, " b"]) -> Float[Array, "p d"]:
@@ -34,7 +37,7 @@ def batch_gradient(task: Task, network: Network, x: Float[Array, "b d"], z: Floa
 
     def loss(w):
         clean, _ = residual(task, Network(w, network.a, network.teacher), x)
-        return jnp.mean((clean + jnp.sqrt(task.noise) * z) ** 2) / 2
+        return jnp.mean((clean + task.noise * z) ** 2) / 2
 
     return jax.grad(loss)(network.w)
 
@@ -45,15 +48,16 @@ def laziness(
     a: Float[Array, " p"],
     x: Float[Array, " d"],
     label: Float[Array, "..."],
-    activation: Activation,
+    activation: ActivationLike,
 ) -> Float[Array, "..."]:
     """κ = |h − y| ‖D²h‖/‖Dh‖² of h(a, w) = α Σ_i a_i σ(⟨w_i, x⟩) at one input, for every label given.
 
     D²h is block diagonal over neurons, so its operator norm is the largest of the blocks'.
     """
+    sigma = named(activation)
 
     def one(parameters: Array) -> Array:
-        return parameters[0] * activation.value(parameters[1:] @ x)
+        return parameters[0] * sigma.value(parameters[1:] @ x)
 
     neurons = jnp.concatenate([a[:, None], w], axis=1)
     output = scale * jnp.sum(jax.vmap(one)(neurons))

@@ -19,6 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
+from deeplimits.measure.estimates import Estimate
 
 BLOCKS = 32
 
@@ -41,15 +42,13 @@ class Relation(NamedTuple):
 
     left: float
     right: float
-    difference: float
-    """left − right, averaged over the run."""
-    error: float
-    """Its standard error, from the means of blocks of the run, which allows for correlated steps."""
+    difference: Estimate
+    """left − right, averaged over the run; its standard error from the means of blocks, since steps are correlated."""
 
     @property
     def z(self) -> float:
         """The difference in units of its standard error."""
-        return self.difference / self.error if self.error > 0 else 0.0
+        return float(self.difference.z)
 
     @property
     def ratio(self) -> float:
@@ -92,7 +91,7 @@ def report(observations: Observation, blocks: int = BLOCKS) -> Report:
     of every chain, which must be longer than the run's memory.
 
     >>> steady = Observation(np.ones(64), np.ones(64), np.zeros(64), np.zeros(64))
-    >>> report(steady).first.difference
+    >>> report(steady).first.difference.value
     0.0
     """
     series = [np.atleast_2d(np.asarray(part, float)) for part in observations]
@@ -169,7 +168,8 @@ def _relation(left: np.ndarray, right: np.ndarray, blocks: int) -> Relation:
     size = left.shape[1] // blocks
     gaps = (left - right)[:, : size * blocks].reshape(len(left) * blocks, size).mean(axis=1)
     error = gaps.std(ddof=1) / np.sqrt(len(gaps))
-    return Relation(float(left.mean()), float(right.mean()), float((left - right).mean()), float(error))
+    difference = Estimate(float((left - right).mean()), float(error), len(gaps))
+    return Relation(float(left.mean()), float(right.mean()), difference)
 
 
 def _flat(tree: Any) -> np.ndarray:

@@ -30,14 +30,14 @@ def covariance_losses(
 ) -> tuple[Float[Array, ""], Float[Array, ""]]:
     """Squared errors per dimension of the best linear and the best rotation-equivariant estimator, in hindsight.
 
-    The population covariance is diagonal. The first estimator is the best (1 − ρ)S + ρ (tr S/p) I, the second keeps the
+    The population covariance is diagonal. The first estimator is the best combination of S and I, the second keeps the
     eigenvectors û of S and takes the eigenvalues û'Σû. On the null space of S, where any basis serves as eigenvectors,
     that is one number, their mean.
     """
     p = covariance.shape[0]
-    target = jnp.trace(sample) / p * jnp.eye(p)
-    direction = sample - target
-    error = jnp.diag(covariance) - target
+    # With I at hand, both S and Σ are approached around their means.
+    direction = sample - jnp.trace(sample) / p * jnp.eye(p)
+    error = jnp.diag(covariance - jnp.mean(covariance))
     along = jnp.sum(direction * error) / jnp.sum(direction**2)
     vectors = jnp.linalg.eigh(sample)[1]
     best = jnp.sum(covariance[:, None] * vectors**2, axis=0)

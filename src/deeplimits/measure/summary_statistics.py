@@ -15,13 +15,8 @@ from jaxtyping import Array, PRNGKeyArray
 from scipy import special
 
 from deeplimits.errors import OutsideValidity, ParameterError
-
-
-class Estimate(NamedTuple):
-    """A Monte Carlo mean and its standard error, arrays of one shape."""
-
-    value: Array
-    error: Array
+from deeplimits.measure.estimates import Estimate, sample_mean
+from deeplimits.numerics import arguments
 
 
 class Coefficients(NamedTuple):
@@ -67,10 +62,8 @@ def coefficients(
     >>> bool(abs(found.corrector.value[0] - 0.3) < 5 * found.corrector.error[0])  # δ tr V
     True
     """
-    if isinstance(draws, bool) or draws < 2:
-        raise ParameterError(f"draws = {draws!r} is not allowed; a standard error needs 2 or more")
-    if not float(jnp.asarray(step)) > 0:
-        raise ParameterError(f"step = {step} is not allowed; it must be positive")
+    arguments.whole("draws", draws, 2, "for a standard error")
+    arguments.argument("step", step, arguments.POSITIVE)
     found = estimate(key, loss, draw, statistics, point, step, draws)
     if not all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(found)):
         raise OutsideValidity(
@@ -101,9 +94,9 @@ def estimate(
     unbiased = draws / (draws - 1)
     return Coefficients(
         jnp.asarray(statistics(point)),
-        _mean(drifts),
-        _mean(delta / 2 * unbiased * jax.vmap(curved)(centred)),
-        _mean(delta * unbiased * noise[:, :, None] * noise[:, None, :]),
+        sample_mean(drifts),
+        sample_mean(delta / 2 * unbiased * jax.vmap(curved)(centred)),
+        sample_mean(delta * unbiased * noise[:, :, None] * noise[:, None, :]),
     )
 
 
@@ -141,7 +134,3 @@ def closability(
                 worst, largest = name, float(z.max())
     p_value = float(min(1.0, 2 * count * special.ndtr(-largest)))
     return Closure(p_value > level, p_value, worst)
-
-
-def _mean(draws: Array) -> Estimate:
-    return Estimate(draws.mean(axis=0), draws.std(axis=0, ddof=1) / jnp.sqrt(1.0 * draws.shape[0]))

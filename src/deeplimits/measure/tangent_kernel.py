@@ -23,6 +23,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.ensembles.wide_networks import Parameters, WideNetwork
 from deeplimits.errors import ParameterError
+from deeplimits.numerics import arguments
 
 METHODS = ("auto", "jacobian", "products", "layerwise")
 MEMORY = 2**28
@@ -62,7 +63,7 @@ def empirical_ntk(
                 (parameters, x of shape (n, ...)) -> (n, k), with optional `rates` shaped like the parameters
     Result      Θ(x, x') = Σ_q rate_q ∂_q f(x) ∂_q f(x')ᵀ, no prefactor. `output` chooses one output by its index,
                 'mean' averages over outputs, 'all' gives (n1, n2, k, k); None needs k = 1
-    Validity    exact at any width; its limit is `theory.kernels.FullyConnected(...).ntk` times the identity
+    Validity    exact at any width; its limit is `theory.kernels.InfiniteWidth(net).ntk` times the identity
     References  jacot2018; novak2022
 
     >>> from deeplimits.models.architectures import FullyConnected
@@ -71,8 +72,7 @@ def empirical_ntk(
     >>> empirical_ntk(network, network.init(jax.random.key(0)), x).round(12).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
-    if method not in METHODS:
-        raise ParameterError(f"method = {method!r} is not allowed; it must be one of {', '.join(METHODS)}")
+    arguments.choice("method", method, METHODS)
     network = model if isinstance(model, WideNetwork) else None
     x2 = x1 if x2 is None else x2
     apply: Callable[[Any, Array], Array] = model.apply if isinstance(model, WideNetwork) else model
@@ -108,7 +108,7 @@ def empirical_nngp(
     """Covariance of the outputs over the last layer's parameters, given the hidden layers: s²⟨α, α'⟩ + s_b².
 
     Its mean over networks is the covariance of the outputs at this width; its limit is
-    `theory.kernels.FullyConnected(...).nngp`.
+    `theory.kernels.InfiniteWidth(net).nngp`.
     """
     left = network.forward(parameters, x1)[1][-1]
     right = left if x2 is None else network.forward(parameters, x2)[1][-1]

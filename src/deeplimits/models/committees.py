@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from deeplimits.errors import ParameterError
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
-from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, at_least, known
+from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, at_least, known, whole
 
 
 class Overlaps(eqx.Module):
@@ -55,20 +55,21 @@ class Overlaps(eqx.Module):
 
 
 class Task(eqx.Module):
-    """What is learnt and how: teacher overlaps P, teacher outputs a*, label noise Δ, learning rates, batch, activation.
+    """What is learnt and how: teacher overlaps P, teacher outputs a*, label noise, learning rates, batch, activation.
 
-    `rate` is γ; `schedule`, where given, multiplies it by a function of t. `output_rate` is ρ_a: 0 freezes the second
-    layer. `rate=0` is gradient flow. The usual activation of the subject is erf(u/√2), named "erf_saad";
-    `teacher_activation` is σ* where it differs from σ.
+    `step` is the learning rate γ; `schedule`, where given, multiplies it by a function of t. `output_rate` is ρ_a, the
+    second layer's learning rate in units of γ: 0 freezes it. `step=0` is gradient flow. `noise` is the standard
+    deviation √Δ of the label noise, `noise_variance` is Δ. The usual activation of the subject is erf(u/√2), named
+    "erf_saad"; `teacher_activation` is σ* where it differs from σ.
 
-    >>> task = Task(teacher=[[1.0, 0.2], [0.2, 1.0]], rate=1.0, noise=0.01)
+    >>> task = Task(teacher=[[1.0, 0.2], [0.2, 1.0]], step=1.0, noise=0.1)
     >>> task.teachers
     2
     """
 
     teacher: Float[Array, "k k"]
     teacher_output: Float[Array, " k"]
-    rate: Float[Array, ""]
+    step: Float[Array, ""]
     noise: Float[Array, ""]
     output_rate: Float[Array, ""]
     batch: Float[Array, ""]
@@ -77,11 +78,13 @@ class Task(eqx.Module):
     schedule: Callable[[Array], Array] | None = eqx.field(static=True)
     frozen: bool = eqx.field(static=True)
     """Whether the second layer is known to be at rest, so that it may be left out of the state."""
+    samples: int | None = eqx.field(static=True)
+    """The number b of samples in a batch, where it is known: a simulation draws so many."""
 
     def __init__(
         self,
         teacher: ArrayLike,
-        rate: jax.typing.ArrayLike = 1.0,
+        step: jax.typing.ArrayLike = 1.0,
         noise: jax.typing.ArrayLike = 0.0,
         activation: ActivationLike = "erf_saad",
         *,
@@ -100,11 +103,14 @@ class Task(eqx.Module):
         self.teacher_output = jnp.ones(count) if teacher_output is None else jnp.asarray(teacher_output, float)
         if self.teacher_output.shape != (count,):
             raise ParameterError(f"teacher_output has shape {self.teacher_output.shape}; it must be ({count},)")
-        self.rate = argument("rate", rate, NOT_NEGATIVE)
+        self.step = argument("step", step, NOT_NEGATIVE)
         self.noise = argument("noise", noise, NOT_NEGATIVE)
         # Asked before it becomes an array: inside `jit` every array is traced.
         self.frozen = known(output_rate) and bool(np.all(np.asarray(output_rate) == 0))
         self.output_rate = argument("output_rate", output_rate, NOT_NEGATIVE)
+        self.samples = whole("batch", int(np.asarray(batch)), 1) if known(batch) and np.ndim(batch) == 0 else None
+        if self.samples is not None and self.samples != float(np.asarray(batch)):
+            raise ParameterError(f"batch = {batch} is not allowed; it counts the samples of a step")
         self.batch = argument("batch", batch, at_least(1))
         self.activation = named(activation)
         self.teacher_activation = self.activation if teacher_activation is None else named(teacher_activation)
@@ -114,6 +120,10 @@ class Task(eqx.Module):
     def teachers(self) -> int:
         return self.teacher.shape[0]
 
-    def learning_rate(self, t: ArrayLike) -> Float[Array, ""]:
-        """γ at time t."""
-        return self.rate if self.schedule is None else self.rate * self.schedule(jnp.asarray(t, float))
+    @property
+    def noise_variance(self) -> Float[Array, ""]:
+        return self.noise**2
+
+    def learning_rate(self, time: ArrayLike) -> Float[Array, ""]:
+        """γ at a time."""
+        return self.step if self.schedule is None else self.step * self.schedule(jnp.asarray(time, float))

@@ -131,6 +131,18 @@ def _fits(found: tuple[int, ...], wanted: tuple[int | str, ...]) -> bool:
     )
 
 
+def samples(x: Given, y: Given) -> tuple[Float[Array, "n d"], Float[Array, " n"]]:
+    """Points `x`, one in each row, and as many labels `y`, all finite; at least one of them, with one feature.
+
+    >>> samples([[1.0, 2.0]], [1.0, -1.0])
+    Traceback (most recent call last):
+    ...
+    deeplimits.errors.ParameterError: y has shape (2,); it must have shape (1,) (one label for each row of x)
+    """
+    points = array("x", x, ("n", "d"), why="one finite point in each row, and at least one")
+    return points, array("y", y, (points.shape[0],), why="one label for each row of x")
+
+
 def whole(name: str, value: Any, least: int = 0, why: str = "") -> int:
     """`value` as an int: a whole number that is known now, of at least `least`.
 

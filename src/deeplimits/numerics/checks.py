@@ -48,7 +48,22 @@ def _checked(values, condition, error: type[DeeplimitsError], sentence: str, det
         return values
     if not any(eqx.is_array(leaf) for leaf in jax.tree.leaves(values)):
         return values
-    return eqx.error_if(values, ~jnp.all(jnp.asarray(condition)), f"[{error.__name__}] {sentence}")
+    wrong = ~jnp.all(jax.lax.stop_gradient(jnp.asarray(condition)))
+    one = eqx.error_if(jnp.ones(()), wrong, f"[{error.__name__}] {sentence}")
+    return jax.tree.map(lambda leaf: _times(leaf, one), values)
+
+
+def _times(leaf, one):
+    """The leaf times a number that is one, or never is: so that derivatives need the check as much as values do."""
+    if not eqx.is_array(leaf) or jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        return leaf
+    if leaf.dtype == bool:
+        return leaf & (one == 1)
+    if jnp.iscomplexobj(leaf):
+        # By parts: a product of complex numbers would make ∞·0 of an infinite part.
+        real = one.astype(leaf.real.dtype)
+        return jax.lax.complex(leaf.real * real, leaf.imag * real)
+    return leaf * one.astype(leaf.dtype)
 
 
 @contextlib.contextmanager
@@ -58,7 +73,8 @@ def aloud(owner: str) -> Iterator[None]:
         yield
     except DeeplimitsError:
         raise
-    except (eqx.EquinoxRuntimeError, jax.errors.JaxRuntimeError) as error:
+    except (eqx.EquinoxRuntimeError, jax.errors.JaxRuntimeError, ValueError) as error:
+        # ValueError is what JAX raises where a program fails that was called before.
         text = str(error)
         for kind in (NotConverged, OutsideValidity):
             mark = f"[{kind.__name__}] "

@@ -1,7 +1,8 @@
 r"""Numbers as an unevaluated sum of two doubles, for the few places where sixteen digits are not enough.
 
-Halves of a number are cut bit by bit, so that every product of halves is exact: a compiler that fuses a product with a
-sum changes nothing. Derivatives are those of the plain operations, and pass through the high part.
+Halves of a number are cut bit by bit, 26 and 27 of them, so that every product with a leading half is exact: a compiler
+that fuses it with a sum changes nothing. That of two trailing halves is rounded beyond the 106th bit. Derivatives are
+those of the plain operations, and pass through the high part.
 """
 
 from typing import NamedTuple
@@ -29,7 +30,7 @@ def doubled(values: Floats) -> Doubled:
 
 
 def high_half(x: Floats) -> Floats:
-    """The leading half of the digits; what is left is exact and has no more digits than that."""
+    """The leading half of the digits; what is left is exact too."""
     kind, dropped = (jnp.uint64, 27) if x.dtype == jnp.float64 else (jnp.uint32, 12)
     bits = jax.lax.bitcast_convert_type(x, kind)
     mask = jnp.asarray(~((1 << dropped) - 1) & (2 ** (8 * x.dtype.itemsize) - 1), kind)

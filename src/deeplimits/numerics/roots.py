@@ -4,6 +4,9 @@ One iteration, Chandrupatla's, in two drivers: `bracketed` in JAX, traceable and
 Every zero is certified: the ends of its bracket have opposite signs and are neighbours in floating point, and the
 function is small between them, which it is at a zero and is not at a jump or a pole. What has no such certificate
 raises `NotConverged`, inside `jit` too.
+
+On the host also: `newton` where the slope is known and a good start saves calls, `switch` where there is a condition
+and no number, `peak` for the maximum of a concave function.
 """
 
 import functools
@@ -138,6 +141,90 @@ def on_host(
             state = _step(np, function, state, narrow, count)
         root, certain = _certified(np, state, *values)
     return converged(root, certain, sentence)
+
+
+def newton(
+    function: Callable[[NDArray], tuple[NDArray, NDArray]],
+    low: NDArray,
+    high: NDArray,
+    start: NDArray | None = None,
+    *,
+    rest: float = 0.0,
+    noise: ArrayLike = 0.0,
+    sentence: str = SENTENCE,
+) -> NDArray[np.floating]:
+    """The zeros of an increasing NumPy function, which gives its values and slopes, by Newton's method in a bracket.
+
+    A step that leaves the bracket, and every fourth one, halves it instead. An entry is found when a step moves it by
+    no more than rounding or `rest`, or its value is no larger than `noise`, the rounding of the function itself.
+
+    >>> newton(lambda x: (x**3 - 8.0, 3 * x**2), np.zeros(1), np.full(1, 10.0)).tolist()
+    [2.0]
+    """
+    low, high = np.array(low, float), np.array(high, float)
+    x = (low + high) / 2 if start is None else np.array(start, float)
+    moves, below, above, largest = np.ones(x.shape, bool), *(np.zeros(x.shape) for _ in range(3))
+    value = slope = np.full(x.shape, np.nan)
+    with np.errstate(all="ignore"):
+        for count in range(MOST_STEPS):
+            value, slope = function(x)
+            below, above, largest = below + (value < 0), above + (value > 0), np.fmax(largest, abs(value))
+            low, high = np.where(value < 0, x, low), np.where(value > 0, x, high)
+            step = x - value / slope
+            inside = (step >= low) & (step <= high) & (count % 4 != 3)
+            new = np.where(inside, step, (low + high) / 2)
+            # A point that is as good as its value stays.
+            new = np.where(abs(value) <= noise, x, new)
+            moves = ~(abs(new - x) <= rest + np.finfo(float).eps * np.maximum(abs(new), abs(x)))
+            x = new
+            if not np.any(moves):
+                break
+        # Two neighbouring numbers may take turns for ever.
+        rounding = rest + NEIGHBOURS**2 * np.finfo(float).eps * np.maximum(abs(low), abs(high))
+        ended = ~moves | (high - low <= rounding)
+        # A zero has values of both signs beside it, or is at an end, where the value itself must show it.
+        small = (abs(value) <= np.maximum(noise, FLAT * largest)) | (abs(value / slope) <= rounding)
+    return converged(x, ended & ((below > 0) & (above > 0) | small), sentence)
+
+
+def switch(
+    condition: Callable[[NDArray], NDArray], off: NDArray, on: NDArray, halvings: int = 200
+) -> tuple[NDArray[np.floating], NDArray[np.floating]]:
+    """The last place towards `off` at which a condition does not hold and the first towards `on` at which it does.
+
+    By bisection, entry by entry, until they are neighbours or so many halvings are done; where the condition changes
+    more than once, at one of the changes. Nothing is asked at the ends, which are taken at their word.
+
+    >>> dark, bright = switch(lambda x: x > 0.3, np.zeros(1), np.ones(1))
+    >>> dark.round(12).tolist(), bool(bright[0] - dark[0] < 1e-15)
+    ([0.3], True)
+    """
+    off, on = np.array(off, float), np.array(on, float)
+    for _ in range(halvings):
+        if np.all(abs(on - off) <= 2 * np.finfo(float).eps * np.maximum(abs(on), abs(off))):
+            break
+        middle = (off + on) / 2
+        holds = np.asarray(condition(middle), bool)
+        off, on = np.where(holds, off, middle), np.where(holds, middle, on)
+    return off, on
+
+
+def peak(function: Callable[[NDArray], NDArray], low: NDArray, high: NDArray) -> NDArray[np.floating]:
+    """Where functions with one maximum between `low` and `high` are largest, entry by entry, by golden section.
+
+    To half of the digits of the width, as every method that compares values. The ends are not looked at.
+
+    >>> peak(lambda x: -((x - 0.3) ** 2), np.zeros(1), np.ones(1)).round(7).tolist()
+    [0.3]
+    """
+    golden = (np.sqrt(5) - 1) / 2
+    left, right = np.array(low, float), np.array(high, float)
+    for _ in range(80):
+        width = right - left
+        one, two = right - golden * width, left + golden * width
+        rises = np.asarray(function(one)) < np.asarray(function(two))
+        left, right = np.where(rises, one, left), np.where(rises, right, two)
+    return (left + right) / 2
 
 
 def _narrow(low, high):

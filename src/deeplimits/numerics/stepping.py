@@ -1,7 +1,8 @@
 """Steps of the right length: the control of the error, which all methods share, and derivatives backwards through it.
 
-Every step that would pass a time asked for is cut to end there, so that nothing is interpolated. Lengths of steps are
-no part of the solution, and derivatives pass them by.
+Every step that would pass a time asked for is cut to end there, or, for dense output, taken again from its beginning
+with the length that ends there: nothing is interpolated. Lengths of steps are no part of the solution, and derivatives
+pass them by.
 """
 
 import math
@@ -20,6 +21,9 @@ Field = Callable[[Float[Array, ""], Float[Array, " n"]], Float[Array, " n"]]
 
 SAFETY, SHRINK, GROW = 0.9, 0.2, 8.0
 """The next step is as long as this share of what its error allows, within these factors of the last one."""
+
+SIDE_BY_SIDE = 1024
+"""Dense output: so many times are computed at once."""
 
 
 class Stepped(NamedTuple):
@@ -116,6 +120,28 @@ def follow(
 ) -> Path:
     """y at increasing times ≥ 0 from y(0) = start; differentiable forwards only."""
     return _run(method, field, start, times, accuracy, None)[0]
+
+
+def follow_dense(
+    method: Method, field: Field, start: Float[Array, " n"], times: Float[Array, " times"], accuracy: Accuracy
+) -> Path:
+    """As `follow`, by steps that look at the last time only; each of the others is found by a shorter one."""
+    path, (places, end) = _run(method, field, start, times[-1:], accuracy, 1)
+    begins = jnp.where(jnp.arange(places.t.size) <= end.taken, places.t, jnp.inf)
+
+    def state(now):
+        # The step that begins last before t reaches further, so that a shorter one is as accurate as it was.
+        t, index = now
+        h, y = t - begins[index], places.y[index]
+        return jnp.where(h == 0, y, method.step(field, begins[index], y, h).y)
+
+    before = jnp.searchsorted(begins, times, side="right") - 1
+    states = jax.lax.map(state, (times, before), batch_size=min(times.size, SIDE_BY_SIDE))
+    increasing = jnp.all(jnp.diff(times) >= 0) & (times[0] >= 0)
+    unreached = times > end.t
+    return Path(
+        jnp.where(unreached[:, None], jnp.nan, states), (increasing & (path.reached > 0)).astype(float), path.steps
+    )
 
 
 def follow_until(

@@ -1,9 +1,9 @@
 """What all kinds of prediction have in common."""
 
-import textwrap
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -11,10 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from deeplimits.errors import DeeplimitsError, ParameterError
-from deeplimits.statistics import BLIND, NEAR, Deviation, least_noticed
+from deeplimits.predictions.picture import Axis, Picture
+from deeplimits.statistics import BLIND, NEAR, Deviation, Mean, least_noticed, mean_of
 
 
-class Trial(NamedTuple):
+@dataclass(frozen=True)
+class Trial:
     """What was stated and what was measured at one size."""
 
     size: int
@@ -23,10 +25,28 @@ class Trial(NamedTuple):
     measured: np.ndarray
     """The simulations' answers, one per row."""
 
+    @cached_property
+    def reduced(self) -> Any:
+        """What judging and drawing need of the measurements, computed once."""
+        return self.stated.reduced(self.measured)
+
+    @cached_property
+    def mean(self) -> Mean:
+        """The mean over simulations and its error, whatever the kind."""
+        return self.reduced if isinstance(self.reduced, Mean) else mean_of(self.measured)
+
+    def beside(self, stated: Any) -> "Trial":
+        """The same measurements beside another statement."""
+        return Trial(self.size, stated, self.measured)
+
 
 def as_floats(value: Any) -> Any:
     """Numbers become arrays of floats; None, for what is not given, and JAX's own placeholders pass."""
     return jnp.asarray(value, dtype=float) if isinstance(value, int | float | np.ndarray | np.number) else value
+
+
+option = partial(eqx.field, static=True)
+"""A field for words and settings, which JAX does not trace."""
 
 
 class Report(NamedTuple):
@@ -82,21 +102,29 @@ class Finding:
             "noticed": self.noticed if self.noticed is not None and np.isfinite(self.noticed) else None,
             "stated": self.report.stated,
             "measured": self.report.measured,
-            **self.report.record._asdict(),
+            "details": self.report.record._asdict(),
         }
 
 
 class Kind(eqx.Module):
-    """One thing a theory predicts. The concrete kinds say how it is compared and how it is drawn."""
+    """One thing a theory predicts. The concrete kinds say how it is compared and what picture it makes.
+
+    A new kind is one file that implements this class and one line in `predictions/__init__.py`; the tests and the
+    documentation find it there.
+    """
 
     kind: ClassVar[str]
+    returns: ClassVar[str]
+    """What a simulation returns, how it is compared, and what is drawn: a few words each, for the documentation."""
+    compared: ClassVar[str]
+    drawn: ClassVar[str]
 
     label: eqx.AbstractVar[str]
     symbol: eqx.AbstractVar[str]
 
     @abstractmethod
     def reduced(self, measured: np.ndarray) -> Any:
-        """What judging needs of the measurements at one size, whatever is stated."""
+        """What judging and drawing need of the measurements at one size, whatever is stated."""
 
     @staticmethod
     @abstractmethod
@@ -112,12 +140,17 @@ class Kind(eqx.Module):
     def wrong_by(self, factor: float) -> "Kind | None":
         """The same statement wrong by a factor; None where there is nothing to multiply."""
 
+    @property
+    def exact(self) -> bool:
+        """Whether this is stated of systems of every size, and not only of the limit."""
+        return getattr(self, "rate", None) is None
+
     @classmethod
     def judge(cls, trials: Sequence[Trial]) -> Finding:
         """Judge simulations at several sizes, and find out what this comparison would have noticed."""
         sizes = [trial.size for trial in trials]
         stated = [trial.stated for trial in trials]
-        reduced = [trial.stated.reduced(trial.measured) for trial in trials]
+        reduced = [trial.reduced for trial in trials]
         deviation = cls.deviation(sizes, stated, reduced)
 
         def beside_wrong(factor: float) -> Deviation:
@@ -141,8 +174,13 @@ class Kind(eqx.Module):
         return None if stated[-1].wrong_by(2.0) is None else least_noticed(beside_wrong)
 
     @abstractmethod
-    def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
-        """Draw the prediction, and the simulations where there are any, on matplotlib axes."""
+    def picture(self, trials: Sequence[Trial] = ()) -> Picture:
+        """The prediction, and the simulations where there are any, as they should be seen."""
+
+    @classmethod
+    @abstractmethod
+    def example(cls, rng: np.random.Generator) -> list[Trial]:
+        """A true statement beside simulations of it at three sizes, made up: what every kind is tested on."""
 
     @abstractmethod
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
@@ -179,21 +217,19 @@ class Kind(eqx.Module):
         return list(trials)
 
     @property
-    def title(self) -> str:
-        """Label and symbol, as they stand on an axis."""
-        return f"{self.label} ${self.symbol}$" if self.symbol else self.label
-
-    @property
-    def broken_title(self) -> str:
-        """The title in lines short enough to stand beside a panel."""
-        if len(self.label) + len(self.symbol) <= 36:
-            return self.title
-        lines = textwrap.wrap(self.label, 32)
-        return "\n".join([*lines, f"${self.symbol}$"] if self.symbol else lines)
+    def axis_of_values(self) -> Axis:
+        """An axis with this prediction's label and symbol."""
+        return Axis(self.label, self.symbol)
 
     def to_json(self) -> dict[str, Any]:
         values = {name or "value": np.asarray(value).tolist() for name, (_, value) in self.arrays().items()}
         return {"kind": self.kind, "label": self.label, "symbol": self.symbol, **values}
+
+
+def multiplied(kind: Any, field: str, factor: float) -> Any:
+    """The same kind with the array `field` multiplied; None where that is zero, which stays what it is."""
+    values = np.asarray(getattr(kind, field))
+    return replace(kind, **{field: values * factor}) if np.any(values) else None
 
 
 def _advice(deviation: Deviation, noticed: float | None, sizes: Sequence[int], samples: int) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -10,8 +11,9 @@ from jaxtyping import Array, Float
 
 from deeplimits import statistics
 from deeplimits.errors import ParameterError
-from deeplimits.predictions.base import Kind, Report, Trial, as_floats, beside_mean, number
-from deeplimits.predictions.drawing import SHADE, THEORY, simulation, size_axis
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, beside_mean, number, option
+from deeplimits.predictions.composing import alone, dots, over_sizes, size_axis, wide
+from deeplimits.predictions.picture import EXCLUDED, SIMULATION, Axis, Band, Line, Picture, Points
 
 ROUNDING = 1e-10
 
@@ -34,15 +36,19 @@ class Bound(Kind):
     """
 
     kind = "Bound"
+    returns = "a number or curve"
+    compared = "must not be crossed; tightness is reported"
+    drawn = "shaded region"
 
     value: Float[Array, "..."] = eqx.field(converter=as_floats)
-    label: str = eqx.field(static=True, kw_only=True)
-    symbol: str = eqx.field(static=True, default="", kw_only=True)
-    side: str = eqx.field(static=True, default="upper", kw_only=True)
-    failure: float = eqx.field(static=True, default=0.0, kw_only=True)
-    x: Float[Array, "... points"] | None = eqx.field(converter=as_floats, default=None, kw_only=True)
-    axis: str = eqx.field(static=True, default="", kw_only=True)
-    per_draw: str = eqx.field(static=True, default="ratio", kw_only=True)
+    _: KW_ONLY
+    label: str = option()
+    symbol: str = option(default="")
+    side: str = option(default="upper")
+    failure: float = option(default=0.0)
+    x: Float[Array, "... points"] | None = eqx.field(converter=as_floats, default=None)
+    axis: str = option(default="")
+    per_draw: str = option(default="ratio")
 
     def __check_init__(self):
         if self.side not in ("upper", "lower"):
@@ -89,32 +95,35 @@ class Bound(Kind):
         factor = max(factor, 1 / factor)
         return dataclasses.replace(self, value=self.value / factor if self.side == "upper" else self.value * factor)
 
-    def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
+    def picture(self, trials: Sequence[Trial] = ()) -> Picture:
+        name = f"{self.side} bound"
+        heights = self.axis_of_values
         if self.x is not None:
-            axes.plot(self.x, self.value, label=f"{self.side} bound", **THEORY)
-            x, edge = np.asarray(self.x), np.asarray(self.value)
-            for index, trial in enumerate(trials):
-                middle = np.mean(trial.measured, axis=0)
-                axes.plot(trial.stated.x, middle, label=f"simulation, n = {trial.size}", **simulation(index, "--"))
-            axes.set_xlabel(self.axis)
-        elif trials:
-            sizes = [trial.size for trial in trials]
-            x, edge = np.array(sizes, float), np.array([float(trial.stated.value) for trial in trials])
-            axes.plot(x, edge, label=f"{self.side} bound", **THEORY)
-            shown = [(trial.size, value) for trial in trials for value in trial.measured[:200]]
-            axes.plot(*np.array(shown).T, label="simulations", **simulation(0))
-            size_axis(axes, sizes)
-            if np.all(edge > 0):
-                axes.set_yscale("log")
-        else:
-            axes.axhline(float(self.value), label=f"{self.side} bound", **THEORY)
-            x, edge = np.array([0.0, 1.0]), np.full(2, float(self.value))
-            axes.set_xticks([])
-        low, high = axes.get_ylim()
-        beyond = high if self.side == "upper" else low
-        axes.fill_between(x, edge, beyond, label="excluded", **SHADE)
-        axes.set_ylim(low, high)
-        axes.set_ylabel(self.broken_title)
+            stated = trials[-1].stated if trials else self
+            line, found = Line(stated.x, stated.value, label=name), _ranges(trials)
+            return Picture(Axis(self.axis), heights, (self._beyond(stated.x, stated.value), line, *found))
+        if not trials:
+            picture = alone(heights, float(self.value), name)
+            shown = (self._beyond([0.0, 1.0], [self.value, self.value]), *picture.marks)
+            return dataclasses.replace(picture, marks=shown)
+        sizes = [trial.size for trial in trials]
+        across = size_axis(sizes)
+        stated = np.array([float(trial.stated.value) for trial in trials])
+        heights = dataclasses.replace(heights, log=wide(stated, *(trial.measured for trial in trials)))
+        ends = (across.low, *sizes, across.high), (stated[0], *stated, stated[-1])
+        place, edge = ends if np.all(stated == stated[0]) else (sizes, stated)
+        found = dots(sizes, [trial.measured for trial in trials])
+        return Picture(across, heights, (self._beyond(place, edge), over_sizes(sizes, stated, name), found))
+
+    def _beyond(self, x: Any, edge: Any) -> Band:
+        """What the bound rules out."""
+        sides = {"low": edge} if self.side == "upper" else {"high": edge}
+        return Band(x, **sides, label="excluded", role=EXCLUDED)
+
+    @classmethod
+    def example(cls, rng: np.random.Generator) -> list[Trial]:
+        stated = cls(1.0, label="largest share", symbol="s")
+        return [Trial(n, stated, rng.random(400) ** 0.01) for n in (50, 100, 200)]
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         if self.x is None:
@@ -125,6 +134,16 @@ class Bound(Kind):
         values = np.asarray(self.value)
         sign = "≤" if self.side == "upper" else "≥"
         return f"{sign} {number(float(values.max() if self.side == 'upper' else values.min()))}"
+
+
+def _ranges(trials: Sequence[Trial]) -> list[Points]:
+    """The mean curves, with bars over all simulations: none of them may cross."""
+    found = []
+    for index, trial in enumerate(trials):
+        middle, low, high = (part(trial.measured, axis=0) for part in (np.mean, np.min, np.max))
+        label = f"simulations, n = {trial.size}: mean and range"
+        found.append(Points(trial.stated.x, middle, low, high, label=label, role=SIMULATION, series=index))
+    return found
 
 
 def tightness(trial: Trial) -> float:

@@ -2,25 +2,20 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from deeplimits import statistics
-from deeplimits.predictions.base import (
-    Kind,
-    Report,
-    Trial,
-    as_floats,
-    beside_mean,
-    gap_law,
-    number,
-    rescaled,
-    standardized,
-)
-from deeplimits.predictions.drawing import COLOURS, THEORY, error_bars, log_axis
+from deeplimits.predictions.base import Report, Trial, as_floats, beside_mean, gap_law, number, option, standardized
+from deeplimits.predictions.composing import with_errors
+from deeplimits.predictions.means import Averaged, fit
+from deeplimits.predictions.picture import Axis, Line, Picture
+
+VISIBLE = 0.03
+"""Lines that differ by less than this share of a panel are drawn as one."""
 
 
 class Record(NamedTuple):
@@ -33,7 +28,7 @@ class Record(NamedTuple):
     rate: float | None
 
 
-class Curve(Kind):
+class Curve(Averaged):
     """Values on a grid with a named axis, that the mean over simulations must approach at every point.
 
     One statistic judges the whole curve, because its points share seeds. `rate` and `resolution` as in `Value`.
@@ -41,20 +36,25 @@ class Curve(Kind):
     """
 
     kind = "Curve"
+    returns = "values on its grid"
+    compared = "the largest of its points' differences: one statistic per curve"
+    drawn = "line, points with error bars"
+    states = "y"
 
     x: Float[Array, "... points"] = eqx.field(converter=as_floats)
     y: Float[Array, "... points"] = eqx.field(converter=as_floats)
-    axis: str = eqx.field(static=True, kw_only=True)
-    label: str = eqx.field(static=True, kw_only=True)
-    symbol: str = eqx.field(static=True, default="", kw_only=True)
-    axis_symbol: str = eqx.field(static=True, default="", kw_only=True)
-    rate: float | None = eqx.field(static=True, default=None, kw_only=True)
-    resolution: float = eqx.field(static=True, default=1e-12, kw_only=True)
-    per_draw: str = eqx.field(static=True, default="ratio", kw_only=True)
-    dense_x: Float[Array, "... fine"] | None = eqx.field(converter=as_floats, default=None, kw_only=True)
-    dense_y: Float[Array, "... fine"] | None = eqx.field(converter=as_floats, default=None, kw_only=True)
-    log_x: bool = eqx.field(static=True, default=False, kw_only=True)
-    log_y: bool = eqx.field(static=True, default=False, kw_only=True)
+    _: KW_ONLY
+    axis: str = option()
+    label: str = option()
+    symbol: str = option(default="")
+    axis_symbol: str = option(default="")
+    rate: float | None = option(default=None)
+    resolution: float = option(default=1e-12)
+    per_draw: str = option(default="ratio")
+    dense_x: Float[Array, "... fine"] | None = eqx.field(converter=as_floats, default=None)
+    dense_y: Float[Array, "... fine"] | None = eqx.field(converter=as_floats, default=None)
+    log_x: bool = option(default=False)
+    log_y: bool = option(default=False)
 
     def of_draws(self, measured: np.ndarray) -> tuple["Curve", np.ndarray]:
         middle, beside = beside_mean(self.y, measured, self.per_draw)
@@ -62,23 +62,15 @@ class Curve(Kind):
         x = np.asarray(self.x)
         return dataclasses.replace(self, x=x if x.ndim == 1 else x[0], y=middle, dense_x=None, dense_y=None), beside
 
-    def on_one_scale(self, trials: Sequence[Trial]) -> list[Trial]:
-        return rescaled(trials, "y") if self.per_draw == "ratio" else list(trials)
-
-    def reduced(self, measured: np.ndarray) -> statistics.Mean:
-        return statistics.mean_of(measured)
-
-    @staticmethod
-    def deviation(sizes, stated, reduced) -> statistics.Deviation:
-        return statistics.largest_deviation(_fit(sizes, stated, reduced), stated[-1].resolution)
-
     @staticmethod
     def report(trials, reduced, deviation) -> Report:
         stated = trials[-1].stated
         sizes = [trial.size for trial in trials]
-        fit = _fit(sizes, [trial.stated for trial in trials], reduced)
+        found = fit(sizes, [trial.stated for trial in trials], reduced)
         at = deviation.worst
-        law = gap_law(float(fit.coefficient[at]), float(fit.coefficient_error[at]), stated.rate, float(fit.gap[at]))
+        law = gap_law(
+            float(found.coefficient[at]), float(found.coefficient_error[at]), stated.rate, float(found.gap[at])
+        )
         place = f"at {stated.axis} = {float(stated.x[at]):.4g}"
         return Report(
             f"{standardized(deviation)}, {law} {place}, the worst of {len(stated.x)} points",
@@ -93,38 +85,50 @@ class Curve(Kind):
             ),
         )
 
-    def wrong_by(self, factor: float) -> "Curve | None":
-        y = np.asarray(self.y)
-        return dataclasses.replace(self, y=y * factor) if np.any(y) else None
-
-    def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
+    def picture(self, trials: Sequence[Trial] = ()) -> Picture:
         stated = [trial.stated for trial in trials] or [self]
-        # Where the prediction itself depends on the size, each size has its own line, in the colour of its markers.
-        heights = [np.log(np.maximum(one.y, 1e-300)) if self.log_y else np.asarray(one.y) for one in stated]
-        several = any(np.max(np.abs(one - heights[-1])) > 0.03 * np.ptp(heights[-1]) for one in heights)
-        for index, one in enumerate(stated if several else [self]):
-            plain = one.dense_x is None or one.dense_y is None
-            x, y = (one.x, one.y) if plain else (one.dense_x, one.dense_y)
-            style = {**THEORY, "color": COLOURS[index % len(COLOURS)]} if several else THEORY
-            axes.plot(x, y, label=f"theory, n = {trials[index].size}" if several else "theory", **style)
-        if self.dense_y is not None:
-            # A pole between two points of the grid must not flatten everything else.
-            highest = max(float(np.max(one.y)) for one in stated)
-            lowest = min(float(np.min(one.y)) for one in stated)
-            room = highest - lowest
-            axes.set_ylim(
-                lowest / 1.5 if self.log_y else lowest - 0.1 * room, highest * 3 if self.log_y else highest + room
-            )
-        for index, trial in enumerate(trials):
-            mean = statistics.mean_of(trial.measured)
-            label = f"simulation, n = {trial.size}"
-            error_bars(axes, trial.stated.x, mean.value, np.sqrt(mean.variance), index, label)
-        if self.log_x:
-            log_axis(axes.xaxis)
-        if self.log_y:
-            log_axis(axes.yaxis)
-        axes.set_xlabel(f"{self.axis} ${self.axis_symbol}$" if self.axis_symbol else self.axis)
-        axes.set_ylabel(self.broken_title)
+        if any(self._differ(one, stated[-1]) for one in stated):
+            sizes = [trial.size for trial in trials]
+            lines = [one._line(f"theory, n = {n}", i) for i, (n, one) in enumerate(zip(sizes, stated, strict=True))]
+        else:
+            lines = [self._line("theory")]
+        found = [
+            with_errors(trial.stated.x, [trial.reduced], f"simulation, n = {trial.size}", index)
+            for index, trial in enumerate(trials)
+        ]
+        heights = Axis(self.label, self.symbol, self.log_y, *self._ends(stated))
+        whole = all(bool(np.all(one.x == np.round(one.x))) for one in stated)
+        return Picture(Axis(self.axis, self.axis_symbol, self.log_x, whole=whole), heights, (*lines, *found))
+
+    def _line(self, label: str, series: int | None = None) -> Line:
+        if self.dense_x is None or self.dense_y is None:
+            return Line(self.x, self.y, label=label, series=series)
+        return Line(self.dense_x, self.dense_y, label=label, series=series)
+
+    def _differ(self, one: "Curve", other: "Curve") -> bool:
+        """Whether two predictions, of two sizes, would be seen to be two lines."""
+
+        def apart(first: Any, second: Any, log: bool) -> bool:
+            first, second = (np.log(np.maximum(part, 1e-300)) if log else np.asarray(part) for part in (first, second))
+            scale = VISIBLE * np.ptp(second) + 1e-9 * np.max(np.abs(second))
+            return bool(np.max(np.abs(first - second)) > scale)
+
+        return apart(one.x, other.x, self.log_x) or apart(one.y, other.y, self.log_y)
+
+    def _ends(self, stated: Sequence["Curve"]) -> tuple[float | None, float | None]:
+        """A pole between two points of the grid must not flatten everything else."""
+        if self.dense_y is None:
+            return None, None
+        low, high = min(float(np.min(one.y)) for one in stated), max(float(np.max(one.y)) for one in stated)
+        low, high = (low / 3, high * 3) if self.log_y else (2 * low - high, 2 * high - low)
+        dense = np.asarray(self.dense_y)
+        return (low if np.min(dense) < low else None), (high if np.max(dense) > high else None)
+
+    @classmethod
+    def example(cls, rng: np.random.Generator) -> list[Trial]:
+        x = np.linspace(-4.0, 4.0, 9)
+        stated = cls(x, 3 + np.sin(x), axis="place", axis_symbol="x", label="wave", symbol="y", rate=1.0)
+        return [Trial(n, stated, 3 + np.sin(x) + 1 / n + 0.1 * rng.standard_normal((400, 9))) for n in (50, 100, 200)]
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         return {"": ((self.axis,), self.y), self.axis: ((self.axis,), self.x)}
@@ -132,7 +136,3 @@ class Curve(Kind):
     def summary(self) -> str:
         low, high = float(np.min(self.y)), float(np.max(self.y))
         return f"{number(low)} to {number(high)} over {self.axis}"
-
-
-def _fit(sizes, stated, reduced) -> statistics.Extrapolation:
-    return statistics.extrapolate(sizes, reduced, [one.y for one in stated], stated[-1].rate)

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -10,8 +11,9 @@ from jaxtyping import Array, Float
 
 from deeplimits import statistics
 from deeplimits.errors import ParameterError
-from deeplimits.predictions.base import Kind, Report, Trial, as_floats, number, standardized
-from deeplimits.predictions.drawing import THEORY, error_bars, log_axis, simulation
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, multiplied, number, option, standardized
+from deeplimits.predictions.composing import size_axis, with_errors
+from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
 
 
 class Record(NamedTuple):
@@ -38,17 +40,25 @@ class Exponent(Kind):
     """
 
     kind = "Exponent"
+    returns = "positive numbers over a range; with `centre`, what is at a distance from it"
+    compared = "fitted slope with its error"
+    drawn = "log-log line"
 
     value: Float[Array, "..."] = eqx.field(converter=as_floats)
-    label: str = eqx.field(static=True, kw_only=True)
-    symbol: str = eqx.field(static=True, default="", kw_only=True)
-    correction: Float[Array, "..."] | None = eqx.field(converter=as_floats, default=None, kw_only=True)
-    x: Float[Array, "... points"] | None = eqx.field(converter=as_floats, default=None, kw_only=True)
-    axis: str = eqx.field(static=True, default="", kw_only=True)
-    rate: float | None = eqx.field(static=True, default=None, kw_only=True)
+    _: KW_ONLY
+    label: str = option()
+    symbol: str = option(default="")
+    correction: Float[Array, "..."] | None = eqx.field(converter=as_floats, default=None)
+    x: Float[Array, "... points"] | None = eqx.field(converter=as_floats, default=None)
+    axis: str = option(default="")
+    rate: float | None = option(default=None)
 
-    centre: Float[Array, "..."] | None = eqx.field(converter=as_floats, default=None, kw_only=True)
-    norm: str = eqx.field(static=True, default="max", kw_only=True)
+    centre: Float[Array, "..."] | None = eqx.field(converter=as_floats, default=None)
+    norm: str = option(default="max")
+
+    @property
+    def exact(self) -> bool:
+        return False
 
     def seen(self, size: int, measured: np.ndarray) -> np.ndarray:
         if self.centre is None:
@@ -63,14 +73,15 @@ class Exponent(Kind):
             return dataclasses.replace(self, **once), measured
         return dataclasses.replace(self, **once, centre=np.zeros(())), measured - np.asarray(self.centre)
 
-    def reduced(self, measured: np.ndarray) -> statistics.Mean:
+    def reduced(self, measured: np.ndarray) -> "_Measured":
         if self.x is None:
-            return statistics.mean_of(measured)
+            return _Measured(statistics.mean_of(measured), None)
         if np.any(measured <= 0):
             raise ParameterError(f"{self.label}: a power law needs positive measurements, and some are not")
         log_x = np.log(np.asarray(self.x))
         centred = log_x - log_x.mean()
-        return statistics.mean_of(np.log(measured) @ centred / (centred @ centred))
+        logs = np.log(measured)
+        return _Measured(statistics.mean_of(logs @ centred / (centred @ centred)), statistics.mean_of(logs))
 
     @staticmethod
     def deviation(sizes, stated, reduced) -> statistics.Deviation:
@@ -90,37 +101,47 @@ class Exponent(Kind):
                 sizes,
                 slope,
                 error,
-                [float(mean.value) for mean in reduced],
-                [float(np.sqrt(mean.variance)) for mean in reduced],
+                [float(found.mean.value) for found in reduced],
+                [float(np.sqrt(found.mean.variance)) for found in reduced],
             ),
         )
 
     def wrong_by(self, factor: float) -> "Exponent | None":
-        value = np.asarray(self.value)
-        return dataclasses.replace(self, value=value * factor) if np.any(value) else None
+        return multiplied(self, "value", factor)
 
-    def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
-        exponent = float(self.value)
+    def picture(self, trials: Sequence[Trial] = ()) -> Picture:
+        heights = dataclasses.replace(self.axis_of_values, log=True)
+        if self.x is None and trials:
+            sizes = [trial.size for trial in trials]
+            means = [trial.reduced.mean for trial in trials]
+            line = self._through(np.array(sizes, float), float(means[-1].value))
+            return Picture(size_axis(sizes), heights, (line, with_errors(sizes, means)))
+        across = Axis("size", "n", log=True) if self.x is None else Axis(self.axis, log=True)
         if not trials:
             x = np.array([1.0, 100.0]) if self.x is None else np.asarray(self.x)
-            axes.plot(x, (x / x[0]) ** exponent, label=f"slope {exponent:.4g}", **THEORY)
-        elif self.x is None:
-            sizes = np.array([trial.size for trial in trials], float)
-            means = [statistics.mean_of(trial.measured) for trial in trials]
-            values = np.array([mean.value for mean in means])
-            error_bars(axes, sizes, values, [np.sqrt(mean.variance) for mean in means])
-            axes.plot(sizes, values[-1] * (sizes / sizes[-1]) ** exponent, label=f"slope {exponent:.4g}", **THEORY)
-        else:
-            x = np.asarray(self.x)
-            for index, trial in enumerate(trials):
-                middle = np.exp(np.log(trial.measured).mean(axis=0))
-                axes.plot(trial.stated.x, middle, label=f"simulation, n = {trial.size}", **simulation(index))
-            anchor = np.exp(np.log(trials[-1].measured).mean(axis=0))[-1]
-            axes.plot(x, anchor * (x / x[-1]) ** exponent, label=f"slope {exponent:.4g}", **THEORY)
-        log_axis(axes.xaxis)
-        log_axis(axes.yaxis)
-        axes.set_xlabel("size $n$" if self.x is None else self.axis)
-        axes.set_ylabel(self.broken_title)
+            return Picture(across, heights, (Line(x, (x / x[0]) ** float(self.value), label=self._slope),))
+        lines, found = [], []
+        for index, trial in enumerate(trials):
+            x, logs = np.asarray(trial.stated.x), trial.reduced.logs
+            level, reach = logs.value, 2 * np.sqrt(logs.variance)
+            ends, label = np.exp([level - reach, level + reach]), f"simulation, n = {trial.size}"
+            found.append(Points(x, np.exp(level), *ends, label=label, role=SIMULATION, series=index))
+            lines.append(self._through(x, float(np.exp(level[-1])), labelled=index == 0))
+        return Picture(across, heights, (*lines, *found))
+
+    def _through(self, x: np.ndarray, last: float, labelled: bool = True) -> Line:
+        """The power law through the last point: only its slope is stated."""
+        return Line(x, last * (x / x[-1]) ** float(self.value), label=self._slope if labelled else "")
+
+    @property
+    def _slope(self) -> str:
+        return f"slope {float(self.value):.4g}"
+
+    @classmethod
+    def example(cls, rng: np.random.Generator) -> list[Trial]:
+        stated = cls(-0.5, label="error", symbol="e", correction=1.0)
+        noise = {n: np.exp(0.01 * rng.standard_normal(400)) for n in (50, 100, 200)}
+        return [Trial(n, stated, 3 * n**-0.5 * (1 + 5 / n) * factors) for n, factors in noise.items()]
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         return {"": ((), self.value)}
@@ -129,18 +150,28 @@ class Exponent(Kind):
         return f"slope {number(float(self.value))}"
 
 
+class _Measured(NamedTuple):
+    """What a slope is fitted to."""
+
+    mean: statistics.Mean
+    """Of the numbers returned, or of the slopes of the simulations."""
+    logs: statistics.Mean | None
+    """Of the logarithms on the grid of one simulation."""
+
+
 def _fit(sizes, stated, reduced) -> statistics.Extrapolation:
     last = stated[-1]
+    means = [found.mean for found in reduced]
     if last.x is not None:
-        return statistics.extrapolate(sizes, reduced, [one.value for one in stated], last.rate)
+        return statistics.extrapolate(sizes, means, [one.value for one in stated], last.rate)
     n = np.array(sizes, float)
-    values = np.array([float(mean.value) for mean in reduced])
+    values = np.array([float(mean.value) for mean in means])
     needed = 2 if last.correction is None else 3
     if len(set(sizes)) < needed:
         raise ParameterError(f"sizes = {list(sizes)}: fitting an exponent needs {needed} distinct sizes or more")
     if np.any(values <= 0):
         raise ParameterError(f"{last.label}: a power law needs positive measurements, and some are not")
-    relative = np.array([float(np.sqrt(mean.variance)) for mean in reduced]) / values
+    relative = np.array([float(np.sqrt(mean.variance)) for mean in means]) / values
     relative = np.maximum(relative, 1e-12)
     extra = None if last.correction is None else (n / n.min()) ** -float(last.correction)
     coefficients, covariance = statistics.weighted_line(np.log(n), np.log(values), relative, extra)
@@ -154,7 +185,7 @@ def _fit(sizes, stated, reduced) -> statistics.Extrapolation:
         gap=np.asarray(coefficients[1] - float(last.value)),
         error=np.asarray(np.sqrt(covariance[1, 1])),
         skewness=np.asarray(0.0),
-        dof=np.asarray(float(min(mean.dof for mean in reduced))),
+        dof=np.asarray(float(min(mean.dof for mean in means))),
         allowance=np.asarray(allowance),
         correction=np.asarray(0.0 if extra is None else abs(coefficients[2])),
         asymptotic=np.asarray(True),

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -9,8 +10,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Kind, Report, Trial, as_floats, number
-from deeplimits.predictions.drawing import THEORY, simulation, size_axis
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, number, option
+from deeplimits.predictions.composing import alone, dots, size_axis
+from deeplimits.predictions.picture import Axis, Field, Picture, Points, Rule
 
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -32,12 +34,16 @@ class Identity(Kind):
     """
 
     kind = "Identity"
+    returns = "what is stated exactly of the same draw"
+    compared = "a stated tolerance, with its reason"
+    drawn = "residual; alone, the numbers that are stated"
 
     value: Float[Array, "..."] = eqx.field(converter=as_floats)
-    label: str = eqx.field(static=True, kw_only=True)
-    tolerance: float = eqx.field(static=True, kw_only=True)
-    reason: str = eqx.field(static=True, kw_only=True)
-    symbol: str = eqx.field(static=True, default="", kw_only=True)
+    _: KW_ONLY
+    label: str = option()
+    tolerance: float = option()
+    reason: str = option()
+    symbol: str = option(default="")
 
     def of_draws(self, measured: np.ndarray) -> tuple["Identity", np.ndarray]:
         return self, measured
@@ -70,23 +76,39 @@ class Identity(Kind):
         value = np.asarray(self.value) * (1 + np.sign(factor - 1) * 10 * self.tolerance)
         return dataclasses.replace(self, value=value) if np.any(value) else None
 
-    def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
-        threshold = self.tolerance
-        axes.axhline(threshold, label="tolerance", **THEORY)
-        highest = threshold
-        if trials:
-            found = [
-                (trial.size, max(residual, EPSILON / 10))
-                for trial in trials
-                for residual in residuals(trial.stated, trial.measured)
-            ]
-            axes.plot(*np.array(found).T, label="simulations", **simulation(0))
-            # A residual that is too large must be seen.
-            highest = max([highest, *(residual for _, residual in found if np.isfinite(residual))])
-            size_axis(axes, [trial.size for trial in trials])
-        axes.set_yscale("log")
-        axes.set_ylim(EPSILON / 20, highest * 10)
-        axes.set_ylabel(f"relative residual of\n{self.title}")
+    def picture(self, trials: Sequence[Trial] = ()) -> Picture:
+        if not trials:
+            return self._numbers()
+        sizes = [trial.size for trial in trials]
+        found = [residuals(trial.stated, trial.measured) for trial in trials]
+        # A residual that is too large must be seen.
+        finite = np.concatenate(found)
+        top = 10 * max(self.tolerance, float(np.max(finite, where=np.isfinite(finite), initial=0.0)))
+        low = EPSILON / 20
+        shown = dots(sizes, [np.clip(one, 2 * low, top) for one in found])
+        heights = Axis(f"relative residual of {self.label}", self.symbol, log=True, low=low, high=top)
+        return Picture(size_axis(sizes), heights, (Rule(self.tolerance, label="tolerance"), shown))
+
+    def _numbers(self) -> Picture:
+        """What is stated of one system."""
+        values = np.asarray(self.value)
+        if values.size == 1:
+            return alone(self.axis_of_values, float(values.ravel()[0]))
+        if values.ndim == 2:
+            rows, columns = (np.arange(1, count + 1) for count in values.shape)
+            shown = Field(columns, rows, values, label=self.label)
+            return Picture(Axis("column", whole=True), Axis("row", whole=True), (shown,))
+        points = Points(np.arange(1, values.size + 1), values.ravel(), label="theory")
+        return Picture(Axis("entry", whole=True), self.axis_of_values, (points,))
+
+    @classmethod
+    def example(cls, rng: np.random.Generator) -> list[Trial]:
+        trials = []
+        for n in (50, 100, 200):
+            systems = rng.standard_normal((100, 8))
+            stated = cls(systems, label="the system itself", symbol="x", tolerance=1e-12, reason="rounding")
+            trials.append(stated.trial(n, systems * (1 + 1e-14), drawn=True))
+        return trials
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         values = np.asarray(self.value)

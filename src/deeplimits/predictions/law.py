@@ -2,25 +2,18 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY
+from typing import Any
 
 import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
+from scipy import special
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Kind, Report, Trial, as_floats, standardized
-from deeplimits.predictions.drawing import COLOURS, THEORY
-
-MOST_POINTS = 33
-
-
-class Record(NamedTuple):
-    """The distances by size."""
-
-    sizes: list[int]
-    kolmogorov_distances: list[float]
-    rate: float | None
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, option, standardized
+from deeplimits.predictions.distributions import Record, histogram, judged_points
+from deeplimits.predictions.picture import Axis, Line, Mark, Picture
 
 
 class Law(Kind):
@@ -31,13 +24,17 @@ class Law(Kind):
     """
 
     kind = "Law"
+    returns = "draws"
+    compared = "frequencies below its quantiles"
+    drawn = "histogram under the density"
 
     x: Float[Array, "... points"] = eqx.field(converter=as_floats)
     density: Float[Array, "... points"] = eqx.field(converter=as_floats)
     cdf: Float[Array, "... points"] = eqx.field(converter=as_floats)
-    label: str = eqx.field(static=True, kw_only=True)
-    symbol: str = eqx.field(static=True, default="", kw_only=True)
-    rate: float | None = eqx.field(static=True, default=None, kw_only=True)
+    _: KW_ONLY
+    label: str = option()
+    symbol: str = option(default="")
+    rate: float | None = option(default=None)
 
     def reduced(self, measured: np.ndarray) -> np.ndarray:
         return np.sort(measured.ravel())
@@ -45,7 +42,7 @@ class Law(Kind):
     @staticmethod
     def deviation(sizes, stated, reduced) -> statistics.Deviation:
         cdf = np.asarray(stated[-1].cdf)
-        points = np.unique(np.clip(np.searchsorted(cdf, np.linspace(0.02, 0.98, MOST_POINTS)), 0, len(cdf) - 1))
+        points = judged_points(cdf)
         probabilities = [np.asarray(one.cdf)[points] for one in stated]
         means = []
         for one, draws, probability in zip(stated, reduced, probabilities, strict=True):
@@ -57,7 +54,7 @@ class Law(Kind):
     def report(trials, reduced, deviation) -> Report:
         stated = trials[-1].stated
         sizes = [trial.size for trial in trials]
-        distances = [kolmogorov_distance(trial) for trial in trials]
+        distances = [kolmogorov_distance(trial.stated, draws) for trial, draws in zip(trials, reduced, strict=True)]
         noise = 0.8687 / np.sqrt(trials[-1].measured.size)  # mean of Kolmogorov's law: sqrt(pi/2) log 2
         distance = f"Kolmogorov distance {distances[-1]:.2g} at n = {sizes[-1]} (noise alone {noise:.2g})"
         return Report(
@@ -70,21 +67,22 @@ class Law(Kind):
     def wrong_by(self, factor: float) -> "Law":
         return dataclasses.replace(self, x=self.x * factor, density=self.density / factor)
 
-    def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
+    def picture(self, trials: Sequence[Trial] = ()) -> Picture:
+        # Beside simulations stands what was stated at their size.
+        stated = trials[-1].stated if trials else self
+        marks: list[Mark] = [Line(stated.x, stated.density, label="theory")]
         if trials:
-            draws = trials[-1].measured.ravel()
-            x = np.asarray(self.x)
-            inside = (draws >= x[0]) & (draws <= x[-1])
-            counts, bins = np.histogram(
-                draws[inside], bins=min(60, max(12, int(np.sqrt(len(draws)) / 2))), density=True
-            )
-            label = f"simulation, n = {trials[-1].size}"
-            axes.stairs(counts * inside.mean(), bins, fill=True, color=COLOURS[0], alpha=0.3, label=label)
-            axes.stairs(counts * inside.mean(), bins, color=COLOURS[0], linewidth=0.8)
-        axes.plot(self.x, self.density, label="theory", **THEORY)
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel(self.title)
-        axes.set_ylabel("density")
+            draws, x = trials[-1].reduced, np.asarray(stated.x)
+            inside = draws[(draws >= x[0]) & (draws <= x[-1])]
+            bins = min(60, max(12, int(np.sqrt(len(draws)) / 2)))
+            marks.insert(0, histogram(inside, len(inside) / len(draws), bins, trials[-1].size))
+        return Picture(self.axis_of_values, Axis("density", low=0.0), tuple(marks))
+
+    @classmethod
+    def example(cls, rng: np.random.Generator) -> list[Trial]:
+        x = np.linspace(-4.0, 4.0, 201)
+        stated = cls(x, np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi), special.ndtr(x), label="normal number", symbol="g")
+        return [Trial(n, stated, rng.standard_normal(80_000)) for n in (50, 100, 200)]
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         return {"": (("x",), self.density), "x": (("x",), self.x), "cdf": (("x",), self.cdf)}
@@ -94,9 +92,8 @@ class Law(Kind):
         return "quartiles " + ", ".join(f"{quartile:.4g}" for quartile in quartiles)
 
 
-def kolmogorov_distance(trial: Trial) -> float:
-    """Kolmogorov distance of the draws to the stated law, the latter interpolated on its grid."""
-    draws = np.sort(trial.measured.ravel())
-    stated = np.interp(draws, np.asarray(trial.stated.x), np.asarray(trial.stated.cdf), left=0.0, right=1.0)
+def kolmogorov_distance(stated: Law, draws: np.ndarray) -> float:
+    """Kolmogorov distance of ordered draws to the stated law, the latter interpolated on its grid."""
+    probabilities = np.interp(draws, np.asarray(stated.x), np.asarray(stated.cdf), left=0.0, right=1.0)
     steps = np.arange(len(draws) + 1) / len(draws)
-    return float(max(np.max(steps[1:] - stated), np.max(stated - steps[:-1])))
+    return float(max(np.max(steps[1:] - probabilities), np.max(probabilities - steps[:-1])))

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -9,8 +10,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Kind, Report, Trial, as_floats, gap_law, number, standardized
-from deeplimits.predictions.drawing import THEORY, simulation, size_axis
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, gap_law, number, option, standardized
+from deeplimits.predictions.composing import alone, over_sizes, size_axis
+from deeplimits.predictions.picture import SIMULATION, Picture, Points
 
 RARE = 0.25
 """Below this, errors of a probability are counted relative to it."""
@@ -33,14 +35,18 @@ class Probability(Kind):
     """
 
     kind = "Probability"
+    returns = "1 or 0"
+    compared = "exact binomial test"
+    drawn = "point with interval"
 
     value: Float[Array, "..."] = eqx.field(converter=as_floats)
-    label: str = eqx.field(static=True, kw_only=True)
-    symbol: str = eqx.field(static=True, default="", kw_only=True)
-    rate: float | None = eqx.field(static=True, default=None, kw_only=True)
+    _: KW_ONLY
+    label: str = option()
+    symbol: str = option(default="")
+    rate: float | None = option(default=None)
 
-    def reduced(self, measured: np.ndarray) -> tuple[int, int]:
-        return int(measured.sum()), measured.size
+    def reduced(self, measured: np.ndarray) -> "_Count":
+        return _Count(int(measured.sum()), measured.size)
 
     @staticmethod
     def deviation(sizes, stated, reduced) -> statistics.Deviation:
@@ -52,7 +58,7 @@ class Probability(Kind):
     def report(trials, reduced, deviation) -> Report:
         stated = trials[-1].stated
         sizes = [trial.size for trial in trials]
-        frequencies = [successes / count for successes, count in reduced]
+        frequencies = [found.frequency for found in reduced]
         if stated.rate is None:
             gap = frequencies[deviation.worst] - float(trials[deviation.worst].stated.value)
             law = gap_law(0.0, 0.0, None, gap)
@@ -62,8 +68,8 @@ class Probability(Kind):
         return Report(
             f"{standardized(deviation)}, {law}",
             stated.summary(),
-            f"{frequencies[-1]:.4g} of {reduced[-1][1]}",
-            Record(sizes, frequencies, [interval(trial.measured) for trial in trials], stated.rate),
+            f"{frequencies[-1]:.4g} of {reduced[-1].count}",
+            Record(sizes, frequencies, [found.interval for found in reduced], stated.rate),
         )
 
     def wrong_by(self, factor: float) -> "Probability":
@@ -73,20 +79,20 @@ class Probability(Kind):
         change = (factor - 1) * np.maximum(p, RARE)
         return dataclasses.replace(self, value=_inside(p + change, p - change))
 
-    def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
-        if trials:
-            sizes = [trial.size for trial in trials]
-            axes.plot(sizes, [float(trial.stated.value) for trial in trials], label="theory", **THEORY)
-            size_axis(axes, sizes)
-            frequencies = np.array([trial.measured.mean() for trial in trials])
-            low, high = np.array([interval(trial.measured) for trial in trials]).T
-            bars = [frequencies - low, high - frequencies]
-            label = "simulation, 95 % interval"
-            axes.errorbar(sizes, frequencies, bars, capsize=2.5, label=label, **simulation(0))
-        else:
-            axes.axhline(float(self.value), label="theory", **THEORY)
-            axes.set_xticks([])
-        axes.set_ylabel(self.broken_title)
+    def picture(self, trials: Sequence[Trial] = ()) -> Picture:
+        if not trials:
+            return alone(self.axis_of_values, float(self.value))
+        sizes = [trial.size for trial in trials]
+        low, high = zip(*(trial.reduced.interval for trial in trials), strict=True)
+        frequencies = [trial.reduced.frequency for trial in trials]
+        stated = over_sizes(sizes, [float(trial.stated.value) for trial in trials])
+        found = Points(sizes, frequencies, low, high, label="simulation, 95 % interval", role=SIMULATION)
+        return Picture(size_axis(sizes), self.axis_of_values, (stated, found))
+
+    @classmethod
+    def example(cls, rng: np.random.Generator) -> list[Trial]:
+        stated = cls(0.9, label="chance of success", symbol="P")
+        return [Trial(n, stated, rng.random(8000) < 0.9) for n in (50, 100, 200)]
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         return {"": ((), self.value)}
@@ -95,9 +101,20 @@ class Probability(Kind):
         return number(float(self.value))
 
 
-def interval(outcomes: np.ndarray) -> tuple[float, float]:
-    """The exact (Clopper-Pearson) 95 % interval of a frequency."""
-    return statistics.binomial_interval(int(outcomes.sum()), outcomes.size)
+class _Count(NamedTuple):
+    """How often it happened."""
+
+    successes: int
+    count: int
+
+    @property
+    def frequency(self) -> float:
+        return self.successes / self.count
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The exact (Clopper-Pearson) 95 % interval of the frequency."""
+        return statistics.binomial_interval(self.successes, self.count)
 
 
 def _fit(sizes, stated, reduced) -> statistics.Extrapolation:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -10,19 +11,11 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Kind, Report, Trial, as_floats, standardized
-from deeplimits.predictions.drawing import COLOURS, THEORY
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, option, standardized
+from deeplimits.predictions.distributions import Record, histogram, judged_points
+from deeplimits.predictions.picture import Axis, Line, Mark, Picture, Rule, Stem
 
 EDGE_RATE = 2 / 3  # Tracy-Widom fluctuations of the extreme eigenvalues
-MOST_POINTS = 33
-
-
-class Record(NamedTuple):
-    """The distances by size."""
-
-    sizes: list[int]
-    kolmogorov_distances: list[float]
-    rate: float | None
 
 
 class Spectrum(Kind):
@@ -35,6 +28,9 @@ class Spectrum(Kind):
     """
 
     kind = "Spectrum"
+    returns = "eigenvalues"
+    compared = "mean empirical distribution function, edges, outliers"
+    drawn = "histogram under the density"
 
     x: Float[Array, "... points"] = eqx.field(converter=as_floats)
     density: Float[Array, "... points"] = eqx.field(converter=as_floats)
@@ -43,10 +39,11 @@ class Spectrum(Kind):
     atoms: Float[Array, "... atoms"] = eqx.field(converter=as_floats, default_factory=lambda: jnp.zeros(0))
     atom_weights: Float[Array, "... atoms"] = eqx.field(converter=as_floats, default_factory=lambda: jnp.zeros(0))
     outliers: Float[Array, "... outliers"] = eqx.field(converter=as_floats, default_factory=lambda: jnp.zeros(0))
-    label: str = eqx.field(static=True, default="eigenvalue", kw_only=True)
-    symbol: str = eqx.field(static=True, default=r"\lambda", kw_only=True)
-    rate: float | None = eqx.field(static=True, default=1.0, kw_only=True)
-    outlier_rate: float = eqx.field(static=True, default=1.0, kw_only=True)
+    _: KW_ONLY
+    label: str = option(default="eigenvalue")
+    symbol: str = option(default=r"\lambda")
+    rate: float | None = option(default=1.0)
+    outlier_rate: float = option(default=1.0)
 
     def reduced(self, measured: np.ndarray) -> "_Ordered":
         rows = np.sort(measured, axis=1)
@@ -62,7 +59,9 @@ class Spectrum(Kind):
     def report(trials, reduced, deviation) -> Report:
         stated = trials[-1].stated
         sizes = [trial.size for trial in trials]
-        distances = [kolmogorov_distance(trial) for trial in trials]
+        distances = [
+            kolmogorov_distance(trial.stated, ordered.rows) for trial, ordered in zip(trials, reduced, strict=True)
+        ]
         where = "in the bulk" if deviation.worst < len(_test_points(stated)) else "at the edges or outliers"
         scaled = sizes[-1] * distances[-1]
         distance = f"Kolmogorov distance {distances[-1]:.2g} at n = {sizes[-1]} ({scaled:.2g}/n), worst {where}"
@@ -82,31 +81,35 @@ class Spectrum(Kind):
             outliers=self.outliers * factor,
         )
 
-    def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
-        if trials:
-            trial = trials[-1]
-            atoms = np.asarray(trial.stated.atoms)
-            eigenvalues = _away_from(trial.measured.ravel(), atoms)
-            share = len(eigenvalues) / trial.measured.size
-            counts, bins = np.histogram(
-                eigenvalues, bins=min(80, max(12, int(np.sqrt(len(eigenvalues))))), density=True
-            )
-            axes.stairs(
-                counts * share, bins, fill=True, color=COLOURS[0], alpha=0.3, label=f"simulation, n = {trial.size}"
-            )
-            axes.stairs(counts * share, bins, color=COLOURS[0], linewidth=0.8)
-        axes.plot(self.x, self.density, label="theory", **THEORY)
-        heights = np.asarray(self.density)
+    def picture(self, trials: Sequence[Trial] = ()) -> Picture:
+        # Beside simulations stands what was stated at their size.
+        stated = trials[-1].stated if trials else self
+        heights = np.asarray(stated.density)
         top = float(np.quantile(heights[np.isfinite(heights)], 0.98)) * 1.25
-        for place, weight in zip(np.asarray(self.atoms), np.asarray(self.atom_weights), strict=True):
+        marks: list[Mark] = []
+        if trials:
+            bulk, everything = np.concatenate(trials[-1].reduced.bulk), trials[-1].measured.size
+            bins = min(80, max(12, int(np.sqrt(len(bulk)))))
+            marks.append(histogram(bulk, len(bulk) / everything, bins, trials[-1].size))
+        marks.append(Line(stated.x, heights, label="theory"))
+        for place, weight in zip(np.asarray(stated.atoms), np.asarray(stated.atom_weights), strict=True):
             if weight > 0:
-                axes.plot([place, place], [0, 0.9 * top], color="black", linestyle="--", linewidth=1.2)
-                axes.plot([place], [0.9 * top], color="black", marker="^", label=f"atom of mass {weight:.3g}")
-        for place in np.asarray(self.outliers):
-            axes.axvline(place, linestyle=":", color="black")
-        axes.set_ylim(0, top)
-        axes.set_xlabel(self.title)
-        axes.set_ylabel("density")
+                marks.append(Stem(float(place), 0.9 * top, label=f"atom of mass {weight:.3g}"))
+        for index, place in enumerate(np.asarray(stated.outliers)):
+            marks.append(Rule(float(place), upright=True, label="" if index else "outlier"))
+        return Picture(self.axis_of_values, Axis("density", low=0.0, high=top), tuple(marks))
+
+    @classmethod
+    def example(cls, rng: np.random.Generator) -> list[Trial]:
+        # Wigner's semicircle, with x = −2 cos a.
+        x = -2 * np.cos(np.arange(0.5, 200) * (np.pi / 200))
+        density = np.sqrt(4 - x**2) / (2 * np.pi)
+        stated = cls(x, density, 0.5 + x * density / 2 + np.arcsin(x / 2) / np.pi, np.array([-2.0, 2.0]))
+        trials = []
+        for n in (40, 80, 160):
+            noise = rng.standard_normal((150, n, n))
+            trials.append(Trial(n, stated, np.linalg.eigvalsh((noise + noise.transpose(0, 2, 1)) / np.sqrt(2 * n))))
+        return trials
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         return {
@@ -129,10 +132,9 @@ class Spectrum(Kind):
         return ", ".join([bulks, *atoms])
 
 
-def kolmogorov_distance(trial: Trial) -> float:
-    """Mean over matrices of the Kolmogorov distance, on the grid of the stated law."""
-    rows = np.sort(trial.measured, axis=1)
-    return float(np.abs(_empirical_cdf(rows, trial.stated.x) - np.asarray(trial.stated.cdf)).max(axis=1).mean())
+def kolmogorov_distance(stated: Spectrum, rows: np.ndarray) -> float:
+    """Mean over matrices, whose eigenvalues are in order, of the Kolmogorov distance, on the grid of the stated law."""
+    return float(np.abs(_empirical_cdf(rows, stated.x) - np.asarray(stated.cdf)).max(axis=1).mean())
 
 
 class _Ordered(NamedTuple):
@@ -185,11 +187,9 @@ def _outliers_beyond(stated: Spectrum) -> tuple[int, int]:
 
 
 def _test_points(stated: Spectrum) -> np.ndarray:
-    """Grid points between the 2 % and 98 % quantiles of the continuous part, evenly spread in probability."""
+    """Where the distribution functions are compared: quantiles of the continuous part."""
     cdf = np.asarray(stated.cdf)
-    low, high = cdf[0], cdf[-1]
-    wanted = np.linspace(low + 0.02 * (high - low), low + 0.98 * (high - low), MOST_POINTS)
-    return np.unique(np.clip(np.searchsorted(cdf, wanted), 0, len(cdf) - 1))
+    return judged_points(cdf, cdf[0], cdf[-1])
 
 
 def _empirical_cdf(rows: np.ndarray, x: Any) -> np.ndarray:

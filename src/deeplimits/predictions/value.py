@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -9,18 +10,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import (
-    Kind,
-    Report,
-    Trial,
-    as_floats,
-    beside_mean,
-    gap_law,
-    number,
-    rescaled,
-    standardized,
-)
-from deeplimits.predictions.drawing import THEORY, at_least, error_bars, size_axis
+from deeplimits.predictions.base import Report, Trial, as_floats, beside_mean, gap_law, number, option, standardized
+from deeplimits.predictions.composing import alone, over_sizes, size_axis, wide, with_errors
+from deeplimits.predictions.means import Averaged, fit
+from deeplimits.predictions.picture import Axis, Picture
 
 
 class Record(NamedTuple):
@@ -34,7 +27,7 @@ class Record(NamedTuple):
     measured_rate: tuple[float, float] | None
 
 
-class Value(Kind):
+class Value(Averaged):
     """A number that the mean over simulations must approach.
 
     `rate` is the power of 1/size with which the gap closes; None states that the theory is exact at every size.
@@ -45,15 +38,20 @@ class Value(Kind):
     """
 
     kind = "Value"
+    returns = "a number"
+    compared = "standardized difference, extrapolated in size; with `about`, the variance about a path"
+    drawn = "point with error bar"
+    states = "value"
 
     value: Float[Array, "..."] = eqx.field(converter=as_floats)
-    label: str = eqx.field(static=True, kw_only=True)
-    symbol: str = eqx.field(static=True, default="", kw_only=True)
-    rate: float | None = eqx.field(static=True, default=None, kw_only=True)
-    resolution: float = eqx.field(static=True, default=1e-12, kw_only=True)
-    per_draw: str = eqx.field(static=True, default="ratio", kw_only=True)
-    about: Float[Array, "..."] | None = eqx.field(converter=as_floats, default=None, kw_only=True)
-    power: float = eqx.field(static=True, default=0.0, kw_only=True)
+    _: KW_ONLY
+    label: str = option()
+    symbol: str = option(default="")
+    rate: float | None = option(default=None)
+    resolution: float = option(default=1e-12)
+    per_draw: str = option(default="ratio")
+    about: Float[Array, "..."] | None = eqx.field(converter=as_floats, default=None)
+    power: float = option(default=0.0)
 
     def seen(self, size: int, measured: np.ndarray) -> np.ndarray:
         if self.about is None:
@@ -64,24 +62,14 @@ class Value(Kind):
         middle, beside = beside_mean(self.value, measured, self.per_draw)
         return dataclasses.replace(self, value=middle), beside
 
-    def on_one_scale(self, trials: Sequence[Trial]) -> list[Trial]:
-        return rescaled(trials, "value") if self.per_draw == "ratio" else list(trials)
-
-    def reduced(self, measured: np.ndarray) -> statistics.Mean:
-        return statistics.mean_of(measured)
-
-    @staticmethod
-    def deviation(sizes, stated, reduced) -> statistics.Deviation:
-        return statistics.largest_deviation(_fit(sizes, stated, reduced), stated[-1].resolution)
-
     @staticmethod
     def report(trials, reduced, deviation) -> Report:
         stated = trials[-1].stated
         sizes = [trial.size for trial in trials]
-        fit = _fit(sizes, [trial.stated for trial in trials], reduced)
+        found = fit(sizes, [trial.stated for trial in trials], reduced)
         gaps = [float(mean.value - np.asarray(trial.stated.value)) for mean, trial in zip(reduced, trials, strict=True)]
         errors = [float(np.sqrt(mean.variance)) for mean in reduced]
-        law = gap_law(float(fit.coefficient), float(fit.coefficient_error), stated.rate, float(fit.gap))
+        law = gap_law(float(found.coefficient), float(found.coefficient_error), stated.rate, float(found.gap))
         return Report(
             f"{standardized(deviation)}, {law}",
             stated.summary(),
@@ -96,26 +84,23 @@ class Value(Kind):
             ),
         )
 
-    def wrong_by(self, factor: float) -> "Value | None":
-        value = np.asarray(self.value)
-        return dataclasses.replace(self, value=value * factor) if np.any(value) else None
-
-    def draw(self, axes: Any, trials: Sequence[Trial] = ()) -> None:
+    def picture(self, trials: Sequence[Trial] = ()) -> Picture:
         if not trials:
-            axes.axhline(float(self.value), label="theory", **THEORY)
-            axes.set_xticks([])
-        if trials:
-            sizes = [trial.size for trial in trials]
-            means = [statistics.mean_of(trial.measured) for trial in trials]
-            error_bars(axes, sizes, [mean.value for mean in means], [np.sqrt(mean.variance) for mean in means])
-            stated = [float(trial.stated.value) for trial in trials]
-            if len(set(stated)) == 1:
-                axes.axhline(stated[0], label="theory", **THEORY)
-            else:
-                axes.plot(sizes, stated, label="theory", **THEORY)
-            size_axis(axes, sizes)
-            at_least(axes, stated[-1], 10 * self.resolution * max(1.0, abs(stated[-1])))
-        axes.set_ylabel(self.broken_title)
+            return alone(self.axis_of_values, float(self.value))
+        sizes = [trial.size for trial in trials]
+        stated = np.array([float(trial.stated.value) for trial in trials])
+        means = [trial.reduced for trial in trials]
+        found = with_errors(sizes, means)
+        if wide(stated) and wide(stated, [mean.value for mean in means]):
+            heights = dataclasses.replace(self.axis_of_values, log=True)
+        else:
+            heights = _not_rounding_alone(self.axis_of_values, (*stated, *found.low, *found.high), self.resolution)
+        return Picture(size_axis(sizes), heights, (over_sizes(sizes, stated), found))
+
+    @classmethod
+    def example(cls, rng: np.random.Generator) -> list[Trial]:
+        stated = cls(2.0, label="level", symbol="v", rate=0.5)
+        return [Trial(n, stated, 2 + n**-0.5 + 0.1 * rng.standard_normal(400)) for n in (50, 100, 200)]
 
     def arrays(self) -> dict[str, tuple[tuple[str, ...], Any]]:
         return {"": ((), self.value)}
@@ -124,5 +109,11 @@ class Value(Kind):
         return number(float(self.value))
 
 
-def _fit(sizes, stated, reduced) -> statistics.Extrapolation:
-    return statistics.extrapolate(sizes, reduced, [one.value for one in stated], stated[-1].rate)
+def _not_rounding_alone(axis: Axis, shown: Sequence[float | None], resolution: float) -> Axis:
+    """Rounding errors must not fill a panel: at least ten times the resolution is shown."""
+    values = np.array(shown, dtype=float)
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    centre, least = (low + high) / 2, 10 * resolution * max(1.0, abs(low), abs(high))
+    if high - low >= 2 * least:
+        return axis
+    return dataclasses.replace(axis, low=centre - least, high=centre + least)

@@ -1,33 +1,15 @@
-"""Pages and parts of pages, from plain data."""
+"""Pages and parts of pages, from plain data: the documents that comparisons make of themselves."""
 
 import html
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from deeplimits import references
-from deeplimits.limit import Limit
-from deeplimits.predictions import Kind
 from deeplimits.render.text import brief
-from deeplimits.statement import Statement
-
-
-def document(limit: Limit, predictions: Mapping[str, Kind], found: Mapping[str, Any]) -> dict[str, Any]:
-    """Everything a page says about a comparison, as plain data; `found` is the comparison's own `to_json()`."""
-    statement = Statement.of(type(limit))
-    values = limit.values()
-    return {
-        "title": statement.title,
-        "statement": statement.sections,
-        "references": {key: references.short(key) for key in statement.references},
-        **found,
-        "parameter_notes": {key: [brief(values[key]), spec.doc] for key, spec in limit.parameters().items()},
-        "predictions": {name: kind.to_json() for name, kind in predictions.items()},
-    }
 
 
 def card(found: Mapping[str, Any], picture: str) -> str:
-    """One limit as an HTML section: statement, verdict, figure, table, references; from a `document` and a figure."""
+    """One limit as an HTML section: statement, verdict, figure, table, references; from its document and a figure."""
     escape = html.escape
     statement = "".join(
         f"<dt>{escape(word)}</dt><dd><pre>{escape(text if word == 'Result' else ' '.join(text.split()))}</pre></dd>"
@@ -56,8 +38,9 @@ def _findings(found: Mapping[str, Any], picture: str) -> str:
         for key, finding in found["findings"].items()
     )
     parameters = "".join(
-        f"<tr><td>{escape(key)}</td><td>{escape(value)}</td><td>{escape(doc)}</td></tr>"
-        for key, (value, doc) in found["parameter_notes"].items()
+        f"<tr><td>{escape(key)}</td><td>{escape(brief(value))}</td>"
+        f"<td>{escape(found['parameter_notes'][key]['doc'])}</td></tr>"
+        for key, value in found["parameters"].items()
     )
     sizes = ", ".join(map(str, found["sizes"]))
     return (
@@ -77,3 +60,41 @@ def page(body: str, title: str = "deeplimits") -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{html.escape(title)}</title><style>{style}</style></head><body><main>{body}</main></body></html>\n"
     )
+
+
+def atlas(documents: Sequence[Mapping[str, Any]], expected: int, version: str) -> str:
+    """One card for each document, by room; `expected` says how many limits there are in all."""
+    rooms: dict[str, list[Mapping[str, Any]]] = {}
+    for document in documents:
+        rooms.setdefault(document["room"], []).append(document)
+    links = "".join(f'<li><a href="#{one["name"]}">{html.escape(one["title"])}</a></li>' for one in documents)
+    sections = "".join(
+        f"<h1>{html.escape(room.replace('_', ' ').capitalize())}</h1>" + "".join(map(_with_image, members))
+        for room, members in sorted(rooms.items())
+    )
+    body = (
+        "<h1>deeplimits atlas</h1>"
+        '<p class="lead">Compute the limit. Simulate the network. See whether they agree.</p>'
+        f"<p>{_summary(documents, expected)}; deeplimits {version}.</p>"
+        f"<nav><ul>{links}</ul></nav>{sections}"
+    )
+    return page(body, "deeplimits atlas")
+
+
+def _summary(documents: Sequence[Mapping[str, Any]], expected: int) -> str:
+    agreeing = sum(bool(one.get("agrees")) for one in documents)
+    said = [f"{agreeing} of {len(documents)} limits agree with their simulations"]
+    undecided = [one for one in documents if one.get("outcome") == "undecided"]
+    failed = [one for one in documents if "failure" in one]
+    for some, words in ((undecided, "undecided"), (failed, "could not be run")):
+        if some:
+            names = ", ".join(f'<a href="#{one["name"]}">{one["name"]}</a>' for one in some)
+            said.append(f"{len(some)} {words}: {names}")
+    if len(documents) < expected:
+        said.append(f"{expected - len(documents)} are still to be run")
+    return "; ".join(said)
+
+
+def _with_image(document: Mapping[str, Any]) -> str:
+    alt = f"{html.escape(document['title'])}: theory and simulation"
+    return card(document, f'<img src="figures/{document["name"]}.svg" alt="{alt}">')

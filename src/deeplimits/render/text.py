@@ -1,22 +1,26 @@
-"""Tables and headings for a terminal."""
+"""Tables, headings and numbers in words."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from deeplimits.catalogue import catalogue
-from deeplimits.limit import Limit
 
-
-def heading(limit: Limit) -> str:
+def heading(name: str, values: Mapping[str, Any]) -> str:
     """Name and parameters in one line."""
-    values = ", ".join(f"{name} = {brief(value)}" for name, value in limit.values().items())
-    return f"{catalogue.name_of(type(limit))} ({values})"
+    return f"{name} ({', '.join(f'{key} = {brief(value)}' for key, value in values.items())})"
 
 
 def brief(value: Any) -> str:
     if isinstance(value, list):
         return f"[{len(value)} points from {value[0]:.4g} to {value[-1]:.4g}]"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def setting(given: Mapping[str, Any]) -> str:
+    """A parameter by its symbol, between dollar signs, or else by its name."""
+    value = given["value"]
+    if isinstance(value, str):
+        return f"{given['name']}: {value}"
+    return f"${given['symbol']} = {value:.4g}$" if given["symbol"] else f"{given['name']} = {value:.4g}"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

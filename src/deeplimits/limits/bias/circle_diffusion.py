@@ -5,7 +5,7 @@ import math
 import jax
 import jax.numpy as jnp
 
-from deeplimits.limit import Limit, Run, integer, whole
+from deeplimits.limit import Limit, Run, integer, replace, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Law, Probability
 from deeplimits.theory.bias import slow_directions
@@ -24,6 +24,7 @@ class CircleDiffusion(Limit):
                 the same density for Gaussian steps of deviation a(θ) 2π/N, a = (s+f)/2 − (f−s)/2 cos θ
     Validity    s, f and N without common divisor; N even; size counts the sites per longest step, N/max(s, f)
     Finite size O(f/N) where a jumps, O(f²/N²) where it is smooth; the lattice probability is exact
+    Computed by bias.diffusion_density, bias.slow_half_mass, bias.lattice_slow_mass
     References  gardiner2009
     """
 
@@ -69,7 +70,7 @@ class CircleDiffusion(Limit):
         while math.gcd(self.slow, self.fast, n) > 1:
             n += 2
         # What is left of the start after t steps is at most e^{−2π²a²t/N²}, a the shorter step: e^{−11} here.
-        return {"steps": int(20 * (n / (6 * min(self.slow, self.fast))) ** 2) + 100}, self.replace(sites=n)
+        return {"steps": int(20 * (n / (6 * min(self.slow, self.fast))) ** 2) + 100}, replace(self, sites=n)
 
     def simulate(self, key, *, steps: int):
         def advance(index, state):

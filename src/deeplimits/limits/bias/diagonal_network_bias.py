@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, flows
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Identity
 from deeplimits.theory.bias import diagonal_networks
 
@@ -23,7 +23,7 @@ class Regression(NamedTuple):
     times: Float[Array, " times"]
 
 
-class DiagonalNetwork(Limit):
+class DiagonalNetworkBias(Limit):
     r"""The initialization scale of a diagonal linear network leads from the ℓ1 to the ℓ2 solution.
 
     Setting     β = w₊^D − w₋^D entrywise, w± = αθ₀ at the start, gradient flow on ½‖Xβ − y‖²; X of shape (n, d), d > n
@@ -34,6 +34,7 @@ class DiagonalNetwork(Limit):
     Validity    α > 0 (neither α^{D−2} nor 1/α^D so small that double precision ends), θ₀ without zeros, Xβ = y
                 solvable; size counts the samples n
     Finite size exact: integrated until the labels are fitted to 1e-11
+    Computed by bias.diagonal_interpolant, bias.diagonal_trajectory
     References  woodworth2020 Thm 1, Thm 3
     """
 
@@ -58,7 +59,7 @@ class DiagonalNetwork(Limit):
     def at_size(self, size):
         n = whole(size, "n", self)
         d = whole(n * float(self.gamma), "d", self, least=n + 1)
-        return {"samples": n, "features": d}, self.replace(gamma=d / n)
+        return {"samples": n, "features": d}, replace(self, gamma=d / n)
 
     def draw(self, key, *, samples: int, features: int):
         entries = data.independent_entries(key, samples + 1, features + 1)
@@ -71,7 +72,7 @@ class DiagonalNetwork(Limit):
     def stated(self, system):
         x, y, start, times = system
         found = diagonal_networks.traced_interpolant(x, y, self.alpha, start, self.depth)
-        path = diagonal_networks.trajectory(x, y, self.alpha, times, start, self.depth)
+        path = diagonal_networks.diagonal_trajectory(x, y, self.alpha, times, start, self.depth)
         return {
             "limit": Identity(
                 found.beta,

@@ -1,5 +1,6 @@
 r"""Gradient noise prefers flat valleys."""
 
+import math
 from typing import Any
 
 import jax
@@ -7,10 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, Run, axis, integer, real, whole
+from deeplimits.limit import Limit, Run, axis, integer, real, replace, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.bias import slow_directions
+
+LARGEST_DECAY = 0.4
+"""Of ln(φ₀/φ) over 1/η, half of which is the relative correction to φ."""
 
 
 class EntropicDrift(Limit):
@@ -23,10 +27,13 @@ class EntropicDrift(Limit):
                 φ(τ) = φ₀ exp(−Σs_i τ/2), and tr H = 2Σλ_i falls by (αη²/4)|∂_φ tr H|² a step
     Validity    η λ_i < 1; C = αH is an assumption about the noise; size counts 1/η
     Finite size O(η) for the drift; the variance is exact
+    Computed by bias.valley_drift, bias.fast_variance
     References  wei2019
     """
 
-    noise: Array = real(0.3, 0.01, 3.0, log=True, symbol=r"\alpha", doc="noise covariance per Hessian")
+    noise_per_curvature: Array = real(
+        0.3, 0.01, 3.0, log=True, symbol=r"\alpha", doc="covariance of the gradient noise per Hessian"
+    )
     start: Array = real(1.0, 0.1, 2.0, symbol=r"\varphi_0", doc="initial position in the flat direction")
     step: Array = real(0.02, 0.001, 0.1, log=True, symbol=r"\eta", doc="step size")
     coordinates: int = integer(4, 1, 50, symbol="n", doc="number of steep coordinates")
@@ -40,6 +47,18 @@ class EntropicDrift(Limit):
             return (f"step = {float(self.step):g} times the curvature {steepest:g} is not small; take a smaller step",)
         return ()
 
+    def validity_at(self, size):
+        # ln(φ₀/φ) = Στ s_i/2 is itself corrected by a share η = 1/size.
+        time = float(np.max(np.asarray(self.slow_times)))
+        decay = self.coordinates * time / 2
+        if decay <= LARGEST_DECAY * size:
+            return ()
+        return (
+            f"at 1/η = {size} the correction to a decay by exp(−{decay:.3g}), coordinates = {self.coordinates}, up to "
+            f"slow_times = {time:g}, is not small; take sizes of at least {math.ceil(decay / LARGEST_DECAY)}, or "
+            "shorter times",
+        )
+
     def _stiffness(self):
         return jnp.asarray(np.linspace(0.5, 1.5, self.coordinates) if self.coordinates > 1 else np.ones(1))
 
@@ -47,7 +66,9 @@ class EntropicDrift(Limit):
         stiffness = self._stiffness()
         # Any α and η give the same path in the slow time.
         path = slow_directions.valley_drift(stiffness, self.start, self.slow_times)
-        variances = slow_directions.fast_variance(self.noise, self.step, stiffness * (1 + self.start**2 / 2))
+        variances = slow_directions.fast_variance(
+            self.noise_per_curvature, self.step, stiffness * (1 + self.start**2 / 2)
+        )
         grid: dict[str, Any] = {"axis": "slow time", "axis_symbol": r"\tau"}
         trace = 2 * jnp.sum(stiffness) * (1 + path**2 / 2)
         return {
@@ -62,11 +83,11 @@ class EntropicDrift(Limit):
 
     def at_size(self, size):
         inverse = whole(size, "1/η", self, least=4)
-        one_step = float(self.noise) / inverse**2
+        one_step = float(self.noise_per_curvature) / inverse**2
         counts = [whole(float(time) / one_step, "steps", self) for time in np.asarray(self.slow_times)]
         times = [count * one_step for count in counts]
         # θ relaxes at the rate 2ηλ ≥ η a step: e^{−12} is left of its start after 12/η steps.
-        realised = self.replace(step=1 / inverse, slow_times=times)
+        realised = replace(self, step=1 / inverse, slow_times=times)
         return {"counts": tuple(counts), "warmup": 12 * inverse}, realised
 
     def simulate(self, key, *, counts: tuple[int, ...], warmup: int):
@@ -79,7 +100,7 @@ class EntropicDrift(Limit):
             theta, phi = state
             across, along = jax.grad(loss, argnums=(0, 1))(theta, phi)
             # standard deviation √(α H_ii), H_ii = 2λ_i
-            spread = jnp.sqrt(self.noise * 2 * stiffness * (1 + phi**2 / 2))
+            spread = jnp.sqrt(self.noise_per_curvature * 2 * stiffness * (1 + phi**2 / 2))
             kick = spread * draws.draw(draws.neighbour(key, index), (), n).gaussians
             # θ settles and is then recorded at a fixed φ; after that φ moves too.
             pace = jnp.where(index < 2 * warmup, 0.0, eta)

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.ensembles import trainers
 from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limits.bias._shared import too_large_batches
 from deeplimits.measure import fluctuation_dissipation
 from deeplimits.models import designs
 from deeplimits.predictions import Identity, Value
@@ -45,11 +46,12 @@ class FluctuationDissipation(Limit):
     Validity    the parameters stay bounded (here by weight decay, and because ‖∂f/∂a‖² + 1 ≤ 2 for every h); size
                 counts the recorded steps T
     Finite size none in the mean; without the term of the ends O(1/T), for T ≫ 1/(ημ)
+    Computed by a formula of one line in its own file
     References  yaida2019
     """
 
     neurons: int = integer(4, 1, 100, log=True, symbol="h", doc="hidden neurons")
-    points: int = integer(12, 4, 1000, log=True, symbol="m", doc="number of samples")
+    samples: int = integer(12, 4, 1000, log=True, symbol="m", doc="number of samples")
     batch_size: int = integer(3, 1, 1000, log=True, symbol="B", doc="batch size")
     step: Array = real(0.2, 0.01, 0.5, log=True, symbol=r"\eta", doc="learning rate")
     decay: Array = real(0.02, 0.001, 0.2, log=True, symbol=r"\mu", doc="weight decay")
@@ -60,15 +62,13 @@ class FluctuationDissipation(Limit):
     usual = Run(sizes=(1000, 2000, 4000), samples=300, batch=60)
 
     def validity(self):
-        if self.sampling != "with replacement" and self.batch_size > self.points:
-            return (f"batch_size = {self.batch_size} exceeds points = {self.points}; take smaller batches",)
-        return ()
+        return too_large_batches(self)
 
     def at_size(self, size):
         return {"steps": whole(size, "T", self, least=10)}, self
 
     def draw(self, key, *, steps: int):
-        design = designs.polynomial_regression(self.points, 2)
+        design = designs.polynomial_regression(self.samples, 2)
         inputs, h = design.x[:, 1], self.neurons
 
         def losses(theta):

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, trainers
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.predictions import Identity, Value
 from deeplimits.theory.bias import noisy_descent
 
@@ -19,7 +19,7 @@ class System(NamedTuple):
     step: Float[Array, ""]
 
 
-class GradientDescentStability(Limit):
+class GdLinearStability(Limit):
     r"""The step sizes that gradient descent bears, and the best of them, for random features.
 
     Setting     gradient descent on ‖Xθ − y‖²/(2n), X of shape (n, d) with independent entries of unit variance; Hessian
@@ -30,6 +30,7 @@ class GradientDescentStability(Limit):
                 λ → (1 ± √γ)²: largest step 2/(1+√γ)², best factor 2√γ/(1+γ), heavy ball min(√γ, 1/√γ)
     Validity    γ ≠ 1 (at γ = 1 the least eigenvalue tends to zero and the factors to one); size counts the samples n
     Finite size edges of the spectrum O(n^(−2/3)); the contraction is exact
+    Computed by bias.proportional_best_step, bias.contraction_factor
     References  polyak1964; bai2010 Thm 5.11
     """
 
@@ -65,7 +66,7 @@ class GradientDescentStability(Limit):
     def at_size(self, size):
         n = whole(size, "n", self, least=4)
         d = whole(n * float(self.gamma), "d", self, least=2)
-        return {"samples": n, "features": d}, self.replace(gamma=d / n)
+        return {"samples": n, "features": d}, replace(self, gamma=d / n)
 
     def draw(self, key, *, samples: int, features: int):
         x = data.independent_entries(key, samples, features)
@@ -95,9 +96,9 @@ class GradientDescentStability(Limit):
         high, low = eigenvalues[-1], eigenvalues[max(features - samples, 0)]
         # Start with the same component along every eigenvector and watch each of them for two steps.
         path = trainers.gradient_descent(
-            lambda theta: jnp.sum((x @ theta) ** 2) / (2 * samples), jnp.sum(vectors, axis=1), step, 2
+            lambda theta: jnp.sum((x @ theta) ** 2) / (2 * samples), jnp.sum(vectors, axis=1), step, (1, 2)
         )
-        components = path[1:] @ vectors
+        components = path @ vectors
         slowest = jnp.max(jnp.where(eigenvalues > 1e-9 * high, jnp.abs(components[0]), 0.0))
         return {
             "contraction": jnp.append(components.ravel(), slowest),

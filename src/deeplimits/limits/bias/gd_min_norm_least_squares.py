@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, flows, trainers
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Identity
 from deeplimits.theory.bias import least_squares
 
@@ -21,7 +21,7 @@ class System(NamedTuple):
     times: Float[Array, " times"]
 
 
-class MinNormLeastSquares(Limit):
+class GdMinNormLeastSquares(Limit):
     r"""Gradient descent on least squares finds the minimizer closest to its start.
 
     Setting     loss ‖Xθ − y‖²/n for X of shape (n, d), gradient descent with step η from any θ₀; X = U diag(s) V'
@@ -31,6 +31,7 @@ class MinNormLeastSquares(Limit):
                 θ_∞ = θ₀ + X⁺(y − Xθ₀), and θ_t − θ₀ never leaves the row space of X
     Validity    0 < η < n/s_max²; size counts the samples n
     Finite size exact, up to rounding; the integrated flow to 1e-11
+    Computed by bias.gradient_descent, bias.gradient_flow, bias.in_row_space
     References  gunasekar2018
     """
 
@@ -45,7 +46,7 @@ class MinNormLeastSquares(Limit):
     def at_size(self, size):
         n = whole(size, "n", self)
         d = whole(n * float(self.gamma), "d", self)
-        return {"samples": n, "features": d}, self.replace(gamma=d / n)
+        return {"samples": n, "features": d}, replace(self, gamma=d / n)
 
     def draw(self, key, *, samples: int, features: int):
         entries = data.independent_entries(key, samples + 1, features + 1)
@@ -89,7 +90,7 @@ class MinNormLeastSquares(Limit):
         def loss(theta):
             return jnp.mean((x @ theta - y) ** 2)
 
-        path = trainers.gradient_descent(loss, start, step, self.steps)
+        path = trainers.gradient_descent(loss, start, step, jnp.arange(self.steps + 1))
         basis = jnp.linalg.qr(x.T)[0]
         along = basis @ (basis.T @ path[-1])
         return {

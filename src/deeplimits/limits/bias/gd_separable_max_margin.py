@@ -7,9 +7,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, estimators, flows
-from deeplimits.limit import Limit, Run, choice, real, whole
+from deeplimits.limit import Limit, Run, choice, real, replace, whole
 from deeplimits.predictions import Identity
-from deeplimits.theory.bias import hard_margin, least_squares, separable
+from deeplimits.theory.bias import least_squares, separable_descent, support_vectors
 
 # The law is approached like t^{−q}: at t = e^{PATIENCE/q} the remainder is below rounding.
 PATIENCE = 36.0
@@ -27,7 +27,7 @@ class Data(NamedTuple):
     log_time: Float[Array, ""]
 
 
-class SeparableMaxMargin(Limit):
+class GdSeparableMaxMargin(Limit):
     r"""Gradient flow on separable data grows along the hard-margin predictor, with a predicted offset.
 
     Setting     L(w) = (1/n) Σ ℓ(y_i⟨w, x_i⟩), ℓ = log(1 + e^{−u}) or e^{−u}; gradient flow from w₀, or descent with
@@ -39,6 +39,7 @@ class SeparableMaxMargin(Limit):
     Validity    separable, non-degenerate data (a_i > 0 on S; degenerate data have a residual of order log log t);
                 descent: η < 8/λ_max(X'X/n) for the logistic loss; size counts the points n
     Finite size exact: integrated in s = log t until e^{−qs} vanishes, for the fastest of four data sets
+    Computed by bias.hard_margin, bias.support_offset, bias.in_row_space
     References  soudry2018 Thm 3, Thm 4
     """
 
@@ -51,7 +52,7 @@ class SeparableMaxMargin(Limit):
     def at_size(self, size):
         n = whole(size, "n", self, least=2)
         d = whole(n * float(self.gamma), "d", self, least=2)
-        return {"points": n, "dimension": d}, self.replace(gamma=d / n)
+        return {"points": n, "dimension": d}, replace(self, gamma=d / n)
 
     def draw(self, key, *, points: int, dimension: int):
         entries = data.independent_entries(key, DRAWS * points + 1, dimension)
@@ -67,8 +68,8 @@ class SeparableMaxMargin(Limit):
 
     def stated(self, system):
         signed, start, _ = system
-        predictor, multipliers = hard_margin.traced_hard_margin(signed)
-        offset = separable.support_offset(signed, multipliers, 1 / signed.shape[0])
+        predictor, multipliers = support_vectors.traced_hard_margin(signed)
+        offset = separable_descent.support_offset(signed, multipliers, 1 / signed.shape[0])
         untouched = start - least_squares.in_row_space(signed, start)
         return {
             "growth": Identity(

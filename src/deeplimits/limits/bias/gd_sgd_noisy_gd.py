@@ -8,13 +8,14 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
+from deeplimits.limits.bias._shared import too_large_batches, top_eigenvalue
 from deeplimits.models import designs
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.bias import least_squares, noisy_descent, sgd_noise
 
 
-class StochasticDescent(Limit):
+class GdSgdNoisyGd(Limit):
     r"""Gradient descent, its stochastic form and its noisy form on least squares, step by step.
 
     Setting     L = (1/2m) Σ (⟨x_k, θ⟩ − y_k)² for a fixed polynomial regression, all θ_0 = 2, step η:
@@ -26,10 +27,11 @@ class StochasticDescent(Limit):
                 noise of variance s² added to the gradient has τ = ηs²/2
     Validity    η < 2/λ_max, for SGD less; size counts the steps
     Finite size exact
+    Computed by bias.gradient_descent, bias.sgd_loss_path, bias.langevin_variance
     References  bottou2018; robbins1951
     """
 
-    points: int = integer(8, 3, 200, log=True, symbol="m", doc="number of samples")
+    samples: int = integer(8, 3, 200, log=True, symbol="m", doc="number of samples")
     features: int = integer(2, 1, 6, symbol="d", doc="number of features: monomials of a degree below d")
     batch_size: int = integer(2, 1, 200, log=True, symbol="B", doc="batch size")
     step: Array = real(
@@ -44,32 +46,29 @@ class StochasticDescent(Limit):
     usual = Run(sizes=(16, 32, 64), samples=10_000, batch=500)
 
     def validity(self):
-        if self.sampling != "with replacement" and self.batch_size > self.points:
-            return (f"batch_size = {self.batch_size} exceeds points = {self.points}; take smaller batches",)
-        if self.points <= self.features:
-            return (f"points = {self.points} is not above features = {self.features}; take more samples",)
-        x, _ = designs.polynomial_regression(self.points, self.features)
-        largest = sgd_noise.largest_step(x, self.batch_size, self.sampling) * self._top_eigenvalue(x)
+        if found := too_large_batches(self):
+            return found
+        if self.samples <= self.features:
+            return (f"samples = {self.samples} is not above features = {self.features}; take more samples",)
+        x, _ = designs.polynomial_regression(self.samples, self.features)
+        largest = sgd_noise.largest_sgd_step(x, self.batch_size, self.sampling) * top_eigenvalue(x)
         if float(self.step) >= largest:
             return (f"step = {float(self.step):g} is not below {largest:.4g}, where SGD diverges; take a smaller step",)
         return ()
-
-    def _top_eigenvalue(self, x):
-        return float(np.linalg.norm(x, ord=2)) ** 2 / len(x)
 
     def _seen(self):
         return np.array([self.steps * k // 8 for k in range(1, 9)])
 
     def theory(self):
-        x, y = designs.polynomial_regression(self.points, self.features)
-        step, start = self.step / self._top_eigenvalue(x), jnp.full(self.features, 2.0)
+        x, y = designs.polynomial_regression(self.samples, self.features)
+        step, start = self.step / top_eigenvalue(x), jnp.full(self.features, 2.0)
         mean = least_squares.gradient_descent(
-            jnp.asarray(x), jnp.asarray(y), start, step, self._seen(), 1 / (2 * self.points)
+            jnp.asarray(x), jnp.asarray(y), start, step, self._seen(), 1 / (2 * self.samples)
         )
         # L(θ) − L_min = ‖X(θ − θ_LS)‖²/2m
-        plain = jnp.sum((x @ (mean - np.linalg.lstsq(x, y)[0]).T) ** 2, axis=0) / (2 * self.points)
-        loss = sgd_noise.loss_path(x, y, start, step, self.batch_size, self.sampling, self.steps)[self._seen()]
-        eigenvalues = jnp.asarray(np.linalg.svd(x, compute_uv=False)) ** 2 / self.points
+        plain = jnp.sum((x @ (mean - np.linalg.lstsq(x, y)[0]).T) ** 2, axis=0) / (2 * self.samples)
+        loss = sgd_noise.sgd_loss_path(x, y, start, step, self.batch_size, self.sampling, self.steps)[self._seen()]
+        eigenvalues = jnp.asarray(np.linalg.svd(x, compute_uv=False)) ** 2 / self.samples
         # v_k = v_∞ (1 − (1−ηλ)^{2k}) from a start at the minimum
         reached = 1 - (1 - step * eigenvalues) ** (2 * self.steps)
         variances = noisy_descent.langevin_variance(step, eigenvalues, self.temperature) * reached
@@ -91,11 +90,11 @@ class StochasticDescent(Limit):
         }
 
     def at_size(self, size):
-        return {}, self.replace(steps=whole(size, "k", self, least=8))
+        return {}, replace(self, steps=whole(size, "k", self, least=8))
 
     def simulate(self, key):
-        x, y = designs.polynomial_regression(self.points, self.features)
-        step, start = self.step / self._top_eigenvalue(x), jnp.full(self.features, 2.0)
+        x, y = designs.polynomial_regression(self.samples, self.features)
+        step, start = self.step / top_eigenvalue(x), jnp.full(self.features, 2.0)
         batch_key, noise_key = jax.random.split(key)
         minimizer = jnp.asarray(np.linalg.lstsq(x, y)[0])
 
@@ -108,15 +107,16 @@ class StochasticDescent(Limit):
         def excess(theta):
             return mean_loss(theta) - mean_loss(minimizer)
 
-        plain = trainers.gradient_descent(mean_loss, start, step, self.steps)[self._seen()]
+        plain = trainers.gradient_descent(mean_loss, start, step, self._seen())
         end, path = trainers.stochastic_gradient_descent(
             batch_key, losses, start, step, self.steps, self.batch_size, self.sampling
         )
         path = jnp.concatenate([path, end[None]])[self._seen()]
         noise = jnp.sqrt(2 * self.temperature / step)
         schedule = jnp.full(self.steps, 1.0) * step
-        warm = trainers.noisy_gradient_descent(noise_key, jax.grad(mean_loss), minimizer, schedule, noise)[-1]
-        energies = jax.vmap(excess)(jnp.concatenate([plain, path, warm[None]]))
+        gradient, ends = jax.grad(mean_loss), (self.steps,)
+        warm = trainers.noisy_gradient_descent(noise_key, gradient, minimizer, schedule, noise, ends)
+        energies = jax.vmap(excess)(jnp.concatenate([plain, path, warm]))
         return {
             "descent": energies[: len(plain)],
             "sgd_mean": path[:, 0],

@@ -3,10 +3,10 @@ r"""The hard-margin predictor, and whether there is one."""
 import jax.numpy as jnp
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, Run, integer, whole
+from deeplimits.limit import Limit, Run, integer, replace, whole
 from deeplimits.measure import separability as instrument
 from deeplimits.predictions import Bound, Identity, Probability
-from deeplimits.theory.bias import hard_margin, separability
+from deeplimits.theory.bias import cover_count, support_vectors
 
 # The interior-point method leaves this fraction of the largest multiplier at points off the margin, at most.
 SUPPORT = 1e-6
@@ -26,6 +26,7 @@ class HardMarginPredictor(Limit):
     Validity    a hyperplane through the origin; points in general position; size counts the dimension d, at the
                 given ratio n/d
     Finite size exact; the interior-point method to 1e-11 in the margin
+    Computed by bias.hard_margin, bias.cover_probability
     References  cover1965; lawson1995 Ch. 23
     """
 
@@ -37,7 +38,7 @@ class HardMarginPredictor(Limit):
     def theory(self):
         return {
             "separable": Probability(
-                separability.cover_probability(self.points, self.dimension),
+                cover_count.cover_probability(self.points, self.dimension),
                 label="probability of separability",
                 symbol="P",
             ),
@@ -47,14 +48,14 @@ class HardMarginPredictor(Limit):
     def at_size(self, size):
         d = whole(size, "d", self)
         n = whole(d * self.points / self.dimension, "n", self)
-        return {"points": n, "dimension": d}, self.replace(points=n, dimension=d)
+        return {"points": n, "dimension": d}, replace(self, points=n, dimension=d)
 
     def draw(self, key, *, points: int, dimension: int):
         # Fair labels are absorbed in x by symmetry.
         return data.independent_entries(key, SETS * points, dimension).reshape(SETS, points, dimension)
 
     def stated(self, system):
-        predictor, _ = hard_margin.traced_hard_margin(_taught(system[0]))
+        predictor, _ = support_vectors.traced_hard_margin(_taught(system[0]))
         square = predictor @ predictor
         rounded = "square root of the interior-point method's duality gap 1e-13, where the support is nearly degenerate"
         return {

@@ -1,5 +1,6 @@
 r"""Margins of homogeneous networks under gradient flow."""
 
+import math
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -8,10 +9,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import flows
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.measure import margins
 from deeplimits.predictions import Bound, Value
-from deeplimits.theory.bias import hard_margin, homogeneous
+from deeplimits.theory.bias import homogeneous_margin, support_vectors
+
+LARGEST_SHARE = 0.3
+"""Of the margin, that its correction may have."""
 
 
 class Start(NamedTuple):
@@ -21,7 +25,7 @@ class Start(NamedTuple):
     theta: Float[Array, " p"]
 
 
-class HomogeneousMargin(Limit):
+class HomogeneousNetworkMargin(Limit):
     r"""Gradient flow on a homogeneous network never lets the smoothed margin fall, and maximizes it if it is linear.
 
     Setting     linear network f(x) = ⟨v, W_{D−1}⋯W₁x⟩, homogeneous of degree D; gradient flow on Σ exp(−q_i),
@@ -31,6 +35,7 @@ class HomogeneousMargin(Limit):
                 min_i q_i/‖θ‖^D → γ* D^{−D/2} for the linear one, γ* = 1/‖ŵ‖ the margin of the linear predictor
     Validity    separable data; almost every start; size counts log t
     Finite size O(1/log t) for D ≤ 2, O((log t)^{−2/D}) for deeper networks, whose layers are balanced more slowly
+    Computed by bias.hard_margin, bias.deep_linear_margin
     References  lyu2020 Thm 4.1; ji2019
     """
 
@@ -49,8 +54,23 @@ class HomogeneousMargin(Limit):
             ),
         }
 
+    def validity_at(self, size):
+        if self.depth == 1:
+            return ()
+        # What the layers' squared norms differ by at the start stays, beside D(log t/γ*)^{2/D} that grows, and changes
+        # ‖θ‖^D by D/2 of their ratio; γ* is about n^{−1/2}.
+        shapes = _shapes(self.depth, self.width, min(self.points, self.features))
+        start = sum(rows * columns for rows, columns in shapes) / 4
+        least = (start / (2 * LARGEST_SHARE)) ** (self.depth / 2) / self.points**0.5
+        if size >= least:
+            return ()
+        return (
+            f"at log t = {size} a network of depth = {self.depth} and width = {self.width} on {self.points} points has "
+            f"not outgrown its start; take sizes of at least {math.ceil(least)}, or a smaller network",
+        )
+
     def at_size(self, size):
-        return {}, self.replace(log_time=float(whole(size, "log t", self, least=20)))
+        return {}, replace(self, log_time=float(whole(size, "log t", self, least=20)))
 
     def draw(self, key):
         # One draw for the data and the start, which has as many entries as the layers.
@@ -64,10 +84,10 @@ class HomogeneousMargin(Limit):
         return Start(signed, start / 2)
 
     def stated(self, system):
-        predictor, _ = hard_margin.traced_hard_margin(system.signed)
+        predictor, _ = support_vectors.traced_hard_margin(system.signed)
         return {
             "margin": Value(
-                homogeneous.deep_linear_margin(1 / jnp.linalg.norm(predictor), self.depth),
+                homogeneous_margin.deep_linear_margin(1 / jnp.linalg.norm(predictor), self.depth),
                 label="normalized margin",
                 symbol=r"\min_i q_i/\|\theta\|^D",
                 # Differences of the layers' squared norms never change, and ‖θ‖² grows like (log t)^{2/D}.

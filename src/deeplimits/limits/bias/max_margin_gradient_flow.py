@@ -4,10 +4,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators, flows
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.measure import margins
 from deeplimits.predictions import Value
-from deeplimits.theory.bias import hard_margin, separable
+from deeplimits.theory.bias import separable_descent, support_vectors
 
 
 class MaxMarginGradientFlow(Limit):
@@ -22,20 +22,21 @@ class MaxMarginGradientFlow(Limit):
     Validity    separable, non-degenerate data; d ≫ n makes every point a support vector and q close to one; size counts
                 log t
     Finite size relative gaps of order 1/log² t for the direction, 1/log t for margin and growth, t^{−q} for the loss
+    Computed by bias.hard_margin, bias.support_offset, bias.direction_error, bias.normalized_margin
     References  soudry2018 Thm 5
     """
 
     points: int = integer(6, 2, 50, symbol="n", doc="number of points")
     log_time: Array = real(240.0, 40.0, 1e5, log=True, symbol=r"\log t", doc="logarithm of the time")
-    overparametrization: Array = real(60.0, 20.0, 1000.0, log=True, symbol="d/n", doc="features per point")
+    gamma: Array = real(60.0, 20.0, 1000.0, log=True, symbol="d/n", doc="features per point")
 
     usual = Run(sizes=(60, 120, 240), samples=80)
 
     def at_size(self, size):
-        features = whole(self.points * float(self.overparametrization), "d", self)
+        features = whole(self.points * float(self.gamma), "d", self)
         time = whole(size, "log t", self, least=40)
         ratio = features / self.points
-        return {"features": features}, self.replace(log_time=float(time), overparametrization=ratio)
+        return {"features": features}, replace(self, log_time=float(time), gamma=ratio)
 
     def draw(self, key, *, features: int):
         x = data.independent_entries(key, self.points, features)
@@ -43,12 +44,12 @@ class MaxMarginGradientFlow(Limit):
         return jnp.linalg.qr(x.T)[1].T
 
     def stated(self, system):
-        predictor, multipliers = hard_margin.traced_hard_margin(system)
-        offset = separable.support_offset(system, multipliers, 1.0)
+        predictor, multipliers = support_vectors.traced_hard_margin(system)
+        offset = separable_descent.support_offset(system, multipliers, 1.0)
         norm = jnp.linalg.norm(predictor)
         # Both laws are C/log t to leading order, and ‖w‖ is ‖ŵ‖ log t.
-        distance = separable.direction_error(predictor, offset, 1.0)
-        shortfall = 1 / norm - separable.normalized_margin(predictor, offset, multipliers, 1.0, 1.0)
+        distance = separable_descent.direction_error(predictor, offset, 1.0)
+        shortfall = 1 / norm - separable_descent.normalized_margin(predictor, offset, multipliers, 1.0, 1.0)
         return {
             "direction": Value(
                 norm * distance,

@@ -5,12 +5,12 @@ from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Curve, Law, Value
 from deeplimits.theory.bias import noisy_descent
 
 
-class NoisyDescent(Limit):
+class NoisyGd(Limit):
     r"""Noisy gradient descent: stationary at a constant step, convergent with steps c/t.
 
     Setting     δ_{t+1} = (1 − η_t λ)δ_t − η_t ξ_t, independent ξ_t ~ N(0, σ²), from δ_0 = 0
@@ -21,6 +21,7 @@ class NoisyDescent(Limit):
                 averaging T iterates at a constant step: T E(mean²) → σ²/λ²
     Validity    0 < ηλ < 2, cλ > 1 here so that corrections are of order 1/t; size counts the steps t
     Finite size O(1/t) for the Robbins-Monro and averaging constants; curve and law exact
+    Computed by bias.variance_path
     References  robbins1951; polyak1992
     """
 
@@ -82,13 +83,14 @@ class NoisyDescent(Limit):
 
     def at_size(self, size):
         t = whole(size, "t", self, least=64)
-        return {}, self.replace(steps=t)
+        return {}, replace(self, steps=t)
 
     def simulate(self, key):
         # Both schedules side by side.
         schedules = jnp.stack(self._schedules(), axis=1)[:, :, None]
+        start, marks = jnp.zeros((2, self.directions)), jnp.arange(self.steps + 1)
         path = trainers.noisy_gradient_descent(
-            key, lambda delta: self.curvature * delta, jnp.zeros((2, self.directions)), schedules, self.noise
+            key, lambda delta: self.curvature * delta, start, schedules, self.noise, marks
         )
         steady, cooling = path[:, 0], path[:, 1]
         return {

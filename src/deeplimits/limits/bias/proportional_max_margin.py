@@ -6,7 +6,8 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, Run, choice, real, whole
+from deeplimits.limit import Limit, Run, choice, real, replace, whole
+from deeplimits.numerics import panels
 from deeplimits.predictions import Value
 from deeplimits.theory.bias import proportional_margin
 
@@ -23,26 +24,27 @@ class ProportionalMaxMargin(Limit):
     Validity    ψ above the threshold of separability, min_m E(mu + Z)₋² (½ for random labels); size counts the
                 samples n
     Finite size O(1/n)
+    Computed by bias.proportional_max_margin, bias.separability_threshold
     References  montanari2019; deng2022; gardner1988
     """
 
-    ratio: Array = real(0.5, 0.05, 10.0, log=True, symbol=r"\psi", doc="features per sample, p/n")
+    gamma: Array = real(0.5, 0.05, 10.0, log=True, symbol=r"\psi", doc="features per sample, p/n")
     labels: str = choice("sign", ("sign", "logistic", "random"), doc="how labels depend on the signal")
     strength: Array = real(2.0, 0.0, 20.0, symbol=r"\rho", doc="signal strength of logistic labels")
 
     usual = Run(sizes=(32, 64, 128), samples=1300)
 
     def validity(self):
-        least = proportional_margin.threshold(self.labels, float(self.strength))
-        if float(self.ratio) <= 1.2 * least:
+        least = proportional_margin.separability_threshold(self.labels, float(self.strength))
+        if float(self.gamma) <= 1.2 * least:
             return (
-                f"ratio = {float(self.ratio):g} is not above 1.2 times the separability threshold {least:.4g}; finite "
+                f"gamma = {float(self.gamma):g} is not above 1.2 times the separability threshold {least:.4g}; finite "
                 "samples would not be separable, so take more features per sample",
             )
         return ()
 
     def theory(self):
-        found = proportional_margin.max_margin(self.ratio, self.labels, self.strength)
+        found = proportional_margin.proportional_max_margin(self.gamma, self.labels, self.strength)
         return {
             "margin": Value(found.margin, label="margin", symbol=r"\kappa^*", rate=1.0),
             "overlap": Value(found.overlap, label="overlap with the signal", rate=1.0),
@@ -52,8 +54,8 @@ class ProportionalMaxMargin(Limit):
 
     def at_size(self, size):
         n = whole(size, "n", self, least=4)
-        p = whole(n * float(self.ratio), "p", self, least=2)
-        return {"samples": n, "features": p}, self.replace(ratio=p / n)
+        p = whole(n * float(self.gamma), "p", self, least=2)
+        return {"samples": n, "features": p}, replace(self, gamma=p / n)
 
     def simulate(self, key, *, samples: int, features: int):
         x_key, label_key = jax.random.split(key)
@@ -91,6 +93,6 @@ class ProportionalMaxMargin(Limit):
 
 
 # Sizes of a Gaussian signal and their probabilities, crowded at zero, where the guess turns over.
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(80)
-SIGNALS = 8.5 * ((_NODES + 1) / 2) ** 2
-SIGNAL_WEIGHTS = 8.5 * (_NODES + 1) / 2 * _WEIGHTS * np.sqrt(2 / np.pi) * np.exp(-(SIGNALS**2) / 2)
+_NODES, _WEIGHTS = panels.gauss(80, 0.0, 1.0)
+SIGNALS = 8.5 * _NODES**2
+SIGNAL_WEIGHTS = 2 * 8.5 * _NODES * _WEIGHTS * np.sqrt(2 / np.pi) * np.exp(-(SIGNALS**2) / 2)

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import flows
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Exponent, Identity, Value
 from deeplimits.theory.bias import quadratic_model
 
@@ -31,7 +31,7 @@ class Model(NamedTuple):
     probe: Float[Array, "p p"]
 
 
-class QuadraticModel(Limit):
+class QuadraticModelPerturbation(Limit):
     r"""A weakly quadratic model: where gradient flow ends, and how its features move, to first order.
 
     Setting     z_a(θ) = ⟨Φ_a, θ⟩ + (ε/2)⟨θ, Ψ_a θ⟩, m samples, p > m parameters, loss ½ Σ (z_a − y_a)², gradient
@@ -43,29 +43,30 @@ class QuadraticModel(Limit):
                 the second order, (θ(∞; 2ε) − θ_F)/(2ε) − (θ(∞; ε) − θ_F)/ε, is of order ε
     Validity    the linear model interpolates (p ≥ m, independent features); size counts 1/ε
     Finite size O(ε); the derivative at ε = 0, extrapolated from ±ε and ±2ε, to order ε⁴
+    Computed by bias.quadratic_perturbation, bias.feature_change (effective_features)
     References  roberts2022 Ch. 11
     """
 
-    samples_fitted: int = integer(3, 1, 20, symbol="m", doc="number of samples")
-    parameters_fitted: int = integer(7, 2, 60, symbol="p", doc="number of parameters, above m")
+    samples: int = integer(3, 1, 20, symbol="m", doc="number of samples")
+    parameters: int = integer(7, 2, 60, symbol="p", doc="number of parameters, above m")
     epsilon: Array = real(0.005, 1e-5, 0.1, log=True, symbol=r"\epsilon", doc="strength of the quadratic term")
     time: Array = real(0.5, 0.01, 100.0, log=True, symbol="t", doc="time at which the features are looked at")
 
     usual = Run(sizes=(200, 400, 800), samples=40)
 
     def validity(self):
-        if self.parameters_fitted <= self.samples_fitted:
+        if self.parameters <= self.samples:
             return (
-                f"parameters_fitted = {self.parameters_fitted} is not above samples_fitted = {self.samples_fitted}; "
+                f"parameters = {self.parameters} is not above samples = {self.samples}; "
                 "the perpendicular part needs more parameters than samples",
             )
         return ()
 
     def at_size(self, size):
-        return {}, self.replace(epsilon=1 / whole(size, "1/ε", self, least=100))
+        return {}, replace(self, epsilon=1 / whole(size, "1/ε", self, least=100))
 
     def draw(self, key):
-        m, p = self.samples_fitted, self.parameters_fitted
+        m, p = self.samples, self.parameters
         entries = jax.random.normal(key, ((m + 1) * p * p + m * p + m + p,))
         forms, rest = jnp.split(entries, [(m + 1) * p * p])
         forms = forms.reshape(m + 1, p, p) / jnp.sqrt(1.0 * p)

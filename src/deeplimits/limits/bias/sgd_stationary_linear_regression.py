@@ -6,14 +6,15 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
+from deeplimits.limits.bias._shared import too_large_batches, top_eigenvalue
 from deeplimits.measure import fluctuation_dissipation
 from deeplimits.models import designs
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.bias import sgd_noise
 
 
-class StationarySGD(Limit):
+class SgdStationaryLinearRegression(Limit):
     r"""Stationary covariance of stochastic gradient descent in linear regression, exactly.
 
     Setting     l_k = (⟨x_k, θ⟩ − y_k)²/2 for m samples of a fixed polynomial regression, fresh batches of size B,
@@ -25,10 +26,11 @@ class StationarySGD(Limit):
                 fluctuation-dissipation: ⟨δ·∇L⟩ = (η/2)⟨tr C̃⟩ and ⟨‖∇L‖²⟩ = (η/2)⟨tr AC̃⟩, both exact at every η
     Validity    η below a limit smaller than 2/λ_max; size counts the samples m
     Finite size exact
+    Computed by bias.sgd_stationary
     References  yaida2019; defossez2015
     """
 
-    points: int = integer(10, 3, 1000, log=True, symbol="m", doc="number of samples")
+    samples: int = integer(10, 3, 1000, log=True, symbol="m", doc="number of samples")
     features: int = integer(2, 1, 6, symbol="d", doc="number of features: monomials of a degree below d")
     batch_size: int = integer(2, 1, 1000, log=True, symbol="B", doc="batch size")
     step: Array = real(
@@ -41,14 +43,14 @@ class StationarySGD(Limit):
     usual = Run(sizes=(6, 12, 24), samples=120, batch=60)
 
     def validity(self):
-        if self.sampling != "with replacement" and self.batch_size > self.points:
-            return (f"batch_size = {self.batch_size} exceeds points = {self.points}; take smaller batches",)
-        if self.points <= self.features:
-            return (f"points = {self.points} is not above features = {self.features}; then nothing fluctuates",)
-        if self.sampling == "without replacement" and self.batch_size == self.points:
+        if found := too_large_batches(self):
+            return found
+        if self.samples <= self.features:
+            return (f"samples = {self.samples} is not above features = {self.features}; then nothing fluctuates",)
+        if self.sampling == "without replacement" and self.batch_size == self.samples:
             return ("batches of all samples leave no gradient noise, and the covariance is zero; take a smaller batch",)
-        x, _ = designs.polynomial_regression(self.points, self.features)
-        largest = sgd_noise.largest_step(x, self.batch_size, self.sampling) * self._top_eigenvalue(x)
+        x, _ = designs.polynomial_regression(self.samples, self.features)
+        largest = sgd_noise.largest_sgd_step(x, self.batch_size, self.sampling) * top_eigenvalue(x)
         if float(self.step) >= 0.95 * largest:
             return (
                 f"step = {float(self.step):g} is not below 0.95 of {largest:.4g}, where the second moment becomes "
@@ -56,12 +58,9 @@ class StationarySGD(Limit):
             )
         return ()
 
-    def _top_eigenvalue(self, x):
-        return float(np.linalg.norm(x, ord=2)) ** 2 / len(x)
-
     def theory(self):
-        x, y = designs.polynomial_regression(self.points, self.features)
-        step = self.step / self._top_eigenvalue(x)
+        x, y = designs.polynomial_regression(self.samples, self.features)
+        step = self.step / top_eigenvalue(x)
         found = sgd_noise.traced_stationary(x, y, step, self.batch_size, self.sampling)
         upper = np.triu_indices(self.features)
         entries = found.covariance[upper]
@@ -92,11 +91,11 @@ class StationarySGD(Limit):
         x, _ = designs.polynomial_regression(m, self.features)
         # 15 relaxation times of the slowest direction before anything is recorded, 40 of them recorded
         memory = float(np.linalg.cond(x)) ** 2 / float(self.step)
-        return {"warmup": int(15 * memory) + 20, "steps": int(40 * memory) + 400}, self.replace(points=m)
+        return {"warmup": int(15 * memory) + 20, "steps": int(40 * memory) + 400}, replace(self, samples=m)
 
     def simulate(self, key, *, warmup: int, steps: int):
-        x, y = designs.polynomial_regression(self.points, self.features)
-        step = self.step / self._top_eigenvalue(x)
+        x, y = designs.polynomial_regression(self.samples, self.features)
+        step = self.step / top_eigenvalue(x)
         centre = jnp.asarray(np.linalg.lstsq(x, y)[0])
         upper = np.triu_indices(self.features)
 

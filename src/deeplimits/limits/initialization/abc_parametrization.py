@@ -24,11 +24,12 @@ class AbcParametrization(Limit):
                 standard parametrization with rate 1/n: r = ½ too; μP a = (−½, 0, …, 0, ½), b = ½, c = 0: r = 0
     Validity    smooth σ; r ≥ 0, otherwise training blows up with the width; size counts the neurons n of a layer
     Finite size O(1/n) for the movement relative to n^(−r)
+    Computed by initialization.feature_exponent
     References  yang2021; chizat2019; jacot2018
     """
 
     activation: str = activation_choice("tanh", lambda a: a.odd and a.smooth and a.increasing and a.bounded)
-    rate: Array = real(0.5, 0.01, 2.0, log=True, symbol=r"\eta", doc="learning rate before powers of the width")
+    step: Array = real(0.5, 0.01, 2.0, log=True, symbol=r"\eta", doc="learning rate before powers of the width")
     hidden: int = integer(1, 1, 5, symbol="L", doc="number of hidden layers")
     steps: int = integer(3, 1, 20, symbol="t", doc="steps of gradient descent")
 
@@ -65,7 +66,7 @@ class AbcParametrization(Limit):
 
             def step(w, _):
                 gradient = jax.grad(lambda w: jnp.mean((network(w)[0] - y) ** 2) / 2)(w)
-                return jax.tree.map(lambda p, g: p - self.rate * n**-c * g, w, gradient), None
+                return jax.tree.map(lambda p, g: p - self.step * n**-c * g, w, gradient), None
 
             trained, _ = jax.lax.scan(step, weights, length=self.steps)
             return jnp.sqrt(jnp.mean((network(trained)[1] - network(weights)[1]) ** 2))

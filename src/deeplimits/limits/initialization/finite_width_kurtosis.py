@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
-from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.initialization import finite_width
@@ -23,6 +23,7 @@ class FiniteWidthKurtosis(Limit):
                 C_w = 2, both with C_b = 0: what counts is Σ 1/n_l, depth over width
     Validity    Gaussian weights; size counts the neurons n of a layer
     Finite size O(1/n) for V; the products are exact
+    Computed by initialization.vertex_path, initialization.kurtosis_ratio
     References  hanin2018; roberts2022 Ch 4; yaida2020
     """
 
@@ -68,7 +69,7 @@ class FiniteWidthKurtosis(Limit):
 
     def at_size(self, size):
         n = whole(size, "n", self, least=2)
-        return {"width": n}, self.replace(width=n)
+        return {"width": n}, replace(self, width=n)
 
     def simulate(self, key, *, width: int):
         # The same numbers for all three activations: each result is judged by itself.

@@ -1,17 +1,20 @@
 r"""The kernel of a wide random network, layer by layer."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
+from deeplimits.limits.initialization._shared import layer_curve
 from deeplimits.models.activations import activation
-from deeplimits.predictions import Curve, Value
+from deeplimits.predictions import Value
 from deeplimits.theory.initialization import correlations, finite_width
 
 
-class KernelRecursion(Limit):
+class NngpKernelRecursion(Limit):
     r"""The kernel of a wide random network obeys a recursion over the layers.
 
     Setting     z^(1) = W^(1)x + b^(1), z^(l+1) = W^(l+1)σ(z^(l)) + b^(l+1), W_ij ~ N(0, C_w/fan-in), b_i ~ N(0, C_b);
@@ -24,6 +27,8 @@ class KernelRecursion(Limit):
                 ReLU at C_w = 2, C_b = 0: K_aa is kept, c ← (√(1−c²) + c(π − arccos c))/π, 1 − c_l ~ 9π²/2l²
     Validity    σ polynomially bounded; size counts the neurons n of a layer
     Finite size O(1/n) for means, growing with depth; O((l/n)^(1/2)) for one network
+    Computed by initialization.correlation_path (kernel, covariance, relu_correlation), initialization.linear_kernel
+                (linear_covariance)
     References  neal1996; lee2018; matthews2018; poole2016
     """
 
@@ -50,14 +55,10 @@ class KernelRecursion(Limit):
         relu_gaps, _ = correlations.correlation_path("relu", 1 - self.correlation, self.norm, 2.0, 0.0, self.layers - 1)
         layer = jnp.arange(1.0, self.layers + 1.0)
 
-        def over_layers(y, label, symbol, log_y=False):
-            return Curve(
-                layer, y, axis="layer", axis_symbol="l", label=label, symbol=symbol, rate=1.0, log_y=log_y, log_x=log_y
-            )
-
+        over_layers = functools.partial(layer_curve, layer)
         return {
             "first_layer": Value(variance, label="first-layer variance", symbol=r"C_b+C_w|x|^2/n_0"),
-            "kernel": over_layers(kernels, "variance of preactivations", r"K^{(l)}_{11}", log_y=True),
+            "kernel": over_layers(kernels, "variance of preactivations", r"K^{(l)}_{11}", log_x=True, log_y=True),
             "covariance": over_layers(kernels * (1 - gaps), "covariance of preactivations", r"K^{(l)}_{12}"),
             "linear_covariance": over_layers(
                 finite_width.linear_kernel(covariance, c_w, c_b, layer),
@@ -72,14 +73,16 @@ class KernelRecursion(Limit):
         return {"width": n}, self
 
     def simulate(self, key, *, width: int):
-        noise = jax.random.normal(key, (3, self.layers, 2, width))
-        c_w, c_b = self.weight_variance, self.bias_variance
-        variance, covariance = self._first(c_w, c_b)
-        start = jnp.stack([variance, covariance, variance])
-        seen = deep_networks.pair_chain(noise[0], activation(self.activation), start, c_w, c_b).seen
-        linear = deep_networks.pair_chain(noise[1], activation("identity"), start, c_w, c_b).seen
-        he = self.norm * jnp.stack([jnp.ones(()), self.correlation, jnp.ones(())])
-        relu = deep_networks.pair_chain(noise[2], activation("relu"), he, jnp.asarray(2.0), jnp.asarray(0.0)).seen
+        # Three networks: σ, linear, and ReLU at C_w = 2 without biases; all weights of the first layer are drawn.
+        inputs = deep_networks.correlated_inputs(self.norm, self.correlation)
+        here, behind = jax.random.split(key)
+        weights = jax.random.normal(here, (3, width, inputs.shape[1] + 1))
+        noise = jax.random.normal(behind, (3, self.layers - 1, 2, width))
+        own, he = (self.weight_variance, self.bias_variance), (jnp.asarray(2.0), jnp.asarray(0.0))
+        seen, linear, relu = (
+            deep_networks.pair_chain_of_inputs(weights[part], noise[part], activation(name), inputs, *variances)
+            for part, (name, variances) in enumerate(((self.activation, own), ("identity", own), ("relu", he)))
+        )
         return {
             "first_layer": seen[0, 0],
             "kernel": (seen[:, 0] + seen[:, 2]) / 2,

@@ -14,7 +14,7 @@ from deeplimits.theory.initialization import learning_rates
 _NUDGE = 1e-5
 
 
-class LearningRateScaling(Limit):
+class NtkLearningRateScaling(Limit):
     r"""The learning rates that width and depth allow, from the tangent kernel.
 
     Setting     gradient descent on ‖z − y‖²/2m over m inputs of norm |x|² = n₀ and equal correlations; weights of
@@ -26,6 +26,7 @@ class LearningRateScaling(Limit):
                 ReLU, C_w = 2, λ_b = 0: Θ^(l)(x, x) = lλ_W, so η ∝ 1/L; tanh, C_w = 1: Θ ≈ λ_b L/2
     Validity    lazy regime (residuals small compared with the width); size counts the neurons n of a layer
     Finite size O(L/n)
+    Computed by initialization.tangent_kernels, initialization.largest_stable_rate
     References  jacot2018; roberts2022 Ch 9
     """
 

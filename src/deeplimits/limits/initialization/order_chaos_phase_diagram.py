@@ -6,15 +6,16 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
+from deeplimits.limits.initialization._shared import layer_curve
 from deeplimits.models.activations import activation
-from deeplimits.predictions import Curve, Value
-from deeplimits.theory.initialization import correlations, moments, phases
+from deeplimits.predictions import Value
+from deeplimits.theory.initialization import correlations, layer_maps, phases
 
 # A pair of inputs this close lies in the linear range of the map of correlations.
 _CLOSE = 1e-6
 
 
-class OrderAndChaos(Limit):
+class OrderChaosPhaseDiagram(Limit):
     r"""Deep random networks forget the difference of two inputs, or amplify it.
 
     Setting     a random network with weights N(0, C_w/n), biases N(0, C_b); two inputs whose preactivations have
@@ -29,6 +30,9 @@ class OrderAndChaos(Limit):
     Validity    σ with bounded derivative, C_b > 0; the first weight variance in the ordered, the second in the chaotic
                 phase; size counts the neurons n of a layer
     Finite size O(l/n) for means, O((l/n)^(1/2)) for one network
+    Computed by initialization.correlation_path (ordered_path, chaotic_path), initialization.susceptibilities
+                (depth_scale, kernel_response), initialization.depth_scales (depth_scale), initialization.fixed_point,
+                initialization.phase
     References  poole2016; schoenholz2017
     """
 
@@ -72,15 +76,12 @@ class OrderAndChaos(Limit):
         )
         layer = jnp.arange(2.0, self.layers + 1.0)
 
-        def path(gaps, label):
-            return Curve(layer, gaps, axis="layer", axis_symbol="l", label=label, symbol="1-c_l", rate=1.0, log_y=True)
-
         sigma = activation(self.activation)
         fixed = phases.fixed_point(sigma, self.ordered, self.bias_variance)
-        chi = moments.susceptibilities(sigma, fixed, self.ordered)
+        chi = layer_maps.susceptibilities(sigma, fixed, self.ordered)
         return {
-            "ordered_path": path(gaps[1:, 0], "distance, ordered phase"),
-            "chaotic_path": path(gaps[1:, 1], "distance, chaotic phase"),
+            "ordered_path": layer_curve(layer, gaps[1:, 0], "distance, ordered phase", "1-c_l", log_y=True),
+            "chaotic_path": layer_curve(layer, gaps[1:, 1], "distance, chaotic phase", "1-c_l", log_y=True),
             "depth_scale": Value(
                 chi.perpendicular**self.decay_layers,
                 label="distance left after 4 layers",
@@ -102,7 +103,7 @@ class OrderAndChaos(Limit):
     def simulate(self, key, *, width: int):
         sigma = activation(self.activation)
         noise = jax.random.normal(key, (2, self.layers, 2, width))
-        start = self.kernel * jnp.stack([jnp.ones(()), self.correlation, jnp.ones(())])
+        start = self.kernel * jnp.stack([1.0, self.correlation, 1.0])
         # The networks that measure rates start at the fixed point, with inputs close to each other.
         fixed = deep_networks.settled_variance(sigma, self.ordered, self.bias_variance)
         near = fixed * jnp.array([1.0, 1 - _CLOSE, 1.0])

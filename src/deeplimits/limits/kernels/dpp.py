@@ -5,12 +5,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import determinantal as draw
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.kernels import determinantal
 
 
-class DeterminantalProcess(Limit):
+class Dpp(Limit):
     r"""A determinantal point process: how many points, and how they repel.
 
     Setting     L-ensemble on n points of a grid on [0, 1]: P(S) = det L_S/det(I + L), L = s · e^{−(x−y)²/2l²}
@@ -20,6 +20,7 @@ class DeterminantalProcess(Limit):
                 Bernoulli(l_i/(1 + l_i)): E|S| = Σ l_i/(1 + l_i), Var|S| = Σ l_i/(1 + l_i)², l_i the eigenvalues of L
     Validity    L positive semidefinite; size counts the points n
     Finite size exact at every n
+    Computed by kernels.marginal_kernel, kernels.cardinality
     References  hough2006; kulesza2012
     """
 
@@ -49,11 +50,13 @@ class DeterminantalProcess(Limit):
         }
 
     def at_size(self, size):
-        return {}, self.replace(points=whole(size, "n", self, least=2))
+        return {}, replace(self, points=whole(size, "n", self, least=2))
 
     def simulate(self, key):
         matrix = self._matrix()
-        sets = jax.vmap(lambda key: draw.sample(key, matrix))(jax.random.split(key, self.repeats)).astype(float)
+        sets = jax.vmap(lambda key: draw.determinantal_sample(key, matrix))(jax.random.split(key, self.repeats)).astype(
+            float
+        )
         counts = jnp.sum(sets, axis=1)
         return {
             "count": jnp.mean(counts),

@@ -4,17 +4,17 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import networks
+from deeplimits.ensembles import two_layer_networks
 from deeplimits.ensembles.wide_networks import WideNetwork
 from deeplimits.limit import Limit, Run, activation_choice, real, whole
 from deeplimits.measure import tangent_kernel
 from deeplimits.models.activations import activation
 from deeplimits.models.architectures import FullyConnected
 from deeplimits.predictions import Value
-from deeplimits.theory.kernels import two_layer
+from deeplimits.theory.kernels import two_layer_kernels
 
 
-class EmpiricalTangentKernel(Limit):
+class EmpiricalNtk(Limit):
     r"""The tangent kernel of a finite two-layer network, with its exact variance.
 
     Setting     f = n^(−1/2) Σ_j a_j σ(h_j) + √C_b b, h_j = ⟨w_j, x⟩/√d + √C_b b_j, all parameters N(0, 1) and trained;
@@ -27,6 +27,8 @@ class EmpiricalTangentKernel(Limit):
                 so E k_m = ρp (arc_cosine) and m Var k_m = ρ²p(1 − p) (arc_cosine_variance)
     Validity    E σ⁴, E σ'⁴ finite; size counts the neurons n = m
     Finite size mean and variance exact at every n
+    Computed by kernels.two_layer_gram (kernel), kernels.ntk_variance (variance), kernels.arc_cosine_ntk (arc_cosine,
+                arc_cosine_variance)
     References  jacot2018; cho2009; bartlett2021 Sec 5
     """
 
@@ -43,13 +45,13 @@ class EmpiricalTangentKernel(Limit):
 
     def theory(self):
         a, q = 1 + self.bias_variance, self.cosine + self.bias_variance
-        gram = two_layer.two_layer_gram(self.activation, a, a, q)
-        arc = two_layer.arc_cosine_ntk(1.0, 1.0, self.cosine)
+        gram = two_layer_kernels.two_layer_gram(self.activation, a, a, q)
+        arc = two_layer_kernels.arc_cosine_ntk(1.0, 1.0, self.cosine)
         spread = r"n\,\mathrm{Var}"
         return {
             "kernel": Value(gram.ntk + self.bias_variance, label="tangent kernel", symbol=r"E\,\Theta_n"),
             "variance": Value(
-                two_layer.ntk_variance(self.activation, a, a, q),
+                two_layer_kernels.ntk_variance(self.activation, a, a, q),
                 label="variance of the tangent kernel, times n",
                 symbol=rf"{spread}\,\Theta_n",
             ),
@@ -72,7 +74,7 @@ class EmpiricalTangentKernel(Limit):
             own, neurons = noise[: network.count], noise[network.count :].reshape(width, 3)
             full = tangent_kernel.empirical_ntk(network, network.shaped(own), x * jnp.sqrt(2.0))[0, 1]
             a, w = jnp.sign(neurons[:, 0]), neurons[:, 1:]
-            gradients = jax.vmap(jax.grad(lambda w, at: networks.two_layer(w, a, at, relu)), (None, 0))(w, x)
+            gradients = jax.vmap(jax.grad(lambda w, at: two_layer_networks.two_layer(w, a, at, relu)), (None, 0))(w, x)
             return full, jnp.sum(gradients[0] * gradients[1])
 
         full, inner = jax.vmap(both)(jax.random.normal(key, (self.repeats, network.count + 3 * width)))

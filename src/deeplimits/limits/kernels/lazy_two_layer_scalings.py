@@ -4,29 +4,30 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, Run, activation_choice, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, real, replace, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
-from deeplimits.theory.kernels import lazy
+from deeplimits.theory.kernels import lazy_bounds
 
 
-class LazyTwoLayer(Limit):
+class LazyTwoLayerScalings(Limit):
     r"""The extreme singular values of a wide two-layer network's Jacobian.
 
     Setting     f = (α/√m) Σ_j ±σ(⟨w_j, x⟩), w_j uniform on the unit sphere, N points x_i ~ N(0, I_d), inner weights
                 trained; J₀ the Jacobian at the start
     Limit       d → ∞ with N/d → c, m/d fixed
     Result      σ_min²/(α²d) → E σ'² − μ₁² + μ₁²(1 − √c)², σ_max²/(α²d) → E σ'² − μ₁² + μ₁²(1 + √c)², μ₁ = E σ'(g);
-                for c > 1, 0 in place of (1 − √c)²; σ that are not odd may add an outlier (`theory.kernels.lazy`)
+                for c > 1, 0 in place of (1 − √c)²; σ that are not odd may add an outlier (`theory.kernels.lazy_bounds`)
                 output at the start: Var f(x)/α² = Var σ(⟨w, x⟩), whatever m
                 hence lazy training for N max(N, d) ≪ md, with ‖θ − θ̄‖ = O(N(N + d)^{3/2}/(√m d²))
     Validity    σ smooth and odd; c away from 1; size counts the dimension d
     Finite size extreme eigenvalues O(d^(−2/3))
+    Computed by kernels.two_layer_singular_values
     References  bartlett2021; bai2010
     """
 
     activation: str = activation_choice("tanh", lambda a: a.odd and a.smooth and a.bounded, doc="activation σ, odd")
-    ratio: Array = real(0.25, 0.02, 0.8, log=True, symbol="c", doc="points per dimension, N/d")
+    points_per_dimension: Array = real(0.25, 0.02, 0.8, log=True, symbol="c", doc="points per dimension, N/d")
 
     usual = Run(sizes=(64, 128, 256), samples=500)
 
@@ -34,7 +35,7 @@ class LazyTwoLayer(Limit):
     neurons = 1
 
     def theory(self):
-        found = lazy.two_layer_singular_values(activation(self.activation), self.ratio)
+        found = lazy_bounds.two_layer_singular_values(activation(self.activation), self.points_per_dimension)
         return {
             "least": Value(
                 found.least,
@@ -52,8 +53,8 @@ class LazyTwoLayer(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self, least=4)
-        n = whole(d * float(self.ratio), "N", self, least=2)
-        return {"dimension": d, "points": n}, self.replace(ratio=n / d)
+        n = whole(d * float(self.points_per_dimension), "N", self, least=2)
+        return {"dimension": d, "points": n}, replace(self, points_per_dimension=n / d)
 
     def simulate(self, key, *, dimension: int, points: int):
         width = self.neurons * dimension

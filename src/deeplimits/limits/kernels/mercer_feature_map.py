@@ -9,7 +9,7 @@ from deeplimits.predictions import Curve
 from deeplimits.theory.kernels import mercer
 
 
-class MercerEigenvalues(Limit):
+class MercerFeatureMap(Limit):
     r"""The eigenvalues of a kernel matrix at random points tend to those of the integral operator.
 
     Setting     T_K f(x) = ∫ K(x, y)f(y) dμ(y) = Σ_j λ_j ψ_j(x)⟨ψ_j, f⟩; m independent points of law μ, K_m their kernel
@@ -20,6 +20,7 @@ class MercerEigenvalues(Limit):
                 e^{−(x−y)²/2l²}, N(0, 1): λ_{k+1} = √(2a/A)(b/A)^k, a = 1/4, b = 1/2l², A = a + b + √(a² + 2ab)
     Validity    K continuous, positive semidefinite; size counts the points m
     Finite size bias O(1/m) for a simple eigenvalue, fluctuations O(m^(−1/2))
+    Computed by kernels.mercer_of_minimum, kernels.mercer_of_gaussian
     References  mercer1909; koltchinskii2000; rasmussen2006 Sec 4.3
     """
 
@@ -32,9 +33,9 @@ class MercerEigenvalues(Limit):
 
     def theory(self):
         if self.kernel == "minimum":
-            found = mercer.minimum_kernel(self.count).eigenvalues
+            found = mercer.mercer_of_minimum(self.count).eigenvalues
         else:
-            found = mercer.gaussian_kernel(self.count, self.scale).eigenvalues
+            found = mercer.mercer_of_gaussian(self.count, self.scale).eigenvalues
         return {
             "eigenvalues": Curve(
                 jnp.arange(1.0, self.count + 1.0),

@@ -8,12 +8,12 @@ from jaxtyping import Array
 from deeplimits.ensembles.wide_networks import WideNetwork
 from deeplimits.limit import Limit, Run, activation_choice, choice, integer, real, whole
 from deeplimits.measure import tangent_kernel
-from deeplimits.models import architectures
+from deeplimits.models.architectures import FullyConnected
 from deeplimits.predictions import Value
 from deeplimits.theory import kernels
 
 
-class InfiniteWidth(Limit):
+class NtkRecursion(Limit):
     r"""A wide network is a Gaussian process, and gradient descent sees a fixed kernel.
 
     Setting     h¹ = W¹x + b¹, h^{l+1} = W^{l+1}σ(h^l) + b^{l+1}, l = 1 … L, Var W = C_w/(fan in), Var b = C_b;
@@ -25,6 +25,7 @@ class InfiniteWidth(Limit):
                 tangent kernel as ntk, outputs that vanish
     Validity    E σ² finite, σ continuous; depth fixed; size counts the neurons n of each hidden layer
     Finite size mean exact for one hidden layer, O(1/n) for more; fluctuations O(n^(−1/2))
+    Computed by kernels.InfiniteWidth (nngp, ntk)
     References  jacot2018; lee2018; lee2019
     """
 
@@ -39,8 +40,8 @@ class InfiniteWidth(Limit):
 
     usual = Run(sizes=(24, 72), samples=1600)
 
-    def _describe(self, build):
-        return build(
+    def _network(self):
+        return FullyConnected(
             self.hidden_layers,
             self.activation,
             self.weight_variance,
@@ -58,7 +59,7 @@ class InfiniteWidth(Limit):
 
     def theory(self):
         x = jnp.concatenate(self._inputs(1))
-        found: Any = self._describe(kernels.FullyConnected).kernels(x)
+        found: Any = kernels.InfiniteWidth(self._network()).kernels(x)
         nngp, ntk = found.nngp, found.ntk
         rate = None if self.hidden_layers == 1 else 1.0
         return {
@@ -74,7 +75,7 @@ class InfiniteWidth(Limit):
 
     def simulate(self, key, *, width: int):
         x = jnp.concatenate(self._inputs(self.planes))
-        network = WideNetwork(self._describe(architectures.FullyConnected), inputs=2 * self.planes, widths=width)
+        network = WideNetwork(self._network(), inputs=2 * self.planes, widths=width)
         parameters = network.init(key)
         ntk = tangent_kernel.empirical_ntk(network, parameters, x)
         covariance = tangent_kernel.empirical_nngp(network, parameters, x)

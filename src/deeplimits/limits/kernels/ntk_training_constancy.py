@@ -9,12 +9,12 @@ from jaxtyping import Array
 from deeplimits.ensembles import trainers
 from deeplimits.ensembles.wide_networks import WideNetwork, squared_loss
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
-from deeplimits.models import architectures
 from deeplimits.models.activations import Activation
+from deeplimits.models.architectures import FullyConnected
 from deeplimits.predictions import Value
 from deeplimits.theory import kernels
 from deeplimits.theory.gaussian.closed_forms import has_dual
-from deeplimits.theory.kernels import regression
+from deeplimits.theory.kernels import training
 
 POINTS = ((1.0, 0.5, -0.3), (0.2, -1.0, 0.7), (-0.6, 0.4, 1.1))
 TARGETS = (1.0, -1.0, 0.5)
@@ -27,7 +27,7 @@ def _offered(a: Activation) -> bool:
     return nonlinear and has_dual(a)
 
 
-class TrainingConstancy(Limit):
+class NtkTrainingConstancy(Limit):
     r"""Trained wide networks form a Gaussian process, because their tangent kernel hardly moves.
 
     Setting     L hidden layers of width n, parametrization ntk with C_w = 1, k outputs, trained by T steps of gradient
@@ -40,6 +40,7 @@ class TrainingConstancy(Limit):
                 the start, Θ tangent kernel of infinite width (mean at the first new point, variance averaged over four)
     Validity    σ smooth, η < 2N/λ_max(Θ_XX) (below 3 for these data and activations); size counts the neurons n
     Finite size O(1/n)
+    Computed by kernels.InfiniteWidth, kernels.trained_ensemble
     References  jacot2018; lee2019; dyer2020
     """
 
@@ -55,14 +56,17 @@ class TrainingConstancy(Limit):
     # Independent networks in one simulation, from which an unbiased variance is formed.
     networks = 6
 
+    def _network(self):
+        return FullyConnected(self.hidden_layers, self.activation, 1.0, self.bias_variance)
+
     def theory(self):
-        net = kernels.FullyConnected(self.hidden_layers, self.activation, 1.0, self.bias_variance)
+        net = kernels.InfiniteWidth(self._network())
         x, new = jnp.array(POINTS), jnp.array(NEW_POINTS)
         # All points together: one matrix of each kernel, cut into its blocks.
         both: Any = net.kernels(jnp.concatenate([x, new]))
         n = len(POINTS)
-        nngp, ntk = (regression.Blocks(whole[:n, :n], whole[n:, :n], whole[n:, n:]) for whole in (both.nngp, both.ntk))
-        found = regression.trained_ensemble(nngp, ntk, jnp.array(TARGETS), self.steps, step=self.step)
+        nngp, ntk = (training.Blocks(whole[:n, :n], whole[n:, :n], whole[n:, n:]) for whole in (both.nngp, both.ntk))
+        found = training.trained_ensemble(nngp, ntk, jnp.array(TARGETS), self.steps, step=self.step)
         return {
             "mean": Value(found.mean[0], label="mean of the trained output", symbol=r"E f_T", rate=1.0),
             "variance": Value(
@@ -77,15 +81,14 @@ class TrainingConstancy(Limit):
         return {"width": whole(size, "n", self, least=2)}, self
 
     def simulate(self, key, *, width: int):
-        description = architectures.FullyConnected(self.hidden_layers, self.activation, 1.0, self.bias_variance)
-        network = WideNetwork(description, inputs=3, widths=width, outputs=self.outputs)
+        network = WideNetwork(self._network(), inputs=3, widths=width, outputs=self.outputs)
         x, new = jnp.array(POINTS), jnp.array(NEW_POINTS)
         y = jnp.broadcast_to(jnp.array(TARGETS)[:, None], (len(TARGETS), self.outputs))
 
         def trained(key):
             flat = network.flat(network.init(key))
             loss = squared_loss(lambda vector: network.apply(flat.restore(vector), x), y)
-            end = trainers.gradient_descent(loss, flat.start, self.step, self.steps)[-1]
+            end = trainers.gradient_descent(loss, flat.start, self.step, (self.steps,))[0]
             return network.apply(flat.restore(end), new)
 
         found = jax.vmap(trained)(jax.random.split(key, self.networks))

@@ -1,20 +1,26 @@
 r"""The output scale of a two-layer network: from the kernel regime to the mean-field regime."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import networks, trainers
+from deeplimits.ensembles import trainers, two_layer_networks
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.models.activations import activation
+from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Exponent, Value
 from deeplimits.theory import gaussian
 
 POINTS = ((1.0, 0.0, 0.0), (0.0, 0.8, 0.6), (-0.6, 0.0, 0.8), (0.0, -0.8, 0.6))
 LABELS = (1.0, -1.0, 1.0, 1.0)
 
+SMALLEST_SCALE = 20.0
+"""Of α²: the smallest eigenvalue of the kernel at these inputs is a tenth or so, which corrections are divided by."""
 
-class OutputScale(Limit):
+
+class NtkVsMeanFieldScaling(Limit):
     r"""How far neurons move in training depends on the output scale alone.
 
     Setting     f = (α/m) Σ_j a_j σ(⟨w_j, x⟩), α = m^p; N = 4 unit inputs in R³ with labels ±1, loss (1/N)Σ(y − f)²,
@@ -24,8 +30,9 @@ class OutputScale(Limit):
     Result      without the antisymmetry Var f₀(x) = (α²/m) E a² E σ(⟨w, x⟩)² exactly
                 the function changes by O(1) in a time m/α²; in it each neuron moves by Θ(1/α): displacement ∝ m^(−p)
                 p = 1/2: ntk scaling, lazy, displacements m^(−1/2); p = 0: mean-field scaling, neurons move by O(1)
-    Validity    0 ≤ p ≤ 1/2; size counts the neurons m
-    Finite size relative O(m^(−p)) for the displacement; the variance is exact
+    Validity    0 ≤ p ≤ 1/2; α² large beside the inverse of the kernel's smallest eigenvalue; size counts the neurons m
+    Finite size relative O(m^(−2p)) for the displacement, by the antisymmetry; the variance is exact
+    Computed by gaussian.dual
     References  chizat2019; mei2018; bartlett2021
     """
 
@@ -51,6 +58,19 @@ class OutputScale(Limit):
             ),
         }
 
+    def validity_at(self, size):
+        if not known(self.exponent):
+            return ()
+        exponent = float(self.exponent)
+        # The power 2p of the width is what the corrections are small in.
+        if size ** (2 * exponent) >= SMALLEST_SCALE:
+            return ()
+        least = math.ceil(SMALLEST_SCALE ** (1 / (2 * exponent)))
+        return (
+            f"exponent = {exponent:g} gives m = {size} neurons a scale α = {size**exponent:.2g}, and neurons that move "
+            f"far in fitting the labels; take sizes of at least {least}, or an exponent nearer to 1/2",
+        )
+
     def at_size(self, size):
         return {"half": whole(size / 2, "m/2", self)}, self
 
@@ -66,13 +86,13 @@ class OutputScale(Limit):
 
         def outputs(neurons):
             """(1/√m) Σ_j a_j σ(⟨w_j, x⟩) at the four inputs."""
-            return jax.vmap(lambda at: networks.two_layer(neurons[:, 1:], neurons[:, 0], at, sigma))(x)
+            return jax.vmap(lambda at: two_layer_networks.two_layer(neurons[:, 1:], neurons[:, 0], at, sigma))(x)
 
         def loss(theta):
             return jnp.mean((y - alpha / jnp.sqrt(1.0 * width) * outputs(theta.reshape(width, d + 1))) ** 2)
 
         antisymmetric = jnp.concatenate([first, first.at[:, 0].multiply(-1.0)])
-        path = trainers.gradient_descent(loss, antisymmetric.ravel(), self.rate * width / alpha**2, self.steps)
+        path = trainers.gradient_descent(loss, antisymmetric.ravel(), self.rate * width / alpha**2, (0, self.steps))
         moved = (path[-1] - path[0]).reshape(width, d + 1)
         return {
             "displacement": jnp.sqrt(jnp.mean(jnp.sum(moved**2, axis=1))),

@@ -8,7 +8,7 @@ from deeplimits.ensembles import random_features as draw
 from deeplimits.limit import Limit, Run, activation_choice, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
-from deeplimits.theory.kernels import random_features
+from deeplimits.theory.kernels import feature_kernels
 
 
 class RandomFeatureKernel(Limit):
@@ -21,6 +21,7 @@ class RandomFeatureKernel(Limit):
                 fourier: K = k(Δ) = e^{−Δ²/2}, m Var K_m = 1 + k(2Δ)/2 − k(Δ)², Δ² = 2 − 2ρ
     Validity    E σ⁴ finite; size counts the features m
     Finite size mean and variance exact at every m
+    Computed by kernels.neuron_features, kernels.fourier_features
     References  rahimi2007; cho2009
     """
 
@@ -39,9 +40,9 @@ class RandomFeatureKernel(Limit):
 
     def theory(self):
         if self.features == "fourier":
-            found = random_features.fourier_features(jnp.sqrt(2 - 2 * self.cosine))
+            found = feature_kernels.fourier_features(jnp.sqrt(2 - 2 * self.cosine))
         else:
-            found = random_features.neuron_features(self.features, 1.0, 1.0, self.cosine)
+            found = feature_kernels.neuron_features(self.features, 1.0, 1.0, self.cosine)
         return {
             "kernel": Value(found.mean, label="kernel", symbol="E K_m"),
             "variance": Value(found.variance, label="variance of the kernel, times m", symbol=r"m\,\mathrm{Var} K_m"),

@@ -4,14 +4,14 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import networks
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.ensembles import two_layer_networks
+from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
 from deeplimits.theory.kernels import linearization
 
 
-class ReluLinearization(Limit):
+class ReluLinearizationBound(Limit):
     r"""The worst distance of a wide ReLU network from its linearization, among all weights in a ball.
 
     Setting     f(x; W) = m^(−1/2) Σ_j a_j (⟨w_j, x⟩)₊, a_j = ±1, ‖x‖ = 1, Gaussian W₀; f̃ linearized there;
@@ -23,6 +23,7 @@ class ReluLinearization(Limit):
     Validity    B² ≪ m; gradient descent does not seek the worst weights and stays within O(m^(−1/2)); size counts the
                 neurons m
     Finite size O(m^(−1/3)) for balanced signs, where the larger of two groups counts; O(m^(−2/3)) for equal ones
+    Computed by kernels.relu_worst_case
     References  telgarsky2021
     """
 
@@ -46,7 +47,7 @@ class ReluLinearization(Limit):
 
     def at_size(self, size):
         m = whole(size, "m", self, least=4)
-        return {"width": m}, self.replace(width=m)
+        return {"width": m}, replace(self, width=m)
 
     def simulate(self, key, *, width: int):
         relu = activation("relu")
@@ -60,7 +61,7 @@ class ReluLinearization(Limit):
             weights = start + jnp.where(group, _worst_move(start[:, 0], group, self.distance), 0.0)[:, None]
 
             def network(w):
-                return networks.two_layer(w, output, jnp.ones(1), relu)
+                return two_layer_networks.two_layer(w, output, jnp.ones(1), relu)
 
             value, change = jax.jvp(network, (start,), (weights - start,))
             return jnp.abs(network(weights) - value - change)

@@ -4,11 +4,15 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import networks
-from deeplimits.limit import Limit, Run, activation_choice, choice, integer, real, whole
+from deeplimits.ensembles import two_layer_networks
+from deeplimits.limit import Limit, Run, activation_choice, choice, integer, real, replace, whole
 from deeplimits.models import activations
+from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Bound
 from deeplimits.theory.kernels import linearization
+
+LEAST_MOVE = 1e-3
+"""Of a single neuron: below that, the remainder of one that attains the bound is lost in rounding errors."""
 
 
 class SmoothLinearizationBound(Limit):
@@ -20,6 +24,7 @@ class SmoothLinearizationBound(Limit):
                 along x
     Validity    σ twice differentiable with bounded second derivative; size counts the neurons m
     Finite size holds at every m
+    Computed by kernels.smooth_remainder_bound
     References  bartlett2021 Sec 5; chizat2019
     """
 
@@ -38,9 +43,20 @@ class SmoothLinearizationBound(Limit):
         bound = linearization.smooth_remainder_bound(activation, self.width, self.distance)
         return {"remainder": Bound(bound, label="distance from the linearization")}
 
+    def validity_at(self, size):
+        # A neuron that attains the bound moves by δ = ‖W − V‖/√m, and the remainder is a share δ² of what it is the
+        # difference of; tanh and its kin stay below the bound by another factor δ².
+        if self.case == "random" or not known(self.distance) or float(self.distance) >= LEAST_MOVE * size**0.5:
+            return ()
+        least = LEAST_MOVE * size**0.5
+        return (
+            f"distance = {float(self.distance):g} shared by m = {size} neurons leaves too few digits of a remainder "
+            f"that attains its bound; take a distance of at least {least:.2g}, fewer neurons, or case = 'random'",
+        )
+
     def at_size(self, size):
         m = whole(size, "m", self)
-        return {"width": m}, self.replace(width=m)
+        return {"width": m}, replace(self, width=m)
 
     def simulate(self, key, *, width: int):
         activation = activations.activation(self.activation)
@@ -56,14 +72,15 @@ class SmoothLinearizationBound(Limit):
         move = self.distance * move / jnp.linalg.norm(move)
 
         def network(weights):
-            return networks.two_layer(weights, output, x, activation)
+            return two_layer_networks.two_layer(weights, output, x, activation)
 
         value, directional_derivative = jax.jvp(network, (v,), (move,))
         return {"remainder": jnp.abs(network(v + move) - value - directional_derivative)}
 
 
 def _most_curved(activation: activations.Activation) -> Array:
-    """Where a neuron's curvature is largest, found on a grid by differentiating its value twice."""
+    """Where a neuron's curvature is largest, nearest to zero, on a grid, by differentiating its value twice."""
     grid = jnp.linspace(-5.0, 5.0, 20_001)
-    curvature = jax.vmap(jax.grad(jax.grad(activation.value)))(grid)
-    return grid[jnp.argmax(jnp.abs(curvature))]
+    curvature = jnp.abs(jax.vmap(jax.grad(jax.grad(activation.value)))(grid))
+    largest = curvature >= (1 - 1e-12) * jnp.max(curvature)
+    return grid[jnp.argmin(jnp.where(largest, jnp.abs(grid), jnp.inf))]

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limits.online_sgd._shared import even_times
 from deeplimits.predictions import Curve
 from deeplimits.theory.online_sgd import classical
 
@@ -25,6 +26,7 @@ class ClassicalOdeLimit(Limit):
                 is measured by the way gone, X − x₀: relative to it the corrections go like powers of ½aδ from the
                 first step on, relative to X they do not. The fluctuation is measured by two runs, E(X − X')²/(2δ),
                 because the squared gap of the mean, x₀²a⁴t²δe^(−2at)/4, hides it where x₀ is large beside s
+    Computed by online_sgd.gradient_flow_with_fluctuations
     References  kushner2003; freidlin2012; benarous2021
     """
 
@@ -37,11 +39,8 @@ class ClassicalOdeLimit(Limit):
 
     usual = Run(sizes=(20, 40, 80), samples=60_000, batch=3000)
 
-    def _times(self):
-        return self.horizon / self.curvature * jnp.arange(1.0, POINTS + 1) / POINTS
-
     def theory(self):
-        times = self._times()
+        times = even_times(self.horizon / self.curvature, POINTS)
         path, covariance = classical.gradient_flow_with_fluctuations(
             lambda x: self.curvature * x,
             lambda x: (self.curvature * self.noise) ** 2 * jnp.eye(1),

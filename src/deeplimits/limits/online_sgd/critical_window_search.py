@@ -7,25 +7,27 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limits.online_sgd._shared import even_times
 from deeplimits.predictions import Curve
-from deeplimits.theory.online_sgd import critical_window, single_index
+from deeplimits.theory.online_sgd import critical_window, landscapes
 
 POINTS = 5
 
 
-class CriticalWindow(Limit):
+class CriticalWindowSearch(Limit):
     r"""At the largest admissible step a spiked k-tensor, k ≥ 3, is found when a diffusion explodes.
 
-    Setting     spherical online SGD on tensor PCA, L = −⟨λθ^(⊗k) + W, x^(⊗k)⟩, k ≥ 3, δ = cN^(−(k−2)/2), from √N m₀ =
-                u₀; u = √N m, ϑ = δ²·steps/N = c²·steps/N^(k−1)
+    Setting     spherical online SGD on tensor PCA, L = −⟨λθ^(⊗k) + W, x^(⊗k)⟩, k ≥ 3, δ = cN^(−(k−2)/2), from
+                √N m₀ = u₀; u = √N m, ϑ = δ²·steps/N = c²·steps/N^(k−1)
     Limit       N → ∞ with c, u₀ fixed
     Result      u converges to du = [(kλ/c)u^(k−1) − (k/2)u]dϑ + √k dB, which explodes in finite time: the signal is
-                found after a random multiple of N^(k−1) samples, without logarithms; in general (a_k/c)u^(k−1) −
-                (s(0)/2)u and σ
+                found after a random multiple of N^(k−1) samples, without logarithms
+                in general du = [(a_k/c)u^(k−1) − (s(0)/2)u]dϑ + σ dB
                 stated here: P(u, or |u| for even k, exceeds U before ϑ), which tends to that of explosion as U grows
     Validity    k ≥ 3, u₀ < U; size counts the dimension N
     Finite size gap O(1/N): U²/N from m² against 1, and a step of u is O(N^(−(k−1)/2))
+    Computed by online_sgd.passage_probability, online_sgd.tensor_pca
     References  benarous2021
     """
 
@@ -46,12 +48,9 @@ class CriticalWindow(Limit):
             "is nothing to wait for; start lower or raise the level",
         )
 
-    def _times(self):
-        return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
-
     def theory(self):
-        times = self._times()
-        landscape = single_index.tensor_pca(self.signal, self.order)
+        times = even_times(self.horizon, POINTS)
+        landscape = landscapes.tensor_pca(self.signal, self.order)
         passed = critical_window.passage_probability(landscape, self.step, self.start, self.level, times)
         return {
             "passed": Curve(
@@ -64,12 +63,15 @@ class CriticalWindow(Limit):
         n = whole(size, "N", self, least=16)
         if float(self.level) > 0.5 * math.sqrt(n):
             raise OutsideValidity(
-                f"CriticalWindow: at N = {n} the level {float(self.level):g}/√N is not small against 1; take a size of "
-                f"at least {math.ceil(4 * float(self.level) ** 2)}"
+                f"CriticalWindowSearch: at N = {n} the level {float(self.level):g}/√N is not small against 1; take a "
+                f"size of at least {math.ceil(4 * float(self.level) ** 2)}"
             )
         per_unit = n ** (self.order - 1) / float(self.step) ** 2
         every = whole(float(self.horizon) * per_unit / POINTS, "steps between records", self)
-        return {"dimension": n, "every": every}, self.replace(horizon=every * POINTS / per_unit)
+        return {"dimension": n, "every": every}, replace(self, horizon=every * POINTS / per_unit)
+
+    def rounds(self, *, dimension: int, every: int):
+        return POINTS * every / reduced_chains.BLOCK
 
     def simulate(self, key, *, dimension: int, every: int):
         root = dimension**0.5

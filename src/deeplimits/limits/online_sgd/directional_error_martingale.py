@@ -7,9 +7,9 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.predictions import Value
-from deeplimits.theory.online_sgd import single_index
+from deeplimits.theory.online_sgd import landscapes
 
 
 class DirectionalErrorMartingale(Limit):
@@ -25,17 +25,18 @@ class DirectionalErrorMartingale(Limit):
                 end, κ = 2δ(λ − δ), and the gradient's second moment is 4(1 + λ) + 4m²(2λ² − λ − 1) + O(m⁴), so that
                 N ≥ 20U and U|2λ² − λ − 1|/(N(1 + λ)) ≤ 0.3. Size counts the dimension N
     Finite size gap O(1/N)
+    Computed by online_sgd.online_pca
     References  benarous2021
     """
 
     signal: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\lambda", doc="strength λ of the signal")
     step: Array = real(0.3, 0.001, 2.0, log=True, symbol=r"\delta", doc="step size δ")
-    ratio: Array = real(0.25, 0.05, 5.0, log=True, symbol=r"\alpha", doc="samples per dimension α")
+    samples_per_dimension: Array = real(0.25, 0.05, 5.0, log=True, symbol=r"\alpha", doc="samples per dimension α")
 
     usual = Run(sizes=(160, 320, 640), samples=30_000, batch=3000)
 
     def theory(self):
-        variance = single_index.online_pca(self.signal).directional_variance(jnp.zeros(()))
+        variance = landscapes.online_pca(self.signal).directional_variance(jnp.zeros(()))
         return {
             "variance": Value(variance, label="scaled variance of the martingale", symbol=r"\sigma^2", rate=1.0),
             "quadratic_variation": Value(variance, label="scaled quadratic variation", symbol=r"\sigma^2", rate=1.0),
@@ -43,19 +44,19 @@ class DirectionalErrorMartingale(Limit):
 
     def at_size(self, size):
         n = whole(size, "N", self, least=5)
-        lam, delta, alpha = float(self.signal), float(self.step), float(self.ratio)
+        lam, delta, alpha = float(self.signal), float(self.step), float(self.samples_per_dimension)
         growth = 4 * delta * (lam - delta)
         reach = math.exp(growth * alpha)
         noise = 4 * delta**2 * (1 + lam) * (math.expm1(growth * alpha) / growth if growth else alpha)
         needed = (reach + noise) * max(20.0, abs(2 * lam**2 - lam - 1) / (0.3 * (1 + lam)))
         if n < needed:
             raise OutsideValidity(
-                f"DirectionalErrorMartingale: at N = {n} the correlation leaves the equator before ratio = {alpha:g} "
-                f"samples per dimension, with signal = {lam:g} and step = {delta:g}; take sizes of at least "
-                f"{needed:.3g}, or a smaller ratio"
+                f"DirectionalErrorMartingale: at N = {n} the correlation leaves the equator before "
+                f"samples_per_dimension = {alpha:g}, with signal = {lam:g} and step = {delta:g}; take sizes of at "
+                f"least {needed:.3g}, or a smaller samples_per_dimension"
             )
-        steps = whole(float(self.ratio) * n, "steps", self)
-        return {"dimension": n, "steps": steps}, self.replace(ratio=steps / n)
+        steps = whole(float(self.samples_per_dimension) * n, "steps", self)
+        return {"dimension": n, "steps": steps}, replace(self, samples_per_dimension=steps / n)
 
     def simulate(self, key, *, dimension: int, steps: int):
         model = reduced_chains.online_pca(dimension, self.signal)

@@ -7,7 +7,7 @@ from deeplimits.ensembles import online_sgd
 from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.measure import summary_statistics
 from deeplimits.predictions import Value
-from deeplimits.theory.online_sgd import spiked
+from deeplimits.theory.online_sgd import spiked_tensor
 
 DRAWS = 50
 
@@ -24,6 +24,7 @@ class EffectiveDynamicsFramework(Limit):
     Validity    statistics localizable and closed; the coefficients are estimated from the loss alone, by automatic
                 differentiation and Monte Carlo; size counts the dimension N
     Finite size gap O(1/N)
+    Computed by online_sgd.spiked_dynamics, online_sgd.path_noise
     References  benarous2022
     """
 
@@ -35,10 +36,10 @@ class EffectiveDynamicsFramework(Limit):
     usual = Run(sizes=(8, 16, 32), samples=800, batch=40)
 
     def theory(self):
-        dynamics = spiked.dynamics(self.signal, 2, self.step)
+        dynamics = spiked_tensor.spiked_dynamics(self.signal, 2, self.step)
         u = jnp.stack([self.overlap, self.radius])
         drift, corrector = -dynamics.drift(u), dynamics.corrector(u)
-        noise = spiked.path_noise(u, 2, self.step)[0, 0]
+        noise = spiked_tensor.path_noise(u, 2, self.step)[0, 0]
         return {
             "overlap_drift": Value(drift[0], label="drift of the overlap", symbol="-f_m"),
             "radius_drift": Value(drift[1], label="drift of the radius", symbol="-f_r"),

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Law, Probability, Value
 from deeplimits.theory.online_sgd import equator
 
@@ -18,6 +18,7 @@ class EquatorInitialization(Limit):
                 E(√N m)² = 1, E(√N m)⁴ = 3N/(N+2), P(√N|m| > u) = I_{1−u²/N}((N−1)/2, 1/2) ≤ 2 exp(−u²/2)
     Validity    N ≥ 2; size counts the dimension N
     Finite size the law deviates by O(1/N); moments and tail exact
+    Computed by online_sgd.gaussian_law, online_sgd.equator_exceedance, online_sgd.fourth_moment
     References  benarous2021 Sec 2; vershynin2018 Sec 3.3
     """
 
@@ -30,12 +31,12 @@ class EquatorInitialization(Limit):
         x = jnp.linspace(-5.0, 5.0, 401)
         return {
             "overlap": Law(x, *equator.gaussian_law(x), label="scaled overlap", symbol=r"\sqrt{N} m", rate=1.0),
-            "second_moment": Value(jnp.ones(()), label="second moment", symbol=r"N\,E\,m^2"),
+            "second_moment": Value(1.0, label="second moment", symbol=r"N\,E\,m^2"),
             "fourth_moment": Value(
                 jnp.asarray(equator.fourth_moment(self.dimension)), label="fourth moment", symbol=r"N^2\,E\,m^4"
             ),
             "tail": Probability(
-                equator.exceedance(self.threshold, self.dimension),
+                equator.equator_exceedance(self.threshold, self.dimension),
                 label="tail probability",
                 symbol=r"P(\sqrt{N}|m|>u)",
             ),
@@ -43,7 +44,7 @@ class EquatorInitialization(Limit):
 
     def at_size(self, size):
         n = whole(size, "N", self, least=2)
-        return {"dimension": n}, self.replace(dimension=n)
+        return {"dimension": n}, replace(self, dimension=n)
 
     def simulate(self, key, *, dimension: int):
         # Any fixed direction will do, by rotation symmetry: the first axis.

@@ -7,16 +7,16 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Law, Value
-from deeplimits.theory.online_sgd import exit_times, single_index, spherical_ode
+from deeplimits.theory.online_sgd import exit_times, landscapes, spherical_ode
 
 _plateau = jax.jit(spherical_ode.pca_plateau)  # for checks on the host, as one program
 _correction = jax.jit(exit_times.pca_search_correction)
 
 
-class ExitTimes(Limit):
+class ExitTimesSearchVsDescent(Limit):
     r"""The search takes ½N log N/κ steps and a random multiple of N, the descent a fixed multiple of N.
 
     Setting     online PCA: Y ~ N(0, I + λθθ'), L = −⟨x, Y⟩², spherical online SGD with step δ/N from a uniform point;
@@ -28,10 +28,13 @@ class ExitTimes(Limit):
     Validity    δ < λ and η < η' < m_*; √N ηm_* ≥ 3.2, so that 0.1 % of the starts or fewer are beyond η and the noise
                 of the start, of relative order 1/(Nη²m_*²), is below 10 %; (log N/(2κN))(|k| + ½s²) ≤ 0.3, so that the
                 correction below is one. Size counts the dimension N
-    Finite size the law F of the search has a gap O(log N/N): on the way from m ~ N^(−1/2) to m ~ 1, which takes ½ log
-                N/κ, log m has the drift κ + k/N and the variance s²/N, so that F_N = F + (log N/(2κN))(kF' + ½s²F'')
-                + O(1/N), k = −2δ²(3λ² − 2) + 12δ⁴, s² = 8δ²λ² − 16δ³λ + 8δ⁴ + 4δ²(1+λ)(3/m_*² − 1). Stated is F_N for
-                κτ_η/N, with a gap O(1/N); gap O(1/N) of the descent
+    Finite size the law F of the search has a gap O(log N/N): on the way from m ~ N^(−1/2) to m ~ 1, which takes
+                ½ log N/κ, log m has the drift κ + k/N and the variance s²/N, so that
+                F_N = F + (log N/(2κN))(kF' + ½s²F'') + O(1/N), k = −2δ²(3λ² − 2) + 12δ⁴,
+                s² = 8δ²λ² − 16δ³λ + 8δ⁴ + 4δ²(1+λ)(3/m_*² − 1)
+                stated is F_N for κτ_η/N, with a gap O(1/N); gap O(1/N) of the descent
+    Computed by online_sgd.pca_search_law, online_sgd.search_offset, online_sgd.passage_time, online_sgd.online_pca,
+                online_sgd.least_dimension
     References  benarous2021
     """
 
@@ -59,7 +62,7 @@ class ExitTimes(Limit):
         return ()
 
     def theory(self):
-        landscape = single_index.online_pca(self.signal)
+        landscape = landscapes.online_pca(self.signal)
         offset = exit_times.search_offset(landscape, self.threshold, self.step)
         x = offset + jnp.linspace(-2.5, 10.0, 401)
         law = exit_times.pca_search_law(self.signal, self.threshold, self.step, self.dimension, x)
@@ -97,7 +100,11 @@ class ExitTimes(Limit):
         # In units of N/κ the search takes ½ log N − log|G| and the descent less than two, even to 0.98 m_*: a walk that
         # takes longer than this has a start below e^{−30}/√N, or a hundred times the usual descent.
         most = math.ceil(n * (math.log(n) / 2 + 230) / kappa)
-        return {"dimension": n, "most": most}, self.replace(dimension=n)
+        return {"dimension": n, "most": most}, replace(self, dimension=n)
+
+    def rounds(self, *, dimension: int, most: int):
+        kappa = 2 * float(self.step) * (float(self.signal) - float(self.step))
+        return dimension * (math.log(dimension) / 2 + 4) / kappa / reduced_chains.BLOCK
 
     def simulate(self, key, *, dimension: int, most: int):
         model = reduced_chains.online_pca(dimension, self.signal)

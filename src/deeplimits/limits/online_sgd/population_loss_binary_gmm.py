@@ -1,18 +1,17 @@
 r"""A mixture of two Gaussians."""
 
-import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, axis, real
-from deeplimits.limits.online_sgd.landscapes import correlation_curve, moment_curves, paced
-from deeplimits.theory.online_sgd import single_index, spherical_ode
+from deeplimits.limit import Limit, Run, axis, real, replace
+from deeplimits.limits.online_sgd._shared import correlation_curve, even_times, moment_curves, paced
+from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
 POINTS = 5
 DRAWS = 60
 
 
-class BinaryMixture(Limit):
+class PopulationLossBinaryGmm(Limit):
     r"""The direction of a two-component Gaussian mixture, learnt by online SGD.
 
     Setting     Y ~ p N(θ, I) + (1−p) N(−θ, I), 2p − 1 = tanh h; L = −log cosh(⟨Y, x⟩ + h); spherical online SGD
@@ -24,6 +23,7 @@ class BinaryMixture(Limit):
                 dm/dτ = −δ(1 − m²)φ'(m) − (δ²/2) s(m) m
     Validity    any h; size counts the dimension N
     Finite size gap O(1/N) of mean path and of |∇L|²/N; loss, drift and directional moment exact
+    Computed by online_sgd.binary_mixture, online_sgd.correlation
     References  benarous2021
     """
 
@@ -35,12 +35,9 @@ class BinaryMixture(Limit):
 
     usual = Run(sizes=(50, 100, 200), samples=2000, batch=200)
 
-    def _times(self):
-        return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
-
     def theory(self):
-        landscape = single_index.binary_mixture(self.field)
-        times = self._times()
+        landscape = landscapes.binary_mixture(self.field)
+        times = even_times(self.horizon, POINTS)
         return {
             "correlation": correlation_curve(times, spherical_ode.correlation(landscape, self.start, self.step, times)),
             **moment_curves(landscape, self.overlaps),
@@ -48,7 +45,7 @@ class BinaryMixture(Limit):
 
     def at_size(self, size):
         sizes, horizon = paced(self, float(self.horizon), size, POINTS, least=10)
-        return sizes, self.replace(horizon=horizon)
+        return sizes, replace(self, horizon=horizon)
 
     def simulate(self, key, *, dimension: int, every: int):
         path, moments = reduced_chains.path_and_moments(

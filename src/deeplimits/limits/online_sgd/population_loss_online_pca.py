@@ -5,10 +5,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, axis, real
-from deeplimits.limits.online_sgd.landscapes import correlation_curve, moment_curves, paced
+from deeplimits.limit import Limit, Run, axis, real, replace
+from deeplimits.limits.online_sgd._shared import correlation_curve, even_times, moment_curves, paced
 from deeplimits.predictions import Probability
-from deeplimits.theory.online_sgd import single_index, spherical_ode
+from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
 POINTS = 5
 DRAWS = 300
@@ -17,7 +17,7 @@ CERTAIN = 20.0
 _correlation = jax.jit(spherical_ode.pca_correlation)  # for checks on the host, as one program
 
 
-class OnlinePca(Limit):
+class PopulationLossOnlinePca(Limit):
     r"""Online PCA with a constant step: the loss it descends, the path it takes, and how much it recovers.
 
     Setting     Y ~ N(0, I + λθθ'), L = −⟨x, Y⟩², spherical online SGD with step δ/N, m = ⟨x, θ⟩, τ = steps/N
@@ -27,11 +27,14 @@ class OnlinePca(Limit):
                 m(τ)² = m_*²/(1 + (m_*²/m₀² − 1)e^(−2κτ)), κ = 2δ(λ − δ), m_*² = (λ − δ)/(λ(1 + δ))
                 weak recovery (P(m ≥ η) → 1 for some η > 0) iff δ < λ, for η below m_*; strong recovery (m → 1) for no
                 constant δ; after a time τ, P(m ≥ η) → 1 for η < m(τ) and → 0 for η > m(τ)
-    Validity    λ > 0; N I ≥ 20, so that P(m ≥ η) is 1 or 0 to nine digits: P(m on the other side of η) =
-                exp(−N(I + o(1))), I(η) the least action ∫(p dm − H dτ) from m₀ to η in the time τ,
+    Validity    λ > 0; N I ≥ 20, so that P(m ≥ η) is 1 or 0 to nine digits:
+                P(m on the other side of η) = exp(−N(I + o(1))),
+                I(η) the least action ∫(p dm − H dτ) from m₀ to η in the time τ,
                 H = −½ log(1 − 2pv − 4p²δ²(1−m²)(1+λ)), v = dm/dτ; near η = m(τ), I ≈ (m(τ) − η)²/(2C), C/N the
                 variance of m. Size counts the dimension N
     Finite size gap O(1/N) of mean path and of |∇L|²/N; loss, drift and directional moment exact
+    Computed by online_sgd.pca_correlation (correlation, weak_recovery), online_sgd.online_pca (loss, slope,
+                squared_gradient, directional_moment), online_sgd.pca_deviation_rate (weak_recovery)
     References  benarous2021
     """
 
@@ -44,11 +47,8 @@ class OnlinePca(Limit):
 
     usual = Run(sizes=(400, 800, 1600), samples=400, batch=100)
 
-    def _times(self):
-        return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
-
     def theory(self):
-        times = self._times()
+        times = even_times(self.horizon, POINTS)
         path = spherical_ode.pca_correlation(self.signal, self.start, self.step, times)
         reached = path[-1]
         return {
@@ -56,7 +56,7 @@ class OnlinePca(Limit):
             "weak_recovery": Probability(
                 jnp.where(reached > self.threshold, 1.0, 0.0), label="weak recovery", symbol=r"P(m\geq\eta)"
             ),
-            **moment_curves(single_index.online_pca(self.signal), self.overlaps),
+            **moment_curves(landscapes.online_pca(self.signal), self.overlaps),
         }
 
     def validity_at(self, size):
@@ -74,7 +74,7 @@ class OnlinePca(Limit):
 
     def at_size(self, size):
         sizes, horizon = paced(self, float(self.horizon), size, POINTS, least=10)
-        return sizes, self.replace(horizon=horizon)
+        return sizes, replace(self, horizon=horizon)
 
     def simulate(self, key, *, dimension: int, every: int):
         path, moments = reduced_chains.path_and_moments(

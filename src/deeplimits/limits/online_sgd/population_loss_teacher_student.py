@@ -5,9 +5,9 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import DeeplimitsError
 from deeplimits.limit import Limit, Run, activation_choice, axis, real, whole
-from deeplimits.limits.online_sgd.landscapes import compiled_link, link_landscape, moment_curves
-from deeplimits.models.activations import Activation, activation
-from deeplimits.theory.online_sgd import single_index
+from deeplimits.limits.online_sgd._shared import moment_curves
+from deeplimits.models.activations import Activation
+from deeplimits.theory.online_sgd import landscapes
 
 DRAWS = 150
 
@@ -17,7 +17,7 @@ def _offered(a: Activation) -> bool:
     return a.continuous and (a.odd or a.homogeneous is not None)
 
 
-class TeacherStudent(Limit):
+class PopulationLossTeacherStudent(Limit):
     r"""The population loss of a single-index model is a power series in the correlation.
 
     Setting     y = f(⟨a, θ⟩) + ε, a ~ N(0, I_N), Var ε = σ², L = (y − g(⟨a, x⟩))², |x| = |θ| = 1, m = ⟨x, θ⟩
@@ -27,6 +27,7 @@ class TeacherStudent(Limit):
                 information exponent: the first k ≥ 1 with u_k(f) u_k(g) ≠ 0
     Validity    f and g share a Hermite coefficient, the first of them positive; size counts the dimension N
     Finite size gap O(1/N) of |∇L|²/N; loss, drift and directional moment exact
+    Computed by online_sgd.single_index, online_sgd.information_exponent
     References  benarous2021
     """
 
@@ -39,7 +40,7 @@ class TeacherStudent(Limit):
 
     def validity(self):
         try:
-            found = single_index.information_exponent(compiled_link(self.teacher)[0], compiled_link(self.student)[0])
+            found = landscapes.information_exponent(self.teacher, self.student)
         except DeeplimitsError:
             return (
                 f"teacher = {self.teacher} and student = {self.student} share no Hermite coefficient; choose others",
@@ -52,13 +53,13 @@ class TeacherStudent(Limit):
         return ()
 
     def theory(self):
-        return moment_curves(link_landscape(self.teacher, self.student, self.noise), self.overlaps)
+        return moment_curves(landscapes.single_index(self.teacher, self.student, self.noise), self.overlaps)
 
     def at_size(self, size):
         n = whole(size, "N", self, least=3)
         return {"dimension": n}, self
 
     def simulate(self, key, *, dimension: int):
-        model = reduced_chains.single_index(dimension, activation(self.teacher), activation(self.student), self.noise)
+        model = reduced_chains.single_index(dimension, self.teacher, self.student, self.noise)
         samples = model.samples(key, (len(self.overlaps), DRAWS))
         return reduced_chains.gradient_moments(model, samples, self.overlaps)

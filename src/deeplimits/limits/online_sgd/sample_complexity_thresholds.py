@@ -9,23 +9,25 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Exponent
-from deeplimits.theory.online_sgd import single_index, spherical_ode
+from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
 
-class SampleComplexity(Limit):
+class SampleComplexityThresholds(Limit):
     r"""The information exponent k decides how many samples SGD needs to find the signal: N, N log N, or N^(k−1).
 
-    Setting     spherical online SGD on tensor PCA, L = −⟨λθ^(⊗k) + W, x^(⊗k)⟩, from √N m₀ = u₀; step δ = c for k ≤
-                2 and c N^(−(k−2)/2), the largest admissible one, for k ≥ 3; T = number of samples until m > η
+    Setting     spherical online SGD on tensor PCA, L = −⟨λθ^(⊗k) + W, x^(⊗k)⟩, from √N m₀ = u₀; step δ = c for
+                k ≤ 2 and c N^(−(k−2)/2), the largest admissible one, for k ≥ 3; T = number of samples until m > η
     Limit       N → ∞
     Result      k = 1: T ∝ N; k = 2: T = N log N/(2κ) + O(N), κ = 2λδ − δ²; k ≥ 3: T ∝ N^(k−1)
                 α_c = T/N of order 1, log N, N^(k−2) samples per dimension are necessary, and sufficient up to
-                logarithms the measured power law is that of T for k ≠ 2; for k = 2 that of exp(−2κT/N) ∝ 1/N
+                logarithms
+                the measured power law is that of T for k ≠ 2; for k = 2 that of exp(−2κT/N) ∝ 1/N
     Validity    k ≥ 1; δ < 2λ for k = 2 and η below the plateau; size counts the dimension N
     Finite size relative gap O(N^(−1/2)) for k = 1, where the start counts; O(1/N) up to logarithms for k = 2 and k ≥ 4;
                 for k = 3 of T ∝ ∫dm/(m²(1 − m²)) = 1/m₀ − (1/η − artanh η) + O(m₀), which is O(N^(−1/2)) but for the
                 root η = 0.834 of the bracket: the default, so that the exponent shows at small N, u₀ = 2.5 being large
                 enough for the noise not to take walks back
+    Computed by online_sgd.tensor_pca, for its conditions; the exponents stand in its own file
     References  benarous2021
     """
 
@@ -39,7 +41,7 @@ class SampleComplexity(Limit):
 
     def validity(self):
         lam, c, eta = float(self.signal), float(self.step), float(self.threshold)
-        landscape = single_index.tensor_pca(lam, self.order)
+        landscape = landscapes.tensor_pca(lam, self.order)
         if self.order <= 2 and float(spherical_ode.velocity(landscape, eta, c)) <= 0:
             # v = 0 at δ = −2(1 − η²)φ'(η)/(s η)
             critical = -2 * (1 - eta**2) * float(landscape.slope(eta)) / (self.order * eta)
@@ -50,7 +52,7 @@ class SampleComplexity(Limit):
         return ()
 
     def _rate(self):
-        return spherical_ode.growth_rate(single_index.tensor_pca(self.signal, 2), self.step)
+        return spherical_ode.growth_rate(landscapes.tensor_pca(self.signal, 2), self.step)
 
     def theory(self):
         slope = -1.0 if self.order == 2 else float(max(1, self.order - 1))
@@ -58,21 +60,24 @@ class SampleComplexity(Limit):
         # T is a power of N times 1 + O(1/N), but for k = 1, where the start counts, and k = 3, where
         # ∫ dm/(m²(1−m²)) = 1/m_0 − (1/η − artanh η) + O(m_0): the constant vanishes at η = 0.834.
         constant = 1 / self.threshold - jnp.arctanh(self.threshold)
-        correction = {1: jnp.asarray(0.5), 3: jnp.where(jnp.abs(constant) < 0.05, 1.0, 0.5)}.get(
-            self.order, jnp.ones(())
-        )
-        # Independent of the continuous parameters, but a function of them to JAX.
-        zero = 0.0 * (self.signal + self.step + self.start + self.threshold)
-        return {"samples": Exponent(slope + zero, label=what, symbol="T", correction=correction)}
+        correction = {1: 0.5, 3: jnp.where(jnp.abs(constant) < 0.05, 1.0, 0.5)}.get(self.order, 1.0)
+        return {"samples": Exponent(slope, label=what, symbol="T", correction=correction)}
 
     def at_size(self, size):
         n = whole(size, "N", self, least=16)
         if float(self.start) > 0.5 * math.sqrt(n) * float(self.threshold):
             raise OutsideValidity(
-                f"SampleComplexity: at N = {n} the start {float(self.start):g}/√N is not small against the "
+                f"SampleComplexityThresholds: at N = {n} the start {float(self.start):g}/√N is not small against the "
                 f"threshold; take a size of at least {math.ceil((2 * float(self.start) / float(self.threshold)) ** 2)}"
             )
         return {"dimension": n}, self
+
+    def rounds(self, *, dimension: int):
+        # The time of m' = 2λδm at k = 2, of m' = kλδm^(k−1) without noise at others, from u₀/√N or the noise's 1/√N.
+        n, k, drift = dimension, self.order, max(self.order, 2) * float(self.signal) * float(self.step)
+        start = max(float(self.start), 1.0)
+        steps = {1: n, 2: n * (math.log(n) / 2 + 2)}.get(k, n ** (k - 1) / start ** (k - 2)) / drift
+        return steps / reduced_chains.BLOCK
 
     def simulate(self, key, *, dimension: int):
         delta = self.step * dimension ** (-max(0, self.order - 2) / 2)

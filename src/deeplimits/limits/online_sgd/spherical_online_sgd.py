@@ -7,12 +7,12 @@ import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
 from deeplimits.ensembles import online_sgd, reduced_chains
-from deeplimits.limit import Limit, Run, activation_choice, real
-from deeplimits.limits.online_sgd.landscapes import correlation_curve, link_landscape, paced
+from deeplimits.limit import Limit, Run, activation_choice, real, replace
+from deeplimits.limits.online_sgd._shared import correlation_curve, even_times, paced
 from deeplimits.models.activations import activation
 from deeplimits.numerics import draws
 from deeplimits.predictions import Identity
-from deeplimits.theory.online_sgd import spherical_ode
+from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
 POINTS = 5
 
@@ -38,10 +38,11 @@ class SphericalOnlineSgd(Limit):
     Validity    δ fixed; for links with information exponent 2 the equator repels iff δ < 2a₂/s(0) (1/12 for z²);
                 size counts the dimension N
     Finite size mean gap O(1/N), single paths fluctuate by O(N^(−1/2))
+    Computed by online_sgd.single_index, online_sgd.correlation
     References  benarous2021
     """
 
-    link: str = activation_choice(
+    activation: str = activation_choice(
         "tanh", lambda a: a.continuous and (a.odd or a.homogeneous is not None), symbol="f", doc="link f"
     )
     noise: Array = real(0.3, 0.0, 2.0, symbol=r"\sigma", doc="standard deviation of the label noise")
@@ -51,30 +52,27 @@ class SphericalOnlineSgd(Limit):
 
     usual = Run(sizes=(50, 100, 200), samples=600, batch=200)
 
-    def _times(self):
-        return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
-
     def theory(self):
-        landscape = link_landscape(self.link, self.link, self.noise)
-        times = self._times()
+        landscape = landscapes.single_index(self.activation, self.activation, self.noise)
+        times = even_times(self.horizon, POINTS)
         return {
             "correlation": correlation_curve(times, spherical_ode.correlation(landscape, self.start, self.step, times)),
         }
 
     def at_size(self, size):
         sizes, horizon = paced(self, float(self.horizon), size, POINTS, least=3)
-        return sizes, self.replace(horizon=horizon)
+        return sizes, replace(self, horizon=horizon)
 
     def draw(self, key, *, dimension: int, every: int):
         # For the identity one step of the full system: a point, an input and the error of its label.
         found = draws.draw(draws.neighbour(key, -1, word=0), (2,), dimension + 1).gaussians
         point, direction = found[0, :-1] / jnp.linalg.norm(found[0, :-1]), jnp.eye(dimension)[0]
-        label = activation(self.link).value(found[1, :-1] @ direction) + self.noise * found[1, -1]
+        label = activation(self.activation).value(found[1, :-1] @ direction) + self.noise * found[1, -1]
         return System(key, jnp.arange(POINTS * every), point, found[1, :-1], label)
 
     def stated(self, system):
         # |x̃|² = 1 + (δ/N)²|∇L|², ∇L = −2(y − f(z))f'(z)(a − zx), z = ⟨a, x⟩
-        f, a, z = activation(self.link), system.input, system.input @ system.point
+        f, a, z = activation(self.activation), system.input, system.input @ system.point
         squared = (2 * (system.label - f.value(z)) * f.derivative(z)) ** 2 * (a @ a - z**2)
         return {
             "norm": Identity(
@@ -84,7 +82,7 @@ class SphericalOnlineSgd(Limit):
         }  # fmt: skip
 
     def measured(self, system):
-        f, x = activation(self.link), system.point
+        f, x = activation(self.activation), system.point
         model = reduced_chains.single_index(len(x), f, f, self.noise)
         samples = model.samples(system.key, system.steps.shape)
         path = reduced_chains.spherical_path(model, samples, self.start, self.step, POINTS)

@@ -7,12 +7,12 @@ from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Law, Value
-from deeplimits.theory.online_sgd import spiked
+from deeplimits.theory.online_sgd import spiked_tensor
 
 PATH = np.linspace(0.0, 1.0, 65)
-_variance = jax.jit(spiked.microscopic_variance)  # for checks on the host, as one program
+_variance = jax.jit(spiked_tensor.microscopic_variance)  # for checks on the host, as one program
 
 
 class SpikedMicroscopicSde(Limit):
@@ -33,6 +33,7 @@ class SpikedMicroscopicSde(Limit):
                 which a step too large for N explodes. Size counts the dimension N
     Finite size gap O(1/N); of the laws O(N^(−1/2)) for k = 3, from the signal's drift 2kλu^(k−1)N^(−(k−2)/2), which by
                 symmetry does not count in the variance
+    Computed by online_sgd.microscopic_variance, online_sgd.tensor_microscopic_variance
     References  benarous2022
     """
 
@@ -45,8 +46,8 @@ class SpikedMicroscopicSde(Limit):
 
     def _variance(self, time):
         if self.order == 2:
-            return spiked.microscopic_variance(self.signal, self.step, time)
-        variance, radius = spiked.tensor_microscopic_variance(self.order, self.step, time[None])
+            return spiked_tensor.microscopic_variance(self.signal, self.step, time)
+        variance, radius = spiked_tensor.tensor_microscopic_variance(self.order, self.step, time[None])
         return variance[0], radius[0]
 
     def theory(self):
@@ -84,7 +85,7 @@ class SpikedMicroscopicSde(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=10)
         half = whole(float(self.time) * n / float(self.step) / 2, "steps", self)
-        return {"dimension": n, "half": half}, self.replace(time=2 * half * float(self.step) / n)
+        return {"dimension": n, "half": half}, replace(self, time=2 * half * float(self.step) / n)
 
     def simulate(self, key, *, dimension: int, half: int):
         root = jnp.sqrt(1.0 * dimension)

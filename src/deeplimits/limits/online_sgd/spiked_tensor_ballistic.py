@@ -6,9 +6,10 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limits.online_sgd._shared import even_times
 from deeplimits.predictions import Curve, Exponent, Value
-from deeplimits.theory.online_sgd import spiked
+from deeplimits.theory.online_sgd import spiked_tensor
 
 POINTS = 5
 
@@ -28,6 +29,7 @@ class SpikedTensorBallistic(Limit):
                 squared gap of the mean, of the same order, would add to it. √N(m_N − m) = ζ + N^(−1/2)η + O(1/N) with η
                 even in the Gaussian ζ, so that in E sup|ζ + N^(−1/2)η| the first order, E sign(ζ)η at the time of the
                 supremum, is zero: the mean distance has a relative gap O(1/N)
+    Computed by online_sgd.ballistic_with_fluctuations
     References  benarous2022
     """
 
@@ -40,15 +42,14 @@ class SpikedTensorBallistic(Limit):
 
     usual = Run(sizes=(100, 400, 1600), samples=40_000, batch=2000)
 
-    def _times(self):
-        return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
-
     def _start(self):
         return jnp.stack([self.overlap, self.radius])
 
     def theory(self):
-        times = self._times()
-        path, covariance = spiked.ballistic_with_fluctuations(self.signal, self.order, self.step, self._start(), times)
+        times = even_times(self.horizon, POINTS)
+        path, covariance = spiked_tensor.ballistic_with_fluctuations(
+            self.signal, self.order, self.step, self._start(), times
+        )
         shared = {"axis": "time", "axis_symbol": "t", "rate": 1.0}
         return {
             "overlap": Curve(times, path[:, 0], label="overlap", symbol="m", **shared),
@@ -73,7 +74,7 @@ class SpikedTensorBallistic(Limit):
                 f"dimension is about {least:.3g}, so take a larger size or a smaller step"
             )
         every = whole(float(self.horizon) * n / float(self.step) / POINTS, "steps between records", self)
-        return {"dimension": n, "every": every}, self.replace(horizon=every * POINTS * float(self.step) / n)
+        return {"dimension": n, "every": every}, replace(self, horizon=every * POINTS * float(self.step) / n)
 
     def simulate(self, key, *, dimension: int, every: int):
         def step(sample, state):

@@ -9,7 +9,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.numerics import roots
 from deeplimits.predictions import Value
-from deeplimits.theory.online_sgd import spiked
+from deeplimits.theory.online_sgd import spiked_tensor
 
 SURE = 10.0
 
@@ -25,13 +25,14 @@ class SpikedTensorFixedPoints(Limit):
                 stable and m_† a saddle, on either side of √((k−2)c/k)
                 from the spike, m₀ = λ^(1/k) > m_*, SGD reaches m_*
                 from m < m_†, k ≥ 3, gradient flow with the corrector forgets the signal; SGD stays there for a time of
-                order exp(NV), V = ∫₀^(m_†) 2|b|/D dm, b the velocity of m and D its noise at r = c: V ≈
-                (½ − 1/k)m_†²/c for λ well above λ_c, so that the basin of (0, c) exists only for N ≫ c/m_†², which is
-                10⁴ at the default and is not simulated here (spiked-microscopic-sde follows SGD near (0, c))
+                order exp(NV), V = ∫₀^(m_†) 2|b|/D dm, b the velocity of m and D its noise at r = c:
+                V ≈ (½ − 1/k)m_†²/c for λ well above λ_c, so that the basin of (0, c) exists only for N ≫ c/m_†², which
+                is 10⁴ at the default and is not simulated here (spiked-microscopic-sde follows SGD near (0, c))
     Validity    λ above λ_c by 5 % or more; a horizon of nine or more relaxation times at m_*, so that e⁻⁹ of the way to
-                it is left; NV_* ≥ 10, V_* = ∫ 2b/D dm from m_† to m_*, so that noise carries one run
-                in 10⁴ or fewer back over the saddle; size counts the dimension N
+                it is left; NV_* ≥ 10, V_* = ∫ 2b/D dm from m_† to m_*, so that noise carries one run in 10⁴ or
+                fewer back over the saddle; size counts the dimension N
     Finite size gap O(1/N)
+    Computed by online_sgd.overlap_roots, online_sgd.critical_signal, online_sgd.escape_actions
     References  benarous2022
     """
 
@@ -46,7 +47,7 @@ class SpikedTensorFixedPoints(Limit):
     usual = Run(sizes=(200, 400, 800), samples=600, batch=100)
 
     def validity(self):
-        critical = float(np.asarray(spiked.critical_signal(self.order, float(self.step))))
+        critical = float(np.asarray(spiked_tensor.critical_signal(self.order, float(self.step))))
         if float(self.signal) < 1.05 * critical:
             return (
                 f"signal = {float(self.signal):g} is not above the threshold {critical:.4g} by 5 %; there is no "
@@ -55,7 +56,7 @@ class SpikedTensorFixedPoints(Limit):
         return ()
 
     def theory(self):
-        _, overlap = spiked.overlap_roots(self.signal, self.order, self.step)
+        _, overlap = spiked_tensor.overlap_roots(self.signal, self.order, self.step)
         return {
             "overlap": Value(overlap, label="overlap at rest", symbol="m_*", rate=1.0),
             "radius": Value(self.step, label="squared length of the rest", symbol="r", rate=1.0),
@@ -71,7 +72,7 @@ class SpikedTensorFixedPoints(Limit):
                 f"at N = {size} SGD diverges; with step = {c:g} the critical dimension is about {least:.3g}, so take a "
                 "larger size or a smaller step"
             )
-        back = spiked.escape_actions(float(self.signal), k, c)[1]
+        back = spiked_tensor.escape_actions(float(self.signal), k, c)[1]
         if size * back < SURE:
             found.append(
                 f"at N = {size} noise carries SGD back over the saddle, in a time of order exp({back:.2g} N), since "

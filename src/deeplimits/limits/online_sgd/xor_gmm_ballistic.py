@@ -4,7 +4,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.limits.online_sgd._shared import even_times
 from deeplimits.predictions import Curve
 from deeplimits.theory.online_sgd import xor
 
@@ -21,10 +22,11 @@ class XorGmmBallistic(Limit):
     Limit       N → ∞ with c, λ, K fixed
     Result      dv_i/dt = −C_i − αv_i, dm_i/dt = −v_iA_i − αm_i (for μ and ν)
                 dR_ij/dt = −v_iA^⊥_ij − v_jA^⊥_ji − 2αR_ij + (c/λ)v_iv_jB_ij, the last term the corrector
-                C_i = E g(h_i)e, A_i = E(X·μ)1{h_i>0}e, A^⊥_ij = Eζ_j1{h_i>0}e, B_ij = E1{h_i>0}1{h_j>0}e², e =
-                σ(v·g(h)) − y
+                C_i = E g(h_i)e, A_i = E(X·μ)1{h_i>0}e, A^⊥_ij = Eζ_j1{h_i>0}e, B_ij = E1{h_i>0}1{h_j>0}e²,
+                e = σ(v·g(h)) − y
     Validity    λ, K fixed; from m = 0 the limit never leaves m = 0; size counts the dimension N
     Finite size mean gap O(1/N)
+    Computed by online_sgd.xor_ballistic
     References  benarous2022
     """
 
@@ -35,13 +37,10 @@ class XorGmmBallistic(Limit):
 
     usual = Run(sizes=(50, 100, 200), samples=800, batch=200)
 
-    def _times(self):
-        return self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
-
     def theory(self):
-        times = self._times()
+        times = even_times(self.horizon, POINTS)
         start = xor.XorState(*(jnp.asarray(part) for part in (OUTPUT, ALONG_MU, ALONG_NU, OVERLAPS)))
-        path = xor.ballistic(start, times, self.separation, self.ridge, self.step)
+        path = xor.xor_ballistic(start, times, self.separation, self.ridge, self.step)
         shared = {"axis": "time", "axis_symbol": "t", "rate": 1.0}
         return {
             "output": Curve(times, path.output[:, 0], label="output weight", symbol="v_1", **shared),
@@ -53,7 +52,7 @@ class XorGmmBallistic(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=8)
         every = whole(float(self.horizon) * n / float(self.step) / POINTS, "steps between records", self)
-        return {"dimension": n, "every": every}, self.replace(horizon=every * POINTS * float(self.step) / n)
+        return {"dimension": n, "every": every}, replace(self, horizon=every * POINTS * float(self.step) / n)
 
     def simulate(self, key, *, dimension: int, every: int):
         def step(sample, state):

@@ -7,7 +7,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Probability
 from deeplimits.statistics import binomial_tail
@@ -26,18 +26,18 @@ def _not_yet(overlap: float, output: float, per_unit: int, steps: int) -> float:
     return 0.0 if needed <= 0 else binomial_tail(steps - needed + 1, steps, 0.75)
 
 
-class XorLargeLambda(Limit):
+class XorLargeLambdaLimit(Limit):
     r"""Without noise the XOR network follows a discontinuous ODE, and overlaps against the flow slide to zero.
 
     Setting     X in {μ, −μ} (y = 1) or {ν, −ν} (y = 0), network v·g(WX), logistic loss plus (α/2)(|v|² + |W|²), step δ;
                 m^μ = Wμ, m^ν = Wν; the limit λ → ∞ of the XOR mixture
     Limit       δ → 0
-    Result      dv_i/dt = ¼[g(m^μ_i)σ(−v·g(m^μ)) + g(−m^μ_i)σ(−v·g(−m^μ)) − g(m^ν_i)σ(v·g(m^ν)) −
-                g(−m^ν_i)σ(v·g(−m^ν))] − αv_i
-                dm^μ_i/dt = (v_i/4)[1{m^μ_i>0}σ(−v·g(m^μ)) − 1{m^μ_i<0}σ(−v·g(−m^μ))] − αm^μ_i, and likewise for ν
-                with −v_i
-                for v_i > 0, m^μ = 0 repels and m^ν = 0 attracts in finite time and is never left; for v_i < 0 the
-                reverse
+    Result      dv_i/dt = ¼[g(m^μ_i)σ(−v·g(m^μ)) + g(−m^μ_i)σ(−v·g(−m^μ))
+                          − g(m^ν_i)σ(v·g(m^ν)) − g(−m^ν_i)σ(v·g(−m^ν))] − αv_i
+                dm^μ_i/dt = (v_i/4)[1{m^μ_i>0}σ(−v·g(m^μ)) − 1{m^μ_i<0}σ(−v·g(−m^μ))] − αm^μ_i,
+                and likewise for ν with −v_i
+                for v_i > 0, m^μ = 0 repels and m^ν = 0 attracts in finite time and is never left;
+                for v_i < 0 the reverse
                 rest points for α < 1/8: types ±μ, ±ν and 0; the neurons of a type have Σv² = S = log((1−4α)/(4α))
     Validity    0 < α < 1/8 for rest points other than 0; the horizon leaves an overlap against the flow the steps it
                 needs to reach 0 (below); size counts the steps 1/δ per unit of time
@@ -45,6 +45,7 @@ class XorLargeLambda(Limit):
                 against the flow. One moves by δ|v|σ when its own cluster is drawn, with probability 1/4 a step, and
                 nothing else moves it but the ridge: until it is below δ it takes a fixed number of such steps, and
                 the probability that a binomial number is smaller must be below 10⁻⁹. For δ > 0.01 it is zero
+    Computed by online_sgd.noiseless_ballistic
     References  benarous2022
     """
 
@@ -71,11 +72,11 @@ class XorLargeLambda(Limit):
         late = sum(_not_yet(abs(m), v, n, steps) for m, v in zip(ALONG_NU[:2], OUTPUT[:2], strict=True))
         if late > CERTAIN:
             raise OutsideValidity(
-                f"XorLargeLambda: with 1/δ = {n} steps per unit of time, horizon = {float(self.horizon):g} is too "
+                f"XorLargeLambdaLimit: with 1/δ = {n} steps per unit of time, horizon = {float(self.horizon):g} is too "
                 f"short for overlaps against the flow to reach 0: they do not with probability {late:.2g}; take a "
                 f"longer horizon, or a size below {1 / max(map(abs, ALONG_NU[:2])):.0f}"
             )
-        return {"per_unit": n, "steps": steps}, self.replace(horizon=steps / n)
+        return {"per_unit": n, "steps": steps}, replace(self, horizon=steps / n)
 
     def simulate(self, key, *, per_unit: int, steps: int):
         def step(sample, state):

@@ -28,6 +28,7 @@ class XorSuccessProbability(Limit):
                 its cluster is drawn: half of S, 2.7 standard deviations away for α = 0.06 and δ = 1/6, would be too
                 near, but to fall from S to S/8 it must not be drawn for log 8/(2αδ) steps, more than 100. Nearly dead
                 neurons grow like exp((1/8 − α)t), by a factor of 2000 or more up to the end, t = 120
+    Computed by online_sgd.xor_success_probability
     References  benarous2022
     """
 
@@ -38,7 +39,9 @@ class XorSuccessProbability(Limit):
 
     def theory(self):
         return {
-            "success": Probability(xor.success_probability(self.width), label="all four clusters found", symbol="p_K")
+            "success": Probability(
+                xor.xor_success_probability(self.width), label="all four clusters found", symbol="p_K"
+            )
         }
 
     def at_size(self, size):

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, linear_training
-from deeplimits.limit import Limit, Run, axis, integer, real, whole
+from deeplimits.limit import Limit, Run, axis, integer, real, replace, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.regression.gradient_flow import early_stopped_descent_risk, early_stopped_risk
 
@@ -12,7 +12,7 @@ from deeplimits.theory.regression.gradient_flow import early_stopped_descent_ris
 LABELLINGS = 8
 
 
-class EarlyStoppedRegression(Limit):
+class EarlyStoppedGradientFlowRisk(Limit):
     r"""Risk of least squares trained by gradient flow or gradient descent, over training time.
 
     Setting     y = ⟨x, β⟩ + ε, isotropic x in R^p, ‖β‖² = r², Var ε = σ², n samples; gradient flow, or descent with
@@ -24,6 +24,7 @@ class EarlyStoppedRegression(Limit):
                 the bias falls, the variance rises: stopping early acts like a ridge of 1/t
     Validity    finite times; η < 2/(1+√γ)²; size counts the samples n
     Finite size gaps of order 1/n
+    Computed by regression.early_stopped_risk, regression.early_stopped_descent_risk
     References  ali2019; advani2020
     """
 
@@ -76,7 +77,7 @@ class EarlyStoppedRegression(Limit):
     def at_size(self, size):
         n = whole(size, "n", self, least=2)
         p = whole(float(self.gamma) * n, "p", self)
-        return {"samples": n, "features": p}, self.replace(gamma=p / n)
+        return {"samples": n, "features": p}, replace(self, gamma=p / n)
 
     def simulate(self, key, *, samples: int, features: int):
         n, p = samples, features

@@ -6,7 +6,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, linear_training, mixtures
-from deeplimits.limit import Limit, Run, axis, real, whole
+from deeplimits.limit import Limit, Run, axis, real, replace, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.regression.mixture_dynamics import classification_dynamics
 
@@ -14,26 +14,27 @@ from deeplimits.theory.regression.mixture_dynamics import classification_dynamic
 RAREST = 1e-3
 
 
-class MixtureDynamics(Limit):
+class GradientDescentDynamicsGmm(Limit):
     r"""Training and test error of a linear classifier of two Gaussian classes, over training time.
 
     Setting     n points x = yμ + z in R^p, y = ±1, z standard Gaussian, ‖μ‖² = ρ; gradient flow dw/dt = −∇L on
-                L(w) = (1/2n)Σ(y_i − w'x_i)² + (γ/2)‖w‖² from w ~ N(0, σ²I/p)
-    Limit       n, p → ∞ with p/n → c
-    Result      f(u) = e^{−tu}, φ(u) = (1 − f(u))/u, λ_s = 1 + c + ρ + c/ρ, m the Marchenko-Pastur law
-                ω = √((x−λ₋)(λ₊−x))/(2π(λ_s−x)) dx + ((ρ²−c)₊/ρ) δ(λ_s)
-                new points: y w'x has mean E = ∫φ(x+γ) dω and variance V = (1+c/ρ)∫φ²(x+γ) dω + σ²∫f²(x+γ) dm
-                training points: mean E' = (1+c/ρ)E, variance V' = (1+c/ρ)∫xφ²(x+γ) dω + σ²∫x f²(x+γ) dm − E'²
+                L(w) = (1/2n)Σ(y_i − w'x_i)² + (λ/2)‖w‖² from w ~ N(0, σ²I/p)
+    Limit       n, p → ∞ with p/n → γ
+    Result      f(u) = e^{−tu}, φ(u) = (1 − f(u))/u, λ_s = 1 + γ + ρ + γ/ρ, m the Marchenko-Pastur law
+                ω = √((x−λ₋)(λ₊−x))/(2π(λ_s−x)) dx + ((ρ²−γ)₊/ρ) δ(λ_s)
+                new points: y w'x has mean E = ∫φ(x+λ) dω and variance V = (1+γ/ρ)∫φ²(x+λ) dω + σ²∫f²(x+λ) dm
+                training points: mean E' = (1+γ/ρ)E, variance V' = (1+γ/ρ)∫xφ²(x+λ) dω + σ²∫x f²(x+λ) dm − E'²
                 errors Q(E/√V), Q(E'/√V'): the test error falls, then rises again unless the ridge holds it
-    Validity    finite times; at c = 1 without ridge the weights grow like t^{1/4}; size counts the samples n
+    Validity    finite times; at γ = 1 without ridge the weights grow like t^{1/4}; size counts the samples n
     Finite size gaps of order 1/n in the mean over data sets
+    Computed by regression.classification_dynamics
     References  liao2018
     """
 
-    ratio: Array = real(0.5, 0.02, 20.0, log=True, symbol="c", doc="dimensions per sample, p/n")
+    gamma: Array = real(0.5, 0.02, 20.0, log=True, symbol=r"\gamma", doc="dimensions per sample, p/n")
     strength: Array = real(2.0, 0.01, 100.0, log=True, symbol=r"\rho", doc="squared norm of the class mean")
     start: Array = real(0.3, 0.0, 100.0, symbol=r"\sigma^2", doc="variance of the initial weights, times p")
-    ridge: Array = real(0.0, 0.0, 100.0, symbol=r"\gamma", doc="ridge penalty")
+    ridge: Array = real(0.0, 0.0, 100.0, symbol=r"\lambda", doc="ridge penalty")
     times: Array = axis((0.05, 0.2, 0.5, 1.5, 5.0, 20.0), 0.0, 1e4, log=True, symbol="t", doc="training times")
 
     usual = Run(sizes=(32, 64, 128), samples=800)
@@ -41,7 +42,7 @@ class MixtureDynamics(Limit):
     def theory(self):
         dense = jnp.linspace(self.times[0] ** 0.25, self.times[-1] ** 0.25, 100) ** 4
         both = jnp.concatenate([self.times, dense])
-        found = classification_dynamics(both, self.ratio, self.strength, self.start, self.ridge)
+        found = classification_dynamics(both, self.gamma, self.strength, self.start, self.ridge)
         count = self.times.shape[0]
 
         def curve(y, label, symbol, resolution=1e-12):
@@ -71,8 +72,8 @@ class MixtureDynamics(Limit):
 
     def at_size(self, size):
         n = whole(size, "n", self, least=4)
-        p = whole(float(self.ratio) * n, "p", self)
-        return {"samples": n, "dimension": p}, self.replace(ratio=p / n)
+        p = whole(float(self.gamma) * n, "p", self)
+        return {"samples": n, "dimension": p}, replace(self, gamma=p / n)
 
     def simulate(self, key, *, samples: int, dimension: int):
         n, p = samples, dimension

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.regression import smoothing
 
@@ -13,7 +13,7 @@ from deeplimits.theory.regression import smoothing
 LABELLINGS = 20
 
 
-class NearestNeighbours(Limit):
+class KnnBiasVariance(Limit):
     r"""Bias and variance of the k nearest neighbours, exact at every sample size.
 
     Setting     n points uniform in the unit ball of R^d, Y = f(X) + ε, Var ε = σ²; the estimate at the centre is the
@@ -25,6 +25,7 @@ class NearestNeighbours(Limit):
                 k = 1 interpolates the data: variance σ², test error at least twice the noise
     Validity    1 ≤ k ≤ n; size counts the points n
     Finite size exact
+    Computed by regression.nearest_neighbours_bias_cone, regression.nearest_neighbours_bias_linear
     References  gyorfi2002 Ch. 6
     """
 
@@ -59,7 +60,7 @@ class NearestNeighbours(Limit):
 
     def at_size(self, size):
         n = whole(size, "n", self)
-        return {"points": n}, self.replace(points=n)
+        return {"points": n}, replace(self, points=n)
 
     def simulate(self, key, *, points: int):
         d, k = self.dimension, self.neighbours

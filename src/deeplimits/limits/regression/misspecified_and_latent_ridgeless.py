@@ -5,16 +5,13 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.limits.regression._shared import at_threshold, features_of
 from deeplimits.predictions import Value
-from deeplimits.theory.regression import populations, ridge, ridgeless
-
-# Closer to p = n than this the risk of a finite sample has too few moments for its mean to be measured.
-CLOSEST = 8
+from deeplimits.theory.regression import populations, ridge
 
 
-class MisspecifiedRegression(Limit):
+class MisspecifiedAndLatentRidgeless(Limit):
     r"""Minimum-norm least squares on a part of the signal, and on noisy views of a few latent variables.
 
     Setting     misspecified: y = ⟨x, β⟩ + ⟨w, θ⟩ + ε, isotropic x in R^p seen, w unseen, ‖β‖² = k r², ‖θ‖² = (1−k)r²
@@ -27,6 +24,7 @@ class MisspecifiedRegression(Limit):
                 eigenspace of 1+μ, noise σ² + r²/(1+μ); in excess of the best linear predictor
     Validity    γ ≠ 1, ψ ≤ 1; size counts the samples n
     Finite size relative gap about 1/(n|1 − γ|)
+    Computed by regression.misspecified_risk, regression.ridge_risk, regression.latent_features
     References  hastie2022 Sec 5
     """
 
@@ -43,7 +41,7 @@ class MisspecifiedRegression(Limit):
     repeats = 16
 
     def validity(self):
-        if abs(float(self.gamma) - 1) < ridgeless.AT_THRESHOLD:
+        if at_threshold(self.gamma):
             return ("gamma = 1 is outside the theorem; the risk is infinite at the interpolation threshold",)
         return ()
 
@@ -60,15 +58,9 @@ class MisspecifiedRegression(Limit):
 
     def at_size(self, size):
         n = whole(size, "n", self, least=2)
-        p = whole(float(self.gamma) * n, "p", self, least=2)
-        if abs(p - n) < CLOSEST:
-            raise OutsideValidity(
-                f"MisspecifiedRegression: at n = {n} gamma = {float(self.gamma):g} means p = {p}, and a finite sample "
-                f"needs |p - n| >= {CLOSEST} for its mean risk to be measurable; take a larger size or gamma further "
-                "from 1"
-            )
+        p = features_of(self, n, float(self.gamma), least=2)
         q = min(max(round(float(self.latent) * p), 1), p - 1)
-        return {"samples": n, "features": p, "hidden": q}, self.replace(gamma=p / n, latent=q / p)
+        return {"samples": n, "features": p, "hidden": q}, replace(self, gamma=p / n, latent=q / p)
 
     def simulate(self, key, *, samples: int, features: int, hidden: int):
         k, n = self.repeats, samples

@@ -6,12 +6,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Exponent, Value
 from deeplimits.theory.regression import smoothing
 
 
-class SingularKernelSmoother(Limit):
+class NadarayaWatsonSingularKernel(Limit):
     r"""Risk of an interpolating kernel smoother: minimax although it fits every label.
 
     Setting     K(u) = ‖u‖^(−a) on the unit ball, f_n(x) = Σ Y_i K((x−X_i)/h) / Σ K((x−X_i)/h), which takes the value
@@ -25,6 +25,7 @@ class SingularKernelSmoother(Limit):
                 bias² = L²h^(2β) {n p̄ ∫ s q E_{q−1+2β/a}(s) G^(n−1) ds + n(n−1) p̄² ∫ s [q E_{q+β/a}(s)]² G^(n−2) ds}
     Validity    0 < a < d/2, 0 < β ≤ 1; size counts the points n
     Finite size values exact; the slope in log n is corrected by O(n^(−2β/(2β+d)))
+    Computed by regression.singular_kernel_risk
     References  belkin2019b Thm 1
     """
 
@@ -52,7 +53,7 @@ class SingularKernelSmoother(Limit):
         return jnp.asarray(float(self.points)) ** (-1 / (2 * self.smoothness + self.dimension))
 
     def theory(self):
-        variance, bias, _ = smoothing.singular_kernel_risk(
+        risk = smoothing.singular_kernel_risk(
             self.points,
             self.dimension,
             self.singularity,
@@ -65,8 +66,8 @@ class SingularKernelSmoother(Limit):
         rate = 2 * self.smoothness / (2 * self.smoothness + self.dimension)
         return {
             "rate": Exponent(-rate, label="excess risk", correction=rate),
-            "variance": Value(variance, label="variance"),
-            "bias": Value(bias, label="squared bias"),
+            "variance": Value(risk.variance, label="variance"),
+            "bias": Value(risk.bias, label="squared bias"),
         }
 
     def at_size(self, size):
@@ -75,7 +76,7 @@ class SingularKernelSmoother(Limit):
         # no more than np + 8√(np) + 20.
         inside = n ** (1 - self.dimension / (2 * float(self.smoothness) + self.dimension))
         near = min(n, math.ceil(inside + 8 * math.sqrt(inside) + 20))
-        return {"points": n, "near": near}, self.replace(points=n)
+        return {"points": n, "near": near}, replace(self, points=n)
 
     def simulate(self, key, *, points: int, near: int):
         distances = data.nearest_radii(key, points, near, self.dimension)

@@ -6,29 +6,31 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import random_features as draw
-from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, rounded, whole
 from deeplimits.models import designs
 from deeplimits.models.activations import activation
+from deeplimits.models.architectures import FullyConnected
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.gaussian import closed_forms
-from deeplimits.theory.kernels.infinite_width import FullyConnected
+from deeplimits.theory.kernels.infinite_width import InfiniteWidth
 from deeplimits.theory.regression import random_features
 
 TEST_POINTS = 200
 
 
-class RandomFeatureRegression(Limit):
+class RandomFeatureRidgeMse(Limit):
     r"""Training and test error of ridge regression on N random features of n fixed points, and their double descent.
 
     Setting     features σ(⟨w_l, x⟩), l ≤ N, w_l ~ N(0, I), of n fixed points x in R^d with labels ±1 and of test
-                points; β̂ = argmin (1/n)‖y − Σ'β‖² + γ‖β‖²; K(x, x') = E σ(⟨w, x⟩)σ(⟨w, x'⟩)
+                points; β̂ = argmin (1/n)‖y − Σ'β‖² + λ‖β‖²; K(x, x') = E σ(⟨w, x⟩)σ(⟨w, x'⟩)
     Limit       n, N, d → ∞ together
-    Result      κ solves N = tr K(K+κ)^{-1} + nγ/κ; R = (K+κ)^{-1}, D = N − tr KRKR
+    Result      κ solves N = tr K(K+κ)^{-1} + nλ/κ; R = (K+κ)^{-1}, D = N − tr KRKR
                 training error (κ²/n) y'R[(tr RKR/D) K + 1]Ry
                 test error (1/n̂)‖ŷ − K̂Ry‖² + (y'RKRy/D)(1/n̂) tr[K_{X̂X̂} − K̂(R + κR²)K̂'], with a peak at N = n
-                resolvent (1/n) y'(Σ'Σ/n + γ)^{-1}y → (κ/γ)(1/n) y'Ry
-    Validity    centred data of bounded operator norm, Lipschitz σ, γ > 0; size counts the points n
+                resolvent (1/n) y'(Σ'Σ/n + λ)^{-1}y → (κ/λ)(1/n) y'Ry
+    Validity    centred data of bounded operator norm, Lipschitz σ, λ > 0; size counts the points n
     Finite size gaps of order 1/n, larger near N = n
+    Computed by regression.from_kernels, kernels.InfiniteWidth; on data regression.feature_regression
     References  louart2018; liao2020
     """
 
@@ -39,9 +41,9 @@ class RandomFeatureRegression(Limit):
         lambda a: a.through_origin and a.lipschitz and closed_forms.has_dual(a),
         doc="activation σ of the features",
     )
-    ratio: Array = real(0.3, 0.02, 50.0, log=True, symbol="N/n", doc="features per point")
-    ridge: Array = real(0.02, 1e-5, 10.0, log=True, symbol=r"\gamma", doc="ridge penalty")
-    ratios: Array = axis(
+    gamma: Array = real(0.3, 0.02, 50.0, log=True, symbol="N/n", doc="features per point")
+    ridge: Array = real(0.02, 1e-5, 10.0, log=True, symbol=r"\lambda", doc="ridge penalty")
+    gammas: Array = axis(
         (0.1, 0.5, 1.0, 2.0, 4.0), 0.02, 50.0, log=True, symbol="N/n", doc="features per point along the curves"
     )
 
@@ -61,18 +63,18 @@ class RandomFeatureRegression(Limit):
         train, test = jax.lax.optimization_barrier(self._data())
         n = self.points
         # K(x, x') = E σ(⟨w, x⟩)σ(⟨w, x'⟩) of all points in one pass; Var w = 1 for every input.
-        network = FullyConnected(1, self.activation, weight_variance=float(self.dimension))
+        network = InfiniteWidth(FullyConnected(1, self.activation, weight_variance=float(self.dimension)))
         kernel = network.conjugate(jnp.concatenate([train.x, test.x]))
         model = random_features.from_kernels(kernel[:n, :n], kernel[n:, :n], jnp.diagonal(kernel)[n:], train.y, test.y)
-        dense = jnp.geomspace(self.ratios[0], self.ratios[-1], 120)
+        dense = jnp.geomspace(self.gammas[0], self.gammas[-1], 120)
         # At the one ratio, at those of the curve and at those between, in one call.
-        everywhere = model.errors(n * jnp.concatenate([self.ratio[None], self.ratios, dense]), self.ridge)
-        cuts = [1, 1 + self.ratios.size]
+        everywhere = model.errors(n * jnp.concatenate([self.gamma[None], self.gammas, dense]), self.ridge)
+        cuts = [1, 1 + self.gammas.size]
 
         def curve(y, label):
             _, at, between = jnp.split(y, cuts)
             return Curve(
-                self.ratios,
+                self.gammas,
                 at,
                 axis="features per point",
                 axis_symbol="N/n",
@@ -101,9 +103,9 @@ class RandomFeatureRegression(Limit):
         n = whole(size, "n", self, least=4)
         # The dimension keeps its proportion to the number of points.
         d = whole(self.dimension * n / self.points, "d", self, least=2)
-        count = whole(float(self.ratio) * n, "N", self)
-        along = tuple(whole(float(ratio) * n, "N", self) for ratio in self.ratios)
-        realised = self.rounded(points=n, dimension=d, ratio=count / n, ratios=[many / n for many in along])
+        count = whole(float(self.gamma) * n, "N", self)
+        along = tuple(whole(float(gamma) * n, "N", self) for gamma in self.gammas)
+        realised = rounded(self, points=n, dimension=d, gamma=count / n, gammas=[many / n for many in along])
         return {"features": count, "along": along}, realised
 
     def simulate(self, key, *, features: int, along: tuple[int, ...]):

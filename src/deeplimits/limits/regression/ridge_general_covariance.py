@@ -5,14 +5,15 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, Run, axis, real, whole
-from deeplimits.measure.leave_one_out import leave_one_out
+from deeplimits.limit import Limit, Run, axis, real, rounded, whole
+from deeplimits.measure.cross_validation import leave_one_out
+from deeplimits.models.atoms import Atoms
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.regression import ridge
 from deeplimits.theory.regression.populations import Population
 
 
-class RidgeRegression(Limit):
+class RidgeGeneralCovariance(Limit):
     r"""Risk of ridge regression for a covariance with two eigenvalues, and what the training data say about it.
 
     Setting     y = ⟨x, β⟩ + ε, x in R^p with independent features of variance t (a share w of them) or 1;
@@ -25,6 +26,7 @@ class RidgeRegression(Limit):
                 risk along γ: with little ridge it peaks near γ = 1; for t = 1 and the best ridge, γσ²/r², it does not
     Validity    λ > 0; size counts the samples n
     Finite size gaps of order 1/n
+    Computed by regression.ridge_risk
     References  hastie2022 Thm 5; dobriban2018
     """
 
@@ -45,17 +47,17 @@ class RidgeRegression(Limit):
     repeats = 24
 
     def _risk(self, gamma):
-        values = jnp.stack([jnp.ones(()), self.large])
+        values = jnp.stack([1.0, self.large])
         weights = jnp.stack([1 - self.share, self.share])
         alignment = jnp.stack([1 - self.alignment, self.alignment])
-        population = Population(values, weights, alignment)
+        population = Population(Atoms(values, weights), alignment)
         return ridge.ridge_risk(gamma, self.ridge, population, self.signal, self.noise**2)
 
     def theory(self):
         dense = jnp.geomspace(self.gammas[0], self.gammas[-1], 200)
         # At the one ratio, at those of the curve and at those between, in one call.
         risks = self._risk(jnp.concatenate([self.gamma[None], self.gammas, dense]))
-        risk = ridge.RidgeRisk(*(part[0] for part in risks))
+        risk = jax.tree.map(lambda part: part[0], risks)
         _, along, between = jnp.split(risks.total, [1, 1 + self.gammas.size])
         unseen = risk.total + self.noise**2
         return {
@@ -82,7 +84,7 @@ class RidgeRegression(Limit):
         n = whole(size, "n", self, least=4)
         p = whole(float(self.gamma) * n, "p", self)
         along = tuple(whole(float(gamma) * n, "p", self) for gamma in self.gammas)
-        realised = self.rounded(gamma=p / n, gammas=[q / n for q in along])
+        realised = rounded(self, gamma=p / n, gammas=[q / n for q in along])
         return {"samples": n, "features": p, "along": along}, realised
 
     def simulate(self, key, *, samples: int, features: int, along: tuple[int, ...]):

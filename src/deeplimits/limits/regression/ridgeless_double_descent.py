@@ -1,20 +1,17 @@
 r"""Double descent of minimum-norm least squares."""
 
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, axis, real, whole
+from deeplimits.limit import Limit, Run, axis, real, replace, whole
+from deeplimits.limits.regression._shared import at_threshold, features_of
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.regression import ridgeless
 
-# Closer to p = n than this the risk of a finite sample has too few moments for its mean to be measured.
-CLOSEST = 8
 
-
-class RidgelessRegression(Limit):
+class RidgelessDoubleDescent(Limit):
     r"""Risk of minimum-norm least squares and its peak at the interpolation threshold.
 
     Setting     y = ⟨x, β⟩ + ε, isotropic x in R^p, ‖β‖² = r², Var ε = σ², n samples, β̂ = X⁺y
@@ -25,6 +22,7 @@ class RidgelessRegression(Limit):
                 ‖β̂‖² → r² min(1, 1/γ) + V, training error → σ²(1 − γ)₊
     Validity    γ ≠ 1; features with finite moments of order above four; size counts the samples n
     Finite size relative gap about 1/(n|1 − γ|)
+    Computed by regression.ridgeless_risk, regression.ridgeless_norm, regression.ridgeless_training_error
     References  hastie2022 Thm 1; belkin2019
     """
 
@@ -48,31 +46,31 @@ class RidgelessRegression(Limit):
     def validity(self):
         ones = "; the risk is infinite at the interpolation threshold, so move away from 1"
         found = []
-        if _at_threshold(self.gamma):
+        if at_threshold(self.gamma):
             found.append(f"gamma = 1 is outside the theorem{ones}")
-        if _at_threshold(self.gammas):
+        if at_threshold(self.gammas):
             found.append(f"gammas contains 1, which is outside the theorem{ones}")
         return tuple(found)
 
     def theory(self):
         noise_variance = self.noise**2
-        risk = ridgeless.limiting_risk(self.gamma, self.signal, noise_variance)
-        along = ridgeless.limiting_risk(self.gammas, self.signal, noise_variance)
+        risk = ridgeless.ridgeless_risk(self.gamma, self.signal, noise_variance)
+        along = ridgeless.ridgeless_risk(self.gammas, self.signal, noise_variance)
         # An even number of points, so that none falls on the pole when the ends are reciprocal.
         dense = jnp.geomspace(self.gammas[0], self.gammas[-1], 400)
-        dense_risk = ridgeless.limiting_risk(dense, self.signal, noise_variance).total
+        dense_risk = ridgeless.ridgeless_risk(dense, self.signal, noise_variance).total
         return {
             "risk": Value(risk.total, label="excess risk", symbol="R", rate=1.0),
             "bias": Value(risk.bias, label="squared bias", symbol="B", rate=1.0),
             "variance": Value(risk.variance, label="variance", symbol="V", rate=1.0),
             "norm": Value(
-                ridgeless.limiting_norm(self.gamma, self.signal, noise_variance),
+                ridgeless.ridgeless_norm(self.gamma, self.signal, noise_variance),
                 label="squared norm of the estimate",
                 symbol=r"\|\hat\beta\|^2",
                 rate=1.0,
             ),
             "training_error": Value(
-                ridgeless.training_error(self.gamma, noise_variance), label="training error", rate=1.0
+                ridgeless.ridgeless_training_error(self.gamma, noise_variance), label="training error", rate=1.0
             ),
             "risk_curve": Curve(
                 self.gammas,
@@ -91,23 +89,14 @@ class RidgelessRegression(Limit):
 
     def at_size(self, size):
         n = whole(size, "n", self, least=2)
-        p = self._features(n, float(self.gamma))
-        along = tuple(self._features(n, float(gamma)) for gamma in self.gammas)
+        p = features_of(self, n, float(self.gamma))
+        along = tuple(features_of(self, n, float(gamma)) for gamma in self.gammas)
         if len(set(along)) < len(along):
             raise OutsideValidity(
-                f"RidgelessRegression: at n = {n} two points of gammas round to the same p; take a larger size"
+                f"RidgelessDoubleDescent: at n = {n} two points of gammas round to the same p; take a larger size"
             )
-        realised = self.replace(gamma=p / n, gammas=[q / n for q in along])
+        realised = replace(self, gamma=p / n, gammas=[q / n for q in along])
         return {"samples": n, "features": p, "along": along}, realised
-
-    def _features(self, n: int, gamma: float) -> int:
-        p = whole(gamma * n, "p", self)
-        if abs(p - n) < CLOSEST:
-            raise OutsideValidity(
-                f"RidgelessRegression: at n = {n} gamma = {gamma:g} means p = {p}, and a finite sample needs "
-                f"|p - n| >= {CLOSEST} for its mean risk to be measurable; take a larger size or gamma further from 1"
-            )
-        return p
 
     def simulate(self, key, *, samples: int, features: int, along: tuple[int, ...]):
         counts = (features, *along)
@@ -131,7 +120,3 @@ class RidgelessRegression(Limit):
             "training_error": jnp.mean((labels - seen @ estimates) ** 2),
             "risk_curve": biases[1:] + variances[1:],
         }
-
-
-def _at_threshold(gamma: Array) -> bool:
-    return bool(np.any(np.abs(np.asarray(gamma) - 1) < ridgeless.AT_THRESHOLD))

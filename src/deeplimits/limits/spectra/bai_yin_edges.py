@@ -3,13 +3,13 @@ r"""The extreme eigenvalues of a sample covariance matrix."""
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Value
-from deeplimits.theory.spectra import marchenko_pastur
+from deeplimits.theory.spectra import marchenko_pastur_formulas
 
 
-class ExtremeEigenvalues(Limit):
+class BaiYinEdges(Limit):
     r"""The extreme eigenvalues of a sample covariance matrix converge to the edges of its bulk.
 
     Setting     Σ̂ = X'X/M of size N, independent standard Gaussian entries
@@ -19,6 +19,7 @@ class ExtremeEigenvalues(Limit):
                 probability that does not vanish (`theory.spectra.tracy_widom`)
     Validity    γ ≠ 1 for the smallest one, whose edge is hard at γ = 1; four moments; size counts the dimension N
     Finite size both deviate by O(N^(-2/3))
+    Computed by spectra.marchenko_pastur_edges
     References  bai1993; johnstone2001; ma2012
     """
 
@@ -32,7 +33,7 @@ class ExtremeEigenvalues(Limit):
         return ()
 
     def theory(self):
-        low, high = marchenko_pastur.edges(self.gamma)
+        low, high = marchenko_pastur_formulas.marchenko_pastur_edges(self.gamma)
         return {
             "smallest": Value(low, label="smallest nonzero eigenvalue", symbol=r"\lambda_{\min}", rate=2 / 3),
             "largest": Value(high, label="largest eigenvalue", symbol=r"\lambda_{\max}", rate=2 / 3),
@@ -41,7 +42,7 @@ class ExtremeEigenvalues(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=2)
         m = whole(n / float(self.gamma), "M", self, least=2)
-        return {"samples": m, "dimension": n}, self.replace(gamma=n / m)
+        return {"samples": m, "dimension": n}, replace(self, gamma=n / m)
 
     def simulate(self, key, *, samples: int, dimension: int):
         x = data.independent_entries(key, samples, dimension)

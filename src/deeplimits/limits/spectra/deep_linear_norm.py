@@ -4,9 +4,9 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.predictions import Value
-from deeplimits.theory.spectra import products
+from deeplimits.theory.spectra import isometry
 
 
 class DeepLinearNorm(Limit):
@@ -19,17 +19,18 @@ class DeepLinearNorm(Limit):
                 log‖θ‖ → N(−δ/2, δ/2)
     Validity    δ > 0; size counts the width n
     Finite size mean and variance are exact at every width; the normal law deviates by O(1/n)
+    Computed by spectra.deep_linear_log_norm
     References  hanin2023
     """
 
-    ratio: Array = real(4.0, 0.02, 20.0, log=True, symbol=r"\delta", doc="depth over width, (L+1)/n")
+    depth_per_width: Array = real(4.0, 0.02, 20.0, log=True, symbol=r"\delta", doc="depth over width, (L+1)/n")
     width: Array = real(100.0, 2.0, 1e6, log=True, symbol="n", doc="width of every layer")
 
     usual = Run(sizes=(4, 8), samples=15_000, batch=100)
 
     def theory(self):
-        factors = self.ratio * self.width
-        mean, variance = products.log_norm(self.width, factors)
+        factors = self.depth_per_width * self.width
+        mean, variance = isometry.deep_linear_log_norm(self.width, factors)
         return {
             "log_norm": Value(mean, label="mean of the log norm", symbol=r"E\log\|\theta\|"),
             "log_norm_square": Value(
@@ -39,8 +40,8 @@ class DeepLinearNorm(Limit):
 
     def at_size(self, size):
         n = whole(size, "n", self, least=2)
-        factors = max(whole(n * float(self.ratio), "L+1", self), 1)
-        return {"width": n, "factors": factors}, self.replace(ratio=factors / n, width=float(n))
+        factors = max(whole(n * float(self.depth_per_width), "L+1", self), 1)
+        return {"width": n, "factors": factors}, replace(self, depth_per_width=factors / n, width=float(n))
 
     def simulate(self, key, *, width: int, factors: int):
         start = jnp.ones(1), jnp.zeros(())

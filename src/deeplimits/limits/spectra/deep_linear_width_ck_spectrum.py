@@ -5,14 +5,14 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, matrices
-from deeplimits.limit import Limit, Run, activation_choice, axis, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, real, replace, whole
 from deeplimits.measure import spectra
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
-from deeplimits.theory.spectra import gram_curve, networks
+from deeplimits.theory.spectra import gram_curve, network_grams
 
 
-class ConjugateKernelSpectrum(Limit):
+class DeepLinearWidthCkSpectrum(Limit):
     r"""The spectrum of the conjugate kernel passes from layer to layer by a free product with Marchenko-Pastur.
 
     Setting     X₀ is d₀×n with independent entries of variance 1/d₀; X_l = σ(W_lX_{l−1})/√d_l for two layers, W
@@ -22,6 +22,7 @@ class ConjugateKernelSpectrum(Limit):
                 c₂ + b⁴(c₁ + b⁴c₀), c_l = n/d_l
     Validity    σ odd, widths of the order of n; size counts the samples n
     Finite size both deviate by O(1/n)
+    Computed by spectra.conjugate_kernel_transform, spectra.odd_moments; as a law spectra.conjugate_kernel_spectrum
     References  fan2020
     """
 
@@ -39,7 +40,7 @@ class ConjugateKernelSpectrum(Limit):
         eta, zeta = gram_curve.odd_moments(activation(self.activation))
         share = zeta / eta
         ratios = (self.first_ratio, self.second_ratio)
-        values = networks.conjugate_kernel_transform(self.shifts, share, self.data_ratio, ratios)
+        values = network_grams.conjugate_kernel_transform(self.shifts, share, self.data_ratio, ratios)
         # The variance of MP(c) ⊠ ν with mean one is c + Var ν.
         spread = self.second_ratio + share**2 * (self.first_ratio + share**2 * self.data_ratio)
         return {
@@ -62,7 +63,7 @@ class ConjugateKernelSpectrum(Limit):
             whole(n / float(ratio), "d", self, least=2)
             for ratio in (self.data_ratio, self.first_ratio, self.second_ratio)
         )
-        realised = self.replace(data_ratio=n / widths[0], first_ratio=n / widths[1], second_ratio=n / widths[2])
+        realised = replace(self, data_ratio=n / widths[0], first_ratio=n / widths[1], second_ratio=n / widths[2])
         return {"samples": n, "widths": widths}, realised
 
     def simulate(self, key, *, samples: int, widths: tuple[int, ...]):
@@ -72,7 +73,7 @@ class ConjugateKernelSpectrum(Limit):
         keys = jax.random.split(key, 3)
         x = data.independent_entries(keys[0], widths[0], samples)
         for layer_key, width in zip(keys[1:], widths[1:], strict=True):
-            x = matrices.features(layer_key, width, x, lambda u: sigma(u) / scale, jnp.zeros(()))
+            x = matrices.features(layer_key, width, x, self.activation, jnp.zeros(())) / scale
         eigenvalues = spectra.sample_covariance_eigenvalues(x)
         return {
             "transform": self.shifts * spectra.regularized_trace(eigenvalues, self.shifts),

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import matrices
-from deeplimits.limit import Limit, Run, axis, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, axis, choice, integer, real, replace, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.spectra import isometry
@@ -23,6 +23,7 @@ class DynamicalIsometry(Limit):
                 L(1 − p) ≤ 1 an atom at p^{−L}
     Validity    gates in general position to the weights; size counts the width N
     Finite size both deviate by O(1/N)
+    Computed by spectra.shrunk_share, spectra.relative_variance; as a law spectra.jacobian_spectrum
     References  pennington2017; pennington2018
     """
 
@@ -57,7 +58,7 @@ class DynamicalIsometry(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=4)
         count = min(max(round(n * float(self.active)), 1), n)
-        return {"width": n}, self.replace(active=count / n)
+        return {"width": n}, replace(self, active=count / n)
 
     def simulate(self, key, *, width: int):
         jacobian = matrices.gated_product(key, width, self.depth, self.weights, 1 / self.active, self.active)

@@ -4,12 +4,13 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import matrices
-from deeplimits.limit import Limit, Run, axis, real, whole
+from deeplimits.limit import Limit, Run, axis, real, replace, whole
+from deeplimits.models.atoms import Atoms
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.spectra import subordination
 
 
-class FreeConvolution(Limit):
+class FreeAdditiveConvolution(Limit):
     r"""Eigenvalues of A + UBU' and of A^{1/2} UBU' A^{1/2}, U a uniform orthogonal matrix.
 
     Setting     A and B are N×N with eigenvalues 1 and a, 1 and b, the larger with multiplicities qN and rN; U uniform
@@ -18,6 +19,8 @@ class FreeConvolution(Limit):
                 product: z m(z) = y m_A(y), y = z/k_B(z/k_A(y)), k = id + 1/m; S-transforms multiply
     Validity    bounded laws; size counts the dimension N
     Finite size both sides deviate by O(1/N)
+    Computed by spectra.sum_transform (sum_transform), spectra.product_transform (product_transform); as laws
+                spectra.free_sum (sum_transform), spectra.free_product (product_transform)
     References  voiculescu1986; voiculescu1987; mingo2017
     """
 
@@ -32,12 +35,8 @@ class FreeConvolution(Limit):
     usual = Run(sizes=(16, 32, 64), samples=300)
 
     def _laws(self):
-        one = subordination.Atoms(
-            jnp.stack([jnp.ones(()), self.first]), jnp.stack([1 - self.first_share, self.first_share])
-        )
-        two = subordination.Atoms(
-            jnp.stack([jnp.ones(()), self.second]), jnp.stack([1 - self.second_share, self.second_share])
-        )
+        one = Atoms(jnp.stack([1.0, self.first]), jnp.stack([1 - self.first_share, self.first_share]))
+        two = Atoms(jnp.stack([1.0, self.second]), jnp.stack([1 - self.second_share, self.second_share]))
         return one, two
 
     def theory(self):
@@ -81,7 +80,7 @@ class FreeConvolution(Limit):
         one = min(max(round(n * float(self.first_share)), 1), n - 1)
         two = min(max(round(n * float(self.second_share)), 1), n - 1)
         sizes = {"dimension": n, "first_count": one, "second_count": two}
-        return sizes, self.replace(first_share=one / n, second_share=two / n)
+        return sizes, replace(self, first_share=one / n, second_share=two / n)
 
     def simulate(self, key, *, dimension: int, first_count: int, second_count: int):
         place = jnp.arange(dimension)

@@ -4,8 +4,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.limits.spectra._shared import cosine_grid
 from deeplimits.measure import spectra
+from deeplimits.models.atoms import Atoms
 from deeplimits.predictions import Spectrum, Value
 from deeplimits.theory.spectra import equivalents, silverstein
 
@@ -13,7 +15,7 @@ from deeplimits.theory.spectra import equivalents, silverstein
 GRID = 2000
 
 
-class PopulationSpectrum(Limit):
+class GeneralizedMpSilverstein(Limit):
     r"""Spectrum, resolvent and best shrinkage of a sample covariance matrix with two population eigenvalues.
 
     Setting     n samples Σ^{1/2}z of dimension p, Gaussian z; Σ has eigenvalue 1, and t with multiplicity wp
@@ -25,6 +27,8 @@ class PopulationSpectrum(Limit):
                 best nonlinear shrinkage: û'Σû → d(λ) = |α(λ)|²/λ, one value on the null space, loss ∫s² dH − ∫d² dμ
     Validity    γ > 0, t > 1, 0 < w < 1; size counts the dimension p
     Finite size distribution function, resolvent and losses deviate by O(1/p), the edges by O(p^(-2/3))
+    Computed by spectra.sample_covariance (eigenvalues), spectra.silverstein.curve (eigenvalues, nonlinear_loss),
+                spectra.resolvent_equivalent (resolvent), spectra.nonlinear_shrinkage_loss (nonlinear_loss)
     References  silverstein1995; silverstein1995b; rubio2011; ledoit2004; ledoit2011
     """
 
@@ -36,19 +40,19 @@ class PopulationSpectrum(Limit):
     usual = Run(sizes=(40, 80, 160), samples=100)
 
     def theory(self):
-        t, w = jnp.stack([jnp.ones(()), self.large]), jnp.stack([1 - self.share, self.share])
-        low, high = silverstein.outer_ends(t, w, self.gamma)
-        angle = jnp.arange(0.5, GRID) * (jnp.pi / GRID)
-        a = (low + high) / 2 - (high - low) / 2 * jnp.cos(angle)
-        law = silverstein.curve(a, t, w, self.gamma)
-        ends = silverstein.curve(jnp.stack([low, high]), t, w, self.gamma)
+        t, w = jnp.stack([1.0, self.large]), jnp.stack([1 - self.share, self.share])
+        population = Atoms(t, w)
+        low, high = silverstein.outer_ends(population, self.gamma)
+        a = cosine_grid(low, high, GRID)
+        law = silverstein.curve(a, population, self.gamma)
+        ends = silverstein.curve(jnp.stack([low, high]), population, self.gamma)
         zero = jnp.maximum(1 - 1 / self.gamma, 0.0)
         mean = jnp.sum(w * t)
         spread = jnp.sum(w * (t - mean) ** 2)
         return {
             "eigenvalues": Spectrum(law.x, law.density, law.cdf, ends.x, jnp.zeros(1), zero[None]),
             "resolvent": Value(
-                equivalents.resolvent_equivalent(self.ridge, 1.0, self.gamma, t, w),
+                equivalents.resolvent_equivalent(self.ridge, 1.0, population, self.gamma),
                 label="resolvent on the small eigenspace",
                 symbol=r"\beta^\top(\hat\Sigma+\lambda)^{-1}\beta",
                 rate=1.0,
@@ -60,7 +64,7 @@ class PopulationSpectrum(Limit):
                 rate=1.0,
             ),
             "nonlinear_loss": Value(
-                silverstein.nonlinear_shrinkage_loss(law, a, t, w, self.gamma),
+                silverstein.nonlinear_shrinkage_loss(law, a, population, self.gamma),
                 label="loss of the best nonlinear shrinkage",
                 symbol=r"\|\hat\Sigma_d-\Sigma\|_F^2/p",
                 rate=1.0,
@@ -71,7 +75,7 @@ class PopulationSpectrum(Limit):
         p = whole(size, "p", self, least=4)
         count = min(max(whole(p * float(self.share), "wp", self), 1), p - 1)
         n = whole(p / float(self.gamma), "n", self, least=2)
-        return {"samples": n, "dimension": p, "large": count}, self.replace(gamma=p / n, share=count / p)
+        return {"samples": n, "dimension": p, "large": count}, replace(self, gamma=p / n, share=count / p)
 
     def simulate(self, key, *, samples: int, dimension: int, large: int):
         covariance = jnp.where(jnp.arange(dimension) < dimension - large, 1.0, self.large)

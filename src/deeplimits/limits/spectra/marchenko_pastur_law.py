@@ -4,15 +4,16 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, Run, choice, real, whole
+from deeplimits.limit import Limit, Run, choice, real, replace, whole
+from deeplimits.limits.spectra._shared import cosine_grid
 from deeplimits.measure import spectra
 from deeplimits.predictions import Spectrum, Value
-from deeplimits.theory.spectra import marchenko_pastur
+from deeplimits.theory.spectra import marchenko_pastur_formulas
 
 GRID = 400
 
 
-class MarchenkoPastur(Limit):
+class MarchenkoPasturLaw(Limit):
     r"""Spectrum of the sample covariance matrix of independent entries.
 
     Setting     X is (M, N) with independent centred entries of variance σ² and finite fourth moment; Σ̂ = X'X/M
@@ -23,6 +24,8 @@ class MarchenkoPastur(Limit):
                 E‖Σ̂ − σ²I‖²_F / N = σ⁴ (N + κ₄ − 2)/M exactly, κ₄ the fourth moment of a unit entry
     Validity    γ > 0, σ² > 0; size counts the dimension N
     Finite size the distribution function deviates by O(1/N), the edges by O(N^(-2/3))
+    Computed by spectra.marchenko_pastur (eigenvalues), spectra.marchenko_pastur_edges (eigenvalues),
+                spectra.marchenko_pastur_density (eigenvalues)
     References  marchenko1967; bai2010 Thm 3.6, Thm 5.11
     """
 
@@ -33,18 +36,16 @@ class MarchenkoPastur(Limit):
     usual = Run(sizes=(50, 100, 200), samples=200)
 
     def theory(self):
-        low, high = marchenko_pastur.edges(self.gamma, self.variance)
-        # A cosine grid is dense at the edges, where the density has square roots.
-        angle = jnp.arange(0.5, GRID) * (jnp.pi / GRID)
-        x = (low + high) / 2 - (high - low) / 2 * jnp.cos(angle)
+        low, high = marchenko_pastur_formulas.marchenko_pastur_edges(self.gamma, self.variance)
+        x = cosine_grid(low, high, GRID)
         return {
             "eigenvalues": Spectrum(
                 x,
-                marchenko_pastur.density(x, self.gamma, self.variance),
-                marchenko_pastur.cdf(x, self.gamma, self.variance),
+                marchenko_pastur_formulas.marchenko_pastur_density(x, self.gamma, self.variance),
+                marchenko_pastur_formulas.marchenko_pastur_cdf(x, self.gamma, self.variance),
                 jnp.stack([low, high]),
                 jnp.zeros(1),
-                marchenko_pastur.atom(self.gamma)[None],
+                marchenko_pastur_formulas.marchenko_pastur_atom(self.gamma)[None],
             ),
             "operator_norm_gap": Value(
                 self.variance * (self.gamma + 2 * jnp.sqrt(self.gamma)),
@@ -63,7 +64,7 @@ class MarchenkoPastur(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=2)
         m = whole(n / float(self.gamma), "M", self)
-        return {"samples": m, "dimension": n}, self.replace(gamma=n / m)
+        return {"samples": m, "dimension": n}, replace(self, gamma=n / m)
 
     def simulate(self, key, *, samples: int, dimension: int):
         x = jnp.sqrt(self.variance) * data.independent_entries(key, samples, dimension, self.entries)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, matrices
-from deeplimits.limit import Limit, Run, activation_choice, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, real, replace, whole
 from deeplimits.measure import spectra
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Spectrum
@@ -13,7 +13,7 @@ from deeplimits.theory.spectra import gram_curve
 GRID = 400
 
 
-class NonlinearGram(Limit):
+class NonlinearGramSpectrum(Limit):
     r"""Eigenvalues of the Gram matrix of random features, which the nonlinearity enters through two numbers.
 
     Setting     Σ = σ(WX/√p), W is N×p and X is p×n with independent standard entries, σ odd; G = Σ'Σ/n
@@ -22,6 +22,7 @@ class NonlinearGram(Limit):
                 z = w(N/n − 1 − w g(w)), m(z) = (w/z) g(w); density Im m/π; mass (1 − N/n)₊ at 0
     Validity    σ odd, so that no outlier leaves the bulk; size counts the samples n
     Finite size the distribution function deviates by O(1/n), the edges by O(n^(-2/3))
+    Computed by spectra.odd_moments, spectra.gram_curve.curve; as a law spectra.nonlinear_gram
     References  pennington2017b; benigni2021
     """
 
@@ -41,10 +42,10 @@ class NonlinearGram(Limit):
         n = whole(size, "n", self, least=4)
         p = whole(n / float(self.data_ratio), "p", self, least=2)
         width = whole(n * float(self.width_ratio), "N", self, least=2)
-        return {"samples": n, "inputs": p, "width": width}, self.replace(data_ratio=n / p, width_ratio=width / n)
+        return {"samples": n, "inputs": p, "width": width}, replace(self, data_ratio=n / p, width_ratio=width / n)
 
     def simulate(self, key, *, samples: int, inputs: int, width: int):
         x = data.independent_entries(key, inputs, samples)
-        features = matrices.features(data.other(key), width, x, activation(self.activation).value, jnp.zeros(()))
+        features = matrices.features(data.other(key), width, x, self.activation, jnp.zeros(()))
         scale = jnp.sqrt(width / samples)
         return {"eigenvalues": spectra.sample_covariance_eigenvalues(scale * features)}

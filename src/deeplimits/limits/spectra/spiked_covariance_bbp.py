@@ -4,12 +4,12 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, Run, real, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.spectra import spikes
 
 
-class SpikedCovariance(Limit):
+class SpikedCovarianceBbp(Limit):
     r"""The largest eigenvalue leaves the bulk, and its eigenvector finds the signal, only above a threshold.
 
     Setting     n Gaussian samples of dimension p with covariance I + ℓuu', ‖u‖ = 1
@@ -18,6 +18,7 @@ class SpikedCovariance(Limit):
     Validity    ℓ > √γ; below it the largest eigenvalue stays at the edge (1 + √γ)² and the overlap is zero;
                 size counts the samples n
     Finite size both deviate by O(1/n)
+    Computed by spectra.spiked_covariance
     References  baik2005; baik2006; paul2007
     """
 
@@ -46,7 +47,7 @@ class SpikedCovariance(Limit):
     def at_size(self, size):
         n = whole(size, "n", self, least=4)
         p = whole(n * float(self.gamma), "p", self, least=2)
-        return {"samples": n, "dimension": p}, self.replace(gamma=p / n)
+        return {"samples": n, "dimension": p}, replace(self, gamma=p / n)
 
     def simulate(self, key, *, samples: int, dimension: int):
         x = data.independent_entries(key, samples, dimension)

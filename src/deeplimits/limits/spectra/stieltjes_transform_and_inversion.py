@@ -5,13 +5,13 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, Run, axis, choice, real, whole
+from deeplimits.limit import Limit, Run, axis, choice, real, replace, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Curve, Identity, Value
-from deeplimits.theory.spectra import equivalents, marchenko_pastur
+from deeplimits.theory.spectra import equivalents, marchenko_pastur_formulas
 
 
-class ResolventTrace(Limit):
+class StieltjesTransformAndInversion(Limit):
     r"""The resolvent of one matrix shows the limiting density through a Cauchy kernel; what one sample changes in it.
 
     Setting     Σ̂ = X'X/M of size N, independent standard Gaussian entries; R(z) = (Σ̂ − z)^{-1}, at z = −y and at
@@ -22,6 +22,8 @@ class ResolventTrace(Limit):
                 quadratic forms of an independent x: Var ⟨x, Ax⟩ = 2‖A‖²_F + (κ₄ − 3)ΣA_ii², exactly
     Validity    y, ε > 0; size counts the dimension N
     Finite size the smoothed density deviates by O(1/N); the other two are exact
+    Computed by spectra.marchenko_pastur_stieltjes (smoothed_density), spectra.trace_change (leave_one_out),
+                spectra.quadratic_form_variance (quadratic_form)
     References  bai2010; sherman1950
     """
 
@@ -40,7 +42,7 @@ class ResolventTrace(Limit):
         return {
             "smoothed_density": Curve(
                 self.places,
-                jnp.imag(marchenko_pastur.stieltjes(z, self.gamma)) / jnp.pi,
+                jnp.imag(marchenko_pastur_formulas.marchenko_pastur_stieltjes(z, self.gamma)) / jnp.pi,
                 axis="place",
                 axis_symbol="x",
                 label="smoothed density",
@@ -57,7 +59,7 @@ class ResolventTrace(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=2)
         m = whole(n / float(self.gamma), "M", self, least=2)
-        return {"samples": m, "dimension": n}, self.replace(gamma=n / m)
+        return {"samples": m, "dimension": n}, replace(self, gamma=n / m)
 
     def draw(self, key, *, samples: int, dimension: int):
         x = data.independent_entries(key, samples, dimension)

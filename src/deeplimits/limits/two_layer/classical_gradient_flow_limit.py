@@ -1,21 +1,22 @@
 r"""Small learning rates: SGD becomes gradient flow, whose overlap equations hold in every dimension."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, whole
-from deeplimits.limits.two_layer.committee_start import aligned_start, no_room, steps_at
+from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, replace, whole
+from deeplimits.limits.two_layer._shared import aligned_start, no_room, steps_at, time_curve
 from deeplimits.measure import committees as measure
 from deeplimits.models.activations import activation
 from deeplimits.models.committees import Task
-from deeplimits.predictions import Curve
 from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import integration
 
 
-class ClassicalGradientFlow(Limit):
+class ClassicalGradientFlowLimit(Limit):
     r"""As the learning rate vanishes, SGD follows gradient flow on the risk; its overlaps close in every dimension.
 
     Setting     committee machine in fixed dimension d under one-pass SGD with learning rate γ, time t = νγ/(dp)
@@ -25,6 +26,7 @@ class ClassicalGradientFlow(Limit):
     Validity    d ≥ p + k; size counts 1/γ, for a quadratic activation in units of 24Q/p, Q the largest squared norm:
                 a step multiplies the error on its own sample by 1 − 4γλ²/p, and SGD diverges where that overshoots
     Finite size means deviate by O(γ/p), single runs by O(√(γ/(dp)))
+    Computed by two_layer.trajectory
     References  robbins1951; saad1995
     """
 
@@ -48,16 +50,14 @@ class ClassicalGradientFlow(Limit):
     def validity(self):
         return no_room(self)
 
-    def _setting(self, rate: float = 0.0):
-        task = Task(jnp.eye(self.teachers), rate, 0.0, self.activation)
+    def _setting(self, step: float = 0.0):
+        task = Task(jnp.eye(self.teachers), step, 0.0, self.activation)
         return task, aligned_start(self.students, self.teachers, self.overlap, self.norm)
 
     def theory(self):
         flow = integration.trajectory(*self._setting(), self.times, method="explicit", variance=False)
 
-        def curve(y, label, symbol):
-            return Curve(self.times, y, axis="time", axis_symbol="t", label=label, symbol=symbol, rate=1.0)
-
+        curve = functools.partial(time_curve, self.times)
         return {
             "risk": curve(flow.risk, "risk", "R"),
             "teacher_overlap": curve(flow.m[:, 0, 0], "overlap with the teacher", "M_{11}"),
@@ -72,7 +72,7 @@ class ClassicalGradientFlow(Limit):
             unit = max(1.0, 24 * max(norm, 1.0) / self.students)
         inverse = whole(size * unit, "1/gamma", self)
         marks, times = steps_at(self.times, self.dimension * self.students * inverse, self)
-        return {"inverse_rate": inverse, "marks": marks}, self.replace(times=times)
+        return {"inverse_rate": inverse, "marks": marks}, replace(self, times=times)
 
     def simulate(self, key, *, inverse_rate: int, marks: tuple[int, ...]):
         sgd_key, test_key = jax.random.split(key)
@@ -80,7 +80,7 @@ class ClassicalGradientFlow(Limit):
         network = ensemble.with_overlaps(task, start, self.dimension)
         record, _ = ensemble.one_pass_sgd(sgd_key, task, network, jnp.array(marks))
         return {
-            "risk": measure.risk_on_fresh_inputs(test_key, task, record, self.inputs),
+            "risk": measure.risk_on_fresh_inputs(test_key, task, record, self.inputs).value,
             "teacher_overlap": record.m[:, 0, 0],
             "student_overlap": record.q[:, 0, 0],
         }

@@ -3,7 +3,7 @@ r"""When is a wide two-layer network lazy?"""
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, Run, activation_choice, choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, choice, integer, real, replace, whole
 from deeplimits.measure import committees as measure
 from deeplimits.models import activations
 from deeplimits.numerics import draws
@@ -13,7 +13,7 @@ from deeplimits.theory.two_layer import laziness
 SCALINGS = {"ntk": 0.5, "mean-field": 1.0}
 
 
-class LazyScaling(Limit):
+class LazyScalingCriterion(Limit):
     r"""The output scale decides whether a wide network is lazy.
 
     Setting     h = α(p) Σ_i a_i σ(⟨w_i, x⟩), a_i = ±1 fair, w_i ~ N(0, I_d), one input ‖x‖ = 1 with label y
@@ -25,6 +25,7 @@ class LazyScaling(Limit):
                 in general E κ ≲ p^(−1/2) + (pα)^(−1), lazy exactly if pα → ∞
     Validity    σ twice differentiable with bounded derivatives; size counts the neurons p
     Finite size relative corrections O(1/p)
+    Computed by two_layer.expected_laziness
     References  chizat2019
     """
 
@@ -46,7 +47,7 @@ class LazyScaling(Limit):
 
     def at_size(self, size):
         p = whole(size, "p", self)
-        return {"width": p}, self.replace(width=p)
+        return {"width": p}, replace(self, width=p)
 
     def simulate(self, key, *, width: int):
         d = self.dimension

@@ -1,19 +1,20 @@
 r"""Wide and high-dimensional: each neuron is two numbers."""
 
+import functools
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, activation_choice, axis, real, whole
-from deeplimits.limits.two_layer.committee_start import steps_at
+from deeplimits.limit import Limit, Run, activation_choice, axis, real, replace, whole
+from deeplimits.limits.two_layer._shared import steps_at, time_curve
 from deeplimits.models.activations import activation
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.predictions import Curve
 from deeplimits.theory.two_layer.mean_field import reduction
 
 
-class MeanFieldReduction(Limit):
+class MeanFieldHighDReduction(Limit):
     r"""With many neurons in high dimension, the p × p overlaps reduce to (m, q) for each neuron.
 
     Setting     p students of two kinds, half with (m, q) = (m₁, q₁) and half with (m₂, q₂), orthogonal outside the
@@ -27,13 +28,14 @@ class MeanFieldReduction(Limit):
                 48γQ ≤ p, Q the largest squared norm: 4(γ/p)λ² < 2 for all fields that occur, λ² ≤ 2Q ln 10⁵, for a
                 step that overshoots its own sample makes SGD diverge; size counts the students p
     Finite size O(1/p) and O(1/d) in the mean
+    Computed by two_layer.reduced_flow
     References  arnaboldi2023
     """
 
     activation: str = activation_choice(
         "erf_saad", lambda a: (a.odd and a.smooth and a.increasing and a.bounded) or a.homogeneous == 2
     )
-    rate: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
+    step: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
     overlap: Array = real(0.4, -1.0, 2.0, symbol="m_1", doc="overlap with the teacher of the first kind")
     other_overlap: Array = real(
         -0.1, -1.0, 2.0, symbol="m_2", doc="overlap with the teacher of the second kind at the start"
@@ -49,12 +51,10 @@ class MeanFieldReduction(Limit):
 
     def theory(self):
         m, q = self._kinds()
-        task = Task(jnp.eye(1), self.rate, 0.0, self.activation)
+        task = Task(jnp.eye(1), self.step, 0.0, self.activation)
         flow = reduction.reduced_flow(task, reduction.Reduced(m, q), self.times)
 
-        def curve(y, label, symbol):
-            return Curve(self.times, y, axis="time", axis_symbol="t", label=label, symbol=symbol, rate=1.0)
-
+        curve = functools.partial(time_curve, self.times)
         return {
             "overlap": curve(flow.m[:, 0, 0], "overlap of the first kind", "m_1"),
             "other_overlap": curve(flow.m[:, 1, 0], "overlap of the second kind", "m_2"),
@@ -68,21 +68,21 @@ class MeanFieldReduction(Limit):
         if activation(self.activation).homogeneous == 2:
             kinds = ((self.overlap, self.norm), (self.other_overlap, self.other_norm))
             largest = max(1.0, *(float(m) ** 2 + float(q) for m, q in kinds))
-            rate = float(self.rate)
+            step = float(self.step)
             # A step multiplies the error on its own sample by 1 − 4(γ/p)λ²; of 10⁵ fields the largest has λ² = 23Q.
-            if 48 * rate * largest > p:
+            if 48 * step * largest > p:
                 raise OutsideValidity(
-                    f"MeanFieldReduction: rate = {rate:g} is too large for {p} quadratic students of squared norm "
-                    f"{largest:.3g}, under which SGD diverges; take a rate of at most {p / (48 * largest):.2g}, "
-                    f"smaller overlaps and norms, or sizes of at least {int(48 * rate * largest) + 1}"
+                    f"MeanFieldHighDReduction: step = {step:g} is too large for {p} quadratic students of squared norm "
+                    f"{largest:.3g}, under which SGD diverges; take a step of at most {p / (48 * largest):.2g}, "
+                    f"smaller overlaps and norms, or sizes of at least {int(48 * step * largest) + 1}"
                 )
-        marks, times = steps_at(self.times, d * p / float(self.rate), self)
-        return {"students": p, "dimension": d, "marks": marks}, self.replace(times=times)
+        marks, times = steps_at(self.times, d * p / float(self.step), self)
+        return {"students": p, "dimension": d, "marks": marks}, replace(self, times=times)
 
     def simulate(self, key, *, students: int, dimension: int, marks: tuple[int, ...]):
         m, q = self._kinds()
         m, q = jnp.repeat(m, students // 2, axis=0), jnp.repeat(q, students // 2)
-        task = Task(jnp.eye(1), self.rate, 0.0, self.activation)
+        task = Task(jnp.eye(1), self.step, 0.0, self.activation)
         start = Overlaps(m, m @ m.T + jnp.diag(q))
         network = ensemble.with_overlaps(task, start, dimension)
         record, _ = ensemble.one_pass_sgd(key, task, network, jnp.array(marks))

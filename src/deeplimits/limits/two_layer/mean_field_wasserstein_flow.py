@@ -1,5 +1,6 @@
 r"""Infinitely many neurons: SGD becomes a flow of measures."""
 
+import math
 from itertools import pairwise
 
 import jax
@@ -7,10 +8,11 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, whole
-from deeplimits.limits.two_layer.committee_start import steps_at
+from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, replace, whole
+from deeplimits.limits.two_layer._shared import steps_at
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
+from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Curve, Exponent
 from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.mean_field import initial_laws, particles
@@ -18,8 +20,11 @@ from deeplimits.theory.two_layer.mean_field import initial_laws, particles
 FREQUENCIES = (1.0, 2.0, 3.0)
 """At which the characteristic functions of two measures on neurons are compared, lower for wide initial laws."""
 
+LARGEST_KICK = 0.6
+"""Of a single step, relative to the error that it corrects; at 2 SGD diverges."""
 
-class WassersteinFlow(Limit):
+
+class MeanFieldWassersteinFlow(Limit):
     r"""A wide two-layer network under SGD is a measure on neurons that flows down the risk.
 
     Setting     f(x) = (1/p) Σ a_i σ(⟨w_i, x⟩), x ~ N(0, I_d) with d fixed, y = b σ(x_1), w_i ~ N(0, s²I) and a_i = 1 at
@@ -29,6 +34,7 @@ class WassersteinFlow(Limit):
                 the initial law is replaced by weighted points, dense around zero, carried by the flow
     Validity    smooth σ of bounded slope; size counts the neurons p
     Finite size the mean risk deviates by O(1/p), a single network by O(p^(−1/2))
+    Computed by two_layer.wasserstein_flow, two_layer.graded_normal
     References  mei2018; chizat2018; rotskoff2022; sirignano2020
     """
 
@@ -39,7 +45,7 @@ class WassersteinFlow(Limit):
     dimension: int = integer(2, 1, 2, symbol="d", doc="dimension of the input")
     spread: Array = real(0.7, 0.01, 3.0, symbol="s", doc="standard deviation of the initial weights")
     target: Array = real(2.0, -5.0, 5.0, symbol="b", doc="output weight of the teacher")
-    rate: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
+    step: Array = real(1.0, 0.01, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
     times: Array = axis((0.1, 0.25, 0.5), 0.001, 100.0, log=True, symbol=r"\tau", doc="times")
 
     usual = Run(sizes=(16, 64, 256), samples=2000, batch=200)
@@ -69,16 +75,29 @@ class WassersteinFlow(Limit):
             ),
         }
 
+    def validity_at(self, size):
+        if not known(self.step, self.target):
+            return ()
+        step, target = float(self.step), float(self.target)
+        # One step moves the output by γ/p times the squared gradient of a neuron, where a has become b.
+        kick = step * (1 + self.dimension * target**2)
+        if kick <= LARGEST_KICK * size:
+            return ()
+        return (
+            f"step = {step:g} with target = {target:g} lets {size} neurons leave the flow in single steps; take "
+            f"sizes of at least {math.ceil(kick / LARGEST_KICK)}, a smaller step or a smaller target",
+        )
+
     def at_size(self, size):
         p = whole(size, "p", self)
-        marks, times = steps_at(self.times, p / float(self.rate), self)
-        return {"neurons": p, "marks": marks}, self.replace(times=times)
+        marks, times = steps_at(self.times, p / float(self.step), self)
+        return {"neurons": p, "marks": marks}, replace(self, times=times)
 
     def simulate(self, key, *, neurons: int, marks: tuple[int, ...]):
         d = self.dimension
         # In the convention with fields over √d: weights √d larger, learning rate d times larger, equal for both layers.
         root = jnp.sqrt(1.0 * d)
-        task = Task(jnp.eye(1), d * self.rate, 0.0, self.activation, teacher_output=self.target[None], output_rate=1.0)
+        task = Task(jnp.eye(1), d * self.step, 0.0, self.activation, teacher_output=self.target[None], output_rate=1.0)
         # The weights at the start and the fresh inputs for every mark, in one draw.
         places = neurons + len(marks) * self.inputs
         drawn = draws.draw(draws.neighbour(key, len(marks), word=0), (places,), d).gaussians

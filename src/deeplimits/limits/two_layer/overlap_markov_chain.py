@@ -5,9 +5,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.ensembles import overlap_chain
-from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
-from deeplimits.limits.two_layer.committee_start import aligned_start, no_room
+from deeplimits.ensembles import overlap_steps
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
+from deeplimits.limits.two_layer._shared import aligned_start, no_room
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
 from deeplimits.predictions import Value
@@ -27,14 +27,15 @@ class OverlapMarkovChain(Limit):
                 measured for a step in weight space and for a step of the chain
     Validity    d ≥ p + k; size counts the dimension d
     Finite size exact
+    Computed by two_layer.mean_increment
     References  saad1995; veiga2022
     """
 
     activation: str = activation_choice("erf_saad", closed_forms.has_fields)
     students: int = integer(1, 1, 4, symbol="p", doc="student units")
     teachers: int = integer(1, 1, 4, symbol="k", doc="teacher units")
-    rate: Array = real(4.0, 1e-3, 100.0, log=True, symbol=r"\gamma", doc="learning rate")
-    noise: Array = real(0.1, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
+    step: Array = real(4.0, 1e-3, 100.0, log=True, symbol=r"\gamma", doc="learning rate")
+    noise: Array = real(0.3162, 0.0, 3.0, symbol=r"\sqrt{\Delta}", doc="standard deviation of the label noise")
     overlap: Array = real(0.1, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher")
     norm: Array = real(0.5, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span")
     dimension: Array = real(20, 2, 100_000, log=True, symbol="d", doc="dimension of the input")
@@ -45,7 +46,7 @@ class OverlapMarkovChain(Limit):
     """Independent steps in each measurement."""
 
     def _setting(self):
-        task = Task(jnp.eye(self.teachers), self.rate, self.noise, self.activation)
+        task = Task(jnp.eye(self.teachers), self.step, self.noise, self.activation)
         return task, aligned_start(self.students, self.teachers, self.overlap, self.norm)
 
     def validity(self):
@@ -64,7 +65,7 @@ class OverlapMarkovChain(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self, least=self.students + self.teachers)
-        return {"dimension": d}, self.replace(dimension=d)
+        return {"dimension": d}, replace(self, dimension=d)
 
     def simulate(self, key, *, dimension: int):
         task, start = self._setting()
@@ -72,11 +73,11 @@ class OverlapMarkovChain(Limit):
 
         def in_weights(drawn):
             x, z = drawn[None, :dimension], drawn[dimension:]
-            m, q = ensemble.overlaps(ensemble.step(task, network, self.rate, x, z)[0])
+            m, q = ensemble.overlaps(ensemble.step(task, network, self.step, x, z)[0])
             return m[0, 0], q[0, 0]
 
         def in_chain(sample):
-            state, _, _ = overlap_chain.chain_step(sample, task, start, jnp.zeros(()), dimension)
+            state, _, _ = overlap_steps.chain_step(sample, task, start, jnp.zeros(()), dimension)
             return state.m[0, 0], state.q[0, 0]
 
         # What a step of either kind needs, in one draw: x and its noise; fields, noise and the rest of the norm.

@@ -5,7 +5,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
-from deeplimits.limits.two_layer.committee_start import aligned_start
+from deeplimits.limits.two_layer._shared import aligned_start
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
 from deeplimits.predictions import Value
@@ -14,7 +14,7 @@ from deeplimits.theory.two_layer.overlaps import equations
 from deeplimits.theory.two_layer.overlaps.integrals import activation_integrals
 
 
-class PopulationRisk(Limit):
+class PopulationRiskFromOverlaps(Limit):
     r"""Overlaps are sufficient: risk and Gaussian integrals from a few numbers, at every dimension.
 
     Setting     student f = (1/p)Σ a_i σ(λ_i), teacher f* = (1/k)Σ σ(λ*_r), fields λ = ⟨w, x⟩/√d, x ~ N(0, I_d)
@@ -24,6 +24,7 @@ class PopulationRisk(Limit):
                 a = first student, b = second student, c = first teacher, d = second teacher
     Validity    p, k ≥ 2 here, d ≥ p + k; size counts the dimension d
     Finite size exact
+    Computed by two_layer.risk, two_layer.activation_integrals, two_layer.covariance
     References  saad1995; goldt2019
     """
 

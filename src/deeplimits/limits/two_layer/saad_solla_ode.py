@@ -1,24 +1,25 @@
 r"""The overlap equations of one-pass SGD."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, whole
-from deeplimits.limits.two_layer.committee_start import aligned_start, steps_at
+from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, replace, whole
+from deeplimits.limits.two_layer._shared import aligned_start, steps_at, time_curve
 from deeplimits.measure import committees as measure
 from deeplimits.models.committees import Task
-from deeplimits.predictions import Curve
 from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import integration
 
 
-class SaadSolla(Limit):
+class SaadSollaOde(Limit):
     r"""In high dimension the overlaps of a committee machine under one-pass SGD follow ordinary differential equations.
 
-    Setting     student (1/p)Σ a_i σ(λ_i), teacher (1/k)Σ σ(λ*_r) orthonormal, label noise Δ, learning rate γ,
+    Setting     student (1/p)Σ a_i σ(λ_i), teacher (1/k)Σ σ(λ*_r) orthonormal, noise of variance Δ, learning rate γ,
                 second layer at relative rate ρ_a, time t = νγ/(dp); start: each student leans towards one teacher
     Limit       d → ∞ at fixed p, k, γ
     Result      dM_ir/dt = a_i Σ_c v_c I₃(i,r,c),  da_i/dt = ρ_a Σ_c v_c I₂(i,c),
@@ -26,15 +27,16 @@ class SaadSolla(Limit):
                 Ψ^var_ij = a_i a_j [Σ_cd v_c v_d I₄(i,j,c,d) + Δ J₂(i,j)]; a batch of b changes the last term only
     Validity    γ, b = O(1), the start not within d^(−1/2) of a saddle; size counts the dimension d
     Finite size means deviate by O(1/d), single runs by O(√(γ/(dp)))
+    Computed by two_layer.trajectory
     References  saad1995; saad1995b; goldt2019; veiga2022
     """
 
     activation: str = activation_choice("erf_saad", lambda a: closed_forms.has_fields(a) and a.lipschitz)
     students: int = integer(2, 1, 3, symbol="p", doc="student units")
     teachers: int = integer(1, 1, 3, symbol="k", doc="teacher units")
-    rate: Array = real(2.0, 1e-3, 20.0, log=True, symbol=r"\gamma", doc="learning rate")
+    step: Array = real(2.0, 1e-3, 20.0, log=True, symbol=r"\gamma", doc="learning rate")
     output_rate: Array = real(0.5, 0.0, 20.0, symbol=r"\rho_a", doc="relative learning rate of the second layer")
-    noise: Array = real(0.05, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
+    noise: Array = real(0.2236, 0.0, 3.0, symbol=r"\sqrt{\Delta}", doc="standard deviation of the label noise")
     overlap: Array = real(0.3, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher at the start")
     norm: Array = real(
         0.3, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span at the start"
@@ -49,7 +51,7 @@ class SaadSolla(Limit):
 
     def _setting(self, batch: ArrayLike = 1):
         task = Task(
-            jnp.eye(self.teachers), self.rate, self.noise, self.activation, output_rate=self.output_rate, batch=batch
+            jnp.eye(self.teachers), self.step, self.noise, self.activation, output_rate=self.output_rate, batch=batch
         )
         return task, aligned_start(self.students, self.teachers, self.overlap, self.norm)
 
@@ -61,9 +63,7 @@ class SaadSolla(Limit):
         )
         single, batched = (jax.tree.map(lambda part, i=index: part[i], both) for index in range(2))
 
-        def curve(y, label, symbol):
-            return Curve(self.times, y, axis="time", axis_symbol="t", label=label, symbol=symbol, rate=1.0)
-
+        curve = functools.partial(time_curve, self.times)
         return {
             "risk": curve(single.risk, "risk", "R"),
             "teacher_overlap": curve(single.m[:, 0, 0], "overlap with the teacher", "M_{11}"),
@@ -74,8 +74,8 @@ class SaadSolla(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self, least=self.students + self.teachers)
-        marks, times = steps_at(self.times, d * self.students / float(self.rate), self)
-        return {"dimension": d, "marks": marks}, self.replace(times=times)
+        marks, times = steps_at(self.times, d * self.students / float(self.step), self)
+        return {"dimension": d, "marks": marks}, replace(self, times=times)
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
         sgd_key, test_key = jax.random.split(key)
@@ -88,7 +88,7 @@ class SaadSolla(Limit):
         )
         record, batched = (jax.tree.map(lambda part, i=index: part[i], both) for index in range(2))
         return {
-            "risk": measure.risk_on_fresh_inputs(test_key, task, record, self.inputs),
+            "risk": measure.risk_on_fresh_inputs(test_key, task, record, self.inputs).value,
             "teacher_overlap": record.m[:, 0, 0],
             "student_overlap": record.q[:, 0, 0],
             "output": record.a[:, 0],

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
-from deeplimits.limits.two_layer.committee_start import aligned_start, no_room
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
+from deeplimits.limits.two_layer._shared import aligned_start, no_room
 from deeplimits.measure import committees as measure
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
@@ -15,7 +15,7 @@ from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import equations
 
 
-class SgdNoise(Limit):
+class SgdNoiseDecomposition(Limit):
     r"""Size of the gradient noise of a fresh mini-batch, exactly at every dimension.
 
     Setting     committee machine at given overlaps, loss ℓ = E²/2, fresh batch of b samples;
@@ -25,6 +25,7 @@ class SgdNoise(Limit):
                 ‖∇_i R‖² = (a_i²/(p²d)) G_i Ω G_iᵀ,  G_ic = v_c J₂(i,c) + δ_ic Σ_c' v_c' K₂₀(i,c')
     Validity    fresh batches (a fixed batch has frozen noise); size counts the dimension d ≥ p + k
     Finite size exact
+    Computed by two_layer.squared_gradient_at, two_layer.gradient, two_layer.covariance
     References  veiga2022; saad1995
     """
 
@@ -33,7 +34,7 @@ class SgdNoise(Limit):
     teachers: int = integer(2, 1, 4, symbol="k", doc="teacher units")
     overlap: Array = real(0.4, 0.0, 2.0, symbol="m", doc="overlap of a student with its teacher")
     norm: Array = real(0.5, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span")
-    noise: Array = real(0.05, 0.0, 10.0, symbol=r"\Delta", doc="variance of the label noise")
+    noise: Array = real(0.2236, 0.0, 3.0, symbol=r"\sqrt{\Delta}", doc="standard deviation of the label noise")
     batch_size: int = integer(4, 1, 100, symbol="b", doc="samples in a batch")
     dimension: Array = real(50, 2, 100_000, log=True, symbol="d", doc="dimension of the input")
 
@@ -66,7 +67,7 @@ class SgdNoise(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self, least=self.students + self.teachers)
-        return {"dimension": d}, self.replace(dimension=d)
+        return {"dimension": d}, replace(self, dimension=d)
 
     def simulate(self, key, *, dimension: int):
         task, start = self._setting()

@@ -6,12 +6,12 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import single_index
-from deeplimits.limit import Limit, Run, axis, real, whole
+from deeplimits.limit import Limit, Run, axis, real, replace, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.two_layer.mean_field import incremental, initial_laws
 
 
-class IncrementalLearning(Limit):
+class SingleIndexIncrementalLearning(Limit):
     r"""A wide network learns a single-index target degree by degree.
 
     Setting     y = φ(⟨u*, x⟩) with Hermite coefficients φ₀, φ₁, φ₂, neurons (1/m) Σ a_i σ(⟨u_i, x⟩), ‖u_i‖ = 1, σ with
@@ -23,6 +23,7 @@ class IncrementalLearning(Limit):
                 as ε → 0 degree 0 is learnt at ε ln2/σ₀², degree 1 at √ε ln(1/ε)/(4|φ₁σ₁|), degree l ≥ 2 at Θ(ε^(1/2l))
     Validity    ε > 0; a component with σ_l = 0 is never learnt; size counts the neurons m
     Finite size O(1/m) in the mean
+    Computed by two_layer.incremental_learning, two_layer.gauss_hermite
     References  berthier2024
     """
 
@@ -36,7 +37,7 @@ class IncrementalLearning(Limit):
 
     usual = Run(sizes=(12, 24, 48), samples=100, batch=10)
 
-    activation = (0.7, 1.0, 0.6)
+    activation_coefficients = (0.7, 1.0, 0.6)
     steps_per_time = 50
     points = 40
     """Gauss-Hermite points of the initial law of a."""
@@ -46,8 +47,8 @@ class IncrementalLearning(Limit):
 
     def theory(self):
         a, weights = initial_laws.gauss_hermite(self.points, 1)
-        problem = incremental.SingleIndex(self._target(), jnp.array(self.activation), self.epsilon)
-        learning = incremental.learn(
+        problem = incremental.SingleIndex(self._target(), jnp.array(self.activation_coefficients), self.epsilon)
+        learning = incremental.incremental_learning(
             problem, jnp.asarray(a[:, 0]), self.times, weights=jnp.asarray(weights), method="explicit"
         )
         return {
@@ -59,16 +60,25 @@ class IncrementalLearning(Limit):
     def at_size(self, size):
         m = whole(size, "m", self, least=2)
         # Steps short enough for the fast layer as well.
-        rate = int(np.ceil(self.steps_per_time * max(1.0, 0.1 / float(self.epsilon))))
-        marks = tuple(round(float(t) * rate) for t in self.times)
-        return {"neurons": m, "marks": marks, "rate": rate}, self.replace(times=[mark / rate for mark in marks])
+        steps_per_time = int(np.ceil(self.steps_per_time * max(1.0, 0.1 / float(self.epsilon))))
+        marks = tuple(round(float(t) * steps_per_time) for t in self.times)
+        return {"neurons": m, "marks": marks, "steps_per_time": steps_per_time}, replace(
+            self, times=[mark / steps_per_time for mark in marks]
+        )
 
-    def simulate(self, key, *, neurons: int, marks: tuple[int, ...], rate: int):
+    def simulate(self, key, *, neurons: int, marks: tuple[int, ...], steps_per_time: int):
         # By rotation symmetry the neurons may start along the axes, with the target's direction last.
         u = jnp.eye(neurons, neurons + 1)
         direction = jnp.eye(neurons + 1)[-1]
         a = jax.random.normal(key, (neurons,))
         risk = single_index.spherical_flow(
-            a, u, direction, self._target(), jnp.array(self.activation), self.epsilon, jnp.asarray(1 / rate), marks
+            a,
+            u,
+            direction,
+            self._target(),
+            jnp.array(self.activation_coefficients),
+            self.epsilon,
+            jnp.asarray(1 / steps_per_time),
+            marks,
         )
         return {"risk": risk}

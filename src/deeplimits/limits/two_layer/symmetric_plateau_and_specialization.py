@@ -1,17 +1,18 @@
 r"""Students that cannot tell their teachers apart, until they do."""
 
+import functools
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import overlap_chain
-from deeplimits.limit import Limit, Run, axis, integer, real, whole
-from deeplimits.limits.two_layer.committee_start import steps_at
+from deeplimits.ensembles import overlap_steps
+from deeplimits.limit import Limit, Run, axis, integer, real, replace, whole
+from deeplimits.limits.two_layer._shared import steps_at, time_curve
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.predictions import Curve
 from deeplimits.theory.two_layer.overlaps import integration
 
 
-class SymmetricPlateau(Limit):
+class SymmetricPlateauAndSpecialization(Limit):
     r"""Learning stalls on a symmetric plateau and goes on when the students specialize.
 
     Setting     K erf students, K orthonormal erf teachers, a = a* = 1, no noise; start on the plateau
@@ -23,11 +24,12 @@ class SymmetricPlateau(Limit):
                 specialization M_11 − M_12 along the overlap equations at the learning rate in use
     Validity    K ≥ 2; an asymmetry well above d^(−1/2), below which noise decides when the plateau ends; size counts d
     Finite size means deviate by O(1/d), amplified along the plateau
+    Computed by two_layer.trajectory
     References  saad1995; saad1995b
     """
 
     units: int = integer(2, 2, 6, symbol="K", doc="student and teacher units")
-    rate: Array = real(2.0, 1e-3, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
+    step: Array = real(2.0, 1e-3, 10.0, log=True, symbol=r"\gamma", doc="learning rate")
     asymmetry: Array = real(
         0.15, 1e-4, 0.3, log=True, symbol=r"\delta_0", doc="initial difference of the teacher overlaps"
     )
@@ -40,14 +42,12 @@ class SymmetricPlateau(Limit):
         # Q = 1/(2K−1) and M = 1/√(K(2K−1)) everywhere, with the asymmetry added to both
         asymmetry = self.asymmetry * (jnp.eye(k) - 1 / k)
         start = Overlaps((k * (2 * k - 1)) ** -0.5 + asymmetry, 1 / (2 * k - 1) + asymmetry)
-        return Task(jnp.eye(k), self.rate), start
+        return Task(jnp.eye(k), self.step), start
 
     def theory(self):
         path = integration.trajectory(*self._setting(), self.times, method="explicit")
 
-        def curve(y, label, symbol):
-            return Curve(self.times, y, axis="time", axis_symbol="t", label=label, symbol=symbol, rate=1.0)
-
+        curve = functools.partial(time_curve, self.times)
         return {
             "specialization": curve(path.m[:, 0, 0] - path.m[:, 0, 1], "specialization", "M_{11}-M_{12}"),
             "teacher_overlap": curve(path.m[:, 0, 0], "overlap with the own teacher", "M_{11}"),
@@ -56,11 +56,11 @@ class SymmetricPlateau(Limit):
 
     def at_size(self, size):
         d = whole(size, "d", self, least=2 * self.units)
-        marks, times = steps_at(self.times, d * self.units / float(self.rate), self)
-        return {"dimension": d, "marks": marks}, self.replace(times=times)
+        marks, times = steps_at(self.times, d * self.units / float(self.step), self)
+        return {"dimension": d, "marks": marks}, replace(self, times=times)
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
-        record = overlap_chain.overlap_chain(key, *self._setting(), jnp.array(marks), dimension)
+        record = overlap_steps.overlap_chain(key, *self._setting(), jnp.array(marks), dimension)
         return {
             "specialization": record.m[:, 0, 0] - record.m[:, 0, 1],
             "teacher_overlap": record.m[:, 0, 0],

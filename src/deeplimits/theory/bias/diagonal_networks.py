@@ -18,10 +18,15 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.numerics import arguments, flows
+from deeplimits.numerics import arguments, flows, panels
 from deeplimits.numerics.checks import converged
+from deeplimits.numerics.roots import bracketed
+
+Floats = Float[Array, "..."]
 
 TOLERANCE = 1e-10
+_NOT_ZERO = arguments.Allowed(lambda x: (x != 0) & np.isfinite(x), "finite and not 0")
+_RULE = panels.gauss(20, 0.0, 1.0)
 MOST_STEPS = 2000
 
 
@@ -35,34 +40,75 @@ class Interpolant(NamedTuple):
     """max |Xβ − y| relative to max |y|."""
 
 
-def potential(z: ArrayLike) -> Float[Array, "..."]:
-    """q(z) = 2 − √(4 + z²) + z arcsinh(z/2), the potential of the network of depth two.
+def potential(z: ArrayLike, depth: int = 2) -> Float[Array, "..."]:
+    """q(z) = ∫_0^z h^{−1}, of which q(z) = 2 − √(4 + z²) + z arcsinh(z/2) is that of depth two.
 
-    >>> round(float(potential(1.0)), 14)
-    0.24514384755981
+    For D > 2, with h(s) = z: q = sz − ((D−2)/2)[(1−s)^{−2/(D−2)} + (1+s)^{−2/(D−2)} − 2], by Legendre's transform.
+
+    >>> round(float(potential(1.0)), 14), round(float(potential(1.0, 3)), 10)
+    (0.24514384755981, 0.0799434978)
     """
-    z = jnp.asarray(z, float)
+    z = arguments.argument("z", z, arguments.FINITE)
+    if arguments.whole("depth", depth, 2) > 2:
+        return _deep_potential(jnp.abs(z), depth)
     small = jnp.abs(z) < 0.05
     s = jnp.where(small, z, 0.0)
     # The three terms cancel for small z: z²/4 − z⁴/192 + z⁶/2560 − 5z⁸/114688 + 7z¹⁰/1179648
     series = s**2 / 4 - s**4 / 192 + s**6 / 2560 - 5 * s**8 / 114688 + 7 * s**10 / 1179648
     u = jnp.where(small, 1.0, z)
-    return jnp.where(small, series, 2 - jnp.sqrt(4 + u**2) + u * jnp.arcsinh(u / 2))
+    return jnp.where(small, series, 2 - jnp.hypot(2.0, u) + u * jnp.arcsinh(u / 2))
 
 
-def regularizer(beta: ArrayLike, alpha: ArrayLike, start: ArrayLike) -> Float[Array, ""]:
-    """Q(β) = Σ c_i q(β_i/c_i), c = α²θ₀², which gradient flow on a network of depth two minimizes among interpolants.
+def _deep_potential(z: Floats, depth: int) -> Floats:
+    power = 2 / (depth - 2)
+    # h(s) = z for s = 1 − e^{−a}: near 1 the distance from it has the digits
+    ends = jnp.zeros_like(z), jnp.full_like(z, 400.0 * (depth - 2))
+    positive = z > 0
+    a = bracketed(_link_excess, *ends, z, float(depth), where=positive, sentence="h(s) = z was not solved")
+    s, rest = -jnp.expm1(-a), jnp.exp(-a)
+    closed = s * z - (depth - 2) / 2 * (rest**-power + (1 + s) ** -power - 2)
+    # For small z the terms cancel: q = ∫_0^s t h'(t) dt by a Gauss rule
+    t = s[..., None] * jnp.asarray(_RULE.nodes)
+    slopes = depth / (depth - 2) * ((1 - t) ** (-power - 2) + (1 + t) ** (-power - 2))
+    small = jnp.sum(jnp.asarray(_RULE.weights) * t * slopes, axis=-1) * s
+    return jnp.where(positive, jnp.where(s < 0.2, small, closed), 0.0)
 
-    Q → Σ β_i²/(4α²θ_{0,i}²) as α → ∞ and Q/log(1/α²) → ‖β‖₁ as α → 0.
+
+def _link_excess(a, z, depth):
+    """log h(1 − e^{−a}) − log z, which is −∞ at a = 0"""
+    exponent = depth / (depth - 2)
+    s = -jnp.expm1(-a)
+    # (1 − s)^{−p}(1 − ((1 − s)/(1 + s))^p) with p = D/(D − 2)
+    ratio = -jnp.expm1(-exponent * (a + jnp.log1p(s)))
+    return exponent * a + jnp.log(ratio) - jnp.log(jnp.where(z > 0, z, 1.0))
+
+
+def regularizer(beta: ArrayLike, alpha: ArrayLike, start: ArrayLike, depth: int = 2) -> Float[Array, ""]:
+    """Q(β) = Σ (c_i/k_i) q(β_i/c_i), c = (αθ₀)^D, k = θ₀^{D−2}, which gradient flow minimizes among interpolants.
+
+    D = 2: Q → Σ β_i²/(4α²θ_{0,i}²) as α → ∞ and Q/log(1/α²) → ‖β‖₁ as α → 0.
 
     >>> round(float(regularizer([1.0, -0.5], 0.1, [1.0, 2.0])), 12)
     4.464744666794
     """
-    c = jnp.asarray(alpha, float) ** 2 * jnp.asarray(start, float) ** 2
-    return jnp.sum(c * potential(jnp.asarray(beta, float) / c))
+    alpha = arguments.number("alpha", alpha, arguments.POSITIVE)
+    beta = arguments.argument("beta", beta, arguments.FINITE)
+    theta = jnp.abs(arguments.argument("start", start, _NOT_ZERO))
+    depth = arguments.whole("depth", depth, 2)
+    if depth > 2:
+        c = (alpha * theta) ** depth
+        return jnp.sum(c / theta ** (depth - 2) * potential(beta / c, depth))
+    # Far out c q(β/c) = |β|(log|β| − log c − 1) + 2c + O(c³/β²), which needs no c that is a number
+    log_c = 2 * (jnp.log(alpha) + jnp.log(theta))
+    c, size = jnp.exp(log_c), jnp.abs(beta)
+    far = size > 1e6 * c
+    near = c * potential(jnp.where(far, 0.0, size) / jnp.where(far, 1.0, jnp.where(c > 0, c, 1.0)))
+    return jnp.sum(jnp.where(far, size * (jnp.log(jnp.where(far, size, 1.0)) - log_c - 1) + 2 * c, near))
 
 
-def interpolant(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike = 1.0, depth: int = 2) -> Interpolant:
+def diagonal_interpolant(
+    x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike = 1.0, depth: int = 2
+) -> Interpolant:
     """The limit of gradient flow from w± = αθ₀: the minimizer of Q among the solutions of Xβ = y.
 
     Setting     β = w₊^D − w₋^D, gradient flow on ½‖Xβ − y‖² from w± = αθ₀; `x` (n, d), `y` (n,), `start` = θ₀ (d,)
@@ -72,7 +118,7 @@ def interpolant(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike =
     References  woodworth2020 Thm 1, Thm 3
 
     >>> x = [[1, 2, 0.5, -1, 0.3], [0.2, -1, 1.5, 0.7, 2]]
-    >>> found = interpolant(x, [1.0, 2.0], 0.5, [1, 0.5, 2, 1, 1.5])
+    >>> found = diagonal_interpolant(x, [1.0, 2.0], 0.5, [1, 0.5, 2, 1, 1.5])
     >>> [round(v, 10) for v in found.beta.tolist()]
     [0.1926612603, 0.072092158, 0.8045747836, -0.1238573505, 0.456698938]
     """
@@ -93,7 +139,7 @@ def interpolant(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike =
 def traced_interpolant(
     x: Float[Array, "n d"], y: Float[Array, " n"], alpha: Float[Array, ""], start: Float[Array, " d"], depth: int = 2
 ) -> Interpolant:
-    """`interpolant` for traced arguments: X of full row rank. Differentiable."""
+    """`diagonal_interpolant` for traced arguments: X of full row rank. Differentiable."""
     found = _newton(x, y, alpha, start, depth)
     sentence = "Newton's method for the diagonal network did not fit the labels; take a larger alpha"
     return converged(found, found.residual <= TOLERANCE, sentence)
@@ -132,7 +178,7 @@ def _newton(x, y, alpha, start, depth) -> Interpolant:
     return Interpolant(beta, nu, jnp.max(jnp.abs(x @ beta - y)) / size)
 
 
-def trajectory(
+def diagonal_trajectory(
     x: ArrayLike, y: ArrayLike, alpha: ArrayLike, times: ArrayLike, start: ArrayLike = 1.0, depth: int = 2
 ) -> Float[Array, "times d"]:
     """β(t) along gradient flow, from the n-dimensional flow of the dual.
@@ -140,6 +186,10 @@ def trajectory(
     dν/dt = 4(y − Xβ(ν)) for D = 2 and D(D−2)α^{D−2}(y − Xβ(ν)) for D > 2.
 
     `times` is an increasing array of times, the first of which may be 0.
+
+    >>> path = diagonal_trajectory(np.array([[1.0, 2.0]]), np.array([1.0]), 0.1, np.array([0.0, 100.0]))
+    >>> [[round(float(part), 4) for part in beta] for beta in path]
+    [[0.0, 0.0], [0.0669, 0.4666]]
     """
     x, y = jnp.asarray(x, float), jnp.asarray(y, float)
     start = jnp.broadcast_to(jnp.asarray(start, float), x.shape[1:])
@@ -162,8 +212,12 @@ def kernel_solution(x: ArrayLike, y: ArrayLike, start: ArrayLike = 1.0, depth: i
     array([1., 2.])
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
+    _check(x, y, 1.0, np.broadcast_to(np.asarray(start, float), x.shape[1:]), depth)
     weights = np.broadcast_to(np.asarray(start, float), x.shape[1:]) ** (depth - 1)
-    return weights * (np.linalg.pinv(x * weights) @ y)
+    found = weights * (np.linalg.pinv(x * weights) @ y)
+    if np.max(np.abs(x @ found - y), initial=0.0) > 1e-8 * max(np.max(np.abs(y)), 1e-300):
+        raise OutsideValidity("X β = y has no solution, so no interpolant exists; remove the contradicting samples")
+    return found
 
 
 def sparse_solution(x: ArrayLike, y: ArrayLike) -> Float[np.ndarray, " d"]:
@@ -212,14 +266,8 @@ def _damping(s, move, depth):
 
 def _check(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike, depth: int) -> Float[Array, ""]:
     """The scale α, if all arguments are possible."""
-    if np.ndim(x) != 2 or np.shape(y) != np.shape(x)[:1]:
-        raise ParameterError(
-            f"x has shape {np.shape(x)} and y shape {np.shape(y)}; x must be (n, d) and y (n,) with the same n"
-        )
-    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 2:
-        raise ParameterError(f"depth = {depth!r} is not allowed; it must be a whole number of at least 2")
-    arguments.argument("x", x, arguments.FINITE, "remove the offending samples")
-    arguments.argument("y", y, arguments.FINITE, "remove the offending samples")
+    arguments.samples(x, y)
+    arguments.whole("depth", depth, 2)
     if arguments.known(x) and not np.any(np.asarray(x)):
         raise ParameterError("x is zero, and says nothing of β; give samples that are not")
     why = "a coordinate that starts at zero stays there: remove its column instead"

@@ -16,6 +16,9 @@ from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
 
+MANY = 1 << 20
+"""Iterates up to which correlations are summed one by one."""
+
 
 def variance_path(
     curvature: ArrayLike, steps: Float[Array, " t"], noise_variance: ArrayLike, start: ArrayLike = 0.0
@@ -26,7 +29,10 @@ def variance_path(
     >>> round(float(variance_path(1.0, eta, 1.0, 7.0)[-1]), 12)
     0.01
     """
-    lam, noise = jnp.asarray(curvature, float), jnp.asarray(noise_variance, float)
+    lam = jnp.asarray(curvature, float)
+    noise = arguments.argument("noise_variance", noise_variance, arguments.NOT_NEGATIVE)
+    steps = arguments.array("steps", steps, ("t",))
+    arguments.argument("start", start, arguments.NOT_NEGATIVE, "a variance")
 
     def advance(v, eta):
         following = (1 - eta * lam) ** 2 * v + eta**2 * noise
@@ -123,15 +129,29 @@ def schedule_converges(power: float) -> Convergence:
     return Convergence(0 < power <= 1, 0.5 < power <= 1)
 
 
-def averaged_variance(step: ArrayLike, curvature: ArrayLike, noise_variance: ArrayLike, count: int) -> Float[Array, ""]:
-    """E of the squared mean of `count` successive stationary iterates with a constant step, exactly.
+def averaged_variance(step: ArrayLike, curvature: ArrayLike, noise_variance: ArrayLike, steps: int) -> Float[Array, ""]:
+    """E of the squared mean of `steps` successive stationary iterates with a constant step, exactly.
 
     (v_∞/T)[(1+ρ)/(1−ρ) − 2ρ(1−ρ^T)/(T(1−ρ)²)] with ρ = 1 − ηλ; T times it tends to σ²/λ² for every step size, the
     least possible (Polyak and Ruppert).
+
+    >>> round(float(averaged_variance(0.1, 2.0, 1.0, 3)), 15)
+    0.023086419753086
     """
     v = stationary_variance(step, curvature, noise_variance)
-    rho = 1 - jnp.asarray(step, float) * jnp.asarray(curvature, float)
-    return v / count * ((1 + rho) / (1 - rho) - 2 * rho * (1 - rho**count) / (count * (1 - rho) ** 2))
+    steps = arguments.whole("steps", steps, 1)
+    x = jnp.asarray(step, float) * jnp.asarray(curvature, float)
+    rho = 1 - x
+    if steps <= MANY:
+        # (v/T²)[T + 2 Σ_k (T − k)ρ^k], which is the same and cancels nothing
+        k = jnp.arange(1.0, steps)
+        return v / steps**2 * (steps + 2 * jnp.sum((steps - k) * rho[..., None] ** k, axis=-1))
+    # 1 − xT/3 + (xT)²/12 − … where both are small
+    small = x * steps < 1e-4
+    safe = jnp.where(small, 1.0, x)
+    power = (1 - safe) ** steps
+    closed = ((2 - safe) / safe - 2 * (1 - safe) * (1 - power) / (steps * safe**2)) / steps
+    return v * jnp.where(small, 1 - x * steps / 3 + (x * steps) ** 2 / 12, closed)
 
 
 def contraction_factor(eigenvalues: ArrayLike, step: ArrayLike) -> Float[Array, ""]:
@@ -146,9 +166,16 @@ def contraction_factor(eigenvalues: ArrayLike, step: ArrayLike) -> Float[Array, 
     >>> round(float(contraction_factor([1.0, 10.0], 0.1)), 12)
     0.9
     """
-    values = jnp.asarray(eigenvalues, float)
-    positive = values > 1e-12 * jnp.max(values)
-    return jnp.max(jnp.where(positive, jnp.abs(1 - jnp.asarray(step, float) * values), 0.0))
+    values, moves = _moving(eigenvalues)
+    return jnp.max(jnp.where(moves, jnp.abs(1 - jnp.asarray(step, float) * values), 0.0))
+
+
+def _moving(eigenvalues: ArrayLike) -> tuple[Float[Array, " n"], Array]:
+    """The eigenvalues, and which are not zero; one at least."""
+    values = arguments.array("eigenvalues", eigenvalues, ("n",))
+    moves = jnp.abs(values) > 1e-12 * jnp.max(jnp.abs(values))
+    sentence = "all eigenvalues are zero: nothing moves, and every step is as good as another; give a positive one"
+    return valid(values, jnp.any(moves), sentence), moves
 
 
 def descent_path(
@@ -159,6 +186,7 @@ def descent_path(
     >>> descent_path(jnp.diag(jnp.array([1.0, 2.0])), jnp.ones(2), 1.0, 2).tolist()
     [[0.5, 0.0], [0.25, 0.0]]
     """
+    steps = arguments.whole("steps", steps, 1)
     values, vectors = jnp.linalg.eigh(hessian)
     shrunk = 1 - jnp.asarray(step, float) * values / values[-1]
     return (shrunk ** jnp.arange(1.0, steps + 1)[:, None] * (start @ vectors)) @ vectors.T
@@ -180,21 +208,26 @@ def best_step(eigenvalues: ArrayLike) -> BestStep:
     >>> [round(float(v), 12) for v in best_step([1.0, 10.0])]
     [0.181818181818, 0.818181818182, 0.2, 0.519493853296]
     """
-    values = jnp.asarray(eigenvalues, float)
+    values, moves = _moving(eigenvalues)
+    sentence = "an eigenvalue is negative: descent diverges with every step; give a positive semidefinite Hessian"
+    values = valid(values, ~moves | (values > 0), sentence)
     high = jnp.max(values)
-    low = jnp.min(jnp.where(values > 1e-12 * high, values, jnp.inf))
+    low = jnp.min(jnp.where(moves, values, jnp.inf))
     root_high, root_low = jnp.sqrt(high), jnp.sqrt(low)
     return BestStep(
         2 / (high + low), (high - low) / (high + low), 2 / high, (root_high - root_low) / (root_high + root_low)
     )
 
 
-def proportional_best_step(ratio: ArrayLike) -> BestStep:
+def proportional_best_step(gamma: ArrayLike) -> BestStep:
     """`best_step` for least squares on n samples of d = γn independent features, n → ∞: λ = (1 ± √γ)² in the limit.
 
     Best factor 2√γ/(1+γ) at step 1/(1+γ), largest step 2/(1+√γ)²; heavy ball min(√γ, 1/√γ).
+
+    >>> [round(float(part), 10) for part in proportional_best_step(0.25)]
+    [0.8, 0.8, 0.8888888889, 0.5]
     """
-    gamma = jnp.asarray(ratio, float)
+    gamma = arguments.argument("gamma", gamma, arguments.POSITIVE)
     root = jnp.sqrt(gamma)
     return BestStep(1 / (1 + gamma), 2 * root / (1 + gamma), 2 / (1 + root) ** 2, jnp.minimum(root, 1 / root))
 

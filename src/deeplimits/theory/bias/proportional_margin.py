@@ -16,7 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
-from deeplimits.numerics import arguments
+from deeplimits.numerics import arguments, panels, roots
 from deeplimits.numerics.checks import converged
 
 LABELS = ("sign", "logistic", "random")
@@ -41,28 +41,28 @@ class MaxMargin(NamedTuple):
     """How well the equations are solved."""
 
 
-def max_margin(ratio: ArrayLike, labels: str = "sign", strength: ArrayLike = 1.0) -> MaxMargin:
+def proportional_max_margin(gamma: ArrayLike, labels: str = "sign", strength: ArrayLike = 1.0) -> MaxMargin:
     """Maximum margin, error and support of isotropic Gaussian data in the proportional limit.
 
-    Setting     `ratio` ψ = p/n; labels 'sign' of g, 'logistic' with P(y = 1) = 1/(1 + e^{−ρg}), ρ = `strength`, or
+    Setting     `gamma` ψ = p/n; labels 'sign' of g, 'logistic' with P(y = 1) = 1/(1 + e^{−ρg}), ρ = `strength`, or
                 'random'
     Result      κ* = max_m t(m)/√(1+m²), E[(t − mu − Z)₊²] = ψ; overlap m/√(1+m²), error P(mu + Z < 0), support fraction
                 P(t > mu + Z). Random labels: E(κ − Z)₊² = ψ, Gardner's capacity
-    Validity    ψ above `threshold`, below which the data are not separable
+    Validity    ψ above `separability_threshold`, below which the data are not separable
     References  montanari2019; deng2022; gardner1988; candes2020
 
-    >>> found = max_margin(1.0, "random")
+    >>> found = proportional_max_margin(1.0, "random")
     >>> round(float(found.margin), 12), round(float(found.error), 12)
     (0.470655352618, 0.5)
     """
-    psi = arguments.argument("ratio", ratio, arguments.POSITIVE)
+    psi = arguments.argument("gamma", gamma, arguments.POSITIVE)
     rho = arguments.argument("strength", strength, arguments.NOT_NEGATIVE)
     if arguments.known(psi, rho):
         # The threshold is a minimum that is looked for on the host.
-        least = threshold(labels, float(rho))
+        least = separability_threshold(labels, float(rho))
         if not float(psi) > least:
             raise OutsideValidity(
-                f"ratio = {float(psi):g} is not above {least:.6g}: large samples with these labels are not separable, "
+                f"gamma = {float(psi):g} is not above {least:.6g}: large samples with these labels are not separable, "
                 "so there is no margin; take more features per sample"
             )
     found = _max_margin(psi, rho, labels)
@@ -94,7 +94,7 @@ def _max_margin(psi: Float[Array, ""], strength: Float[Array, ""], labels: str) 
         return point - jnp.linalg.solve(jax.jacfwd(equations)(point), equations(point))
 
     point = jax.lax.stop_gradient(jax.lax.fori_loop(0, 12, newton, point))
-    # The last step carries the derivative with respect to ratio and strength.
+    # The last step carries the derivative with respect to gamma and strength.
     point = point - jnp.linalg.solve(jax.lax.stop_gradient(jax.jacfwd(equations)(point)), equations(point))
     m = jnp.tan(point[1])
     found = _described(point[0] / jnp.cos(point[1]), m, psi, u, weights)
@@ -102,10 +102,10 @@ def _max_margin(psi: Float[Array, ""], strength: Float[Array, ""], labels: str) 
 
 
 @cache
-def threshold(labels: str, strength: float = 1.0) -> float:
+def separability_threshold(labels: str, strength: float = 1.0) -> float:
     """The ratio p/n above which large samples are separable: min_m E(mu + Z)₋² (Candès and Sur); ½ for random labels.
 
-    >>> threshold("random"), threshold("sign")
+    >>> separability_threshold("random"), separability_threshold("sign")
     (0.5, 0.0)
     """
     if labels == "sign":
@@ -127,10 +127,9 @@ def threshold(labels: str, strength: float = 1.0) -> float:
 
 def _law(labels: str, strength: Float[Array, ""]) -> tuple[Float[Array, " nodes"], Float[Array, " nodes"]]:
     """Nodes and weights of the law of u = yg: density 2φ(u) on u > 0, 2φ(u)/(1 + e^{−ρu}), or φ(u)."""
-    nodes, weights = np.polynomial.legendre.leggauss(NODES)
     # u = L x² crowds nodes at zero, where the margin's integrand varies fastest if m is large.
-    x = (nodes + 1) / 2
-    half, half_weights = FARTHEST * x**2, weights / 2 * 2 * FARTHEST * x
+    x, weights = panels.gauss(NODES, 0.0, 1.0)
+    half, half_weights = FARTHEST * x**2, weights * 2 * FARTHEST * x
     half_weights = half_weights * np.exp(-(half**2) / 2) / np.sqrt(2 * np.pi)
     if labels == "sign":
         return jnp.asarray(half), jnp.asarray(2 * half_weights)
@@ -158,15 +157,14 @@ def _mean_square_and_slopes(t, m, u, weights):
 
 
 def _level(m, psi, u, weights):
-    """t with E(t − mu − Z)₊² = ψ: Newton's method on a convex increasing function, from the right."""
-    start = jnp.sqrt(psi) + m * FARTHEST + 1.0
+    """t with E(t − mu − Z)₊² = ψ, which increases with t from zero."""
+    # Where all of t − mu is below −40 nothing is left of the mean square in floating point.
+    low, high = -m * FARTHEST - 40.0, jnp.sqrt(psi) + m * FARTHEST + 1.0
+    return roots.bracketed(_excess, low, high, m, psi, u, weights, sentence="the level of a margin was not found")
 
-    def newton(_, t):
-        value, slope, _ = _mean_square_and_slopes(t, m, u, weights)
-        return t - (value - psi) / slope
 
-    t = jax.lax.stop_gradient(jax.lax.fori_loop(0, 60, newton, start))
-    return newton(0, t)
+def _excess(t, m, psi, u, weights):
+    return _mean_square(t, m, u, weights) - psi
 
 
 def _described(t, m, psi, u, weights) -> MaxMargin:

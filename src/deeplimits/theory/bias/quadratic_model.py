@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics import arguments
 
 INTERPOLATES = 1e-9
 
@@ -37,18 +38,18 @@ class Perturbation(NamedTuple):
         return self.parallel + self.perpendicular
 
 
-def perturbation(features: ArrayLike, forms: ArrayLike, y: ArrayLike, start: ArrayLike) -> Perturbation:
+def quadratic_perturbation(features: ArrayLike, forms: ArrayLike, y: ArrayLike, start: ArrayLike) -> Perturbation:
     """The end of gradient flow on a weakly quadratic model, to first order, with its perpendicular part.
 
     Setting     `features` Φ (p, m), `forms` Ψ (m, p, p) symmetric, labels `y` (m,), `start` θ₀ (p,); ε → 0
     Result      A Πθ_I = −Σ_a [Ψ_a θ_F (⟨Φ_a, θ_F⟩ − y_a) + ½ Φ_a ⟨θ_F, Ψ_a θ_F⟩] on the span of the features, and with
-                Δ = Π(θ₀ − θ_F), (1−Π)θ_I = −(1−Π) Σ_a Ψ_a [θ_F ⟨Φ_a, A⁺Δ⟩ + Σ_jk u_j ⟨u_j,Δ⟩⟨Φ_a,u_k⟩⟨u_k,Δ⟩/(a_j +
-                a_k)]
+                Δ = Π(θ₀ − θ_F),
+                (1−Π)θ_I = −(1−Π) Σ_a Ψ_a [θ_F ⟨Φ_a, A⁺Δ⟩ + Σ_jk u_j ⟨u_j,Δ⟩⟨Φ_a,u_k⟩⟨u_k,Δ⟩/(a_j + a_k)]
     Validity    the linear model interpolates, or the features span R^p (Π = 1); otherwise the perpendicular part grows
                 linearly in time and OutsideValidity is raised
     References  roberts2022 Ch. 11
 
-    >>> found = perturbation([[1.0], [0.0]], [[[1.0, 2.0], [2.0, -1.0]]], [1.0], [0.0, 0.0])
+    >>> found = quadratic_perturbation([[1.0], [0.0]], [[[1.0, 2.0], [2.0, -1.0]]], [1.0], [0.0, 0.0])
     >>> [[float(round(v, 12)) + 0.0 for v in part.tolist()] for part in found[:3]]
     [[1.0, 0.0], [-0.5, 0.0], [0.0, 1.0]]
     """
@@ -66,7 +67,7 @@ def perturbation(features: ArrayLike, forms: ArrayLike, y: ArrayLike, start: Arr
 def traced_perturbation(
     phi: Float[Array, "p m"], psi: Float[Array, "m p p"], y: Float[Array, " m"], start: Float[Array, " p"]
 ) -> Perturbation:
-    """`perturbation` for traced arguments; the caller looks at the misfit."""
+    """`quadratic_perturbation` for traced arguments; the caller looks at the misfit."""
     modes = _modes(phi, y, start)
     linear, delta = modes.limit, modes.delta
     residuals = phi.T @ linear - y
@@ -102,6 +103,10 @@ def first_order_path(
 
     Valid whether or not the model interpolates. The forcing −Σ_a[Ψ_aθ_F(t) r_a(t) + ½Φ_a⟨θ_F(t), Ψ_aθ_F(t)⟩] is a
     sum of exponentials e^{−bt} with b = 0, a_j, a_j + a_k, and each is integrated against e^{−A(t−s)}.
+
+    >>> path = first_order_path(np.eye(1), np.ones((1, 1, 1)), np.ones(1), np.zeros(1), np.array([50.0]))
+    >>> round(float(path[0, 0]), 6)  # θ + εθ²/2 = 1 has the solution 1 − ε/2 + …
+    -0.5
     """
     phi, psi, y, start = (jnp.asarray(part, float) for part in (features, forms, y, start))
     times = jnp.atleast_1d(jnp.asarray(times, float))
@@ -182,15 +187,10 @@ def _modes(phi, y, start) -> _Modes:
 
 
 def _checked(features, forms, y, start):
-    phi, psi, y, start = (np.asarray(part, float) for part in (features, forms, y, start))
-    p, m = phi.shape if phi.ndim == 2 else (0, 0)
-    if phi.ndim != 2 or psi.shape != (m, p, p) or y.shape != (m,) or start.shape != (p,):
-        raise ParameterError(
-            f"features {phi.shape}, forms {psi.shape}, y {y.shape}, start {start.shape} do not fit; "
-            "they must be (p, m), (m, p, p), (m,) and (p,)"
-        )
-    if not all(np.all(np.isfinite(part)) for part in (phi, psi, y, start)):
-        raise ParameterError("features, forms, y and start must be finite")
+    phi = arguments.array("features", features, ("p", "m"), why="one column for each sample")
+    p, m = phi.shape
+    psi = arguments.array("forms", forms, (m, p, p), why="one matrix for each sample, of the size of the features")
     if not np.allclose(psi, psi.transpose(0, 2, 1)):
         raise ParameterError("forms must be symmetric matrices; replace each by the mean of it and its transpose")
-    return tuple(jnp.asarray(part) for part in (phi, psi, y, start))
+    y = arguments.array("y", y, (m,), why="one label for each sample")
+    return phi, psi, y, arguments.array("start", start, (p,), why="one parameter for each feature")

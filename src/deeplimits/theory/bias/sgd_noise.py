@@ -18,6 +18,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
 
 Matrix = Float[Array, "m d"] | Float[np.ndarray, "m d"]
@@ -46,40 +47,47 @@ class Stationary(NamedTuple):
     """How well S solves its equation, relative."""
 
 
-def batch_factors(sampling: str, samples: int, batch: Any) -> tuple[Any, float]:
+class BatchFactors(NamedTuple):
+    """κ and χ of the covariance κ(Σ_k g_k g_k' − χ m ḡḡ') of a batch gradient."""
+
+    scale: Any
+    centred: float
+
+
+def batch_factors(sampling: str, samples: int, batch: Any) -> BatchFactors:
     """κ and χ: the covariance of a batch gradient is κ(Σ_k g_k g_k' − χ m ḡḡ') with the samples' gradients g_k.
 
     κ = (1−p)/(Bm), χ = 0 for Bernoulli batches with p = B/m; κ = (m−B)/(Bm(m−1)), χ = 1 without replacement;
     κ = 1/(Bm), χ = 1 with replacement.
 
-    >>> float(batch_factors("without replacement", 4, 2)[0])
+    >>> float(batch_factors("without replacement", 4, 2).scale)
     0.08333333333333333
     """
     m, b = samples, batch * 1.0
     if sampling == "bernoulli":
-        return (1 - b / m) / (b * m), 0.0
+        return BatchFactors((1 - b / m) / (b * m), 0.0)
     if sampling == "without replacement":
-        return (m - b) / (b * m * max(m - 1, 1)), 1.0
+        return BatchFactors((m - b) / (b * m * max(m - 1, 1)), 1.0)
     if sampling == "with replacement":
-        return 1 / (b * m), 1.0
+        return BatchFactors(1 / (b * m), 1.0)
     raise ParameterError(f"sampling = {sampling!r} is not allowed; it must be one of {', '.join(SAMPLINGS)}")
 
 
-def stationary(x: ArrayLike, y: ArrayLike, step: ArrayLike, batch: ArrayLike, sampling: str) -> Stationary:
+def sgd_stationary(x: ArrayLike, y: ArrayLike, step: ArrayLike, batch: ArrayLike, sampling: str) -> Stationary:
     """The exact stationary covariance of stochastic gradient descent in linear regression.
 
     Setting     mean of (⟨x_k, θ⟩ − y_k)²/2 over m samples, fresh batches of size B, constant step η
     Result      S solves the linear equation above; fluctuation-dissipation: tr(AS) = (η/2) tr C̃, tr(A²S) = (η/2) tr(AC̃)
-    Validity    X of full column rank, η below `largest_step`; otherwise S is infinite and OutsideValidity is raised
+    Validity    X of full column rank, η below `largest_sgd_step`; otherwise S is infinite and OutsideValidity is raised
     References  yaida2019; defossez2015
 
     >>> x, y = [[1.0, 0.0], [1.0, 1.0], [1.0, 2.0], [1.0, 4.0]], [0.0, 1.0, 1.0, 3.0]
-    >>> round(float(stationary(x, y, 0.05, 2, "bernoulli").position_side), 14)
+    >>> round(float(sgd_stationary(x, y, 0.05, 2, "bernoulli").position_side), 14)
     0.00287458212886
     """
     x, y = np.asarray(x, float), np.asarray(y, float)
     _check(x, y, batch, sampling)
-    largest = float(largest_step(x, batch, sampling))
+    largest = float(largest_sgd_step(x, batch, sampling))
     if not 0 < float(step) < largest:  # pyright: ignore[reportArgumentType]
         raise OutsideValidity(
             f"step = {float(step):g} is not allowed; the stationary covariance is finite for "  # pyright: ignore[reportArgumentType]
@@ -89,7 +97,7 @@ def stationary(x: ArrayLike, y: ArrayLike, step: ArrayLike, batch: ArrayLike, sa
 
 
 def traced_stationary(x: Matrix, y: Vector, step: Float[Array, ""], batch: ArrayLike, sampling: str) -> Stationary:
-    """`stationary` for traced arguments; raises where the recursion of second moments does not contract.
+    """`sgd_stationary` for traced arguments; raises where the recursion of second moments does not contract.
 
     What does not depend on the step is computed at once where data are NumPy arrays, and not compiled.
     """
@@ -122,14 +130,14 @@ def traced_stationary(x: Matrix, y: Vector, step: Float[Array, ""], batch: Array
     )
 
 
-def largest_step(x: ArrayLike, batch: ArrayLike, sampling: str) -> float:
+def largest_sgd_step(x: ArrayLike, batch: ArrayLike, sampling: str) -> float:
     """The step size from which on second moments grow without bound, below 2/λ_max unless there is no gradient noise.
 
     The recursion S ← E(1 − ηH_B)S(1 − ηH_B) preserves positive matrices, so the first eigenvalue to reach modulus
     one is one itself: 1/η is the largest eigenvalue of (A⊕A)^{−1}N, N S = ASA + κ[Σ x_k x_k'S x_k x_k' − χ m ASA].
 
     >>> x = [[1.0, 0.0], [0.0, 1.0]]
-    >>> largest_step(x, 2, "without replacement"), largest_step(x, 1, "without replacement")
+    >>> largest_sgd_step(x, 2, "without replacement"), largest_sgd_step(x, 1, "without replacement")
     (4.0, 2.0)
     """
     x = np.asarray(x, float)
@@ -140,13 +148,17 @@ def largest_step(x: ArrayLike, batch: ArrayLike, sampling: str) -> float:
     return float(1 / np.linalg.eigvalsh(half.T @ operator @ half)[-1])
 
 
-def loss_path(
+def sgd_loss_path(
     x: Matrix, y: Vector, start: ArrayLike, step: ArrayLike, batch: ArrayLike, sampling: str, steps: int
-) -> Float[Array, " steps+1"]:
+) -> Float[Array, " {steps}+1"]:
     """E L(θ_k) − L(θ_LS) for k = 0, …, steps, exactly: tr(A S_k)/2 along the recursion of second moments.
 
     While E δ ≠ 0 the recursion has one more term, η²κ Σ_k 2r_k⟨x_k, E δ⟩x_k x_k', and E δ itself obeys gradient
     descent.
+
+    >>> x, y = np.ones((2, 1)), np.ones(2)  # without residuals each step halves the distance
+    >>> [round(float(part), 12) for part in sgd_loss_path(x, y, np.zeros(1), 0.5, 1, "without replacement", 2)]
+    [0.5, 0.125, 0.03125]
     """
     step = jnp.asarray(step, float)
     moments = _moments(x, y, batch, sampling)
@@ -207,12 +219,7 @@ def _numpy(x):
 
 
 def _check(x, y, batch, sampling):
-    if x.ndim != 2 or y.shape != x.shape[:1]:
-        raise ParameterError(
-            f"x has shape {x.shape} and y shape {y.shape}; x must be (m, d) and y (m,) with the same m"
-        )
-    if not (np.all(np.isfinite(x)) and np.all(np.isfinite(y))):
-        raise ParameterError("x or y contains values that are not finite; remove those samples")
+    arguments.samples(x, y)
     if np.linalg.matrix_rank(x) < x.shape[1]:
         raise OutsideValidity(
             f"x has rank {np.linalg.matrix_rank(x)}, below its {x.shape[1]} columns: directions without gradient never "

@@ -13,24 +13,26 @@ from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.checks import valid
 
 
-def fast_variance(noise: ArrayLike, step: ArrayLike, curvature: ArrayLike) -> Float[Array, "..."]:
+def fast_variance(noise_per_curvature: ArrayLike, step: ArrayLike, curvature: ArrayLike) -> Float[Array, "..."]:
     """⟨θ²⟩ = αη/(2(1 − ηλ)) of a steep coordinate with loss λθ² and gradient noise of variance αH, H = 2λ, exactly.
 
     >>> round(float(fast_variance(0.3, 0.02, 1.5)), 15)
     0.003092783505155
     """
-    eta, lam = arguments.argument("step", step, arguments.POSITIVE), jnp.asarray(curvature, float)
+    eta = arguments.argument("step", step, arguments.POSITIVE)
+    lam = arguments.argument("curvature", curvature, arguments.POSITIVE)
+    alpha = arguments.argument("noise_per_curvature", noise_per_curvature, arguments.NOT_NEGATIVE)
     sentence = "step is not below 1/curvature: the coordinate has no stationary law; take a smaller step"
     eta = valid(eta, eta * lam < 1, sentence, lambda: f" (step = {step}, curvature = {curvature})")
-    return jnp.asarray(noise) * eta / (2 * (1 - eta * lam))
+    return alpha * eta / (2 * (1 - eta * lam))
 
 
 def entropic_drift(
     curvatures: Callable[[Float[Array, " k"]], Float[Array, " n"]],
     start: ArrayLike,
-    noise: ArrayLike,
+    noise_per_curvature: ArrayLike,
     step: ArrayLike,
-    iterations: ArrayLike,
+    steps: ArrayLike,
     leading: bool = False,
 ) -> Float[Array, "points k"]:
     """The slow coordinates φ after the given numbers of SGD steps: noise pushes them to flatter places.
@@ -42,13 +44,15 @@ def entropic_drift(
     Validity    η λ_i < 1 and slow φ: corrections of relative order η beyond the 1/(1−ηλ) kept here
     References  wei2019
 
-    `curvatures` maps φ of shape (k,) to the λ_i; `iterations` are increasing; `leading` drops the factor 1/(1 − ηλ).
+    `curvatures` maps φ of shape (k,) to the λ_i; `noise_per_curvature` is α, `steps` are increasing; `leading`
+    drops the factor 1/(1 − ηλ).
 
     >>> phi = entropic_drift(lambda phi: 1 + phi**2 / 2, [1.0], 0.3, 0.02, [20_000], leading=True)
     >>> round(float(phi[0, 0]), 8)
     0.30119421
     """
-    eta, alpha = arguments.argument("step", step, arguments.POSITIVE), jnp.asarray(noise, float)
+    eta = arguments.argument("step", step, arguments.POSITIVE)
+    alpha = arguments.argument("noise", noise_per_curvature, arguments.NOT_NEGATIVE)
 
     def variance(lam):
         return alpha * eta / 2 * jnp.ones_like(lam) if leading else alpha * eta / (2 * (1 - eta * lam))
@@ -57,7 +61,7 @@ def entropic_drift(
         values, pull = jax.vjp(curvatures, phi)
         return -eta * pull(variance(values))[0]
 
-    path = flows.solve(field, jnp.asarray(start, float), iterations).states
+    path = flows.solve(field, jnp.asarray(start, float), steps).states
     # One look at the whole path, start included, in place of one in each step.
     values = jax.vmap(curvatures)(jnp.concatenate([jnp.asarray(start, float)[None], path]))
     sentence = "step is not below 1/curvature on the way: a steep coordinate has no stationary law; take a smaller step"
@@ -86,8 +90,7 @@ def diffusion_density(amplitude: Float[Array, " points"], convention: str = "ito
     >>> round(float(density[0] * jnp.pi), 12)
     0.8
     """
-    if convention not in ("ito", "stratonovich"):
-        raise ParameterError(f"convention = {convention!r} is not allowed; it must be 'ito' or 'stratonovich'")
+    arguments.choice("convention", convention, ("ito", "stratonovich"))
     amplitude = arguments.argument("amplitude", amplitude, arguments.POSITIVE, "the density is infinite elsewhere")
     weight = amplitude ** (-2.0 if convention == "ito" else -1.0)
     return weight / (jnp.mean(weight) * 2 * jnp.pi)
@@ -99,7 +102,7 @@ def slow_half_mass(slow: ArrayLike, fast: ArrayLike) -> Float[Array, ""]:
     >>> float(slow_half_mass(1.0, 2.0))
     0.8
     """
-    s, f = jnp.asarray(slow, float), jnp.asarray(fast, float)
+    s, f = arguments.argument("slow", slow, arguments.POSITIVE), arguments.argument("fast", fast, arguments.POSITIVE)
     return f**2 / (s**2 + f**2)
 
 

@@ -6,6 +6,7 @@ in all three asin x = x P(x²) with x² ≤ 1/4.
 
 import math
 from fractions import Fraction
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -59,8 +60,15 @@ def once(array: Floats) -> Floats:
     return jax.lax.optimization_barrier(array) if jax.default_backend() == "cpu" else array
 
 
+class Angles(NamedTuple):
+    """θ and π − θ."""
+
+    theta: Floats
+    supplement: Floats
+
+
 @jax.custom_jvp
-def angles(gap: Floats, cogap: Floats) -> tuple[Floats, Floats]:
+def angles(gap: Floats, cogap: Floats) -> Angles:
     """θ and π − θ of the correlation with 1 − ρ = `gap` and 1 + ρ = `cogap`, each with its own relative accuracy.
 
     >>> import jax.numpy as jnp
@@ -77,7 +85,7 @@ def angles(gap: Floats, cogap: Floats) -> tuple[Floats, Floats]:
     # near: arc = θ; opposite: arc = π − θ; middle: arc = π/2 − θ
     theta = jnp.where(near, arc, jnp.where(opposite, math.pi - arc, math.pi / 2 - arc))
     supplement = jnp.where(opposite, arc, jnp.where(near, math.pi - arc, math.pi / 2 + arc))
-    return theta, supplement
+    return Angles(theta, supplement)
 
 
 @angles.defjvp
@@ -88,4 +96,4 @@ def _(primals, tangents):
     move = (moved - comoved) / 2
     # At θ = 0 and π the derivative is infinite; 0 is put there, so that a gradient through the diagonal stays finite.
     step = jnp.where(sine > 0, move / jnp.where(sine > 0, sine, 1.0), 0.0)
-    return angles(gap, cogap), (step, -step)
+    return angles(gap, cogap), Angles(step, -step)

@@ -5,13 +5,14 @@ import math
 from collections.abc import Callable
 from typing import NamedTuple
 
-from deeplimits.models.activations import NAMED, Activation, ActivationLike, activation
-from deeplimits.theory.gaussian.duals import base as dual_base
+from deeplimits.models.activations import NAMED, Activation, ActivationLike
+from deeplimits.models.activations import activation as named
+from deeplimits.theory.gaussian.duals import abstract_dual as dual_base
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.duals.analytic import Bell, Erf, Exponential, Gelu, NormalCdf, Polynomial, Wave
-from deeplimits.theory.gaussian.duals.base import Dual
-from deeplimits.theory.gaussian.duals.homogeneous import Jump, PiecewiseLinear, ReluPower
+from deeplimits.theory.gaussian.duals.kinked import Jump, PiecewiseLinear, ReluPower
 from deeplimits.theory.gaussian.fields import ErfSaad, Fields, Identity, Relu, Square
-from deeplimits.theory.gaussian.fields import base as fields_base
+from deeplimits.theory.gaussian.fields import abstract_fields as fields_base
 
 
 class ClosedForms(NamedTuple):
@@ -55,13 +56,13 @@ FAMILIES: dict[str, Callable[..., Dual]] = {
 
 
 @functools.cache
-def closed_forms(given: ActivationLike) -> ClosedForms:
+def closed_forms(activation: ActivationLike) -> ClosedForms:
     """The closed forms of an activation, by its name or, for γσ(βu), by those of σ.
 
     >>> closed_forms("erf").fields is not None, closed_forms("tanh").dual is None
     (True, True)
     """
-    sigma = activation(given)
+    sigma = named(activation)
     if sigma.name in TABLE and NAMED[sigma.name] is sigma:
         return TABLE[sigma.name]
     if sigma.scaled_from is not None:
@@ -72,22 +73,22 @@ def closed_forms(given: ActivationLike) -> ClosedForms:
     return ClosedForms()
 
 
-def has_dual(given: ActivationLike) -> bool:
+def has_dual(activation: ActivationLike) -> bool:
     """Whether E σ(u)σ(v) and E σ'(u)σ'(v) are known in closed form.
 
     >>> has_dual("gelu"), has_dual("tanh")
     (True, False)
     """
-    return closed_forms(given).dual is not None
+    return closed_forms(activation).dual is not None
 
 
-def has_fields(given: ActivationLike) -> bool:
+def has_fields(activation: ActivationLike) -> bool:
     """Whether the integrals of two-layer networks are known in closed form.
 
     >>> has_fields("relu"), has_fields("gelu")
     (True, False)
     """
-    return closed_forms(given).fields is not None
+    return closed_forms(activation).fields is not None
 
 
 def _scaled(base: Activation, argument: float, factor: float) -> ClosedForms:

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.numerics import panels
 
 Floats = NDArray[np.floating]
 
@@ -57,8 +57,8 @@ def hermite_coefficients(f: Callable, degree: int, tolerance: float = 1e-11) -> 
     if isinstance(degree, bool) or not isinstance(degree, int | np.integer) or not 0 <= degree <= 200:
         raise ParameterError(f"degree = {degree!r} is not allowed; it must be a whole number between 0 and 200")
     previous, errors, scale = _moments(f, degree, PANELS[0]), np.full(1, np.inf), 1.0
-    for panels in PANELS[1:]:
-        current = _moments(f, degree, panels)
+    for count in PANELS[1:]:
+        current = _moments(f, degree, count)
         scale = np.sqrt(max(current[0], np.finfo(float).tiny))
         # Rounding of a sum of many terms adds to the difference of the two refinements.
         errors = np.abs(current[1] - previous[1]) + 1e-15 * scale * np.sqrt(1.0 + np.arange(degree + 1))
@@ -92,13 +92,9 @@ def orthonormal_polynomials(z: Floats, degree: int) -> Floats:
     return np.stack(rows[: degree + 1])
 
 
-def _moments(f: Callable, degree: int, panels: int) -> tuple[float, Floats, int | None]:
-    nodes, weights = leggauss(NODES)
-    edges = np.linspace(0.0, RANGES[1], panels * 9 // 8 + 1)
-    half = np.diff(edges)[:, None] / 2
-    right = ((edges[:-1, None] + half) + half * nodes).ravel()
+def _moments(f: Callable, degree: int, count: int) -> tuple[float, Floats, int | None]:
+    right, w = panels.even(0.0, RANGES[1], count * 9 // 8, NODES)
     z = np.concatenate([-right[::-1], right])
-    w = (half * weights).ravel()
     w = np.concatenate([w[::-1], w]) * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi)
     # A link written in JAX is evaluated now, also while a prediction that uses it is being traced.
     with np.errstate(all="ignore"), jax.ensure_compile_time_eval():

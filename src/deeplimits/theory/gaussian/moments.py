@@ -1,8 +1,10 @@
 r"""Gaussian moments of an activation, for every room: E f(u), u ~ N(0, K), f made of σ, σ', σ'' and powers of u.
 
-By the panels of `quadrature`, with ends at the kinks of σ: right to rounding for smooth, kinked and jumping σ, and
-traceable in K. Across kinks derivatives in K come from Stein's identity, which needs none of σ: with z standard normal
-and σ = σ(√K z), d/dK E σ² = E σ²(z² − 1)/2K and d²/dK² E σ² = E σ²(z⁴ − 6z² + 3)/4K².
+In closed form where there is one, otherwise by the panels of `quadrature`, with ends at the kinks of σ: right to
+rounding for smooth, kinked and jumping σ, and traceable in K; where K is known an integral that the panels do not
+resolve, or that does not exist, is an error. Across kinks derivatives in K come from Stein's identity, which needs none
+of σ: with z standard normal and σ = σ(√K z), d/dK E σ² = E σ²(z² − 1)/2K and
+d²/dK² E σ² = E σ²(z⁴ − 6z² + 3)/4K².
 """
 
 import functools
@@ -16,9 +18,15 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
-from deeplimits.theory.gaussian.quadrature import line_nodes
+from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, known
+from deeplimits.numerics.checks import converged, valid
+from deeplimits.theory.gaussian.closed_forms import closed_forms
+from deeplimits.theory.gaussian.pairs import coincident
+from deeplimits.theory.gaussian.quadrature import COARSE, LARGEST_OUTSKIRTS, NODES, OUTSKIRTS, line_nodes
 
 Floats = Float[Array, "..."]
+
+_TOLERANCE = 1e-8
 
 # Solvers ask for the same moments again and again: each is compiled once for each activation.
 compiled = functools.partial(jax.jit, static_argnums=0)
@@ -30,14 +38,66 @@ def along(function, activation: ActivationLike, variance: ArrayLike) -> Floats:
     >>> round(float(along(lambda u, z: z * jnp.tanh(u), "tanh", 1.0)), 12)
     0.605705509602
     """
-    kinks, variance = named(activation).kinks, jnp.asarray(variance, float)
+    sigma, variance = named(activation), argument("variance", variance, NOT_NEGATIVE)
 
-    def one(k):
-        u, weight = line_nodes(k, kinks)
+    def one(k, order=NODES):
+        u, weight = line_nodes(k, sigma.kinks, order)
         z = u / jnp.sqrt(jnp.where(k > 0, k, 1.0))
-        return jnp.sum(weight * jnp.broadcast_to(function(u, z), u.shape))
+        terms = weight * jnp.broadcast_to(function(u, z), u.shape)
+        return jnp.sum(terms), jnp.sum(abs(terms)), jnp.sum(jnp.where(abs(z) > OUTSKIRTS, abs(terms), 0.0))
 
-    return jax.lax.map(one, jnp.ravel(variance), batch_size=64).reshape(variance.shape)
+    if not known(variance):
+        return jax.lax.map(lambda k: one(k)[0], jnp.ravel(variance), batch_size=64).reshape(variance.shape)
+
+    def both(k):
+        return *one(k), one(k, COARSE)[0]
+
+    found = jax.lax.map(both, jnp.ravel(variance), batch_size=64)
+    value, size, outskirts, coarse = (part.reshape(variance.shape) for part in found)
+    return _resolved(sigma, value, size, outskirts, coarse)
+
+
+def check(activation: ActivationLike, variance: ArrayLike) -> None:
+    """Refuse, where it is known, a variance at which E σ² is not finite or is not resolved by the panels.
+
+    >>> check("tanh", [1.0, 100.0])
+    """
+    sigma = named(activation)
+    if not known(variance):
+        return
+    ends = np.asarray(variance, float)
+    if closed_forms(sigma).dual is not None:
+        found = np.asarray(second_moment(sigma, ends))
+        _resolved(sigma, found, np.abs(found), np.zeros_like(found), found)
+    else:
+        ends = np.array([np.min(ends), np.max(ends)])
+        _resolved(sigma, *_square(sigma, ends))
+
+
+@compiled
+def _square(sigma: Activation, ends: Floats):
+    def one(k):
+        parts = [line_nodes(k, sigma.kinks, order) for order in (NODES, COARSE)]
+        terms, coarse = (weight * jnp.broadcast_to(sigma.value(u), u.shape) ** 2 for u, weight in parts)
+        far = abs(parts[0][0]) > OUTSKIRTS * jnp.sqrt(jnp.where(k > 0, k, 1.0))
+        return jnp.sum(terms), jnp.sum(terms), jnp.sum(jnp.where(far, terms, 0.0)), jnp.sum(coarse)
+
+    return jax.lax.map(one, ends)
+
+
+def _resolved(sigma: Activation, value, size, outskirts, coarse):
+    value = valid(
+        value,
+        jnp.isfinite(size) & (outskirts <= LARGEST_OUTSKIRTS * size),
+        f"a Gaussian moment of {sigma.name} is not finite at some of these variances: the activation grows too fast, "
+        "or is not a number somewhere; take smaller variances or another activation",
+    )
+    return converged(
+        value,
+        jnp.abs(value - coarse) <= _TOLERANCE * size,
+        f"a Gaussian moment of {sigma.name} is not resolved at some of these variances: the activation oscillates, or "
+        "has kinks that it does not name; take smaller variances, or an Activation with its kinks",
+    )
 
 
 def mean(activation: ActivationLike, variance: ArrayLike = 1.0) -> Floats:
@@ -137,12 +197,28 @@ def _continuous(activation: ActivationLike) -> Activation:
 
 @compiled
 def _second_moment(sigma: Activation, variance: ArrayLike) -> Floats:
+    dual = closed_forms(sigma).dual
+    if dual is not None:
+        return dual.variance(jnp.asarray(variance, float))
     return along(lambda u, z: sigma.value(u) ** 2, sigma, variance)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 2))
 def _slope_moment(sigma: Activation, variance: ArrayLike, power: int) -> Floats:
-    return along(lambda u, z: sigma.derivative(u) ** power, sigma, variance)
+    dual, variance = closed_forms(sigma).dual, jnp.asarray(variance, float)
+    if dual is not None and power == 2 and sigma.smooth:
+        return dual.slope(coincident(variance))
+    found = along(lambda u, z: sigma.derivative(u) ** power, sigma, variance)
+    if 0.0 not in sigma.kinks:
+        return found
+    # At K = 0 the limit from above, in which u is as often on either side of the kink.
+    return jnp.where(variance > 0, found, jnp.mean(_beside_zero(sigma) ** power))
+
+
+def _beside_zero(sigma: Activation) -> Float[Array, "2"]:
+    """σ' on the two sides of 0."""
+    sides = sigma.derivative(jnp.asarray([np.nextafter(0.0, -1.0), np.nextafter(0.0, 1.0)]))
+    return jnp.broadcast_to(sides, (2,))
 
 
 @compiled
@@ -150,16 +226,25 @@ def _first_derivative(sigma: Activation, variance: ArrayLike) -> Floats:
     variance = jnp.asarray(variance, float)
     if sigma.smooth:
         # E[σ'² + σσ'']
-        return along(
+        found = along(
             lambda u, z: sigma.derivative(u) ** 2 + sigma.value(u) * sigma.second_derivative(u), sigma, variance
         )
+        dual = closed_forms(sigma).dual
+        # A closed form knows the root of K and has no derivative at 0.
+        return found if dual is None else jnp.where(variance > 0, _slope(dual.variance)(variance), found)
     stein = along(lambda u, z: sigma.value(u) ** 2 * (z**2 - 1) / 2, sigma, variance)
-    sides = sigma.derivative(jnp.asarray([np.nextafter(0.0, -1.0), np.nextafter(0.0, 1.0)]))
-    at_zero = jnp.mean(jnp.broadcast_to(sides, (2,)) ** 2)
+    at_zero = jnp.mean(_beside_zero(sigma) ** 2)
     return jnp.where(variance > 0, stein / jnp.where(variance > 0, variance, 1.0), at_zero)
 
 
 @compiled
 def _second_derivative(sigma: Activation, variance: ArrayLike) -> Floats:
-    variance = jnp.asarray(variance, float)
+    variance, dual = jnp.asarray(variance, float), closed_forms(sigma).dual
+    if sigma.smooth and dual is not None:
+        return _slope(_slope(dual.variance))(variance)
     return along(lambda u, z: sigma.value(u) ** 2 * (z**4 - 6 * z**2 + 3) / 4, sigma, variance) / variance**2
+
+
+def _slope(function):
+    """The derivative of a function that acts entry by entry."""
+    return lambda x: jax.jvp(function, (x,), (jnp.ones_like(x),))[1]

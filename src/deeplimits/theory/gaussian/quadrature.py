@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from numpy.polynomial.legendre import leggauss
 
+from deeplimits.numerics import panels
 from deeplimits.numerics.arguments import POSITIVE, argument
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.theory.gaussian.pairs import Pair, check_covariance, pair
@@ -24,10 +24,10 @@ REACH = 13.5
 """Standard deviations after which the Gaussian weight, exp(−91), is below any rounding."""
 _WIDEST = 1.5
 _LEVELS = 24
-_NODES = 14
-_COARSE = 10
-_OUTSKIRTS = 0.9 * REACH
-_LARGEST_OUTSKIRTS = 1e-3
+NODES = 14
+COARSE = 10
+OUTSKIRTS = 0.9 * REACH
+LARGEST_OUTSKIRTS = 1e-3
 """If more than this part of E|f| lies beyond 0.9·REACH deviations, the integral is held not to exist."""
 
 
@@ -57,8 +57,8 @@ def expect(
     check_covariance(variance, variance, 0.0)
 
     def both(a):
-        fine, size, outskirts = _line(f, a, kinks, _NODES)
-        coarse, _, _ = _line(f, a, kinks, _COARSE)
+        fine, size, outskirts = _line(f, a, kinks, NODES)
+        coarse, _, _ = _line(f, a, kinks, COARSE)
         return fine, jnp.abs(fine - coarse) + 1e-15 * size + outskirts, size, outskirts
 
     found = jax.lax.map(both, jnp.ravel(variance), batch_size=64)
@@ -86,25 +86,35 @@ def expect_pair(
     a, b, c = jnp.broadcast_arrays(*(jnp.asarray(value, float) for value in (a, b, c)))
     check_covariance(a, b, c)
     where = pair(a, b, c)
-    value, size, outskirts = pair_rule(f, g, where, kinks, _NODES)
-    coarse, _, _ = pair_rule(f, g, where, kinks, _COARSE)
+    value, size, outskirts = pair_rule(f, g, where, kinks, NODES)
+    coarse, _, _ = pair_rule(f, g, where, kinks, COARSE)
     return _checked(value, jnp.abs(value - coarse) + 1e-15 * size + outskirts, size, outskirts, tolerance)
 
 
-def pair_rule(f: Callable, g: Callable, where: Pair, kinks: tuple[float, ...], order: int = _NODES):
+def pair_rule(f: Callable, g: Callable, where: Pair, kinks: tuple[float, ...], order: int = NODES):
     """E f(u)g(v), E|f(u)g(v)| and its part far out, for each pair, unchecked; the inner rule is conditional on u."""
+    return joint_rule(lambda u, v: f(u) * g(v), where, kinks, order)
+
+
+def joint_rule(joint: Callable, where: Pair, kinks: tuple[float, ...], order: int = NODES):
+    """As `pair_rule`, of `joint`(u, v) for a number u and many v, which is smooth but for u or v at a kink."""
     shape = jnp.broadcast_shapes(*(part.shape for part in where))
     flat = [jnp.ravel(jnp.broadcast_to(part, shape)) for part in where]
 
     def one(arguments):
-        return _plane(f, g, Pair(*arguments), kinks, order)
+        return _plane(joint, Pair(*arguments), kinks, order)
 
     return tuple(found.reshape(shape) for found in jax.lax.map(one, tuple(flat)))
 
 
-def line_nodes(
-    a: Floats, kinks: tuple[float, ...] = (), order: int = _NODES, mean: Floats | None = None
-) -> tuple[Floats, Floats]:
+class Nodes(NamedTuple):
+    """A quadrature rule: Σ weights · f(points)."""
+
+    points: Floats
+    weights: Floats
+
+
+def line_nodes(a: Floats, kinks: tuple[float, ...] = (), order: int = NODES, mean: Floats | None = None) -> Nodes:
     """Nodes u and weights, with Σ weights = 1, for a Gaussian of variance a (a scalar), centred unless given a mean."""
     centre = jnp.zeros(()) if mean is None else mean
     deviation = _positive_root(a)
@@ -112,18 +122,18 @@ def line_nodes(
     finest = jnp.minimum(1.0, deviation) / 4
     u, width = _panels(centre, deviation, special, finest, order)
     weight = width * jnp.exp(-(((u - centre) / deviation) ** 2) / 2)
-    return jnp.where(a > 0, u, centre), weight / jnp.sum(weight)
+    return Nodes(jnp.where(a > 0, u, centre), weight / jnp.sum(weight))
 
 
 def _line(f, a, kinks, order):
     u, weight = line_nodes(a, kinks, order)
     values = jnp.broadcast_to(f(u), u.shape)
     sizes = weight * jnp.abs(values)
-    outside = jnp.abs(u) > _OUTSKIRTS * _positive_root(a)
+    outside = jnp.abs(u) > OUTSKIRTS * _positive_root(a)
     return jnp.sum(weight * values), jnp.sum(sizes), jnp.sum(jnp.where(outside, sizes, 0.0))
 
 
-def _plane(f, g, where: Pair, kinks, order):
+def _plane(joint, where: Pair, kinks, order):
     deviation = jnp.where(where.root_a > 0, where.root_a, 1.0)
     # v = μ(u) + s z: μ = ρ √b u/√a, s² = b(1 − ρ²)
     slope = where.root_b * (where.cogap - where.gap) / 2 / deviation
@@ -145,21 +155,21 @@ def _plane(f, g, where: Pair, kinks, order):
     steps = jnp.asarray(sorted({0.0, *kinks}))
     safe = jnp.where(spread > 0, spread, 1.0)
 
-    def conditional(mean):
+    def conditional(u):
+        mean = slope * u
         v, own = _panels(mean, safe, steps, jnp.minimum(1.0, safe) / 4, order)
         density = own * jnp.exp(-(((v - mean) / safe) ** 2) / 2)
         density = density / jnp.sum(density)
-        values = jnp.broadcast_to(g(jnp.where(spread > 0, v, mean)), v.shape)
+        values = jnp.broadcast_to(joint(u, jnp.where(spread > 0, v, mean)), v.shape)
         sizes = density * jnp.abs(values)
-        outside = jnp.abs(v - mean) > _OUTSKIRTS * safe
+        outside = jnp.abs(v - mean) > OUTSKIRTS * safe
         return jnp.sum(density * values), jnp.sum(sizes), jnp.sum(jnp.where(outside, sizes, 0.0))
 
-    inner, size, beyond = jax.vmap(conditional)(slope * u)
-    outer = jnp.broadcast_to(f(u), u.shape)
-    sizes = weight * jnp.abs(outer) * size
-    outside = jnp.abs(u) > _OUTSKIRTS * deviation
-    outskirts = jnp.sum(jnp.where(outside, sizes, weight * jnp.abs(outer) * jnp.where(spread > 0, beyond, 0.0)))
-    return jnp.sum(weight * outer * inner), jnp.sum(sizes), outskirts
+    inner, size, beyond = jax.vmap(conditional)(u)
+    sizes = weight * size
+    outside = jnp.abs(u) > OUTSKIRTS * deviation
+    outskirts = jnp.sum(jnp.where(outside, sizes, weight * jnp.where(spread > 0, beyond, 0.0)))
+    return jnp.sum(weight * inner), jnp.sum(sizes), outskirts
 
 
 def _panels(centre, deviation, special, finest, order):
@@ -175,7 +185,7 @@ def _panels(centre, deviation, special, finest, order):
     ends = jnp.clip(jnp.clip(special, low, high)[:, None] + around, low, high)
     ends = ends[0] if special.shape == (1,) else jnp.sort(jnp.ravel(ends))
     half = jnp.diff(ends) / 2
-    nodes, weights = leggauss(order)
+    nodes, weights = panels.gauss(order)
     u = (ends[:-1] + half)[:, None] + half[:, None] * jnp.asarray(nodes)
     return jnp.ravel(u), jnp.ravel(half[:, None] * jnp.asarray(weights))
 
@@ -189,7 +199,7 @@ def _checked(value, error, size, outskirts, tolerance) -> Expectation:
     scale = jnp.maximum(size, 1e-300)
     value = valid(
         value,
-        jnp.isfinite(size) & (outskirts <= _LARGEST_OUTSKIRTS * scale),
+        jnp.isfinite(size) & (outskirts <= LARGEST_OUTSKIRTS * scale),
         f"the expectation is not finite, or comes from beyond {REACH:g} deviations: the function grows too fast "
         "for the Gaussian weight, or is not a number somewhere; take slower growth or a smaller variance",
     )

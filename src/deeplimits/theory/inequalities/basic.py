@@ -78,7 +78,7 @@ def azuma(deviation: ArrayLike, differences: ArrayLike) -> Floats:
     return jnp.minimum(1.0, 2 * jnp.exp(-(t**2) / (2 * total)))
 
 
-def gronwall(start: ArrayLike, rate: ArrayLike, time: ArrayLike) -> Floats:
+def gronwall(start: ArrayLike, rate: ArrayLike, times: ArrayLike) -> Floats:
     """u(t) ≤ a e^{bt} for every continuous u with u(t) ≤ a + b∫_0^t u.
 
     Setting     a perturbation that grows at most in proportion to itself; for eigenvalues in the place of trajectories
@@ -90,12 +90,19 @@ def gronwall(start: ArrayLike, rate: ArrayLike, time: ArrayLike) -> Floats:
     >>> round(float(gronwall(0.1, 2.0, 1.0)), 8)
     0.73890561
     """
-    names = ("start", start), ("rate", rate), ("time", time)
+    names = ("start", start), ("rate", rate), ("times", times)
     a, b, t = (argument(name, value, NOT_NEGATIVE) for name, value in names)
     return a * jnp.exp(b * t)
 
 
-def weyl(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+class Sides(NamedTuple):
+    """The two sides of an inequality, left ≤ right."""
+
+    left: Floats
+    right: Floats
+
+
+def weyl(first: ArrayLike, second: ArrayLike) -> Sides:
     """Left and right side of max_i |σ_i(A) − σ_i(B)| ≤ ‖A − B‖ (Weyl) for two matrices of one shape.
 
     >>> [round(float(side), 6) for side in weyl([[1.0, 0.0], [0.0, 2.0]], [[1.0, 1.0], [0.0, 2.0]])]
@@ -104,10 +111,10 @@ def weyl(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
     a = array("first", first, ("n", "m"))
     b = array("second", second, a.shape, why="that of first")
     change = jnp.linalg.svd(a, compute_uv=False) - jnp.linalg.svd(b, compute_uv=False)
-    return jnp.max(jnp.abs(change)), jnp.linalg.norm(a - b, ord=2)
+    return Sides(jnp.max(jnp.abs(change)), jnp.linalg.norm(a - b, ord=2))
 
 
-def hoffman_wielandt(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Floats]:
+def hoffman_wielandt(first: ArrayLike, second: ArrayLike) -> Sides:
     """Left and right side of min_π Σ_i |λ_i(A) − λ_π(i)(B)|² ≤ ‖A − B‖²_F for normal matrices.
 
     Symmetric matrices are matched in the order of their eigenvalues; other normal ones, AA' = A'A, whose eigenvalues
@@ -127,9 +134,9 @@ def hoffman_wielandt(first: ArrayLike, second: ArrayLike) -> tuple[Floats, Float
         a = valid(a, defect <= 1e-10 * a.shape[0] * size, sentence)
     if not known(a, b) or bool(jnp.all(a == a.T) & jnp.all(b == b.T)):
         a = valid(a, jnp.all(a == a.T) & jnp.all(b == b.T), "inside jit both matrices must be symmetric")
-        return jnp.sum((jnp.linalg.eigvalsh(a) - jnp.linalg.eigvalsh(b)) ** 2), right
+        return Sides(jnp.sum((jnp.linalg.eigvalsh(a) - jnp.linalg.eigvalsh(b)) ** 2), right)
     from scipy.optimize import linear_sum_assignment
 
     one, two = (np.linalg.eigvals(np.asarray(matrix)) for matrix in (a, b))
     cost = np.abs(one[:, None] - two) ** 2
-    return jnp.asarray(cost[linear_sum_assignment(cost)].sum()), right
+    return Sides(jnp.asarray(cost[linear_sum_assignment(cost)].sum()), right)

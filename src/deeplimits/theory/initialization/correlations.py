@@ -1,11 +1,8 @@
 r"""How the correlation of two inputs changes from layer to layer, and how deep a signal gets.
 
-Correlations are carried as gaps 1 − c, which keep their digits where inputs nearly coincide. By Price's theorem
-E σ(u)² − E σ(u)σ(v) = K ∫_0^{1−c} K̇(1 − t) dt, a sum without cancellation; with t = (1 − c)s² the integrand is smooth
-also where σ is kinked. For smooth σ the Hermite series Σ_k h_k²(1 − c^k) does the same.
+Correlations are carried as gaps 1 − c, which keep their digits where inputs nearly coincide.
 """
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -14,29 +11,21 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.models.activations import Activation, activation
-from deeplimits.numerics import panels
-from deeplimits.numerics.arguments import argument, between
+from deeplimits.models.activations import Activation, ActivationLike
+from deeplimits.models.activations import activation as named
+from deeplimits.numerics.arguments import argument, between, whole
 from deeplimits.numerics.checks import converged
 from deeplimits.numerics.roots import bracketed
-from deeplimits.theory.gaussian.duals import closed_form
-from deeplimits.theory.gaussian.duals.numerical import Quadrature, hermite_rows
-from deeplimits.theory.gaussian.pairs import Pair
-from deeplimits.theory.initialization import moments, phases
+from deeplimits.theory.initialization import layer_maps, losses, phases
 
 Floats = Float[Array, "..."]
-
-_DEGREE = 160
-LARGEST = 400.0
-"""The variance up to which Hermite coefficients are resolved."""
-_RULE = panels.gauss(24, 0.0, 1.0)
 
 
 class DepthScales(NamedTuple):
     """How many layers a deviation from the fixed point survives: it falls like e^(−l/ξ)."""
 
-    kernel: float
-    """K*"""
+    kernel: float | None
+    """K*; None where every variance is kept."""
     correlation_gap: float
     """1 − c* of the stable fixed point c* of the correlation; 0 in the ordered phase."""
     kernel_scale: float
@@ -46,7 +35,7 @@ class DepthScales(NamedTuple):
 
 
 def correlation_map(
-    given: str | Activation | Callable,
+    activation: ActivationLike,
     gap: ArrayLike,
     kernel: ArrayLike,
     weight_variance: ArrayLike,
@@ -64,98 +53,72 @@ def correlation_map(
     >>> round(1 - float(correlation_map("relu", 1.0, 1.0, 2.0, 0.0)), 12)
     0.318309886184
     """
-    sigma = activation(given)
-    moments.check_variances(kernel=kernel, weight_variance=weight_variance, bias_variance=bias_variance)
+    sigma = named(activation)
+    layer_maps.check_variances(kernel=kernel, weight_variance=weight_variance, bias_variance=bias_variance)
     gap = argument("gap", gap, between(0, 2), "it is 1 − c")
     gap, kernel = jnp.broadcast_arrays(gap, jnp.asarray(kernel, float))
-    lost = _lost(sigma, gap, kernel)
+    layer_maps.check(sigma, kernel)
+    lost = losses.lost(sigma, gap, kernel)
     c_w = jnp.asarray(weight_variance, float)
-    return c_w * lost / moments.layer_map(sigma, kernel, c_w, bias_variance)
+    return c_w * lost / layer_maps.layer_map(sigma, kernel, c_w, bias_variance)
 
 
-@moments.compiled
-def _lost(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
-    """E σ(u)² − E σ(u)σ(v)"""
-    dual = closed_form(sigma)
-    if dual is None and sigma.smooth:
-        return _by_series(sigma, gap, kernel)
-    dual = dual or Quadrature(sigma)
-    root = _root(kernel)
+class CorrelationPath(NamedTuple):
+    """1 − c and K, layer by layer."""
 
-    def slope(t):
-        return dual.slope(Pair(root, root, t, 2 - t))
-
-    # ∫_0^g K̇ dt = 2g ∫_0^1 s K̇(1 − g s²) ds, for small gaps; by subtraction for large ones, where nothing cancels
-    near = jnp.minimum(gap, 0.5)
-    total = slope(near * _RULE.nodes.reshape(-1, *[1] * gap.ndim) ** 2)
-    weights = jnp.asarray(2 * _RULE.weights * _RULE.nodes)
-    total = jnp.tensordot(weights, jnp.broadcast_to(total, (len(weights), *gap.shape)), axes=1)
-    value = dual.value(Pair(root, root, gap, 2 - gap))
-    return jnp.where(gap < 0.5, kernel * near * total, moments.second_moment(sigma, kernel) - value)
-
-
-def _root(kernel: Floats) -> Floats:
-    # With a finite derivative at 0.
-    return jnp.where(kernel > 0, jnp.sqrt(jnp.where(kernel > 0, kernel, 1.0)), 0.0)
-
-
-def _by_series(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
-    rows = hermite_rows(sigma.value, _root(kernel), _DEGREE, LARGEST) ** 2
-    degree = jnp.arange(_DEGREE + 1.0).reshape(-1, *[1] * gap.ndim)
-    # 1 − c^k = −expm1(k log(1 − g)); where c ≤ 0 nothing cancels
-    safe = jnp.minimum(gap, 0.9)
-    powers = jnp.where(gap < 0.9, -jnp.expm1(degree * jnp.log1p(-safe)), 1 - (1 - gap) ** degree)
-    # What the series leaves out lies in degrees above the last.
-    rest = moments.second_moment(sigma, kernel) - jnp.sum(rows, axis=0)
-    return jnp.sum(rows * powers, axis=0) + jnp.maximum(rest, 0.0) * powers[-1]
+    gaps: Floats
+    kernels: Floats
 
 
 def correlation_path(
-    given: str | Activation | Callable,
+    activation: ActivationLike,
     gap: ArrayLike,
     kernel: ArrayLike,
     weight_variance: ArrayLike,
     bias_variance: ArrayLike,
     layers: int,
-) -> tuple[Floats, Floats]:
+) -> CorrelationPath:
     """1 − c and K at layers 0 … `layers`, from `gap` and `kernel` at layer 0, for two inputs of equal norm.
 
     >>> gaps, kernels = correlation_path("relu", 1.0, 1.0, 2.0, 0.0, 5)
     >>> [round(1 - float(gap), 6) for gap in gaps[1:3]], round(float(kernels[-1]), 12)
     ([0.31831, 0.493731], 1.0)
     """
-    sigma = activation(given)
+    sigma = named(activation)
+    layers = whole("layers", layers)
 
     def advance(state, _):
         gap, kernel = state
         following = (
             correlation_map(sigma, gap, kernel, weight_variance, bias_variance),
-            moments.layer_map(sigma, kernel, weight_variance, bias_variance),
+            layer_maps.layer_map(sigma, kernel, weight_variance, bias_variance),
         )
         return following, following
 
-    start = jnp.asarray(gap, float), jnp.asarray(kernel, float)
+    gap, kernel = argument("gap", gap, between(0, 2), "it is 1 − c"), jnp.asarray(kernel, float)
+    # Where the variances of several networks are given, every state has their shape.
+    shape = jnp.broadcast_shapes(gap.shape, kernel.shape, jnp.shape(weight_variance), jnp.shape(bias_variance))
+    start = jnp.broadcast_to(gap, shape), jnp.broadcast_to(kernel, shape)
     _, path = jax.lax.scan(advance, start, length=layers)
     gaps, kernels = (jnp.concatenate([first[None], rest]) for first, rest in zip(start, path, strict=True))
-    return gaps, kernels
+    layer_maps.check(sigma, kernels)
+    return CorrelationPath(gaps, kernels)
 
 
-def correlation_fixed_point(
-    given: str | Activation | Callable, weight_variance: ArrayLike, bias_variance: ArrayLike
-) -> Floats:
+def correlation_fixed_point(activation: ActivationLike, weight_variance: ArrayLike, bias_variance: ArrayLike) -> Floats:
     """1 − c* of the stable fixed point of the correlation: 0 in the ordered phase, positive in the chaotic one.
 
     >>> round(1 - float(correlation_fixed_point("tanh", 2.5, 0.05)), 10)
     0.4468042323
     """
-    sigma = activation(given)
+    sigma = named(activation)
     kernel = phases.fixed_point(sigma, weight_variance, bias_variance)
     return _stable_gap(sigma, kernel, jnp.asarray(weight_variance, float), jnp.asarray(bias_variance, float))
 
 
-@moments.compiled
+@layer_maps.compiled
 def _stable_gap(sigma: Activation, kernel: Floats, weight_variance: Floats, bias_variance: Floats) -> Floats:
-    chi = moments.susceptibilities(sigma, kernel, weight_variance)
+    chi = layer_maps.susceptibilities(sigma, kernel, weight_variance)
 
     def growth(log_gap, kernel, weight_variance, bias_variance):
         # c = 1 is always a fixed point; divided by the gap, it is one no more.
@@ -173,24 +136,18 @@ def _stable_gap(sigma: Activation, kernel: Floats, weight_variance: Floats, bias
 
 
 def correlation_response(
-    given: str | Activation | Callable, gap: ArrayLike, kernel: ArrayLike, weight_variance: ArrayLike
+    activation: ActivationLike, gap: ArrayLike, kernel: ArrayLike, weight_variance: ArrayLike
 ) -> Floats:
     """χ_c = C_w E σ'(z₁)σ'(z₂), by which a small change of the covariance is multiplied at correlation 1 − gap."""
-    sigma = activation(given)
-    gap, kernel = jnp.broadcast_arrays(jnp.asarray(gap, float), jnp.asarray(kernel, float))
+    sigma = named(activation)
+    layer_maps.check_variances(kernel=kernel, weight_variance=weight_variance)
+    gap = argument("gap", gap, between(0, 2), "it is 1 − c")
+    gap, kernel = jnp.broadcast_arrays(gap, jnp.asarray(kernel, float))
     c_w = jnp.asarray(weight_variance, float)
-    dual = closed_form(sigma)
-    if dual is None and sigma.smooth:
-        rows = hermite_rows(sigma.derivative, _root(kernel), _DEGREE, LARGEST) ** 2
-        degree = jnp.arange(_DEGREE + 1.0).reshape(-1, *[1] * gap.ndim)
-        rest = moments.slope_moment(sigma, kernel) - jnp.sum(rows, axis=0)
-        powers = (1 - gap) ** degree
-        return c_w * (jnp.sum(rows * powers, axis=0) + jnp.maximum(rest, 0.0) * powers[-1])
-    root = _root(kernel)
-    return c_w * (dual or Quadrature(sigma)).slope(Pair(root, root, gap, 2 - gap))
+    return c_w * losses.kept_slope(sigma, gap, kernel)
 
 
-def depth_scales(given: str | Activation | Callable, weight_variance: float, bias_variance: float) -> DepthScales:
+def depth_scales(activation: ActivationLike, weight_variance: float, bias_variance: float) -> DepthScales:
     """The depths to which norms and correlations are remembered.
 
     Setting     a deep network at its fixed point K*, c*; χ_∥ = F'(K*), χ_c = C_w E σ'(z₁)σ'(z₂) at c*
@@ -203,12 +160,16 @@ def depth_scales(given: str | Activation | Callable, weight_variance: float, bia
     >>> round(1 - scales.correlation_gap, 8), round(scales.correlation_scale, 8)
     (0.44680423, 11.79559752)
     """
-    sigma = activation(given)
-    kernel = phases.fixed_point(sigma, weight_variance, bias_variance)
+    sigma = named(activation)
+    stands = phases.phase(sigma, weight_variance, bias_variance)
+    if stands.kernel is None:
+        # Every correlation tends to 1 like a power of the depth.
+        return DepthScales(None, 0.0, float("inf"), float("inf"))
+    kernel = stands.kernel
     gap = correlation_fixed_point(sigma, weight_variance, bias_variance)
-    parallel = float(moments.susceptibilities(sigma, kernel, weight_variance).parallel)
+    parallel = stands.parallel
     response = float(correlation_response(sigma, gap, kernel, weight_variance))
-    return DepthScales(float(kernel), float(gap), _scale(abs(parallel)), _scale(response))
+    return DepthScales(kernel, float(gap), _scale(abs(parallel)), _scale(response))
 
 
 def _scale(factor: float) -> float:

@@ -1,6 +1,5 @@
 r"""How a critical network approaches its fixed point: power laws in the depth."""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -10,10 +9,11 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.models.activations import Activation, activation
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import whole
-from deeplimits.theory.initialization import moments
-from deeplimits.theory.initialization.criticality import criticality
+from deeplimits.theory.initialization import layer_maps
+from deeplimits.theory.initialization.critical_points import criticality
 
 Floats = Float[Array, "..."]
 
@@ -27,7 +27,9 @@ class DecayToZero(NamedTuple):
     a2: float
     perpendicular_exponent: float
     constant: float
-    """What 1/K^(l) + a₁l − ((a₁² − a₂)/(−a₁)) ln l has become at the last layer; converges like ln l/l."""
+    """What 1/K^(l) + a₁l − ((a₁² − a₂)/(−a₁)) ln l has become at the last layer; converges like ln l/l.
+
+    Where σ'' jumps at 0, what 2/√K^(l) + a l has become; it grows like ln l."""
 
 
 class HalfStable(NamedTuple):
@@ -43,23 +45,24 @@ class HalfStable(NamedTuple):
     """2/(|F''| |δ₀|): the depth at which |δ_l| ~ 2/(|F''| l) sets in."""
 
 
-def decay_to_zero(given: str | Activation | Callable, kernel: float, layers: int) -> DecayToZero:
+def decay_to_zero(activation: ActivationLike, kernel: float, layers: int) -> DecayToZero:
     """The slow decay of signals in tanh-like networks at criticality.
 
     Setting     σ(0) = 0, σ_k = σ^(k)(0), C_b = 0, C_w = 1/σ₁²: K^(l+1) = K + a₁K² + a₂K³ + …, a₁ < 0
     Result      1/K^(l) = −a₁l + ((a₁² − a₂)/(−a₁)) ln l + const + o(1), a₁ = σ₃/σ₁ + (3/4)(σ₂/σ₁)²
                 tanh: a₁ = −2, a₂ = 17/3, K^(l) ~ 1/2l; sin: 1/l
                 parallel perturbations decay as l^(−2), perpendicular ones as l^(−p), p = b₁/a₁
-    Validity    a₁ < 0; C_w ≠ 1/σ₁² gives exponential decay or a nonzero fixed point instead
+                where σ'' jumps at 0 (ELU, softsign) K^(l+1) = K + a K^(3/2) + …, a < 0: K^(l) ~ 4/a²l², p = 2
+    Validity    a₁ < 0 (a < 0); C_w ≠ 1/σ₁² gives exponential decay or a nonzero fixed point instead
     References  roberts2022 Ch 5
 
     >>> found = decay_to_zero("tanh", 1.0, 1000)
     >>> round(float(found.kernels[99]), 14), round(2000 * float(found.kernels[999]), 11)
     (0.00512071566599, 1.00333306989)
     """
-    sigma = activation(given)
+    sigma = named(activation)
     layers = whole("layers", layers, 1)
-    moments.check_variances(kernel=kernel)
+    layer_maps.check_variances(kernel=kernel)
     if not kernel > 0:
         raise ParameterError(f"kernel = {kernel} is not allowed; the decay starts from a positive variance")
     found = criticality(sigma)
@@ -69,13 +72,16 @@ def decay_to_zero(given: str | Activation | Callable, kernel: float, layers: int
             "take an activation with σ(0) = 0, such as tanh, erf or sin"
         )
     kernels = iterate(sigma, kernel, found.weight_variance, 0.0, layers)
-    a1, a2, _ = found.expansion
+    a1, a2, _, bend = found.expansion
     last = len(kernels)
+    if bend:
+        constant = 2 / float(np.sqrt(kernels[-1])) + bend * last
+        return DecayToZero(kernels, a1, a2, found.expansion.perpendicular_exponent, constant)
     constant = 1 / float(kernels[-1]) + a1 * last - (a1**2 - a2) / (-a1) * np.log(last)
     return DecayToZero(kernels, a1, a2, found.expansion.perpendicular_exponent, constant)
 
 
-def half_stable_law(given: str | Activation | Callable, deviation: float, layers: int) -> HalfStable:
+def half_stable_law(activation: ActivationLike, deviation: float, layers: int) -> HalfStable:
     """The nearly constant kernel of critical GELU and SWISH networks.
 
     Setting     the half-stable critical point K* > 0, δ = K − K*: δ' = δ + F''(K*)δ²/2 + …
@@ -88,7 +94,7 @@ def half_stable_law(given: str | Activation | Callable, deviation: float, layers
     >>> round(float(half_stable_law("gelu", 1.0, 10).deviations[-1]), 9)
     0.997101603
     """
-    sigma = activation(given)
+    sigma = named(activation)
     found = criticality(sigma)
     if found.curvature is None or found.kernel is None:
         raise OutsideValidity(
@@ -96,8 +102,8 @@ def half_stable_law(given: str | Activation | Callable, deviation: float, layers
         )
     if not np.isfinite(deviation) or found.kernel + deviation < 0 or deviation == 0:
         raise ParameterError(
-            f"deviation = {deviation} is not allowed; it must not be 0, and K* + deviation = "
-            f"{found.kernel + deviation:g} is a variance"
+            f"deviation = {deviation} is not allowed; it must be finite and not 0, and the variance "
+            f"K* + deviation, here {found.kernel + deviation:g}, at least 0"
         )
     kernels = iterate(
         sigma, found.kernel + deviation, found.weight_variance, found.bias_variance, whole("layers", layers, 1) + 1
@@ -107,11 +113,13 @@ def half_stable_law(given: str | Activation | Callable, deviation: float, layers
 
 
 def iterate(
-    sigma: Activation, kernel: ArrayLike, weight_variance: ArrayLike, bias_variance: ArrayLike, layers: int
+    activation: ActivationLike, kernel: ArrayLike, weight_variance: ArrayLike, bias_variance: ArrayLike, layers: int
 ) -> Floats:
     """K at `layers` successive layers, the first included, as one compiled loop."""
 
     def advance(k, _):
-        return moments.layer_map(sigma, k, weight_variance, bias_variance), k
+        return layer_maps.layer_map(activation, k, weight_variance, bias_variance), k
 
-    return jax.lax.scan(advance, jnp.asarray(kernel, float), length=layers)[1]
+    found = jax.lax.scan(advance, jnp.asarray(kernel, float), length=whole("layers", layers, 1))[1]
+    layer_maps.check(activation, found)
+    return found

@@ -9,14 +9,18 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.models.activations import Activation, activation
-from deeplimits.theory.initialization import moments
+from deeplimits.models.activations import ActivationLike, from_function
+from deeplimits.models.activations import activation as named
+from deeplimits.numerics.arguments import FINITE, Allowed, argument, whole
+from deeplimits.numerics.checks import valid
+from deeplimits.theory.initialization import layer_maps
 
 Floats = Float[Array, "..."]
+_LAYER = Allowed(lambda x: (x >= 1) & (x == np.round(x)) & np.isfinite(x), "a whole number, at least 1")
 
 
 def kernel_path(
-    given: str | Activation | Callable,
+    activation: ActivationLike,
     kernel: ArrayLike,
     weight_variance: ArrayLike,
     bias_variance: ArrayLike,
@@ -27,16 +31,22 @@ def kernel_path(
     >>> [round(float(k), 12) for k in kernel_path("tanh", 1.0, 1.0, 0.0, 3)]
     [1.0, 0.394294490398, 0.236450410499]
     """
-    sigma = activation(given)
-    moments.check_variances(kernel=kernel, weight_variance=weight_variance, bias_variance=bias_variance)
+    sigma = named(activation)
+    layer_maps.check_variances(kernel=kernel, weight_variance=weight_variance, bias_variance=bias_variance)
     start = jnp.asarray(kernel, float)
 
     def advance(kernel, _):
-        following = moments.layer_map(sigma, kernel, weight_variance, bias_variance)
+        following = layer_maps.layer_map(sigma, kernel, weight_variance, bias_variance)
         return following, following
 
-    _, path = jax.lax.scan(advance, start, length=layers - 1)
-    return jnp.concatenate([start[None], path])
+    _, path = jax.lax.scan(advance, start, length=whole("layers", layers, 1) - 1)
+    found = jnp.concatenate([start[None], path])
+    layer_maps.check(sigma, found[:-1])
+    return valid(
+        found,
+        jnp.isfinite(found),
+        f"the variance of {sigma.name} networks overflows within {layers} layers; take fewer, or smaller variances",
+    )
 
 
 def linear_kernel(kernel: ArrayLike, weight_variance: ArrayLike, bias_variance: ArrayLike, layer: ArrayLike) -> Floats:
@@ -45,18 +55,23 @@ def linear_kernel(kernel: ArrayLike, weight_variance: ArrayLike, bias_variance: 
     >>> float(linear_kernel(2.0, 0.5, 1.0, 4))
     2.0
     """
-    kernel, c_w, c_b, layer = (jnp.asarray(v, float) for v in (kernel, weight_variance, bias_variance, layer))
-    steps = layer - 1
-    away = jnp.abs(c_w - 1) > 1e-5
+    layer_maps.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
+    kernel, c_w, c_b = (
+        jnp.asarray(v, float) for v in (argument("kernel", kernel, FINITE), weight_variance, bias_variance)
+    )
+    steps = argument("layer", layer, _LAYER) - 1
+    # (C_w^s − 1)/(C_w − 1) = expm1(s ln(1 + e))/e with e = C_w − 1, which rounding leaves exact near 1
+    away = c_w != 1
     ratio = jnp.where(away, c_w - 1, 1.0)
-    # (C_w^s − 1)/(C_w − 1), and its expansion where C_w is close to 1
-    close = steps + steps * (steps - 1) / 2 * (c_w - 1)
-    geometric = jnp.where(away, jnp.expm1(steps * jnp.log(jnp.where(c_w > 0, c_w, 1e-300))) / ratio, close)
+    growth = jnp.expm1(steps * jnp.log1p(jnp.where(c_w > 0, c_w - 1, 0.0)))
+    geometric = jnp.where(away, growth / ratio, steps)
+    # Of the weights 0 alone nothing of the first layer is left, and one C_b.
+    geometric = jnp.where(c_w > 0, geometric, jnp.minimum(steps, 1.0))
     return c_b * geometric + c_w**steps * kernel
 
 
 def vertex_path(
-    given: str | Activation | Callable,
+    activation: ActivationLike,
     kernel: ArrayLike,
     weight_variance: ArrayLike,
     bias_variance: ArrayLike,
@@ -71,7 +86,7 @@ def vertex_path(
     >>> [round(float(v), 12) for v in vertex_path("tanh", 1.0, 1.0, 0.0, 3)]
     [0.0, 0.097523738086, 0.067807493892]
     """
-    sigma = activation(given)
+    sigma = named(activation)
     ratios = [1.0] * layers if width_ratios is None else list(width_ratios)
     if width_ratios is not None and (len(ratios) < layers - 2 or any(not ratio > 0 for ratio in ratios)):
         raise ParameterError(
@@ -80,9 +95,9 @@ def vertex_path(
         )
     c_w = jnp.asarray(weight_variance, float)
     kernels = kernel_path(sigma, kernel, weight_variance, bias_variance, layers)[:-1]
-    fourth = moments.along(lambda u, z: sigma.value(u) ** 4, sigma, kernels)
-    source = c_w**2 * (fourth - moments.second_moment(sigma, kernels) ** 2)
-    parallel = c_w * moments.first_derivative(sigma, kernels)
+    fourth = layer_maps.along(lambda u, z: sigma.value(u) ** 4, sigma, kernels)
+    source = c_w**2 * (fourth - layer_maps.second_moment(sigma, kernels) ** 2)
+    parallel = c_w * layer_maps.first_derivative(sigma, kernels)
     # Before the first hidden layer nothing fluctuates, whatever its width.
     passed = jnp.asarray([0.0, *ratios][: layers - 1]) * parallel**2
 
@@ -95,7 +110,43 @@ def vertex_path(
     return jnp.concatenate([jnp.zeros(1), path])
 
 
-def kurtosis_ratio(given: str | Activation | Callable, hidden: Sequence[int] | ArrayLike) -> Floats:
+def collective_variance(
+    function: Callable[[Array], Array],
+    activation: ActivationLike,
+    kernel: ArrayLike,
+    weight_variance: ArrayLike,
+    bias_variance: ArrayLike,
+    layers: int,
+    width_ratios: Sequence[float] | None = None,
+    kinks: tuple[float, ...] = (),
+) -> Floats:
+    """lim n_l Var O_f at layers l = 1 … `layers`, of the collective observable O_f = (1/n_l) Σ_i f(z_i^(l)) of any f.
+
+    Setting     K^(1) = `kernel`; n_l neurons in layer l, `width_ratios` n_l/n_(l−1) for l = 2, 3, …, all one by default
+    Result      given the layer before, neurons are independent with variance K̂, and K̂ fluctuates by V/n_(l−1):
+                n_l Var O_f = Var_K f(z) + (n_l/n_(l−1)) (d E_K f/dK)² V^(l); at l = 1, where V = 0, exactly Var f
+    Validity    leading order in 1/n beyond the first layer; name the points where f or f' jumps in `kinks`
+    References  roberts2022 Ch 4
+
+    >>> import jax.numpy as jnp
+    >>> [round(float(v), 10) for v in collective_variance(lambda z: z**2, "identity", 1.0, 1.0, 0.0, 3)]
+    [2.0, 4.0, 6.0]
+    """
+    sigma = named(activation)
+    layers = whole("layers", layers, 1)
+    kernels = kernel_path(sigma, kernel, weight_variance, bias_variance, layers)
+    vertices = vertex_path(sigma, kernel, weight_variance, bias_variance, layers, width_ratios)
+    own = from_function(function, kinks, "observable")
+    mean = layer_maps.along(lambda u, z: own.value(u), own, kernels)
+    spread = layer_maps.along(lambda u, z: own.value(u) ** 2, own, kernels) - mean**2
+    # d E f/dK = E f(z)(z² − 1)/2K, z standard
+    bent = layer_maps.along(lambda u, z: own.value(u) * (z**2 - 1) / 2, own, kernels)
+    slope = bent / jnp.where(kernels > 0, kernels, 1.0)
+    ratios = [1.0] * layers if width_ratios is None else [1.0, *width_ratios, *[1.0] * layers]
+    return spread + jnp.asarray(ratios[:layers]) * slope**2 * vertices
+
+
+def kurtosis_ratio(activation: ActivationLike, hidden: Sequence[int] | ArrayLike) -> Floats:
     """E z⁴/(3(E z²)²) of an output of a network without biases at its critical weight variance, exactly.
 
     Setting     hidden widths n_1 … n_L, C_b = 0, a scale-invariant activation (slopes a₊, a₋), C_w = 2/(a₊² + a₋²)
@@ -107,8 +158,8 @@ def kurtosis_ratio(given: str | Activation | Callable, hidden: Sequence[int] | A
     >>> round(float(kurtosis_ratio("relu", [10, 20])), 12), round(float(kurtosis_ratio("identity", [10, 10, 10])), 12)
     (1.875, 1.728)
     """
-    sigma = activation(given)
-    from deeplimits.theory.initialization.criticality import homogeneous_slopes
+    sigma = named(activation)
+    from deeplimits.theory.initialization.critical_points import homogeneous_slopes
 
     slopes = homogeneous_slopes(sigma)
     if slopes is None:
@@ -132,5 +183,5 @@ def preactivation_variance(x: ArrayLike, weight_variance: ArrayLike, bias_varian
     x = jnp.asarray(x, float)
     if x.ndim != 1 or not x.size:
         raise ParameterError(f"x has shape {x.shape}; it must be a vector with at least one entry")
-    moments.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
+    layer_maps.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
     return jnp.asarray(bias_variance, float) + jnp.asarray(weight_variance, float) * jnp.mean(x**2)

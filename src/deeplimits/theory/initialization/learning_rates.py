@@ -1,7 +1,6 @@
 r"""Learning rates that width and depth allow, from the infinitely wide tangent kernel."""
 
-from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -9,22 +8,24 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
-from deeplimits.models.activations import Activation, activation
+from deeplimits.models.activations import Activation, ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import array, known, whole
 from deeplimits.numerics.checks import valid
-from deeplimits.theory.gaussian.duals import closed_form, numerical_dual
-from deeplimits.theory.gaussian.duals.base import Dual
-from deeplimits.theory.gaussian.duals.numerical import Quadrature, Series
+from deeplimits.theory.gaussian.dual_activations import closed_form
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual
+from deeplimits.theory.gaussian.duals.numerical import Quadrature, Series, numerical_dual
 from deeplimits.theory.gaussian.pairs import Pair, pair
-from deeplimits.theory.initialization import moments
-from deeplimits.theory.initialization.criticality import Criticality
+from deeplimits.theory.initialization import layer_maps
+from deeplimits.theory.initialization.critical_points import Criticality
+from deeplimits.theory.kernels.positive import modes
 
 Floats = Float[Array, "..."]
 Matrices = tuple[Float[Array, "layers m m"], Float[Array, "layers m m"]]
 
 
 def tangent_kernels(
-    given: str | Activation | Callable,
+    activation: ActivationLike,
     first: ArrayLike,
     weight_variance: ArrayLike,
     bias_variance: ArrayLike,
@@ -47,13 +48,12 @@ def tangent_kernels(
     >>> round(float(tangents[-1, 0, 0]), 12)
     10.0
     """
-    sigma = activation(given)
-    moments.check_variances(
+    sigma = named(activation)
+    layer_maps.check_variances(
         weight_variance=weight_variance, bias_variance=bias_variance, weight_rates=weight_rates, bias_rates=bias_rates
     )
+    modes(first, "first")
     gram = jnp.asarray(first, float)
-    if gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
-        raise ParameterError(f"first has shape {gram.shape}; it must be a square Gram matrix x_a·x_b/n₀")
     weight_rates, bias_rates = jnp.asarray(weight_rates, float), jnp.asarray(bias_rates, float)
     if weight_rates.ndim != 1 or weight_rates.shape != bias_rates.shape or not weight_rates.size:
         raise ParameterError("weight_rates and bias_rates must be lists of one length, a rate for each weight matrix")
@@ -69,7 +69,7 @@ def tangent_kernels(
     return jnp.stack(kernels), jnp.stack(tangents)
 
 
-@moments.compiled
+@layer_maps.compiled
 def _pushed(dual: Dual, kernel: Floats) -> tuple[Floats, Floats]:
     """E σσ and E σ'σ' over all pairs of a kernel matrix, exactly on the diagonal."""
     variances = jnp.diagonal(kernel)
@@ -107,19 +107,26 @@ def largest_stable_rate(tangent: ArrayLike) -> Floats:
     return 2 * tangent.shape[0] / valid(largest, largest > 0, sentence)
 
 
-def depth_rates(found: Criticality, depth: int) -> tuple[np.ndarray, np.ndarray]:
+class DepthRates(NamedTuple):
+    """Learning rates of weights and biases, layer by layer."""
+
+    weights: np.ndarray
+    biases: np.ndarray
+
+
+def depth_rates(found: Criticality, depth: int) -> DepthRates:
     """Rates λ_W^(l) and λ_b^(l), l = 1 … L+1, with which Θ stays of order one at every depth L of a critical network.
 
     Scale-invariant and half-stable activations: 1/L each. K* = 0 class, with p = p_⊥: λ_b ∝ l^(−p) L^(p−1) and
     λ_W ∝ (L/l)^(p−1); for tanh (p = 1) λ_b = 1/l, λ_W = 1.
 
-    >>> from deeplimits.theory.initialization.criticality import criticality
-    >>> depth_rates(criticality("tanh"), 3)[1].round(3).tolist()
+    >>> from deeplimits.theory.initialization.critical_points import criticality
+    >>> depth_rates(criticality("tanh"), 3).biases.round(3).tolist()
     [1.0, 0.5, 0.333, 0.25]
     """
     whole("depth", depth, 1, "hidden layers")
     layer = np.arange(1, depth + 2, dtype=float)
     if found.expansion is None:
-        return np.full(depth + 1, 1 / depth), np.full(depth + 1, 1 / depth)
+        return DepthRates(np.full(depth + 1, 1 / depth), np.full(depth + 1, 1 / depth))
     p = found.expansion.perpendicular_exponent
-    return (depth / layer) ** (p - 1), layer ** (-p) * float(depth) ** (p - 1)
+    return DepthRates((depth / layer) ** (p - 1), layer ** (-p) * float(depth) ** (p - 1))

@@ -1,6 +1,7 @@
 r"""How the powers of the width decide whether a wide network learns features."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from deeplimits.errors import OutsideValidity
 from deeplimits.models.parametrizations import PRESETS as PRESETS
@@ -10,7 +11,7 @@ from deeplimits.models.parametrizations import ntk as ntk
 from deeplimits.models.parametrizations import standard as standard
 
 
-def feature_exponent(given: Parametrization) -> float:
+def feature_exponent(parametrization: Parametrization) -> float:
     """r: after O(1) steps of SGD the features of the last hidden layer have moved by n^(−r).
 
     Setting     L hidden layers of width n, fixed input and output dimensions, the parametrization (a, b, c)
@@ -23,7 +24,7 @@ def feature_exponent(given: Parametrization) -> float:
     >>> feature_exponent(ntk(2)), feature_exponent(maximal_update(2)), feature_exponent(standard(2))
     (0.5, 0.0, 0.5)
     """
-    a, b, c = given.a, given.b, given.c
+    a, b, c = parametrization.a, parametrization.b, parametrization.c
     inner = min(2 * a_l + (1.0 if l == 0 else 0.0) for l, a_l in enumerate(a[:-1]))
     r = min(a[-1] + b[-1], 2 * a[-1] + c) + c - 1 + inner
     if r < 0:
@@ -40,18 +41,30 @@ def feature_exponent(given: Parametrization) -> float:
     return r
 
 
-def learns_features(given: Parametrization) -> bool:
-    """Whether features move by order one, r = 0."""
-    return feature_exponent(given) == 0
+def learns_features(parametrization: Parametrization) -> bool:
+    """Whether features move by order one, r = 0.
+
+    >>> from deeplimits.models import maximal_update, ntk
+    >>> learns_features(maximal_update(3)), learns_features(ntk(3))
+    (True, False)
+    """
+    return feature_exponent(parametrization) == 0
 
 
-def effective_plain_form(given: Parametrization) -> tuple[Sequence[float], Sequence[float]]:
+class PlainForm(NamedTuple):
+    """Exponents of the width, by layer: variances n^−v of the weights, rates n^−e of SGD."""
+
+    variances: Sequence[float]
+    rates: Sequence[float]
+
+
+def effective_plain_form(parametrization: Parametrization) -> PlainForm:
     """The same network in plain weights W: exponents of its variances (n^−v) and of its SGD rates (n^−e), by layer.
 
     W = n^(−a) w has variance n^(−2a−2b) and moves at rate η n^(−c−2a).
 
     >>> effective_plain_form(maximal_update(2))
-    ([0.0, 1.0, 2.0], [-1.0, 0.0, 1.0])
+    PlainForm(variances=[0.0, 1.0, 2.0], rates=[-1.0, 0.0, 1.0])
     """
-    variances = [2 * (x + y) for x, y in zip(given.a, given.b, strict=True)]
-    return variances, [given.c + 2 * x for x in given.a]
+    variances = [2 * (x + y) for x, y in zip(parametrization.a, parametrization.b, strict=True)]
+    return PlainForm(variances, [parametrization.c + 2 * x for x in parametrization.a])

@@ -1,7 +1,6 @@
 r"""Order and chaos: where deep networks forget the difference of two inputs, and where they amplify it."""
 
 import functools
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import jax
@@ -11,11 +10,13 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.models.activations import Activation, activation
+from deeplimits.models.activations import Activation, ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics import roots
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.numerics.roots import bracketed
-from deeplimits.theory.initialization import moments
+from deeplimits.theory.initialization import layer_maps
+from deeplimits.theory.initialization.critical_points import homogeneous_slopes
 
 Floats = Float[Array, "..."]
 
@@ -23,14 +24,16 @@ LEAST, MOST = 1e-10, 1e6
 """Fixed points are looked for between these variances; below the first they are taken to be zero."""
 EDGE = 1e-9
 """χ_⊥ this close to 1 is the edge."""
+KEPT = 1e-12
+"""A scale-invariant network that multiplies the variance by 1 up to this keeps every variance."""
 
 
 class Phase(NamedTuple):
     """Where a deep network with these variances stands."""
 
     name: Literal["ordered", "critical", "chaotic"]
-    kernel: float
-    """K*, the variance of preactivations at great depth."""
+    kernel: float | None
+    """K*, the variance of preactivations at great depth; None where every variance is kept (ReLU at C_w = 2)."""
     parallel: float
     perpendicular: float
 
@@ -43,20 +46,55 @@ class EdgePoint(NamedTuple):
     bias_variance: Floats
 
 
-def fixed_point(given: str | Activation | Callable, weight_variance: ArrayLike, bias_variance: ArrayLike) -> Floats:
+def fixed_point(activation: ActivationLike, weight_variance: ArrayLike, bias_variance: ArrayLike) -> Floats:
     """The stable fixed point K* of K ← C_b + C_w E_K σ², found by bisection; differentiable in both variances.
 
-    Raises `OutsideValidity` where the variance grows without bound and `NotConverged` where the iteration would not
-    settle at the crossing found (F' < −1).
+    Raises `OutsideValidity` where the variance grows without bound or every variance is kept, and `NotConverged`
+    where the iteration would not settle at the crossing found (F' < −1).
 
     >>> round(float(fixed_point("tanh", 1.5, 0.05)), 12)
     0.418037200533
     """
-    sigma = activation(given)
-    moments.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
+    sigma = named(activation)
+    layer_maps.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
     c_w, c_b = jnp.asarray(weight_variance, float), jnp.asarray(bias_variance, float)
+    gain = scale_gain(sigma)
+    if gain is not None:
+        return _scale_invariant(sigma, gain, c_w, c_b)
     kernel, grows, slope = _solve(sigma, c_w, c_b)
-    return _settled(sigma, c_w, kernel, grows, slope)
+    kernel = _settled(sigma, c_w, kernel, grows, slope)
+    layer_maps.check(sigma, kernel)
+    return kernel
+
+
+def scale_gain(sigma: Activation) -> float | None:
+    """E σ²/K of an activation for which it does not depend on K, (a₊² + a₋²)/2.
+
+    >>> scale_gain(activation("relu")), scale_gain(activation("tanh"))
+    (0.5, None)
+    """
+    slopes = homogeneous_slopes(sigma)
+    return None if slopes is None else (slopes[0] ** 2 + slopes[1] ** 2) / 2
+
+
+def _scale_invariant(sigma: Activation, gain: float, c_w: Floats, c_b: Floats) -> Floats:
+    """K* = C_b/(1 − χ) of K ← C_b + χK"""
+    chi = c_w * gain
+    kept = jnp.abs(chi - 1) <= KEPT
+    chi = valid(
+        chi,
+        ~kept | (c_b > 0),
+        f"{sigma.name} networks without biases keep every variance at this weight variance, so there is no single "
+        "fixed point; take any variance, or another weight variance",
+    )
+    below = valid(
+        1 - chi,
+        ~kept & (chi < 1),
+        f"the variance of {sigma.name} networks grows without bound with depth, so there is no fixed point; take a "
+        "smaller weight variance",
+        lambda: f" than weight_variance = {1 / gain:g}",
+    )
+    return c_b / below
 
 
 def _settled(sigma: Activation, weight_variance: Floats, kernel: Floats, grows: Array, slope: Floats) -> Floats:
@@ -80,7 +118,7 @@ def _settled(sigma: Activation, weight_variance: Floats, kernel: Floats, grows: 
 def _solve(sigma: Activation, c_w, c_b):
     def excess(log_kernel, c_w, c_b):
         kernel = jnp.exp(log_kernel)
-        return moments.layer_map(sigma, kernel, c_w, c_b) - kernel
+        return layer_maps.layer_map(sigma, kernel, c_w, c_b) - kernel
 
     ends = jnp.log(jnp.asarray([LEAST, MOST]))
     _, at_most = excess(ends, c_w, c_b)
@@ -89,27 +127,37 @@ def _solve(sigma: Activation, c_w, c_b):
     # A crossing from above to below, so that the iteration leads there; without one the variance vanishes or grows.
     root = bracketed(excess, *ends, *frozen, where=at_most < 0, optional=True, sentence=sentence)
     found, crosses = jnp.exp(root), root > ends[0]
-    slope = c_w * moments.first_derivative(sigma, found)
+    slope = c_w * layer_maps.first_derivative(sigma, found)
     # One Newton step with a slope from Stein's identity, which knows jumps of σ: the derivatives by C_w and C_b.
     descent = jax.lax.stop_gradient(1 - slope)
-    step = (moments.layer_map(sigma, found, c_w, c_b) - found) / jnp.where(jnp.abs(descent) > 1e-6, descent, 1.0)
+    step = (layer_maps.layer_map(sigma, found, c_w, c_b) - found) / jnp.where(jnp.abs(descent) > 1e-6, descent, 1.0)
     return jnp.where(crosses, found + step, 0.0), at_most > 0, jnp.where(crosses, slope, 0.0)
 
 
-def phase(given: str | Activation | Callable, weight_variance: float, bias_variance: float) -> Phase:
+def phase(activation: ActivationLike, weight_variance: float, bias_variance: float) -> Phase:
     """Ordered, critical or chaotic: whether χ_⊥ = C_w E σ'² at K* is below, at or above one.
 
     >>> phase("tanh", 2.5, 0.05).name, phase("tanh", 1.5, 0.05).name
     ('chaotic', 'ordered')
+    >>> phase("relu", 2.0, 0.0)
+    Phase(name='critical', kernel=None, parallel=1.0, perpendicular=1.0)
     """
-    sigma = activation(given)
-    moments.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
+    sigma = named(activation)
+    layer_maps.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
     # NumPy arrays, because a JAX array of a number of another type is one more program to compile.
     c_w, c_b = np.asarray(weight_variance, float), np.asarray(bias_variance, float)
+    gain = scale_gain(sigma)
+    if gain is not None:
+        chi = float(c_w) * gain
+        kept = abs(chi - 1) <= KEPT and c_b == 0
+        kernel = None if kept else float(_scale_invariant(sigma, gain, jnp.asarray(c_w), jnp.asarray(c_b)))
+        return Phase("critical" if kept else "ordered", kernel, chi, chi)
+    layer_maps.check(sigma, np.array([0.0, 1.0]))
     found: Any = _stand(sigma, c_w, c_b)
     kernel, grows, slope, *chi = (np.asarray(number) for number in found)
     numbers: Any = (c_w, kernel, grows, slope)
     kernel = float(_settled(sigma, *numbers))
+    layer_maps.check(sigma, kernel)
     parallel, perpendicular = map(float, chi)
     if abs(perpendicular - 1) <= EDGE:
         return Phase("critical", kernel, parallel, perpendicular)
@@ -118,14 +166,14 @@ def phase(given: str | Activation | Callable, weight_variance: float, bias_varia
 
 def _numbers(sigma: Activation, c_w, c_b):
     kernel, grows, slope = _solve(sigma, c_w, c_b)
-    return kernel, grows, slope, *moments.susceptibilities(sigma, kernel, c_w)
+    return kernel, grows, slope, *layer_maps.susceptibilities(sigma, kernel, c_w)
 
 
 # It runs once and is called from the host only: compiled with little effort.
 _stand = jax.jit(_numbers, static_argnums=0, compiler_options={"xla_backend_optimization_level": 0})
 
 
-def edge_of_chaos(given: str | Activation | Callable, kernel: ArrayLike) -> EdgePoint:
+def edge_of_chaos(activation: ActivationLike, kernel: ArrayLike) -> EdgePoint:
     """The edge of chaos, parametrized by K*: C_w = 1/E_K* σ'², C_b = K* − C_w E_K* σ². No equation to solve.
 
     Where the bias variance comes out negative no network has that K* at the edge.
@@ -133,21 +181,21 @@ def edge_of_chaos(given: str | Activation | Callable, kernel: ArrayLike) -> Edge
     >>> [round(float(part), 6) for part in edge_of_chaos("tanh", 0.57004788164076)]
     [0.570048, 1.760955, 0.05]
     """
-    sigma = activation(given)
-    moments.check_variances(kernel=kernel)
+    sigma = named(activation)
+    layer_maps.check_variances(kernel=kernel)
     kernel = jnp.asarray(kernel, float)
-    c_w = 1 / moments.slope_moment(sigma, kernel)
-    return EdgePoint(kernel, c_w, kernel - c_w * moments.second_moment(sigma, kernel))
+    c_w = 1 / layer_maps.slope_moment(sigma, kernel)
+    return EdgePoint(kernel, c_w, kernel - c_w * layer_maps.second_moment(sigma, kernel))
 
 
-def critical_weight_variance(given: str | Activation | Callable, bias_variance: float) -> EdgePoint:
+def critical_weight_variance(activation: ActivationLike, bias_variance: float) -> EdgePoint:
     """The point of the edge of chaos with a given bias variance: the phase boundary in the plane of C_w and C_b.
 
     >>> round(float(critical_weight_variance("tanh", 0.3).weight_variance), 10)
     2.5051271897
     """
-    sigma = activation(given)
-    moments.check_variances(bias_variance=bias_variance)
+    sigma = named(activation)
+    layer_maps.check_variances(bias_variance=bias_variance)
     if bias_variance == 0:
         point = edge_of_chaos(sigma, 0.0)
         if float(point.bias_variance) == 0 and np.isfinite(float(point.weight_variance)):

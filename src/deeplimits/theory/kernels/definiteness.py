@@ -1,6 +1,5 @@
 r"""When is the Gram matrix of a random-feature kernel positive definite?"""
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -8,7 +7,8 @@ import numpy as np
 from jax.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
-from deeplimits.models.activations import Activation, activation
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.theory.gaussian import dual, hermite_coefficients
 
 DEGREE = 40
@@ -27,7 +27,7 @@ class Definiteness(NamedTuple):
     odd_degrees: int
 
 
-def gram_definiteness(sigma: str | Activation | Callable, points: ArrayLike) -> Definiteness:
+def gram_definiteness(activation: ActivationLike, points: ArrayLike) -> Definiteness:
     r"""Least eigenvalue of E σ(w·x_a)σ(w·x_b) for unit vectors, and whether it must be positive.
 
     Setting     unit vectors x_a (rows of `points`), w ~ N(0, I), σ = Σ_k s_k He_k/√k!
@@ -53,7 +53,7 @@ def gram_definiteness(sigma: str | Activation | Callable, points: ArrayLike) -> 
     apart = np.triu_indices(len(x), 1)
     if np.any(cosines[apart] > 1 - CLOSE):
         raise ParameterError("points contains the same point twice; the matrix is then singular, so remove one")
-    chosen = activation(sigma)
+    chosen = named(activation)
     expansion = hermite_coefficients(lambda z: np.asarray(chosen.value(jnp.asarray(z))), DEGREE)
     present = ~expansion.vanishes()
     even, odd = int(present[::2].sum()), int(present[1::2].sum())

@@ -15,7 +15,7 @@ from jaxtyping import Array, Float
 from deeplimits.numerics.arguments import NOT_NEGATIVE, known, number
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.kernels import positive
-from deeplimits.theory.kernels.regression import Blocks
+from deeplimits.theory.kernels.training import Blocks
 
 
 class Posterior(NamedTuple):
@@ -27,7 +27,7 @@ class Posterior(NamedTuple):
 
 
 def kernel_ridge(
-    kernel: ArrayLike, targets: ArrayLike, penalty: ArrayLike, cross: ArrayLike | None = None
+    kernel: ArrayLike, targets: ArrayLike, ridge: ArrayLike, cross: ArrayLike | None = None
 ) -> Float[Array, "..."]:
     r"""Kernel ridge regression: coefficients, or predictions at new points where `cross` = K(x, X) is given.
 
@@ -44,10 +44,10 @@ def kernel_ridge(
     >>> float(kernel_ridge(k, [0.0, 1.0, 0.0], 0.1, cross)[0].round(14))
     0.57454782952382
     """
-    lam = number("penalty", penalty, NOT_NEGATIVE)
+    lam = number("ridge", ridge, NOT_NEGATIVE)
     if known(lam) and float(lam) > 0:
         y, single = positive.column(targets, jnp.asarray(kernel).shape[0], "targets")
-        alpha = cho_solve((_factor(kernel, lam, "penalty"), True), y)
+        alpha = cho_solve((_factor(kernel, lam, "ridge"), True), y)
     else:
         found = positive.modes(kernel)
         y, single = positive.column(targets, found.eigenvalues.shape[0], "targets")
@@ -58,10 +58,11 @@ def kernel_ridge(
     return answer[:, 0] if single else answer
 
 
-def posterior(prior: Blocks, targets: ArrayLike, noise: ArrayLike) -> Posterior:
-    r"""Posterior of a Gaussian process with covariance `prior` and noise variance `noise`, and its log evidence.
+def posterior(prior: Blocks, targets: ArrayLike, noise_variance: ArrayLike) -> Posterior:
+    r"""Posterior of a Gaussian process with covariance `prior` and label noise, and its log evidence.
 
-    mean k(x)ᵀ(K + λ)⁻¹y; covariance of the noiseless function k(x, x') − k(x)ᵀ(K + λ)⁻¹k(x'); `targets` (n,) or (n, k)
+    λ = `noise_variance`; mean k(x)ᵀ(K + λ)⁻¹y; covariance of the noiseless function k(x, x') − k(x)ᵀ(K + λ)⁻¹k(x').
+    `targets` (n,) or (n, k)
     with k independent outputs, whose evidences are multiplied. For an infinitely wide network take
     `regression.blocks(net.nngp, x, x_test)`.
 
@@ -72,7 +73,7 @@ def posterior(prior: Blocks, targets: ArrayLike, noise: ArrayLike) -> Posterior:
     >>> round(float(found.mean[0]), 12), round(float(found.covariance[0, 0]), 12)
     (0.574547829524, 0.082395236285)
     """
-    lower = _factor(prior.train, number("noise", noise, NOT_NEGATIVE), "noise")
+    lower = _factor(prior.train, number("noise_variance", noise_variance, NOT_NEGATIVE), "noise_variance")
     y, single = positive.column(targets, lower.shape[0], "targets")
     cross = positive.cross_matrix(prior.cross, lower.shape[0], "prior.cross")
     mean = cross @ cho_solve((lower, True), y)
@@ -82,13 +83,13 @@ def posterior(prior: Blocks, targets: ArrayLike, noise: ArrayLike) -> Posterior:
     return Posterior(mean[:, 0] if single else mean, covariance, _log_evidence(lower, y))
 
 
-def log_evidence(kernel: ArrayLike, targets: ArrayLike, noise: ArrayLike) -> Float[Array, ""]:
-    """log N(y; 0, K + λ) = −½yᵀ(K + λ)⁻¹y − ½ log det(K + λ) − (n/2) log 2π; differentiable in kernel and noise.
+def log_evidence(kernel: ArrayLike, targets: ArrayLike, noise_variance: ArrayLike) -> Float[Array, ""]:
+    """log N(y; 0, K + λ) = −½yᵀ(K + λ)⁻¹y − ½ log det(K + λ) − (n/2) log 2π; differentiable in both.
 
     >>> float(log_evidence([[1.0]], [0.0], 1.0).round(12))
     -1.265512123485
     """
-    lower = _factor(kernel, number("noise", noise, NOT_NEGATIVE), "noise")
+    lower = _factor(kernel, number("noise_variance", noise_variance, NOT_NEGATIVE), "noise_variance")
     return _log_evidence(lower, positive.column(targets, lower.shape[0], "targets")[0])
 
 

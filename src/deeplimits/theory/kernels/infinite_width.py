@@ -1,8 +1,8 @@
 r"""Infinitely wide fully connected networks: their Gaussian process, their tangent kernel, their features' kernel."""
 
 from collections.abc import Sequence
-from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,60 +10,41 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.models import architectures
+from deeplimits.models.architectures import FullyConnected
 from deeplimits.numerics.arguments import array, known, whole
 from deeplimits.numerics.checks import valid
-from deeplimits.theory.gaussian.duals import closed_form, dual_of, numerical_duals
-from deeplimits.theory.gaussian.duals.numerical import Quadrature
-from deeplimits.theory.kernels import matrices
-from deeplimits.theory.kernels.matrices import Kernels
+from deeplimits.theory.gaussian.dual_activations import closed_form, dual_of
+from deeplimits.theory.gaussian.duals.numerical import Quadrature, numerical_duals
+from deeplimits.theory.kernels import tiling
 from deeplimits.theory.kernels.recursion import Network, points
+from deeplimits.theory.kernels.tiling import Kernels
 
 KINDS = ("nngp", "ntk", "conjugate")
 MOST_PAIRS_BY_QUADRATURE = 40_000
 
 
-class FullyConnected(architectures.FullyConnected):
-    r"""An infinitely wide fully connected network: describe it once, ask for its kernels.
+class InfiniteWidth(eqx.Module):
+    r"""A fully connected network whose widths are infinite: describe it once, ask for its kernels.
 
-    Problem     h¹ = W¹x + b¹, h^{l+1} = W^{l+1}σ(h^l) + b^{l+1}, Var W = C_w/(fan in), Var b = C_b, all widths → ∞
+    Setting     h¹ = W¹x + b¹, h^{l+1} = W^{l+1}σ(h^l) + b^{l+1}, Var W = C_w/(fan in), Var b = C_b, all widths → ∞
     Result      K¹ = C_w x·x'/d + C_b, K^{l+1} = C_w E σσ + C_b: covariance of the outputs (`nngp`)
                 T¹ = K¹, T^{l+1} = K^{l+1} + C_w E[σ'σ'] T^l: kernel of gradient descent (`ntk`)
                 E σσ at the last hidden layer (`conjugate`)
     Validity    widths to infinity at fixed depth and fixed inputs; E σ² finite; for `ntk` σ continuous
     References  jacot2018; lee2018; lee2019
 
-    Arguments: number of hidden layers; `activation` (a name, an `Activation`, a JAX function, or one for each layer);
-    `weight_variance` C_w and `bias_variance` C_b (one number or one for each affine layer); `skip`, the strength of
-    residual connections; `layer_norm`; `parametrization` 'ntk', 'standard' or 'mup' (see `models.architectures`).
+    `net` is the description from which `ensembles.wide_networks.WideNetwork` makes a finite network: hidden layers,
+    activations, variances C_w and C_b, residual connections, layer norm, parametrization (see `models.architectures`).
 
     >>> import jax.numpy as jnp
-    >>> net = FullyConnected(3, "relu", bias_variance=0.09)
+    >>> from deeplimits.models.architectures import FullyConnected
+    >>> wide = InfiniteWidth(FullyConnected(3, "relu", bias_variance=0.09))
     >>> x = jnp.array([[1.0, 0.5, -0.3], [0.2, -1.0, 0.7]])
-    >>> [round(float(value), 12) for value in net.ntk(x)[0]]
+    >>> [round(float(value), 12) for value in wide.ntk(x)[0]]
     [0.515833333333, 0.284867646595]
     """
 
-    def __init__(
-        self,
-        hidden_layers: int,
-        activation: architectures.Named | Sequence[architectures.Named] = "relu",
-        weight_variance: Any = 1.0,
-        bias_variance: Any = 0.0,
-        *,
-        skip: Any = 0.0,
-        layer_norm: bool = False,
-        parametrization: str = "ntk",
-    ):
-        super().__init__(
-            hidden_layers,
-            activation,
-            weight_variance,
-            bias_variance,
-            skip=skip,
-            layer_norm=layer_norm,
-            parametrization=parametrization,
-        )
+    net: FullyConnected
 
     def nngp(self, x1: ArrayLike, x2: ArrayLike | None = None, **options) -> Float[Array, "..."]:
         """Covariance of the outputs at the rows of `x1` and `x2` (n, d); options as for `kernels`."""
@@ -102,16 +83,16 @@ class FullyConnected(architectures.FullyConnected):
         that JAX sees.
         """
         wanted = self._wanted(get)
-        tile = matrices.usual_tile() if tile is None else tile
+        tile = tiling.usual_tile() if tile is None else tile
         x1, x2 = self._checked(x1, x2, wanted, diagonal, tile)
         network = self._network(x1, x2)
         small = max(x1.shape[0], 0 if x2 is None else x2.shape[0]) <= tile
         if diagonal:
-            found = matrices.diagonal(network, x1, wanted, every_layer)
+            found = tiling.diagonal(network, x1, wanted, every_layer)
         elif every_layer or small or self._traced(x1, x2):
-            found = matrices.whole(network, x1, x2, wanted, every_layer)
+            found = tiling.whole(network, x1, x2, wanted, every_layer)
         else:
-            found = matrices.on_all_devices(network, x1, x2, wanted, int(tile))
+            found = tiling.on_all_devices(network, x1, x2, wanted, int(tile))
         return _finite(found)
 
     def _single(self, kind: str, x1, x2, options: dict) -> Float[Array, "..."]:
@@ -121,7 +102,7 @@ class FullyConnected(architectures.FullyConnected):
         wanted = (get,) if isinstance(get, str) else tuple(get)
         if not wanted or any(name not in KINDS for name in wanted):
             raise ParameterError(f"get = {get!r} is not allowed; it names one or more of {', '.join(KINDS)}")
-        if "conjugate" in wanted and self.hidden_layers == 0:
+        if "conjugate" in wanted and self.net.hidden_layers == 0:
             raise ParameterError("hidden_layers = 0 has no features; the conjugate kernel needs one hidden layer")
         return tuple(name for name in KINDS if name in wanted)
 
@@ -132,7 +113,7 @@ class FullyConnected(architectures.FullyConnected):
         if diagonal and x2 is not None:
             raise ParameterError("diagonal = True is not allowed with x2; the diagonal is that of x1 with itself")
         whole("tile", tile, 1)
-        jumping = [activation.name for activation in self.activations if not activation.continuous]
+        jumping = [activation.name for activation in self.net.activations if not activation.continuous]
         if "ntk" in wanted and x2 is None and jumping:
             raise OutsideValidity(
                 f"{jumping[0]} jumps, so the tangent kernel of an input with itself is infinite; ask for nngp or "
@@ -141,30 +122,31 @@ class FullyConnected(architectures.FullyConnected):
         return x1, x2
 
     def _traced(self, x1, x2) -> bool:
-        return not known(x1, x2, self.weight_variance, self.bias_variance, self.skip)
+        return not known(x1, x2, self.net.weight_variance, self.net.bias_variance, self.net.skip)
 
     def _network(self, x1, x2) -> Network:
         """Closed forms where they exist; a Hermite series where the variances are known and allow it; or quadrature."""
-        network = Network(self, tuple(dual_of(activation) for activation in self.activations))
-        if self._traced(x1, x2) or all(closed_form(activation) is not None for activation in self.activations):
+        network = Network(self.net, tuple(dual_of(activation) for activation in self.net.activations))
+        if self._traced(x1, x2) or all(closed_form(activation) is not None for activation in self.net.activations):
             return network
         inputs = x1 if x2 is None else jnp.concatenate([x1, x2])
-        roots = np.ones((self.hidden_layers, 1)) if self.layer_norm else np.asarray(_roots(network, inputs))
-        chosen = [dual_of(activation) for activation in self.activations]
-        for activation in dict.fromkeys(self.activations):
+        roots = np.ones((self.net.hidden_layers, 1)) if self.net.layer_norm else np.asarray(_roots(network, inputs))
+        chosen = [dual_of(activation) for activation in self.net.activations]
+        for activation in dict.fromkeys(self.net.activations):
             if closed_form(activation) is None:
-                rows = [layer for layer, other in enumerate(self.activations) if other == activation]
+                rows = [layer for layer, other in enumerate(self.net.activations) if other == activation]
                 for layer, dual in zip(rows, numerical_duals(activation, roots[rows] ** 2), strict=True):
                     chosen[layer] = dual
         pairs = x1.shape[0] * (x1.shape[0] if x2 is None else x2.shape[0])
         for layer, dual in enumerate(chosen):
             if isinstance(dual, Quadrature) and pairs > MOST_PAIRS_BY_QUADRATURE:
                 raise OutsideValidity(
-                    f"{self.activations[layer].name} has no closed form, and at variance {roots[layer].max() ** 2:.3g} "
-                    f"(layer {layer + 1}) the Hermite series is too long; {pairs} pairs take hours by quadrature: "
-                    "use layer_norm or smaller weight_variance, a smooth activation, or fewer inputs"
+                    f"{self.net.activations[layer].name} has no closed form, and at variance "
+                    f"{roots[layer].max() ** 2:.3g} (layer {layer + 1}) the Hermite series is too long; "
+                    f"{pairs} pairs take hours by quadrature: use layer_norm or smaller weight_variance, a smooth "
+                    "activation, or fewer inputs"
                 )
-        return Network(self, tuple(chosen))
+        return Network(self.net, tuple(chosen))
 
 
 @jax.jit

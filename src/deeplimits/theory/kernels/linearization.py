@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity
 from deeplimits.models.activations import Activation, ActivationLike
-from deeplimits.models.activations import activation as find_activation
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, array, at_least, inside
 from deeplimits.numerics.checks import valid
 
@@ -41,7 +41,7 @@ def curvature(activation: ActivationLike) -> Curvature:
     >>> curvature("relu").kink, round(curvature(lambda u: jnp.tanh(u - 100)).largest, 10)
     (0.0, 0.7698003589)
     """
-    found = find_activation(activation)
+    found = named(activation)
     if found.kinks:
         return Curvature(np.inf, float(found.kinks[0]))
     grid = np.sinh(np.linspace(-np.arcsinh(_FAR), np.arcsinh(_FAR), _POINTS))
@@ -95,13 +95,13 @@ def curvature_bound(activation: ActivationLike) -> float:
     """
     found = curvature(activation)
     if found.kink is not None:
-        name = find_activation(activation).name
+        name = named(activation).name
         raise OutsideValidity(
             f"activation = {name} has a kink at {found.kink:g}, where its slope jumps; take a smooth one"
         )
     if not np.isfinite(found.largest):
         raise OutsideValidity(
-            f"the second derivative of {find_activation(activation).name} is unbounded, so the bound does not apply"
+            f"the second derivative of {named(activation).name} is unbounded, so the bound does not apply"
         )
     return found.largest
 
@@ -138,7 +138,7 @@ def smooth_remainder_bound(
 
     Refused for activations with a kink, which no bound of this kind serves: see `relu_remainder_bound`.
 
-    >>> float(smooth_remainder_bound("quadratic", 4, 1.0))
+    >>> float(smooth_remainder_bound("quadratic", 4, 1.0))  # attained
     0.25
     """
     bend = curvature_bound(activation)
@@ -214,9 +214,16 @@ def relu_worst_deviation(start: ArrayLike, output: ArrayLike, x: ArrayLike, dist
     return size * jnp.maximum(of_sign(a > 0), of_sign(a < 0)) / jnp.sqrt(1.0 * w.shape[0])
 
 
+class Expansion(NamedTuple):
+    """f̃(x; W) and its features ∇f(x; W₀)."""
+
+    value: Float[Array, ""]
+    features: Float[Array, "m d"]
+
+
 def two_layer_expansion(
     activation: ActivationLike, weights: ArrayLike, start: ArrayLike, output: ArrayLike, x: ArrayLike
-) -> tuple[Float[Array, ""], Float[Array, "m d"]]:
+) -> Expansion:
     r"""The first-order Taylor expansion of a two-layer network in its inner weights: its value, and its features.
 
     Setting     f(x; W) = m^(−1/2) Σ_j a_j σ(⟨w_j, x⟩), expanded around W₀ = `start`, evaluated at W = `weights` (m, d)
@@ -229,10 +236,10 @@ def two_layer_expansion(
     >>> float(value), features.tolist()
     (2.0, [[1.0]])
     """
-    found = find_activation(activation)
+    sigma = named(activation)
     w = array("weights", weights, ("m", "d"), why="one row for each neuron")
     w0 = array("start", start, w.shape, why="that of weights")
     a, x = array("output", output, (w.shape[0],)), array("x", x, (w.shape[1],))
     root = jnp.sqrt(1.0 * w.shape[0])
-    features = (a * found.derivative(w0 @ x) / root)[:, None] * x
-    return a @ found.value(w0 @ x) / root + jnp.sum(features * (w - w0)), features
+    features = (a * sigma.derivative(w0 @ x) / root)[:, None] * x
+    return Expansion(a @ sigma.value(w0 @ x) / root + jnp.sum(features * (w - w0)), features)

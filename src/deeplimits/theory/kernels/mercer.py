@@ -13,8 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 from scipy.special import eval_hermitenorm, gammaln
 
-from deeplimits.errors import ParameterError
-from deeplimits.numerics.arguments import POSITIVE, array, whole
+from deeplimits.numerics.arguments import POSITIVE, array, number, whole
 from deeplimits.theory.kernels import positive
 
 
@@ -30,17 +29,17 @@ class Mercer(NamedTuple):
         return jnp.sqrt(self.eigenvalues) * self.functions(x)
 
 
-def minimum_kernel(count: int) -> Mercer:
+def mercer_of_minimum(count: int) -> Mercer:
     r"""The Mercer expansion of min(x, y) on [0, 1] with the uniform law: Brownian motion.
 
     Setting     T_K f(x) = ∫ K(x, y)f(y) dμ(y) on L²(μ), K = Σ_j λ_j ψ_j(x)ψ_j(y), features √λ_j ψ_j(x)
     Result      min(x, y) on [0, 1]: λ_j = 1/((j − ½)²π²), ψ_j = √2 sin((j − ½)πx), j = 1, 2, … (this function)
-                exp(−(x − y)²/2l²) under N(0, s²): `gaussian_kernel`; dot-product kernels on spheres: `sphere`
+                exp(−(x − y)²/2l²) under N(0, s²): `mercer_of_gaussian`; dot-product kernels on spheres: `sphere`
                 m random points: eig(K_m)/m → λ_j (`nystrom`), error O(m^(−1/2))
     Validity    K continuous and positive semidefinite; positivity for distinct points is not needed
     References  mercer1909; rasmussen2006 Sec 4.3; koltchinskii2000
 
-    >>> minimum_kernel(3).eigenvalues.round(12).tolist()
+    >>> mercer_of_minimum(3).eigenvalues.round(12).tolist()
     [0.405284734569, 0.045031637174, 0.016211389383]
     """
     whole("count", count, 1)
@@ -52,20 +51,17 @@ def minimum_kernel(count: int) -> Mercer:
     return Mercer(1 / frequencies**2, functions)
 
 
-def gaussian_kernel(count: int, scale: ArrayLike = 1.0, deviation: ArrayLike = 1.0) -> Mercer:
+def mercer_of_gaussian(count: int, scale: ArrayLike = 1.0, deviation: ArrayLike = 1.0) -> Mercer:
     r"""The Mercer expansion of exp(−(x − y)²/2l²) under N(0, s²), l = `scale`, s = `deviation`.
 
     a = 1/4s², b = 1/2l², c = √(a² + 2ab), A = a + b + c: λ_k = √(2a/A)(b/A)^k, k = 0, 1, …, and
     ψ_k(x) = (c/a)^{1/4} e^{−(c−a)x²} He_k(2√c x)/√k!.
 
-    >>> gaussian_kernel(3).eigenvalues.round(10).tolist()
+    >>> mercer_of_gaussian(3).eigenvalues.round(10).tolist()
     [0.6180339887, 0.2360679775, 0.0901699437]
     """
     whole("count", count, 1)
-    l, s = jnp.asarray(scale, float), jnp.asarray(deviation, float)
-    for name, value in (("scale", scale), ("deviation", deviation)):
-        if isinstance(value, int | float) and not value > 0:
-            raise ParameterError(f"{name} = {value} is not allowed; it must be positive")
+    l, s = number("scale", scale, POSITIVE), number("deviation", deviation, POSITIVE)
     a, b = 1 / (4 * s**2), 1 / (2 * l**2)
     c = jnp.sqrt(a**2 + 2 * a * b)
     total = a + b + c

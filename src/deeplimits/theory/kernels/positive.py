@@ -57,10 +57,17 @@ def modes(kernel: ArrayLike, name: str = "kernel") -> Modes:
     return Modes(jnp.maximum(eigenvalues, 0.0), vectors)
 
 
-def column(values: ArrayLike, count: int, name: str) -> tuple[Float[Array, "n k"], bool]:
+class Column(NamedTuple):
+    """Values as a matrix, and whether they came as a vector."""
+
+    values: Float[Array, "n k"]
+    single: bool
+
+
+def column(values: ArrayLike, count: int, name: str) -> Column:
     """Values at n points as (n, k), and whether they came as one column (n,)."""
     found = array(name, values, (count,), (count, "k"), why="one row for each point; leave out what is not finite")
-    return (found[:, None], True) if found.ndim == 1 else (found, False)
+    return Column(found[:, None], True) if found.ndim == 1 else Column(found, False)
 
 
 def cross_matrix(cross: ArrayLike, count: int, name: str = "cross") -> Float[Array, "t n"]:

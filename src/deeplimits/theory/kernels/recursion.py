@@ -19,7 +19,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.models.architectures import FullyConnected
 from deeplimits.theory.gaussian.angles import once
-from deeplimits.theory.gaussian.duals import Dual
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.pairs import Pair
 
 Floats = Float[Array, "..."]
@@ -55,6 +55,13 @@ class _Layer(NamedTuple):
     right_root: Floats
 
 
+class Kinds(NamedTuple):
+    """The different duals of a network, and which of them each hidden layer has."""
+
+    different: tuple[Dual, ...]
+    which: tuple[int, ...]
+
+
 class Network(eqx.Module):
     """An architecture with the duals of its activations chosen."""
 
@@ -62,10 +69,10 @@ class Network(eqx.Module):
     duals: tuple[Dual, ...] = eqx.field(static=True)
 
     @property
-    def kinds(self) -> tuple[tuple[Dual, ...], tuple[int, ...]]:
+    def kinds(self) -> Kinds:
         """The different duals, and which of them each hidden layer has: one compiled loop serves any depth."""
         different = tuple(dict.fromkeys(self.duals))
-        return different, tuple(different.index(dual) for dual in self.duals)
+        return Kinds(different, tuple(different.index(dual) for dual in self.duals))
 
     @property
     def kinked(self) -> bool:
@@ -112,7 +119,22 @@ def _one_of(kind, functions, *arguments):
     return jax.lax.switch(kind, functions, *arguments)
 
 
-def first_gaps(left: Points, right: Points, same: Array | None, exact: bool) -> tuple[Floats, Floats]:
+class Gaps(NamedTuple):
+    """1 − ρ and 1 + ρ, each with its own relative accuracy."""
+
+    gap: Floats
+    cogap: Floats
+
+
+class LayerKernels(NamedTuple):
+    """E σσ of the features below an affine layer, its K, and its tangent kernel where asked for."""
+
+    conjugate: Floats
+    nngp: Floats
+    ntk: Floats | None
+
+
+def first_gaps(left: Points, right: Points, same: Array | None, exact: bool) -> Gaps:
     """1 − ρ and 1 + ρ of the first layer for every pair of a left and a right input; `same` marks equal ones."""
     product = left.directions @ right.directions.T
     if same is not None:
@@ -122,7 +144,7 @@ def first_gaps(left: Points, right: Points, same: Array | None, exact: bool) -> 
         gap, cogap = _by_differences(left, right, gap, 1.0), _by_differences(left, right, cogap, -1.0)
     if same is not None:
         gap, cogap = jnp.where(same, 0.0, gap), jnp.where(same, 2.0, cogap)
-    return gap, cogap
+    return Gaps(gap, cogap)
 
 
 def _by_differences(left: Points, right: Points, gap: Floats, sign: float) -> Floats:
@@ -140,17 +162,9 @@ def _by_differences(left: Points, right: Points, gap: Floats, sign: float) -> Fl
     return jax.lax.cond(jnp.any(gap < CLOSE), recomputed, lambda: gap)
 
 
-class Carried(NamedTuple):
-    """E σσ of a hidden layer, with K and T of the affine map behind it."""
-
-    features: Floats
-    kernel: Floats
-    tangent: Floats | None
-
-
 def carry(
     network: Network, left: Points, right: Points, gaps: tuple[Floats, Floats], inner: Floats | None, tangent: bool
-) -> Carried:
+) -> LayerKernels:
     """E σσ for the hidden layers l = 1 … L, K^l and T^l for the affine maps l = 1 … L + 1, of pairs with these gaps.
 
     The rows of `left` and `right` broadcast against the gaps. `inner` is x·x'/d where the tangent kernel of the first
@@ -161,24 +175,24 @@ def carry(
 
     def advance(state, row):
         following, value, kernel, ntk = _choose(network, state, row)
-        return (ntk, following), Carried(value, kernel, ntk)
+        return (ntk, following), LayerKernels(value, kernel, ntk)
 
     if not network.net.hidden_layers:
         empty = jnp.zeros((0, *first.shape))
-        return Carried(empty, first[None], None if start[0] is None else start[0][None])
+        return LayerKernels(empty, first[None], None if start[0] is None else start[0][None])
     _, found = jax.lax.scan(advance, start, rows)
-    behind = None if found.tangent is None else jnp.concatenate([start[0][None], found.tangent])
-    return Carried(found.features, jnp.concatenate([first[None], found.kernel]), behind)
+    behind = None if found.ntk is None else jnp.concatenate([start[0][None], found.ntk])
+    return LayerKernels(found.conjugate, jnp.concatenate([first[None], found.nngp]), behind)
 
 
 def carry_to_the_end(
     network: Network, left: Points, right: Points, gaps: tuple[Floats, Floats], inner: Floats | None, tangent: bool
-) -> Carried:
+) -> LayerKernels:
     """The last entries of `carry`: the layers are one compiled loop, and a deep network is not a long program."""
     start, rows = _start(network, left, right, gaps, inner, tangent)
     layers = network.net.hidden_layers
     if not layers:
-        return Carried(jnp.zeros_like(start[1].covariance), start[1].covariance, start[0])
+        return LayerKernels(jnp.zeros_like(start[1].covariance), start[1].covariance, start[0])
 
     def advance(state, row):
         following, _, _, ntk = _choose(network, state, row)
@@ -189,7 +203,7 @@ def carry_to_the_end(
         start, _ = jax.lax.scan(advance, start, before)
     # The last hidden layer is outside the loop: nobody asks for the gaps behind it.
     _, value, kernel, ntk = _step(network.net, network.duals[-1], start[1], start[0], last[1])
-    return Carried(value, kernel, ntk)
+    return LayerKernels(value, kernel, ntk)
 
 
 def _start(network, left, right, gaps, inner, tangent):
@@ -201,12 +215,12 @@ def _start(network, left, right, gaps, inner, tangent):
     if tangent:
         weight_rates, bias_rates = net.rates
         ntk = where.covariance if inner is None else weight_rates[0] * inner + bias_rates[0]
-    return (ntk, where), (jnp.asarray(network.kinds[1], int), _layers(net, left, right))
+    return (ntk, where), (jnp.asarray(network.kinds.which, int), _layers(net, left, right))
 
 
 def _choose(network, state, row):
     (ntk, where), (kind, layer) = state, row
-    steps = [functools.partial(_step, network.net, dual) for dual in network.kinds[0]]
+    steps = [functools.partial(_step, network.net, dual) for dual in network.kinds.different]
     return _one_of(kind, steps, where, ntk, layer)
 
 

@@ -18,20 +18,20 @@ class Representer(NamedTuple):
     """f = Σ_i α_i K(·, x_i): its coefficients and its squared norm αᵀKα."""
 
     coefficients: Float[Array, " n"]
-    squared_norm: Float[Array, ""]
+    rkhs_squared_norm: Float[Array, ""]
 
 
-def squared_norm(kernel: ArrayLike, coefficients: ArrayLike) -> Float[Array, ""]:
+def rkhs_squared_norm(kernel: ArrayLike, coefficients: ArrayLike) -> Float[Array, ""]:
     r"""‖Σ_i α_i K(·, x_i)‖² in the Hilbert space of the kernel.
 
     Setting     a positive semidefinite kernel K with Mercer expansion Σ λ_j ψ_j(x)ψ_j(y)
     Result      H_K = T_K^{1/2}L², ⟨f, g⟩_H = Σ_j f_j g_j/λ_j; ⟨f, K(x, ·)⟩_H = f(x), so |f(x)| ≤ √K(x, x) ‖f‖_H;
                 finite sums: ‖Σ α_i K(·, x_i)‖² = αᵀKα (this function); least norm through given values: yᵀK⁺y
-                (`interpolant`); Fourier side: Σ f_j²/λ_j (`mercer_squared_norm`)
+                (`least_norm_interpolant`); Fourier side: Σ f_j²/λ_j (`mercer_squared_norm`)
     Validity    K positive semidefinite; evaluation is bounded by definition of such a space, not in every Hilbert space
     References  aronszajn1950; rasmussen2006 Sec 6.1
 
-    >>> float(squared_norm([[1.0, 0.5], [0.5, 1.0]], [1.0, -1.0]))
+    >>> float(rkhs_squared_norm([[1.0, 0.5], [0.5, 1.0]], [1.0, -1.0]))
     1.0
     """
     found = positive.modes(kernel)
@@ -41,12 +41,12 @@ def squared_norm(kernel: ArrayLike, coefficients: ArrayLike) -> Float[Array, ""]
     return alpha[:, 0] @ jnp.asarray(kernel, float) @ alpha[:, 0]
 
 
-def interpolant(kernel: ArrayLike, values: ArrayLike, tolerance: float = 1e-8) -> Representer:
+def least_norm_interpolant(kernel: ArrayLike, values: ArrayLike, tolerance: float = 1e-8) -> Representer:
     """The function of least norm with given values at the points; its squared norm is yᵀK⁺y.
 
     Values that no function of the space takes (K singular and y outside its range) are refused.
 
-    >>> interpolant([[1.0, 1.0], [1.0, 1.0]], [2.0, 2.0]).squared_norm.round(12).tolist()
+    >>> least_norm_interpolant([[1.0, 1.0], [1.0, 1.0]], [2.0, 2.0]).squared_norm.round(12).tolist()
     4.0
     """
     found = positive.modes(kernel)

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from deeplimits.errors import NotConverged, OutsideValidity
+from deeplimits.models.architectures import FullyConnected
 from deeplimits.numerics import panels
 from deeplimits.numerics.arguments import argument, inside, whole
-from deeplimits.theory.kernels.infinite_width import FullyConnected
+from deeplimits.theory.kernels.infinite_width import InfiniteWidth
 
 Floats = NDArray[np.floating]
 _NODES = 32
@@ -100,7 +101,7 @@ def network_kernel(net: FullyConnected, kind: str = "ntk") -> Callable[[Floats],
         # x·x'/2 = t for these inputs in the plane, whatever the dimension of the sphere
         first = math.sqrt(2) * jnp.array([[1.0, 0.0]])
         second = math.sqrt(2) * jnp.stack([jnp.asarray(t), jnp.sqrt(jnp.asarray((1 - t) * (1 + t)))], axis=1)
-        return np.asarray(getattr(net.kernels(first, second, kind), kind))[0]
+        return np.asarray(getattr(InfiniteWidth(net).kernels(first, second, kind), kind))[0]
 
     return values
 
@@ -110,8 +111,9 @@ def ring_coefficients(kernel: Callable[[Floats], Floats], height: float, degree:
 
     Setting     k(x, x') = x·x' (π − arccos x·x')/(2π), the tangent kernel of a wide two-layer ReLU network whose inner
                 weights are trained; X_c = {‖x‖ = 1, x_d = c}
-    Result      span{k(·, x_j)} is dense in C(X_c) for every 0 < c < 1; on the whole sphere it is not: k(u) = u/4 +
-                (u/2π) asin u has only even powers besides u, so odd harmonics of degree ≥ 3 are unreachable.
+    Result      span{k(·, x_j)} is dense in C(X_c) for every 0 < c < 1; on the whole sphere it is not:
+                k(u) = u/4 + (u/2π) asin u has only even powers besides u, so odd harmonics of degree ≥ 3 are
+                unreachable
                 d = 3: the kernel is circulant on X_c, with κ_j = (1/π) ∫₀^π k(c² + (1 − c²) cos φ) cos jφ dφ, all
                 positive (this function, for any dot-product kernel)
     Validity    0 < c < 1; kernel interpolation is ill conditioned, κ_j ~ j^(−2)

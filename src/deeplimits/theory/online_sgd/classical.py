@@ -12,12 +12,13 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.errors import ParameterError
-from deeplimits.theory.online_sgd.effective import EffectiveDynamics, fluctuations
+from deeplimits.numerics.arguments import COUNT, NOT_NEGATIVE, POSITIVE, argument, inside
+from deeplimits.theory.online_sgd.effective import EffectiveDynamics, Fluctuations, fluctuations
 
 
 def gradient_flow_with_fluctuations(
     population_gradient: Callable, gradient_covariance: Callable, start: ArrayLike, times: ArrayLike
-) -> tuple[Array, Array]:
+) -> Fluctuations:
     """x̄(t), and the covariance of ζ(t), for any population gradient ∇Φ and gradient covariance V.
 
     >>> import jax.numpy as jnp
@@ -35,8 +36,12 @@ def quadratic_variance(steps: ArrayLike, step: ArrayLike) -> Array:
     >>> round(float(quadratic_variance(100, 0.05)), 12)
     0.025640126855
     """
-    delta = jnp.asarray(step, float)
-    return delta * (1 - (1 - delta) ** (2 * jnp.asarray(steps, float))) / (2 - delta)
+    delta = argument("step", step, inside(0, 2), "beyond it the iterates diverge")
+    count = argument("steps", steps, COUNT)
+    # 1 − |1 − δ|^{2l} without cancellation; at δ = 1 the power is 0^{2l}
+    log = jnp.where(delta < 0.5, jnp.log1p(-jnp.minimum(delta, 0.5)), jnp.log(jnp.abs(1 - delta)))
+    growth = -jnp.expm1(jnp.where(count > 0, 2 * count * log, 0.0))
+    return delta * growth / (2 - delta)
 
 
 def deviation_rate(deviation: ArrayLike, horizon: ArrayLike) -> Array:
@@ -45,14 +50,15 @@ def deviation_rate(deviation: ArrayLike, horizon: ArrayLike) -> Array:
     >>> round(float(deviation_rate(0.5, 1.0)), 8)
     0.28912941
     """
-    return jnp.asarray(deviation, float) ** 2 / -jnp.expm1(-2 * jnp.asarray(horizon, float))
+    deviation, horizon = argument("deviation", deviation, NOT_NEGATIVE), argument("horizon", horizon, POSITIVE)
+    return deviation**2 / -jnp.expm1(-2 * horizon)
 
 
-def interpolation(path: Array, step: ArrayLike, time: ArrayLike) -> Array:
+def interpolation(path: Array, step: ArrayLike, times: ArrayLike) -> Array:
     """X_{[t/δ]} + (t/δ − [t/δ])(X_{[t/δ]+1} − X_{[t/δ]}): the iterates joined by straight lines."""
     if path.shape[0] < 2:
         raise ParameterError(f"path has {path.shape[0]} iterate; joining iterates by lines needs two or more")
-    position = jnp.asarray(time, float) / jnp.asarray(step, float)
+    position = jnp.asarray(times, float) / jnp.asarray(step, float)
     index = jnp.clip(jnp.floor(position).astype(int), 0, path.shape[0] - 2)
     weight = position - jax.lax.convert_element_type(index, float)
     return path[index] + weight * (path[index + 1] - path[index])

@@ -7,57 +7,97 @@ With the largest admissible step, δ = c N^{−(k−2)/2}, and time ϑ = δ²·s
 which explodes in finite time; the signal is found when it does.
 """
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from deeplimits.errors import ParameterError
-from deeplimits.theory.online_sgd.single_index import Landscape, check_order
+from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, argument, known, number, whole
+from deeplimits.numerics.checks import converged, valid
+from deeplimits.theory.online_sgd.landscapes import Landscape, check_order
 
 FARTHEST = 6.0
 """How many standard deviations of the linear process, started below, are followed downwards."""
+UNCERTAIN = 1e-6
+POINTS = (64, 112, 192, 320)
+"""Numbers of points that are tried, until two thirds of them agree."""
 
 
 def passage_probability(
-    landscape: Landscape, step: ArrayLike, start: ArrayLike, level: ArrayLike, times: ArrayLike, points: int = 64
+    landscape: Landscape,
+    step: ArrayLike,
+    start: ArrayLike,
+    level: ArrayLike,
+    times: ArrayLike,
+    points: int | None = None,
 ) -> Array:
     """P(u passes `level` before ϑ) at each of the `times`, from u = `start`; |u| for even k.
 
     The probability q(u, ϑ) not to have passed solves ∂q/∂ϑ = b(u)q' + ½σ²q'', q = 1 at ϑ = 0, q = 0 at the level, on an
     interval that is reflecting at its lower end: 0 for even k, by symmetry, and for odd k a point so low that it is
-    hardly ever seen. q is represented by its values at Chebyshev points, and the generator exponentiated.
+    hardly ever seen. q is represented by its values at Chebyshev points of x, u = A sinh(Bx + C), which lie densely
+    where the noise decides and sparsely on the way out, and the generator exponentiated. As many points are taken as
+    it needs, unless their number is given; `NotConverged` is raised where two thirds of them give another answer.
 
-    >>> from deeplimits.theory.online_sgd.single_index import tensor_pca
+    >>> from deeplimits.theory.online_sgd.landscapes import tensor_pca
     >>> [round(float(p), 6) for p in passage_probability(tensor_pca(2.0, 3), 2.0, 1.0, 3.0, [0.5, 1.0])]
     [0.676353, 0.815082]
     """
     check_order(landscape.exponent, least=3)
-    c, u0, top = (jnp.asarray(part, float) for part in (step, start, level))
-    if isinstance(points, bool) or points < 8:
-        raise ParameterError(f"points = {points!r} is not allowed; take a whole number of at least 8")
-    times = jnp.atleast_1d(jnp.asarray(times, float))
-    zero = jnp.zeros(())
-    decay, variance = landscape.squared_gradient(zero) / 2, landscape.directional_variance(zero)
+    c, top = number("step", step, POSITIVE), number("level", level, POSITIVE)
     even = landscape.exponent % 2 == 0
-    bottom = zero if even else jnp.minimum(0.0, u0) - FARTHEST * jnp.sqrt(variance / (2 * decay))
+    u0 = number("start", start, FINITE)
+    u0 = jnp.abs(u0) if even else u0
+    u0 = valid(u0, u0 <= top, "start lies above level, which is then passed already; take a higher level")
+    moments = jnp.atleast_1d(argument("times", times, NOT_NEGATIVE))
+    zero = jnp.zeros(())
+    rates = landscape.drift_constant / c, landscape.squared_gradient(zero) / 2, landscape.directional_variance(zero)
+    given = landscape.exponent, *rates, u0, top, moments
+    if points is not None:
+        tried = (whole("points", points, 24),)
+    else:
+        tried = POINTS if known(given) else POINTS[2:3]
+    fine, good = jnp.zeros_like(moments), jnp.zeros_like(moments, dtype=bool)
+    fine, good = moments, jnp.zeros(moments.shape, bool)
+    for count in tried:
+        fine, coarse = _passed(count, *given), _passed(2 * count // 3, *given)
+        good = jnp.abs(fine - coarse) <= UNCERTAIN
+        if known(good) and bool(jnp.all(good)):
+            break
+    sentence = f"the probability of passage is uncertain by more than {UNCERTAIN:g}; take a lower level, or more points"
+    return converged(jnp.clip(fine, 0.0, 1.0), good, sentence)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _passed(
+    points: int, order: int, growth: Array, decay: Array, variance: Array, u0: Array, top: Array, times: Array
+) -> Array:
+    """P(u passes `top`) for du = [growth·u^{k−1} − decay·u]dϑ + √variance dB, from this many points."""
+    spread = jnp.sqrt(variance / (2 * decay))
+    bottom = jnp.zeros(()) if order % 2 == 0 else jnp.minimum(0.0, u0) - FARTHEST * spread
     x, first = _chebyshev(points)
-    u = bottom + (top - bottom) * (1 + x) / 2
-    slope = 2 / (top - bottom) * first
-    drift = landscape.drift_constant / c * u ** (landscape.exponent - 1) - decay * u
+    # u = A sinh(w), with w at Chebyshev points between the ends
+    scale = 2 * spread
+    ends = jnp.arcsinh(bottom / scale), jnp.arcsinh(top / scale)
+    w = ends[0] + (ends[1] - ends[0]) * (1 + x) / 2
+    u, stretch = scale * jnp.sinh(w), scale * jnp.cosh(w) * (ends[1] - ends[0]) / 2
+    slope = first / stretch[:, None]
+    drift = growth * u ** (order - 1) - decay * u
     generator = drift[:, None] * slope + variance / 2 * slope @ slope
     # The first point is the level, where q = 0; at the last one q' = 0 gives q there from the others.
     inner = slice(1, points)
     reflected = -first[points, inner] / first[points, points]
     inside = generator[inner, inner] + generator[inner, points, None] * reflected
-    weights = _interpolation(x, 2 * (u0 - bottom) / (top - bottom) - 1)
+    weights = _interpolation(x, 2 * (jnp.arcsinh(u0 / scale) - ends[0]) / (ends[1] - ends[0]) - 1)
     read = weights[inner] + weights[points] * reflected
 
     def passed(time):
-        return 1 - read @ jax.scipy.linalg.expm(time * inside, max_squarings=48) @ jnp.ones(points - 1)
+        return 1 - read @ jax.scipy.linalg.expm(time * inside, max_squarings=80) @ jnp.ones(points - 1)
 
-    return jnp.clip(jax.vmap(passed)(times), 0.0, 1.0)
+    return jax.lax.map(passed, times)
 
 
 def _chebyshev(points: int) -> tuple[Array, Array]:

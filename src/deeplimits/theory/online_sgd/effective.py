@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array
+from jaxtyping import Array, Float
 
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.numerics import flows
@@ -46,7 +46,9 @@ class FixedPoint(NamedTuple):
     residual: float
 
 
-def solve_ode(dynamics: EffectiveDynamics, start: ArrayLike, times: ArrayLike, tolerance: float = TOLERANCE) -> Array:
+def solve_ode(
+    dynamics: EffectiveDynamics, start: ArrayLike, times: ArrayLike, tolerance: float = TOLERANCE, stiff: bool = False
+) -> Array:
     """The ballistic limit du/dt = −f(u) + g(u) at increasing times ≥ 0, from u(0) = start.
 
     Setting     online SGD x' = x − δ∇L(x, Y) in R^N with δ = c/N; summary statistics u(x) in R^k, t = δ·steps
@@ -66,21 +68,34 @@ def solve_ode(dynamics: EffectiveDynamics, start: ArrayLike, times: ArrayLike, t
         times,
         rtol=tolerance,
         atol=tolerance,
+        stiff=stiff,
         most_steps=20_000,
         otherwise="the ballistic limit ends before the last time asked for; take earlier times",
     ).states
 
 
+class Fluctuations(NamedTuple):
+    """A path and the covariance around it, at the times asked for."""
+
+    path: Float[Array, "times d"]
+    covariance: Float[Array, "times d d"]
+
+
 def fluctuations(
     dynamics: EffectiveDynamics,
-    noise: Callable,
+    noise_covariance: Callable,
     start: ArrayLike,
     times: ArrayLike,
     covariance: ArrayLike | None = None,
-) -> tuple[Array, Array]:
+) -> Fluctuations:
     """The ballistic path and lim N Cov around it: dC/dt = J C + C Jᵀ + D, J the Jacobian of the velocity.
 
-    `noise` is D(u) = lim N δ J_u V J_uᵀ; `covariance` the initial N Cov, zero unless given.
+    `noise_covariance` is D(u) = lim N δ J_u V J_uᵀ; `covariance` the initial N Cov, zero unless given.
+
+    >>> decay = EffectiveDynamics(drift=lambda u: u, corrector=jnp.zeros_like)
+    >>> path, covariance = fluctuations(decay, lambda u: jnp.array([[2.0]]), jnp.ones(1), jnp.log(jnp.array([2.0])))
+    >>> round(float(path[0, 0]), 8), round(float(covariance[0, 0, 0]), 8)  # e^{−t} and 1 − e^{−2t}
+    (0.5, 0.75)
     """
     start = jnp.atleast_1d(jnp.asarray(start, float))
     count = start.shape[0]
@@ -89,12 +104,12 @@ def fluctuations(
     def velocity(state):
         u, c = state[:count], state[count:].reshape(count, count)
         jacobian = jax.jacfwd(dynamics.velocity)(u)
-        change = jacobian @ c + c @ jacobian.T + noise(u)
+        change = jacobian @ c + c @ jacobian.T + noise_covariance(u)
         return jnp.concatenate([dynamics.velocity(u), change.ravel()])
 
     joint = EffectiveDynamics(drift=lambda state: -velocity(state), corrector=jnp.zeros_like)
     path = solve_ode(joint, jnp.concatenate([start, initial.ravel()]), times)
-    return path[:, :count], path[:, count:].reshape(-1, count, count)
+    return Fluctuations(path[:, :count], path[:, count:].reshape(-1, count, count))
 
 
 def fixed_points(
@@ -138,6 +153,11 @@ def zoom(dynamics: EffectiveDynamics, point: ArrayLike, scales: ArrayLike) -> Ef
     """The same dynamics for ũ = (u − point)/scales: with scales N^{−1/2}, the microscopic view of a rest point.
 
     `dynamics` must be the one before the limit, whose diffusion of order 1/N then becomes of order one.
+
+    >>> around = EffectiveDynamics(lambda u: u - 1, jnp.zeros_like, lambda u: 1e-4 * jnp.eye(1))
+    >>> close = zoom(around, jnp.ones(1), jnp.array([1e-2]))
+    >>> round(float(close.velocity(jnp.ones(1))[0]), 10), round(float(close.diffusion(jnp.ones(1))[0, 0]), 10)
+    (-1.0, 1.0)
     """
     centre, scales = jnp.asarray(point, float), jnp.asarray(scales, float)
 
@@ -152,7 +172,7 @@ def zoom(dynamics: EffectiveDynamics, point: ArrayLike, scales: ArrayLike) -> Ef
     )
 
 
-def stationary_covariance(dynamics: EffectiveDynamics, noise: Callable, point: ArrayLike) -> np.ndarray:
+def stationary_covariance(dynamics: EffectiveDynamics, noise_covariance: Callable, point: ArrayLike) -> np.ndarray:
     """lim N Cov at a stable rest point: J C + C Jᵀ + D = 0.
 
     >>> import jax.numpy as jnp
@@ -169,7 +189,7 @@ def stationary_covariance(dynamics: EffectiveDynamics, noise: Callable, point: A
         raise OutsideValidity(
             f"the rest point has the growth rate {largest:.4g}; fluctuations are stationary only where all are negative"
         )
-    forcing = np.asarray(noise(point))
+    forcing = np.asarray(noise_covariance(point))
     found = scipy.linalg.solve_continuous_lyapunov(jacobian, -forcing)
     residual = np.abs(jacobian @ found + found @ jacobian.T + forcing).max()
     if not residual <= 1e-9 * np.abs(forcing).max():

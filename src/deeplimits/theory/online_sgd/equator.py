@@ -3,36 +3,64 @@
 m is the inner product of a uniform point of the unit sphere of R^N with a fixed unit vector; m² is Beta(1/2, (N−1)/2).
 """
 
+import math
+from typing import NamedTuple
+
 import jax.numpy as jnp
-from jax.scipy.special import betainc, gammaln
+from jax.scipy.special import betainc
 from jax.scipy.stats import norm
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import ParameterError
+from deeplimits.numerics import panels
+from deeplimits.numerics.arguments import FINITE, argument, whole
+
+LARGE = 200
+"""From this dimension on the density is integrated: the incomplete beta function loses digits like N."""
+_PANELS = panels.even(0.0, 12.0, 32, 12)
 
 
-def _check(dimension: int) -> None:
-    if dimension < 2:
-        raise ParameterError(f"dimension = {dimension} is not allowed; a sphere to walk on needs at least 2")
+def _check(dimension: int) -> int:
+    return whole("dimension", dimension, 2, "a sphere to walk on")
 
 
-def exceedance(threshold: ArrayLike, dimension: int) -> Float[Array, "..."]:
+def _log_constant(dimension: int) -> float:
+    """log Γ(N/2) − log Γ((N−1)/2) − ½ log π"""
+    if dimension < LARGE:
+        return math.lgamma(dimension / 2) - math.lgamma((dimension - 1) / 2) - math.log(math.pi) / 2
+    # Γ(w + 3/4)/Γ(w + 1/4) = √w (1 + 1/64w² − 19/8192w⁴ + …), w = N/2 − 3/4: no large logarithms cancel
+    w = dimension / 2 - 0.75
+    series = math.log1p(1 / (64 * w**2) - 19 / (8192 * w**4))
+    return math.log(w) / 2 + series - math.log(math.pi) / 2
+
+
+def equator_exceedance(threshold: ArrayLike, dimension: int) -> Float[Array, "..."]:
     """P(√N |m| > u), exact: the regularized incomplete beta function I_{1−u²/N}((N−1)/2, 1/2).
 
-    >>> round(float(exceedance(2.0, 100)), 10)
+    >>> round(float(equator_exceedance(2.0, 100)), 10)
     0.0449347252
     """
-    _check(dimension)
-    left = jnp.clip(1 - jnp.asarray(threshold, float) ** 2 / dimension, 0.0, 1.0)
-    return betainc((dimension - 1) / 2, 0.5, left)
+    n = _check(dimension)
+    u = jnp.maximum(argument("threshold", threshold, FINITE), 0.0)
+    if n < LARGE:
+        return betainc((n - 1) / 2, 0.5, jnp.clip(1 - u**2 / n, 0.0, 1.0))
+    # 2 ∫_u^∞ f, f the density of √N m, relative to f(u): on the scale on which that falls
+    scale = 1 / jnp.maximum(1.0, u[..., None])
+    x = u[..., None] + 4 * scale * jnp.asarray(_PANELS.nodes)
+    share = jnp.minimum(x**2 / n, 1 - 1e-16)
+    values = jnp.where(x**2 < n, jnp.exp(_log_constant(n) + (n - 3) / 2 * jnp.log1p(-share)), 0.0)
+    found = 2 / math.sqrt(n) * jnp.sum(4 * scale * jnp.asarray(_PANELS.weights) * values, axis=-1)
+    return jnp.where(u > 0, found, 1.0)
 
 
-def density(overlap: ArrayLike, dimension: int) -> Float[Array, "..."]:
-    """Density of m on (−1, 1), proportional to (1 − m²)^{(N−3)/2}."""
-    _check(dimension)
+def equator_density(overlap: ArrayLike, dimension: int) -> Float[Array, "..."]:
+    """Density of m on (−1, 1), proportional to (1 − m²)^{(N−3)/2}.
+
+    >>> round(float(equator_density(0.3, 3)), 12)  # uniform on the sphere in three dimensions
+    0.5
+    """
+    log_constant = _log_constant(_check(dimension))
     m = jnp.asarray(overlap, float)
-    log_constant = gammaln(dimension / 2) - gammaln((dimension - 1) / 2) - 0.5 * jnp.log(jnp.pi)
     inside = jnp.abs(m) < 1
     safe = jnp.where(inside, m, 0.0)
     return jnp.where(inside, jnp.exp(log_constant + (dimension - 3) / 2 * jnp.log1p(-(safe**2))), 0.0)
@@ -44,12 +72,20 @@ def fourth_moment(dimension: int) -> float:
     return 3 * dimension / (dimension + 2)
 
 
-def gaussian_law(x: ArrayLike) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+class Distribution(NamedTuple):
+    """Density and distribution function of a law, at the same points."""
+
+    density: Float[Array, "..."]
+    cdf: Float[Array, "..."]
+
+
+def gaussian_law(x: ArrayLike) -> Distribution:
     """Density and distribution function of the limit of √N m: the standard normal law."""
     x = jnp.asarray(x, float)
-    return norm.pdf(x), norm.cdf(x)
+    return Distribution(norm.pdf(x), norm.cdf(x))
 
 
 def tail_bound(threshold: ArrayLike) -> Float[Array, "..."]:
     """The bound P(√N |m| > u) ≤ 2 exp(−u²/2), at every N."""
-    return 2 * jnp.exp(-(jnp.asarray(threshold, float) ** 2) / 2)
+    u = jnp.maximum(jnp.asarray(threshold, float), 0.0)
+    return 2 * jnp.exp(-(u**2) / 2)

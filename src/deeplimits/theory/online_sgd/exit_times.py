@@ -4,6 +4,8 @@ r"""How long spherical online SGD searches, and how long it descends.
 """
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -11,13 +13,39 @@ from jax.scipy.special import erfc
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from deeplimits.errors import ParameterError
-from deeplimits.numerics import arguments
-from deeplimits.numerics.checks import valid
-from deeplimits.theory.online_sgd.single_index import Landscape, check_order, critical_step, online_pca
+from deeplimits.errors import OutsideValidity
+from deeplimits.numerics import arguments, panels
+from deeplimits.numerics.checks import converged, valid
+from deeplimits.theory.online_sgd.equator import Distribution
+from deeplimits.theory.online_sgd.landscapes import Landscape, check_order, critical_step, online_pca
 from deeplimits.theory.online_sgd.spherical_ode import growth_rate, velocity
 
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(200)
+# Panels that shrink towards both ends: 1/v has a pole near either, at the equator and at the plateau.
+_FINE, _COARSE = (panels.composite([0.0, *2.0 ** np.arange(-60.0, 0.0)], count) for count in (16, 10))
+_TOLERANCE = 1e-9
+
+
+def _integral(function: Callable[[Array], Array], low: ArrayLike, high: ArrayLike) -> Array:
+    """∫ f from low to high, of an f that may grow like a power of the distance from points just outside."""
+    low, high = jnp.asarray(low, float), jnp.asarray(high, float)
+
+    def rule(found: panels.Rule):
+        # Half from either end, so that the distance from it keeps its digits.
+        share, weights = jnp.asarray(found.nodes), jnp.asarray(np.tile(found.weights, 2)) * (high - low)
+        values = function(jnp.concatenate([low + (high - low) * share, high - (high - low) * share]))
+        return jnp.sum(weights * values), jnp.sum(weights * jnp.abs(values))
+
+    (fine, size), (coarse, _) = rule(_FINE), rule(_COARSE)
+    sentence = "the time is an integral that the panels do not resolve; take ends farther from rest points"
+    return converged(fine, jnp.abs(fine - coarse) <= _TOLERANCE * size, sentence)
+
+
+def _check_exponent(landscape: Landscape, what: str) -> None:
+    if landscape.exponent != 2:
+        raise OutsideValidity(
+            f"landscape has information exponent {landscape.exponent}; {what} is that of exponent 2, where the "
+            "correlation leaves the equator exponentially"
+        )
 
 
 def critical_ratio(dimension: int, order: int) -> float:
@@ -27,49 +55,80 @@ def critical_ratio(dimension: int, order: int) -> float:
     (6.907755279, 10000.0)
     """
     check_order(order)
-    if isinstance(dimension, bool) or dimension < 2:
-        raise ParameterError(f"dimension = {dimension!r} is not allowed; it must be a whole number of at least 2")
+    dimension = arguments.whole("dimension", dimension, 2)
     if order == 1:
         return 1.0
-    return math.log(dimension) if order == 2 else float(dimension) ** (order - 2)
+    return math.log(dimension) if order == 2 else _power(dimension, order - 2)
 
 
-def step_window(dimension: int, order: int, ratio: float) -> tuple[float, float]:
+def _power(base: int, exponent: float) -> float:
+    try:
+        return float(base) ** exponent
+    except OverflowError:
+        return math.inf
+
+
+class StepWindow(NamedTuple):
+    """The scales between which admissible steps lie."""
+
+    above: float
+    below: float
+
+
+def step_window(dimension: int, order: int, samples_per_dimension: float) -> StepWindow:
     """The ends of T_k(N)/α ≪ δ ≪ α^{−1/2}, T_k = 1, log N, N^{(k−2)/2}: admissible steps at α samples per dimension."""
-    alpha = float(arguments.argument("ratio", ratio, arguments.POSITIVE))
+    alpha = float(arguments.argument("samples_per_dimension", samples_per_dimension, arguments.POSITIVE))
     critical_ratio(dimension, order)
-    search = 1.0 if order == 1 else math.log(dimension) if order == 2 else dimension ** ((order - 2) / 2)
-    return search / alpha, alpha**-0.5
+    search = 1.0 if order == 1 else math.log(dimension) if order == 2 else _power(dimension, (order - 2) / 2)
+    return StepWindow(search / alpha, alpha**-0.5)
 
 
 def passage_time(landscape: Landscape, start: ArrayLike, end: ArrayLike, step: ArrayLike) -> Array:
     """T(a → b) = ∫_a^b dm/v(m), v the velocity of the critical-step ODE; in units of N steps.
 
     Raises `OutsideValidity` where the velocity is not positive on the way, as beyond a plateau.
+
+    >>> from deeplimits.theory.online_sgd import online_pca, pca_correlation
+    >>> time = passage_time(online_pca(1.0), 0.1, 0.5, 0.3)
+    >>> round(float(pca_correlation(1.0, 0.1, 0.3, time)), 8)
+    0.5
     """
-    a, b = jnp.asarray(start, float), jnp.asarray(end, float)
-    m = (a + b) / 2 + (b - a) / 2 * jnp.asarray(_NODES)
-    speed = velocity(landscape, m, step)
-    speed = valid(
-        speed,
-        speed > 0,
-        "the correlation never gets from start to end at this step: its velocity is not positive on the way; take a "
-        "smaller step or a nearer end",
-        lambda: f" (start = {float(a):g}, end = {float(b):g})",
+    a, b = arguments.number("start", start, arguments.between(-1, 1)), arguments.number("end", end, arguments.FINITE)
+    arguments.number("step", step, arguments.POSITIVE)
+    b = valid(
+        b, b >= a, "end lies below start, and time does not run backwards; take a larger end", lambda: f" than {b}"
     )
-    return (b - a) / 2 * jnp.sum(jnp.asarray(_WEIGHTS) / speed)
+
+    def inverse_speed(m):
+        speed = velocity(landscape, m, step)
+        return 1 / valid(
+            speed,
+            speed > 0,
+            "the correlation never gets from start to end at this step: its velocity is not positive on the way; take "
+            "a smaller step or a nearer end",
+            lambda: f" (start = {float(a):g}, end = {float(b):g})",
+        )
+
+    return _integral(inverse_speed, a, b)
 
 
 def descent_time(landscape: Landscape, margin: ArrayLike) -> Array:
     """T_desc(η) = ∫_η^{1−η} dm/(−(1−m²)φ'(m)): the descent takes (N/δ) T_desc steps as δ → 0.
 
-    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> from deeplimits.theory.online_sgd.landscapes import online_pca
     >>> round(float(descent_time(online_pca(1.0), 0.1)), 8)
     1.51128251
     """
-    eta = arguments.argument("margin", margin, arguments.inside(0, 0.5))
-    m = 0.5 + (0.5 - eta) * jnp.asarray(_NODES)
-    return (0.5 - eta) * jnp.sum(jnp.asarray(_WEIGHTS) / (-(1 - m**2) * landscape.slope(m)))
+    eta = arguments.number("margin", margin, arguments.inside(0, 0.5))
+
+    def inverse_speed(m, rest):
+        # `rest` is 1 − m with all its digits
+        speed = -rest * (1 + m) * landscape.slope(m)
+        sentence = "the loss does not fall all the way from margin to 1 − margin, as a descent must; take another loss"
+        return 1 / valid(speed, speed > 0, sentence)
+
+    lower = _integral(lambda m: inverse_speed(m, 1 - m), eta, 0.5)
+    return lower + _integral(lambda rest: inverse_speed(1 - rest, rest), eta, 0.5)
 
 
 def search_offset(landscape: Landscape, threshold: ArrayLike, step: ArrayLike) -> Array:
@@ -77,11 +136,13 @@ def search_offset(landscape: Landscape, threshold: ArrayLike, step: ArrayLike) -
 
     b = C(η) − ½ log(1 + δ²σ²/(2κ)), C(η) = log η + κ ∫_0^η (1/v − 1/(κm)) dm.
 
-    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> from deeplimits.theory.online_sgd.landscapes import online_pca
     >>> round(float(search_offset(online_pca(1.0), 0.4, 0.3)) + 0.635181422730739, 8)
     -0.4143281
     """
-    eta, delta = arguments.argument("threshold", threshold, arguments.inside(0, 1)), jnp.asarray(step, float)
+    _check_exponent(landscape, "this law of the search")
+    eta = arguments.number("threshold", threshold, arguments.inside(0, 1))
+    delta = arguments.number("step", step, arguments.POSITIVE)
     kappa = growth_rate(landscape, delta)
     kappa = valid(
         kappa,
@@ -89,23 +150,37 @@ def search_offset(landscape: Landscape, threshold: ArrayLike, step: ArrayLike) -
         "step is not below the critical one and leaves no weak recovery; take a smaller one",
         lambda: f" (step = {float(delta):g}, the critical step is {float(critical_step(landscape)):g})",
     )
-    m = eta / 2 * (1 + jnp.asarray(_NODES))
-    speed = velocity(landscape, m, delta)
-    sentence = "threshold is above the plateau and never reached; take a smaller one"
-    speed = valid(speed, speed > 0, sentence, lambda: f" than {float(eta):g}")
-    regular = eta / 2 * jnp.sum(jnp.asarray(_WEIGHTS) * (1 / speed - 1 / (kappa * m)))
+
+    def excess(m):
+        speed = velocity(landscape, m, delta)
+        sentence = "threshold is above the plateau and never reached; take a smaller one"
+        speed = valid(speed, speed > 0, sentence, lambda: f" than {float(eta):g}")
+        return (kappa * m - speed) / (speed * kappa * m)
+
+    regular = _integral(excess, 0.0, eta)
     sigma2 = landscape.directional_variance(jnp.zeros(()))
     return jnp.log(eta) + kappa * regular - jnp.log1p(delta**2 * sigma2 / (2 * kappa)) / 2
 
 
-def search_law(offset: ArrayLike, x: ArrayLike) -> tuple[Array, Array]:
-    """Density and distribution function of b − log|G|: P(≤ x) = P(|G| ≥ e^{b−x}) = erfc(e^{b−x}/√2)."""
+def search_law(offset: ArrayLike, x: ArrayLike) -> Distribution:
+    """Density and distribution function of b − log|G|: P(≤ x) = P(|G| ≥ e^{b−x}) = erfc(e^{b−x}/√2).
+
+    >>> [round(float(part), 8) for part in search_law(0.0, 1.0)]
+    [0.27432027, 0.71296313]
+    """
     size = jnp.exp(jnp.asarray(offset, float) - jnp.asarray(x, float))
     density = jnp.sqrt(2 / jnp.pi) * size * jnp.exp(-(size**2) / 2)
-    return density, erfc(size / jnp.sqrt(2.0))
+    return Distribution(density, erfc(size / jnp.sqrt(2.0)))
 
 
-def pca_search_correction(signal: ArrayLike, step: ArrayLike) -> tuple[Array, Array]:
+class SearchCorrection(NamedTuple):
+    """What a step adds to mean and variance of the time θ on the ODE, in units of 1/N²."""
+
+    mean: Array
+    variance: Array
+
+
+def pca_search_correction(signal: ArrayLike, step: ArrayLike) -> SearchCorrection:
     """k and s²: what a step of online PCA adds to mean and variance of θ, in units of 1/N², where N^{−1/2} ≪ m ≪ 1.
 
     θ = log m − ½ log(1 − m²/m_*²) is time on the ODE. With Y's components y = √L a, L = 1 + λ, along the signal and b
@@ -124,21 +199,21 @@ def pca_search_correction(signal: ArrayLike, step: ArrayLike) -> tuple[Array, Ar
     plateau = (lam - delta) / (lam * (1 + delta))
     noise = 4 * delta**2 * (1 + lam)
     spread = 8 * delta**2 * lam**2 - noise - 16 * delta**3 * lam + 8 * delta**4 + 3 * noise / plateau
-    return drift, spread
+    return SearchCorrection(drift, spread)
 
 
 def pca_search_law(
     signal: ArrayLike, threshold: ArrayLike, step: ArrayLike, dimension: ArrayLike, x: ArrayLike
-) -> tuple[Array, Array]:
+) -> Distribution:
     """Density and distribution function of κτ_η/N − ½ log N in online PCA, up to O(1/N).
 
     The way from m ~ N^{−1/2} to m ~ 1 takes ½ log N/κ units of time, in which the corrections k/N to the drift of θ and
     s²/N to its variance (`pca_search_correction`) add up: F_N = F + (log N/(2κN)) (k f + ½ s² f'), F and f being
     the limit (`search_law`).
 
-    >>> from deeplimits.theory.online_sgd.single_index import online_pca
-    >>> limit = search_law(search_offset(online_pca(1.0), 0.4, 0.3), 1.0)[1]
-    >>> [round(float(pca_search_law(1.0, 0.4, 0.3, n, 1.0)[1] - limit), 6) + 0.0 for n in (100, 10**9)]
+    >>> from deeplimits.theory.online_sgd.landscapes import online_pca
+    >>> limit = search_law(search_offset(online_pca(1.0), 0.4, 0.3), 1.0).cdf
+    >>> [round(float(pca_search_law(1.0, 0.4, 0.3, n, 1.0).cdf - limit), 6) + 0.0 for n in (100, 10**9)]
     [-0.010475, 0.0]
     """
     landscape, x = online_pca(signal), jnp.asarray(x, float)
@@ -152,7 +227,8 @@ def pca_search_law(
     first, second = square - 1, square**2 - 4 * square + 1
     corrected = density * (1 + weight * (drift * first + spread / 2 * second))
     # An expansion may leave [0, 1] far out, by less than its error.
-    return jnp.maximum(corrected, 0.0), jnp.clip(cdf + weight * density * (drift + spread / 2 * first), 0.0, 1.0)
+    corrected_cdf = cdf + weight * density * (drift + spread / 2 * first)
+    return Distribution(jnp.maximum(corrected, 0.0), jnp.clip(corrected_cdf, 0.0, 1.0))
 
 
 def least_dimension(level: float, correction: float) -> float:
@@ -177,5 +253,7 @@ def small_step_search(
     The mean over G is infinite; take quantiles.
     """
     check_order(order, least=3)
+    for name, value in (("drift_constant", drift_constant), ("step", step)):
+        arguments.argument(name, value, arguments.POSITIVE)
     growth = (order - 2) * jnp.asarray(drift_constant, float) * jnp.abs(jnp.asarray(gaussian, float)) ** (order - 2)
     return dimension ** (order / 2) / (jnp.asarray(step, float) * growth)

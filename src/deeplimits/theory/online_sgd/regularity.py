@@ -6,7 +6,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from deeplimits.errors import ParameterError
-from deeplimits.theory.online_sgd.single_index import Landscape
+from deeplimits.numerics import roots
+from deeplimits.theory.online_sgd.landscapes import Landscape
 
 
 class Regularity(NamedTuple):
@@ -33,7 +34,7 @@ def check_regularity(landscape: Landscape, points: int = 400, edge: float = 0.98
     Validity    the suprema are taken over a grid of `points` in [0, edge]; the sign of φ' is refined by bisection
     References  benarous2021
 
-    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> from deeplimits.theory.online_sgd import online_pca
     >>> report = check_regularity(online_pca(1.0))
     >>> report.moments_bounded, report.descends, round(report.directional_variance, 3) >= 8
     (True, True, True)
@@ -48,10 +49,9 @@ def check_regularity(landscape: Landscape, points: int = 400, edge: float = 0.98
     stops = None
     if len(uphill):
         first = int(uphill[0])
-        low, high = float(m[first]), float(m[first + 1])
-        for _ in range(60 if first else 0):
-            middle = (low + high) / 2
-            low, high = (middle, high) if float(landscape.slope(jnp.asarray(middle))) < 0 else (low, middle)
-        stops = high if first else 0.0
+        _, high = roots.switch(
+            lambda m: np.asarray(landscape.slope(jnp.asarray(m)) >= 0), *np.asarray(m[first : first + 2])
+        )
+        stops = float(high) if first else 0.0
     bounded = bool(np.all(np.isfinite(directional)) and np.all(np.isfinite(squared)))
     return Regularity(float(directional.max()), float(squared.max()), bounded, stops is None, stops)

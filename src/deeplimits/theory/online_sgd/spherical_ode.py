@@ -14,8 +14,10 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
+from deeplimits.numerics.arguments import POSITIVE, between, number
+from deeplimits.numerics.roots import on_host
 from deeplimits.theory.online_sgd.effective import EffectiveDynamics, solve_ode
-from deeplimits.theory.online_sgd.single_index import Landscape
+from deeplimits.theory.online_sgd.landscapes import Landscape
 
 STEPS = 300
 """Of the Runge-Kutta method for the equations of a large deviation."""
@@ -24,7 +26,7 @@ STEPS = 300
 def velocity(landscape: Landscape, m: ArrayLike, step: ArrayLike) -> Array:
     """dm/dτ.
 
-    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> from deeplimits.theory.online_sgd.landscapes import online_pca
     >>> round(float(velocity(online_pca(1.0), 0.5, 0.3)), 10)
     0.1125
     """
@@ -36,7 +38,7 @@ def correlation(landscape: Landscape, start: ArrayLike, step: ArrayLike, times: 
     """m(τ) at increasing times from m(0) = start, by integration.
 
     >>> import jax.numpy as jnp
-    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> from deeplimits.theory.online_sgd.landscapes import online_pca
     >>> round(float(correlation(online_pca(1.0), 0.2, 0.3, jnp.array([5.0]))[0]), 7)
     0.6735598
     """
@@ -47,6 +49,35 @@ def correlation(landscape: Landscape, start: ArrayLike, step: ArrayLike, times: 
         corrector=lambda u: -(delta**2) / 2 * landscape.squared_gradient(u) * u,
     )
     return solve_ode(dynamics, jnp.asarray(start, float)[None], times)[:, 0]
+
+
+def plateau(landscape: Landscape, start: ArrayLike, step: ArrayLike) -> float:
+    """Where the correlation comes to rest from m(0) = start at a constant step: strong recovery is 1, weak any m > 0.
+
+    The first zero of the velocity above a start from which m rises, or below one from which it falls; 1 − O(δ) for
+    noisy labels, 1 itself where the gradient vanishes at the signal.
+
+    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> round(plateau(online_pca(1.0), 0.1, 0.3), 10)
+    0.7337993857
+    """
+    m0 = float(number("start", start, between(-1, 1)))
+    number("step", step, POSITIVE)
+    here = float(velocity(landscape, m0, step))
+    if here == 0 or abs(m0) == 1:
+        return m0
+    # Zeros may crowd at the end: points that come close to it geometrically.
+    end = 1.0 if here > 0 else -1.0
+    shares = np.concatenate([np.linspace(0.0, 0.9, 361), 1 - 0.1 * 2.0 ** -np.arange(0.25, 45.0, 0.25)])
+    grid = m0 + (end - m0) * shares
+    values = np.asarray(velocity(landscape, jnp.asarray(grid), step))
+    change = np.flatnonzero(values[1:] * np.sign(here) <= 0)
+    if not len(change):
+        return end
+    low, high = grid[change[0]], grid[change[0] + 1]
+    return float(
+        on_host(lambda m: np.asarray(velocity(landscape, jnp.asarray(m), step)), np.asarray(low), np.asarray(high))
+    )
 
 
 def growth_rate(landscape: Landscape, step: ArrayLike) -> Array:
@@ -86,7 +117,7 @@ def pca_plateau(signal: ArrayLike, step: ArrayLike) -> Array:
 
 
 def phase_retrieval_correlation(start: ArrayLike, step: ArrayLike, times: ArrayLike, noise: ArrayLike = 0.0) -> Array:
-    """The link z² in closed form: dm/dτ = m[κ(1 − m²) − 8δ²σ²], κ = 8δ − 96δ².
+    """The link z² in closed form: dm/dτ = m[κ(1 − m²) − 8δ²σ²], κ = 8δ − 96δ², σ = `noise` the labels' deviation.
 
     >>> round(float(phase_retrieval_correlation(0.1, 0.03, 20.0)), 10)
     0.9081585389

@@ -5,7 +5,6 @@ neurons, logistic loss with ridge α, δ = c/N. Statistics: v_i, m^μ_i = W_i·�
 of the parts of the W_i orthogonal to μ, ν.
 """
 
-import functools
 import math
 from itertools import combinations
 from typing import NamedTuple
@@ -13,15 +12,20 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.flatten_util import ravel_pytree
 from jax.typing import ArrayLike
 from jaxtyping import Array
-from scipy.special import ndtri
 
-from deeplimits.errors import OutsideValidity
-from deeplimits.numerics import flows
-from deeplimits.theory.online_sgd.single_index import check_order
+from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics import flows, runge_kutta
+from deeplimits.numerics.arguments import array, known, whole
+from deeplimits.numerics.checks import converged, valid
+from deeplimits.numerics.quasi_random import gaussian_points
 
 CRITICAL_RIDGE = 1 / 8
+JITTER = 1e-12
+UNCERTAIN = 2e-3
+"""Statistics may change by this where the number of steps is halved: a thirtieth of it is the error of order four."""
 
 
 class XorState(NamedTuple):
@@ -37,19 +41,6 @@ class XorState(NamedTuple):
     """R, shape (K, K)."""
 
 
-@functools.cache
-def _points(dimension: int, count: int) -> np.ndarray:
-    """Scrambled Sobol points turned Gaussian, with their reflections: fixed, so that the velocity is a function.
-
-    A Kronecker sequence would spare the import, and was ten times less accurate for the slope at m = 0.
-    """
-    from scipy.stats import qmc  # here, because importing scipy.stats takes half a second
-
-    sobol = qmc.Sobol(dimension, seed=20).random(count)  # pyright: ignore[reportCallIssue]
-    gaussian = ndtri(np.clip(sobol, 1e-12, 1 - 1e-12))
-    return np.concatenate([gaussian, -gaussian])
-
-
 def velocity(state: XorState, separation: ArrayLike, ridge: ArrayLike, step: ArrayLike, points: int = 2048) -> XorState:
     """The ballistic velocity: Gaussian expectations over the four clusters, by 2·`points` quasi-random points each.
 
@@ -59,9 +50,10 @@ def velocity(state: XorState, separation: ArrayLike, ridge: ArrayLike, step: Arr
     -0.067235
     """
     lam, alpha, c = (jnp.asarray(part, float) for part in (separation, ridge, step))
-    v, mu, nu, overlaps = state
+    check_state(state)
+    v, mu, nu, overlaps = (jnp.asarray(part, float) for part in state)
     width = v.shape[0]
-    z = jnp.asarray(_points(width + 2, points)) / jnp.sqrt(lam)
+    z = jnp.asarray(gaussian_points(width + 2, points)) / jnp.sqrt(lam)
     zeta = z[:, 2:] @ _root(overlaps).T  # N(0, R/λ)
 
     def cluster(mean_mu, mean_nu, label):
@@ -87,12 +79,62 @@ def velocity(state: XorState, separation: ArrayLike, ridge: ArrayLike, step: Arr
     return XorState(-out - alpha * v, -v * a_mu - alpha * mu, -v * a_nu - alpha * nu, change)
 
 
-def ballistic(
+def xor_ballistic(
     start: XorState, times: ArrayLike, separation: ArrayLike, ridge: ArrayLike, step: ArrayLike,
-    points: int = 2048, steps: int = 36,
+    points: int = 2048, steps: int | None = None,
 ) -> XorState:  # fmt: skip
-    """The statistics at increasing times (a leading axis), by `steps` fixed Runge-Kutta steps of order four."""
-    return flows.fixed_steps(lambda t, state: velocity(state, separation, ridge, step, points), start, times, steps)
+    """The statistics at increasing times (a leading axis), by fixed Runge-Kutta steps of order four.
+
+    Four steps in a unit of time, and at least 36, unless their number is given; where the times are not known yet, 36.
+    Half as many must lead to the same statistics, or `NotConverged` is raised.
+
+    >>> start = XorState(jnp.ones(1), jnp.ones(1), jnp.zeros(1), 0.1 * jnp.eye(1))
+    >>> found = xor_ballistic(start, jnp.array([0.0, 2.0]), 100.0, 0.1, 1.0, points=64)
+    >>> [round(float(part), 2) for part in found.output[:, 0]]
+    [1.0, 0.92]
+    """
+    check_state(start)
+    count = whole("steps", steps, 2) if steps is not None else _steps(times, 4.0, 36)
+
+    def field(t, state):
+        return velocity(state, separation, ridge, step, points)
+
+    moments = jnp.atleast_1d(jnp.asarray(times, float))
+    fine = flows.fixed_steps(field, start, moments, max(count, len(moments)))
+    coarse = flows.fixed_steps(field, start, moments, max(count // 2, len(moments)))
+    apart = [jnp.max(jnp.abs(one - other)) for one, other in zip(fine, coarse, strict=True)]
+    sentence = "the statistics depend on the number of steps; take more steps"
+    return converged(fine, jnp.stack(apart) <= UNCERTAIN, sentence)
+
+
+def _steps(times: ArrayLike, per_unit: float, least: int) -> int:
+    if not known(times):
+        return least
+    return max(least, math.ceil(per_unit * float(np.max(np.asarray(times, float), initial=0.0))))
+
+
+def check_state(state: XorState) -> None:
+    """Refuse statistics that no K neurons have: shapes that do not fit, or overlaps that are not positive semidefinite.
+
+    >>> check_state(XorState(jnp.ones(1), jnp.ones(1), jnp.zeros(1), jnp.ones((1, 1))))
+    """
+    width = array("output", state.output, ("K",)).shape[0]
+    array("along_mu", state.along_mu, (width,), why="one for each neuron")
+    array("along_nu", state.along_nu, (width,), why="one for each neuron")
+    _check_overlaps(state.overlaps, width)
+
+
+def _check_overlaps(overlaps: ArrayLike, width: int) -> None:
+    array("overlaps", overlaps, (width, width), why="one for each pair of neurons")
+    if not known(overlaps):
+        return
+    matrix = np.asarray(overlaps, float)
+    least = float(np.linalg.eigvalsh((matrix + matrix.T) / 2)[0])
+    if least < -JITTER * (1 + np.trace(matrix)) or np.max(np.abs(matrix - matrix.T)) > 1e-9 * (1 + np.max(matrix)):
+        raise ParameterError(
+            f"overlaps is not symmetric and positive semidefinite (least eigenvalue {least:g}), so that no "
+            "neurons have them; give the inner products of vectors"
+        )
 
 
 def escape_matrix(output: Array, overlaps: Array, separation: ArrayLike, ridge: ArrayLike, points: int = 2048) -> Array:
@@ -101,9 +143,14 @@ def escape_matrix(output: Array, overlaps: Array, separation: ArrayLike, ridge: 
     −v_i[½(1 + 1/λ)T¹_ij + T⁰_ij/(2λ)] − αδ_ij with T^y_ij = δ_ij √(λ/(2πR_ii)) E[σ(v·g(h)) − y | h_i = 0]
     + v_j E[1{h_i>0} 1{h_j>0} σ'(v·g(h))], h ~ N(0, R/λ).
     """
-    lam, alpha, v = jnp.asarray(separation, float), jnp.asarray(ridge, float), output
+    lam, alpha, v = jnp.asarray(separation, float), jnp.asarray(ridge, float), array("output", output, ("K",))
     width = v.shape[0]
-    h = jnp.asarray(_points(width, points)) @ _root(overlaps).T / jnp.sqrt(lam)
+    _check_overlaps(overlaps, width)
+    overlaps = jnp.asarray(overlaps, float)
+    positive = jnp.diag(overlaps) > 0
+    sentence = "overlaps has a zero on its diagonal: a neuron in the plane of μ and ν does not leave 0 at a linear rate"
+    overlaps = valid(overlaps, positive, sentence)
+    h = jnp.asarray(gaussian_points(width, points)) @ _root(overlaps).T / jnp.sqrt(lam)
     chance = jax.nn.sigmoid(jnp.maximum(h, 0.0) @ v)
     active = jnp.where(h > 0, 1.0, 0.0)
     together = (active * (chance * (1 - chance))[:, None]).T @ active / len(h) * v
@@ -122,16 +169,23 @@ def escape_matrix(output: Array, overlaps: Array, separation: ArrayLike, ridge: 
 
 def noiseless_velocity(state: XorState, ridge: ArrayLike) -> XorState:
     """The velocity for λ → ∞, X in {±μ, ±ν}; both indicators vanish at m = 0, so that what is at rest there stays."""
+    return _on_these_sides(state, ridge, jnp.sign(state.along_mu), jnp.sign(state.along_nu))
+
+
+def _on_these_sides(state: XorState, ridge: ArrayLike, mu_sides: Array, nu_sides: Array) -> XorState:
+    """The same with the signs of m^μ and m^ν given: a smooth function of the statistics."""
     alpha = jnp.asarray(ridge, float)
     v, mu, nu, overlaps = state
 
-    def side(m, sign, label):
+    def side(m, sides, sign, label):
         # What the cluster at sign·(mean) with this label does to v and to the overlap m
-        h = jnp.maximum(sign * m, 0.0)
+        active = sides == sign
+        h = jnp.where(active, sign * m, 0.0)
         pull = (label - jax.nn.sigmoid(v @ h)) / 4
-        return pull * h, pull * sign * jnp.where(sign * m > 0, v, 0.0)
+        return pull * h, pull * sign * jnp.where(active, v, 0.0)
 
-    (a, b), (d, e) = ((side(mu, s, 1.0) for s in (1.0, -1.0)), (side(nu, s, 0.0) for s in (1.0, -1.0)))
+    a, b = (side(mu, mu_sides, s, 1.0) for s in (1.0, -1.0))
+    d, e = (side(nu, nu_sides, s, 0.0) for s in (1.0, -1.0))
     return XorState(
         a[0] + b[0] + d[0] + e[0] - alpha * v,
         a[1] + b[1] - alpha * mu,
@@ -140,22 +194,64 @@ def noiseless_velocity(state: XorState, ridge: ArrayLike) -> XorState:
     )
 
 
-def noiseless_ballistic(start: XorState, times: ArrayLike, ridge: ArrayLike, steps: int = 2000) -> XorState:
+def noiseless_ballistic(start: XorState, times: ArrayLike, ridge: ArrayLike, steps: int | None = None) -> XorState:
     """The statistics for λ → ∞, with sliding: an overlap that reaches 0 against the flow stays at 0.
 
-    Runge-Kutta steps of order four; a step in which an overlap changes sign ends with it frozen at 0. (It changes sign
-    only where 0 attracts, and never has to be released.) The time of freezing is off by at most one step.
+    Runge-Kutta steps of order four, forty in a unit of time and at least 2000 unless their number is given (where the
+    times are not known yet, 2000). A step in which overlaps change sign is cut where the first one does, which is then
+    frozen at 0. (It changes sign only where 0 attracts, and never has to be released.)
     """
+    check_state(start)
+    count = whole("steps", steps, 1) if steps is not None else _steps(times, 40.0, 2000)
+    moments = jnp.atleast_1d(jnp.asarray(times, float))
+    nodes, places = flows.grid(moments, max(count, len(moments)))
 
-    def freeze(before: Array, after: Array) -> Array:
-        return jnp.where(before * after <= 0, 0.0, after)
+    def move(state: XorState, h: Array) -> XorState:
+        vector, unravel = ravel_pytree(state)
+        # Within a step the signs are those at its beginning, so that the field does not jump between its stages.
+        sides = jnp.sign(state.along_mu), jnp.sign(state.along_nu)
 
-    def slide(before: XorState, after: XorState) -> XorState:
-        return after._replace(
-            along_mu=freeze(before.along_mu, after.along_mu), along_nu=freeze(before.along_nu, after.along_nu)
+        def field(t, y):
+            return ravel_pytree(_on_these_sides(unravel(y), ridge, *sides))[0]
+
+        return unravel(runge_kutta.kutta(field, jnp.zeros(()), vector, h))
+
+    def crosses(before: XorState, after: XorState):
+        return before.along_mu * after.along_mu < 0, before.along_nu * after.along_nu < 0
+
+    def any_crosses(before, after):
+        return jnp.any(jnp.concatenate(crosses(before, after)))
+
+    def cut(state, h):
+        # The longest part of the step in which nothing changes its sign, and which overlaps do just behind it
+        def halve(_, ends):
+            short, long = ends
+            half = (short + long) / 2
+            late = any_crosses(state, move(state, half))
+            return jnp.where(late, short, half), jnp.where(late, half, long)
+
+        _, long = jax.lax.fori_loop(0, 52, halve, (jnp.zeros(()), h))
+        there = move(state, long)
+        mu, nu = crosses(state, there)
+        frozen = there._replace(
+            along_mu=jnp.where(mu, 0.0, there.along_mu), along_nu=jnp.where(nu, 0.0, there.along_nu)
         )
+        return frozen, h - long
 
-    return flows.fixed_steps(lambda t, state: noiseless_velocity(state, ridge), start, times, steps, amend=slide)
+    def through(state, h):
+        def once(_, at):
+            return jax.lax.cond(any_crosses(at[0], move(*at)), cut, lambda *same: same, *at)
+
+        # Every one of the 2K overlaps is frozen at most once; a loop of known length, to be differentiated backwards.
+        return move(*jax.lax.fori_loop(0, 2 * state.along_mu.shape[0], once, (state, h)))
+
+    def advance(state, h):
+        after = jax.lax.cond(any_crosses(state, move(state, h)), through, move, state, h)
+        return after, after
+
+    first = XorState(*(jnp.asarray(part, float) for part in start))
+    _, path = jax.lax.scan(advance, first, jnp.diff(nodes))
+    return jax.tree.map(lambda one, rest: jnp.concatenate([one[None], rest])[places], first, path)
 
 
 def type_mass(ridge: ArrayLike) -> Array:
@@ -176,26 +272,27 @@ def rest_loss(ridge: float, active: int) -> float:
     """
     if not 0 < ridge < CRITICAL_RIDGE:
         raise OutsideValidity(f"ridge = {ridge:g}: nonzero rest points exist only for 0 < ridge < 1/8")
+    if whole("active", active) > 4:
+        raise ParameterError(f"active = {active} is not allowed; there are four types")
     s = float(type_mass(ridge))
     return (active * math.log1p(math.exp(-s)) + (4 - active) * math.log(2)) / 4 + ridge * active * s
 
 
-def component_count(width: int) -> int:
+def xor_component_count(width: int) -> int:
     """The number of connected components of the rest points of the noiseless dynamics.
 
     Setting     width K, ridge 0 < α < 1/8, λ → ∞: each neuron is at rest at 0 or in one of four types (±μ, ±ν), and the
                 neurons of a type share a mass Σv² = S
     Result      n(K) = Σ_{a=0}^{min(4,K)} C(4, a)·(K! if a = K, else 1): with a spare neuron, mass moves
-                continuously, so that
-                only the set of active types counts; without one the assignments are isolated. n(4) = 39, of which the
-                4! = 24 with all four types are stable
+                continuously, so that only the set of active types counts; without one the assignments are isolated.
+                n(4) = 39, of which the 4! = 24 with all four types are stable
     Validity    K ≥ 1
     References  benarous2022
 
-    >>> [component_count(width) for width in range(1, 8)]
+    >>> [xor_component_count(width) for width in range(1, 8)]
     [5, 17, 35, 39, 16, 16, 16]
     """
-    check_order(width)
+    width = whole("width", width, 1)
     return sum(math.comb(4, a) * (math.factorial(width) if a == width else 1) for a in range(min(4, width) + 1))
 
 
@@ -205,7 +302,7 @@ def components_by_enumeration(width: int) -> int:
     Two rest points with the same active types are neighbours where one arises from the other by emptying a neuron
     whose type has another neuron, or by filling an empty one.
     """
-    check_order(width)
+    width = whole("width", width, 1)
     patterns = list(np.ndindex(*[5] * width))
     parent = {pattern: pattern for pattern in patterns}
 
@@ -222,13 +319,13 @@ def components_by_enumeration(width: int) -> int:
     return len({root(pattern) for pattern in patterns})
 
 
-def success_probability(width: int) -> float:
+def xor_success_probability(width: int) -> float:
     """P(all four types are found) = 1 − 4(3/4)^K + 6(1/2)^K − 4(1/4)^K, each neuron choosing one of four at random.
 
-    >>> success_probability(4)
+    >>> xor_success_probability(4)
     0.09375
     """
-    check_order(width)
+    width = whole("width", width, 1)
     return sum((-1) ** a * math.comb(4, a) * ((4 - a) / 4) ** width for a in range(5))
 
 
@@ -238,7 +335,9 @@ def active_types_probability(width: int, active: int) -> float:
     >>> active_types_probability(4, 3)
     0.5625
     """
-    check_order(width)
+    width = whole("width", width, 1)
+    if whole("active", active) > 4:
+        raise ParameterError(f"active = {active} is not allowed; there are four types")
     onto = sum((-1) ** j * math.comb(active, j) * (active - j) ** width for j in range(active + 1))
     return sum(1 for _ in combinations(range(4), active)) * onto / 4**width
 
@@ -246,4 +345,4 @@ def active_types_probability(width: int, active: int) -> float:
 def _root(overlaps: Array) -> Array:
     # Cholesky with a jitter far below any overlap that matters: R may be singular, and rounding may take it below.
     width = overlaps.shape[0]
-    return jnp.linalg.cholesky(overlaps + 1e-12 * (1 + jnp.trace(overlaps)) * jnp.eye(width))
+    return jnp.linalg.cholesky(overlaps + JITTER * (1 + jnp.trace(overlaps)) * jnp.eye(width))

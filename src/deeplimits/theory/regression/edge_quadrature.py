@@ -41,21 +41,21 @@ class Rule(NamedTuple):
         return jnp.sum(self.weights * values, axis=-1)
 
 
-def marchenko_pastur_rule(ratio: ArrayLike) -> Rule:
+def marchenko_pastur_rule(gamma: ArrayLike) -> Rule:
     """The law of the eigenvalues of XX'/n as p/n → c, of mass one: pole and atom (1 − 1/c)₊ at zero.
 
     >>> rule = marchenko_pastur_rule(2.0)
     >>> [round(float(rule.integrate(rule.points**k)), 12) for k in (0, 1, 2)]
     [1.0, 1.0, 3.0]
     """
-    c, angles = _prepare(ratio)
+    c, angles = _prepare(gamma)
     # x = 1 + c − 2√c cos θ, as a sum of squares: no digits are lost at a hard edge.
     x = (1 - jnp.sqrt(c)) ** 2 + 4 * jnp.sqrt(c) * jnp.sin(angles / 2) ** 2
     weights = 2 * jnp.sin(angles) ** 2 / ((NODES + 1) * x)
     return _with_pole(x, weights, jnp.zeros_like(c), jnp.ones_like(c))
 
 
-def spiked_rule(ratio: ArrayLike, strength: ArrayLike) -> Rule:
+def spiked_rule(gamma: ArrayLike, strength: ArrayLike) -> Rule:
     """The measure ω between a mean and its estimate: ∫g dω = lim μ'g(XX'/n)Xy/n for columns x = yμ + z of X, ‖μ‖² = ρ.
 
     ω = √((x−λ₋)(λ₊−x))/(2π(λ_s−x)) dx + ((ρ²−c)₊/ρ) δ(λ_s), of mass ρ; the mean's
@@ -65,7 +65,7 @@ def spiked_rule(ratio: ArrayLike, strength: ArrayLike) -> Rule:
     >>> [round(float(rule.integrate(rule.points**k)), 12) for k in (0, 1)]
     [1.0, 2.5]
     """
-    c, angles = _prepare(ratio)
+    c, angles = _prepare(gamma)
     rho = jnp.asarray(strength, float)[..., None]
     x = (1 - jnp.sqrt(c)) ** 2 + 4 * jnp.sqrt(c) * jnp.sin(angles / 2) ** 2
     # λ_s − x = (√ρ − √(c/ρ))² + 4√c cos²(θ/2)
@@ -74,8 +74,8 @@ def spiked_rule(ratio: ArrayLike, strength: ArrayLike) -> Rule:
     return _with_pole(x, weights, 1 + c + rho + c / rho, rho + jnp.zeros_like(c))
 
 
-def _prepare(ratio):
-    c = jnp.asarray(ratio, float)[..., None]
+def _prepare(gamma):
+    c = jnp.asarray(gamma, float)[..., None]
     return c, math.pi * jnp.arange(1, NODES + 1, dtype=float) / (NODES + 1)
 
 
@@ -90,14 +90,14 @@ def _with_pole(points, weights, pole, mass):
     )
 
 
-def resolved(what: str, given: Floats, time: Floats, ratio: Floats, ridge: ArrayLike = 0.0) -> Floats:
-    """What is `given`, unless a time is finite and so late that the nodes would not resolve e^{−2tx} near x = 0."""
-    gap = jnp.asarray(ridge, float) + (1 - jnp.sqrt(ratio)) ** 2
-    late = jnp.isfinite(time) & (time * jnp.sqrt(ratio) > REACH) & (gap < RESOLVED_GAP * jnp.sqrt(ratio))
+def resolved(what: str, kept: Floats, times: Floats, gamma: Floats, ridge: ArrayLike = 0.0) -> Floats:
+    """`kept`, unless a time is finite and so late that the nodes would not resolve e^{−2tx} near x = 0."""
+    gap = jnp.asarray(ridge, float) + (1 - jnp.sqrt(gamma)) ** 2
+    late = jnp.isfinite(times) & (times * jnp.sqrt(gamma) > REACH) & (gap < RESOLVED_GAP * jnp.sqrt(gamma))
     return valid(
-        given,
+        kept,
         ~late,
         f"{what}: the time is too late for the quadrature so close to p = n without ridge; take time·√(p/n) up to "
         f"{REACH:g}, or time = inf",
-        lambda: f" (time = {float(jnp.max(jnp.where(jnp.isfinite(time), time, 0.0))):g})",
+        lambda: f" (time = {float(jnp.max(jnp.where(jnp.isfinite(times), times, 0.0))):g})",
     )

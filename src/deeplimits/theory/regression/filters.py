@@ -34,20 +34,20 @@ def mean_decay(z: ArrayLike) -> Floats:
     return jnp.where(small, series, -jnp.expm1(-safe) / safe)
 
 
-def flow_filter(time: ArrayLike, eigenvalues: ArrayLike) -> Filter:
+def flow_filter(times: ArrayLike, eigenvalues: ArrayLike) -> Filter:
     """Gradient flow after a finite time t: f(u) = e^{−tu}, φ(u) = (1 − e^{−tu})/u, which is t at u = 0."""
-    t, u = jnp.asarray(time, float), jnp.asarray(eigenvalues, float)
+    t, u = jnp.asarray(times, float), jnp.asarray(eigenvalues, float)
     return Filter(jnp.exp(-t * u), t * mean_decay(t * u))
 
 
-def descent_filter(step: ArrayLike, count: ArrayLike, eigenvalues: ArrayLike) -> Filter:
+def descent_filter(step: ArrayLike, steps: ArrayLike, eigenvalues: ArrayLike) -> Filter:
     """Gradient descent after k steps of size η: f(u) = (1 − ηu)^k, φ(u) = (1 − (1 − ηu)^k)/u, which is ηk at u = 0.
 
     >>> kept, learnt = descent_filter(0.5, 3, [0.0, 1.0, 3.0])
     >>> [round(value, 12) for value in kept.tolist()], [round(value, 12) for value in learnt.tolist()]
     ([1.0, 0.125, -0.125], [1.5, 0.875, 0.375])
     """
-    eta, k, u = (jnp.asarray(part, float) for part in (step, count, eigenvalues))
+    eta, k, u = (jnp.asarray(part, float) for part in (step, steps, eigenvalues))
     shrink = eta * u
     # Below ηu = 1/2 through log(1 − ηu) = −ηu·l, so that nothing cancels at small u and φ = ηk·l·mean_decay(kηu·l).
     gentle = shrink < 0.5

@@ -16,12 +16,15 @@ from deeplimits.numerics.arguments import COUNT, NOT_NEGATIVE, POSITIVE, UNTIL_T
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.regression.edge_quadrature import marchenko_pastur_rule, resolved
 from deeplimits.theory.regression.filters import Filter, descent_filter, flow_filter
-from deeplimits.theory.regression.ridgeless import Risk, limiting_risk
+from deeplimits.theory.regression.ridgeless import ridgeless_risk
+from deeplimits.theory.regression.risks import Risk
 
 Floats = Float[Array, "..."]
 
 
-def ridge_flow(x: ArrayLike, y: ArrayLike, ridge: ArrayLike, time: ArrayLike, start: ArrayLike | None = None) -> Floats:
+def ridge_flow(
+    x: ArrayLike, y: ArrayLike, ridge: ArrayLike, times: ArrayLike, start: ArrayLike | None = None
+) -> Floats:
     """Weights of ridge regression after training by gradient flow, exact on any data.
 
     Setting     rows of X are n samples of p features, L(w) = (1/2n)‖y − Xw‖² + (γ/2)‖w‖², dw/dt = −∇L, w(0) = w₀
@@ -30,29 +33,29 @@ def ridge_flow(x: ArrayLike, y: ArrayLike, ridge: ArrayLike, time: ArrayLike, st
     Validity    γ ≥ 0, 0 ≤ t < ∞; any n and p
     References  ali2019; liao2018
 
-    `time` of shape (...) gives weights of shape (..., p); the start is zero unless given. `ridge_descent` takes steps.
+    `times` of shape (...) gives weights of shape (..., p); the start is zero unless given. `ridge_descent` takes steps.
 
-    >>> round(float(ridge_flow([[1.0], [2.0]], [1.0, 1.0], ridge=0.5, time=0.3, start=[1.0])[0]), 10)
+    >>> round(float(ridge_flow([[1.0], [2.0]], [1.0, 1.0], ridge=0.5, times=0.3, start=[1.0])[0]), 10)
     0.7032848299
     """
     gamma = argument("ridge_flow: ridge", ridge, NOT_NEGATIVE)
-    t = argument("ridge_flow: time", time, NOT_NEGATIVE)[..., None]
+    t = argument("ridge_flow: times", times, NOT_NEGATIVE)[..., None]
     data = _decompose("ridge_flow", x, y, start)
     return _trained(data, gamma, lambda u: flow_filter(t, u))
 
 
 def ridge_descent(
-    x: ArrayLike, y: ArrayLike, ridge: ArrayLike, step: ArrayLike, count: ArrayLike, start: ArrayLike | None = None
+    x: ArrayLike, y: ArrayLike, ridge: ArrayLike, step: ArrayLike, steps: ArrayLike, start: ArrayLike | None = None
 ) -> Floats:
-    """Weights of ridge regression after k = `count` steps of gradient descent of size η, exact on any data.
+    """Weights of ridge regression after k = `steps` steps of gradient descent of size η, exact on any data.
 
     As `ridge_flow` with (1 − ηa)^k in place of e^{−ta}; steps of 2/λ_max(A) or more diverge and are refused.
 
-    >>> round(float(ridge_descent([[1.0], [2.0]], [1.0, 1.0], 0.5, step=0.1, count=3, start=[1.0])[0]), 12)
+    >>> round(float(ridge_descent([[1.0], [2.0]], [1.0, 1.0], 0.5, step=0.1, steps=3, start=[1.0])[0]), 12)
     0.6715
     """
     eta = argument("ridge_descent: step", step, POSITIVE)
-    k = argument("ridge_descent: count", count, COUNT)[..., None]
+    k = argument("ridge_descent: steps", steps, COUNT)[..., None]
     gamma = argument("ridge_descent: ridge", ridge, NOT_NEGATIVE)
     data = _decompose("ridge_descent", x, y, start)
     top = jnp.max(data.eigenvalues) + gamma
@@ -92,7 +95,7 @@ def _trained(data: _Decomposed, ridge, filtered) -> Floats:
     return outside.kept * rest + (inside.kept * along + inside.learnt * data.pull) @ data.directions
 
 
-def early_stopped_risk(time: ArrayLike, gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Risk:
+def early_stopped_risk(times: ArrayLike, gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Risk:
     """Risk of least squares trained by gradient flow from zero for a time t, as n, p → ∞ with p/n → γ.
 
     Setting     y = ⟨x, β⟩ + ε, isotropic x in R^p, ‖β‖² = r², Var ε = σ²; flow on (1/2n)‖y − Xw‖² from w = 0
@@ -108,21 +111,21 @@ def early_stopped_risk(time: ArrayLike, gamma: ArrayLike, signal: ArrayLike, noi
     (0.454914406388, 0.389197824614)
     """
     what = "early_stopped_risk"
-    t, ratio = argument(f"{what}: time", time, UNTIL_THE_END), argument(f"{what}: gamma", gamma, POSITIVE)
+    t, ratio = argument(f"{what}: times", times, UNTIL_THE_END), argument(f"{what}: gamma", gamma, POSITIVE)
     t, signal, noise_variance = resolved(what, t, t, ratio), *_sizes(what, signal, noise_variance)
     ended = jnp.isinf(t)
     points = marchenko_pastur_rule(ratio).points
     found = _risk(flow_filter(jnp.where(ended, 0.0, t)[..., None], points), ratio, signal, noise_variance)
     if known(ended) and not bool(jnp.any(ended)):
         return found
-    limit = limiting_risk(ratio, signal, noise_variance)
-    return Risk(*(jnp.where(ended, late, early) for late, early in zip(limit, found, strict=True)))
+    limit = ridgeless_risk(ratio, signal, noise_variance)
+    return Risk(jnp.where(ended, limit.bias, found.bias), jnp.where(ended, limit.variance, found.variance))
 
 
 def early_stopped_descent_risk(
-    step: ArrayLike, count: ArrayLike, gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike
+    step: ArrayLike, steps: ArrayLike, gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike
 ) -> Risk:
-    """As `early_stopped_risk` for k = `count` steps of gradient descent of size η: (1 − ηs)^k in place of e^{−ts}.
+    """As `early_stopped_risk` for k = `steps` steps of gradient descent of size η: (1 − ηs)^k in place of e^{−ts}.
 
     Steps of 2/(1+√γ)² or more diverge and are refused.
 
@@ -131,7 +134,7 @@ def early_stopped_descent_risk(
     (0.61328125, 0.2109375)
     """
     what = "early_stopped_descent_risk"
-    eta, k = argument(f"{what}: step", step, POSITIVE), argument(f"{what}: count", count, COUNT)
+    eta, k = argument(f"{what}: step", step, POSITIVE), argument(f"{what}: steps", steps, COUNT)
     ratio = argument(f"{what}: gamma", gamma, POSITIVE)
     signal, noise_variance = _sizes(what, signal, noise_variance)
     largest = 2 / (1 + jnp.sqrt(ratio)) ** 2
@@ -182,7 +185,14 @@ def flow_to_ridge_ratio(x: ArrayLike) -> FlowToRidge:
     return FlowToRidge((kept * (1 + x)) ** 2, (learnt * (1 + x)) ** 2)
 
 
-def worst_flow_to_ridge() -> tuple[float, float]:
+class WorstCase(NamedTuple):
+    """Where a ratio is largest, and how large."""
+
+    at: float
+    factor: float
+
+
+def worst_flow_to_ridge() -> WorstCase:
     """The x = st at which early stopping loses most against ridge regression with λ = 1/t, and the factor there.
 
     The derivative of log((1−e^{−x})(1+x)/x) vanishes where e^x = 1 + x + x².
@@ -191,4 +201,4 @@ def worst_flow_to_ridge() -> tuple[float, float]:
     [1.7932821, 1.6859091]
     """
     at = roots.on_host(lambda x: np.exp(x) - 1 - x - x * x, np.asarray(1.0), np.asarray(3.0))
-    return float(at), float(flow_to_ridge_ratio(at).variance)
+    return WorstCase(float(at), float(flow_to_ridge_ratio(at).variance))

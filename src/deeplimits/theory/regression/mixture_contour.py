@@ -17,25 +17,25 @@ LEAST_DEPTH = 0.01
 
 
 def classification_dynamics_by_contour(
-    time: float, ratio: float, strength: float, start: float = 0.0, ridge: float = 0.0
+    time: float, gamma: float, strength: float, start: float = 0.0, ridge: float = 0.0
 ) -> Classification:
     r"""As `classification_dynamics`, at one finite time, by integrating along a curve around the spectrum.
 
-    With m(z−γ) the transform of the Marchenko-Pastur law, D = (ρ+c)m + 1, f = e^{−tz}, φ = (1−f)/z and a curve around
-    γ and γ + λ_s, counter-clockwise:
+    With m(z−λ) the transform of the Marchenko-Pastur law, D = (ρ+γ)m + 1, f = e^{−tz}, φ = (1−f)/z and a curve around
+    λ and λ + λ_s, counter-clockwise:
     E = −(1/2πi)∮ φρm/D dz, V = (1/2πi)∮ [φ²/D − σ²f²m] dz,
-    E' = (1/2πi)∮ φ/D dz, V' = (1/2πi)∮ (z−γ)[φ²/D − σ²f²m] dz − E'².
+    E' = (1/2πi)∮ φ/D dz, V' = (1/2πi)∮ (z−λ)[φ²/D − σ²f²m] dz − E'².
 
-    The curve is an ellipse with foci γ and γ + λ_s. It crosses the axis below γ, where f² grows like e^{2t·distance}:
+    The curve is an ellipse with foci λ and λ + λ_s. It crosses the axis below λ, where f² grows like e^{2t·distance}:
     the distance is kept to 1/t, and times at which the ellipse then lies too close to the spectrum are refused.
 
     >>> found = classification_dynamics_by_contour(3.0, 0.5, 1.0, start=0.1)
     >>> round(float(found.test_mean), 10), round(float(found.training_variance), 10)
     (0.4654529612, 0.1815750474)
     """
-    check_mixture("classification_dynamics_by_contour", time, ratio, strength, start, ridge)
-    t, c, rho, noise, gamma = (float(part) for part in (time, ratio, strength, start, ridge))
-    focal = (1 + c + rho + c / rho) / 2
+    check_mixture("classification_dynamics_by_contour", time, gamma, strength, start, ridge)
+    t, gamma, rho, noise, lam = (float(part) for part in (time, gamma, strength, start, ridge))
+    focal = (1 + gamma + rho + gamma / rho) / 2
     # focal·(cosh s − 1) ≤ 1/t
     depth = min(1.0, float(np.arccosh(1 + 1 / (max(t, 1e-12) * focal))))
     if not (np.isfinite(t) and depth >= LEAST_DEPTH):
@@ -47,9 +47,9 @@ def classification_dynamics_by_contour(
     x = focal + focal * np.cosh(depth + 1j * angles)
     # dz/(2πi) at each node of the trapezoidal rule
     weight = focal * np.sinh(depth + 1j * angles) / NODES
-    z = x + gamma
-    m = _marchenko_pastur_transform(x, c)
-    d = (rho + c) * m + 1
+    z = x + lam
+    m = _marchenko_pastur_transform(x, gamma)
+    d = (rho + gamma) * m + 1
     f, phi = np.exp(-t * z), _learnt(t, z)
     density = phi**2 / d - noise * f**2 * m
 
@@ -63,12 +63,12 @@ def classification_dynamics_by_contour(
     return Classification(*(jnp.asarray(part) for part in (mean, variance, training_mean, training_variance, *errors)))
 
 
-def _marchenko_pastur_transform(z: NDArray, c: float) -> NDArray:
+def _marchenko_pastur_transform(z: NDArray, gamma: float) -> NDArray:
     """∫μ(dx)/(x − z): a product of two principal roots is the right branch in the whole cut plane."""
-    a = 1 - c - z
-    b = np.sqrt(z - (1 - np.sqrt(c)) ** 2) * np.sqrt(z - (1 + np.sqrt(c)) ** 2)
+    a = 1 - gamma - z
+    b = np.sqrt(z - (1 - np.sqrt(gamma)) ** 2) * np.sqrt(z - (1 + np.sqrt(gamma)) ** 2)
     # m = (a+b)/(2cz) = 2/(a−b), by the form in which nothing cancels
-    return np.where(np.abs(a + b) > np.abs(a - b), (a + b) / (2 * c * z), 2 / (a - b))
+    return np.where(np.abs(a + b) > np.abs(a - b), (a + b) / (2 * gamma * z), 2 / (a - b))
 
 
 def _learnt(t: float, z: NDArray) -> NDArray:

@@ -1,8 +1,8 @@
 r"""Learning to tell two Gaussian classes apart by gradient descent on least squares: errors over time.
 
-Setting: n points x = yμ + z in R^p, labels y = ±1, z standard Gaussian, ‖μ‖² = ρ (`strength`), p/n → c (`ratio`). The
-linear classifier sign(w'x) is trained on L(w) = (1/2n)Σ(y_i − w'x_i)² + (γ/2)‖w‖² by dw/dt = −∇L from w₀ ~ N(0, σ²I/p),
-with σ² = `start` and γ = `ridge`; a learning rate α only multiplies the time.
+Setting: n points x = yμ + z in R^p, labels y = ±1, z standard Gaussian, ‖μ‖² = ρ (`strength`), p/n → γ (`gamma`). The
+linear classifier sign(w'x) is trained on L(w) = (1/2n)Σ(y_i − w'x_i)² + (λ/2)‖w‖² by dw/dt = −∇L from w₀ ~ N(0, σ²I/p),
+with σ² = `start` and λ = `ridge`; a learning rate α only multiplies the time.
 """
 
 import math
@@ -37,17 +37,17 @@ class Classification(NamedTuple):
 
 
 def classification_dynamics(
-    time: ArrayLike, ratio: ArrayLike, strength: ArrayLike, start: ArrayLike = 0.0, ridge: ArrayLike = 0.0
+    times: ArrayLike, gamma: ArrayLike, strength: ArrayLike, start: ArrayLike = 0.0, ridge: ArrayLike = 0.0
 ) -> Classification:
     """Errors of a linear classifier of two Gaussian classes after training by gradient flow for a time t.
 
-    Setting     x = yμ + z, z ~ N(0, I_p), ‖μ‖² = ρ, p/n → c; flow on (1/2n)Σ(y_i − w'x_i)² + (γ/2)‖w‖² from N(0, σ²I/p)
-    Result      f(u) = e^{−tu}, φ(u) = (1 − f(u))/u, λ_s = 1 + c + ρ + c/ρ, m the Marchenko-Pastur law
-                ω = √((x−λ₋)(λ₊−x))/(2π(λ_s−x)) dx + ((ρ²−c)₊/ρ) δ(λ_s), of mass ρ
-                test: E = ∫φ(x+γ) dω, V = (1+c/ρ)∫φ²(x+γ) dω + σ²∫f²(x+γ) dm
-                training: E' = (1+c/ρ)E, V' = (1+c/ρ)∫xφ²(x+γ) dω + σ²∫x f²(x+γ) dm − E'²
+    Setting     x = yμ + z, z ~ N(0, I_p), ‖μ‖² = ρ, p/n → γ; flow on (1/2n)Σ(y_i − w'x_i)² + (λ/2)‖w‖² from N(0, σ²I/p)
+    Result      f(u) = e^{−tu}, φ(u) = (1 − f(u))/u, λ_s = 1 + γ + ρ + γ/ρ, m the Marchenko-Pastur law
+                ω = √((x−λ₋)(λ₊−x))/(2π(λ_s−x)) dx + ((ρ²−γ)₊/ρ) δ(λ_s), of mass ρ
+                test: E = ∫φ(x+λ) dω, V = (1+γ/ρ)∫φ²(x+λ) dω + σ²∫f²(x+λ) dm
+                training: E' = (1+γ/ρ)E, V' = (1+γ/ρ)∫xφ²(x+λ) dω + σ²∫x f²(x+λ) dm − E'²
                 errors Q(E/√V) and Q(E'/√V'), Q the Gaussian tail
-    Validity    c, ρ > 0; σ², γ, t ≥ 0; t = ∞ is allowed; late times within 1e-4 of c = 1, γ = 0 are refused
+    Validity    γ, ρ > 0; σ², λ, t ≥ 0; t = ∞ is allowed; late times within 1e-4 of γ = 1, λ = 0 are refused
     References  liao2018
 
     All arguments broadcast; gradients pass through all of them, at finite times. At t = 0 from σ² = 0 the weights are
@@ -57,28 +57,28 @@ def classification_dynamics(
     >>> round(float(found.test_mean), 10), round(float(found.test_variance), 10), round(float(found.test_error), 10)
     (0.4654529612, 0.4506364469, 0.2440398973)
     """
-    check_mixture("classification_dynamics", time, ratio, strength, start, ridge)
-    t, c, rho, noise, gamma = (jnp.asarray(part, float) for part in (time, ratio, strength, start, ridge))
-    t = resolved("classification_dynamics", t, t, c, gamma)
+    check_mixture("classification_dynamics", times, gamma, strength, start, ridge)
+    t, gamma, rho, noise, lam = (jnp.asarray(part, float) for part in (times, gamma, strength, start, ridge))
+    t = resolved("classification_dynamics", t, t, gamma, lam)
     ended = jnp.isinf(t)
-    found = _at_finite_time(jnp.where(ended, 1.0, t), c, rho, noise, gamma)
+    found = _at_finite_time(jnp.where(ended, 1.0, t), gamma, rho, noise, lam)
     if known(ended) and not bool(jnp.any(ended)):
         return found
-    limit = classification_at_infinity(c, rho, noise, gamma)
+    limit = classification_at_infinity(gamma, rho, noise, lam)
     return Classification(*(jnp.where(ended, late, early) for late, early in zip(limit, found, strict=True)))
 
 
-def _at_finite_time(t, c, rho, noise, gamma) -> Classification:
-    omega, law = spiked_rule(c, rho), marchenko_pastur_rule(c)
-    aligned = _training_rule(omega, c, rho)
+def _at_finite_time(t, gamma, rho, noise, lam) -> Classification:
+    omega, law = spiked_rule(gamma, rho), marchenko_pastur_rule(gamma)
+    aligned = _training_rule(omega, gamma, rho)
     # φ/t: what is learnt in units of the time, finite and nonzero at t = 0.
-    learnt, seen = (mean_decay(t[..., None] * (rule.points + gamma[..., None])) for rule in (omega, aligned))
+    learnt, seen = (mean_decay(t[..., None] * (rule.points + lam[..., None])) for rule in (omega, aligned))
     mean = omega.integrate(learnt)
-    second = (1 + c / rho) * omega.integrate(learnt**2)
-    training_mean = (1 + c / rho) * mean
+    second = (1 + gamma / rho) * omega.integrate(learnt**2)
+    training_mean = (1 + gamma / rho) * mean
     # V' as the variance of xφ under the spectral measure of the labels: it cannot become negative.
     spread = aligned.integrate((aligned.points * seen - training_mean[..., None]) ** 2)
-    kept = jnp.exp(-2 * t[..., None] * (law.points + gamma[..., None]))
+    kept = jnp.exp(-2 * t[..., None] * (law.points + lam[..., None]))
     blur, training_blur = noise * law.integrate(kept), noise * law.integrate(law.points * kept)
     # Without initial noise the errors do not depend on the scale of w: dividing it by t leaves them finite at t = 0.
     noisy = noise > 0
@@ -94,9 +94,9 @@ def _at_finite_time(t, c, rho, noise, gamma) -> Classification:
     )
 
 
-def _training_rule(omega: Rule, c, rho) -> Rule:
-    """The spectral measure η of y/√n under the Gram matrix of the points, of mass one: xη = (1+c/ρ)ω, an atom at 0."""
-    weights = (1 + c / rho)[..., None] * omega.weights / omega.points
+def _training_rule(omega: Rule, gamma, rho) -> Rule:
+    """The spectral measure η of y/√n under the Gram matrix of the points, of mass one: xη = (1+γ/ρ)ω, an atom at 0."""
+    weights = (1 + gamma / rho)[..., None] * omega.weights / omega.points
     left = jnp.maximum(1 - jnp.sum(weights, axis=-1, keepdims=True), 0.0)
     return Rule(
         jnp.concatenate([omega.points, jnp.zeros_like(left)], axis=-1), jnp.concatenate([weights, left], axis=-1)
@@ -104,34 +104,34 @@ def _training_rule(omega: Rule, c, rho) -> Rule:
 
 
 def classification_at_infinity(
-    ratio: ArrayLike, strength: ArrayLike, start: ArrayLike = 0.0, ridge: ArrayLike = 0.0
+    gamma: ArrayLike, strength: ArrayLike, start: ArrayLike = 0.0, ridge: ArrayLike = 0.0
 ) -> Classification:
-    """Where training ends, in closed form; at c = 1 without ridge the weights grow without bound and the error is 1/2.
+    """Where training ends, in closed form; at γ = 1 without ridge the weights grow without bound and the error is 1/2.
 
-    With q the inverse of m(−γ), the transform of the Marchenko-Pastur law, q² − (1+γ−c)q − cγ = 0, q ≥ 0:
-    E = ρ/(ρ+c+q), V = (ρ+c)q'(γ)/(ρ+c+q)², E' = (ρ+c)/(ρ+c+q), V' = (ρ+c)(q − γq')/(ρ+c+q)²; without ridge and for
-    c > 1 the null space keeps σ²(1 − 1/c) of the start.
+    With q the inverse of m(−λ), the transform of the Marchenko-Pastur law, q² − (1+λ−γ)q − γλ = 0, q ≥ 0:
+    E = ρ/(ρ+γ+q), V = (ρ+γ)q'(λ)/(ρ+γ+q)², E' = (ρ+γ)/(ρ+γ+q), V' = (ρ+γ)(q − λq')/(ρ+γ+q)²; without ridge and for
+    γ > 1 the null space keeps σ²(1 − 1/γ) of the start.
 
     >>> found = classification_at_infinity(0.5, 1.0)
     >>> float(found.test_mean), round(float(found.test_variance), 12), round(float(found.test_error), 10)
     (0.5, 0.75, 0.2818514308)
     """
-    check_mixture("classification_at_infinity", math.inf, ratio, strength, start, ridge)
-    c, rho, noise, gamma = (jnp.asarray(part, float) for part in (ratio, strength, start, ridge))
-    # Δ = (1+γ−c)² + 4cγ, the discriminant, as a product of distances to the edges
-    product = (gamma + (1 - jnp.sqrt(c)) ** 2) * (gamma + (1 + jnp.sqrt(c)) ** 2)
+    check_mixture("classification_at_infinity", math.inf, gamma, strength, start, ridge)
+    gamma, rho, noise, lam = (jnp.asarray(part, float) for part in (gamma, strength, start, ridge))
+    # Δ = (1+λ−γ)² + 4γλ, the discriminant, as a product of distances to the edges
+    product = (lam + (1 - jnp.sqrt(gamma)) ** 2) * (lam + (1 + jnp.sqrt(gamma)) ** 2)
     open_ = product > 0
     root = jnp.sqrt(jnp.where(open_, product, 1.0))
-    # q and q − γ = γ/(q+c−1), each by the form in which nothing cancels
-    q = _root(1 + gamma - c, root, c * gamma)
-    excess = _root(1 - gamma - c, root, gamma)
+    # q and q − λ = λ/(q+γ−1), each by the form in which nothing cancels
+    q = _root(1 + lam - gamma, root, gamma * lam)
+    excess = _root(1 - lam - gamma, root, lam)
     q, excess = jnp.where(open_, q, 0.0), jnp.where(open_, excess, 0.0)
-    # q' = (q+c)/√Δ and q − γq' = q(q−γ)/√Δ
-    total = rho + c + q
-    mean, training_mean = rho / total, (rho + c) / total
-    null = jnp.where(gamma == 0, noise * jnp.maximum(1 - 1 / c, 0.0), 0.0)
-    variance = jnp.where(open_, (rho + c) * (q + c) / (root * total**2), jnp.inf) + null
-    training_variance = (rho + c) * q * excess / (root * total**2)
+    # q' = (q+γ)/√Δ and q − λq' = q(q−λ)/√Δ
+    total = rho + gamma + q
+    mean, training_mean = rho / total, (rho + gamma) / total
+    null = jnp.where(lam == 0, noise * jnp.maximum(1 - 1 / gamma, 0.0), 0.0)
+    variance = jnp.where(open_, (rho + gamma) * (q + gamma) / (root * total**2), jnp.inf) + null
+    training_variance = (rho + gamma) * q * excess / (root * total**2)
     return Classification(
         *jnp.broadcast_arrays(mean, variance, training_mean, training_variance),
         *jnp.broadcast_arrays(wrong_sign(mean, variance), wrong_sign(training_mean, training_variance)),
@@ -159,14 +159,14 @@ class Stopping(NamedTuple):
     error_at_infinity: float
 
 
-def optimal_stopping(ratio: float, strength: float, start: float = 0.0, ridge: float = 0.0) -> Stopping:
+def optimal_stopping(gamma: float, strength: float, start: float = 0.0, ridge: float = 0.0) -> Stopping:
     """The training time of smallest test error.
 
-    Setting     as in `classification_dynamics`: two Gaussian classes, p/n → c, flow from N(0, σ²I/p) with ridge γ
-    Result      argmin over t of Q(E(t)/√V(t)). No time does better than Q(ρ/√(ρ+c)), which σ² = 0 reaches as t → 0;
-                noise in the start delays the optimum. For c ≤ 1, and for c > 1 with γ > (1−√c)², the optimum is at a
-                finite time; for c > 1 with γ = 0 it is if V(∞) < (1−√c)^{−2}; otherwise t = ∞ may be best
-    Validity    c, ρ > 0; σ², γ ≥ 0; a minimum on a grid of 600 times, refined; the curve is flat there, so the time is
+    Setting     as in `classification_dynamics`: two Gaussian classes, p/n → γ, flow from N(0, σ²I/p) with ridge λ
+    Result      argmin over t of Q(E(t)/√V(t)). No time does better than Q(ρ/√(ρ+γ)), which σ² = 0 reaches as t → 0;
+                noise in the start delays the optimum. For γ ≤ 1, and for γ > 1 with λ > (1−√γ)², the optimum is at a
+                finite time; for γ > 1 with λ = 0 it is if V(∞) < (1−√γ)^{−2}; otherwise t = ∞ may be best
+    Validity    γ, ρ > 0; σ², λ ≥ 0; a minimum on a grid of 600 times, refined; the curve is flat there, so the time is
                 good to 1e-7 and the error to 1e-14; t = ∞ is reported too where stopping gains less than 1e-13
     References  liao2018
 
@@ -174,16 +174,16 @@ def optimal_stopping(ratio: float, strength: float, start: float = 0.0, ridge: f
     >>> round(best.time, 5), round(best.error, 10), round(best.error_at_infinity, 10)
     (1.07413, 0.228903697, 0.2818514308)
     """
-    check_mixture("optimal_stopping", 0.0, ratio, strength, start, ridge)
-    ratio, strength, start, ridge = (float(part) for part in (ratio, strength, start, ridge))
-    end = float(classification_at_infinity(ratio, strength, start, ridge).test_error)
+    check_mixture("optimal_stopping", 0.0, gamma, strength, start, ridge)
+    gamma, strength, start, ridge = (float(part) for part in (gamma, strength, start, ridge))
+    end = float(classification_at_infinity(gamma, strength, start, ridge).test_error)
     if start == 0:
-        return Stopping(0.0, float(classification_dynamics(0.0, ratio, strength, 0.0, ridge).test_error), end)
+        return Stopping(0.0, float(classification_dynamics(0.0, gamma, strength, 0.0, ridge).test_error), end)
 
     def error(log_time):
-        return np.asarray(classification_dynamics(np.exp(log_time), ratio, strength, start, ridge).test_error)
+        return np.asarray(classification_dynamics(np.exp(log_time), gamma, strength, start, ridge).test_error)
 
-    last = math.log(0.999 * REACH / math.sqrt(ratio))
+    last = math.log(0.999 * REACH / math.sqrt(gamma))
     grid = np.linspace(last - 32.0, last, 600)
     found = minimum(error, grid)
     if found.index == 0:
@@ -196,10 +196,10 @@ def optimal_stopping(ratio: float, strength: float, start: float = 0.0, ridge: f
     return Stopping(math.exp(found.at), found.value, end)
 
 
-def check_mixture(what: str, time, ratio, strength, start, ridge) -> None:
+def check_mixture(what: str, times, gamma, strength, start, ridge) -> None:
     """Refuse known values that are no times, ratios or variances."""
-    argument(f"{what}: time", time, UNTIL_THE_END)
-    for name, value in (("ratio", ratio), ("strength", strength)):
+    argument(f"{what}: times", times, UNTIL_THE_END)
+    for name, value in (("gamma", gamma), ("strength", strength)):
         argument(f"{what}: {name}", value, POSITIVE)
     for name, value in (("start", start), ("ridge", ridge)):
         argument(f"{what}: {name}", value, NOT_NEGATIVE)

@@ -9,42 +9,42 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
+from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.arguments import NOT_NEGATIVE, PART, POSITIVE, argument, array, probabilities
-from deeplimits.theory.spectra.measure import SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 
 class Population(NamedTuple):
-    """Eigenvalues of the covariance Σ with two laws on them.
+    """The law of the covariance's eigenvalues, and where among them the coefficients lie."""
 
-    `weights` H is the law of the eigenvalues, `alignment` G weighs them by the squared coordinates of β/‖β‖.
-    """
-
-    values: Float[Array, " k"]
-    weights: Float[Array, " k"]
+    eigenvalues: Atoms
+    """H, the law of the eigenvalues."""
     alignment: Float[Array, " k"]
+    """G weighs the same eigenvalues by the squared coordinates of β/‖β‖."""
 
 
 def population(
-    values: ArrayLike | SpectralMeasure,
+    values: ArrayLike | Atoms | SpectralMeasure,
     weights: ArrayLike | None = None,
     alignment: ArrayLike | Callable[[Float[Array, " k"]], ArrayLike] | None = None,
 ) -> Population:
-    """A population from eigenvalues (k,) with weights, or from a `SpectralMeasure`.
+    """A population from eigenvalues (k,) with weights, from `Atoms`, or from a `SpectralMeasure`.
 
     `alignment` is a list of weights (k,), or a function of the eigenvalue that gives the weight of a direction relative
     to the others. Without it the coefficients have no preferred direction, G = H.
 
-    >>> population([1.0, 4.0], alignment=[0.3, 0.7]).weights.tolist()
+    >>> population([1.0, 4.0], alignment=[0.3, 0.7]).eigenvalues.weights.tolist()
     [0.5, 0.5]
     >>> from deeplimits.theory.spectra import laws
     >>> smooth = population(laws.marchenko_pastur(0.5), alignment=lambda s: s)
-    >>> round(float(jnp.sum(smooth.alignment * smooth.values)), 10)
+    >>> round(float(jnp.sum(smooth.alignment * smooth.eigenvalues.values)), 10)
     1.5
     """
-    if isinstance(values, SpectralMeasure):
+    if isinstance(values, SpectralMeasure | Atoms):
         if weights is not None:
-            raise ParameterError("weights is given together with a spectral law, which has its own; leave it out")
-        points, masses = values.quadrature()
+            raise ParameterError("weights is given together with a law, which has its own; leave it out")
+        law = values.quadrature() if isinstance(values, SpectralMeasure) else values
+        points, masses = (np.asarray(part) for part in law)
     else:
         places = array("values", np.atleast_1d(values), ("k",), allowed=NOT_NEGATIVE, why="at least one eigenvalue")
         points = np.asarray(places)
@@ -59,14 +59,21 @@ def population(
         share = masses if alignment is None else np.asarray(probabilities("alignment", alignment, points.size))
     if not points @ masses > 0:
         raise ParameterError("values are all zero; the features must vary in some direction")
-    return Population(jnp.asarray(points), jnp.asarray(masses), jnp.asarray(share))
+    return Population(Atoms(jnp.asarray(points), jnp.asarray(masses)), jnp.asarray(share))
 
 
-def from_covariance(covariance: ArrayLike, coefficients: ArrayLike) -> tuple[Population, float]:
+class Aligned(NamedTuple):
+    """A population with the coefficients' direction in it, and ‖β‖²."""
+
+    population: Population
+    signal: float
+
+
+def from_covariance(covariance: ArrayLike, coefficients: ArrayLike) -> Aligned:
     """The population of a given covariance matrix (p, p) and coefficient vector (p,), and ‖β‖².
 
     >>> found, signal = from_covariance([[2.0, 1.0], [1.0, 2.0]], [1.0, 1.0])
-    >>> found.values.round(6).tolist(), found.alignment.round(6).tolist(), round(signal, 6)
+    >>> found.eigenvalues.values.round(6).tolist(), found.alignment.round(6).tolist(), round(signal, 6)
     ([1.0, 3.0], [0.0, 1.0], 2.0)
     """
     sigma = np.asarray(array("covariance", covariance, ("p", "p")))
@@ -80,12 +87,21 @@ def from_covariance(covariance: ArrayLike, coefficients: ArrayLike) -> tuple[Pop
     if signal == 0:
         raise ParameterError("coefficients are all zero; there is no direction to align")
     share = (vectors.T @ beta) ** 2 / signal
-    return population(np.maximum(values, 0.0), alignment=share / share.sum()), signal
+    return Aligned(population(np.maximum(values, 0.0), alignment=share / share.sum()), signal)
+
+
+class LatentRegression(NamedTuple):
+    """The linear regression that a latent-space model is."""
+
+    population: Population
+    signal: Float[Array, ""]
+    """‖β‖²."""
+    noise_variance: Float[Array, ""]
 
 
 def latent_features(
     strength: ArrayLike, share: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike
-) -> tuple[Population, Float[Array, ""], Float[Array, ""]]:
+) -> LatentRegression:
     """The latent-space model as a linear regression: its population, ‖β‖² and effective noise variance.
 
     Setting     z ~ N(0, I_q) latent, features x = Wz + u in R^p, u ~ N(0, I_p), W'W = μI_q, q/p = ψ; labels
@@ -96,10 +112,11 @@ def latent_features(
     References  hastie2022 Sec 5
 
     >>> found, signal, noise = latent_features(4.0, 0.5, signal=1.0, noise_variance=0.1)
-    >>> found.values.tolist(), round(float(signal), 12), round(float(noise), 12)
+    >>> found.eigenvalues.values.tolist(), round(float(signal), 12), round(float(noise), 12)
     ([1.0, 5.0], 0.16, 0.3)
     """
     strength, share = argument("strength", strength, POSITIVE), argument("share", share, PART)
     signal, noise = argument("signal", signal, NOT_NEGATIVE), argument("noise_variance", noise_variance, NOT_NEGATIVE)
-    found = Population(jnp.stack([jnp.ones(()), 1 + strength]), jnp.stack([1 - share, share]), jnp.array([0.0, 1.0]))
-    return found, strength * signal / (1 + strength) ** 2, noise + signal / (1 + strength)
+    eigenvalues = Atoms(jnp.stack([jnp.ones(()), 1 + strength]), jnp.stack([1 - share, share]))
+    found = Population(eigenvalues, jnp.array([0.0, 1.0]))
+    return LatentRegression(found, strength * signal / (1 + strength) ** 2, noise + signal / (1 + strength))

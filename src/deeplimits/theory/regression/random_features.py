@@ -1,7 +1,7 @@
 """Ridge regression on random features of a given data set: training and test error for every number of features.
 
 Conventions: rows of x (n, d) are the training points; features σ(⟨w_l, x⟩), l = 1, …, N, w_l ~ N(0, I) independent;
-the fit minimizes (1/n)‖y − Σ'β‖² + γ‖β‖². Errors are mean squares, summed over outputs. Expectations over w only: the
+the fit minimizes (1/n)‖y − Σ'β‖² + λ‖β‖². Errors are mean squares, summed over outputs. Expectations over w only: the
 data are fixed, whatever they are.
 """
 
@@ -13,11 +13,13 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidityWarning, ParameterError
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.architectures import FullyConnected
+from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, at_least, known
 from deeplimits.numerics.checks import valid
-from deeplimits.theory.kernels.infinite_width import FullyConnected
-from deeplimits.theory.spectra.effective_ridge import effective_ridge
+from deeplimits.theory.kernels.infinite_width import InfiniteWidth
+from deeplimits.theory.spectra.ridge_equation import effective_ridge
 
 # A mean that carries more than this share of the mean squared norm keeps quadratic forms from concentrating.
 LARGEST_MEAN = 0.1
@@ -37,7 +39,7 @@ class FeatureErrors(NamedTuple):
 
 
 class FeatureRegression(NamedTuple):
-    """A data set seen through its random-feature kernel, decomposed once; then every (N, γ) costs O(n).
+    """A data set seen through its random-feature kernel, decomposed once; then every (N, λ) costs O(n).
 
     Made by `feature_regression` from data, or by `from_kernels` from kernel matrices.
     """
@@ -53,30 +55,30 @@ class FeatureRegression(NamedTuple):
     """Mean of K(x̂, x̂) over the test points."""
 
     def errors(self, features: ArrayLike, ridge: ArrayLike) -> FeatureErrors:
-        """Training and test error with N features and ridge γ; the two broadcast against each other.
+        """Training and test error with N features and ridge λ; the two broadcast against each other.
 
-        Setting     fixed data, features σ(⟨w_l, x⟩) with Gaussian w_l, β̂ = argmin (1/n)‖y − Σ'β‖² + γ‖β‖²
-        Result      κ solves N = tr K(K+κ)^{-1} + nγ/κ; with R = (K+κ)^{-1}, D = N − tr KRKR
+        Setting     fixed data, features σ(⟨w_l, x⟩) with Gaussian w_l, β̂ = argmin (1/n)‖y − Σ'β‖² + λ‖β‖²
+        Result      κ solves N = tr K(K+κ)^{-1} + nλ/κ; with R = (K+κ)^{-1}, D = N − tr KRKR
                     train (κ²/n) y'R[(tr RKR/D) K + 1]Ry
                     test  (1/n̂)‖ŷ − K̂Ry‖² + (y'RKRy/D)(1/n̂) tr[K_{X̂X̂} − K̂(R + κR²)K̂']
-        Validity    n, N, d large together, ‖X‖ bounded: centred data of unit scale; Lipschitz σ. At γ = 0 the test
+        Validity    n, N, d large together, ‖X‖ bounded: centred data of unit scale; Lipschitz σ. At λ = 0 the test
                     error is infinite at N = rank K
         References  louart2018; liao2020
         """
         n = len(self.values)
-        count, gamma = argument("features", features, at_least(1)), argument("ridge", ridge, NOT_NEGATIVE)
-        count, gamma = jnp.broadcast_arrays(count, gamma)
+        count, lam = argument("features", features, at_least(1)), argument("ridge", ridge, NOT_NEGATIVE)
+        count, lam = jnp.broadcast_arrays(count, lam)
         k, square = self.values, jnp.sum(self.labels**2, axis=1)
-        # N = Σ k/(k+κ) + nγ/κ is the equation of an effective ridge, with ratio n/N and ridge nγ/N.
-        kappa = effective_ridge(n * gamma / count, k, jnp.full(n, 1 / n), n / count)
+        # N = Σ k/(k+κ) + nλ/κ is the equation of an effective ridge, with ratio n/N and ridge nλ/N.
+        kappa = effective_ridge(n * lam / count, Atoms(k, jnp.full(n, 1 / n)), n / count)
         shifted = k + kappa[..., None]
         r = jnp.where(shifted > 0, 1 / jnp.where(shifted > 0, shifted, 1.0), 0.0)
         # κR, which is one on the null space of K however small κ is
         kept = jnp.where(shifted > 0, kappa[..., None] * r, 1.0)
-        # N − tr KRKR = Σ kκ/(k+κ)² + nγ/κ, the last term N − rank K where κ = 0
+        # N − tr KRKR = Σ kκ/(k+κ)² + nλ/κ, the last term N − rank K where κ = 0
         some = kappa > 0
         rank = jnp.sum(jnp.where(k > 0, 1.0, 0.0))
-        slack = jnp.sum(k * r * kept, axis=-1) + jnp.where(some, n * gamma / jnp.where(some, kappa, 1.0), count - rank)
+        slack = jnp.sum(k * r * kept, axis=-1) + jnp.where(some, n * lam / jnp.where(some, kappa, 1.0), count - rank)
         safe = jnp.where(slack > 0, slack, 1.0)
         growth = jnp.sum(k * r**2, axis=-1) / safe
         training = jnp.sum(square * kept**2 * (growth[..., None] * k + 1), axis=-1) / n
@@ -87,19 +89,19 @@ class FeatureRegression(NamedTuple):
         return FeatureErrors(training, test, kappa)
 
     def resolvent(self, features: ArrayLike, ridge: ArrayLike) -> Floats:
-        """The limit of (1/n) y'Qy, Q = (Σ'Σ/n + γ)^{-1}, γ > 0: Q ≍ ((N/n)K/(1+δ) + γ)^{-1} = (κ/γ)(K+κ)^{-1}."""
-        gamma = argument("ridge", ridge, POSITIVE, "the resolvent has a pole at 0")
-        return self.resolvent_at(self.errors(features, gamma).effective_ridge, gamma)
+        """The limit of (1/n) y'Qy, Q = (Σ'Σ/n + λ)^{-1}, λ > 0: Q ≍ ((N/n)K/(1+δ) + λ)^{-1} = (κ/λ)(K+κ)^{-1}."""
+        lam = argument("ridge", ridge, POSITIVE, "the resolvent has a pole at 0")
+        return self.resolvent_at(self.errors(features, lam).effective_ridge, lam)
 
     def resolvent_at(self, effective_ridge: ArrayLike, ridge: ArrayLike) -> Floats:
-        """`resolvent` where the effective ridge κ is already known: (κ/γ)(1/n) y'(K+κ)^{-1}y."""
-        kappa, gamma = jnp.asarray(effective_ridge, float), jnp.asarray(ridge, float)
+        """`resolvent` where the effective ridge κ is already known: (κ/λ)(1/n) y'(K+κ)^{-1}y."""
+        kappa, lam = jnp.asarray(effective_ridge, float), jnp.asarray(ridge, float)
         forms = jnp.sum(jnp.sum(self.labels**2, axis=1) / (self.values + kappa[..., None]), axis=-1)
-        return kappa / gamma * forms / len(self.values)
+        return kappa / lam * forms / len(self.values)
 
 
 def feature_regression(
-    x: ArrayLike, y: ArrayLike, x_test: ArrayLike, y_test: ArrayLike, activation: str | Activation = "relu"
+    x: ArrayLike, y: ArrayLike, x_test: ArrayLike, y_test: ArrayLike, activation: ActivationLike = "relu"
 ) -> FeatureRegression:
     """A data set of your own, ready for the error of ridge regression on any number of random features.
 
@@ -122,7 +124,7 @@ def feature_regression(
     if known(x):
         _warn_of_a_mean(x)
     # Var w = 1 for every input: C_w/d = 1.
-    network = FullyConnected(1, activation, weight_variance=float(x.shape[1]))
+    network = InfiniteWidth(FullyConnected(1, activation, weight_variance=float(x.shape[1])))
     return from_kernels(
         network.conjugate(x), network.conjugate(x_test, x), network.conjugate(x_test, diagonal=True), y, y_test
     )

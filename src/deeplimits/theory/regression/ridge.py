@@ -13,34 +13,20 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from deeplimits.models.atoms import Atoms
 from deeplimits.numerics import roots
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, SHARE, argument
 from deeplimits.theory.regression.minimum import minimum
 from deeplimits.theory.regression.populations import Population
-from deeplimits.theory.regression.ridgeless import AT_THRESHOLD, Risk
-from deeplimits.theory.spectra.effective_ridge import effective_ridge
+from deeplimits.theory.regression.risks import Risk
+from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD, effective_ridge
 
 Floats = Float[Array, "..."]
 
 
-class RidgeRisk(NamedTuple):
-    """Excess risk, split, and what the training error says about it."""
-
-    bias: Floats
-    variance: Floats
-    training_error: Floats
-    """Mean squared residual on the training data."""
-    effective_ridge: Floats
-    """κ: the estimate shrinks the population's direction of eigenvalue s by s/(s + κ)."""
-
-    @property
-    def total(self) -> Floats:
-        return self.bias + self.variance
-
-
 def ridge_risk(
     gamma: ArrayLike, ridge: ArrayLike, population: Population, signal: ArrayLike, noise_variance: ArrayLike
-) -> RidgeRisk:
+) -> Risk:
     """Limiting risk of ridge regression, λ ≥ 0, for a general covariance; infinite at λ = 0 and γ = 1.
 
     Setting     y = ⟨x, β⟩ + ε, rows x of covariance Σ with spectral law H, G the law of its eigenvalues weighted by the
@@ -50,7 +36,7 @@ def ridge_risk(
     Validity    λ ≥ 0; eigenvalues bounded; at λ = 0 p must differ from n
     References  hastie2022 Thm 5; dobriban2018
 
-    `gamma` and `ridge` broadcast against each other; see `populations.population`.
+    `gamma` and `ridge` broadcast against each other; see `regression.population`.
 
     >>> from deeplimits.theory.regression.populations import population
     >>> two = population([1.0, 4.0], alignment=[0.3, 0.7])
@@ -59,10 +45,10 @@ def ridge_risk(
     (1.0633930296, 0.8019039472)
     """
     check_model(gamma, signal, noise_variance)
-    t, w, _ = population
+    t, w = population.eigenvalues
     argument("ridge", ridge, NOT_NEGATIVE, "for an infinite ridge the estimate is zero, and the risk that of zero")
     gamma, lam = jnp.broadcast_arrays(jnp.asarray(gamma, float), jnp.asarray(ridge, float))
-    kappa = effective_ridge(lam, t, w, gamma)
+    kappa = effective_ridge(lam, population.eigenvalues, gamma)
     # λ/κ: at κ = 0 its limit 1 − γH{s > 0}, zero where that is rounding
     room = 1 - gamma * jnp.sum(jnp.where(t > 0, w, 0.0))
     room = jnp.where(jnp.abs(room) < AT_THRESHOLD, 0.0, room)
@@ -71,9 +57,16 @@ def ridge_risk(
     return _risk(kappa, stretch, gamma, population, signal, noise_variance)
 
 
+class AtEffectiveRidge(NamedTuple):
+    """The ridge that belongs to an effective ridge, and the risk there."""
+
+    ridge: Floats
+    risk: Risk
+
+
 def risk_at(
     effective: ArrayLike, gamma: ArrayLike, population: Population, signal: ArrayLike, noise_variance: ArrayLike
-) -> tuple[Floats, RidgeRisk]:
+) -> AtEffectiveRidge:
     """The ridge λ that belongs to an effective ridge κ, and the risk there; explicit, and valid for negative λ too.
 
     λ(κ) = κ(1 − γ∫s/(s+κ) dH) increases to the right of `least_effective_ridge`, where λ reaches minus the smallest
@@ -85,14 +78,14 @@ def risk_at(
     (0.0, 1.0, 1.25)
     """
     check_model(gamma, signal, noise_variance)
-    t, w, _ = population
+    t, w = population.eigenvalues
     kappa, gamma = jnp.asarray(effective, float), jnp.asarray(gamma, float)
     stretch = 1 - gamma * jnp.sum(w * t / _nonzero(t + kappa[..., None]), axis=-1)
-    return kappa * stretch, _risk(kappa, stretch, gamma, population, signal, noise_variance)
+    return AtEffectiveRidge(kappa * stretch, _risk(kappa, stretch, gamma, population, signal, noise_variance))
 
 
 def _risk(kappa, stretch, gamma, population, signal, noise_variance):
-    t, w, g = population
+    (t, w), g = population
     noise = jnp.asarray(noise_variance, float)
     shifted = _nonzero(t + kappa[..., None])
     # 1 − D₂ = λ/κ + γ∫sκ/(s+κ)² dH, without cancellation
@@ -105,7 +98,7 @@ def _risk(kappa, stretch, gamma, population, signal, noise_variance):
     variance = jnp.where(open_, noise * d2 / safe, jnp.where(noise > 0, jnp.inf, 0.0))
     # (λ/κ)²(R + σ²), R + σ² = (missed + σ²)/slack; at γ = 1, λ = 0 the data are interpolated
     training = jnp.where(open_, stretch**2 * (missed + noise) / safe, 0.0)
-    return RidgeRisk(bias, variance, training, kappa)
+    return Risk(bias, variance, training, kappa)
 
 
 def _nonzero(x):
@@ -119,7 +112,7 @@ def least_effective_ridge(gamma: float, population: Population) -> float:
     >>> round(least_effective_ridge(4.0, population([1.0])), 10)
     1.0
     """
-    t, w = (np.asarray(part) for part in population[:2])
+    t, w = (np.asarray(part) for part in population.eigenvalues)
     t, w = t[(t > 0) & (w > 0)], w[(t > 0) & (w > 0)]
     # D₂ falls on (−s_min, ∞), and at s + κ = √(γ∫s²) beyond −s_min it is at most one.
     reach = math.sqrt(gamma * float(w @ t**2))
@@ -155,14 +148,14 @@ def optimal_ridge(gamma: float, population: Population, signal: float, noise_var
     """
     check_model(gamma, signal, noise_variance)
     first = least_effective_ridge(float(gamma), population)
-    scale = float(jnp.sum(population.weights * population.values)) * (1 + gamma)
+    scale = float(population.eigenvalues.mean) * (1 + gamma)
 
     def risk(u):
         return np.asarray(risk_at(first + np.exp(u), gamma, population, signal, noise_variance)[1].total)
 
     found = minimum(risk, np.log(scale) + np.linspace(-25.0, 18.0, 400))
     # With κ → ∞ the estimate is zero and the risk r²∫s dG.
-    null = float(signal * jnp.sum(population.alignment * population.values))
+    null = float(signal * jnp.sum(population.alignment * population.eigenvalues.values))
     if found.index == 399 or found.value >= null * (1 - 1e-12):
         return OptimalRidge(math.inf, null, math.inf)
     effective = first + math.exp(found.at)
@@ -188,7 +181,7 @@ def misspecified_risk(
     share = argument("seen", seen, SHARE, "the part of the signal in the features")
     signal = jnp.asarray(signal, float)
     unseen = signal * (1 - share)
-    one = Population(jnp.ones(1), jnp.ones(1), jnp.ones(1))
+    one = Population(Atoms(jnp.ones(1), jnp.ones(1)), jnp.ones(1))
     found = ridge_risk(gamma, ridge, one, signal * share, jnp.asarray(noise_variance, float) + unseen)
     return Risk(unseen + found.bias, found.variance)
 

@@ -11,25 +11,14 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, whole
-
-AT_THRESHOLD = 1e-12
-
-
-class Risk(NamedTuple):
-    """Excess risk, split."""
-
-    bias: Float[Array, "..."]
-    variance: Float[Array, "..."]
-
-    @property
-    def total(self) -> Float[Array, "..."]:
-        return self.bias + self.variance
+from deeplimits.theory.regression.risks import Risk
+from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD
 
 
-def limiting_risk(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Risk:
+def ridgeless_risk(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Risk:
     """Risk as n, p → ∞ with p/n → γ; infinite at γ = 1.
 
-    >>> risk = limiting_risk(2.0, signal=5.0, noise_variance=1.0)
+    >>> risk = ridgeless_risk(2.0, signal=5.0, noise_variance=1.0)
     >>> float(risk.bias), float(risk.variance)
     (2.5, 1.0)
     """
@@ -46,15 +35,23 @@ def limiting_risk(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike
     return Risk(bias, variance)
 
 
-def limiting_norm(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
-    """Limit of ‖β̂‖²: the signal that is seen, plus the variance."""
+def ridgeless_norm(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
+    """Limit of ‖β̂‖²: the signal that is seen, plus the variance.
+
+    >>> float(ridgeless_norm(0.5, 1.0, 1.0)), float(ridgeless_norm(2.0, 1.0, 1.0))
+    (2.0, 1.5)
+    """
     gamma = argument("gamma", gamma, POSITIVE)
-    variance = limiting_risk(gamma, signal, noise_variance).variance
+    variance = ridgeless_risk(gamma, signal, noise_variance).variance
     return jnp.asarray(signal, float) * jnp.minimum(1.0, 1 / gamma) + variance
 
 
-def training_error(gamma: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
-    """Limit of the mean squared residual on the training data, σ²(1 − γ)₊."""
+def ridgeless_training_error(gamma: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
+    """Limit of the mean squared residual on the training data, σ²(1 − γ)₊.
+
+    >>> float(ridgeless_training_error(0.25, 1.0)), float(ridgeless_training_error(2.0, 1.0))
+    (0.75, 0.0)
+    """
     noise_variance = argument("noise_variance", noise_variance, NOT_NEGATIVE)
     return noise_variance * jnp.maximum(1 - argument("gamma", gamma, POSITIVE), 0.0)
 
@@ -67,7 +64,14 @@ def _checked(gamma, signal, noise_variance):
     )
 
 
-def best_overparametrization(signal: ArrayLike, noise_variance: ArrayLike) -> tuple[Array, Array]:
+class BestGamma(NamedTuple):
+    """The γ of least risk, and that risk."""
+
+    gamma: Array
+    risk: Array
+
+
+def best_overparametrization(signal: ArrayLike, noise_variance: ArrayLike) -> BestGamma:
     """The γ > 1 with the smallest risk and that risk; (inf, signal) where the risk falls all the way (SNR ≤ 1).
 
     >>> gamma, risk = best_overparametrization(5.0, 1.0)
@@ -80,10 +84,10 @@ def best_overparametrization(signal: ArrayLike, noise_variance: ArrayLike) -> tu
     # γ* = √SNR/(√SNR − 1),  R* = σ²(2√SNR − 1);  without noise γ* = 1 and R* = 0
     gamma = jnp.where(noise_variance > 0, root / (root - 1), 1.0)
     risk = jnp.where(noise_variance > 0, noise_variance * (2 * root - 1), 0.0)
-    return jnp.where(minimum, gamma, jnp.inf), jnp.where(minimum, risk, signal)
+    return BestGamma(jnp.where(minimum, gamma, jnp.inf), jnp.where(minimum, risk, signal))
 
 
-def finite_sample_risk(n: int, p: int, signal: float, noise_variance: float) -> Risk:
+def ridgeless_finite_sample_risk(n: int, p: int, signal: float, noise_variance: float) -> Risk:
     """Mean risk of minimum-norm least squares on Gaussian features, exact at every n and p.
 
     Setting     y = Xβ + ε, X is (n, p) with independent standard Gaussian entries, ‖β‖² = r², Var ε = σ², β̂ = X⁺y
@@ -92,7 +96,7 @@ def finite_sample_risk(n: int, p: int, signal: float, noise_variance: float) -> 
     Validity    Gaussian features; the mean risk is infinite for p in {n − 1, n, n + 1}
     References  hastie2022 Sec 3; belkin2019
 
-    >>> risk = finite_sample_risk(40, 20, signal=1.0, noise_variance=1.0)
+    >>> risk = ridgeless_finite_sample_risk(40, 20, signal=1.0, noise_variance=1.0)
     >>> round(float(risk.variance), 10)
     1.0526315789
     """
@@ -108,19 +112,21 @@ def finite_sample_risk(n: int, p: int, signal: float, noise_variance: float) -> 
     return Risk(jnp.asarray(bias), jnp.asarray(variance))
 
 
-def finite_sample_norm(n: int, p: int, signal: float, noise_variance: float) -> Float[Array, ""]:
-    """E‖β̂‖² = r² min(1, n/p) + E V for Gaussian features, exact at every n and p; E V as in `finite_sample_risk`.
+def ridgeless_finite_sample_norm(n: int, p: int, signal: float, noise_variance: float) -> Float[Array, ""]:
+    """E‖β̂‖² = r² min(1, n/p) + E V for Gaussian features, exact at every n and p.
 
-    >>> round(float(finite_sample_norm(20, 40, signal=1.0, noise_variance=1.0)), 10)
+    E V is that of `ridgeless_finite_sample_risk`.
+
+    >>> round(float(ridgeless_finite_sample_norm(20, 40, signal=1.0, noise_variance=1.0)), 10)
     1.5526315789
     """
-    return signal * min(1.0, n / p) + finite_sample_risk(n, p, signal, noise_variance).variance
+    return signal * min(1.0, n / p) + ridgeless_finite_sample_risk(n, p, signal, noise_variance).variance
 
 
-def finite_sample_training_error(n: int, p: int, noise_variance: float) -> Float[Array, ""]:
+def ridgeless_finite_sample_training_error(n: int, p: int, noise_variance: float) -> Float[Array, ""]:
     """E‖y − Xβ̂‖²/n = σ²(1 − p/n)₊, exact for every design of full rank: the residual is the noise off its columns.
 
-    >>> float(finite_sample_training_error(40, 20, 1.0))
+    >>> float(ridgeless_finite_sample_training_error(40, 20, 1.0))
     0.5
     """
     return argument("noise_variance", noise_variance, NOT_NEGATIVE) * max(0.0, 1 - whole("p", p, 1) / whole("n", n, 1))
@@ -167,8 +173,8 @@ class Ablation(NamedTuple):
         return self.bias + jnp.sum(self.inverse * self.test * self.residual)
 
 
-def ablation(x: ArrayLike, coefficients: ArrayLike, noise: ArrayLike, point: ArrayLike) -> Ablation:
-    """The parts of ⟨x₀, β̂ − β⟩ = ⟨x₀, (X⁺X − I)β⟩ + Σ_r (1/s_r)⟨x₀, v_r⟩⟨u_r, ε⟩, for this X, β, ε and x₀.
+def ablation(x: ArrayLike, coefficients: ArrayLike, errors: ArrayLike, point: ArrayLike) -> Ablation:
+    """The parts of ⟨x₀, β̂ − β⟩ = ⟨x₀, (X⁺X − I)β⟩ + Σ_r (1/s_r)⟨x₀, v_r⟩⟨u_r, ε⟩, for this X, β, ε = `errors` and x₀.
 
     Setting     y = Xβ + ε, β̂ = X⁺y, X = Σ_r s_r u_r v_r'; shapes (n, p), (p,), (n,), (p,)
     Result      the exact identity above: the peak of double descent needs a small s_r, a test point along v_r and noise
@@ -182,7 +188,7 @@ def ablation(x: ArrayLike, coefficients: ArrayLike, noise: ArrayLike, point: Arr
     """
     design, left, values, right, kept = _decomposed(x)
     n, p = design.shape
-    beta, eps = array("coefficients", coefficients, (p,)), array("noise", noise, (n,))
+    beta, eps = array("coefficients", coefficients, (p,)), array("errors", errors, (n,))
     x0 = array("point", point, (p,))
     unseen = beta - right.T @ jnp.where(kept, right @ beta, 0.0)
     inverse = jnp.where(kept, 1 / jnp.where(kept, values, 1.0), 0.0)

@@ -6,7 +6,6 @@ uniform in a ball around x₀.
 
 import math
 import warnings
-from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -27,6 +26,7 @@ from deeplimits.numerics.arguments import (
     whole,
 )
 from deeplimits.numerics.checks import valid
+from deeplimits.theory.regression.risks import Risk
 
 
 def order_statistic_moment(power: ArrayLike, k: int, n: int, dimension: int) -> Float[Array, ""]:
@@ -118,16 +118,9 @@ def nearest_neighbours_curvature_bias(laplacian: ArrayLike, k: int, n: int, dime
     return argument("laplacian", laplacian, FINITE) * second / (2 * (dimension + 2))
 
 
-class LocalRisk(NamedTuple):
-    """Squared bias and variance at one point, given the design."""
-
-    bias: Float[Array, ""]
-    variance: Float[Array, ""]
-
-
 def nearest_neighbours_risk(
     points: ArrayLike, values: ArrayLike, place: ArrayLike, value: ArrayLike, k: int, noise_variance: ArrayLike
-) -> LocalRisk:
+) -> Risk:
     """Squared bias and variance of the k-NN average at x₀ given the design, exactly.
 
     Setting     `points` (n, d) with f at them in `values` (n,), x₀ = `place` with f(x₀) = `value`, noise of variance σ²
@@ -144,7 +137,7 @@ def nearest_neighbours_risk(
     _neighbours(k, design.shape[0], design.shape[1])
     nearest = jnp.argsort(jnp.sum((design - centre) ** 2, axis=1), stable=True)[:k]
     bias = argument("value", value, FINITE) - jnp.mean(targets[nearest])
-    return LocalRisk(bias**2, argument("noise_variance", noise_variance, NOT_NEGATIVE) / k)
+    return Risk(bias**2, argument("noise_variance", noise_variance, NOT_NEGATIVE) / k)
 
 
 NODES = 120
@@ -175,8 +168,8 @@ def singular_kernel_risk(
     noise_variance: ArrayLike,
     bandwidth: ArrayLike,
     radius: ArrayLike = 1.0,
-) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
-    """Variance, squared bias and probability of an empty window, exact at every n.
+) -> Risk:
+    """Squared bias and variance, exact at every n.
 
     The kernel is ‖u‖^{−a} on the unit ball with a = `singularity`, the bandwidth h ≤ radius, the design uniform in the
     ball of the given radius around x₀, and f the cone `slope`·‖x − x₀‖^β with β = `smoothness`. From a = d/2 on the
@@ -187,9 +180,9 @@ def singular_kernel_risk(
         Var   = σ² n p̄ ∫ s q E_{q−1}(s) G^{n−1} ds
         bias² = L²h^{2β} {n p̄ ∫ s q E_{q−1+2β/a}(s) G^{n−1} ds + n(n−1) p̄² ∫ s [q E_{q+β/a}(s)]² G^{n−2} ds}
 
-    >>> variance, bias, empty = singular_kernel_risk(100, 2, 0.5, 1.0, 1.0, 1.0, 10**-0.5)
-    >>> round(float(variance), 13), round(float(bias), 13)
-    (0.1204182174366, 0.0383407288775)
+    >>> risk = singular_kernel_risk(100, 2, 0.5, 1.0, 1.0, 1.0, 10**-0.5)
+    >>> round(float(risk.bias), 13), round(float(risk.variance), 13)
+    (0.0383407288775, 0.1204182174366)
     """
     whole("n", n, 1)
     a, beta, slope, noise_variance = _kernel(dimension, singularity, smoothness, slope, noise_variance)
@@ -227,7 +220,19 @@ def singular_kernel_risk(
     alone = n * inside * integral(q * same * power_1)
     paired = n * (n - 1) * inside**2 * integral((q * different) ** 2 * power_2)
     bias = slope**2 * h ** (2 * beta) * (alone + paired)
-    return variance, bias, jnp.exp(n * jnp.log1p(-jnp.minimum(inside, 1.0)))
+    return Risk(bias, variance)
+
+
+def empty_window_probability(
+    n: int, dimension: int, bandwidth: ArrayLike, radius: ArrayLike = 1.0
+) -> Float[Array, "..."]:
+    """(1 − (h/ρ)^d)^n: the chance that none of n uniform points of the ball of radius ρ lies within h of its centre.
+
+    >>> f"{float(empty_window_probability(100, 2, 10**-0.5)):.6g}"
+    '2.65614e-05'
+    """
+    inside = (jnp.asarray(bandwidth, float) / jnp.asarray(radius, float)) ** dimension
+    return jnp.exp(n * jnp.log1p(-jnp.minimum(inside, 1.0)))
 
 
 def kernel_concentration(points: int, dimension: int, singularity: ArrayLike) -> Float[Array, ""]:
@@ -238,7 +243,7 @@ def kernel_concentration(points: int, dimension: int, singularity: ArrayLike) ->
     >>> round(100 * float(kernel_concentration(100, 2, 0.5)), 3)
     1.119
     """
-    return singular_kernel_risk(points, dimension, singularity, 1.0, 0.0, 1.0, 1.0)[0]
+    return singular_kernel_risk(points, dimension, singularity, 1.0, 0.0, 1.0, 1.0).variance
 
 
 def singular_kernel_constants(
@@ -248,14 +253,14 @@ def singular_kernel_constants(
     slope: ArrayLike,
     noise_variance: ArrayLike,
     density: ArrayLike | None = None,
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Limits of n^r·variance and n^r·bias², r = 2β/(2β+d), at bandwidth h = n^{−1/(2β+d)} and an interior point.
+) -> Risk:
+    """Limits of n^r·bias² and n^r·variance, r = 2β/(2β+d), at bandwidth h = n^{−1/(2β+d)} and an interior point.
 
     Variance constant σ²(d−a)²/[d(d−2a) p V_d] with p = `density` at the point and V_d the volume of the unit ball,
     p V_d = 1 (uniform in the unit ball) unless given; bias constant L²((d−a)/(d−a+β))². For a < d/2 only.
 
-    >>> [round(float(part), 10) for part in singular_kernel_constants(2, 0.5, 1.0, 1.0, 1.0, density=0.5)]
-    [0.7161972439, 0.36]
+    >>> [round(float(part), 10) for part in singular_kernel_constants(2, 0.5, 1.0, 1.0, 1.0, density=0.5)[:2]]
+    [0.36, 0.7161972439]
     """
     a, beta, slope, noise_variance = _kernel(dimension, singularity, smoothness, slope, noise_variance)
     sentence = "singularity is not below d/2: the variance does not fall at the rate of the theorem"
@@ -263,7 +268,7 @@ def singular_kernel_constants(
     filled = 1.0 if density is None else argument("density", density, POSITIVE) * ball_volume(dimension)
     variance = noise_variance * (dimension - a) ** 2 / (dimension * (dimension - 2 * a) * filled)
     bias = slope**2 * ((dimension - a) / (dimension - a + beta)) ** 2
-    return variance, bias
+    return Risk(bias, variance)
 
 
 def _kernel(dimension, singularity, smoothness, slope, noise_variance):

@@ -6,8 +6,9 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
+from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.arguments import POSITIVE, number
-from deeplimits.theory.spectra.measure import SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform
 
 
 @dataclass(frozen=True)
@@ -28,29 +29,29 @@ class Affine(SpectralMeasure):
     @property
     def atoms(self):
         places, masses = self.law.atoms
-        return self.scale * places + self.shift, masses
+        return Atoms(self.scale * places + self.shift, masses)
 
     @property
     def cuts(self):
         return self.scale * self.law.cuts + self.shift
 
-    def above(self, z: NDArray) -> tuple[NDArray, NDArray]:
+    def above(self, z: NDArray) -> Transform:
         # m(z) = m_λ((z − b)/s)/s
         value, slope = self.law.above((z - self.shift) / self.scale)
-        return value / self.scale, slope / self.scale**2
+        return Transform(value / self.scale, slope / self.scale**2)
 
-    def outside(self, x: NDArray) -> tuple[NDArray, NDArray]:
+    def outside(self, x: NDArray) -> Transform:
         value, slope = self.law.outside((x - self.shift) / self.scale)
-        return value / self.scale, slope / self.scale**2
+        return Transform(value / self.scale, slope / self.scale**2)
 
-    def moment_transform(self, z: NDArray) -> tuple[NDArray, NDArray]:
+    def moment_transform(self, z: NDArray) -> Transform:
         w, ratio = (z - self.shift) / self.scale, self.shift / self.scale
         value, slope = self.law.moment_transform(w)
         if ratio == 0:
-            return value, slope / self.scale
+            return Transform(value, slope / self.scale)
         # ∫ (sλ + b)/(z − sλ − b) = M(w) + (b/s) G(w)
         m, m_slope = self.law.above(w) if np.iscomplexobj(w) else self.law.outside(w)
-        return value - ratio * m, (slope - ratio * m_slope) / self.scale
+        return Transform(value - ratio * m, (slope - ratio * m_slope) / self.scale)
 
     def potential(self, z: NDArray) -> NDArray:
         return np.log(self.scale) + self.law.potential((np.asarray(z, complex) - self.shift) / self.scale)

@@ -8,16 +8,15 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import ParameterError
-from deeplimits.numerics.arguments import array, probabilities
-from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
+from deeplimits.models.atoms import Atoms
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform
 
 
 @dataclass(frozen=True)
 class Atomic(SpectralMeasure):
-    """Σ_k w_k δ(t_k), the t_k increasing and distinct. Made by `laws.from_atoms` and `laws.from_eigenvalues`."""
+    """Σ_k w_k δ(t_k), the t_k increasing and distinct. Made by `spectra.from_atoms` and `spectra.from_eigenvalues`."""
 
-    values: Floats
-    weights: Floats
+    law: Atoms
 
     @property
     def edges(self):
@@ -25,57 +24,43 @@ class Atomic(SpectralMeasure):
 
     @property
     def atoms(self):
-        return jnp.asarray(self.values), jnp.asarray(self.weights)
+        return Atoms(*map(jnp.asarray, self.law))
 
-    def above(self, z: NDArray) -> tuple[NDArray, NDArray]:
+    def above(self, z: NDArray) -> Transform:
         with np.errstate(divide="ignore", invalid="ignore"):
-            inverse = 1 / (self.values - z[..., None])
-        return inverse @ self.weights, (inverse**2) @ self.weights
+            inverse = 1 / (np.asarray(self.law.values) - z[..., None])
+        weights = np.asarray(self.law.weights)
+        return Transform(inverse @ weights, (inverse**2) @ weights)
 
-    def outside(self, x: NDArray) -> tuple[NDArray, NDArray]:
+    def outside(self, x: NDArray) -> Transform:
         return self.above(x)
 
-    def moment_transform(self, z: NDArray) -> tuple[NDArray, NDArray]:
+    def moment_transform(self, z: NDArray) -> Transform:
+        places, weights = (np.asarray(part) for part in self.law)
         with np.errstate(divide="ignore", invalid="ignore"):
-            inverse = 1 / (z[..., None] - self.values[self.values != 0])
-        strength = (self.weights * self.values)[self.values != 0]
-        return inverse @ strength, -(inverse**2) @ strength
+            inverse = 1 / (z[..., None] - places[places != 0])
+        strength = (weights * places)[places != 0]
+        return Transform(inverse @ strength, -(inverse**2) @ strength)
 
     def potential(self, z: NDArray) -> NDArray:
-        return np.log(np.asarray(z, complex)[..., None] - self.values) @ self.weights
+        return np.log(np.asarray(z, complex)[..., None] - np.asarray(self.law.values)) @ np.asarray(self.law.weights)
 
     def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
         """Σ_{t_k ≤ x} w_k."""
-        levels = np.append(0.0, np.minimum(np.cumsum(self.weights), 1.0))
+        levels = np.append(0.0, np.minimum(np.cumsum(self.law.weights), 1.0))
         levels[-1] = 1.0
-        return jnp.asarray(levels[np.searchsorted(self.values, np.asarray(x, float), side="right")])
+        return jnp.asarray(levels[np.searchsorted(self.law.values, np.asarray(x, float), side="right")])
 
     def quantile(self, q: ArrayLike) -> Float[Array, "..."]:
         """The smallest t_k with cdf(t_k) ≥ q."""
         q = np.asarray(q, float)
         if not np.all((q >= 0) & (q <= 1)):
             raise ParameterError("q contains a value outside [0, 1]; a quantile needs a probability")
-        levels = np.cumsum(self.weights)
+        levels = np.cumsum(self.law.weights)
         # A cumulated sum may miss a level by rounding.
         index = np.searchsorted(levels, q - 1e-15)
-        return jnp.asarray(self.values[np.minimum(index, len(levels) - 1)])
+        return jnp.asarray(self.law.values[np.minimum(index, len(levels) - 1)])
 
     def moment(self, order: int) -> Float[Array, ""]:
         """Σ_k w_k t_k^order."""
-        return jnp.asarray(np.sum(self.weights * self.values**order))
-
-
-def merged(values: ArrayLike, weights: ArrayLike | None) -> tuple[Floats, Floats]:
-    """Values in increasing order without repetition, with their weights summing to one.
-
-    >>> [part.tolist() for part in merged([3.0, 1.0, 3.0, 2.0], [0.25, 0.5, 0.25, 0.0])]
-    [[1.0, 3.0], [0.5, 0.5]]
-    """
-    places = np.asarray(array("values", np.atleast_1d(values), ("atoms",), why="at least one eigenvalue"))
-    masses = np.full(places.size, 1 / places.size)
-    if weights is not None:
-        masses = np.asarray(probabilities("weights", np.atleast_1d(weights), places.size))
-    distinct, index = np.unique(places, return_inverse=True)
-    total = np.bincount(index, weights=masses, minlength=distinct.size) / masses.sum()
-    kept = total > 0
-    return distinct[kept], total[kept]
+        return jnp.asarray(np.sum(self.law.weights * self.law.values**order))

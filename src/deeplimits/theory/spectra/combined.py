@@ -8,7 +8,8 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
-from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
+from deeplimits.models.atoms import Atoms
+from deeplimits.theory.spectra.spectral_measure import Floats, SpectralMeasure, Transform
 
 
 @dataclass(frozen=True)
@@ -18,11 +19,10 @@ class Combined(SpectralMeasure):
     bulks: Floats
     shares: Floats
     """Masses of the bulks."""
-    places: Floats
-    masses: Floats
+    places: Atoms
 
     @abstractmethod
-    def solve(self, z: NDArray) -> tuple[NDArray, NDArray]:
+    def solve(self, z: NDArray) -> Transform:
         """m and m' at points of the closed upper half plane."""
 
     @property
@@ -31,23 +31,25 @@ class Combined(SpectralMeasure):
 
     @property
     def atoms(self):
-        return jnp.asarray(self.places), jnp.asarray(self.masses)
+        return Atoms(*map(jnp.asarray, self.places))
 
     def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
         """Distribution function, atoms included, from the imaginary part of the potential: no quadrature."""
         x = np.asarray(x, float)
         flat = x.ravel()
         # Outside the bulks what lies above is a sum of masses.
-        above = np.where(flat[:, None] < self.places, self.masses, 0.0).sum(axis=1)
+        above = np.where(flat[:, None] < np.asarray(self.places.values), np.asarray(self.places.weights), 0.0).sum(
+            axis=1
+        )
         above += np.where(flat[:, None] <= self.bulks[:, 0], self.shares, 0.0).sum(axis=1)
         inside = self._in_bulk(flat)
         if inside.any():
             above[inside] = np.imag(self.potential(flat[inside].astype(complex))) / np.pi
         return jnp.asarray(np.clip(1 - above, 0.0, 1.0).reshape(x.shape))
 
-    def above(self, z: NDArray) -> tuple[NDArray, NDArray]:
+    def above(self, z: NDArray) -> Transform:
         return self.solve(z)
 
-    def outside(self, x: NDArray) -> tuple[NDArray, NDArray]:
+    def outside(self, x: NDArray) -> Transform:
         value, slope = self.solve(x.astype(complex))
-        return np.real(value), np.real(slope)
+        return Transform(np.real(value), np.real(slope))

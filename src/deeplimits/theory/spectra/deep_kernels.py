@@ -2,14 +2,16 @@
 
 import itertools
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from deeplimits.errors import NotConverged
+from deeplimits.models.atoms import Atoms
 from deeplimits.theory.spectra import laws
 from deeplimits.theory.spectra.combined import Combined
-from deeplimits.theory.spectra.measure import Floats
+from deeplimits.theory.spectra.spectral_measure import Floats, Interval, Transform
 
 RESIDUAL = 1e-10
 HEIGHTS = (*np.geomspace(3.0, 1e-6, 24), 0.0)
@@ -18,7 +20,7 @@ GRID = 4000
 
 @dataclass(frozen=True)
 class DeepKernel(Combined):
-    """μ_l = MP(c_l) ⊠ law of b²λ + 1 − b², λ ~ μ_{l−1}, μ₀ = MP(c₀). Made by `networks.conjugate_kernel_spectrum`.
+    """μ_l = MP(c_l) ⊠ law of b²λ + 1 − b², λ ~ μ_{l−1}, μ₀ = MP(c₀). Made by `spectra.conjugate_kernel_spectrum`.
 
     With α = b²z_{l−1} + 1 − b² and g = m_{l−1}/b²: z_l = α(1 − c_l − c_l α g), m_l = g/(1 − c_l − c_l α g). So z_L is
     an explicit function of z₀, one-to-one where every z_l lies in the upper half plane, and one equation is solved at
@@ -29,21 +31,31 @@ class DeepKernel(Combined):
     data_ratio: float
     ratios: tuple[float, ...]
 
-    def solve(self, z: NDArray) -> tuple[NDArray, NDArray]:
+    def solve(self, z: NDArray) -> Transform:
         inner = self._inner(np.asarray(z, complex).ravel())
         _, rise, value, slope, _ = through(inner, self.share, self.data_ratio, self.ratios)
         with np.errstate(divide="ignore", invalid="ignore"):
-            return value.reshape(np.shape(z)), (slope / rise).reshape(np.shape(z))
+            return Transform(value.reshape(np.shape(z)), (slope / rise).reshape(np.shape(z)))
 
     def potential(self, z: NDArray) -> NDArray:
         inner = self._inner(np.asarray(z, complex).ravel())
-        return through(inner, self.share, self.data_ratio, self.ratios)[4].reshape(np.shape(z))
+        return through(inner, self.share, self.data_ratio, self.ratios).potential.reshape(np.shape(z))
 
     def _inner(self, z: NDArray) -> NDArray:
         return preimage(z, self.share, self.data_ratio, self.ratios)
 
 
-def through(inner: NDArray, share: float, data_ratio: float, ratios: tuple[float, ...]):
+class Through(NamedTuple):
+    """What the layers make of z₀: z_L, dz_L/dz₀, m_L, dm_L/dz₀ and the potential ∫log(z − t)dμ_L."""
+
+    point: NDArray
+    rise: NDArray
+    value: NDArray
+    slope: NDArray
+    potential: NDArray
+
+
+def through(inner: NDArray, share: float, data_ratio: float, ratios: tuple[float, ...]) -> Through:
     """z_L, dz_L/dz₀, m_L, dm_L/dz₀ and the potential ∫log(z − t)dμ_L at z₀ = `inner`."""
     base = laws.marchenko_pastur(data_ratio)
     m, slope = base.above(inner)
@@ -58,7 +70,7 @@ def through(inner: NDArray, share: float, data_ratio: float, ratios: tuple[float
         potential = np.log(share) + potential + moments + (1 - 1 / ratio) * np.log(stretch)
         z, rise = alpha * stretch, lift * stretch + alpha * ratio * turn
         m, slope = hidden / stretch, change / stretch - hidden * ratio * turn / stretch**2
-    return z, rise, m, slope, potential
+    return Through(z, rise, m, slope, potential)
 
 
 def preimage(z: NDArray, share: float, data_ratio: float, ratios: tuple[float, ...]) -> NDArray:
@@ -98,7 +110,7 @@ def _newton(inner, target, share, data_ratio, ratios):
     return best, error
 
 
-def support(share: float, data_ratio: float, ratios: tuple[float, ...]) -> list[tuple[float, float]]:
+def support(share: float, data_ratio: float, ratios: tuple[float, ...]) -> list[Interval]:
     """The images of those z₀ on the real line, off the law of the data, at which every layer rises."""
     base = laws.marchenko_pastur(data_ratio)
     low, high = (float(end) for end in base.edges[0])
@@ -123,8 +135,8 @@ def support(share: float, data_ratio: float, ratios: tuple[float, ...]) -> list[
                 for _ in range(60):
                     middle = (a + b) / 2
                     a, b = (middle, b) if _rises(np.array([middle]), share, data_ratio, ratios)[0] else (a, middle)
-                ends.append(float(np.real(through(np.array([a + 0j]), share, data_ratio, ratios)[0])[0]))
-            found.append((ends[0], ends[1]))
+                ends.append(float(np.real(through(np.array([a + 0j]), share, data_ratio, ratios).point)[0]))
+            found.append(Interval(ends[0], ends[1]))
     return sorted(found)
 
 
@@ -133,15 +145,15 @@ def _rises(points: Floats, share, data_ratio, ratios) -> NDArray:
     good = np.ones(points.shape, bool)
     for count in range(1, len(ratios) + 1):
         with np.errstate(all="ignore"):
-            rise = np.real(through(points + 0j, share, data_ratio, ratios[:count])[1])
+            rise = np.real(through(points + 0j, share, data_ratio, ratios[:count]).rise)
         good &= rise > 0
     return good
 
 
 def deep_kernel(share: float, data_ratio: float, ratios: tuple[float, ...]) -> DeepKernel:
-    """Build the law, its edges and its atom; see `networks.conjugate_kernel_spectrum`."""
+    """Build the law, its edges and its atom; see `spectra.conjugate_kernel_spectrum`."""
     gaps = support(share, data_ratio, ratios)
-    pieces = np.array([(left[1], right[0]) for left, right in itertools.pairwise(gaps)])
+    pieces = np.array([(left.high, right.low) for left, right in itertools.pairwise(gaps)])
     zero = max(0.0, 1 - 1 / data_ratio)
     for ratio in ratios:
         # b² < 1 lifts what lies at zero.
@@ -150,6 +162,8 @@ def deep_kernel(share: float, data_ratio: float, ratios: tuple[float, ...]) -> D
     bulks = np.array([(max(low, 0.0), high) for low, high in pieces if high > 1e-12 * top])
     between = [(left + right) / 2 for left, right in zip(bulks[:-1, 1], bulks[1:, 0], strict=True)]
     inner = preimage(np.array([*between]) + 1e-13j * top, share, data_ratio, ratios) if between else np.zeros(0)
-    upper = np.imag(through(inner, share, data_ratio, ratios)[4]) / np.pi if between else np.zeros(0)
+    upper = np.imag(through(inner, share, data_ratio, ratios).potential) / np.pi if between else np.zeros(0)
     levels = np.concatenate([[1 - max(zero, 0.0)], upper, [0.0]])
-    return DeepKernel(bulks, -np.diff(levels), np.zeros(1), np.array([max(zero, 0.0)]), share, data_ratio, ratios)
+    return DeepKernel(
+        bulks, -np.diff(levels), Atoms(np.zeros(1), np.array([max(zero, 0.0)])), share, data_ratio, ratios
+    )

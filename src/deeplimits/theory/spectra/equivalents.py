@@ -8,6 +8,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Complex, Float
 
 from deeplimits.errors import ParameterError
+from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.arguments import (
     FINITE,
     NOT_NEGATIVE,
@@ -19,41 +20,47 @@ from deeplimits.numerics.arguments import (
     whole,
 )
 from deeplimits.numerics.checks import valid
-from deeplimits.theory.spectra import laws, marchenko_pastur
-from deeplimits.theory.spectra.effective_ridge import effective_ridge
+from deeplimits.theory.spectra import laws, marchenko_pastur_formulas
+from deeplimits.theory.spectra.ridge_equation import effective_ridge
 
 Floats = Float[Array, "..."]
 
 
-def companion_below(ridge: ArrayLike, values: ArrayLike, weights: ArrayLike, gamma: ArrayLike) -> Floats:
+def companion_below(ridge: ArrayLike, population: Atoms, gamma: ArrayLike) -> Floats:
     """s̲(−λ) > 0 for λ > 0 and a population Σ w_k δ(t_k): γ Σ w t s̲/(1 + t s̲) + λ s̲ = 1, one over the effective ridge.
 
-    >>> round(float(companion_below(0.4, [1.0, 3.0], [0.5, 0.5], 1.5)), 10)
+    >>> from deeplimits.models.atoms import atoms
+    >>> round(float(companion_below(0.4, atoms([1.0, 3.0]), 1.5)), 10)
     0.5965437535
     """
     lam = argument("ridge", ridge, POSITIVE, "the point z = −ridge lies below 0")
-    t = array("values", values, ("atoms",), allowed=NOT_NEGATIVE, why="eigenvalues of a covariance matrix")
-    rate = argument("gamma", gamma, POSITIVE)
-    return 1 / effective_ridge(lam, t, probabilities("weights", weights, len(t)), rate)
+    array(
+        "population.values",
+        population.values,
+        ("atoms",),
+        allowed=NOT_NEGATIVE,
+        why="eigenvalues of a covariance matrix",
+    )
+    probabilities("population.weights", population.weights, len(population.values))
+    return 1 / effective_ridge(lam, population, argument("gamma", gamma, POSITIVE))
 
 
-def resolvent_equivalent(
-    ridge: ArrayLike, covariance: ArrayLike, gamma: ArrayLike, values: ArrayLike, weights: ArrayLike
-) -> Floats:
+def resolvent_equivalent(ridge: ArrayLike, eigenvalues: ArrayLike, population: Atoms, gamma: ArrayLike) -> Floats:
     """The deterministic equivalent (λ(I + s̲Σ))^{-1} of (Σ̂ + λ)^{-1}, for eigenvalues τ of Σ: 1/(λ(1 + s̲τ)).
 
-    Setting     Σ̂ = X'X/n, rows Σ^{1/2}z, spectral law Σ w_k δ(t_k) of Σ, p/n → γ; `covariance` are the eigenvalues τ at
-                which the equivalent is wanted
+    Setting     Σ̂ = X'X/n, rows Σ^{1/2}z, spectral law Σ w_k δ(t_k) of Σ (`population`), p/n → γ; `eigenvalues` are
+                the τ at which the equivalent is wanted
     Result      β'(Σ̂ + λ)^{-1}β → Σ_i ⟨β, v_i⟩²/(λ(1 + s̲(−λ)τ_i)) for unit vectors β that do not depend on the data,
                 v_i the eigenvectors of Σ; 1/s̲ = λ + γ Σ w t/(1 + t s̲)
     Validity    λ > 0; for other points z of the complex plane see `law_resolvent`
     References  rubio2011; hastie2022 App. A
 
-    >>> round(float(resolvent_equivalent(0.4, 1.0, 1.5, [1.0, 3.0], [0.5, 0.5])), 10)
+    >>> from deeplimits.models.atoms import atoms
+    >>> round(float(resolvent_equivalent(0.4, 1.0, atoms([1.0, 3.0]), 1.5)), 10)
     1.5658825475
     """
-    s = companion_below(ridge, values, weights, gamma)
-    tau = jnp.asarray(covariance, float)
+    s = companion_below(ridge, population, gamma)
+    tau = jnp.asarray(eigenvalues, float)
     return 1 / (jnp.asarray(ridge, float) * (1 + s * tau))
 
 
@@ -124,7 +131,7 @@ def trace_covariance(z: ArrayLike, other: ArrayLike, gamma: ArrayLike) -> Comple
 
 def _leverage(z, gamma):
     """q = s̲/(1 + s̲) = S/(1 + γS), finite also at z = 0."""
-    s = marchenko_pastur.stieltjes(z, gamma)
+    s = marchenko_pastur_formulas.marchenko_pastur_stieltjes(z, gamma)
     return s / (1 + jnp.asarray(gamma, float).astype(complex) * s)
 
 

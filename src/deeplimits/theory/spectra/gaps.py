@@ -13,12 +13,14 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 from numpy.typing import NDArray
 from scipy import special
 
 from deeplimits.errors import NotConverged
+from deeplimits.models.atoms import Atoms
 from deeplimits.numerics import roots
-from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import Floats, SpectralMeasure
 
 MASS = 1e-9
 """A piece between two gaps that carries less is no bulk: a point where both ends of one gap meet."""
@@ -64,7 +66,14 @@ def _inside(t: Floats, low: Floats, high: Floats, scale: float) -> Floats:
     return np.clip(found, np.nextafter(low, np.inf), np.nextafter(high, -np.inf))
 
 
-def inverse(function: Callable, target: Floats, low: Floats, high: Floats, scale: float) -> tuple[Floats, NDArray]:
+class Inverse(NamedTuple):
+    """y, nan where there is none, and where there is one."""
+
+    value: Floats
+    there: NDArray
+
+
+def inverse(function: Callable, target: Floats, low: Floats, high: Floats, scale: float) -> Inverse:
     """y in the gap (low, high) with f(y) = target for a monotone f, entry by entry, and where there is one."""
     reach = np.where(np.isinf(low) | np.isinf(high), 70.0, 34.0)
 
@@ -78,7 +87,7 @@ def inverse(function: Callable, target: Floats, low: Floats, high: Floats, scale
     y = np.full(target.shape, np.nan)
     if rows.size:
         y[rows] = _inside(_root(lambda t: missed(t, rows), -reach[rows], reach[rows]), low[rows], high[rows], scale)
-    return y, np.isfinite(y)
+    return Inverse(y, np.isfinite(y))
 
 
 def _root(function: Callable, low: Floats, high: Floats) -> Floats:
@@ -92,6 +101,20 @@ def _root(function: Callable, low: Floats, high: Floats) -> Floats:
             same = np.sign(function(middle)) == first
             low, high = np.where(same, middle, low), np.where(same, high, middle)
         return (low + high) / 2
+
+
+class Pieces(NamedTuple):
+    """What lies between gaps."""
+
+    ends: Float[np.ndarray, "pieces 2"]
+    masses: Float[np.ndarray, " pieces"]
+
+
+class Bulks(NamedTuple):
+    """Bulks and their masses."""
+
+    ends: Float[np.ndarray, "bulks 2"]
+    masses: Float[np.ndarray, " bulks"]
 
 
 class Equation(NamedTuple):
@@ -113,8 +136,8 @@ class Equation(NamedTuple):
     """A shared value v leaves a relative rounding of |v|/size in the distance of y from a pole."""
 
 
-def supported(laws: Sequence[SpectralMeasure], equation: Equation) -> tuple[Floats, Floats, list[Gap]]:
-    """The pieces between the gaps, (low, high), the mass of each, and the gaps."""
+def supported(laws: Sequence[SpectralMeasure], equation: Equation) -> Pieces:
+    """The pieces between the gaps, with their masses."""
     scales = [max(np.abs(law.support).max(), 1e-300) for law in laws]
     sheets = [gaps_of(law) for law in laws]
     values = equation.grid
@@ -191,7 +214,7 @@ def _table(law, own, equation, values, scale):
     return y.reshape(len(own), -1), slope.reshape(len(own), -1)
 
 
-def _pieces(low: Floats, high: Floats, above: Floats):
+def _pieces(low: Floats, high: Floats, above: Floats) -> Pieces:
     # Where bulks touch, rounding opens gaps; to leave out one so narrow changes nothing that could be seen.
     ends = np.concatenate([low, high])
     seen = high - low > NARROW * np.max(np.abs(ends[np.isfinite(ends)]))
@@ -211,11 +234,12 @@ def _pieces(low: Floats, high: Floats, above: Floats):
             f"the gaps of the free convolution do not fit together: masses {masses.tolist()} between them"
         )
     pieces = np.array([(left.high, right.low) for left, right in itertools.pairwise(merged)])
-    return pieces, masses, merged
+    return Pieces(pieces, masses)
 
 
-def bulks_and_atoms(pieces: Floats, masses: Floats, places: Floats, weights: Floats) -> tuple[Floats, Floats]:
+def bulks_without_atoms(pieces: Floats, masses: Floats, atoms: Atoms) -> Bulks:
     """The bulks among the pieces, with their masses: what is left of a piece's mass without the atoms in it."""
+    places, weights = (np.asarray(part) for part in atoms)
     bulks, shares = [], []
     for (low, high), mass in zip(pieces, masses, strict=True):
         slack = 1e-9 * max(abs(low), abs(high), high - low)
@@ -223,4 +247,4 @@ def bulks_and_atoms(pieces: Floats, masses: Floats, places: Floats, weights: Flo
         if own > MASS:
             bulks.append((low, high))
             shares.append(own)
-    return np.array(bulks).reshape(-1, 2), np.array(shares)
+    return Bulks(np.array(bulks).reshape(-1, 2), np.array(shares))

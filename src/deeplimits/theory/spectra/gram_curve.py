@@ -10,9 +10,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import ActivationLike
+from deeplimits.numerics import roots
 from deeplimits.theory.gaussian import moments as gaussian_moments
-from deeplimits.theory.spectra import marchenko_pastur
+from deeplimits.theory.spectra import marchenko_pastur_formulas
 
 
 class OddMoments(NamedTuple):
@@ -22,11 +23,10 @@ class OddMoments(NamedTuple):
     zeta: Float[Array, ""]
 
 
-def odd_moments(activation: Activation) -> OddMoments:
+def odd_moments(activation: ActivationLike) -> OddMoments:
     """By quadrature.
 
-    >>> from deeplimits.models.activations import activation
-    >>> round(float(odd_moments(activation("sign")).zeta), 10)
+    >>> round(float(odd_moments("sign").zeta), 10)
     0.6366197724
     """
     eta, linear = gaussian_moments.second_moment(activation), gaussian_moments.hermite_moment(activation, 1)
@@ -52,22 +52,15 @@ def curve(moments: OddMoments, data_ratio: Array, width_ratio: Array, points: in
     reach = 1.01 * jnp.sqrt(frozen[3]) * highest
     # Both ends side by side.
     inner, outer = jnp.stack([lowest, highest]), jnp.stack([lowest - reach, highest + reach])
-    both = _with_gradient(_slope, _bisect(lambda a: _slope(a, *frozen), inner, outer), parameters)
+    both = roots.bracketed(
+        _slope_outside, inner, outer, inner, *parameters, sentence="an end of the support was not found"
+    )
     low, high = both
     angle = jnp.arange(0.5, points) * (jnp.pi / points)
     a = (low + high) / 2 - (high - low) / 2 * jnp.cos(angle)
-    fixed = jax.lax.stop_gradient(a)
     top = jnp.log(2 * jnp.sqrt(frozen[3]) * highest)
-
-    def rises(log_b):
-        return _height_equation(log_b, fixed, *frozen)
-
-    log_b = _bisect(rises, jnp.full(points, top - 30.0), jnp.full(points, top))
-    # In a gap of the support no b solves the equation, the bisection ends where it began, and the curve runs along the
-    # real line.
-    gap = log_b < top - 30.0 + 1e-9
-    missed, slope = _with_slope(lambda place: _height_equation(place, a, *parameters), log_b)
-    log_b = log_b - jnp.where(gap, 0.0, missed) / jnp.where(gap, 1.0, slope)
+    # In a gap of the support no b solves the equation, and the curve runs along the real line.
+    log_b = roots.bracketed(_height_equation, jnp.full(points, top - 30.0), top, a, *parameters, optional=True)
     alpha = jax.lax.complex(a, jnp.exp(log_b))
     x = width_ratio * jnp.real(_image(alpha, *parameters))
     # ρ = Im(−1/α)/(πγ), in units of N/n
@@ -83,21 +76,21 @@ def _mean_angle(alpha, eta, zeta, data_ratio):
     """∫ arg(α − t) dH(t), from the primitive of the Marchenko-Pastur transform in its own variable α' = −1/m̲."""
     rate = data_ratio.astype(complex)
     z = (alpha - (eta - zeta).astype(complex)) / zeta.astype(complex)
-    inner = -1 / (rate * marchenko_pastur.stieltjes(z, data_ratio) - (1 - rate) / z)
+    inner = -1 / (rate * marchenko_pastur_formulas.marchenko_pastur_stieltjes(z, data_ratio) - (1 - rate) / z)
     # ∫ m̲ dz = −log α' + c [log(α'/(α' − 1)) − 1/(α' − 1)]
     lag = jnp.angle(inner) - jnp.angle(inner - 1) - jnp.imag(1 / (inner - 1))
     return (jnp.angle(inner) - data_ratio * lag - (1 - data_ratio) * jnp.angle(z)) / data_ratio
 
 
 def _population_edges(eta, zeta, data_ratio, _):
-    low, high = marchenko_pastur.edges(data_ratio, zeta)
+    low, high = marchenko_pastur_formulas.marchenko_pastur_edges(data_ratio, zeta)
     # With fewer inputs than samples the kernel has an atom below its bulk.
     low = jnp.where((data_ratio > 1) & (eta > zeta), 0.0, low)
     return low + eta - zeta, high + eta - zeta
 
 
 def _population_transform(alpha, eta, zeta, data_ratio):
-    return marchenko_pastur.stieltjes(alpha - (eta - zeta).astype(complex), data_ratio, zeta)
+    return marchenko_pastur_formulas.marchenko_pastur_stieltjes(alpha - (eta - zeta).astype(complex), data_ratio, zeta)
 
 
 def _image(alpha, eta, zeta, data_ratio, gamma):
@@ -113,31 +106,12 @@ def _slope(a, eta, zeta, data_ratio, gamma):
     )[1]
 
 
+def _slope_outside(a, inner, *parameters):
+    """The same, −∞ at the edge of the population itself."""
+    return jnp.where(a == inner, -jnp.inf, _slope(a, *parameters))
+
+
 def _height_equation(log_b, a, eta, zeta, data_ratio, gamma):
     """Im ψ(a + ib)/b, increasing in b."""
     b = jnp.exp(log_b)
     return jnp.imag(_image(jax.lax.complex(a, b), eta, zeta, data_ratio, gamma)) / b
-
-
-def _bisect(function, negative, positive):
-    """The zero of a function that is negative towards one end and positive at the other."""
-
-    def halve(_, ends):
-        below, above = ends
-        middle = (below + above) / 2
-        falls = function(middle) < 0
-        return jnp.where(falls, middle, below), jnp.where(falls, above, middle)
-
-    return jax.lax.stop_gradient(jax.lax.fori_loop(0, 60, halve, (negative, positive))[1])
-
-
-def _with_slope(function, places):
-    """Values, which carry gradients, and slopes, which do not, of a function that acts entry by entry."""
-    values, slopes = jax.jvp(function, (places,), (jnp.ones_like(places),))
-    return values, jax.lax.stop_gradient(slopes)
-
-
-def _with_gradient(function, root, parameters):
-    """A zero of function(root, *parameters), moved by one Newton step that carries the gradient."""
-    missed, bend = _with_slope(lambda place: function(place, *parameters), root)
-    return root - missed / bend

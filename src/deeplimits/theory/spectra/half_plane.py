@@ -1,6 +1,7 @@
 """Fixed points of analytic maps of the upper half plane into itself."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +10,16 @@ MOST_STEPS = 300
 LEAST = 1e-300
 
 
+class FixedPoints(NamedTuple):
+    """ω at every z, and the relative residual."""
+
+    points: NDArray
+    residual: NDArray
+
+
 def fixed_point(
     image: Callable[[NDArray, NDArray], tuple[NDArray, NDArray]], z: NDArray, start: NDArray, floor: NDArray
-) -> tuple[NDArray, NDArray]:
+) -> FixedPoints:
     """ω = f(ω, z) for every z, and the relative residual; `image` gives f and its slope, ω lies above `floor`.
 
     Such a map has at most one fixed point in the half plane, so that a search that stays there cannot find a wrong one:
@@ -44,4 +52,4 @@ def fixed_point(
                 trial[refused] = np.real(plain) + 1j * np.maximum(np.imag(plain), LEAST)
                 new_value[refused], new_slope[refused] = image(trial[refused], target[refused])
             here, value, slope = trial, new_value, new_slope
-    return best, error
+    return FixedPoints(best, error)

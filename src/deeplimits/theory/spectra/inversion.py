@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from deeplimits.errors import NotConverged
+from deeplimits.numerics import roots
 
 Floats = NDArray[np.floating]
 COARSE, FINE = 257, 4097
@@ -89,21 +89,19 @@ def _newton(cdf, density, centre, radius, probability, angles, levels, cells):
     left, right = angles[cells], angles[cells + 1]
     gap = levels[cells + 1] - levels[cells]
     share = np.clip((probability - levels[cells]) / np.where(gap > 0, gap, 1.0), 0.05, 0.95)
-    angle, moved = left + (right - left) * share, np.inf
-    for _ in range(100):
+
+    def missed(angle):
         x = centre - radius * np.cos(angle)
-        error = np.asarray(cdf(x)) - probability
-        left, right = np.where(error < 0, angle, left), np.where(error > 0, angle, right)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            new = angle - error / (np.asarray(density(x)) * radius * np.sin(angle))
-        inside = np.isfinite(new) & (new >= left) & (new <= right)
-        # Levels near one are known to 1e-16, those near zero better; a point that is as good as its level stays.
-        good = np.abs(error) <= 1e-16 + 4e-16 * probability
-        new = np.where(good, angle, np.where(inside, new, (left + right) / 2))
-        moved = np.max(np.abs(new - angle))
-        angle = new
-        if moved <= 1e-13:
-            break
-    else:
-        raise NotConverged(f"the quantiles were not found: the last steps were up to {moved:.1e} of an angle")
+        return np.asarray(cdf(x)) - probability, np.asarray(density(x)) * radius * np.sin(angle)
+
+    # Levels near one are known to 1e-16, those near zero better.
+    angle = roots.newton(
+        missed,
+        left,
+        right,
+        left + (right - left) * share,
+        rest=1e-13,
+        noise=1e-16 + 4e-16 * probability,
+        sentence="the quantiles were not found: the distribution function does not rise from level to level",
+    )
     return angle[:count]

@@ -1,26 +1,26 @@
-"""Dynamical isometry: the singular values of the input-output Jacobian of a random network."""
+"""Products of random matrices: singular values of a random network's Jacobian, and the norm of a deep linear one."""
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.scipy.special import digamma, polygamma
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity
-from deeplimits.models.activations import Activation
-from deeplimits.models.activations import activation as find_activation
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics import panels
-from deeplimits.numerics.arguments import PART, POSITIVE, argument, at_least, choice, number, whole
+from deeplimits.numerics.arguments import NOT_NEGATIVE, PART, POSITIVE, argument, at_least, choice, number, whole
 from deeplimits.numerics.roots import bracketed
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.quadrature import line_nodes
 from deeplimits.theory.spectra import laws
 from deeplimits.theory.spectra.atomic import Atomic
-from deeplimits.theory.spectra.measure import SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 WEIGHTS = ("gaussian", "orthogonal")
 PANELS, PANEL_NODES = 10, 16
@@ -37,19 +37,25 @@ class Criticality(NamedTuple):
     """μ₂/μ₁², with μ_k = E φ'(√q* ξ)^{2k}."""
 
 
-def slope_moments(activation: str | Activation | Callable, variance: float) -> tuple[float, float]:
+class SlopeMoments(NamedTuple):
+    """μ₁ = E φ'² and μ₂ = E φ'⁴."""
+
+    second: float
+    fourth: float
+
+
+def slope_moments(activation: ActivationLike, variance: float) -> SlopeMoments:
     """μ₁ = E φ'² and μ₂ = E φ'⁴ at pre-activations of the given variance."""
-    first, second = (float(moments.slope_moment(activation, variance, power)) for power in (2, 4))
-    return first, second
+    return SlopeMoments(*(float(moments.slope_moment(activation, variance, power)) for power in (2, 4)))
 
 
-def critical_point(activation: str | Activation | Callable, variance: float) -> Criticality:
+def critical_point(activation: ActivationLike, variance: float) -> Criticality:
     """σ_w² = 1/μ₁ and σ_b² = q* − σ_w² E φ², where perturbations neither grow nor fade.
 
     >>> [round(part, 8) for part in critical_point("tanh", 0.5)]
     [1.68797512, 0.0380412, 1.29924413]
     """
-    found = find_activation(activation)
+    found = named(activation)
     variance = float(number("variance", variance, POSITIVE))
     first, second = slope_moments(found, variance)
     power = float(moments.second_moment(found, variance))
@@ -61,9 +67,14 @@ def critical_point(activation: str | Activation | Callable, variance: float) -> 
     return Criticality(1 / first, max(variance - power / first, 0.0), second / first**2)
 
 
-def slope_law(activation: str | Activation | Callable, variance: float) -> Atomic:
-    """The law of φ'(√q ξ)², as atoms: exact for piecewise linear φ, quadrature nodes for smooth ones."""
-    found = find_activation(activation)
+def slope_law(activation: ActivationLike, variance: float) -> Atomic:
+    """The law of φ'(√q ξ)², as atoms: exact for piecewise linear φ, quadrature nodes for smooth ones.
+
+    >>> places, weights = slope_law("relu", 1.0).atoms
+    >>> places.tolist(), [round(float(weight), 12) for weight in weights]
+    ([0.0, 1.0], [0.5, 0.5])
+    """
+    found = named(activation)
     variance = float(number("variance", variance, POSITIVE))
     if found.kinks:
         nodes, weights = (np.asarray(part) for part in line_nodes(jnp.asarray(variance), found.kinks))
@@ -177,3 +188,26 @@ def _gaussian_defect(u, depth, gain, p, y):
 
 def _orthogonal_defect(u, depth, gain, p, y):
     return _gaussian_defect(u, depth, gain, p, y) - depth * jnp.log(_one_more(u, p))
+
+
+class LogNorm(NamedTuple):
+    """Mean and variance of a logarithm."""
+
+    mean: Float[Array, "..."]
+    variance: Float[Array, "..."]
+
+
+def deep_linear_log_norm(width: ArrayLike, factors: ArrayLike) -> LogNorm:
+    """Mean and variance of ½ Σ log(χ²_n/n) over independent factors, the log norm of a deep linear network.
+
+    >>> [round(float(part), 12) for part in deep_linear_log_norm(100.0, 50.0)]
+    [-0.250833300006, 0.252516665334]
+    """
+    n, count = argument("width", width, POSITIVE), argument("factors", factors, NOT_NEGATIVE)
+    # E log(χ²_n/n) = digamma(n/2) − log(n/2), Var log χ²_n = trigamma(n/2)
+    # For large n both terms of the mean are large: −1/n − 1/3n² + 2/15n⁴ − 16/63n⁶ is their difference.
+    large = n > 100
+    square = 1 / jnp.where(large, n, 100.0) ** 2
+    series = -jnp.sqrt(square) - square / 3 + 2 * square**2 / 15 - 16 * square**3 / 63
+    mean = count / 2 * jnp.where(large, series, digamma(n / 2) - jnp.log(n / 2))
+    return LogNorm(mean, count / 4 * polygamma(1, n / 2))

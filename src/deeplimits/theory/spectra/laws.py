@@ -4,14 +4,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
+from deeplimits.models.atoms import Atoms, merged
 from deeplimits.numerics.arguments import POSITIVE, array, number
-from deeplimits.theory.spectra.atomic import Atomic, merged
-from deeplimits.theory.spectra.free_laws import MarchenkoPastur, Semicircle
-from deeplimits.theory.spectra.free_product import free_product as _free_product
-from deeplimits.theory.spectra.free_sum import free_sum as _free_sum
-from deeplimits.theory.spectra.measure import SpectralMeasure
-from deeplimits.theory.spectra.sample_covariance import SampleCovariance
-from deeplimits.theory.spectra.sample_covariance import sample_covariance as _sample_covariance
+from deeplimits.theory.spectra.additive_convolution import free_sum as _free_sum
+from deeplimits.theory.spectra.atomic import Atomic
+from deeplimits.theory.spectra.closed_laws import MarchenkoPastur, Semicircle
+from deeplimits.theory.spectra.multiplicative_convolution import free_product as _free_product
+from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance
+from deeplimits.theory.spectra.sample_covariance_law import sample_covariance as _sample_covariance
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 
 def marchenko_pastur(gamma: ArrayLike, variance: ArrayLike = 1.0) -> MarchenkoPastur:
@@ -23,7 +24,7 @@ def marchenko_pastur(gamma: ArrayLike, variance: ArrayLike = 1.0) -> MarchenkoPa
     References  marchenko1967
 
     >>> law = marchenko_pastur(2.0)
-    >>> round(float(law.pdf(2.0)), 10), float(law.atoms[1][0]), round(float(law.ppf(0.75)), 6)
+    >>> round(float(law.pdf(2.0)), 10), float(law.atoms.weights[0]), round(float(law.ppf(0.75)), 6)
     (0.1052710998, 0.5, 1.660932)
     """
     return MarchenkoPastur(float(number("gamma", gamma, POSITIVE)), float(number("variance", variance, POSITIVE)))
@@ -38,14 +39,14 @@ def semicircle(variance: ArrayLike = 1.0) -> Semicircle:
     return Semicircle(float(number("variance", variance, POSITIVE)))
 
 
-def from_atoms(values: ArrayLike, weights: ArrayLike | None = None) -> Atomic:
-    """The law Σ w_k δ(t_k), equal weights unless given.
+def from_atoms(values: Atoms | ArrayLike, weights: ArrayLike | None = None) -> Atomic:
+    """The law Σ w_k δ(t_k) of `Atoms`, or of values with weights, equal ones unless given.
 
     >>> law = from_atoms([3.0, 1.0, 1.0])
-    >>> law.values.tolist(), round(float(law.mean()), 6)
+    >>> law.atoms.values.tolist(), round(float(law.mean()), 6)
     ([1.0, 3.0], 1.666667)
     """
-    return Atomic(*merged(values, weights))
+    return Atomic(merged(*values) if isinstance(values, Atoms) else merged(values, weights))
 
 
 def from_eigenvalues(eigenvalues: ArrayLike) -> Atomic:

@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from deeplimits.errors import NotConverged
+from deeplimits.numerics import roots
 from deeplimits.theory.spectra.atomic import Atomic
-from deeplimits.theory.spectra.measure import SpectralMeasure
+from deeplimits.theory.spectra.half_plane import FixedPoints
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 PIECE = 2**16
 MOST_STEPS = 500
-REST = 1e-14
 
 
 class Sums(NamedTuple):
@@ -31,28 +31,34 @@ class Sums(NamedTuple):
 def sums(population: SpectralMeasure, alpha: NDArray) -> Sums:
     """The five integrals at complex α above the real line or at real α outside the support."""
     if isinstance(population, Atomic):
-        return Sums(*_in_pieces(lambda part: _atomic_sums(population, part), alpha, population.values.size))
+        return Sums(*_in_pieces(lambda part: _atomic_sums(population, part), alpha, population.law.values.size))
     value, slope = population.above(alpha) if np.iscomplexobj(alpha) else population.outside(alpha)
     return Sums(value, slope, -1 - alpha * value, value + alpha * slope, 1 + 2 * alpha * value + alpha**2 * slope)
 
 
 def _atomic_sums(population, alpha):
-    t, w = population.values, population.weights
+    t, w = population.law
     inverse = 1 / (alpha[:, None] - t)
     square = inverse * inverse
     return -(inverse @ w), square @ w, inverse @ (w * t), square @ (w * t), square @ (w * t**2)
 
 
-def first_and_second(population: SpectralMeasure, alpha: NDArray) -> tuple[NDArray, NDArray]:
+class FirstAndSecond(NamedTuple):
+    """S₁ and S₂."""
+
+    first: NDArray
+    second: NDArray
+
+
+def first_and_second(population: SpectralMeasure, alpha: NDArray) -> FirstAndSecond:
     """S₁ and S₂ alone: all that Newton's method needs."""
     if not isinstance(population, Atomic):
         found = sums(population, alpha)
-        return found.first, found.second
+        return FirstAndSecond(found.first, found.second)
     # An atom at zero adds nothing, and α = 0 must not divide by it.
-    seen = population.values > 0
-    t, w = population.values[seen], population.weights[seen]
+    t, w = (np.asarray(part)[np.asarray(population.law.values) > 0] for part in population.law)
     first, second = _in_pieces(lambda part: _two_atomic_sums(t, w, part), alpha, t.size)
-    return first, second
+    return FirstAndSecond(first, second)
 
 
 def _two_atomic_sums(t, w, alpha):
@@ -81,7 +87,7 @@ def _in_pieces(function, alpha, atoms):
     return [np.concatenate(column).reshape(np.shape(alpha)) for column in zip(*parts, strict=True)]
 
 
-def preimage(population: SpectralMeasure, gamma: float, z: NDArray, start: NDArray) -> tuple[NDArray, NDArray]:
+def preimage(population: SpectralMeasure, gamma: float, z: NDArray, start: NDArray) -> FixedPoints:
     """The α in the upper half plane with ψ(α) = z, for Im z > 0 or real z inside a bulk, and the relative residual.
 
     There is exactly one, so that a search that stays in the half plane cannot find a wrong one. Newton's steps, and
@@ -121,30 +127,18 @@ def preimage(population: SpectralMeasure, gamma: float, z: NDArray, start: NDArr
                 new = evaluate(trial[refused], target[refused])
                 new_value[refused], new_slope[refused], new_pull[refused] = new
             here, value, slope, pull = trial, new_value, new_slope, new_pull
-    return alpha, error
+    return FixedPoints(alpha, error)
 
 
 def monotone_preimage(function: Callable, x: NDArray, left: NDArray, right: NDArray) -> NDArray:
     """The real α in [left, right] with f(α) = x for an increasing f, given with its slope: Newton in a bracket."""
-    left, right = left.copy(), right.copy()
-    alpha, still = (left + right) / 2, np.ones(left.shape, bool)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        for count in range(400):
-            value, slope = function(alpha)
-            error = value - x
-            left, right = np.where(error < 0, alpha, left), np.where(error > 0, alpha, right)
-            newton = alpha - error / slope
-            inside = (newton >= left) & (newton <= right) & (count % 4 != 3)
-            new = np.where(error == 0, alpha, np.where(inside, newton, (left + right) / 2))
-            still = np.abs(new - alpha) > 2e-16 * np.maximum(np.abs(new), np.abs(alpha))
-            alpha = new
-            if not still.any():
-                break
-        # Two neighbouring numbers may take turns for ever.
-        open_ = still & (right - left > REST * np.maximum(np.abs(left), np.abs(right)))
-    if open_.any():
-        raise NotConverged(f"Silverstein's equation at x = {x[open_][0]:.6g}, outside the support, was not solved")
-    return alpha
+
+    def missed(alpha):
+        value, slope = function(alpha)
+        return value - x, slope
+
+    sentence = f"Silverstein's equation outside the support, between {x.min():.6g} and {x.max():.6g}, was not solved"
+    return roots.newton(missed, left, right, sentence=sentence)
 
 
 class Table(NamedTuple):
@@ -169,10 +163,10 @@ def table(population: SpectralMeasure, gamma: float, ends: NDArray, points: int)
 def heights(population: SpectralMeasure, gamma: float, a: NDArray) -> NDArray:
     """b(a) with Im ψ(a + ib) = 0, inside a bulk, to half a per cent: Im ψ/b increases with b; bisection in log b."""
     top = np.log(1.1 * np.sqrt(gamma) * population.support[1])
-    low, high = np.full(a.shape, top - 60.0), np.full(a.shape, top)
-    for _ in range(14):
-        middle = (low + high) / 2
-        alpha = a + 1j * np.exp(middle)
-        falls = (alpha * (1 + gamma * first_and_second(population, alpha)[0])).imag < 0
-        low, high = np.where(falls, middle, low), np.where(falls, high, middle)
+
+    def rises(log_b):
+        alpha = a + 1j * np.exp(log_b)
+        return (alpha * (1 + gamma * first_and_second(population, alpha)[0])).imag >= 0
+
+    low, high = roots.switch(rises, np.full(a.shape, top - 60.0), np.full(a.shape, top), halvings=14)
     return np.exp((low + high) / 2)

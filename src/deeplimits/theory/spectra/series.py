@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import Floats, SpectralMeasure
 
 
 def product_moments(factors: Sequence[SpectralMeasure], counts: Sequence[int], order: int) -> Floats:

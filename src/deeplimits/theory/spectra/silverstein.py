@@ -16,20 +16,23 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.checks import converged
 from deeplimits.numerics.roots import bracketed
+from deeplimits.theory.spectra.marchenko_pastur_formulas import Edges
+from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD
 
 MOST_STEPS = 300
-AT_THRESHOLD = 1e-12
 MOVED = 1e-12
 """The last Newton step, relative to the height squared, must be below this."""
 
 
-def height(a: Float[Array, " points"], t: Array, w: Array, gamma: Array) -> Float[Array, " points"]:
+def height(a: Float[Array, " points"], population: Atoms, gamma: Array) -> Float[Array, " points"]:
     """b(a) ≥ 0 with γ Σ w t²/((a − t)² + b²) = 1, zero where the sum at b = 0 is below one: a gap.
 
     The sum is convex and decreasing in s = b², so that Newton's steps from below never overshoot.
     """
+    t, w = (jnp.asarray(part) for part in population)
     square = (a[:, None] - t) ** 2
     strength = gamma * w * t**2
     # The search itself carries no gradient; one last step does.
@@ -67,9 +70,10 @@ class SpectralCurve(NamedTuple):
     cdf: Array
 
 
-def curve(a: Float[Array, " points"], t: Array, w: Array, gamma: Array) -> SpectralCurve:
-    """The law at the points Re ψ above real a, for a population Σ w_k δ(t_k); differentiable in everything."""
-    b = height(a, t, w, gamma)
+def curve(a: Float[Array, " points"], population: Atoms, gamma: Array) -> SpectralCurve:
+    """The law at the points Re ψ above real a, for a `population` Σ w_k δ(t_k); differentiable in everything."""
+    t, w = (jnp.asarray(part) for part in population)
+    b = height(a, population, gamma)
     offset = a[:, None] - t
     distance = offset**2 + b[:, None] ** 2
     distance = jnp.where(distance > 0, distance, 1.0)
@@ -86,33 +90,36 @@ def curve(a: Float[Array, " points"], t: Array, w: Array, gamma: Array) -> Spect
     return SpectralCurve(x, density, 1 - upper / (jnp.pi * gamma))
 
 
-def slope_at(alpha: Float[Array, "..."], t: Array, w: Array, gamma: Array) -> Float[Array, "..."]:
+def slope_at(alpha: Float[Array, "..."], population: Atoms, gamma: Array) -> Float[Array, "..."]:
     """ψ'(α) at real α; −∞ at an atom, and an atom at zero counts for nothing."""
+    t, w = (jnp.asarray(part) for part in population)
     distance = jnp.where(t > 0, alpha[..., None] - t, 1.0)
     return 1 - gamma * jnp.sum(w * (t / distance) ** 2, axis=-1)
 
 
-def outer_ends(t: Array, w: Array, gamma: Array) -> tuple[Float[Array, ""], Float[Array, ""]]:
+def outer_ends(population: Atoms, gamma: Array) -> Edges:
     """The two α at which the support begins and ends, t increasing; traceable and differentiable.
 
     ψ' falls from 1 to −∞ on (−∞, t_min) and rises from −∞ to 1 on (t_max, ∞).
     """
+    t, w = (jnp.asarray(part) for part in population)
     nearest = jnp.stack([jnp.min(jnp.where(t > 0, t, jnp.inf)), t[-1]])
     # γ Σ w t²/(α − t)² ≤ γ Σ w t²/(distance to the nearest atom)²
     reach = 1.01 * jnp.sqrt(gamma * jnp.sum(w * t**2))
     far = nearest + reach * jnp.array([-1.0, 1.0])
-    low, high = bracketed(slope_at, nearest, far, t, w, gamma, sentence="an end of the support was not found")
-    return low, high
+    low, high = bracketed(slope_at, nearest, far, population, gamma, sentence="an end of the support was not found")
+    return Edges(low, high)
 
 
-def nonlinear_shrinkage_loss(law: SpectralCurve, a: Array, t: Array, w: Array, gamma: Array) -> Float[Array, ""]:
+def nonlinear_shrinkage_loss(law: SpectralCurve, a: Array, population: Atoms, gamma: Array) -> Float[Array, ""]:
     """∫ t² dH − ∫ d² dμ along a curve, d = |α|²/λ: what remains when each û keeps its best eigenvalue d = û'Σû.
 
     An eigenvector û at λ has the share w_k t_k/|α − t_k|², normalized, of its square in the eigenspace of t_k, in the
     null space w_k/(t_k − α₀) with ψ(α₀) = 0; d is the mean of t under these shares and the loss their mean variance.
     Summed as such it is a sum of positive terms: where a sample tells the atoms apart, the difference loses all digits.
     """
-    b = height(a, t, w, gamma)
+    t, w = (jnp.asarray(part) for part in population)
+    b = height(a, population, gamma)
     distance = (a[:, None] - t) ** 2 + b[:, None] ** 2
     spread = _variance(w * t / jnp.where(distance > 0, distance, 1.0), t)
     zero = jnp.maximum(1 - 1 / gamma, 0.0)

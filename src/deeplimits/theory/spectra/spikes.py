@@ -8,9 +8,10 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity
+from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, above, argument
 from deeplimits.theory.spectra import laws, preimages
-from deeplimits.theory.spectra.sample_covariance import SampleCovariance
+from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance
 
 Floats = Float[Array, "..."]
 
@@ -56,7 +57,7 @@ def spiked_covariance(strength: ArrayLike, gamma: ArrayLike, variance: ArrayLike
     )
 
 
-def population_spike(value: ArrayLike, values: ArrayLike, weights: ArrayLike, gamma: ArrayLike) -> Spike:
+def population_spike(value: ArrayLike, population: Atoms, gamma: ArrayLike) -> Spike:
     """The outlier that a population eigenvalue α outside the rest of the population makes.
 
     Setting     population Σ w_k δ(t_k) and, apart from it, finitely many eigenvalues α; γ = p/n; `law_spike` is the
@@ -66,12 +67,13 @@ def population_spike(value: ArrayLike, values: ArrayLike, weights: ArrayLike, ga
     Validity    α > 0 none of the t_k; `threshold` is the α beyond which there is an outlier, on the side of α
     References  bai2012; benaych2011
 
-    >>> [round(float(part), 8) for part in population_spike(8.0, [1.0, 3.0], [0.5, 0.5], 0.3)[:3]]
+    >>> from deeplimits.models.atoms import atoms
+    >>> [round(float(part), 8) for part in population_spike(8.0, atoms([1.0, 3.0]), 0.3)[:3]]
     [8.89142857, 0.8484025, 4.17066142]
-    >>> round(float(population_spike(3.5, [1.0, 3.0], [0.5, 0.5], 0.3).eigenvalue), 8)
+    >>> round(float(population_spike(3.5, atoms([1.0, 3.0]), 0.3).eigenvalue), 8)
     5.9711644
     """
-    return law_spike(value, laws.sample_covariance(laws.from_atoms(values, weights), gamma))
+    return law_spike(value, laws.sample_covariance(laws.from_atoms(population), gamma))
 
 
 def law_spike(value: ArrayLike, law: SampleCovariance) -> Spike:

@@ -1,27 +1,19 @@
 """Free sums and products of lists of atoms off the real support, in JAX: traceable and differentiable.
 
-The laws themselves, with densities, edges and atoms, are in `laws.free_sum` and `laws.free_product`; here are their
+The laws themselves, with densities, edges and atoms, are made by `spectra.free_sum` and `free_product`; here are their
 transforms at points where the plain iteration of subordination functions converges fast.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Complex, Float
+from jaxtyping import Array, Complex
 
+from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.checks import converged
 
 PLAIN_STEPS = 200
 NEWTON_STEPS = 8
 RESIDUAL = 1e-10
-
-
-class Atoms(NamedTuple):
-    """Σ w_k δ(t_k)."""
-
-    values: Float[Array, " atoms"]
-    weights: Float[Array, " atoms"]
 
 
 def _transform(law: Atoms, w):

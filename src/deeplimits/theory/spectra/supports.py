@@ -7,13 +7,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from deeplimits.errors import OutsideValidity
+from deeplimits.models.atoms import Atoms
 from deeplimits.theory.spectra.cumulants import cumulants_of_moments, moments_of_cumulants
-from deeplimits.theory.spectra.measure import Floats, SpectralMeasure
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 
 def atoms_of_combination(
     laws: Sequence[SpectralMeasure], counts: Sequence[int], combine: Callable[[Sequence[float]], float]
-) -> tuple[Floats, Floats]:
+) -> Atoms:
     """Atoms of a sum or product of free matrices: masses w_j at a_j leave 1 − Σ n_j(1 − w_j), where positive."""
     heavy = []
     for law in laws:
@@ -30,7 +31,7 @@ def atoms_of_combination(
             place = float(combine([place for place, _ in chosen]))
             found[place] = found.get(place, 0.0) + left
     places = np.array(sorted(found))
-    return places, np.array([found[place] for place in places])
+    return Atoms(places, np.array([found[place] for place in places]))
 
 
 def moment_of_sum(left: SpectralMeasure, right: SpectralMeasure, order: int):

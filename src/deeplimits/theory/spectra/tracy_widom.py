@@ -19,12 +19,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import airy
 
 from deeplimits.errors import ParameterError
+from deeplimits.models.atoms import merged
 from deeplimits.numerics import panels, roots
-from deeplimits.numerics.arguments import POSITIVE, number
+from deeplimits.numerics.arguments import POSITIVE, number, whole
 from deeplimits.theory.spectra import painleve
-from deeplimits.theory.spectra.atomic import Atomic, merged
-from deeplimits.theory.spectra.measure import SpectralMeasure
-from deeplimits.theory.spectra.sample_covariance import SampleCovariance, sample_covariance
+from deeplimits.theory.spectra.atomic import Atomic
+from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance, sample_covariance
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 SWITCH = -3.0
 NODES, LENGTH = 64, 16.0
@@ -39,7 +40,7 @@ class _Point(NamedTuple):
     survival: NDArray
 
 
-def cdf(s: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
+def tracy_widom_cdf(s: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
     """F_β(s), the limiting probability that the scaled largest eigenvalue is at most s.
 
     Setting     the largest eigenvalue of an N×N Gaussian matrix with real (β = 1), complex (2) or quaternion (4)
@@ -48,43 +49,43 @@ def cdf(s: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
     Validity    β ∈ {1, 2, 4}; every real s
     References  tracy1994; tracy1996; bornemann2010; ferrari2005
 
-    >>> round(float(cdf(-2.0, 2)), 12), round(float(cdf(0.0, 1)), 12)
+    >>> round(float(tracy_widom_cdf(-2.0, 2)), 12), round(float(tracy_widom_cdf(0.0, 1)), 12)
     (0.413224142505, 0.831908066203)
     """
     return _each(s, beta, lambda point: np.where(point.survival < 0.5, 1 - point.survival, np.exp(point.log_cdf)))
 
 
-def sf(s: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
+def tracy_widom_sf(s: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
     """1 − F_β(s), without cancellation.
 
-    >>> float(sf(4.0, 2)) < 1e-6
+    >>> float(tracy_widom_sf(4.0, 2)) < 1e-6
     True
     """
     return _each(s, beta, lambda point: point.survival)
 
 
-def logcdf(s: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
+def tracy_widom_logcdf(s: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
     """log F_β(s), finite for every s.
 
-    >>> round(float(logcdf(-100.0, 2)), 6)
+    >>> round(float(tracy_widom_logcdf(-100.0, 2)), 6)
     -83334.04552
     """
     return _each(s, beta, lambda point: point.log_cdf)
 
 
-def pdf(s: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
+def tracy_widom_pdf(s: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
     """The density F_β'(s).
 
-    >>> round(float(pdf(-2.0, 2)), 10)
+    >>> round(float(tracy_widom_pdf(-2.0, 2)), 10)
     0.4413818019
     """
     return _each(s, beta, lambda point: np.exp(point.log_cdf) * point.slope)
 
 
-def quantile(p: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
+def tracy_widom_quantile(p: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
     """The s with F_β(s) = p, 0 < p < 1, by bisection and Newton's method.
 
-    >>> round(float(quantile(0.95, 1)), 4)
+    >>> round(float(tracy_widom_quantile(0.95, 1)), 4)
     0.9793
     """
     p = np.asarray(p, float)
@@ -92,19 +93,21 @@ def quantile(p: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
         raise ParameterError("p contains a value outside (0, 1); a quantile of an unbounded law needs one inside")
     flat = p.ravel()
     found = roots.on_host(
-        lambda s: np.asarray(logcdf(s, beta)) - np.log(flat), np.full(flat.shape, -40.0), np.full(flat.shape, 20.0)
+        lambda s: np.asarray(tracy_widom_logcdf(s, beta)) - np.log(flat),
+        np.full(flat.shape, -40.0),
+        np.full(flat.shape, 20.0),
     )
     return jnp.asarray(found.reshape(p.shape))
 
 
-def moment(order: int, beta: int = 2) -> float:
+def tracy_widom_moment(order: int, beta: int = 2) -> float:
     """∫ s^order dF_β.
 
-    >>> round(moment(1, 2), 10)
+    >>> round(tracy_widom_moment(1, 2), 10)
     -1.7710868074
     """
     rule = panels.gauss(200, -18.0, 12.0)
-    return float(rule.integrate(rule.nodes**order * np.asarray(pdf(rule.nodes, beta))))
+    return float(rule.integrate(rule.nodes**order * np.asarray(tracy_widom_pdf(rule.nodes, beta))))
 
 
 class Edge(NamedTuple):
@@ -135,9 +138,9 @@ def population_edge(law: SampleCovariance, samples: int) -> Edge:
     A density √(2/ψ'')/(πγα₊²) √(λ₊ − x) has that scale: p eigenvalues as dense as the zeros of the Airy function.
     """
     alpha = law.ends[-1, 1]
-    t, w = (law.population.values, law.population.weights) if isinstance(law.population, Atomic) else (None, None)
-    if t is None or w is None:
+    if not isinstance(law.population, Atomic):
         raise ParameterError("the population must be a list of atoms: its curvature at the edge is a sum over them")
+    t, w = law.population.law
     # ψ''(α) = 2γ Σ w t²/(α − t)³
     curvature = 2 * law.gamma * float(np.sum(w * t**2 / (alpha - t) ** 3))
     return Edge(float(law.bulks[-1, 1]), float((samples * np.sqrt(2 / curvature) / alpha**2) ** (-2 / 3)))
@@ -163,16 +166,15 @@ def largest_eigenvalue_pvalue(
     0.0021
     """
     for name, count in (("samples", samples), ("dimension", dimension)):
-        if count < 2:
-            raise ParameterError(f"{name} = {count} is not allowed; it must be at least 2")
+        whole(name, count, 2)
     number("variance", variance, POSITIVE)
     if population is None:
         edge = white_edge(samples, dimension, variance)
     else:
         if not isinstance(population, SpectralMeasure):
-            population = Atomic(*merged(population, None))
+            population = Atomic(merged(population))
         edge = population_edge(sample_covariance(population, dimension / samples), samples)
-    return sf((jnp.asarray(value, float) - edge.centre) / edge.scale, beta)
+    return tracy_widom_sf((jnp.asarray(value, float) - edge.centre) / edge.scale, beta)
 
 
 def _each(s, beta, read):

@@ -20,8 +20,8 @@ def mass_between(transform: Callable, low: float, high: float, height: float = 1
     Validity    b − a well above ε, and `panel` intervals of ten nodes that resolve ε
     References  bai2010 App. B
 
-    >>> from deeplimits.theory.spectra import marchenko_pastur
-    >>> round(mass_between(lambda z: marchenko_pastur.stieltjes(z, 0.5), 0.5, 1.0), 6)
+    >>> from deeplimits.theory.spectra import marchenko_pastur_stieltjes
+    >>> round(mass_between(lambda z: marchenko_pastur_stieltjes(z, 0.5), 0.5, 1.0), 6)
     0.257694
     """
     argument("height", height, POSITIVE)
@@ -99,8 +99,8 @@ def _on_circle(a, function, centre, radius, nodes):
 def density_from_transform(transform: Callable, x: ArrayLike, height: float = 1e-4) -> Float[Array, "..."]:
     """(1/π) Im S(x + iε) extrapolated from ε and ε/2: the density inside a bulk to O(ε²), O(√ε) at an edge.
 
-    >>> from deeplimits.theory.spectra import marchenko_pastur
-    >>> round(float(density_from_transform(lambda z: marchenko_pastur.stieltjes(z, 0.5), 1.0)), 6)
+    >>> from deeplimits.theory.spectra import marchenko_pastur_stieltjes
+    >>> round(float(density_from_transform(lambda z: marchenko_pastur_stieltjes(z, 0.5), 1.0)), 6)
     0.421084
     """
     argument("height", height, POSITIVE)

@@ -6,7 +6,9 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import Activation, ActivationLike
+from deeplimits.models.activations import activation as named
+from deeplimits.numerics import arguments
 from deeplimits.theory.gaussian.moments import second_moment, slope_moment
 
 
@@ -35,16 +37,21 @@ def _block_norm(slope: Array, curvature: Array) -> Array:
 
 
 def expected_laziness(
-    activation: Activation, width: ArrayLike, exponent: ArrayLike, label: ArrayLike
+    activation: ActivationLike, width: ArrayLike, exponent: ArrayLike, label: ArrayLike
 ) -> Float[Array, ""]:
     """E κ for p neurons with a = ±1, w·x ~ N(0, 1) and α = p^{−s}, up to a relative O(1/p).
 
     The output is normal with variance p^{1−2s} E σ²; its mean distance from y has a closed form. The largest of p
     neurons' curvatures is taken with its mean at this p: it misses the supremum by O(p^{−2}), or, where that is reached
     at a place which few neurons visit, by much more.
+
+    >>> from deeplimits.models import activation
+    >>> wide, wider = (expected_laziness(activation("tanh"), width, 0.5, 1.0) for width in (100, 400))
+    >>> round(float(wide / wider), 3)  # laziness falls like p^{s−1}
+    2.0
     """
     p, s, y = (jnp.asarray(value, float) for value in (width, exponent, label))
-    square, gradient, largest = _statistics(activation, p)
+    square, gradient, largest = _statistics(named(activation), p)
     spread = jnp.sqrt(p ** (1 - 2 * s) * square)
     # E|N(0, τ²) − y| = τ√(2/π) e^{−y²/2τ²} + |y| erf(|y|/(τ√2))
     distance = spread * jnp.sqrt(2 / jnp.pi) * jnp.exp(-(y**2) / (2 * spread**2))
@@ -52,24 +59,24 @@ def expected_laziness(
     return distance * largest * p ** (s - 1) / gradient
 
 
-def identical_neurons(
-    activation: Activation, scale: ArrayLike, width: int, a: ArrayLike, w: ArrayLike, x: ArrayLike, label: ArrayLike
+def laziness_of_identical_neurons(
+    activation: ActivationLike, scale: ArrayLike, width: int, a: ArrayLike, w: ArrayLike, x: ArrayLike, label: ArrayLike
 ) -> Float[Array, ""]:
     """κ of p identical neurons (a, w) at one scalar input, exactly.
 
     κ = |αp a s − y| ‖[[0, s'x], [s'x, a s''x²]]‖ / (αp (s² + (a s'x)²)), s = σ(wx)
 
-    >>> from deeplimits.models.activations import activation
-    >>> round(float(identical_neurons(activation("tanh"), 0.1, 20, 1.0, 0.0, 1.0, 1.0)), 12)
+    >>> round(float(laziness_of_identical_neurons("tanh", 0.1, 20, 1.0, 0.0, 1.0, 1.0)), 12)
     0.5
     """
-    if not float(jnp.asarray(scale)) > 0:
-        raise ParameterError(f"scale = {scale} is not allowed; the output scale α must be positive")
-    _require_smooth(activation)
+    sigma = named(activation)
+    arguments.argument("scale", scale, arguments.POSITIVE, "the output scale α")
+    width = arguments.whole("width", width, 1)
+    _require_smooth(sigma)
     alpha, a, w, x, y = (jnp.asarray(value, float) for value in (scale, a, w, x, label))
     u = w * x
-    s, slope = activation.value(u), activation.derivative(u) * x
-    curvature = a * activation.second_derivative(u) * x**2
+    s, slope = sigma.value(u), sigma.derivative(u) * x
+    curvature = a * sigma.second_derivative(u) * x**2
     return (
         jnp.abs(alpha * width * a * s - y) * _block_norm(slope, curvature) / (alpha * width * (s**2 + (a * slope) ** 2))
     )

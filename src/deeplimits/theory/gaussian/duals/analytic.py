@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from deeplimits.theory.gaussian.angles import angles
-from deeplimits.theory.gaussian.duals.base import Dual
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.pairs import Pair
 
 

@@ -2,16 +2,18 @@ r"""Duals of any activation, by quadrature, or by a Hermite series where that is
 
 import functools
 import math
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
-from numpy.polynomial.legendre import leggauss
 
-from deeplimits.models.activations import Activation
-from deeplimits.theory.gaussian.duals.base import Dual
+from deeplimits.models.activations import Activation, ActivationLike
+from deeplimits.models.activations import activation as named
+from deeplimits.numerics import panels
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.pairs import Pair
 from deeplimits.theory.gaussian.quadrature import REACH, expect, line_nodes, pair_rule
 
@@ -73,13 +75,8 @@ def hermite_rows(function, root: Floats, degree: int, largest: float) -> Floats:
     # Panels that resolve both h_k, of wave number √k (three nodes in each radian), and f, which varies on scales of
     # one.
     width = min(1.5, _PANEL / (3 * math.sqrt(degree + 1)), 1.5 / math.sqrt(max(largest, 1.0)))
-    panels = math.ceil(REACH / width)
-    nodes, weights = leggauss(_PANEL)
-    ends = np.linspace(-REACH, REACH, 2 * panels + 1)
-    half = np.diff(ends)[:, None] / 2
-    z = ((ends[:-1, None] + half) + half * nodes).ravel()
-    weight = (half * weights).ravel() * np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
-    z, weight = jnp.asarray(z), jnp.asarray(weight)
+    nodes, weights = panels.even(-REACH, REACH, 2 * math.ceil(REACH / width), _PANEL)
+    z, weight = jnp.asarray(nodes), jnp.asarray(weights * np.exp(-(nodes**2) / 2) / math.sqrt(2 * math.pi))
 
     def raise_degree(pair, k):
         low, high = pair
@@ -90,26 +87,35 @@ def hermite_rows(function, root: Floats, degree: int, largest: float) -> Floats:
     return (polynomials @ jnp.broadcast_to(values, (root.size, z.size)).T).reshape(degree + 1, *root.shape)
 
 
-def series_tail(activation: Activation, a: Floats, degree: int, largest: float) -> tuple[Floats, Floats]:
+class Tails(NamedTuple):
+    """Shares of E σ² and of E σ'² that a series leaves out."""
+
+    value: Floats
+    slope: Floats
+
+
+def series_tail(activation: ActivationLike, a: Floats, degree: int, largest: float) -> Tails:
     """What the series of K and K̇ leave out at ρ = 1, relative to their sum; both fall with the degree."""
+    sigma = named(activation)
 
     def one(function):
         rows = hermite_rows(function, jnp.sqrt(a), degree, largest)
-        whole = _along_line(lambda u: function(u) ** 2, activation.kinks, a)
+        whole = _along_line(lambda u: function(u) ** 2, sigma.kinks, a)
         return jnp.abs(whole - jnp.sum(rows**2, axis=0)) / jnp.where(whole > 0, whole, 1.0)
 
-    return one(activation.value), one(activation.derivative)
+    return Tails(one(sigma.value), one(sigma.derivative))
 
 
-def numerical_dual(activation: Activation, variances: np.ndarray, tolerance: float = 1e-12) -> Dual:
+def numerical_dual(activation: ActivationLike, variances: np.ndarray, tolerance: float = 1e-12) -> Dual:
     """The cheapest dual that is right to `tolerance` at these variances: a short series, a long one, or quadrature."""
     return numerical_duals(activation, np.ravel(variances)[None], tolerance)[0]
 
 
-def numerical_duals(activation: Activation, variances: np.ndarray, tolerance: float = 1e-12) -> list[Dual]:
+def numerical_duals(activation: ActivationLike, variances: np.ndarray, tolerance: float = 1e-12) -> list[Dual]:
     """As `numerical_dual`, one for each row of variances, as few different ones as there are lengths of the series."""
-    found: list[Dual] = [Quadrature(activation)] * len(variances)
-    if not activation.smooth:
+    sigma = named(activation)
+    found: list[Dual] = [Quadrature(sigma)] * len(variances)
+    if not sigma.smooth:
         return found
     ends = np.stack([np.min(variances, axis=1), np.max(variances, axis=1)], axis=1)
     # A power of two, so that similar data share one compiled program.
@@ -120,10 +126,10 @@ def numerical_duals(activation: Activation, variances: np.ndarray, tolerance: fl
     # Padded to a power of two: networks of similar depth share one compiled program.
     padded = np.resize(distinct, 1 << (len(distinct) - 1).bit_length())
     for degree in DEGREES:
-        tails = [np.asarray(tail)[: len(distinct)] for tail in _tail(activation, jnp.asarray(padded), degree, largest)]
+        tails = [np.asarray(tail)[: len(distinct)] for tail in _tail(sigma, jnp.asarray(padded), degree, largest)]
         good = np.all([tail[place.reshape(ends.shape)].max(axis=1) < tolerance for tail in tails], axis=0)
         for row in np.flatnonzero(open_ & good):
-            found[row] = Series(activation, degree, largest)
+            found[row] = Series(sigma, degree, largest)
         open_ &= ~good
         if not open_.any():
             break
@@ -236,10 +242,10 @@ def _slope(activation: Activation, where: Pair):
     return _slope_of(activation, *jnp.broadcast_arrays(*where))
 
 
-def check_moments(activation: Activation, method: str, variances: np.ndarray) -> None:
+def check_moments(activation: ActivationLike, method: str, variances: np.ndarray) -> None:
     """Raise unless the quadrature finds the first two moments of σ (or σ'), at the extreme variances."""
     if variances.size:
-        _moments(activation, method, float(np.min(variances)), float(np.max(variances)))
+        _moments(named(activation), method, float(np.min(variances)), float(np.max(variances)))
 
 
 @functools.lru_cache(maxsize=1000)

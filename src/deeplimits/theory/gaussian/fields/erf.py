@@ -8,9 +8,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.numerics.symmetric import diagonal, filled, upper
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual, Scaled
 from deeplimits.theory.gaussian.duals.analytic import Erf
-from deeplimits.theory.gaussian.duals.base import Dual, Scaled
-from deeplimits.theory.gaussian.fields.base import Fields
+from deeplimits.theory.gaussian.fields.abstract_fields import Fields
 
 TWO_OVER_PI = 2 / math.pi
 # Entries of the largest intermediate array that `squares` makes at once: half a megabyte stays in cache.

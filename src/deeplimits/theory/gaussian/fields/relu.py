@@ -17,9 +17,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.numerics.symmetric import diagonal, filled, upper
-from deeplimits.theory.gaussian.duals.base import Dual
-from deeplimits.theory.gaussian.duals.homogeneous import PiecewiseLinear
-from deeplimits.theory.gaussian.fields.base import Fields
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual
+from deeplimits.theory.gaussian.duals.kinked import PiecewiseLinear
+from deeplimits.theory.gaussian.fields.abstract_fields import Fields
 from deeplimits.theory.gaussian.fields.frames import FIRST, OTHERS, PAIR_OF, SECOND, VANISHING, Frame, frame
 from deeplimits.theory.gaussian.pairs import pair
 

@@ -4,7 +4,9 @@ The rule converges like exp(−2π/h × distance of the nearest pole): spectrall
 number of dimensions is the number of distinct fields, four at most. The teacher may have an activation of its own.
 """
 
+import functools
 import math
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,12 +14,23 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from deeplimits.errors import NotConverged
 from deeplimits.models.activations import Activation
 from deeplimits.numerics.symmetric import diagonal
 
 # Nodes on [−reach, reach] by number of dimensions: rounding decides in one to three, the cost in four.
 _REACH = {1: 9.0, 2: 9.0, 3: 7.8, 4: 7.5}
 _STEP = {1: 0.05, 2: 0.1, 3: 0.26, 4: 0.35}
+RESOLVED = 1e-4
+"""Relative error of E σ² and E σ'², whose poles are sharper than the integrals', above which a field is too wide."""
+
+
+class PairIntegrals(NamedTuple):
+    """I₂ = E σ_i σ_c, J₂ = E σ'_i σ'_c and K₂₀ = E σ''_i σ_c between the students and all fields."""
+
+    i2: Float[Array, "p n"]
+    j2: Float[Array, "p n"]
+    k20: Float[Array, "p n"]
 
 
 class Quadrature(eqx.Module):
@@ -29,9 +42,7 @@ class Quadrature(eqx.Module):
     def _value(self, index: int, students: int):
         return (self.student if index < students else self.teacher).value
 
-    def pairs(
-        self, c: Float[Array, "n n"], students: int
-    ) -> tuple[Float[Array, "p n"], Float[Array, "p n"], Float[Array, "p n"]]:
+    def pairs(self, c: Float[Array, "n n"], students: int) -> PairIntegrals:
         """I₂, J₂ and K₂₀ = E σ''_i σ_c between the students and all fields."""
         first, second = nodes(2)
         weight = jnp.exp(-(first**2 + second**2) / 2)
@@ -61,7 +72,7 @@ class Quadrature(eqx.Module):
         if count > students:
             parts.append(jax.lax.map(lambda index: column(index, self.teacher), jnp.arange(students, count)))
         i2, j2, k20 = (jnp.concatenate(found).T for found in zip(*parts, strict=True))
-        return i2, j2, k20
+        return PairIntegrals(i2, j2, k20)
 
     def second_moments(self, c: Float[Array, "n n"], students: int) -> Float[Array, "n n"]:
         """I₂ between all fields."""
@@ -119,10 +130,37 @@ class Quadrature(eqx.Module):
         return jnp.stack([jnp.stack([found[min(i, j), max(i, j)] for j in range(students)]) for i in range(students)])
 
 
+@functools.lru_cache(maxsize=1000)
+def check_variance(sigma: Activation, variance: float, dimensions: int) -> None:
+    """Raise unless the rule's step resolves σ of a field of this variance: E σ² and E σ'² against panels.
+
+    >>> from deeplimits.models.activations import activation
+    >>> check_variance(activation("tanh"), 1.0, 4)
+    """
+    from deeplimits.theory.gaussian.moments import second_moment, slope_moment  # they know the closed forms of here
+
+    line = jnp.asarray(_line(dimensions))
+    weight = jnp.exp(-(line**2) / 2)
+    fields = math.sqrt(max(variance, 0.0)) * line
+    for function, exact in ((sigma.value, second_moment), (sigma.derivative, slope_moment)):
+        found = float(jnp.sum(weight * function(fields) ** 2) / jnp.sum(weight))
+        right = float(exact(sigma, variance))
+        if not abs(found - right) <= RESOLVED * right:
+            raise NotConverged(
+                f"a field of variance {variance:g} is too wide for the grid of the integrals of {sigma.name} over "
+                f"{dimensions} fields: E σ² or E σ'² is off by {abs(found / right - 1):.1g}; take smaller overlaps, "
+                "or an activation with closed forms"
+            )
+
+
+def _line(dimensions: int) -> np.ndarray:
+    reach, step = _REACH[dimensions], _STEP[dimensions]
+    return np.arange(-math.floor(reach / step), math.floor(reach / step) + 1) * step
+
+
 def nodes(dimensions: int) -> list[Array]:
     """The grid, one broadcastable array for each dimension."""
-    reach, step = _REACH[dimensions], _STEP[dimensions]
-    line = np.arange(-math.floor(reach / step), math.floor(reach / step) + 1) * step
+    line = _line(dimensions)
     return [
         jnp.asarray(line.reshape([-1 if axis == own else 1 for axis in range(dimensions)])) for own in range(dimensions)
     ]

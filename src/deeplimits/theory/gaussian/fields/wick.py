@@ -3,10 +3,10 @@ r"""Closed forms for σ(x) = x² and σ(x) = x, by Wick's theorem."""
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.duals.analytic import Polynomial
-from deeplimits.theory.gaussian.duals.base import Dual
-from deeplimits.theory.gaussian.duals.homogeneous import PiecewiseLinear
-from deeplimits.theory.gaussian.fields.base import Fields
+from deeplimits.theory.gaussian.duals.kinked import PiecewiseLinear
+from deeplimits.theory.gaussian.fields.abstract_fields import Fields
 
 
 class Square(Fields):

@@ -14,7 +14,13 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.numerics import flows
-from deeplimits.theory.two_layer.mean_field.closed_forms import check_temperature
+from deeplimits.numerics.arguments import NOT_NEGATIVE, array
+from deeplimits.theory.two_layer.mean_field import frozen_steps
+from deeplimits.theory.two_layer.mean_field.frozen_steps import bernoulli
+from deeplimits.theory.two_layer.mean_field.solvable_flows import check_temperature
+
+MANY = 300
+"""Points of a grid from which on the Jacobian is too large to be factored at every step."""
 
 
 class Interaction(NamedTuple):
@@ -54,7 +60,13 @@ def interaction(
     ridge: ArrayLike,
     inverse_temperature: ArrayLike,
 ) -> Interaction:
-    """Check and assemble a problem; the grid must be uniform."""
+    """Check and assemble a problem; the grid must be uniform.
+
+    >>> grid = np.linspace(-8.0, 8.0, 401)
+    >>> problem = interaction(grid, np.zeros(401), np.zeros((401, 401)), 0.0, 2.0, 1.0)
+    >>> float(problem.potential(jnp.zeros(401))[0])  # without data, the ridge alone
+    64.0
+    """
     check_temperature(ridge, inverse_temperature)
     parts = [jnp.asarray(value, float) for value in (grid, external, pair, constant, ridge, inverse_temperature)]
     theta = np.asarray(parts[0])
@@ -70,20 +82,31 @@ def interaction(
 def density_flow(problem: Interaction, start: ArrayLike, times: ArrayLike) -> Float[Array, "times n"]:
     """ρ on the grid at each time, by finite volumes with exponentially fitted (Scharfetter-Gummel) fluxes.
 
-    The scheme keeps mass and positivity, has the Gibbs law as its exact equilibrium, and is second order in the
-    spacing.
+    The scheme keeps mass, has the Gibbs law as its exact equilibrium, and is second order in the spacing. In time it is
+    exact to 1e-8: by a linearly implicit method of order six or, on more than 300 points (not to be differentiated
+    backwards), by extrapolated implicit steps in a frozen potential, which cost a product with the matrix U each.
+
+    >>> grid = np.linspace(-8.0, 8.0, 161)
+    >>> problem = interaction(grid, np.zeros(161), np.zeros((161, 161)), 0.0, 1.0, 1.0)
+    >>> start = np.exp(-2 * grid**2) * np.sqrt(2 / np.pi)
+    >>> (density,) = density_flow(problem, start, [1.0])
+    >>> round(float(problem.spacing * density @ grid**2), 2)  # 1 − ¾ e^{−2t}, an Ornstein-Uhlenbeck process
+    0.9
     """
     h, temperature = problem.spacing, 1 / problem.inverse_temperature
+    start = array("start", start, problem.grid.shape, allowed=NOT_NEGATIVE, why="a density on the grid")
+    if len(problem.grid) > MANY:
+        return frozen_steps.density_path(problem.potential, start, times, h, temperature)
 
     def slope(t, density):
         difference = jnp.diff(problem.potential(density)) / temperature
         # flux from cell i to i+1: (T/h) [B(ΔΨ/T) ρ_i − B(−ΔΨ/T) ρ_{i+1}]
-        flux = temperature / h * (_bernoulli(difference) * density[:-1] - _bernoulli(-difference) * density[1:])
+        flux = temperature / h * (bernoulli(difference) * density[:-1] - bernoulli(-difference) * density[1:])
         return jnp.diff(-jnp.pad(flux, 1)) / h
 
     return flows.solve(
         slope,
-        jnp.asarray(start, float),
+        start,
         times,
         rtol=1e-8,
         atol=1e-10,
@@ -91,13 +114,6 @@ def density_flow(problem: Interaction, start: ArrayLike, times: ArrayLike) -> Fl
         most_steps=20_000,
         otherwise="the density needs more steps than allowed; ask for earlier times or take a coarser grid",
     ).states
-
-
-def _bernoulli(x: Array) -> Array:
-    """x/(e^x − 1), smooth through x = 0."""
-    small = jnp.abs(x) < 1e-5
-    safe = jnp.where(small, 1.0, x)
-    return jnp.where(small, 1 - x / 2 + x**2 / 12, safe / jnp.expm1(safe))
 
 
 class Stationary(NamedTuple):
@@ -109,7 +125,13 @@ class Stationary(NamedTuple):
 
 
 def stationary_law(problem: Interaction, tolerance: float = 1e-11, iterations: int = 20_000) -> Stationary:
-    """ρ ∝ exp(−βΨ_λ(·; ρ)), unique because the free energy is strictly convex; by damped iteration."""
+    """ρ ∝ exp(−βΨ_λ(·; ρ)), unique because the free energy is strictly convex; by damped iteration.
+
+    >>> grid = np.linspace(-8.0, 8.0, 401)
+    >>> problem = interaction(grid, np.zeros(401), np.zeros((401, 401)), 0.0, 2.0, 1.0)
+    >>> round(float(problem.spacing * stationary_law(problem).density @ grid**2), 10)  # 1/(βλ)
+    0.5
+    """
     h, beta = float(problem.spacing), float(problem.inverse_temperature)
     external, pair, grid = (np.asarray(part) for part in (problem.external, problem.pair, problem.grid))
     confining = external + float(problem.ridge) * grid**2 / 2

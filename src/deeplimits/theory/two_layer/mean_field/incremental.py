@@ -27,15 +27,19 @@ class SingleIndex(eqx.Module):
     """The problem: Hermite coefficients of the target and of the activation, lowest degree first, and ε."""
 
     target: Float[Array, " degrees"]
-    activation: Float[Array, " degrees"]
+    activation_coefficients: Float[Array, " degrees"]
     epsilon: Float[Array, ""]
 
-    def __init__(self, target: ArrayLike, activation: ArrayLike, epsilon: ArrayLike):
-        self.target, self.activation = jnp.asarray(target, float), jnp.asarray(activation, float)
+    def __init__(self, target: ArrayLike, activation_coefficients: ArrayLike, epsilon: ArrayLike):
+        self.target = arguments.argument("target", target, arguments.FINITE)
+        self.activation_coefficients = arguments.argument(
+            "activation_coefficients", activation_coefficients, arguments.FINITE
+        )
         self.epsilon = arguments.argument("epsilon", epsilon, arguments.POSITIVE)
-        if self.target.ndim != 1 or self.target.shape != self.activation.shape or self.target.size == 0:
+        if self.target.ndim != 1 or self.target.shape != self.activation_coefficients.shape or self.target.size == 0:
             raise ParameterError(
-                f"target and activation have shapes {self.target.shape} and {self.activation.shape}; give as many "
+                f"target and activation_coefficients have shapes {self.target.shape} and "
+                f"{self.activation_coefficients.shape}; give as many "
                 "Hermite coefficients of one as of the other"
             )
 
@@ -43,7 +47,7 @@ class SingleIndex(eqx.Module):
 class Learning(NamedTuple):
     """Neurons, components and risk at each time."""
 
-    t: Float[Array, " times"]
+    times: Float[Array, " times"]
     a: Float[Array, "times n"]
     s: Float[Array, "times n"]
     residuals: Float[Array, "times degrees"]
@@ -54,7 +58,7 @@ class Learning(NamedTuple):
 
 def residuals(problem: SingleIndex, a: Array, s: Array, weights: Array) -> Float[Array, " degrees"]:
     """What is left of each Hermite component."""
-    return problem.target - problem.activation * (_powers(s, len(problem.target)) @ (weights * a))
+    return problem.target - problem.activation_coefficients * (_powers(s, len(problem.target)) @ (weights * a))
 
 
 def _powers(s: Array, count: int) -> Float[Array, "degrees n"]:
@@ -64,16 +68,23 @@ def _powers(s: Array, count: int) -> Float[Array, "degrees n"]:
     return jnp.stack(powers)
 
 
-def velocity(problem: SingleIndex, a: Array, s: Array, weights: Array) -> tuple[Array, Array]:
+class Velocity(NamedTuple):
+    """(ȧ, ṡ)."""
+
+    a: Array
+    s: Array
+
+
+def velocity(problem: SingleIndex, a: Array, s: Array, weights: Array) -> Velocity:
     """(ȧ, ṡ), through the residuals: Σ_l σ_l r_l s^l and its derivative."""
     count = len(problem.target)
-    left = problem.activation * residuals(problem, a, s, weights)
+    left = problem.activation_coefficients * residuals(problem, a, s, weights)
     powers = _powers(s, count)
     slopes = jnp.concatenate([jnp.zeros((1, *s.shape)), powers[:-1] * jnp.arange(1.0, count)[:, None]])
-    return left @ powers / problem.epsilon, a * (1 - s**2) * (left @ slopes)
+    return Velocity(left @ powers / problem.epsilon, a * (1 - s**2) * (left @ slopes))
 
 
-def learn(
+def incremental_learning(
     problem: SingleIndex,
     a: ArrayLike,
     times: ArrayLike,
@@ -87,7 +98,7 @@ def learn(
     ``method="explicit"`` compiles three times faster and serves for ε of 0.01 or more.
 
     >>> problem = SingleIndex([0.5, 1.0, 0.8], [0.7, 1.0, 0.6], 1e-3)
-    >>> round(float(learn(problem, [1.0], [1.0]).risk[0]), 9)
+    >>> round(float(incremental_learning(problem, [1.0], [1.0]).risk[0]), 9)
     0.165764453
     """
     a = jnp.asarray(a, float)
@@ -96,8 +107,10 @@ def learn(
     weights = jnp.full(a.shape, 1 / max(a.size, 1)) if weights is None else jnp.asarray(weights, float)
     if a.ndim != 1 or a.size == 0 or s.shape != a.shape or weights.shape != a.shape:
         raise ParameterError(f"a, s and weights have shapes {a.shape}, {s.shape}, {weights.shape}; all must be (n,)")
-    if method not in ("explicit", "implicit"):
-        raise ParameterError(f"method = {method!r} is not allowed; it must be 'explicit' or 'implicit'")
+    arguments.argument("a", a, arguments.FINITE)
+    arguments.argument("s", s, arguments.between(-1, 1), "a cosine")
+    arguments.probabilities("weights", weights, len(a))
+    arguments.choice("method", method, ("explicit", "implicit"))
     found = _solve(problem, a, s, weights, times, method)
     return converged(found, found.converged, UNREACHED)
 
@@ -117,12 +130,20 @@ def _solve(problem: SingleIndex, a, s, weights, times, method: str) -> Learning:
     return Learning(times, amplitudes, alignments, left, risk, found.converged)
 
 
-def time_scales(problem: SingleIndex) -> np.ndarray:
+def incremental_time_scales(problem: SingleIndex) -> np.ndarray:
     """Leading order, as ε → 0, of the time at which each degree is learnt; infinite where the activation lacks it.
 
     Degree 0: ε ln 2/σ₀². Degree 1: √ε ln(1/ε)/(4|φ₁σ₁|). Degree l ≥ 2: ε^{1/(2l)}, up to a constant left out.
+
+    >>> [round(float(t), 6) for t in incremental_time_scales(SingleIndex([1.0, 1.0, 1.0], [1.0, 0.5, 0.0], 1e-4))]
+    [6.9e-05, 0.046052, inf]
     """
-    epsilon, phi, sigma = float(problem.epsilon), np.asarray(problem.target), np.asarray(problem.activation)
+    arguments.argument("epsilon", problem.epsilon, arguments.inside(0, 1), "the leading order as ε → 0")
+    epsilon, phi, sigma = (
+        float(problem.epsilon),
+        np.asarray(problem.target),
+        np.asarray(problem.activation_coefficients),
+    )
     scales = []
     for degree, (p, s) in enumerate(zip(phi, sigma, strict=True)):
         if p * s == 0:

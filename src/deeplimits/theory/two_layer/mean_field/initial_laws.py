@@ -1,6 +1,7 @@
 """A measure on neurons as weighted points: quantiles, or a quadrature of the initial law."""
 
 import itertools
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +11,14 @@ from numpy.typing import NDArray
 from scipy import special
 
 from deeplimits.errors import ParameterError
+from deeplimits.numerics import panels
+
+
+class Neurons(NamedTuple):
+    """A measure on R^d as weighted points."""
+
+    points: Float[Array, "n d"] | Float[np.ndarray, "n d"]
+    weights: Float[Array, " n"] | Float[np.ndarray, " n"]
 
 
 def normal_quantiles(count: int) -> NDArray[np.float64]:
@@ -23,7 +32,7 @@ def normal_quantiles(count: int) -> NDArray[np.float64]:
     return special.ndtri((np.arange(count) + 0.5) / count)
 
 
-def gauss_hermite(degree: int, dimensions: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def gauss_hermite(degree: int, dimensions: int) -> Neurons:
     """Points (n, dimensions) and weights of the tensor Gauss-Hermite rule of N(0, I): spectral for smooth flows.
 
     >>> points, weights = gauss_hermite(3, 2)
@@ -32,20 +41,19 @@ def gauss_hermite(degree: int, dimensions: int) -> tuple[NDArray[np.float64], ND
     """
     if degree < 1 or dimensions < 1:
         raise ParameterError(f"degree = {degree}, dimensions = {dimensions} is not allowed; both must be at least 1")
-    nodes, weights = np.polynomial.hermite_e.hermegauss(degree)
-    weights = weights / weights.sum()
+    nodes, weights = panels.normal(degree)
     points = np.stack(np.meshgrid(*[nodes] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions)
     products = (
         np.stack(np.meshgrid(*[weights] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions).prod(axis=1)
     )
-    return points, products
+    return Neurons(points, products)
 
 
 REACH = 4.5
 """Standard deviations up to which a graded rule has points; 10⁻⁵ of the mass lies beyond."""
 
 
-def graded_normal(count: int, dimensions: int, spread: ArrayLike) -> tuple[Float[Array, "n d"], Float[Array, " n"]]:
+def graded_normal(count: int, dimensions: int, spread: ArrayLike) -> Neurons:
     """Points (count^dimensions, dimensions) and weights of N(0, s² I), dense around zero where s is large.
 
     What becomes of a neuron depends on w smoothly at the scale of one, and on its logarithm further out: the rule of
@@ -63,4 +71,4 @@ def graded_normal(count: int, dimensions: int, spread: ArrayLike) -> tuple[Float
     weights = jnp.exp(-((nodes / s) ** 2) / 2) * jnp.cosh(u)
     weights = weights / jnp.sum(weights)
     places = np.array(list(itertools.product(range(count), repeat=dimensions)))
-    return nodes[places], jnp.prod(weights[places], axis=1)
+    return Neurons(nodes[places], jnp.prod(weights[places], axis=1))

@@ -21,7 +21,7 @@ from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.checks import converged
-from deeplimits.theory.two_layer.overlaps.integrals.moments import Moments
+from deeplimits.theory.two_layer.overlaps.integrals import Moments
 
 UNREACHED = "the flow needs more steps than allowed or diverges; ask for earlier times"
 
@@ -48,11 +48,18 @@ class Particles(eqx.Module):
 class Flow(NamedTuple):
     """The measure and its risk at each time."""
 
-    t: Float[Array, " times"]
+    times: Float[Array, " times"]
     w: Float[Array, "times n d"]
     a: Float[Array, "times n"]
     risk: Float[Array, " times"]
     converged: Bool[Array, ""]
+
+
+class Velocity(NamedTuple):
+    """(ẇ, ȧ) of every particle."""
+
+    w: Float[Array, "n d"]
+    a: Float[Array, " n"]
 
 
 def velocity(
@@ -61,13 +68,13 @@ def velocity(
     outputs: Float[Array, " k"],
     moments: Moments,
     train_outputs: bool,
-) -> tuple[Float[Array, "n d"], Float[Array, " n"]]:
+) -> Velocity:
     """(ẇ, ȧ) = −∇Ψ(θ; ρ) at every particle."""
     every = jnp.concatenate([particles.w, teacher])
     v = jnp.concatenate([-particles.weights * particles.a, outputs])
     i2, j2, k20 = moments.pairs(every @ every.T, particles.w.shape[0])
     moved = particles.a[:, None] * ((k20 @ v)[:, None] * particles.w + (j2 * v) @ every)
-    return moved, (i2 @ v if train_outputs else jnp.zeros_like(particles.a))
+    return Velocity(moved, i2 @ v if train_outputs else jnp.zeros_like(particles.a))
 
 
 def risk(
@@ -134,7 +141,11 @@ def dissipation(
     activation: ActivationLike,
     train_outputs: bool = True,
 ) -> Float[Array, ""]:
-    """−dR/dτ = ∫|∇Ψ|² dρ."""
+    """−dR/dτ = ∫|∇Ψ|² dρ.
+
+    >>> float(dissipation(Particles(jnp.eye(1)), jnp.eye(1), jnp.ones(1), "identity"))  # at the teacher nothing moves
+    0.0
+    """
     sigma = named(activation)
     w, a = velocity(
         particles, jnp.asarray(teacher, float), jnp.asarray(outputs, float), Moments(sigma, sigma), train_outputs

@@ -17,9 +17,9 @@ from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Task
 from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.checks import converged
+from deeplimits.numerics.symmetric import diagonal
 from deeplimits.theory.gaussian.fields import trapezoid
 from deeplimits.theory.two_layer.overlaps.equations import moments
-from deeplimits.theory.two_layer.overlaps.symmetric import diagonal
 
 UNREACHED = "the reduced flow needs more steps than allowed or diverges; ask for earlier times"
 
@@ -48,7 +48,7 @@ class Reduced(eqx.Module):
 class ReducedFlow(NamedTuple):
     """Neurons and risk at each time."""
 
-    t: Float[Array, " times"]
+    times: Float[Array, " times"]
     m: Float[Array, "times n k"]
     q: Float[Array, "times n"]
     a: Float[Array, "times n"]

@@ -25,6 +25,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError, UnknownName
+from deeplimits.models.activations import ActivationLike
 from deeplimits.models.committees import Overlaps, Task
 
 
@@ -32,14 +33,14 @@ class Foreign(NamedTuple):
     """A task in another convention."""
 
     convention: str
-    rate: Float[Array, ""]
+    step: Float[Array, ""]
     """Learning rate of the first layer as that convention writes it."""
     output_rate: Float[Array, ""]
     """Learning rate of the second layer as that convention writes it; 0 if frozen."""
     outputs: Float[Array, " p"]
     teacher_outputs: Float[Array, " k"]
     noise: Float[Array, ""]
-    """Variance of the label noise in the units of that convention's outputs."""
+    """Standard deviation of the label noise in the units of that convention's outputs."""
     time_unit: Float[Array, ""]
     """One unit of our t in that convention's time."""
     risk_unit: Float[Array, ""]
@@ -79,16 +80,16 @@ def convention(name: str) -> Convention:
     return CONVENTIONS[name]
 
 
-def export(task: Task, state: Overlaps, name: str) -> Foreign:
+def to_convention(task: Task, state: Overlaps, name: str) -> Foreign:
     r"""Our task and state in another convention.
 
     Saad and Solla's outputs are c = p times ours (p = k, a = a* = 1): residuals and noise grow by c, so that the same
     motion of the weights needs η = γ/p². Goldt's v_i = a_i/p leave the residual as it is: η_w = γ, η_v = ρ_a γ/p².
 
-    >>> task = Task(teacher=[[1.0, 0.0], [0.0, 1.0]], rate=4.0)
+    >>> task = Task(teacher=[[1.0, 0.0], [0.0, 1.0]], step=4.0)
     >>> state = Overlaps([[0.1, 0.0], [0.0, 0.1]], [[1.0, 0.0], [0.0, 1.0]])
-    >>> foreign = export(task, state, "saad-solla")
-    >>> float(foreign.rate), float(foreign.time_unit), float(foreign.risk_unit)
+    >>> foreign = to_convention(task, state, "saad-solla")
+    >>> float(foreign.step), float(foreign.time_unit), float(foreign.risk_unit)
     (1.0, 0.5, 4.0)
     """
     rules = convention(name)
@@ -100,32 +101,40 @@ def export(task: Task, state: Overlaps, name: str) -> Foreign:
         raise ParameterError(
             f"output_rate = {float(task.output_rate):g} is not allowed: {name} does not train the second layer"
         )
-    # w_i moves by (rate) × (output weight) × E σ': ours is (γ/p) a_i E σ'.
+    # w_i moves by (step) × (output weight) × E σ': ours is (γ/p) a_i E σ'.
     if rules.normalized_outputs:
-        outputs, teacher_outputs, rate = state.a, task.teacher_output, task.rate
-        output_rate = task.output_rate * task.rate
+        outputs, teacher_outputs, step = state.a, task.teacher_output, task.step
+        output_rate = task.output_rate * task.step
     elif rules.unit_outputs:
-        outputs, teacher_outputs, rate = state.a, task.teacher_output, task.rate / p**2
+        outputs, teacher_outputs, step = state.a, task.teacher_output, task.step / p**2
         output_rate = jnp.zeros(())
     else:
-        outputs, teacher_outputs, rate = state.a / p, task.teacher_output / k, task.rate
-        output_rate = task.output_rate * task.rate / p**2
-    time_unit = p / task.rate if rules.sample_clock else jnp.ones(())
+        outputs, teacher_outputs, step = state.a / p, task.teacher_output / k, task.step
+        output_rate = task.output_rate * task.step / p**2
+    time_unit = p / task.step if rules.sample_clock else jnp.ones(())
     return Foreign(
         name,
-        rate,
+        step,
         output_rate,
         outputs,
         teacher_outputs,
-        task.noise * scale**2,
+        task.noise * scale,
         time_unit,
         jnp.asarray(rules.risk_factor * scale**2),
     )
 
 
-def import_task(
+class Imported(NamedTuple):
+    """A task and a state in our convention, and what carries times and risks back."""
+
+    task: Task
+    state: Overlaps
+    foreign: Foreign
+
+
+def from_convention(
     name: str,
-    rate: ArrayLike,
+    step: ArrayLike,
     m: ArrayLike,
     q: ArrayLike,
     teacher: ArrayLike,
@@ -134,12 +143,15 @@ def import_task(
     outputs: ArrayLike | None = None,
     teacher_outputs: ArrayLike | None = None,
     output_rate: ArrayLike = 0.0,
-    activation: str = "erf_saad",
-) -> tuple[Task, Overlaps, Foreign]:
+    activation: ActivationLike = "erf_saad",
+) -> Imported:
     """A task written in another convention, as ours; the third answer says how to carry times and risks back.
 
-    >>> task, state, back = import_task("goldt", 0.5, [[0.1]], [[1.0]], [[1.0]], outputs=[1.0], teacher_outputs=[1.0])
-    >>> float(task.rate), float(back.time_unit)
+    `noise` is the standard deviation of the label noise, in the units of that convention's outputs.
+
+    >>> outputs = {"outputs": [1.0], "teacher_outputs": [1.0]}
+    >>> task, state, back = from_convention("goldt", 0.5, [[0.1]], [[1.0]], [[1.0]], **outputs)
+    >>> float(task.step), float(back.time_unit)
     (0.5, 2.0)
     """
     rules = convention(name)
@@ -148,25 +160,25 @@ def import_task(
     given = tuple(
         one if x is None else jnp.asarray(x, float) for x, one in zip((outputs, teacher_outputs), ones, strict=True)
     )
-    rate = jnp.asarray(rate, float)
+    step = jnp.asarray(step, float)
     if rules.normalized_outputs or rules.unit_outputs:
         a, teacher_a = given
-        our_rate = rate if rules.normalized_outputs else rate * p**2
-        relative = jnp.asarray(output_rate, float) / jnp.where(our_rate > 0, our_rate, 1.0)
+        our_step = step if rules.normalized_outputs else step * p**2
+        relative = jnp.asarray(output_rate, float) / jnp.where(our_step > 0, our_step, 1.0)
     else:
-        a, teacher_a, our_rate = given[0] * p, given[1] * k, rate
-        relative = jnp.asarray(output_rate, float) * p**2 / jnp.where(rate > 0, rate, 1.0)
+        a, teacher_a, our_step = given[0] * p, given[1] * k, step
+        relative = jnp.asarray(output_rate, float) * p**2 / jnp.where(step > 0, step, 1.0)
     scale = _output_scale(rules, p, k)
     task = Task(
         teacher,
-        our_rate,
-        jnp.asarray(noise, float) / scale**2,
+        our_step,
+        jnp.asarray(noise, float) / scale,
         activation,
         teacher_output=teacher_a,
         output_rate=relative,
     )
     state = Overlaps(m, q, a)
-    return task, state, export(task, state, name)
+    return Imported(task, state, to_convention(task, state, name))
 
 
 def _output_scale(rules: Convention, p: int, k: int) -> float:

@@ -4,6 +4,7 @@ r"""The overlap equations of one-pass SGD and the risk, in the convention of `de
 residual without label noise is E = Σ_c v_c σ_c.
 """
 
+import functools
 from typing import NamedTuple
 
 import equinox as eqx
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics.arguments import argument, at_least
-from deeplimits.theory.two_layer.overlaps.integrals.moments import Moments, check_covariance
+from deeplimits.theory.two_layer.overlaps.integrals import Moments, check_covariance
 
 
 class Drift(NamedTuple):
@@ -33,14 +34,28 @@ def covariance(task: Task, state: Overlaps) -> Float[Array, "n n"]:
     return jnp.block([[state.q, state.m], [state.m.T, task.teacher]])
 
 
+def _checked(function):
+    """A function of (task, state, …) as one program, behind the check of what it is given."""
+    compiled = eqx.filter_jit(function)
+
+    @functools.wraps(function)
+    def checked(task: Task, state: Overlaps, *rest: ArrayLike):
+        check(task, state)
+        return compiled(task, state, *rest)
+
+    return checked
+
+
 def check(task: Task, state: Overlaps) -> None:
-    """Raise unless the state is possible: shapes that fit, P positive definite, Ω positive semidefinite."""
+    """Raise unless the state is possible (shapes that fit, Ω positive semidefinite) and the integrals resolve it."""
     if state.teachers != task.teachers:
         raise ParameterError(
             f"m has {state.teachers} columns but the teacher has {task.teachers} units; they must agree"
         )
     check_covariance(task.teacher, "teacher")
-    check_covariance(covariance(task, state), "Omega")
+    omega = covariance(task, state)
+    check_covariance(omega, "Omega")
+    moments(task).check_variance(omega)
 
 
 def signed_outputs(task: Task, state: Overlaps) -> Float[Array, " n"]:
@@ -52,7 +67,7 @@ def moments(task: Task) -> Moments:
     return Moments(task.activation, task.teacher_activation)
 
 
-@eqx.filter_jit
+@_checked
 def risk(task: Task, state: Overlaps) -> Float[Array, ""]:
     """R = ½ Σ_cc' v_c v_c' I₂(c, c'), the excess risk; that of noisy labels is R + Δ/2.
 
@@ -74,7 +89,7 @@ class Gradient(NamedTuple):
     outputs: Float[Array, " p"]
 
 
-@eqx.filter_jit
+@_checked
 def gradient(task: Task, state: Overlaps) -> Gradient:
     """G_ic = v_c J₂(i,c) + δ_ic Σ_c' v_c' K₂₀(i,c'), by Stein's lemma: the gradient lies in the span of all weights."""
     v = signed_outputs(task, state)
@@ -83,20 +98,25 @@ def gradient(task: Task, state: Overlaps) -> Gradient:
     return Gradient(j2 * v + own * (k20 @ v)[:, None], i2 @ v)
 
 
-@eqx.filter_jit
+@_checked
 def squared_gradient(task: Task, state: Overlaps) -> Float[Array, "p p"]:
-    """Ψ^var_ij = a_i a_j [Σ_cd v_c v_d I₄(i,j,c,d) + Δ J₂(i,j)], the limit of p² E⟨∇_i ℓ, ∇_j ℓ⟩."""
+    """Ψ^var_ij = a_i a_j [Σ_cd v_c v_d I₄(i,j,c,d) + Δ J₂(i,j)], the limit of p² E⟨∇_i ℓ, ∇_j ℓ⟩.
+
+    >>> found = squared_gradient(Task([[1.0]], activation="identity"), Overlaps([[0.5]], [[0.7]]))
+    >>> round(float(found[0, 0]), 12)  # P − 2M + Q
+    0.7
+    """
     return _squares(task, state, covariance(task, state))
 
 
 def _squares(task: Task, state: Overlaps, omega: Float[Array, "n n"]) -> Float[Array, "p p"]:
     v = signed_outputs(task, state)
     _, j2, _ = moments(task).pairs(omega, state.students)
-    inside = moments(task).squares(omega, v, state.students) + task.noise * j2[:, : state.students]
+    inside = moments(task).squares(omega, v, state.students) + task.noise_variance * j2[:, : state.students]
     return state.a[:, None] * state.a * inside
 
 
-@eqx.filter_jit
+@_checked
 def squared_gradient_at(task: Task, state: Overlaps, dimension: ArrayLike) -> Float[Array, "p p"]:
     r"""p² E⟨∇_i ℓ, ∇_j ℓ⟩ at finite d, exactly: a_i a_j E[E² σ'_i σ'_j ‖x‖²/d].
 
@@ -108,11 +128,11 @@ def squared_gradient_at(task: Task, state: Overlaps, dimension: ArrayLike) -> Fl
     return value + 2 / jnp.asarray(dimension, float) * stretched
 
 
-@eqx.filter_jit
+@_checked
 def drift(task: Task, state: Overlaps) -> Drift:
     """The parts of the overlap equations at one state.
 
-    >>> task = Task(teacher=[[1.0, 0.0], [0.0, 1.0]], noise=0.01, output_rate=1.0)
+    >>> task = Task(teacher=[[1.0, 0.0], [0.0, 1.0]], noise=0.1, output_rate=1.0)
     >>> state = Overlaps([[0.3, 0.1], [0.05, 0.2]], [[0.5, 0.1], [0.1, 0.6]])
     >>> [round(float(x), 10) for x in drift(task, state).m[0]]
     [0.1205263568, 0.1243120752]
@@ -131,16 +151,20 @@ def drift(task: Task, state: Overlaps) -> Drift:
     )
 
 
-@eqx.filter_jit
-def velocity(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Overlaps:
+@_checked
+def velocity(task: Task, state: Overlaps, time: ArrayLike = 0.0) -> Overlaps:
     """(dM/dt, dQ/dt, da/dt).
 
     dM_ir/dt = a_i Σ_c v_c I₃(i,r,c)
     dQ_ij/dt = a_i Σ_c v_c I₃(i,j,c) + a_j Σ_c v_c I₃(j,i,c) + (γ/(pb)) Ψ^var_ij
     da_i/dt  = ρ_a Σ_c v_c I₂(i,c)
+
+    >>> moved = velocity(Task([[1.0]], activation="identity"), Overlaps([[0.4]], [[0.7]]))
+    >>> round(float(moved.m[0, 0]), 12)  # P − M
+    0.6
     """
     parts = drift(task, state)
-    share = task.learning_rate(t) / (state.students * task.batch)
+    share = task.learning_rate(time) / (state.students * task.batch)
     return Overlaps(parts.m, parts.q_flow + share * parts.q_variance, parts.a)
 
 
@@ -150,7 +174,7 @@ def mean_increment(task: Task, state: Overlaps, dimension: ArrayLike) -> Overlap
     E[E² σ'_iσ'_j ‖x‖²/d] differs from its limit by the O(1/d) of `squared_gradient_at`; distinct samples of a batch
     add the product of their mean gradients to ΔQ.
 
-    >>> task = Task(teacher=[[1.0]], rate=1.0, noise=0.1)
+    >>> task = Task(teacher=[[1.0]], step=1.0, noise=0.1**0.5)
     >>> step = mean_increment(task, Overlaps([[0.3]], [[0.8]]), 10)
     >>> round(float(step.m[0, 0]), 12), round(float(step.q[0, 0]), 12)
     (0.025700990086, -0.004351153992)
@@ -159,10 +183,10 @@ def mean_increment(task: Task, state: Overlaps, dimension: ArrayLike) -> Overlap
     dimension = argument("dimension", dimension, at_least(fields), f"there are {fields} weight vectors")
     p = state.students
     parts = drift(task, state)
-    step = task.rate / (dimension * p)
+    spent = task.step / (dimension * p)
     own = squared_gradient_at(task, state, dimension)
     weights = state.a[:, None] * gradient(task, state).weights
     # ⟨g_i, g_j⟩ a_i a_j / d, with g_i = E[E σ'_i x]
     crossed = weights @ covariance(task, state) @ weights.T / dimension
     variance = own / task.batch + (1 - 1 / task.batch) * crossed
-    return Overlaps(step * parts.m, step * (parts.q_flow + task.rate / p * variance), step * parts.a)
+    return Overlaps(spent * parts.m, spent * (parts.q_flow + task.step / p * variance), spent * parts.a)

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.numerics import flows
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument
 from deeplimits.numerics.checks import valid
 
 EULER_GAMMA = 0.5772156649015329
@@ -24,30 +25,32 @@ class Mediocrity(NamedTuple):
 
     norm: Float[Array, ""]
     growth: Float[Array, ""]
-    noise: Float[Array, ""]
+    diffusion: Float[Array, ""]
     """D in Var(dM) = D (γ/d) dt."""
 
 
-def discriminant(rate: Any, noise: Any = 0.0, teacher: Any = 1.0) -> Any:
+def discriminant(step: Any, noise_variance: Any = 0.0, teacher: Any = 1.0) -> Any:
     """9 − 24γP − 144γ²P² − 60γ²Δ: where it is negative there is no plateau and SGD diverges. Numbers or arrays."""
-    g, delta, p = rate, noise, teacher
+    g, delta, p = step, noise_variance, teacher
     return 9 - 24 * g * p - 144 * g**2 * p**2 - 60 * g**2 * delta
 
 
-def mediocrity(rate: ArrayLike, noise: ArrayLike = 0.0, teacher: ArrayLike = 1.0) -> Mediocrity:
+def mediocrity(step: ArrayLike, noise_variance: ArrayLike = 0.0, teacher: ArrayLike = 1.0) -> Mediocrity:
     """The plateau on M = 0: the lower root of 15γQ² − (3 + 6γP)Q + (P + 3γP² + γΔ) = 0.
 
     >>> round(float(mediocrity(0.05).norm), 12)
     0.381575773735
     """
-    g, delta, p = (jnp.asarray(value, float) for value in (rate, noise, teacher))
+    g = argument("step", step, NOT_NEGATIVE)
+    delta = argument("noise_variance", noise_variance, NOT_NEGATIVE)
+    p = argument("teacher", teacher, POSITIVE)
     inside = discriminant(g, delta, p)
     inside = valid(
         inside,
         inside >= 0,
-        "the rate leaves no plateau, and the student's norm diverges; without noise and with a teacher of norm one it "
+        "the step leaves no plateau, and the student's norm diverges; without noise and with a teacher of norm one it "
         "must be at most 0.18019",
-        lambda: f" (rate = {g}, teacher = {p}, noise = {delta})",
+        lambda: f" (step = {g}, teacher = {p}, noise_variance = {delta})",
     )
     # The smaller root as c/(the larger one), which is finite also at γ = 0.
     norm = 2 * (p + 3 * g * p**2 + g * delta) / (3 + 6 * g * p + jnp.sqrt(jnp.maximum(inside, 0.0)))
@@ -69,17 +72,25 @@ class EscapeTime(NamedTuple):
 
 
 def escape_time(
-    rate: ArrayLike, noise: ArrayLike, teacher: ArrayLike, level: ArrayLike, alignment: ArrayLike = 1.0
+    step: ArrayLike, noise_variance: ArrayLike, teacher: ArrayLike, level: ArrayLike, alignment: ArrayLike = 1.0
 ) -> EscapeTime:
     r"""When |M| first exceeds `level`, from a start on the plateau with M₀ = alignment × √(PQ/d) × a standard normal.
 
     On the plateau M is an Ornstein-Uhlenbeck process run backwards: M e^{−λt} → √(s/d) N with
     s = alignment² PQ + γD/(2λ). From there the deterministic equations carry it to the level, which takes
     (1/λ) ln(c/M) when M is small; c comes from those equations. Samples: d t/γ = O(d ln d).
+
+    >>> law = escape_time(0.0, 0.0, 1.0, 0.5)
+    >>> round(float(law.growth), 8)
+    4.0
     """
-    g, delta, p, level = (jnp.asarray(value, float) for value in (rate, noise, teacher, level))
+    g, delta, p = (jnp.asarray(value, float) for value in (step, noise_variance, teacher))
+    level = argument("level", level, POSITIVE)
+    level = valid(
+        level, level < p, "level is not below the teacher's norm, which |M| does not exceed; take a smaller one"
+    )
     start = mediocrity(g, delta, p)
-    s = jnp.asarray(alignment, float) ** 2 * p * start.norm + g * start.noise / (2 * start.growth)
+    s = jnp.asarray(alignment, float) ** 2 * p * start.norm + g * start.diffusion / (2 * start.growth)
     return EscapeTime(start.growth, _travel(g, delta, p, level, start) - jnp.log(s) / 2)
 
 

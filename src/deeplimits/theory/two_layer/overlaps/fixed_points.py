@@ -38,7 +38,7 @@ def fixed_point(
 ) -> FixedPoint:
     """The fixed point near a guess, by Newton's method with halved steps; saddles are found as well as attractors.
 
-    >>> task = Task(teacher=[[1.0]], rate=1.0, noise=0.1)
+    >>> task = Task(teacher=[[1.0]], step=1.0, noise=0.1**0.5)
     >>> found = fixed_point(task, Overlaps([[1.0]], [[1.0]]))
     >>> round(float(found.state.m[0, 0]), 9), round(float(found.state.q[0, 0]), 9), found.stable
     (1.103514366, 1.287116875, True)

@@ -14,9 +14,9 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.numerics import arguments, flows
+from deeplimits.numerics import arguments, flows, panels, symmetric
 from deeplimits.theory.gaussian.fields.trapezoid import semidefinite_factor
-from deeplimits.theory.two_layer.overlaps import equations, fixed_points, integration, symmetric
+from deeplimits.theory.two_layer.overlaps import equations, fixed_points, integration
 
 # Nodes per dimension of the trapezoid rule on [−7.5, 7.5] for the one-step covariance, by number of fields.
 _NODES = {2: 61, 3: 47, 4: 35}
@@ -26,13 +26,13 @@ _NOISE_NODES = 5  # exact: the noise enters as a polynomial of degree four
 class Fluctuations(NamedTuple):
     """Mean trajectory and covariance of the scaled fluctuations, at each time."""
 
-    t: Float[Array, " times"]
+    times: Float[Array, " times"]
     mean: Float[Array, "times size"]
     covariance: Float[Array, "times size size"]
     converged: Bool[Array, ""]
 
 
-def step_covariance(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Float[Array, "size size"]:
+def step_covariance(task: Task, state: Overlaps, time: ArrayLike = 0.0) -> Float[Array, "size size"]:
     """D, the covariance of one step ξ.
 
     ξ = (a_i E σ'_i λ*_r;  a_i E σ'_i λ_j + a_j E σ'_j λ_i + (γ/pb) a_i a_j E² σ'_i σ'_j;  ρ_a E σ_i)
@@ -42,17 +42,18 @@ def step_covariance(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Float[Ar
     """
     p, k = state.students, state.teachers
     _check(task, p + k)
+    equations.check(task, state)
     fields, weight = _grid(p + k)
     factor = semidefinite_factor(equations.covariance(task, state))
     lam = fields @ factor.T
     sigma, slope = task.activation.value(lam[:, :p]), task.activation.derivative(lam[:, :p])
     clean = task.teacher_activation.value(lam[:, p:]) @ task.teacher_output / k - sigma @ state.a / p
-    share = task.learning_rate(t) / (p * task.batch)
+    share = task.learning_rate(time) / (p * task.batch)
     first, second = symmetric.upper(p)
     pushed = state.a * slope
 
     def moments_at(noise_node):
-        error = (clean + jnp.sqrt(task.noise) * noise_node)[:, None]
+        error = (clean + task.noise * noise_node)[:, None]
         drive = error * pushed
         to_teacher = (drive[:, :, None] * lam[:, None, p:]).reshape(-1, p * k)
         among = drive[:, first] * lam[:, second] + drive[:, second] * lam[:, first]
@@ -61,10 +62,8 @@ def step_covariance(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Float[Ar
         xi = jnp.concatenate(parts, axis=1)
         return weight @ xi, (weight[:, None] * xi).T @ xi
 
-    # Probabilists' Gauss-Hermite rule.
-    nodes, weights = np.polynomial.hermite_e.hermegauss(_NOISE_NODES)
-    weights = jnp.asarray(weights / weights.sum())
-    means, squares = jax.lax.map(moments_at, jnp.asarray(nodes))
+    nodes, weights = (jnp.asarray(part) for part in panels.normal(_NOISE_NODES))
+    means, squares = jax.lax.map(moments_at, nodes)
     mean = jnp.tensordot(weights, means, axes=1)
     return (jnp.tensordot(weights, squares, axes=1) - mean[:, None] * mean) / task.batch
 
@@ -72,7 +71,7 @@ def step_covariance(task: Task, state: Overlaps, t: ArrayLike = 0.0) -> Float[Ar
 def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuations:
     """Mean and covariance Σ of √(dp/γ)(Ω^ν − Ω(t)) along a trajectory, Σ(0) = 0.
 
-    >>> task = Task(teacher=[[1.0]], rate=0.4, noise=0.3, activation="identity")
+    >>> task = Task(teacher=[[1.0]], step=0.4, noise=0.3**0.5, activation="identity")
     >>> found = covariance_flow(task, Overlaps([[0.2]], [[0.7]]), [1.5])
     >>> round(float(found.covariance[0, 0, 0]), 6)
     0.351311
@@ -80,6 +79,7 @@ def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuatio
     times = arguments.times("times", times)
     students, teachers = start.students, start.teachers
     _check(task, students + teachers)
+    equations.check(task, start)
     a = start.a if task.frozen else None
     right_side = integration.packed_velocity(task, students, a)
     size = integration.pack(start, a is None).shape[0]
@@ -100,8 +100,20 @@ def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuatio
     return Fluctuations(times, mean, covariance, found.converged)
 
 
-def stationary_covariance(task: Task, guess: Overlaps) -> tuple[fixed_points.FixedPoint, np.ndarray]:
-    """The stable fixed point near a guess and Σ there, from Lyapunov's equation JΣ + ΣJᵀ + D = 0."""
+class AtRest(NamedTuple):
+    """A stable fixed point, and Σ there."""
+
+    point: fixed_points.FixedPoint
+    covariance: np.ndarray
+
+
+def stationary_covariance(task: Task, guess: Overlaps) -> AtRest:
+    """The stable fixed point near a guess and Σ there, from Lyapunov's equation JΣ + ΣJᵀ + D = 0.
+
+    >>> point, covariance = stationary_covariance(Task(np.eye(1), 0.5, 1.0), Overlaps([[1.0]], [[1.0]]))
+    >>> point.stable, covariance.shape
+    (True, (2, 2))
+    """
     from scipy.linalg import solve_continuous_lyapunov
 
     point = fixed_points.fixed_point(task, guess)
@@ -118,7 +130,7 @@ def stationary_covariance(task: Task, guess: Overlaps) -> tuple[fixed_points.Fix
     residual = np.abs(j @ sigma + sigma @ j.T + d).max()
     if residual > 1e-9 * np.abs(d).max():
         raise NotConverged(f"Lyapunov's equation was solved with residual {residual:.2g} only")
-    return point, sigma
+    return AtRest(point, sigma)
 
 
 def _grid(dimensions: int) -> tuple[Float[Array, "nodes n"], Float[Array, " nodes"]]:

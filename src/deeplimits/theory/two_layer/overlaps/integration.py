@@ -13,11 +13,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import ArrayLike
 
-from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.numerics import arguments, flows
+from deeplimits.numerics import arguments, flows, symmetric
 from deeplimits.numerics.checks import converged
-from deeplimits.theory.two_layer.overlaps import equations, symmetric
+from deeplimits.theory.two_layer.overlaps import equations
 
 # Beyond this time the implicit method wins.
 LONG = 3e3
@@ -27,7 +26,7 @@ MOST_STEPS = 200_000
 class Trajectory(NamedTuple):
     """The solution at the times asked for, and what it cost."""
 
-    t: Float[Array, " times"]
+    times: Float[Array, " times"]
     m: Float[Array, "times p k"]
     q: Float[Array, "times p p"]
     a: Float[Array, "times p"]
@@ -93,15 +92,16 @@ def trajectory(
     error at the end is about ten times larger. Traceable: jit, vmap over initial conditions, grad. A run that diverges
     raises; outside a trace an impossible start does so as well.
 
-    >>> task = Task(teacher=[[1.0]], rate=0.4, noise=0.3, activation="identity")
+    >>> task = Task(teacher=[[1.0]], step=0.4, noise=0.3**0.5, activation="identity")
     >>> solution = trajectory(task, Overlaps([[0.2]], [[0.7]]), [1.5])
     >>> round(float(solution.m[0, 0, 0]), 10), round(float(solution.q[0, 0, 0]), 10)
     (0.8214958719, 0.8291212365)
     """
     times = arguments.times("times", times)
-    if method not in ("auto", "explicit", "implicit"):
-        raise ParameterError(f"method = {method!r} is not allowed; it must be 'auto', 'explicit' or 'implicit'")
+    arguments.choice("method", method, ("auto", "explicit", "implicit"))
     equations.check(task, start)
+    for name, value in (("a", start.a), ("teacher_output", task.teacher_output)):
+        arguments.argument(name, value, arguments.FINITE)
     if method == "auto":
         long = arguments.known(times) and float(times[-1]) > LONG
         stiff = arguments.known(task.output_rate) and float(task.output_rate) >= 50
@@ -109,11 +109,13 @@ def trajectory(
     usual = (1e-11, 1e-13) if method == "explicit" else (1e-9, 1e-11)
     rtol, atol = (usual[0] if rtol is None else rtol), (usual[1] if atol is None else atol)
     solution = _solve(task, start, times, rtol, atol, method, variance)
-    where = f", at learning rate γ = {float(task.rate):.4g}" if arguments.known(task.rate) else ""
+    if arguments.known(solution.q) and bool(solution.converged):
+        equations.moments(task).check_variance(jnp.max(solution.q) * jnp.eye(min(start.students + start.teachers, 4)))
+    where = f", at learning rate γ = {float(task.step):.4g}" if arguments.known(task.step) else ""
     return converged(
         solution,
         solution.converged,
-        f"the overlaps diverge, or need more than {MOST_STEPS} steps{where}; take a smaller rate (see "
+        f"the overlaps diverge, or need more than {MOST_STEPS} steps{where}; take a smaller step (see "
         "critical_learning_rate) or an earlier time",
     )
 
@@ -132,7 +134,7 @@ def _solve(task: Task, start: Overlaps, times, rtol, atol, method: str, variance
         stiff=method == "implicit",
         most_steps=MOST_STEPS,
         throw=False,
-        otherwise="the overlaps diverge, or need too many steps; take a smaller rate or an earlier time",
+        otherwise="the overlaps diverge, or need too many steps; take a smaller step or an earlier time",
     )
     states = jax.vmap(lambda vector: unpack(vector, students, teachers, a))(found.states)
     risks = jax.vmap(lambda state: equations.risk(task, state))(states)

@@ -6,8 +6,11 @@ Gradient flow (γ → 0), a = a* = 1. All students are equal there: each sees th
 import math
 from typing import NamedTuple
 
+import numpy as np
+
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps
+from deeplimits.numerics import arguments
 
 
 class Plateau(NamedTuple):
@@ -28,18 +31,21 @@ def symmetric_plateau(units: int) -> Plateau:
     >>> round(plateau.risk, 12), round(plateau.escape_rate, 12)
     (0.002902710078, 0.032874903683)
     """
-    if isinstance(units, bool) or not isinstance(units, int) or units < 2:
-        raise ParameterError(f"units = {units!r} is not allowed; a plateau needs a whole number of at least 2 units")
+    units = arguments.whole("units", units, 2, "to be alike")
     k = float(units)
-    m = [[1 / math.sqrt(k * (2 * k - 1))] * units] * units
-    q = [[1 / (2 * k - 1)] * units] * units
+    m = np.full((units, units), 1 / math.sqrt(k * (2 * k - 1)))
+    q = np.full((units, units), 1 / (2 * k - 1))
     risk = (math.pi / 6 - k * math.asin(1 / (2 * k))) / (math.pi * k)
     rate = 2 / math.pi / math.sqrt(2 * k - 1) / (2 * k + 1) ** 1.5
     return Plateau(Overlaps(m, q), risk, rate)
 
 
 def plateau_length(units: int, asymmetry: float) -> float:
-    """Leading order of the time spent on the plateau, ln(1/δ₀)/λ, for an initial asymmetry δ₀ of M."""
+    """Leading order of the time spent on the plateau, ln(1/δ₀)/λ, for an initial asymmetry δ₀ of M.
+
+    >>> plateau_length(2, 1e-3) > plateau_length(2, 1e-2)
+    True
+    """
     if not 0 < asymmetry < 1:
         raise ParameterError(f"asymmetry = {asymmetry} is not allowed; it must lie between 0 and 1")
     return math.log(1 / asymmetry) / symmetric_plateau(units).escape_rate

@@ -4,10 +4,9 @@ import jax
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.numerics import arguments, flows
-from deeplimits.theory.two_layer.overlaps import equations, integration, symmetric
+from deeplimits.numerics import arguments, flows, symmetric
+from deeplimits.theory.two_layer.overlaps import equations, integration
 
 ROUNDING = 1e-12
 
@@ -27,8 +26,7 @@ def regime(width_exponent: float, rate_exponent: float, boundary: str = "entrywi
     >>> regime(0.0, 0.5), regime(0.3, -0.3), regime(0.0, -0.25), regime(0.0, -0.75)
     ('gradient-flow', 'saad-solla', 'variance-dominated', 'no-ode')
     """
-    if boundary not in ("entrywise", "norm"):
-        raise ParameterError(f"boundary = {boundary!r} is not allowed; it must be 'entrywise' or 'norm'")
+    arguments.choice("boundary", boundary, ("entrywise", "norm"))
     arguments.argument("width_exponent", width_exponent, arguments.NOT_NEGATIVE)
     arguments.argument("rate_exponent", rate_exponent, arguments.FINITE)
     total = width_exponent + rate_exponent

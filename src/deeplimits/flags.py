@@ -1,0 +1,235 @@
+"""The flags of the command line: the framework's own words, and the parameters of the limit that is named.
+
+A line is read twice. The first reading knows the commands and their own words and finds the name of the limit; the
+second knows the parameters of that limit too. Everything stands in the index, so that no help text waits for JAX.
+"""
+
+import argparse
+import difflib
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NoReturn
+
+from deeplimits.catalogue import Entry, catalogue
+from deeplimits.errors import ParameterError, UnknownName
+from deeplimits.parameters import Integer, Parameter
+
+BAD_INPUT = 1
+
+DESCRIPTION = """\
+Compute the limit, simulate the network, see whether they agree.
+
+  deeplimits list                                    every name, one line each
+  deeplimits show marchenko-pastur-law               what it states, its parameters, how to call it
+  deeplimits predict marchenko-pastur-law --gamma 2  what the theory says
+  deeplimits compare marchenko-pastur-law --gamma 2  theory against simulation, with a verdict
+  deeplimits atlas --out site/                       every limit, compared and drawn, as one page
+"""
+
+RUNS = {
+    "predict": "what the theory says",
+    "simulate": "finite systems, drawn and measured",
+    "compare": "theory against simulation, with a verdict",
+}
+"""The commands that take a limit and its parameters."""
+WORDS = ("json", "samples", "seed", "size", "sizes", "plot", "html", "debug", "help")
+"""What these commands call their own flags. A parameter of such a name is --param.NAME in all of them."""
+
+PARAMETERS = f"""\
+A parameter takes a value, a list 0,0.5,1 or a range 0.1:10:20 (20 points; 0.1:10:20log for equal ratios).
+Lists and ranges are run one value after the other. NAME stands before its parameters.
+--param.gamma is the same as --gamma; a parameter named like one of the command line's own words
+({", ".join(WORDS)}) has only that long form.
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, but bad input is one line and exit code 1."""
+
+    def __init__(self, **options: Any):
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(f"{self.prog}: {message}\n")
+        raise SystemExit(BAD_INPUT)
+
+    def refuse(self, unknown: Sequence[str]) -> NoReturn:
+        """An error about what no flag of this command takes, with the flags that may have been meant."""
+        actions = self._option_string_actions.items()
+        flags = [flag for flag, action in actions if action.help != argparse.SUPPRESS]
+        word = unknown[0].partition("=")[0]
+        long = word.replace("--", "--param.", 1)
+        near = [long] if long in flags else difflib.get_close_matches(word, flags, n=2)
+        hint = f"; did you mean {' or '.join(near)}?" if near else f"; `{self.prog} --help` lists the flags"
+        self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+
+
+class _Unfinished(Exception):
+    """The first reading did not get to the end; the second will say why."""
+
+
+class _FirstParser(Parser):
+    def error(self, message: str) -> NoReturn:
+        raise _Unfinished
+
+
+def read(arguments: Sequence[str], run: Mapping[str, Callable[[argparse.Namespace], int]]) -> argparse.Namespace:
+    """What a command line asks for: the values of its flags, with `run` the function of its command."""
+    parser, commands = _parser(_limit_named_in(arguments, run), run)
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        commands[options.command].refuse(unknown)
+    return options
+
+
+def _limit_named_in(arguments: Sequence[str], run: Mapping[str, Callable]) -> Entry | None:
+    try:
+        options, rest = _parser(None, run, first=True)[0].parse_known_args(arguments)
+    except _Unfinished:
+        return None
+    if options.command not in RUNS:
+        return None
+    if options.name not in catalogue and rest and arguments.index(rest[0]) < arguments.index(options.name):
+        example = f"deeplimits {options.command} NAME {rest[0]} {options.name}"
+        raise UnknownName(
+            f"the catalogue has no entry {options.name!r}; NAME stands before its parameters, as in `{example}`"
+        )
+    entry = catalogue.entry(options.name)
+    if entry.role == "function":
+        near = difflib.get_close_matches(entry.name, [limit.name for limit in catalogue.limits()], n=1, cutoff=0.7)
+        hint = f"; the limit of a similar name is {near[0]}" if near else ""
+        raise ParameterError(f"{entry.name} is a function; `deeplimits show {entry.name}` says how to call it{hint}")
+    return entry
+
+
+def _parser(entry: Entry | None, run: Mapping[str, Callable], first: bool = False) -> tuple[Parser, dict[str, Parser]]:
+    make = _FirstParser if first else Parser
+    parser = make(prog="deeplimits", description=DESCRIPTION)
+    parser.add_argument("--version", action="version", version=_version())
+    parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command", parser_class=make)
+
+    def command(word: str, sentence: str, **options: Any) -> Parser:
+        made = commands.add_parser(word, help=sentence, **options)
+        made.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
+        made.set_defaults(run=run[word])
+        return made
+
+    listing = command("list", "every name in the catalogue")
+    listing.add_argument("words", nargs="*", help="show only entries that contain all these words")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+    for word, sentence in (
+        ("show", "what a name states, its parameters, how to call it"),
+        ("cite", "BibTeX of what a name rests on"),
+    ):
+        command(word, sentence).add_argument("name", metavar="NAME")
+    for word, sentence in RUNS.items():
+        # In the first reading --help waits until the parameters are known.
+        made = command(word, sentence, add_help=not first)
+        made.add_argument("name", metavar="NAME", help="a limit, see `deeplimits list`")
+        made.usage = f"deeplimits {word} NAME [flags]"
+        _add_words(made, word)
+        made.epilog = PARAMETERS
+        if entry is None:
+            made.epilog = f"`deeplimits {word} NAME --help` lists the parameters of that limit.\n{PARAMETERS}"
+        else:
+            made.description = f"{entry.about.title}.\n`deeplimits show {entry.name}` gives the full statement."
+            _add_parameters(made, entry)
+
+    atlas = command("atlas", "every limit predicted, simulated, compared and drawn, as one static page")
+    atlas.add_argument("--out", default="site", help="folder to write to (default: site)")
+    atlas.add_argument("--only", nargs="+", metavar="NAME", help="just these limits")
+    atlas.add_argument("--size", choices=("small", "medium", "large"), default="medium", help="how much to simulate")
+
+    campaign = command("campaign", "do the verdicts hold at random parameters inside the ranges?")
+    campaign.add_argument("--draws", type=int, default=2, help="how many of each limit (default: 2)")
+    campaign.add_argument("--seed", type=int, help="seed of the draws (default: a fresh one, printed)")
+    campaign.add_argument("--only", nargs="+", metavar="NAME", help="just these limits")
+    campaign.add_argument("--cases", metavar="FILE", help="instead of draws, the cases in a file that --out wrote")
+    campaign.add_argument(
+        "--out",
+        default="campaign.jsonl",
+        help="file for the outcomes; what stands there is kept (default: campaign.jsonl)",
+    )
+    campaign.add_argument("--time-limit", type=float, metavar="SECONDS", help="how long a case may take (default: 300)")
+    campaign.add_argument("--page", metavar="FILE", help="write what was found, with all that --out holds, as a page")
+    campaign.add_argument("--workers", type=int, help="how many processes (default: one for each core)")
+    return parser, commands.choices
+
+
+def _add_words(command: argparse.ArgumentParser, word: str) -> None:
+    command.add_argument("--json", action="store_true", help="print JSON")
+    if word != "predict":
+        command.add_argument("--samples", type=_count, help="how many systems to draw at each size")
+        command.add_argument("--seed", type=int, default=0, help="seed of the random numbers (default: 0)")
+    if word == "simulate":
+        command.add_argument("--size", type=_count, help="size of the system")
+    if word == "compare":
+        command.add_argument("--sizes", type=_counts, help="sizes to simulate, as 100,200,400 or 100:400:4")
+    if word != "simulate":
+        command.add_argument("--plot", metavar="FILE", help="write the figure to FILE (png, svg, pdf)")
+    if word == "compare":
+        command.add_argument("--html", metavar="FILE", help="write a page with statement, figure and verdict to FILE")
+
+
+def _counts(text: str) -> list[int]:
+    try:
+        return Integer(default=1, low=1, high=math.inf).read_many(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} cannot be read; give whole numbers, as 100,200,400") from None
+
+
+def _count(text: str) -> int:
+    found = _counts(text)
+    if len(found) > 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than one number")
+    return found[0]
+
+
+def _add_parameters(command: argparse.ArgumentParser, entry: Entry) -> None:
+    group = command.add_argument_group("parameters of the limit")
+    for name, parameter in entry.about.parameters.items():
+        short, long = f"--{name.replace('_', '-')}", f"--param.{name.replace('_', '-')}"
+        options: dict[str, Any] = {
+            "dest": destination(name),
+            "metavar": name.upper() if parameter.kind != "choice" else "WORD",
+            "help": f"{parameter.doc}; {parameter.allowed} (default: {default_of(parameter)})".replace("%", "%%"),
+        }
+        if name in WORDS:
+            group.add_argument(long, **options)
+        else:
+            group.add_argument(short, **options)
+            group.add_argument(long, **{**options, "help": argparse.SUPPRESS})
+
+
+def destination(name: str) -> str:
+    """Where the text given for a parameter stands among the options."""
+    return f"param.{name}"
+
+
+def values(entry: Entry, options: argparse.Namespace) -> Iterator[tuple[str, list[Any]]]:
+    """The parameters that were given, each with the values it is to take."""
+    for name, parameter in entry.about.parameters.items():
+        text = getattr(options, destination(name), None)
+        if text is None:
+            continue
+        try:
+            yield name, parameter.read_many(text)
+        except ValueError as error:
+            raise ParameterError(
+                f"{entry.about.name}: {name} = {text!r} cannot be read ({error}); it must be {parameter.allowed}"
+            ) from None
+
+
+def default_of(parameter: Parameter) -> str:
+    """The default, as one would type it."""
+    if isinstance(parameter.default, tuple):
+        return ",".join(f"{value:g}" for value in parameter.default)
+    return f"{parameter.default:g}" if isinstance(parameter.default, float) else str(parameter.default)
+
+
+def _version() -> str:
+    import deeplimits
+
+    return f"deeplimits {deeplimits.__version__}"

@@ -1,0 +1,42 @@
+"""What the limits about two-layer networks have in common: where they start, their clocks, their curves."""
+
+from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+
+from deeplimits.errors import OutsideValidity
+from deeplimits.models.committees import Overlaps
+from deeplimits.numerics.arguments import known
+from deeplimits.predictions import Curve
+
+
+def aligned_start(students: int, teachers: int, overlap: Array, norm: Array) -> Overlaps:
+    """Each student leans to one teacher, a third as much to the others; outside the teachers they are orthogonal."""
+    own = jnp.arange(students)[:, None] % teachers == jnp.arange(teachers)
+    m = overlap * jnp.where(own, 1.0, 1 / 3)
+    return Overlaps(m, m @ m.T + norm * jnp.eye(students))
+
+
+def steps_at(times: Array, steps_per_time: float, owner: object) -> tuple[tuple[int, ...], list[float]]:
+    """Numbers of SGD steps nearest to the times wanted, and the times they really take."""
+    steps = tuple(round(t * steps_per_time) for t in np.atleast_1d(np.asarray(times)).tolist())
+    if steps[0] < 1 or len(set(steps)) < len(steps):
+        raise OutsideValidity(
+            f"{type(owner).__name__}: at this size two of the times fall on one step; take a larger size or later times"
+        )
+    return steps, [count / steps_per_time for count in steps]
+
+
+def time_curve(times: Array, y: Array, label: str, symbol: str) -> Curve:
+    """What is followed over time, with a mean that deviates by O(1/size)."""
+    return Curve(times, y, axis="time", axis_symbol="t", label=label, symbol=symbol, rate=1.0)
+
+
+def no_room(limit: Any) -> tuple[str, ...]:
+    """The sentence for a dimension in which p + k weight vectors cannot be independent, if it is one."""
+    fields = limit.students + limit.teachers
+    if not known(limit.dimension) or float(limit.dimension) >= fields:
+        return ()
+    return (f"dimension = {float(limit.dimension):g} is below p + k = {fields}",)

@@ -1,0 +1,39 @@
+"""What a statistical instrument answers: a value, how far chance may have moved it, and how it was found."""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+class Estimate(NamedTuple):
+    """A measured value and its standard error, arrays (or numbers) of one shape, and what stands behind them.
+
+    An instrument that is exact answers with plain arrays instead: it has no error to report.
+
+    >>> found = sample_mean(jnp.array([1.0, 2.0, 3.0]))
+    >>> float(found.value), round(float(found.error), 6), found.draws
+    (2.0, 0.57735, 3)
+    """
+
+    value: Any
+    error: Any
+    """Standard error."""
+    draws: int | None = None
+    """How many independent draws, or blocks of correlated ones, the value is a mean of."""
+    iterations: int | None = None
+    """How many steps a solver took, where there was one."""
+    residual: float | None = None
+    """How well its equation is solved."""
+
+    @property
+    def z(self) -> Any:
+        """The value in units of its standard error; 0 where nothing varied."""
+        certain = jnp.asarray(self.error) == 0
+        return jnp.where(certain, 0.0, jnp.asarray(self.value) / jnp.where(certain, 1.0, self.error))
+
+
+def sample_mean(draws: Float[Array, "draws *shape"]) -> Estimate:
+    """The mean over the first axis, of independent draws."""
+    count = draws.shape[0]
+    return Estimate(draws.mean(axis=0), draws.std(axis=0, ddof=1) / jnp.sqrt(1.0 * count), count)

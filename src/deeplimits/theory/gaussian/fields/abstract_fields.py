@@ -1,0 +1,71 @@
+"""What the integrals of an activation over several Gaussian fields are."""
+
+import abc
+
+import equinox as eqx
+from jaxtyping import Array, Float
+
+from deeplimits.theory.gaussian.duals.abstract_dual import Dual
+from deeplimits.theory.gaussian.duals.abstract_dual import Scaled as ScaledDual
+from deeplimits.theory.gaussian.pairs import pair
+
+
+class Fields(eqx.Module):
+    """Integrals over Gaussian fields λ ~ N(0, C) in closed form, for one activation; σ_a = σ(λ_a).
+
+    Functions of pairs take covariance entries that broadcast: `caa`, `cbb` variances, `cab` the covariance.
+    """
+
+    @property
+    @abc.abstractmethod
+    def dual(self) -> Dual:
+        """The pair functions E σσ and E σ'σ'."""
+
+    def i2(self, caa: Array, cbb: Array, cab: Array) -> Array:
+        """E σ_a σ_b"""
+        return self.dual.value(pair(caa, cbb, cab))
+
+    def j2(self, caa: Array, cbb: Array, cab: Array) -> Array:
+        """E σ'_a σ'_b"""
+        return self.dual.slope(pair(caa, cbb, cab))
+
+    @abc.abstractmethod
+    def k20(self, caa: Array, cbb: Array, cab: Array) -> Array:
+        """E σ''_a σ_b"""
+
+    @abc.abstractmethod
+    def i4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
+        """E σ'_0 σ'_1 σ_2 σ_3"""
+
+    @abc.abstractmethod
+    def j4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
+        """E σ'_0 σ'_1 σ'_2 σ'_3"""
+
+    @abc.abstractmethod
+    def squares(self, c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Float[Array, "p p"]:
+        """Σ_cd v_c v_d I₄(i, j, c, d) for all pairs (i, j) of the first `students` fields."""
+
+
+class Scaled(Fields):
+    """The integrals of γσ(βu), from those of σ."""
+
+    base: Fields
+    argument: float = eqx.field(static=True)
+    factor: float = eqx.field(static=True)
+
+    @property
+    def dual(self) -> Dual:
+        return ScaledDual(self.base.dual, self.argument, self.factor)
+
+    def k20(self, caa: Array, cbb: Array, cab: Array) -> Array:
+        b = self.argument**2
+        return b * self.factor**2 * self.base.k20(b * caa, b * cbb, b * cab)
+
+    def i4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
+        return self.argument**2 * self.factor**4 * self.base.i4(self.argument**2 * c)
+
+    def j4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
+        return self.argument**4 * self.factor**4 * self.base.j4(self.argument**2 * c)
+
+    def squares(self, c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Float[Array, "p p"]:
+        return self.argument**2 * self.factor**4 * self.base.squares(self.argument**2 * c, v, students)

@@ -1,0 +1,161 @@
+"""Every room has a door: a short list of documented names, which is what the documentation teaches."""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+import runpy
+import subprocess
+import sys
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+import deeplimits.theory
+from deeplimits.catalogue import FUNCTIONS
+from deeplimits.lab.task import imports, module_path, offers
+from house import modules
+
+PAGES = Path(__file__).parents[2]
+TOPS = ("theory", "models", "ensembles", "measure", "numerics")
+DOORS = [module for module in modules() if offers(module)]
+MOST = 45
+
+
+def members(door):
+    module = importlib.import_module(door)
+    return {name: getattr(module, name) for name in module.__all__}
+
+
+def test_every_room_has_a_door():
+    rooms = {f"deeplimits.theory.{part.name}" for part in pkgutil.iter_modules(deeplimits.theory.__path__)}
+    assert rooms | {f"deeplimits.{top}" for top in TOPS} <= set(DOORS)
+    assert rooms == {f"deeplimits.theory.{name}" for name in deeplimits.theory.__all__}
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_door_is_a_short_list_of_documented_names(door):
+    module, found = importlib.import_module(door), members(door)
+    assert dir(module) == sorted(found), "dir(room) is the table of contents"
+    assert set(found) == set(offers(door))
+    assert len(found) <= MOST
+    assert module.__doc__
+    files = {part.name for part in pkgutil.iter_modules(module.__path__)}
+    for name, member in found.items():
+        if inspect.ismodule(member):
+            assert member.__name__ in DOORS, f"{door}.{name} is a module; a door lists what is in it"
+            continue
+        assert name not in files, f"{door}.{name} hides the file {name}.py"
+        assert member.__name__ == name, f"{door} calls {member.__name__} by another name"
+        doc = inspect.getdoc(member)
+        assert doc, f"{door}.{name} has no docstring"
+        assert not doc.startswith(f"{name}("), f"{door}.{name} has no docstring of its own"
+
+
+@pytest.mark.parametrize("door", [door for door in DOORS if door.startswith("deeplimits.theory.")])
+def test_functions_of_theory_show_an_example(door):
+    without = [
+        name
+        for name, member in members(door).items()
+        if not inspect.ismodule(member) and not isinstance(member, type) and ">>>" not in (inspect.getdoc(member) or "")
+    ]
+    assert not without
+
+
+def test_the_api_page_lists_every_door(tmp_path):
+    runpy.run_path(str(PAGES / "docs" / "conf.py"))["write_doors"](SimpleNamespace(srcdir=tmp_path))
+    listed = re.findall(r"^\.\. auto(?:function|class):: ([\w.]+)$", (tmp_path / "_doors.md").read_text(), re.MULTILINE)
+    named = [f"{door}.{name}" for door in DOORS for name, one in members(door).items() if not inspect.ismodule(one)]
+    assert sorted(listed) == sorted(named)
+
+
+def test_functions_of_the_catalogue_stand_in_doors():
+    for target in FUNCTIONS.values():
+        room, _, name = target.partition(":")
+        assert name in offers(f"deeplimits.{room}"), target
+
+
+def taught():
+    """Every name of a room that a page of the documentation uses, and the room: page, room, name."""
+    tops = tuple(f"deeplimits.{top}" for top in TOPS)
+    for page in [*PAGES.glob("*.md"), *(PAGES / "docs").rglob("*.md"), *(PAGES / "examples").glob("*.py")]:
+        text = page.read_text(encoding="utf-8")
+        code = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL)) if page.suffix == ".md" else text
+        tree, rooms = ast.parse(code), {}
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith("deeplimits."):
+                for alias in node.names:
+                    inside = f"{node.module}.{alias.name}"
+                    if inside in DOORS:
+                        rooms[alias.asname or alias.name] = inside
+                    elif f"{node.module}.".startswith(tops):
+                        yield page.name, node.module, alias.name
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in rooms:
+                yield page.name, rooms[node.value.id], node.attr
+        if page.name != "CHANGELOG.md":
+            for room, name in re.findall(r"`(\w+)\.(\w+)`", text):
+                for door in DOORS:
+                    if door.endswith(f".{room}") and name != "py":
+                        yield page.name, door, name
+
+
+@pytest.mark.parametrize(("page", "room", "name"), sorted(set(taught())))
+def test_pages_teach_doors(page, room, name):
+    assert name in offers(room), f"{page} speaks of {name} in {room}, which does not list it"
+
+
+def test_a_name_that_a_room_does_not_have():
+    from deeplimits.theory import spectra
+
+    with pytest.raises(AttributeError, match="did you mean marchenko_pastur"):
+        spectra.marchenko_pasteur  # noqa: B018
+
+
+def test_a_door_imports_only_what_is_used():
+    code = (
+        "import sys, deeplimits.theory.spectra, deeplimits.ensembles, deeplimits.measure, deeplimits.numerics\n"
+        "heavy = {'jax', 'numpy', 'scipy', 'equinox', 'diffrax'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+        "deeplimits.theory.inequalities.hoeffding\n"
+        "rooms = [name for name in sys.modules if name.startswith('deeplimits.theory.')]\n"
+        "assert {name.removeprefix('deeplimits.theory.') for name in rooms}"
+        " == {'spectra', 'inequalities', 'inequalities.basic'}\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_task_depends_on_what_lies_behind_a_door(tmp_path, monkeypatch):
+    (tmp_path / "through_a_door.py").write_text("from deeplimits.theory.spectra import spiked_wigner\n")
+    (tmp_path / "through_the_house.py").write_text("from deeplimits.theory import two_layer\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert imports("through_a_door") == {"deeplimits.theory.spectra.spikes"}
+    whole = imports("through_the_house")
+    assert "deeplimits.theory.two_layer.overlaps.equations" in whole
+    assert "deeplimits.theory.two_layer.mean_field.particles" in whole
+    assert all(name.startswith(("deeplimits.theory.two_layer.", "deeplimits.models.")) for name in whole)
+
+
+def at_the_top(module):
+    """What a module imports as soon as it is imported itself."""
+    if offers(module):
+        return set()
+    found = set()
+    for node in ast.parse(module_path(module).read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            offered = offers(node.module)
+            found |= {offered.get(alias.name, f"{node.module}.{alias.name}") for alias in node.names}
+            found |= set() if offered else {node.module}
+    return {name for name in found if name not in (module, "deeplimits") and module_path(name)}
+
+
+def test_no_imports_in_circles():
+    """So that every file can be imported first."""
+    graph = {module: at_the_top(module) for module in modules()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))

@@ -1,0 +1,142 @@
+"""The one table of activations: what an entry declares is true, and one entry is enough."""
+
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from deeplimits.errors import UnknownName
+from deeplimits.models.activations import NAMED, activation, hermite, names, rescaled
+from deeplimits.theory.gaussian import closed_forms, dual, moments
+from deeplimits.theory.gaussian.duals.numerical import Quadrature
+from deeplimits.theory.gaussian.fields import trapezoid
+from deeplimits.theory.gaussian.pairs import pair
+
+LINE = np.linspace(-30.0, 30.0, 6001)
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_properties_are_true(name):
+    sigma = NAMED[name]
+    u = jnp.asarray(LINE)
+    value, mirrored = (np.asarray(sigma.value(part), float) for part in (u, -u))
+    # At a kink and next to it the derivatives are one-sided.
+    off = jnp.asarray(LINE + 0.005)
+    slope, curvature = (np.broadcast_to(f(off), LINE.shape) for f in (sigma.derivative, sigma.second_derivative))
+    scale = np.maximum(np.abs(value), 1.0)
+    assert sigma.odd == bool(np.all(np.abs(value + mirrored) <= 1e-13 * scale))
+    assert sigma.even == bool(np.all(np.abs(value - mirrored) <= 1e-13 * scale))
+    assert sigma.increasing == bool(np.all(np.diff(value) >= -1e-15))
+    assert sigma.through_origin == (float(sigma.value(jnp.zeros(()))) == 0)
+    assert sigma.bounded == bool(np.max(np.abs(value)) < 3)
+    assert sigma.lipschitz == (sigma.continuous and bool(np.max(np.abs(slope)) < 3))
+    assert sigma.bounded_curvature == (sigma.smooth and bool(np.max(np.abs(curvature)) < 3))
+    if sigma.homogeneous is not None:
+        np.testing.assert_allclose(sigma.value(3 * u), 3.0**sigma.homogeneous * value, rtol=1e-13)
+    else:
+        assert not any(np.allclose(sigma.value(3 * u), 3.0**k * value, rtol=1e-9) for k in range(6))
+
+
+def test_one_name_is_one_function():
+    at = jnp.asarray(0.7)
+    exact = {"erf": jax.scipy.special.erf(at), "erf_saad": jax.scipy.special.erf(at / np.sqrt(2)), "square": at**2,
+             "quadratic": at**2 / 2, "identity": at, "step": 1.0, "hermite2": (at**2 - 1) / np.sqrt(2),
+             "hermite3": (at**3 - 3 * at) / np.sqrt(6)}  # fmt: skip
+    for name, value in exact.items():
+        assert float(activation(name).value(at)) == pytest.approx(float(value), rel=1e-15)
+    for gone in ("linear", "threshold", "heaviside"):
+        with pytest.raises(UnknownName, match="there are identity, relu"):
+            activation(gone)
+    assert activation("hermite7").name == hermite(7).name
+
+
+@pytest.mark.parametrize("name", names(closed_forms.has_fields))
+def test_closed_forms_are_of_the_activation_of_their_name(name):
+    """Pairs of fields by quadrature of the function in the table: a wrong scaling in either table shows."""
+    sigma, fields = activation(name), closed_forms.closed_forms(name).fields
+    a, b, c = (jnp.asarray(part) for part in (1.3, 0.7, 0.5))
+    where = pair(a, b, c)
+    assert float(fields.i2(a, b, c)) == pytest.approx(float(Quadrature(sigma).value(where)), rel=1e-11)
+    assert float(fields.j2(a, b, c)) == pytest.approx(float(Quadrature(sigma).slope(where)), rel=1e-11)
+    if sigma.smooth:
+        covariance = jnp.asarray([[1.3, 0.5], [0.5, 0.7]])
+        found = trapezoid.expectation(lambda x, y: sigma.second_derivative(x) * sigma.value(y), covariance, [0, 1])
+        assert float(fields.k20(a, b, c)) == pytest.approx(float(found), abs=1e-12)
+
+
+def test_rescaled_activations_inherit_closed_forms():
+    twice = rescaled(activation("gelu"), 2.0, 3.0)
+    assert closed_forms.closed_forms(twice).dual is not None
+    assert float(dual(twice, 0.3, 0.4, 0.1)) == pytest.approx(9 * float(dual("gelu", 1.2, 1.6, 0.4)), rel=1e-14)
+
+
+@pytest.mark.parametrize("name", ["relu", "erf_saad", "gelu", "step"])
+def test_moments_are_those_of_the_dual(name):
+    assert float(moments.second_moment(name, 1.7)) == pytest.approx(float(dual(name, 1.7, 1.7, 1.7)), rel=1e-13)
+
+
+@pytest.mark.parametrize("name", names(lambda a: a.smooth and a.name != "exp"))
+def test_derivatives_are_derivatives(name):
+    sigma = activation(name)
+    u = jnp.linspace(-6.0, 6.0, 41)
+    np.testing.assert_allclose(jax.vmap(jax.grad(sigma.value))(u), sigma.derivative(u), rtol=1e-13, atol=1e-14)
+    np.testing.assert_allclose(
+        jax.vmap(jax.grad(sigma.derivative))(u), sigma.second_derivative(u), rtol=1e-13, atol=1e-14
+    )
+    assert np.isfinite(np.asarray(sigma.derivative(jnp.array([-1e4, 1e4])))).all()
+
+
+ENTRY = """
+import jax.numpy as jnp
+from deeplimits.models import activations
+new = activations.from_function(
+    jnp.arctan, name="arctan", odd=True, increasing=True, through_origin=True, bounded=True, lipschitz=True,
+    bounded_curvature=True,
+)
+activations.NAMED["arctan"] = new
+"""
+
+
+def test_a_new_activation_is_one_entry():
+    """Written into the table, in a fresh process, before anything else is imported: then every room knows it."""
+    code = (
+        ENTRY
+        + """
+import numpy as np
+import deeplimits as dl
+from deeplimits.models.architectures import FullyConnected
+from deeplimits.models.committees import Overlaps, Task
+from deeplimits.ensembles.two_layer_networks import TwoLayer, two_layer_model
+from deeplimits.parameters import parameters_of
+from deeplimits.theory.gaussian import dual, moments
+from deeplimits.theory.initialization import criticality
+from deeplimits.theory.kernels import InfiniteWidth
+from deeplimits.theory.online_sgd import landscapes
+from deeplimits.theory.spectra import network_grams
+from deeplimits.theory.two_layer.overlaps import equations
+from deeplimits.theory.two_layer.overlaps.integrals import activation_integrals
+
+nodes, weights = np.polynomial.hermite_e.hermegauss(200)
+second = np.arctan(nodes) ** 2 @ weights / weights.sum()
+assert abs(float(moments.second_moment("arctan")) / second - 1) < 1e-6
+assert abs(float(dual("arctan", 1.0, 1.0, 1.0)) / second - 1) < 1e-6
+assert abs(float(activation_integrals("arctan").i2(np.eye(1), 0, 0)) / second - 1) < 1e-6
+assert np.isfinite(float(equations.risk(Task([[1.0]], activation="arctan"), Overlaps([[0.3]], [[1.0]]))))
+assert InfiniteWidth(FullyConnected(2, "arctan")).ntk(np.eye(2)).shape == (2, 2)
+assert network_grams.gram_moments("arctan").eta > 0
+assert landscapes.information_exponent(new).exponent == 1
+model = TwoLayer(jnp.ones((1, 2)), jnp.zeros(1), jnp.ones((1, 1)), jnp.zeros(1))
+assert two_layer_model(model, jnp.ones(2), "arctan").shape == (1,)
+limits = (dl.limits.OrderChaosPhaseDiagram, dl.limits.NonlinearGramSpectrum, dl.limits.NtkRecursion,
+          dl.limits.NngpKernelRecursion, dl.limits.PopulationRiskFromOverlaps, dl.limits.SgdFluctuations,
+          dl.limits.LazyScalingCriterion, dl.limits.PopulationLossTeacherStudent)
+for limit in limits:
+    name = "teacher" if limit is dl.limits.PopulationLossTeacherStudent else "activation"
+    assert "arctan" in parameters_of(limit)[name].options, limit
+assert dl.compare(dl.limits.NngpKernelRecursion(activation="arctan")).agrees
+"""
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

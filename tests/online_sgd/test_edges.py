@@ -1,0 +1,318 @@
+"""Online SGD at the edges: small margins, high levels, long times, impossible states. A right number or a sentence."""
+
+import jax.numpy as jnp
+import mpmath as mp
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from deeplimits.errors import DeeplimitsError, NotConverged, OutsideValidity, ParameterError
+from deeplimits.models.activations import activation
+from deeplimits.theory.inequalities import growth
+from deeplimits.theory.online_sgd import (
+    classical,
+    critical_window,
+    equator,
+    exit_times,
+    landscapes,
+    spiked_tensor,
+    xor,
+    xor_rest,
+)
+from deeplimits.theory.online_sgd.spherical_ode import pca_plateau, plateau, velocity
+
+
+@pytest.mark.parametrize("margin", [0.1, 1e-3, 1e-6, 1e-9])
+def test_descent_time_of_pca(margin):
+    """∫ dm/(2λm(1 − m²)) = [log m − ½ log(1 − m²)]/2λ; it was 16 % off at 1e-6."""
+    with mp.workdps(40):
+        eta = mp.mpf(margin)
+        exact = mp.log((1 - eta) / eta) - mp.log((1 - (1 - eta) ** 2) / (1 - eta**2)) / 2
+    assert float(exit_times.descent_time(landscapes.online_pca(1.5), margin)) == pytest.approx(
+        float(exact / 3), rel=1e-11
+    )
+
+
+@pytest.mark.parametrize("margin", [1e-3, 1e-6])
+def test_descent_time_of_the_third_hermite_polynomial(margin):
+    """Tensor PCA of order 3: ∫ dm/(3λm²(1 − m²)) = [−1/m + artanh m]/3λ; 92 % were missing at 1e-6."""
+    with mp.workdps(40):
+        eta = mp.mpf(margin)
+        exact = (-1 / (1 - eta) + mp.atanh(1 - eta) + 1 / eta - mp.atanh(eta)) / 6
+    assert float(exit_times.descent_time(landscapes.tensor_pca(2.0, 3), margin)) == pytest.approx(
+        float(exact), rel=1e-11
+    )
+
+
+def test_passage_time_and_search_offset_near_rest_points():
+    landscape = landscapes.online_pca(1.0)
+    # v = κm(1 − m²/m_*²): κT = [log m − ½ log(1 − m²/m_*²)] between the ends
+    delta, (kappa, top) = 0.3, (0.42, (0.7 / 1.3) ** 0.5)
+
+    def clock(m):
+        return np.log(m) - np.log1p(-((m / top) ** 2)) / 2
+
+    for start, end in ((1e-6, 0.5), (0.2, 0.99999 * top), (1e-9, 0.3)):
+        exact = (clock(end) - clock(start)) / kappa
+        assert float(exit_times.passage_time(landscape, start, end, delta)) == pytest.approx(exact, rel=1e-9)
+    for share in (0.5, 0.9999, 0.99999):
+        exact = clock(share * top) - np.log1p(delta**2 * 8 / (2 * kappa)) / 2
+        assert float(exit_times.search_offset(landscape, share * top, delta)) == pytest.approx(exact, abs=1e-9)
+    assert float(velocity(landscape, top, delta)) == pytest.approx(0.0, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("attempt", "why"),
+    [
+        (lambda: exit_times.passage_time(landscapes.online_pca(1.0), 0.5, 0.2, 0.3), "backwards"),
+        (lambda: exit_times.passage_time(landscapes.online_pca(1.0), 0.2, 0.99, 0.3), "never gets"),
+        (lambda: exit_times.search_offset(landscapes.tensor_pca(1.0, 3), 0.3, 0.1), "exponent 3"),
+        (lambda: landscapes.critical_step(landscapes.tensor_pca(1.0, 3)), "exponent 3"),
+        (lambda: landscapes.online_pca(-1.0), "signal = -1"),
+        (lambda: exit_times.critical_ratio(2.5, 2), "dimension = 2.5"),
+        (lambda: growth.growth_bounds(3, 0.05, 0.01, 1600, 0.0), "slack is smaller"),
+        (lambda: spiked_tensor.overlap_roots(2.0, 3, 1.0), "below the threshold"),
+        (lambda: spiked_tensor.spiked_ballistic(2.0, 3, 1.0, [0.3, -0.1], [1.0]), "negative r"),
+        (lambda: spiked_tensor.spiked_ballistic(2.0, 3, -1.0, [0.3, 0.1], [1.0]), "step = -1"),
+        (lambda: spiked_tensor.microscopic_variance(0.5, -1.0, 0.6), "step = -1"),
+        (lambda: classical.quadratic_variance(10, 2.0), "step = 2"),
+        (lambda: classical.quadratic_variance(10, 0.0), "step = 0"),
+        (lambda: classical.deviation_rate(0.5, 0.0), "horizon = 0"),
+        (lambda: equator.equator_exceedance(1.0, 1), "dimension = 1"),
+        (lambda: xor.rest_loss(0.05, 7), "four types"),
+        (lambda: xor.active_types_probability(6, -1), "active = -1"),
+        (lambda: xor.xor_success_probability(0), "width = 0"),
+        (lambda: xor.noiseless_ballistic(STATE, [5.0, 1.0], 0.05), "increasing"),
+        (lambda: xor.xor_ballistic(BENT, [1.0], 100.0, 0.05, 1.0), "semidefinite"),
+        (lambda: xor.velocity(BENT, 100.0, 0.05, 1.0), "semidefinite"),
+        (lambda: xor.escape_matrix(jnp.ones(2), jnp.diag(jnp.array([1.0, 0.0])), 10.0, 0.05), "diagonal"),
+        (lambda: critical_window.passage_probability(CUBIC, 2.0, 1.0, 3.0, [-1.0]), "times"),
+        (lambda: critical_window.passage_probability(CUBIC, 0.0, 1.0, 3.0, [1.0]), "step = 0"),
+        (lambda: critical_window.passage_probability(CUBIC, 2.0, 4.0, 3.0, [1.0]), "passed already"),
+    ],
+)
+def test_what_is_refused(attempt, why):
+    with pytest.raises(DeeplimitsError, match=why):
+        attempt()
+
+
+CUBIC = landscapes.tensor_pca(2.0, 3)
+STATE = xor.XorState(jnp.array([0.3, -0.2]), jnp.array([0.2, 0.1]), jnp.array([0.1, -0.3]), 0.5 * jnp.eye(2))
+BENT = STATE._replace(overlaps=jnp.array([[1.0, 1.001], [1.001, 1.0]]))
+
+
+def finite_differences(landscape, step, start, level, time, cells=1500):
+    """P(u passes the level) by finite volumes on a stretched grid and an implicit solver."""
+    k = landscape.exponent
+    growth_rate, decay = float(landscape.drift_constant) / step, k / 2
+    bottom = 0.0 if k % 2 == 0 else min(start, 0.0) - 6.0
+    w = np.linspace(np.arcsinh(bottom), np.arcsinh(level), cells + 1)
+    u = np.sinh(w)
+    drift = growth_rate * u ** (k - 1) - decay * u
+    below, above = np.diff(u)[:-1], np.diff(u)[1:]
+    b = drift[1:-1]
+
+    def fitted(x):
+        return np.where(np.abs(x) < 1e-8, 1 - x / 2, x / np.expm1(np.clip(np.where(x == 0, 1.0, x), -700, 700)))
+
+    # Exponentially fitted rates up and down, at the inner nodes: σ² = k
+    left = k / below / (below + above) * fitted(2 * b * below / k)
+    right = k / above / (below + above) * fitted(-2 * b * above / k)
+    middle = -left - right
+    from scipy.sparse import diags
+
+    matrix = diags([left[1:], middle, right[:-1]], [-1, 0, 1]).tolil()
+    # q' = 0 at the bottom (q_0 = q_1 to second order in the spacing), q = 0 at the level
+    matrix[0, 0] += left[0]
+    matrix = matrix.tocsc()
+    found = solve_ivp(
+        lambda t, q: matrix @ q, (0.0, time), np.ones(cells - 1), method="BDF", jac=matrix,
+        rtol=1e-6, atol=1e-8,
+    )  # fmt: skip
+    return 1 - np.interp(start, u[1:-1], found.y[:, -1])
+
+
+@pytest.mark.parametrize(("order", "level"), [(3, 6.0), (3, 300.0)])
+def test_passage_probability_at_high_levels(order, level):
+    """With 64 Chebyshev points in u itself level 300 was 30 % off, silently."""
+    landscape = landscapes.tensor_pca(2.0, order)
+    found = float(critical_window.passage_probability(landscape, 2.0, 1.0, level, [0.5])[0])
+    assert found == pytest.approx(finite_differences(landscape, 2.0, 1.0, level, 0.5), abs=5e-4)
+
+
+def test_passage_probability_of_even_orders_sees_both_sides():
+    landscape = landscapes.tensor_pca(2.0, 4)
+    one, other = (
+        float(critical_window.passage_probability(landscape, 2.0, u, 6.0, [1.0], 112)[0]) for u in (1.0, -1.0)
+    )
+    assert one == other > 0.9
+    with pytest.raises(NotConverged, match="more points"):
+        critical_window.passage_probability(landscape, 2.0, 1.0, 1e4, [1.0], 24)
+
+
+@pytest.mark.parametrize("dimension", [3, 100, 500, 10**7])
+@pytest.mark.parametrize("threshold", [0.0, 1.0, 5.0])
+def test_exceedance_keeps_its_digits(dimension, threshold):
+    """At N = 1e7 it was off by 1.5e-8, a fifth of what N changes; P(√N|m| > −1) was 0.32."""
+    with mp.workdps(30):
+        left = max(1 - mp.mpf(threshold) ** 2 / dimension, mp.mpf(0))
+        n = mp.mpf(dimension)
+        constant = mp.gamma(n / 2) / mp.gamma((n - 1) / 2) / mp.sqrt(mp.pi)
+        if dimension < 1000:
+            exact = mp.betainc((n - 1) / 2, mp.mpf(1) / 2, 0, left, regularized=True)
+        else:
+            marks = [threshold + part for part in (0, 1, 2, 4, 8, 16)]
+            exact = 2 * constant / mp.sqrt(n) * mp.quad(lambda x: (1 - x**2 / n) ** ((n - 3) / 2), marks)
+    assert float(equator.equator_exceedance(threshold, dimension)) == pytest.approx(float(exact), rel=1e-11, abs=1e-300)
+    assert float(equator.equator_density(0.0, dimension)) == pytest.approx(float(constant), rel=1e-12)
+    assert float(equator.equator_exceedance(-1.0, dimension)) == 1.0
+
+
+def test_growth_bounds_bound_the_sequence():
+    for order, start, gain, steps in ((3, 0.05, 0.01, 1600), (4, 0.3, 0.002, 2000), (5, 0.5, 0.01, 200)):
+        path = np.asarray(growth.growth_sequence(order, start, gain, steps))
+        slack = gain * path[-2] ** (order - 2)
+        low, high = (float(bound) for bound in growth.growth_bounds(order, start, gain, steps, slack))
+        assert low <= path[-1] <= high
+
+
+@pytest.mark.parametrize(("signal", "order"), [(1e4, 2), (1000.0, 3), (50.0, 5)])
+def test_stiff_ballistic_limits(signal, order):
+    """They ended in a traceback; a strong spike is reached at once, and the flow rests at the larger root."""
+    m, r = np.asarray(spiked_tensor.spiked_ballistic(signal, order, 1.0, [0.9, 0.8], [10.0]))[0]
+    assert m == pytest.approx(float(spiked_tensor.overlap_roots(signal, order, 1.0)[1]), rel=1e-8)
+    assert r == pytest.approx(1.0, abs=1e-8)
+
+
+def test_microscopic_variance_without_noise():
+    """c = 0: r = r_0/(1 + 8r_0t), Var u = V_0 e^{8λt}/(1 + 8r_0t)."""
+    variance, radius = spiked_tensor.microscopic_variance(0.5, 0.0, 0.6, 1.3, 0.6)
+    assert float(variance) == pytest.approx(1.3 * np.exp(2.4) / 3.88, rel=1e-14)
+    assert float(radius) == pytest.approx(0.6 / 3.88, rel=1e-14)
+    near = spiked_tensor.microscopic_variance(0.5, 1e-9, 0.6, 1.3, 0.6)[0]
+    assert float(near) == pytest.approx(float(variance), rel=1e-7)
+
+
+def test_variance_of_small_steps():
+    for steps, step in ((1, 1e-12), (3, 1e-9), (50, 0.7), (2, 1.0), (7, 1.9)):
+        with mp.workdps(40):
+            delta = mp.mpf(step)
+            exact = float(delta * (1 - (1 - delta) ** (2 * steps)) / (2 - delta))
+        assert float(classical.quadratic_variance(steps, step)) == pytest.approx(exact, rel=1e-13)
+
+
+def test_xor_ballistic_reaches_its_end_at_default_steps():
+    """λ = 100, t = 100: 24 steps gave (1.337, −1.395)."""
+    end = xor.xor_ballistic(STATE, [100.0], 100.0, 0.05, 1.0)
+    many = xor.xor_ballistic(STATE, [100.0], 100.0, 0.05, 1.0, steps=600)
+    np.testing.assert_allclose(end.output, many.output, atol=2e-4)
+    np.testing.assert_allclose(end.overlaps, many.overlaps, atol=2e-4)
+    with pytest.raises(NotConverged, match="more steps"):
+        xor.xor_ballistic(STATE, [100.0], 100.0, 0.05, 1.0, steps=24)
+
+
+def sliding(state, ridge, time):
+    """The noiseless flow by an event-driven solver: an overlap is frozen when it reaches 0."""
+    v, mu, nu = (np.array(part) for part in state[:3])
+    frozen = np.zeros((2, len(v)), bool)
+    now, count = 0.0, len(v)
+
+    def field(_, y):
+        v, mu, nu = y.reshape(3, -1)
+        mu, nu = np.where(frozen[0], 0.0, mu), np.where(frozen[1], 0.0, nu)
+        dv, dmu, dnu = -ridge * v, -ridge * mu, -ridge * nu
+        for m, dm, label in ((mu, dmu, 1.0), (nu, dnu, 0.0)):
+            for sign in (1.0, -1.0):
+                h = np.maximum(sign * m, 0.0)
+                pull = (label - 1 / (1 + np.exp(-v @ h))) / 4
+                dv = dv + pull * h
+                dm += pull * sign * np.where(sign * m > 0, v, 0.0)
+        return np.concatenate([dv, np.where(frozen[0], 0.0, dmu), np.where(frozen[1], 0.0, dnu)])
+
+    while now < time:
+        live = np.flatnonzero(~frozen.ravel())
+        events = [lambda _, y, i=i: y[count + i] for i in live]
+        for event in events:
+            event.terminal = True
+        found = solve_ivp(field, (now, time), np.concatenate([v, mu, nu]), rtol=1e-11, atol=1e-13, events=events)
+        now = found.t[-1]
+        v, mu, nu = found.y[:, -1].reshape(3, -1).copy()
+        for index, hits in zip(live, found.t_events, strict=True):
+            if len(hits):
+                frozen.ravel()[index] = True
+        mu[frozen[0]], nu[frozen[1]] = 0.0, 0.0
+    return v, mu, nu
+
+
+@pytest.mark.parametrize("times", [[5.0], [5.0, 400.0]])
+def test_sliding_of_the_noiseless_flow(times):
+    """With a late time beside it, t = 5 was off by 5.5e-4."""
+    found = xor.noiseless_ballistic(STATE, times, 0.05)
+    v, mu, nu = sliding(STATE, 0.05, 5.0)
+    np.testing.assert_allclose(found.output[0], v, atol=1e-7)
+    np.testing.assert_allclose(found.along_mu[0], mu, atol=1e-7)
+    np.testing.assert_allclose(found.along_nu[0], nu, atol=1e-7)
+
+
+def test_links_that_jump_are_refused_and_relu_is_right_up_to_one():
+    sign = activation("sign")
+    with pytest.raises(OutsideValidity, match="jumps"):
+        landscapes.single_index(sign.value, sign.derivative, sign.value, sign.derivative, 0.0)
+    relu = activation("relu")
+    landscape = landscapes.single_index(relu.value, relu.derivative, relu.value, relu.derivative, 0.0)
+    for m in (0.3, 0.95, 0.99, 1.0):
+        # −φ'(m) = 2 E 1{z>0}1{z'>0} = 1 − arccos(m)/π
+        assert float(-landscape.slope(m)) == pytest.approx(1 - np.arccos(m) / np.pi, abs=1e-10)
+    assert float(landscape.squared_gradient(1.0)) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_extreme_counts():
+    assert exit_times.critical_ratio(10**9, 40) == np.inf
+    assert exit_times.critical_ratio(10**9, 3) == 1e9
+    with pytest.raises(ParameterError, match="order"):
+        exit_times.critical_ratio(100, 2.5)
+
+
+@pytest.mark.parametrize("types", [("mu+", "mu-", "nu+", "nu-"), ("mu+", "mu+", "nu-", "0"), ("0", "0")])
+def test_rest_points_of_the_noiseless_flow(types):
+    """They rest, their linear rates are those of the sheet (by automatic differentiation), and they are recognized."""
+    ridge = 0.05
+    state = xor_rest.rest_point(types, ridge, [1.0, 2.0, 3.0, 4.0][: len(types)])
+    moved = xor.noiseless_velocity(state, ridge)
+    assert max(float(jnp.max(jnp.abs(part))) for part in moved) < 1e-15
+    rest = xor_rest.classify(state, ridge)
+    assert rest.types == types
+    assert rest.loss == pytest.approx(xor.rest_loss(ridge, len(set(types) - {"0"})))
+    assert rest.stable == ("0" not in types)
+    if rest.active:
+        # The mass of μ+: stretch its neurons, v and m alike.
+        v, mu = np.asarray(state.output), np.asarray(state.along_mu)
+        on = np.array([kind == "mu+" for kind in types])
+        grown = state._replace(
+            output=jnp.asarray(np.where(on, 1.0001 * v, v)), along_mu=jnp.asarray(np.where(on, 1.0001 * mu, mu))
+        )
+        rate = np.asarray(xor.noiseless_velocity(grown, ridge).output)[on] / (1e-4 * v[on])
+        np.testing.assert_allclose(rate, rest.rates["mass"], rtol=1e-3)
+
+
+def test_what_the_noiseless_flow_reaches_is_classified():
+    late = xor.noiseless_ballistic(STATE, [400.0], 0.05)
+    end = xor.XorState(*(part[0] for part in late))
+    assert xor_rest.classify(end, 0.05).types == ("mu+", "nu-")
+    with pytest.raises(OutsideValidity, match="wait longer"):
+        xor_rest.classify(STATE, 0.05)
+    with pytest.raises(OutsideValidity, match="ridge"):
+        xor_rest.rest_point(["mu+"], 0.2)
+
+
+def test_plateaus_of_any_landscape():
+    for delta in (0.05, 0.3, 0.9):
+        assert plateau(single_index.online_pca(1.0), 0.1, delta) == pytest.approx(
+            float(pca_plateau(1.0, delta)), rel=1e-12
+        )
+    assert plateau(single_index.online_pca(1.0), 0.5, 1.2) == pytest.approx(0.0, abs=1e-12)
+    square = (lambda z: z**2, lambda z: 2 * z)
+    # Phase retrieval: m_*² = 1 − 8δ²σ²/κ, κ = 8δ − 96δ²
+    noisy = single_index.single_index(*square, *square, 0.5)
+    assert plateau(noisy, 0.2, 0.03) == pytest.approx((1 - 8 * 0.03**2 * 0.25 / (0.24 - 96 * 0.03**2)) ** 0.5, rel=1e-9)
+    assert plateau(single_index.single_index(*square, *square, 0.0), 0.2, 0.03) == pytest.approx(1.0, abs=1e-12)
