@@ -3,7 +3,6 @@
 from deeplimits.doors import door
 
 with door(__name__):
-    from deeplimits.theory.kernels.definiteness import Definiteness as Definiteness
     from deeplimits.theory.kernels.definiteness import gram_definiteness as gram_definiteness
     from deeplimits.theory.kernels.determinantal import cardinality as cardinality
     from deeplimits.theory.kernels.determinantal import inclusion_probability as inclusion_probability
@@ -21,6 +20,7 @@ with door(__name__):
     from deeplimits.theory.kernels.lazy_bounds import lazy_scaling as lazy_scaling
     from deeplimits.theory.kernels.lazy_bounds import lazy_training_bounds as lazy_training_bounds
     from deeplimits.theory.kernels.linearization import relu_remainder_bound as relu_remainder_bound
+    from deeplimits.theory.kernels.linearization import relu_worst_deviation as relu_worst_deviation
     from deeplimits.theory.kernels.linearization import smooth_remainder_bound as smooth_remainder_bound
     from deeplimits.theory.kernels.linearization import two_layer_expansion as two_layer_expansion
     from deeplimits.theory.kernels.linearized_training import linearized_flow as linearized_flow

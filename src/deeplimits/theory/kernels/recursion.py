@@ -181,7 +181,7 @@ def carry(
         empty = jnp.zeros((0, *first.shape))
         return LayerKernels(empty, first[None], None if start[0] is None else start[0][None])
     _, found = jax.lax.scan(advance, start, rows)
-    behind = None if found.ntk is None else jnp.concatenate([start[0][None], found.ntk])
+    behind = None if found.ntk is None or start[0] is None else jnp.concatenate([start[0][None], found.ntk])
     return LayerKernels(found.conjugate, jnp.concatenate([first[None], found.nngp]), behind)
 
 

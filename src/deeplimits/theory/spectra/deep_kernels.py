@@ -29,20 +29,20 @@ class DeepKernel(Combined):
 
     share: float
     data_ratio: float
-    ratios: tuple[float, ...]
+    width_ratios: tuple[float, ...]
 
     def solve(self, z: NDArray) -> Transform:
         inner = self._inner(np.asarray(z, complex).ravel())
-        _, rise, value, slope, _ = through(inner, self.share, self.data_ratio, self.ratios)
+        _, rise, value, slope, _ = through(inner, self.share, self.data_ratio, self.width_ratios)
         with np.errstate(divide="ignore", invalid="ignore"):
             return Transform(value.reshape(np.shape(z)), (slope / rise).reshape(np.shape(z)))
 
     def potential(self, z: NDArray) -> NDArray:
         inner = self._inner(np.asarray(z, complex).ravel())
-        return through(inner, self.share, self.data_ratio, self.ratios).potential.reshape(np.shape(z))
+        return through(inner, self.share, self.data_ratio, self.width_ratios).potential.reshape(np.shape(z))
 
     def _inner(self, z: NDArray) -> NDArray:
-        return preimage(z, self.share, self.data_ratio, self.ratios)
+        return preimage(z, self.share, self.data_ratio, self.width_ratios)
 
 
 class Through(NamedTuple):
@@ -55,12 +55,12 @@ class Through(NamedTuple):
     potential: NDArray
 
 
-def through(inner: NDArray, share: float, data_ratio: float, ratios: tuple[float, ...]) -> Through:
+def through(inner: NDArray, share: float, data_ratio: float, width_ratios: tuple[float, ...]) -> Through:
     """z_L, dz_L/dz₀, m_L, dm_L/dz₀ and the potential ∫log(z − t)dμ_L at z₀ = `inner`."""
     base = laws.marchenko_pastur(data_ratio)
     m, slope = base.above(inner)
     z, rise, potential = inner, np.ones_like(inner), base.potential(inner)
-    for ratio in ratios:
+    for ratio in width_ratios:
         alpha, lift = share * z + 1 - share, share * rise
         hidden, change = m / share, slope / share
         # 1 + cM_H, M_H = −1 − αg
@@ -73,15 +73,15 @@ def through(inner: NDArray, share: float, data_ratio: float, ratios: tuple[float
     return Through(z, rise, m, slope, potential)
 
 
-def preimage(z: NDArray, share: float, data_ratio: float, ratios: tuple[float, ...]) -> NDArray:
+def preimage(z: NDArray, share: float, data_ratio: float, width_ratios: tuple[float, ...]) -> NDArray:
     """z₀ with z_L(z₀) = z for points of the closed upper half plane: Newton's method, from far above down to z."""
-    scale = (1 + np.sqrt(data_ratio)) ** 2 * np.prod([(1 + np.sqrt(ratio)) ** 2 for ratio in ratios])
+    scale = (1 + np.sqrt(data_ratio)) ** 2 * np.prod([(1 + np.sqrt(ratio)) ** 2 for ratio in width_ratios])
     inner = z + 1j * 10 * scale
     error = np.full(z.shape, np.inf)
     with np.errstate(all="ignore"):
         for height in (10.0, *HEIGHTS):
             target = z + 1j * scale * height
-            inner, error = _newton(inner, target, share, data_ratio, ratios)
+            inner, error = _newton(inner, target, share, data_ratio, width_ratios)
     if not np.all(error < RESIDUAL):
         worst = int(np.argmax(np.where(np.isfinite(error), error, np.inf)))
         raise NotConverged(
@@ -90,11 +90,11 @@ def preimage(z: NDArray, share: float, data_ratio: float, ratios: tuple[float, .
     return inner
 
 
-def _newton(inner, target, share, data_ratio, ratios):
+def _newton(inner, target, share, data_ratio, width_ratios):
     best, error = inner.copy(), np.full(target.shape, np.inf)
     here = inner
     for count in range(80):
-        z, rise, *_ = through(here, share, data_ratio, ratios)
+        z, rise, *_ = through(here, share, data_ratio, width_ratios)
         size = np.abs(z - target) / (np.abs(target) + np.abs(z))
         better = size < error
         best, error = np.where(better, here, best), np.where(better, size, error)
@@ -110,7 +110,7 @@ def _newton(inner, target, share, data_ratio, ratios):
     return best, error
 
 
-def support(share: float, data_ratio: float, ratios: tuple[float, ...]) -> list[Interval]:
+def support(share: float, data_ratio: float, width_ratios: tuple[float, ...]) -> list[Interval]:
     """The images of those z₀ on the real line, off the law of the data, at which every layer rises."""
     base = laws.marchenko_pastur(data_ratio)
     low, high = (float(end) for end in base.edges[0])
@@ -122,7 +122,7 @@ def support(share: float, data_ratio: float, ratios: tuple[float, ...]) -> list[
         t = np.linspace(-36, 36, GRID)
         points = np.unique(left + (right - left) / (1 + np.exp(-t)))
         points = points[(points > left) & (points < right)]
-        good = _rises(points, share, data_ratio, ratios)
+        good = _rises(points, share, data_ratio, width_ratios)
         change = np.flatnonzero(good[1:] != good[:-1])
         marks = np.concatenate([[0] if good[0] else [], change + 1, [len(points)] if good[-1] else []]).astype(int)
         for begin, stop in marks.reshape(-1, 2):
@@ -134,36 +134,38 @@ def support(share: float, data_ratio: float, ratios: tuple[float, ...]) -> list[
                 a, b = points[inside], points[beyond]
                 for _ in range(60):
                     middle = (a + b) / 2
-                    a, b = (middle, b) if _rises(np.array([middle]), share, data_ratio, ratios)[0] else (a, middle)
-                ends.append(float(np.real(through(np.array([a + 0j]), share, data_ratio, ratios).point)[0]))
+                    a, b = (
+                        (middle, b) if _rises(np.array([middle]), share, data_ratio, width_ratios)[0] else (a, middle)
+                    )
+                ends.append(float(np.real(through(np.array([a + 0j]), share, data_ratio, width_ratios).point)[0]))
             found.append(Interval(ends[0], ends[1]))
     return sorted(found)
 
 
-def _rises(points: Floats, share, data_ratio, ratios) -> NDArray:
+def _rises(points: Floats, share, data_ratio, width_ratios) -> NDArray:
     """Whether dz_l/dz₀ > 0 for every layer l."""
     good = np.ones(points.shape, bool)
-    for count in range(1, len(ratios) + 1):
+    for count in range(1, len(width_ratios) + 1):
         with np.errstate(all="ignore"):
-            rise = np.real(through(points + 0j, share, data_ratio, ratios[:count]).rise)
+            rise = np.real(through(points + 0j, share, data_ratio, width_ratios[:count]).rise)
         good &= rise > 0
     return good
 
 
-def deep_kernel(share: float, data_ratio: float, ratios: tuple[float, ...]) -> DeepKernel:
+def deep_kernel(share: float, data_ratio: float, width_ratios: tuple[float, ...]) -> DeepKernel:
     """Build the law, its edges and its atom; see `spectra.conjugate_kernel_spectrum`."""
-    gaps = support(share, data_ratio, ratios)
+    gaps = support(share, data_ratio, width_ratios)
     pieces = np.array([(left.high, right.low) for left, right in itertools.pairwise(gaps)])
     zero = max(0.0, 1 - 1 / data_ratio)
-    for ratio in ratios:
+    for ratio in width_ratios:
         # b² < 1 lifts what lies at zero.
         zero = max(1 - 1 / ratio, zero if share == 1 else 0.0)
     top = pieces[-1, 1]
     bulks = np.array([(max(low, 0.0), high) for low, high in pieces if high > 1e-12 * top])
     between = [(left + right) / 2 for left, right in zip(bulks[:-1, 1], bulks[1:, 0], strict=True)]
-    inner = preimage(np.array([*between]) + 1e-13j * top, share, data_ratio, ratios) if between else np.zeros(0)
-    upper = np.imag(through(inner, share, data_ratio, ratios).potential) / np.pi if between else np.zeros(0)
+    inner = preimage(np.array([*between]) + 1e-13j * top, share, data_ratio, width_ratios) if between else np.zeros(0)
+    upper = np.imag(through(inner, share, data_ratio, width_ratios).potential) / np.pi if between else np.zeros(0)
     levels = np.concatenate([[1 - max(zero, 0.0)], upper, [0.0]])
     return DeepKernel(
-        bulks, -np.diff(levels), Atoms(np.zeros(1), np.array([max(zero, 0.0)])), share, data_ratio, ratios
+        bulks, -np.diff(levels), Atoms(np.zeros(1), np.array([max(zero, 0.0)])), share, data_ratio, width_ratios
     )

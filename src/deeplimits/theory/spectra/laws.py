@@ -80,15 +80,14 @@ def sample_covariance(population: SpectralMeasure | ArrayLike, gamma: ArrayLike)
     return _sample_covariance(population, gamma)
 
 
-def covariance_eigenvalues(name: str, given: ArrayLike) -> np.ndarray:
+def covariance_eigenvalues(name: str, population: ArrayLike) -> np.ndarray:
     """A list of eigenvalues as it is, and those of a symmetric matrix; negative ones within rounding become zero.
 
     >>> covariance_eigenvalues("population", [[2.0, 1.0], [1.0, 2.0]]).round(12).tolist()
     [1.0, 3.0]
     """
-    found = np.asarray(
-        array(name, np.atleast_1d(given), ("p",), ("p", "p"), why="at least one eigenvalue, or a covariance matrix")
-    )
+    why = "at least one eigenvalue, or a covariance matrix"
+    found = np.asarray(array(name, np.atleast_1d(population), ("p",), ("p", "p"), why=why))
     if found.ndim == 1:
         return found
     scale = np.max(np.abs(found))
