@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 
 import deeplimits as dl
+from deeplimits.parameters import parameters_of
 from house import ROOT, modules
 
 # What nobody writes, and what is written instead.
@@ -141,7 +142,7 @@ def test_the_checks_see_what_they_forbid():
 
 @pytest.mark.parametrize("entry", [entry.name for entry in dl.catalogue.limits()])
 def test_parameters_have_the_names_of_the_house(entry):
-    for name, parameter in dl.catalogue[entry].parameters().items():
+    for name, parameter in parameters_of(dl.catalogue[entry]).items():
         assert name not in SYNONYMS, f"{entry}: {name} is called {SYNONYMS.get(name)}"
         assert name != "rate", f"{entry}: a learning rate is called step"
         if name == "noise":

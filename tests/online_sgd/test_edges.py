@@ -277,10 +277,10 @@ def test_extreme_counts():
 def test_rest_points_of_the_noiseless_flow(types):
     """They rest, their linear rates are those of the sheet (by automatic differentiation), and they are recognized."""
     ridge = 0.05
-    state = xor_rest.rest_point(types, ridge, [1.0, 2.0, 3.0, 4.0][: len(types)])
+    state = xor_rest.xor_rest_point(types, ridge, [1.0, 2.0, 3.0, 4.0][: len(types)])
     moved = xor.noiseless_velocity(state, ridge)
     assert max(float(jnp.max(jnp.abs(part))) for part in moved) < 1e-15
-    rest = xor_rest.classify(state, ridge)
+    rest = xor_rest.classify_xor_rest(state, ridge)
     assert rest.types == types
     assert rest.loss == pytest.approx(xor.rest_loss(ridge, len(set(types) - {"0"})))
     assert rest.stable == ("0" not in types)
@@ -298,11 +298,11 @@ def test_rest_points_of_the_noiseless_flow(types):
 def test_what_the_noiseless_flow_reaches_is_classified():
     late = xor.noiseless_ballistic(STATE, [400.0], 0.05)
     end = xor.XorState(*(part[0] for part in late))
-    assert xor_rest.classify(end, 0.05).types == ("mu+", "nu-")
+    assert xor_rest.classify_xor_rest(end, 0.05).types == ("mu+", "nu-")
     with pytest.raises(OutsideValidity, match="wait longer"):
-        xor_rest.classify(STATE, 0.05)
+        xor_rest.classify_xor_rest(STATE, 0.05)
     with pytest.raises(OutsideValidity, match="ridge"):
-        xor_rest.rest_point(["mu+"], 0.2)
+        xor_rest.xor_rest_point(["mu+"], 0.2)
 
 
 def test_plateaus_of_any_landscape():

@@ -85,7 +85,7 @@ def pair_chain(
 
 def pair_chain_of_inputs(
     weights: Float[Array, "width n0+1"],
-    noise: Float[Array, "layers-1 2 width"],
+    normals: Float[Array, "layers-1 2 width"],
     activation: ActivationLike,
     inputs: Float[Array, "2 n0"],
     weight_variance: Float[Array, ""],
@@ -93,13 +93,13 @@ def pair_chain_of_inputs(
 ) -> Float[Array, "layers 3"]:
     """What `pair_chain` has `seen`, with the first layer from its own weights and biases: z = Wx + b, W ~ N(0, C_w/n₀).
 
-    `weights` and `noise` hold standard normal numbers, the biases in the last column of `weights`.
+    `weights` and `normals` hold standard normal numbers, the biases in the last column of `weights`.
     """
     fan_in = inputs.shape[1]
     w, b = weights[:, :-1] * jnp.sqrt(weight_variance / fan_in), weights[:, -1] * jnp.sqrt(bias_variance)
     z = inputs @ w.T + b
     second = bias_variance + weight_variance * _products(named(activation).value(z))
-    behind = pair_chain(noise, activation, second, weight_variance, bias_variance).seen
+    behind = pair_chain(normals, activation, second, weight_variance, bias_variance).seen
     return jnp.concatenate([_products(z)[None], behind])
 
 

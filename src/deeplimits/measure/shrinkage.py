@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics.arguments import NOT_NEGATIVE, array
 
 Floats = NDArray[np.floating]
 ROOT5 = np.sqrt(5.0)
@@ -27,7 +28,7 @@ def analytical_shrinkage(eigenvalues: ArrayLike, samples: int) -> Floats:
     >>> bool(np.all(np.abs(shrunk[20:-20] - 1) < 0.1))
     True
     """
-    values = np.sort(np.asarray(eigenvalues, float))
+    values = np.sort(np.asarray(array("eigenvalues", eigenvalues, ("p",), allowed=NOT_NEGATIVE, why="increasing")))
     p = values.size
     if p == 0 or samples < 2:
         raise ParameterError(f"{p} eigenvalues from samples = {samples}; there must be at least one, from 2 samples")

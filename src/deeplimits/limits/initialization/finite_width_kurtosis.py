@@ -23,7 +23,7 @@ class FiniteWidthKurtosis(Limit):
                 C_w = 2, both with C_b = 0: what counts is Σ 1/n_l, depth over width
     Validity    Gaussian weights; size counts the neurons n of a layer
     Finite size O(1/n) for V; the products are exact
-    Computed by initialization.vertex_path, initialization.kurtosis_ratio
+    Computed by initialization.vertex_path, initialization.kurtosis_ratio, initialization.collective_variance
     References  hanin2018; roberts2022 Ch 4; yaida2020
     """
 

@@ -23,7 +23,7 @@ class ReluLinearizationBound(Limit):
     Validity    B² ≪ m; gradient descent does not seek the worst weights and stays within O(m^(−1/2)); size counts the
                 neurons m
     Finite size O(m^(−1/3)) for balanced signs, where the larger of two groups counts; O(m^(−2/3)) for equal ones
-    Computed by kernels.relu_worst_case
+    Computed by kernels.relu_worst_case, kernels.relu_worst_deviation
     References  telgarsky2021
     """
 

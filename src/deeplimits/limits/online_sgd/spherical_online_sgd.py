@@ -38,7 +38,7 @@ class SphericalOnlineSgd(Limit):
     Validity    δ fixed; for links with information exponent 2 the equator repels iff δ < 2a₂/s(0) (1/12 for z²);
                 size counts the dimension N
     Finite size mean gap O(1/N), single paths fluctuate by O(N^(−1/2))
-    Computed by online_sgd.single_index, online_sgd.correlation
+    Computed by online_sgd.single_index, online_sgd.correlation, online_sgd.plateau
     References  benarous2021
     """
 

@@ -45,7 +45,7 @@ class XorLargeLambdaLimit(Limit):
                 against the flow. One moves by δ|v|σ when its own cluster is drawn, with probability 1/4 a step, and
                 nothing else moves it but the ridge: until it is below δ it takes a fixed number of such steps, and
                 the probability that a binomial number is smaller must be below 10⁻⁹. For δ > 0.01 it is zero
-    Computed by online_sgd.noiseless_ballistic
+    Computed by online_sgd.noiseless_ballistic, online_sgd.xor_rest_point, online_sgd.classify_xor_rest
     References  benarous2022
     """
 

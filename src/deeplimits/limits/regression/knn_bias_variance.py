@@ -25,7 +25,8 @@ class KnnBiasVariance(Limit):
                 k = 1 interpolates the data: variance σ², test error at least twice the noise
     Validity    1 ≤ k ≤ n; size counts the points n
     Finite size exact
-    Computed by regression.nearest_neighbours_bias_cone, regression.nearest_neighbours_bias_linear
+    Computed by regression.nearest_neighbours_bias_cone, regression.nearest_neighbours_bias_linear,
+                regression.nearest_neighbours_risk
     References  gyorfi2002 Ch. 6
     """
 

@@ -22,7 +22,8 @@ class RidgelessDoubleDescent(Limit):
                 ‖β̂‖² → r² min(1, 1/γ) + V, training error → σ²(1 − γ)₊
     Validity    γ ≠ 1; features with finite moments of order above four; size counts the samples n
     Finite size relative gap about 1/(n|1 − γ|)
-    Computed by regression.ridgeless_risk, regression.ridgeless_norm, regression.ridgeless_training_error
+    Computed by regression.ridgeless_risk, regression.ridgeless_norm, regression.ridgeless_training_error,
+                regression.design_risk
     References  hastie2022 Thm 1; belkin2019
     """
 

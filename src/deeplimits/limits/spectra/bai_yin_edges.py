@@ -19,7 +19,7 @@ class BaiYinEdges(Limit):
                 probability that does not vanish (`theory.spectra.tracy_widom`)
     Validity    γ ≠ 1 for the smallest one, whose edge is hard at γ = 1; four moments; size counts the dimension N
     Finite size both deviate by O(N^(-2/3))
-    Computed by spectra.marchenko_pastur_edges
+    Computed by spectra.marchenko_pastur_edges, spectra.operator_gap
     References  bai1993; johnstone2001; ma2012
     """
 

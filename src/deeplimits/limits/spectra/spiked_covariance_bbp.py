@@ -18,7 +18,7 @@ class SpikedCovarianceBbp(Limit):
     Validity    ℓ > √γ; below it the largest eigenvalue stays at the edge (1 + √γ)² and the overlap is zero;
                 size counts the samples n
     Finite size both deviate by O(1/n)
-    Computed by spectra.spiked_covariance
+    Computed by spectra.spiked_covariance, spectra.law_spike
     References  baik2005; baik2006; paul2007
     """
 

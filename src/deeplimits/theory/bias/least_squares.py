@@ -28,31 +28,33 @@ def _modes(x: Float[Array, "n d"]) -> _Modes:
     return _Modes(left, values, right, kept)
 
 
-def critical_step(x: Float[Array, "n d"], loss_scale: float | None = None) -> Float[Array, ""]:
+def critical_step(x: ArrayLike, loss_scale: float | None = None) -> Float[Array, ""]:
     """The step size 1/(c s_max²) from which on gradient descent diverges.
 
     >>> round(float(critical_step(jnp.diag(jnp.array([1.0, 2.0])), loss_scale=0.5)), 12)
     0.5
     """
+    x = _matrix(x)
     largest = jnp.linalg.norm(x, ord=2)
     return 1 / (_scale(x, loss_scale) * largest**2)
 
 
-def optimal_step(x: Float[Array, "n d"], loss_scale: float | None = None) -> Float[Array, ""]:
+def optimal_step(x: ArrayLike, loss_scale: float | None = None) -> Float[Array, ""]:
     """The constant step size 1/(c(s_max² + s_min²)) of fastest convergence, s_min the smallest nonzero one.
 
     >>> round(float(optimal_step(jnp.diag(jnp.array([1.0, 3.0])), loss_scale=0.5)), 12)
     0.2
     """
+    x = _matrix(x)
     modes = _modes(x)
     smallest = jnp.min(jnp.where(modes.kept, modes.values, jnp.inf))
     return 1 / (_scale(x, loss_scale) * (modes.values[0] ** 2 + smallest**2))
 
 
 def gradient_descent(
-    x: Float[Array, "n d"],
-    y: Float[Array, " n"],
-    start: Float[Array, " d"],
+    x: ArrayLike,
+    y: ArrayLike,
+    start: ArrayLike,
     step: ArrayLike,
     steps: ArrayLike,
     loss_scale: float | None = None,
@@ -65,7 +67,11 @@ def gradient_descent(
     >>> [round(v, 8) for v in gradient_descent(x, y, jnp.zeros(4), 0.1, 10).tolist()]
     [0.02626404, 0.22207737, 0.16954929, 0.53491191]
     """
-    eta, steps = arguments.argument("step", step, arguments.POSITIVE), jnp.asarray(steps, float)
+    x, y, start = _checked(x, y, start)
+    eta, steps = (
+        arguments.argument("step", step, arguments.POSITIVE),
+        arguments.argument("steps", steps, arguments.COUNT),
+    )
     critical = critical_step(x, loss_scale)
     sentence = "step is not below the critical one, at and above which gradient descent diverges on these data"
     eta = valid(eta, eta < critical, sentence, lambda: f" (step = {float(eta):g}, critical {float(critical):g})")
@@ -73,9 +79,9 @@ def gradient_descent(
 
 
 def gradient_flow(
-    x: Float[Array, "n d"],
-    y: Float[Array, " n"],
-    start: Float[Array, " d"],
+    x: ArrayLike,
+    y: ArrayLike,
+    start: ArrayLike,
     times: ArrayLike,
     loss_scale: float | None = None,
 ) -> Float[Array, "... d"]:
@@ -85,24 +91,36 @@ def gradient_flow(
     >>> round(float(found[0]), 12)  # 1 − e^{−t}
     0.5
     """
-    times = jnp.asarray(times, float)
+    x, y, start = _checked(x, y, start)
+    times = arguments.argument("times", times, arguments.NOT_NEGATIVE)
     return _follow(x, y, start, lambda s: -jnp.expm1(-2 * _scale(x, loss_scale) * s**2 * times[..., None]))
 
 
-def closest_minimizer(x: Float[Array, "n d"], y: Float[Array, " n"], start: Float[Array, " d"]) -> Float[Array, " d"]:
+def closest_minimizer(x: ArrayLike, y: ArrayLike, start: ArrayLike) -> Float[Array, " d"]:
     """The limit θ₀ + X⁺(y − Xθ₀): of all minimizers the one closest to the start; from zero, the one of least norm.
 
     >>> x, y = jnp.array([[1.0, 1.0]]), jnp.array([2.0])
     >>> [round(float(part), 12) for part in closest_minimizer(x, y, jnp.array([1.0, 0.0]))]
     [1.5, 0.5]
     """
-    return _follow(x, y, start, jnp.ones_like)
+    return _follow(*_checked(x, y, start), jnp.ones_like)
 
 
-def in_row_space(x: Float[Array, "n d"], vector: Float[Array, "... d"]) -> Float[Array, "... d"]:
+def in_row_space(x: ArrayLike, vector: Float[Array, "... d"]) -> Float[Array, "... d"]:
     """The projection X⁺X of a vector on the row space of X, where every gradient lies."""
-    modes = _modes(x)
+    modes = _modes(_matrix(x))
     return (jnp.where(modes.kept, vector @ modes.right.T, 0.0)) @ modes.right
+
+
+def _matrix(x: ArrayLike) -> Float[Array, "n d"]:
+    return arguments.array("x", x, ("n", "d"), why="one sample in each row")
+
+
+def _checked(x: ArrayLike, y: ArrayLike, start: ArrayLike):
+    """Finite data of matching shapes, lists welcome."""
+    rows = _matrix(x)
+    targets = arguments.array("y", y, (rows.shape[0],), why="one target for each row of x")
+    return rows, targets, arguments.array("start", start, (rows.shape[1],), why="one weight for each column of x")
 
 
 def _follow(x, y, start, progress):
@@ -125,4 +143,7 @@ def _one_minus_power(x: Float[Array, " r"], power: Float[Array, "..."]) -> Float
 
 
 def _scale(x: Float[Array, "n d"], loss_scale: float | None) -> float:
-    return 1 / x.shape[0] if loss_scale is None else loss_scale
+    if loss_scale is None:
+        return 1 / x.shape[0]
+    arguments.argument("loss_scale", loss_scale, arguments.POSITIVE)
+    return loss_scale

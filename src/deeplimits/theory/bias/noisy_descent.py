@@ -55,7 +55,7 @@ def stationary_variance(step: ArrayLike, curvature: ArrayLike, noise_variance: A
     0.027777777777778
     """
     eta, lam = _stable(step, curvature)
-    return eta * jnp.asarray(noise_variance) / (lam * (2 - eta * lam))
+    return eta * arguments.argument("noise_variance", noise_variance, arguments.NOT_NEGATIVE) / (lam * (2 - eta * lam))
 
 
 def langevin_variance(step: ArrayLike, curvature: ArrayLike, temperature: ArrayLike) -> Float[Array, "..."]:
@@ -65,7 +65,7 @@ def langevin_variance(step: ArrayLike, curvature: ArrayLike, temperature: ArrayL
     0.27777777777778
     """
     eta, lam = _stable(step, curvature)
-    return jnp.asarray(temperature) / (lam * (1 - eta * lam / 2))
+    return arguments.argument("temperature", temperature, arguments.NOT_NEGATIVE) / (lam * (1 - eta * lam / 2))
 
 
 def temperature(step: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
@@ -74,7 +74,8 @@ def temperature(step: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "...
     >>> float(temperature(0.1, 10.0))
     0.5
     """
-    return jnp.asarray(step, float) * jnp.asarray(noise_variance) / 2
+    eta = arguments.argument("step", step, arguments.POSITIVE)
+    return eta * arguments.argument("noise_variance", noise_variance, arguments.NOT_NEGATIVE) / 2
 
 
 class RobbinsMonro(NamedTuple):

@@ -32,6 +32,8 @@ class LogTimeLaw(NamedTuple):
     """ψ, the smallest functional margin off the support; infinite where every point is a support vector."""
     degenerate: bool
     """Whether some point on the margin has multiplier zero, however the multipliers are chosen."""
+    eigenvalues: Float[Array, " r"] | None
+    """The nonzero eigenvalues of M, increasing; one of them is 1, with eigenvector ŵ. None for degenerate data."""
 
 
 def log_time_law(x: ArrayLike, y: ArrayLike, loss_scale: float | None = None) -> LogTimeLaw:
@@ -59,15 +61,18 @@ def log_time_law(x: ArrayLike, y: ArrayLike, loss_scale: float | None = None) ->
     # Multipliers of linearly dependent support vectors are not unique: those of the law come from the offset itself.
     if np.linalg.matrix_rank(rows, tol=1e-9 * np.abs(rows).max()) < len(rows):
         if not _can_all_carry(rows, found.weights):
-            return LogTimeLaw(found, None, None, constant, gap, True)
+            return LogTimeLaw(found, None, None, constant, gap, True, None)
         offset, multipliers[found.support] = _balanced_offset(rows, found.weights, scale)
     elif len(found.degenerate):
-        return LogTimeLaw(found, None, None, constant, gap, True)
+        return LogTimeLaw(found, None, None, constant, gap, True, None)
     else:
         multipliers = found.multipliers
         offset = support_offset(signed, jnp.asarray(multipliers), scale)
     rate = approach_rate(signed, jnp.asarray(found.weights), jnp.asarray(multipliers))
-    return LogTimeLaw(found, jnp.asarray(offset), float(rate), constant, gap, False)
+    # The nonzero eigenvalues of M = Σ a_i x̄_i x̄_i' are squares of singular values.
+    spread = np.linalg.svd(np.sqrt(multipliers)[:, None] * np.asarray(signed), compute_uv=False)[::-1] ** 2
+    eigenvalues = jnp.asarray(spread[spread > 1e-12 * spread[-1]])
+    return LogTimeLaw(found, jnp.asarray(offset), float(rate), constant, gap, False, eigenvalues)
 
 
 def _can_all_carry(rows: Float[np.ndarray, "s d"], weights: Float[np.ndarray, " d"]) -> bool:

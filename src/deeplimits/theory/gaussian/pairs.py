@@ -64,6 +64,9 @@ def pair(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Pair:
     alive = (a > 0) & (b > 0)
     left, right = jnp.where(alive, a, 1.0), jnp.where(alive, b, 1.0)
     middle = jnp.where(alive, c, 0.0)
+    # By powers of two to sizes between 1/4 and 1: products of tiny or huge variances leave the range of numbers.
+    shrink_a, shrink_b = (_power_of_two(part) for part in (left, right))
+    left, right, middle = left * shrink_a * shrink_a, right * shrink_b * shrink_b, middle * shrink_a * shrink_b
     root_a, root_b = jnp.sqrt(left), jnp.sqrt(right)
     scale = root_a * root_b
     # 1 − ρ = (ab − c²)/(√(ab)(√(ab) + c)), for ρ > 0 without cancellation; 1 + ρ likewise for ρ < 0.
@@ -79,6 +82,13 @@ def pair(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Pair:
         gap,
         cogap,
     )
+
+
+def _power_of_two(x):
+    """2^{−i} with x 4^{−i} between 1/4 and 1."""
+    _, exponent = jnp.frexp(jax.lax.stop_gradient(x))
+    # Not exp2, which compilers round.
+    return jnp.ldexp(jnp.ones_like(x), -((exponent + 1) // 2))
 
 
 def coincident(a: ArrayLike) -> Pair:

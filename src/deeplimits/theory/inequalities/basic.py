@@ -3,11 +3,11 @@
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import ParameterError
-from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, at_least
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, SHARE, above, argument, array, at_least, known
 from deeplimits.numerics.checks import valid
 
 Floats = Float[Array, "..."]
@@ -36,7 +36,28 @@ def bernoulli_lower_tail(probability: ArrayLike, count: ArrayLike) -> Floats:
     >>> round(float(bernoulli_lower_tail(0.1, 400)), 8)
     0.00673795
     """
-    return jnp.exp(-jnp.asarray(count, float) * jnp.asarray(probability, float) / 8)
+    n, p = argument("count", count, at_least(1)), argument("probability", probability, SHARE)
+    return jnp.exp(-n * p / 8)
+
+
+class Burkholder(NamedTuple):
+    """Constants c, C with c‖S‖_p ≤ ‖M_n − M_0‖_p ≤ C‖S‖_p, S² = Σ_k (M_k − M_{k−1})²."""
+
+    lower: Floats
+    upper: Floats
+
+
+def burkholder(power: ArrayLike) -> Burkholder:
+    """Constants of Burkholder's inequality between a martingale and its square function, in L^p, 1 < p < ∞.
+
+    C = 1/c = max(p, p/(p − 1)) − 1; both are one at p = 2, where the two sides are equal.
+
+    >>> [float(part) for part in burkholder(4.0)]
+    [0.3333333333333333, 3.0]
+    """
+    p = argument("power", power, above(1), "the inequality fails in L¹")
+    largest = jnp.maximum(p - 1, 1 / (p - 1))
+    return Burkholder(1 / largest, largest)
 
 
 def azuma(deviation: ArrayLike, differences: ArrayLike) -> Floats:
@@ -51,7 +72,9 @@ def azuma(deviation: ArrayLike, differences: ArrayLike) -> Floats:
     0.735759
     """
     t, c = argument("deviation", deviation, NOT_NEGATIVE), argument("differences", differences, NOT_NEGATIVE)
-    total = valid(jnp.sum(c**2), jnp.sum(c) > 0, "all differences are zero: the martingale does not move")
+    total = argument(
+        "the sum of differences²", jnp.sum(c**2), POSITIVE, "a martingale that does not move needs no bound"
+    )
     return jnp.minimum(1.0, 2 * jnp.exp(-(t**2) / (2 * total)))
 
 
@@ -85,20 +108,35 @@ def weyl(first: ArrayLike, second: ArrayLike) -> Sides:
     >>> [round(float(side), 6) for side in weyl([[1.0, 0.0], [0.0, 2.0]], [[1.0, 1.0], [0.0, 2.0]])]
     [0.288246, 1.0]
     """
-    a, b = jnp.asarray(first, float), jnp.asarray(second, float)
-    if a.shape != b.shape:
-        raise ParameterError(f"second has shape {b.shape}; it must have that of first, {a.shape}")
+    a = array("first", first, ("n", "m"))
+    b = array("second", second, a.shape, why="that of first")
     change = jnp.linalg.svd(a, compute_uv=False) - jnp.linalg.svd(b, compute_uv=False)
     return Sides(jnp.max(jnp.abs(change)), jnp.linalg.norm(a - b, ord=2))
 
 
 def hoffman_wielandt(first: ArrayLike, second: ArrayLike) -> Sides:
-    """Left and right side of Σ_i (λ_i(A) − λ_i(B))² ≤ ‖A − B‖²_F for symmetric matrices, eigenvalues in order.
+    """Left and right side of min_π Σ_i |λ_i(A) − λ_π(i)(B)|² ≤ ‖A − B‖²_F for normal matrices.
+
+    Symmetric matrices are matched in the order of their eigenvalues; other normal ones, AA' = A'A, whose eigenvalues
+    are complex, by the best permutation.
 
     >>> [round(float(side), 6) for side in hoffman_wielandt([[0.0, 1.0], [1.0, 0.0]], [[0.0, 0.0], [0.0, 0.0]])]
     [2.0, 2.0]
+    >>> [round(float(side), 6) for side in hoffman_wielandt([[0.0, 1.0], [-1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]])]
+    [4.0, 4.0]
     """
-    a, b = jnp.asarray(first, float), jnp.asarray(second, float)
-    if a.shape != b.shape or a.ndim != 2 or a.shape[0] != a.shape[1]:
-        raise ParameterError(f"first and second have shapes {a.shape} and {b.shape}; they must be square and equal")
-    return Sides(jnp.sum((jnp.linalg.eigvalsh(a) - jnp.linalg.eigvalsh(b)) ** 2), jnp.sum((a - b) ** 2))
+    a = array("first", first, ("n", "n"), why="a square matrix")
+    b = array("second", second, a.shape, why="that of first")
+    right = jnp.sum((a - b) ** 2)
+    for name, matrix in (("first", a), ("second", b)):
+        defect, size = jnp.max(jnp.abs(matrix @ matrix.T - matrix.T @ matrix)), jnp.max(jnp.abs(matrix)) ** 2
+        sentence = f"{name} is not normal (AA' ≠ A'A); the inequality does not hold for such matrices"
+        a = valid(a, defect <= 1e-10 * a.shape[0] * size, sentence)
+    if not known(a, b) or bool(jnp.all(a == a.T) & jnp.all(b == b.T)):
+        a = valid(a, jnp.all(a == a.T) & jnp.all(b == b.T), "inside jit both matrices must be symmetric")
+        return Sides(jnp.sum((jnp.linalg.eigvalsh(a) - jnp.linalg.eigvalsh(b)) ** 2), right)
+    from scipy.optimize import linear_sum_assignment
+
+    one, two = (np.linalg.eigvals(np.asarray(matrix)) for matrix in (a, b))
+    cost = np.abs(one[:, None] - two) ** 2
+    return Sides(jnp.asarray(cost[linear_sum_assignment(cost)].sum()), right)

@@ -63,7 +63,11 @@ def growth_bounds(order: int, start: ArrayLike, gain: ArrayLike, steps: ArrayLik
 
 
 def growth_sequence(order: int, start: ArrayLike, gain: ArrayLike, steps: int) -> Array:
-    """m_0 … m_steps of the sequence itself, m_{t+1} = m_t + b m_t^{k−1}.
+    """m_0 … m_steps of the sequence itself, m_{t+1} = m_t + b m_t^{k−1}: what `growth_bounds` bounds.
+
+    Setting     m_0 = `start` > 0, b = `gain` > 0, k = `order`
+    Result      `steps` + 1 numbers, infinite once they leave the range of numbers
+    References  benarous2021; bihari1956
 
     >>> round(float(growth_sequence(3, 0.05, 0.01, 1800)[-1]), 7)
     0.4943423

@@ -14,6 +14,7 @@ with door(__name__):
     from deeplimits.theory.initialization.depth_laws import HalfStable as HalfStable
     from deeplimits.theory.initialization.depth_laws import decay_to_zero as decay_to_zero
     from deeplimits.theory.initialization.depth_laws import half_stable_law as half_stable_law
+    from deeplimits.theory.initialization.finite_width import collective_variance as collective_variance
     from deeplimits.theory.initialization.finite_width import kernel_path as kernel_path
     from deeplimits.theory.initialization.finite_width import kurtosis_ratio as kurtosis_ratio
     from deeplimits.theory.initialization.finite_width import linear_kernel as linear_kernel

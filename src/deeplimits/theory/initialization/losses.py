@@ -17,7 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import Activation, ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics import panels
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.dual_activations import closed_form
@@ -48,14 +49,13 @@ _WEIGHTS = np.concatenate([_FINEST * 2 * _RULE.nodes * _RULE.weights, _DOUBLING.
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def lost(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
+def lost(activation: ActivationLike, gap: Floats, kernel: Floats) -> Floats:
     """E σ(u)² − E σ(u)σ(v) for variances `kernel` and correlation 1 − `gap`, of one shape.
 
-    >>> from deeplimits.models.activations import activation
-    >>> round(float(lost(activation("tanh"), jnp.asarray(0.5), jnp.asarray(1.0))), 12)
+    >>> round(float(lost("tanh", jnp.asarray(0.5), jnp.asarray(1.0))), 12)
     0.207970077194
     """
-    return _lost(sigma, gap, kernel)
+    return _lost(named(activation), gap, kernel)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -81,9 +81,9 @@ def _lost_jvp(sigma, primals, tangents):
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def kept_slope(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
+def kept_slope(activation: ActivationLike, gap: Floats, kernel: Floats) -> Floats:
     """K̇ = E σ'(u)σ'(v)"""
-    root = positive_root(kernel)
+    sigma, root = named(activation), positive_root(kernel)
     if closed_form(sigma) is not None or not sigma.smooth:
         return _dual(sigma).slope(Pair(root, root, gap, 2 - gap))
 

@@ -67,13 +67,13 @@ def fixed_point(activation: ActivationLike, weight_variance: ArrayLike, bias_var
     return kernel
 
 
-def scale_gain(sigma: Activation) -> float | None:
+def scale_gain(activation: ActivationLike) -> float | None:
     """E σ²/K of an activation for which it does not depend on K, (a₊² + a₋²)/2.
 
-    >>> scale_gain(activation("relu")), scale_gain(activation("tanh"))
+    >>> scale_gain("relu"), scale_gain("tanh")
     (0.5, None)
     """
-    slopes = homogeneous_slopes(sigma)
+    slopes = homogeneous_slopes(named(activation))
     return None if slopes is None else (slopes[0] ** 2 + slopes[1] ** 2) / 2
 
 

@@ -3,7 +3,6 @@
 from deeplimits.doors import door
 
 with door(__name__):
-    from deeplimits.theory.kernels.definiteness import Definiteness as Definiteness
     from deeplimits.theory.kernels.definiteness import gram_definiteness as gram_definiteness
     from deeplimits.theory.kernels.determinantal import cardinality as cardinality
     from deeplimits.theory.kernels.determinantal import inclusion_probability as inclusion_probability
@@ -21,8 +20,10 @@ with door(__name__):
     from deeplimits.theory.kernels.lazy_bounds import lazy_scaling as lazy_scaling
     from deeplimits.theory.kernels.lazy_bounds import lazy_training_bounds as lazy_training_bounds
     from deeplimits.theory.kernels.linearization import relu_remainder_bound as relu_remainder_bound
+    from deeplimits.theory.kernels.linearization import relu_worst_deviation as relu_worst_deviation
     from deeplimits.theory.kernels.linearization import smooth_remainder_bound as smooth_remainder_bound
     from deeplimits.theory.kernels.linearization import two_layer_expansion as two_layer_expansion
+    from deeplimits.theory.kernels.linearized_training import linearized_flow as linearized_flow
     from deeplimits.theory.kernels.mercer import Mercer as Mercer
     from deeplimits.theory.kernels.mercer import mercer_of_gaussian as mercer_of_gaussian
     from deeplimits.theory.kernels.mercer import mercer_of_minimum as mercer_of_minimum
@@ -42,7 +43,6 @@ with door(__name__):
     from deeplimits.theory.kernels.training import gradient_flow as gradient_flow
     from deeplimits.theory.kernels.training import largest_stable_step as largest_stable_step
     from deeplimits.theory.kernels.training import trained_ensemble as trained_ensemble
-    from deeplimits.theory.kernels.two_layer_kernels import Gram as Gram
     from deeplimits.theory.kernels.two_layer_kernels import arc_cosine_ntk as arc_cosine_ntk
     from deeplimits.theory.kernels.two_layer_kernels import nonlinear_quadratic_form as nonlinear_quadratic_form
     from deeplimits.theory.kernels.two_layer_kernels import ntk_variance as ntk_variance

@@ -14,7 +14,7 @@ from deeplimits.models.architectures import FullyConnected
 from deeplimits.numerics.arguments import array, known, whole
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.gaussian.dual_activations import closed_form, dual_of
-from deeplimits.theory.gaussian.duals.numerical import Quadrature, numerical_dual
+from deeplimits.theory.gaussian.duals.numerical import Quadrature, numerical_duals
 from deeplimits.theory.kernels import tiling
 from deeplimits.theory.kernels.recursion import Network, points
 from deeplimits.theory.kernels.tiling import Kernels
@@ -131,10 +131,12 @@ class InfiniteWidth(eqx.Module):
             return network
         inputs = x1 if x2 is None else jnp.concatenate([x1, x2])
         roots = np.ones((self.net.hidden_layers, 1)) if self.net.layer_norm else np.asarray(_roots(network, inputs))
-        chosen = [
-            closed_form(activation) or numerical_dual(activation, roots[layer] ** 2)
-            for layer, activation in enumerate(self.net.activations)
-        ]
+        chosen = [dual_of(activation) for activation in self.net.activations]
+        for activation in dict.fromkeys(self.net.activations):
+            if closed_form(activation) is None:
+                rows = [layer for layer, other in enumerate(self.net.activations) if other == activation]
+                for layer, dual in zip(rows, numerical_duals(activation, roots[rows] ** 2), strict=True):
+                    chosen[layer] = dual
         pairs = x1.shape[0] * (x1.shape[0] if x2 is None else x2.shape[0])
         for layer, dual in enumerate(chosen):
             if isinstance(dual, Quadrature) and pairs > MOST_PAIRS_BY_QUADRATURE:

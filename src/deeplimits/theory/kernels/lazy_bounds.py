@@ -14,9 +14,9 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
-from deeplimits.numerics.arguments import POSITIVE, argument
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, at_least
 from deeplimits.theory.gaussian.moments import mean_curvature, mean_slope, slope_moment
-from deeplimits.theory.kernels.linearization import curvature_bound
+from deeplimits.theory.kernels.linearization import curvature, curvature_bound
 
 
 class LazyBounds(NamedTuple):
@@ -72,12 +72,15 @@ def lazy_training_bounds(
 
 def two_layer_lipschitz(activation: ActivationLike, x: ArrayLike, width: int, scale: float = 1.0) -> float:
     """A bound on Lip(Df) for f = (α/√m) Σ ±σ(⟨w_j, x_i⟩): (α/√m) sup|σ''| ‖X‖ max_i ‖x_i‖; refused for ReLU."""
-    sigma = named(activation)
-    if sigma.kinks:
-        raise OutsideValidity(f"activation = {sigma.name} has a kink: its Jacobian is not Lipschitz")
-    rows = np.asarray(x, float)
+    rows = np.asarray(array("x", x, ("n", "d"), why="one input in each row"))
+    argument("width", width, at_least(1))
+    argument("scale", scale, POSITIVE)
     return (
-        scale / np.sqrt(width) * curvature_bound(sigma) * np.linalg.norm(rows, 2) * np.linalg.norm(rows, axis=1).max()
+        scale
+        / np.sqrt(width)
+        * curvature_bound(activation)
+        * np.linalg.norm(rows, 2)
+        * np.linalg.norm(rows, axis=1).max()
     )
 
 
@@ -112,8 +115,11 @@ def lazy_scaling(
     4.0
     """
     _positive(alpha=alpha, lipschitz=lipschitz, least=least, largest=largest)
-    if not risk >= 0:
-        raise ParameterError(f"risk = {risk} is not allowed; it must not be negative")
+    argument("risk", risk, NOT_NEGATIVE)
+    if not least <= largest * (1 + 1e-12):
+        raise ParameterError(
+            f"least = {least:g} is above largest = {largest:g}; they are singular values of one matrix"
+        )
     if sharp:
         threshold = 4 * lipschitz * np.sqrt(2 * risk) / least**2
         moves = 2 * np.sqrt(2 * risk) / (alpha * least), np.sqrt(2 * risk) / (alpha * least)
@@ -154,9 +160,11 @@ def two_layer_singular_values(activation: ActivationLike, points_per_dimension: 
     (0.189243529176, 0.923001857901)
     """
     sigma = named(activation)
-    if sigma.kinks:
-        raise OutsideValidity(f"activation = {sigma.name} has a kink; the theorem needs a smooth activation")
-    c = jnp.asarray(points_per_dimension, float)
+    if (kink := curvature(sigma).kink) is not None:
+        raise OutsideValidity(
+            f"activation = {sigma.name} has a kink at {kink:g}; the theorem needs a smooth activation"
+        )
+    c = argument("points_per_dimension", points_per_dimension, POSITIVE)
     slope, square, bend = mean_slope(sigma), slope_moment(sigma), mean_curvature(sigma)
     floor = square - slope**2
     root = jnp.sqrt(c)

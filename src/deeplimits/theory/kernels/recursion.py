@@ -55,6 +55,13 @@ class _Layer(NamedTuple):
     right_root: Floats
 
 
+class Kinds(NamedTuple):
+    """The different duals of a network, and which of them each hidden layer has."""
+
+    different: tuple[Dual, ...]
+    which: tuple[int, ...]
+
+
 class Network(eqx.Module):
     """An architecture with the duals of its activations chosen."""
 
@@ -62,9 +69,10 @@ class Network(eqx.Module):
     duals: tuple[Dual, ...] = eqx.field(static=True)
 
     @property
-    def uniform(self) -> bool:
-        """Whether all hidden layers have the same activation and are many, so that they become one compiled loop."""
-        return self.net.hidden_layers > 1 and len(set(self.duals)) == 1
+    def kinds(self) -> Kinds:
+        """The different duals, and which of them each hidden layer has: one compiled loop serves any depth."""
+        different = tuple(dict.fromkeys(self.duals))
+        return Kinds(different, tuple(different.index(dual) for dual in self.duals))
 
     @property
     def kinked(self) -> bool:
@@ -88,24 +96,27 @@ def points(network: Network, x: Float[Array, "n d"]) -> Points:
 def _deviations(network: Network, root: Floats) -> tuple[Floats, Floats]:
     """√K^l(x, x) for l = 1 … L + 1 and √(E σ²) for l = 1 … L, from √K¹(x, x)."""
     net = network.net
-    skips = jnp.stack([_skips(net, layer) for layer in range(net.hidden_layers)]) if net.hidden_layers else jnp.zeros(0)
+    if not net.hidden_layers:
+        return root[None], jnp.zeros((0, *root.shape))
+    different, which = network.kinds
 
-    def advance(dual, root, variances):
-        weight_variance, bias_variance, skip = variances
-        feature = _root(dual.variance(jnp.ones_like(root) if net.layer_norm else root**2))
+    def advance(root, row):
+        kind, weight_variance, bias_variance, skip = row
+        square = jnp.ones_like(root) if net.layer_norm else root**2
+        feature = _root(_one_of(kind, [dual.variance for dual in different], square))
         following = _root(weight_variance * feature**2 + bias_variance + skip**2 * root**2)
         return following, (feature, following)
 
-    rows = (net.weight_variance[1:], net.bias_variance[1:], skips)
-    if network.uniform:
-        _, (features, roots) = jax.lax.scan(functools.partial(advance, network.duals[0]), root, rows)
-        return jnp.concatenate([root[None], roots]), features
-    roots, features = [root], []
-    for layer, dual in enumerate(network.duals):
-        root, (feature, _) = advance(dual, root, tuple(row[layer] for row in rows))
-        roots.append(root)
-        features.append(feature)
-    return jnp.stack(roots), jnp.stack(features) if features else jnp.zeros((0, *root.shape))
+    rows = (jnp.asarray(which), net.weight_variance[1:], net.bias_variance[1:], _skips(net))
+    _, (features, roots) = jax.lax.scan(advance, root, rows)
+    return jnp.concatenate([root[None], roots]), features
+
+
+def _one_of(kind, functions, *arguments):
+    """The value of one of several functions, the one in place `kind`; no choice where there is one only."""
+    if len(functions) == 1:
+        return functions[0](*arguments)
+    return jax.lax.switch(kind, functions, *arguments)
 
 
 class Gaps(NamedTuple):
@@ -153,52 +164,64 @@ def _by_differences(left: Points, right: Points, gap: Floats, sign: float) -> Fl
 
 def carry(
     network: Network, left: Points, right: Points, gaps: tuple[Floats, Floats], inner: Floats | None, tangent: bool
-) -> list[LayerKernels]:
-    """(E σσ below, K^l, T^l) for the affine layers l = 1 … L + 1, of pairs whose first-layer gaps are given.
+) -> LayerKernels:
+    """E σσ for the hidden layers l = 1 … L, K^l and T^l for the affine maps l = 1 … L + 1, of pairs with these gaps.
 
     The rows of `left` and `right` broadcast against the gaps. `inner` is x·x'/d where the tangent kernel of the first
     layer is not K¹ itself.
     """
-    net = network.net
-    where = Pair(left.roots[0], right.roots[0], *gaps)
-    kernel = where.covariance
-    ntk = None
-    if tangent:
-        weight_rates, bias_rates = net.rates
-        ntk = kernel if inner is None else weight_rates[0] * inner + bias_rates[0]
-    found = [LayerKernels(jnp.zeros_like(kernel), kernel, ntk)]
-    for layer, dual in enumerate(network.duals):
-        where, value, kernel, ntk = _step(net, dual, where, ntk, _layer(net, left, right, layer))
-        found.append(LayerKernels(value, kernel, ntk))
-    return found
+    start, rows = _start(network, left, right, gaps, inner, tangent)
+    first = start[1].covariance
+
+    def advance(state, row):
+        following, value, kernel, ntk = _choose(network, state, row)
+        return (ntk, following), LayerKernels(value, kernel, ntk)
+
+    if not network.net.hidden_layers:
+        empty = jnp.zeros((0, *first.shape))
+        return LayerKernels(empty, first[None], None if start[0] is None else start[0][None])
+    _, found = jax.lax.scan(advance, start, rows)
+    behind = None if found.ntk is None or start[0] is None else jnp.concatenate([start[0][None], found.ntk])
+    return LayerKernels(found.conjugate, jnp.concatenate([first[None], found.nngp]), behind)
 
 
 def carry_to_the_end(
     network: Network, left: Points, right: Points, gaps: tuple[Floats, Floats], inner: Floats | None, tangent: bool
 ) -> LayerKernels:
-    """The last entry of `carry`, with equal layers as one compiled loop: a deep network is not a long program."""
+    """The last entries of `carry`: the layers are one compiled loop, and a deep network is not a long program."""
+    start, rows = _start(network, left, right, gaps, inner, tangent)
+    layers = network.net.hidden_layers
+    if not layers:
+        return LayerKernels(jnp.zeros_like(start[1].covariance), start[1].covariance, start[0])
+
+    def advance(state, row):
+        following, _, _, ntk = _choose(network, state, row)
+        return (ntk, following), None
+
+    before, last = (jax.tree.map(lambda part, cut=cut: part[cut], rows) for cut in (slice(0, -1), -1))
+    if layers > 1:
+        start, _ = jax.lax.scan(advance, start, before)
+    # The last hidden layer is outside the loop: nobody asks for the gaps behind it.
+    _, value, kernel, ntk = _step(network.net, network.duals[-1], start[1], start[0], last[1])
+    return LayerKernels(value, kernel, ntk)
+
+
+def _start(network, left, right, gaps, inner, tangent):
+    """T¹ and the pair of the first layer, and what the loop reads for each hidden layer."""
     net = network.net
-    if not network.uniform:
-        return carry(network, left, right, gaps, inner, tangent)[-1]
-    dual = network.duals[0]
-    where = Pair(left.roots[0], right.roots[0], *gaps)
+    shape = jnp.broadcast_shapes(*(gap.shape for gap in gaps))
+    where = Pair(left.roots[0], right.roots[0], *(jnp.broadcast_to(gap, shape) for gap in gaps))
     ntk = None
     if tangent:
         weight_rates, bias_rates = net.rates
         ntk = where.covariance if inner is None else weight_rates[0] * inner + bias_rates[0]
-    layers = [_layer(net, left, right, layer) for layer in range(net.hidden_layers)]
+    return (ntk, where), (jnp.asarray(network.kinds.which, int), _layers(net, left, right))
 
-    def advance(state, layer):
-        (gap, cogap), left_root, right_root, ntk = state
-        where, _, _, ntk = _step(net, dual, Pair(left_root, right_root, gap, cogap), ntk, layer)
-        return ((where.gap, where.cogap), where.root_a, where.root_b, ntk), None
 
-    start = ((where.gap, where.cogap), where.root_a, where.root_b, ntk)
-    # The last hidden layer is outside the loop: nobody asks for the gaps behind it.
-    stacked = jax.tree.map(lambda *rows: jnp.stack(rows), *layers[:-1])
-    (gaps, left_root, right_root, ntk), _ = jax.lax.scan(advance, start, stacked)
-    _, value, kernel, ntk = _step(net, dual, Pair(left_root, right_root, *gaps), ntk, layers[-1])
-    return LayerKernels(value, kernel, ntk)
+def _choose(network, state, row):
+    (ntk, where), (kind, layer) = state, row
+    steps = [functools.partial(_step, network.net, dual) for dual in network.kinds.different]
+    return _one_of(kind, steps, where, ntk, layer)
 
 
 def _step(net: FullyConnected, dual: Dual, where: Pair, ntk: Floats | None, layer: _Layer):
@@ -258,24 +281,25 @@ def _sum_gaps(parts: list[_Part], left: Floats, right: Floats) -> tuple[Floats, 
     return jnp.where(empty, 1.0, gap), jnp.where(empty, 1.0, cogap)
 
 
-def _layer(net: FullyConnected, left: Points, right: Points, layer: int) -> _Layer:
+def _layers(net: FullyConnected, left: Points, right: Points) -> _Layer:
+    """All hidden layers, one behind the other along the first axis."""
     weight_rates, bias_rates = net.rates
     return _Layer(
-        net.weight_variance[layer + 1],
-        net.bias_variance[layer + 1],
-        weight_rates[layer + 1],
-        bias_rates[layer + 1],
-        _skips(net, layer),
-        left.features[layer],
-        right.features[layer],
-        left.roots[layer + 1],
-        right.roots[layer + 1],
+        net.weight_variance[1:],
+        net.bias_variance[1:],
+        jnp.asarray(weight_rates)[1:],
+        jnp.asarray(bias_rates)[1:],
+        _skips(net),
+        left.features,
+        right.features,
+        left.roots[1:],
+        right.roots[1:],
     )
 
 
-def _skips(net: FullyConnected, layer: int) -> Floats:
+def _skips(net: FullyConnected) -> Floats:
     """Residual connections lead from hidden layers to hidden layers."""
-    return net.skip if layer + 1 < net.hidden_layers else jnp.zeros(())
+    return jnp.where(jnp.arange(net.hidden_layers) + 1 < net.hidden_layers, net.skip, 0.0)
 
 
 def _root(x: Floats) -> Floats:

@@ -18,7 +18,7 @@ class Representer(NamedTuple):
     """f = Σ_i α_i K(·, x_i): its coefficients and its squared norm αᵀKα."""
 
     coefficients: Float[Array, " n"]
-    rkhs_squared_norm: Float[Array, ""]
+    squared_norm: Float[Array, ""]
 
 
 def rkhs_squared_norm(kernel: ArrayLike, coefficients: ArrayLike) -> Float[Array, ""]:

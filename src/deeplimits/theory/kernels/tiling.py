@@ -193,10 +193,7 @@ def _block(network, left, right, wanted, every_layer, offset) -> Kernels:
 def _chosen(network, left, right, gaps, inner, wanted, every_layer) -> Kernels:
     tangent = "ntk" in wanted
     if every_layer:
-        layers = carry(network, left, right, gaps, inner, tangent)
-        features = _stacked([value for value, _, _ in layers[1:]])
-        nngp = _stacked([kernel for _, kernel, _ in layers])
-        ntk = _stacked([kernel for _, _, kernel in layers if kernel is not None])
+        features, nngp, ntk = carry(network, left, right, gaps, inner, tangent)
     else:
         features, nngp, ntk = carry_to_the_end(network, left, right, gaps, inner, tangent)
     if network.net.parametrization == "mup":
@@ -204,10 +201,6 @@ def _chosen(network, left, right, gaps, inner, wanted, every_layer) -> Kernels:
         nngp = nngp.at[-1].set(0.0) if every_layer else jnp.zeros_like(nngp)
     everything = {"nngp": nngp, "ntk": ntk, "conjugate": features}
     return Kernels(**{name: everything[name] for name in wanted})
-
-
-def _stacked(rows: list[Array]) -> Array:
-    return jnp.stack(rows) if rows else jnp.zeros(0)
 
 
 def _needs_inner(network: Network) -> bool:

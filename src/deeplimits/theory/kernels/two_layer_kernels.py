@@ -131,7 +131,7 @@ def arc_cosine_ntk(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> FiniteKernel:
 
 
 class QuadraticForm(NamedTuple):
-    """Mean of (1/n)σ(wᵀX)Aσ(Xᵀw), and its standard deviation where σ is linear."""
+    """Mean of (1/n)σ(wᵀX)Aσ(Xᵀw), and its standard deviation where σ is linear (nan where it is not)."""
 
     mean: Float[Array, ""]
     linear_deviation: Float[Array, ""]
@@ -163,5 +163,8 @@ def nonlinear_quadratic_form(
     if weight.shape != (n, n):
         raise ParameterError(f"matrix has shape {weight.shape}; it must be ({n}, {n})")
     kernel = dual(activation, squares[:, None], squares, gram)
-    product = weight @ gram
-    return QuadraticForm(jnp.trace(weight @ kernel) / n, jnp.sqrt(2 * jnp.trace(product @ product)) / n)
+    sigma = named(activation)
+    product = weight @ kernel
+    deviation = jnp.sqrt(2 * jnp.trace(product @ product)) / n
+    linear = sigma.homogeneous == 1 and not sigma.kinks
+    return QuadraticForm(jnp.trace(product) / n, deviation if linear else jnp.asarray(jnp.nan))

@@ -37,6 +37,7 @@ with door(__name__):
     from deeplimits.theory.online_sgd.spherical_ode import pca_correlation as pca_correlation
     from deeplimits.theory.online_sgd.spherical_ode import pca_plateau as pca_plateau
     from deeplimits.theory.online_sgd.spherical_ode import phase_retrieval_correlation as phase_retrieval_correlation
+    from deeplimits.theory.online_sgd.spherical_ode import plateau as plateau
     from deeplimits.theory.online_sgd.spiked_tensor import RestPoint as RestPoint
     from deeplimits.theory.online_sgd.spiked_tensor import critical_signal as critical_signal
     from deeplimits.theory.online_sgd.spiked_tensor import spiked_ballistic as spiked_ballistic
@@ -46,3 +47,5 @@ with door(__name__):
     from deeplimits.theory.online_sgd.xor import xor_ballistic as xor_ballistic
     from deeplimits.theory.online_sgd.xor import xor_component_count as xor_component_count
     from deeplimits.theory.online_sgd.xor import xor_success_probability as xor_success_probability
+    from deeplimits.theory.online_sgd.xor_rest import classify_xor_rest as classify_xor_rest
+    from deeplimits.theory.online_sgd.xor_rest import xor_rest_point as xor_rest_point

@@ -54,10 +54,13 @@ def correlation(landscape: Landscape, start: ArrayLike, step: ArrayLike, times: 
 def plateau(landscape: Landscape, start: ArrayLike, step: ArrayLike) -> float:
     """Where the correlation comes to rest from m(0) = start at a constant step: strong recovery is 1, weak any m > 0.
 
-    The first zero of the velocity above a start from which m rises, or below one from which it falls; 1 − O(δ) for
-    noisy labels, 1 itself where the gradient vanishes at the signal.
+    Setting     dm/dτ = −δ(1 − m²)φ'(m) − (δ²/2)E‖∇‖² m, the ballistic limit of spherical SGD on `landscape`, δ = `step`
+    Result      the first zero of this velocity above a start from which m rises, or below one from which it falls;
+                1 − O(δ) for noisy labels, 1 itself where the gradient vanishes at the signal
+    Validity    −1 ≤ start ≤ 1; a start at rest stays there
+    References  benarous2021
 
-    >>> from deeplimits.theory.online_sgd.single_index import online_pca
+    >>> from deeplimits.theory.online_sgd.landscapes import online_pca
     >>> round(plateau(online_pca(1.0), 0.1, 0.3), 10)
     0.7337993857
     """

@@ -32,12 +32,15 @@ class Rest(NamedTuple):
     """Whether no neuron at 0 finds a missing type: nothing leaves. Along an active type nothing moves."""
 
 
-def rest_point(types: Sequence[str], ridge: float, shares: Sequence[float] | None = None) -> XorState:
+def xor_rest_point(types: Sequence[str], ridge: float, shares: Sequence[float] | None = None) -> XorState:
     """The statistics at rest with these types of the K neurons, each "mu+", "mu-", "nu+", "nu-" or "0".
 
-    `shares` say how the neurons of a type divide its mass S, v_i² = share·S, evenly unless given.
+    Setting     the noiseless flow of `noiseless_ballistic` at the ridge α
+    Result      neurons of one type divide its mass S, v_i² = share·S, by `shares` (K,), evenly unless given; R = 0
+    Validity    0 < α < 1/8: beyond, nothing but zero is at rest
+    References  benarous2022
 
-    >>> state = rest_point(["mu+", "mu-", "nu+", "nu-"], 0.05)
+    >>> state = xor_rest_point(["mu+", "mu-", "nu+", "nu-"], 0.05)
     >>> [round(float(v), 6) for v in state.output]
     [1.17741, 1.17741, -1.17741, -1.17741]
     """
@@ -65,7 +68,7 @@ def rest_point(types: Sequence[str], ridge: float, shares: Sequence[float] | Non
     return XorState(jnp.asarray(v), jnp.asarray(mu), jnp.asarray(nu), jnp.zeros((width, width)))
 
 
-def classify(state: XorState, ridge: float, tolerance: float = 0.05) -> Rest:
+def classify_xor_rest(state: XorState, ridge: float, tolerance: float = 0.05) -> Rest:
     """Which rest point a state is at, up to `tolerance` in every statistic and in the mass of every type.
 
     Setting     the noiseless flow, or SGD at large λ, at a late time
@@ -74,7 +77,7 @@ def classify(state: XorState, ridge: float, tolerance: float = 0.05) -> Rest:
     Validity    0 < α < 1/8; OutsideValidity is raised where the state is not at rest yet
     References  benarous2022
 
-    >>> rest = classify(rest_point(["mu+", "mu-", "nu+", "0"], 0.05), 0.05)
+    >>> rest = classify_xor_rest(xor_rest_point(["mu+", "mu-", "nu+", "0"], 0.05), 0.05)
     >>> rest.active, rest.stable, {name: round(rate, 6) for name, rate in rest.rates.items()}
     (('mu+', 'mu-', 'nu+'), False, {'mass': -0.110904, 'imbalance': -0.1, 'missing type': 0.075})
     """

@@ -29,14 +29,20 @@ with door(__name__):
     from deeplimits.theory.regression.ridge import misspecified_risk as misspecified_risk
     from deeplimits.theory.regression.ridge import optimal_ridge as optimal_ridge
     from deeplimits.theory.regression.ridge import ridge_risk as ridge_risk
+    from deeplimits.theory.regression.ridgeless import ablation as ablation
     from deeplimits.theory.regression.ridgeless import best_overparametrization as best_overparametrization
+    from deeplimits.theory.regression.ridgeless import design_risk as design_risk
+    from deeplimits.theory.regression.ridgeless import ridgeless_finite_sample_norm as ridgeless_finite_sample_norm
     from deeplimits.theory.regression.ridgeless import ridgeless_finite_sample_risk as ridgeless_finite_sample_risk
     from deeplimits.theory.regression.ridgeless import ridgeless_norm as ridgeless_norm
     from deeplimits.theory.regression.ridgeless import ridgeless_risk as ridgeless_risk
     from deeplimits.theory.regression.ridgeless import ridgeless_training_error as ridgeless_training_error
     from deeplimits.theory.regression.risks import Risk as Risk
+    from deeplimits.theory.regression.smoothing import kernel_concentration as kernel_concentration
     from deeplimits.theory.regression.smoothing import nearest_neighbours_bias_cone as nearest_neighbours_bias_cone
     from deeplimits.theory.regression.smoothing import nearest_neighbours_bias_linear as nearest_neighbours_bias_linear
+    from deeplimits.theory.regression.smoothing import nearest_neighbours_risk as nearest_neighbours_risk
+    from deeplimits.theory.regression.smoothing import order_statistic_limit as order_statistic_limit
     from deeplimits.theory.regression.smoothing import singular_kernel_risk as singular_kernel_risk
     from deeplimits.theory.regression.training_risk import descent_risk as descent_risk
     from deeplimits.theory.regression.training_risk import flow_risk as flow_risk

@@ -159,7 +159,8 @@ def _risk(filtered: Filter, gamma, signal, noise_variance) -> Risk:
     kept, learnt = filtered
     # B = r²∫f² dm, V = σ²γ∫sφ² dm
     bias = jnp.asarray(signal, float) * rule.integrate(kept**2)
-    variance = jnp.asarray(noise_variance, float) * gamma * rule.integrate(rule.points * learnt**2)
+    # sφ times φ: at s = 0 a late φ squared would overflow.
+    variance = jnp.asarray(noise_variance, float) * gamma * rule.integrate((rule.points * learnt) * learnt)
     return Risk(bias, variance)
 
 

@@ -46,6 +46,7 @@ def ridge_risk(
     """
     check_model(gamma, signal, noise_variance)
     t, w = population.eigenvalues
+    argument("ridge", ridge, NOT_NEGATIVE, "for an infinite ridge the estimate is zero, and the risk that of zero")
     gamma, lam = jnp.broadcast_arrays(jnp.asarray(gamma, float), jnp.asarray(ridge, float))
     kappa = effective_ridge(lam, population.eigenvalues, gamma)
     # λ/κ: at κ = 0 its limit 1 − γH{s > 0}, zero where that is rounding

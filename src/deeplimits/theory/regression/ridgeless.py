@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import ParameterError
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, whole
 from deeplimits.theory.regression.risks import Risk
 from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD
 
@@ -22,7 +22,7 @@ def ridgeless_risk(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLik
     >>> float(risk.bias), float(risk.variance)
     (2.5, 1.0)
     """
-    gamma, signal, noise_variance = (jnp.asarray(a, float) for a in (gamma, signal, noise_variance))
+    gamma, signal, noise_variance = _checked(gamma, signal, noise_variance)
     over = gamma > 1
     # γ < 1:  B = 0,            V = σ²γ/(1−γ)
     # γ > 1:  B = r²(1 − 1/γ),  V = σ²/(γ−1)
@@ -30,7 +30,8 @@ def ridgeless_risk(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLik
     # A ratio that differs from 1 by rounding means 1, not a risk of 1e15.
     distance = jnp.where(jnp.abs(1 - gamma) < AT_THRESHOLD, 0.0, jnp.abs(1 - gamma))
     inflation = jnp.where(over, 1.0, gamma) / jnp.where(distance == 0, 1.0, distance)
-    variance = jnp.where(distance == 0, jnp.inf, noise_variance * inflation)
+    # Without noise there is no variance, at the threshold either.
+    variance = jnp.where((distance == 0) & (noise_variance > 0), jnp.inf, noise_variance * inflation)
     return Risk(bias, variance)
 
 
@@ -40,7 +41,7 @@ def ridgeless_norm(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLik
     >>> float(ridgeless_norm(0.5, 1.0, 1.0)), float(ridgeless_norm(2.0, 1.0, 1.0))
     (2.0, 1.5)
     """
-    gamma = jnp.asarray(gamma, float)
+    gamma = argument("gamma", gamma, POSITIVE)
     variance = ridgeless_risk(gamma, signal, noise_variance).variance
     return jnp.asarray(signal, float) * jnp.minimum(1.0, 1 / gamma) + variance
 
@@ -51,7 +52,16 @@ def ridgeless_training_error(gamma: ArrayLike, noise_variance: ArrayLike) -> Flo
     >>> float(ridgeless_training_error(0.25, 1.0)), float(ridgeless_training_error(2.0, 1.0))
     (0.75, 0.0)
     """
-    return jnp.asarray(noise_variance, float) * jnp.maximum(1 - jnp.asarray(gamma, float), 0.0)
+    noise_variance = argument("noise_variance", noise_variance, NOT_NEGATIVE)
+    return noise_variance * jnp.maximum(1 - argument("gamma", gamma, POSITIVE), 0.0)
+
+
+def _checked(gamma, signal, noise_variance):
+    return (
+        argument("gamma", gamma, POSITIVE),
+        argument("signal", signal, NOT_NEGATIVE, "‖β‖²"),
+        argument("noise_variance", noise_variance, NOT_NEGATIVE),
+    )
 
 
 class BestGamma(NamedTuple):
@@ -68,7 +78,7 @@ def best_overparametrization(signal: ArrayLike, noise_variance: ArrayLike) -> Be
     >>> round(float(gamma), 10), round(float(risk), 10)
     (1.8090169944, 3.472135955)
     """
-    signal, noise_variance = jnp.asarray(signal, float), jnp.asarray(noise_variance, float)
+    _, signal, noise_variance = _checked(1.0, signal, noise_variance)
     minimum = signal > noise_variance
     root = jnp.sqrt(jnp.where(minimum, signal / jnp.where(noise_variance > 0, noise_variance, 1.0), 4.0))
     # γ* = √SNR/(√SNR − 1),  R* = σ²(2√SNR − 1);  without noise γ* = 1 and R* = 0
@@ -90,9 +100,8 @@ def ridgeless_finite_sample_risk(n: int, p: int, signal: float, noise_variance: 
     >>> round(float(risk.variance), 10)
     1.0526315789
     """
-    for name, value, least in (("n", n, 1), ("p", p, 1), ("signal", signal, 0), ("noise_variance", noise_variance, 0)):
-        if not value >= least:
-            raise ParameterError(f"finite_sample_risk: {name} = {value} is not allowed; it must be at least {least}")
+    n, p = whole("n", n, 1), whole("p", p, 1)
+    signal, noise_variance = (float(part) for part in _checked(1.0, signal, noise_variance)[1:])
     bias = signal * max(0.0, 1 - n / p)
     if p <= n - 2:
         variance = noise_variance * p / (n - p - 1)
@@ -101,3 +110,92 @@ def ridgeless_finite_sample_risk(n: int, p: int, signal: float, noise_variance: 
     else:
         variance = float("inf") if noise_variance > 0 else 0.0
     return Risk(jnp.asarray(bias), jnp.asarray(variance))
+
+
+def ridgeless_finite_sample_norm(n: int, p: int, signal: float, noise_variance: float) -> Float[Array, ""]:
+    """E‖β̂‖² = r² min(1, n/p) + E V for Gaussian features, exact at every n and p.
+
+    E V is that of `ridgeless_finite_sample_risk`.
+
+    >>> round(float(ridgeless_finite_sample_norm(20, 40, signal=1.0, noise_variance=1.0)), 10)
+    1.5526315789
+    """
+    return signal * min(1.0, n / p) + ridgeless_finite_sample_risk(n, p, signal, noise_variance).variance
+
+
+def ridgeless_finite_sample_training_error(n: int, p: int, noise_variance: float) -> Float[Array, ""]:
+    """E‖y − Xβ̂‖²/n = σ²(1 − p/n)₊, exact for every design of full rank: the residual is the noise off its columns.
+
+    >>> float(ridgeless_finite_sample_training_error(40, 20, 1.0))
+    0.5
+    """
+    return argument("noise_variance", noise_variance, NOT_NEGATIVE) * max(0.0, 1 - whole("p", p, 1) / whole("n", n, 1))
+
+
+def design_risk(
+    x: ArrayLike, coefficients: ArrayLike, noise_variance: ArrayLike, covariance: ArrayLike | None = None
+) -> Risk:
+    """Excess risk of minimum-norm least squares given the design: B_X = β'ΠΣΠβ, V_X = (σ²/n) tr(Σ̂⁺Σ).
+
+    Setting     y = Xβ + ε for this X (n, p), Var ε = σ², new points of covariance Σ, the identity unless given
+    Result      the mean over the noise; Π = I − X⁺X projects on what the rows of X do not see
+    Validity    any X; singular values below max(n, p) rounding errors of the largest count as zero
+    References  hastie2022 Lemma 1
+
+    >>> risk = design_risk([[1.0, 0.0], [2.0, 0.0]], [1.0, 3.0], 5.0)
+    >>> float(risk.bias), round(float(risk.variance), 12)
+    (9.0, 1.0)
+    """
+    design, _, values, right, kept = _decomposed(x)
+    beta = array("coefficients", coefficients, (design.shape[1],), why="one for each column of x")
+    noise = argument("noise_variance", noise_variance, NOT_NEGATIVE)
+    unseen = beta - right.T @ jnp.where(kept, right @ beta, 0.0)
+    sigma = jnp.eye(len(beta)) if covariance is None else array("covariance", covariance, (len(beta), len(beta)))
+    seen = jnp.where(kept, jnp.einsum("rp,pq,rq->r", right, sigma, right) / jnp.where(kept, values, 1.0) ** 2, 0.0)
+    return Risk(unseen @ sigma @ unseen, noise * jnp.sum(seen))
+
+
+class Ablation(NamedTuple):
+    """What one prediction of minimum-norm least squares gets wrong, direction by direction."""
+
+    bias: Float[Array, ""]
+    """⟨x₀, (X⁺X − I)β⟩: what the rows of X do not see."""
+    inverse: Float[Array, " r"]
+    """1/s_r, the inverse singular values of X."""
+    test: Float[Array, " r"]
+    """⟨x₀, v_r⟩: how much the test point lies in each direction."""
+    residual: Float[Array, " r"]
+    """⟨u_r, ε⟩: how much the noise does."""
+
+    @property
+    def error(self) -> Float[Array, ""]:
+        """⟨x₀, β̂ − β⟩ = bias + Σ_r test·residual/s_r: it is large only where all three are."""
+        return self.bias + jnp.sum(self.inverse * self.test * self.residual)
+
+
+def ablation(x: ArrayLike, coefficients: ArrayLike, errors: ArrayLike, point: ArrayLike) -> Ablation:
+    """The parts of ⟨x₀, β̂ − β⟩ = ⟨x₀, (X⁺X − I)β⟩ + Σ_r (1/s_r)⟨x₀, v_r⟩⟨u_r, ε⟩, for this X, β, ε = `errors` and x₀.
+
+    Setting     y = Xβ + ε, β̂ = X⁺y, X = Σ_r s_r u_r v_r'; shapes (n, p), (p,), (n,), (p,)
+    Result      the exact identity above: the peak of double descent needs a small s_r, a test point along v_r and noise
+                along u_r; taking away one of the three takes away the peak
+    Validity    always
+    References  schaeffer2023
+
+    >>> found = ablation([[1.0, 0.0], [0.0, 0.1]], [1.0, 1.0], [0.5, 0.5], [1.0, 1.0])
+    >>> round(float(found.error), 12), found.inverse.tolist()
+    (5.5, [1.0, 10.0])
+    """
+    design, left, values, right, kept = _decomposed(x)
+    n, p = design.shape
+    beta, eps = array("coefficients", coefficients, (p,)), array("errors", errors, (n,))
+    x0 = array("point", point, (p,))
+    unseen = beta - right.T @ jnp.where(kept, right @ beta, 0.0)
+    inverse = jnp.where(kept, 1 / jnp.where(kept, values, 1.0), 0.0)
+    return Ablation(-(x0 @ unseen), inverse, right @ x0, left.T @ eps)
+
+
+def _decomposed(x):
+    design = array("x", x, ("n", "p"), why="one sample in each row")
+    left, values, right = jnp.linalg.svd(design, full_matrices=False)
+    return design, left, values, right, values > max(design.shape) * jnp.finfo(float).eps * values[0]

@@ -5,14 +5,27 @@ uniform in a ball around x₀.
 """
 
 import math
+import warnings
 
 import jax.numpy as jnp
-from jax.scipy.special import gammaln
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import ParameterError
+from deeplimits.errors import OutsideValidityWarning, ParameterError
 from deeplimits.numerics import panels
+from deeplimits.numerics.arguments import (
+    FINITE,
+    NOT_NEGATIVE,
+    PART,
+    POSITIVE,
+    Allowed,
+    argument,
+    array,
+    known,
+    whole,
+)
+from deeplimits.numerics.checks import valid
 from deeplimits.theory.regression.risks import Risk
 
 
@@ -21,13 +34,48 @@ def order_statistic_moment(power: ArrayLike, k: int, n: int, dimension: int) -> 
 
     Γ(k+1+q/d) Γ(n+1) / (Γ(k+1) Γ(n+1+q/d)): R^d is a Beta(k+1, n−k) variable.
     """
-    if not 1 <= k <= n:
-        raise ParameterError(f"order_statistic_moment: k = {k} is not allowed; it must be between 1 and n = {n}")
-    share = jnp.asarray(power, float) / dimension
+    _neighbours(k, n, dimension)
+    share = argument("power", power, NOT_NEGATIVE) / dimension
     if k == n:
         return jnp.ones_like(share)
-    near, far = gammaln(jnp.stack([k + 1 + share, n + 1 + share]))
-    return jnp.exp(near - math.lgamma(k + 1) + math.lgamma(n + 1) - far)
+    return jnp.exp(_log_gamma_ratio(k + 1.0, share) - _log_gamma_ratio(n + 1.0, share))
+
+
+def order_statistic_limit(
+    power: ArrayLike, k: int, n: ArrayLike, dimension: int, density: ArrayLike
+) -> Float[Array, "..."]:
+    """E R^q at an interior point with density p, for n → ∞ at fixed k: Γ(k+1+q/d)/Γ(k+1) (n p V_d)^{−q/d}.
+
+    >>> near = order_statistic_limit(2.0, 5, 10**6, 2, 1 / math.pi)
+    >>> round(float(near / order_statistic_moment(2.0, 5, 10**6, 2)), 5)
+    1.0
+    """
+    whole("k", k, 1)
+    whole("dimension", dimension, 1)
+    share = argument("power", power, NOT_NEGATIVE) / dimension
+    points, p = argument("n", n, POSITIVE), argument("density", density, POSITIVE)
+    return jnp.exp(_log_gamma_ratio(k + 1.0, share) - share * jnp.log(points * p * ball_volume(dimension)))
+
+
+def _neighbours(k: int, n: int, dimension: int) -> None:
+    whole("dimension", dimension, 1)
+    whole("n", n, 1)
+    if whole("k", k, 1) > n:
+        raise ParameterError(f"k = {k} is not allowed; it must be between 1 and n = {n}")
+
+
+def _log_gamma_ratio(z: float, s: Float[Array, ""]) -> Float[Array, ""]:
+    """log Γ(z + s)/Γ(z) for z ≥ 1 and s ≥ 0, by Stirling's series in which the large terms have been subtracted."""
+    shift = np.arange(max(0.0, np.ceil(20 - z)))
+    below = jnp.sum(jnp.log1p(s[..., None] / (z + shift)), axis=-1)
+    z = z + len(shift)
+
+    def rest(x):
+        square = x**-2
+        return (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square * (1 / 1680 - square / 1188)))) / x
+
+    stirling = (z + s - 0.5) * jnp.log1p(s / z) + s * (math.log(z) - 1) + rest(z + s) - rest(jnp.asarray(z))
+    return stirling - below
 
 
 def nearest_neighbours_bias_linear(slope: ArrayLike, k: int, n: int, dimension: int) -> Float[Array, ""]:
@@ -37,7 +85,7 @@ def nearest_neighbours_bias_linear(slope: ArrayLike, k: int, n: int, dimension: 
     0.0058823529412
     """
     second = order_statistic_moment(2.0, k, n, dimension)
-    return jnp.asarray(slope, float) ** 2 * second / (k * (dimension + 2))
+    return argument("slope", slope, FINITE) ** 2 * second / (k * (dimension + 2))
 
 
 def nearest_neighbours_bias_cone(
@@ -50,23 +98,60 @@ def nearest_neighbours_bias_cone(
     >>> round(float(nearest_neighbours_bias_cone(1.0, 0.5, k=5, n=50, dimension=2)), 13)
     0.2173209777969
     """
-    slope, power = jnp.asarray(slope, float), jnp.asarray(power, float)
+    slope, power = argument("slope", slope, FINITE), argument("power", power, POSITIVE)
     moment = order_statistic_moment(2 * power, k, n, dimension)
     same = dimension / (dimension + 2 * power)
     different = (dimension / (dimension + power)) ** 2
     return slope**2 * moment * (same / k + (1 - 1 / k) * different)
 
 
+def nearest_neighbours_curvature_bias(laplacian: ArrayLike, k: int, n: int, dimension: int) -> Float[Array, ""]:
+    """E f̂(x₀) − f(x₀) = Δf m₂/(2(d+2)) of the k-NN average where f is quadratic around x₀, Δf its Laplacian.
+
+    Setting     n uniform points in the unit ball around x₀; a gradient does not contribute to the mean
+    Result      the mean over the design; at a point of density p for large n take `order_statistic_limit` for m₂
+
+    >>> round(float(nearest_neighbours_curvature_bias(4.0, k=5, n=50, dimension=2)), 12)
+    0.058823529412
+    """
+    second = order_statistic_moment(2.0, k, n, dimension)
+    return argument("laplacian", laplacian, FINITE) * second / (2 * (dimension + 2))
+
+
+def nearest_neighbours_risk(
+    points: ArrayLike, values: ArrayLike, place: ArrayLike, value: ArrayLike, k: int, noise_variance: ArrayLike
+) -> Risk:
+    """Squared bias and variance of the k-NN average at x₀ given the design, exactly.
+
+    Setting     `points` (n, d) with f at them in `values` (n,), x₀ = `place` with f(x₀) = `value`, noise of variance σ²
+    Result      (f(x₀) − (1/k)Σ f(x_(ℓ)))² and σ²/k over the k nearest; the error of a new label adds σ²
+    Validity    points at equal distances are taken in the order given
+
+    >>> found = nearest_neighbours_risk([[0.0], [1.0], [3.0]], [0.0, 1.0, 9.0], [0.5], 0.25, 2, 1.0)
+    >>> float(found.bias), float(found.variance)
+    (0.0625, 0.5)
+    """
+    design = array("points", points, ("n", "d"), why="one point in each row")
+    targets = array("values", values, (design.shape[0],), why="one for each point")
+    centre = array("place", place, (design.shape[1],))
+    _neighbours(k, design.shape[0], design.shape[1])
+    nearest = jnp.argsort(jnp.sum((design - centre) ** 2, axis=1), stable=True)[:k]
+    bias = argument("value", value, FINITE) - jnp.mean(targets[nearest])
+    return Risk(bias**2, argument("noise_variance", noise_variance, NOT_NEGATIVE) / k)
+
+
 NODES = 120
 
 
 def exponential_integral(order: ArrayLike, s: Float[Array, " points"]) -> Float[Array, "... points"]:
-    """Generalized exponential integral E_ν(s) = ∫₁^∞ e^{−st} t^{−ν} dt for real ν > 1 and s > 0, to 1e-13 relative.
+    """Generalized exponential integral E_ν(s) = ∫₁^∞ e^{−st} t^{−ν} dt for real ν and s > 0, to 1e-13 relative.
 
     Integrated in x = log t by Gauss-Legendre; the range ends where either e^{−s e^x} or e^{−(ν−1)x} has vanished.
     """
     order = jnp.asarray(order, float)[..., None]
-    end = jnp.minimum(jnp.log1p(40.0 / s), 40.0 / (order - 1))
+    falls = jnp.maximum(order - 1, 0.05)
+    end = jnp.minimum(jnp.log1p((40.0 + 2 * jnp.maximum(1 - order, 0.0)) / s), 40.0 / falls)
+    end = jnp.where(order > 1.05, end, jnp.log1p(45.0 / s))
     nodes, weights = (jnp.asarray(part) for part in panels.gauss(NODES, 0.0, 1.0))
     x = end[..., None] * nodes
     # e^{−s} is taken out, so that large s loses no digits.
@@ -86,8 +171,9 @@ def singular_kernel_risk(
 ) -> Risk:
     """Squared bias and variance, exact at every n.
 
-    The kernel is ‖u‖^{−a} on the unit ball with a = `singularity` < d/2, the bandwidth h ≤ radius, the design uniform
-    in the ball of the given radius around x₀, and f the cone `slope`·‖x − x₀‖^β with β = `smoothness`.
+    The kernel is ‖u‖^{−a} on the unit ball with a = `singularity`, the bandwidth h ≤ radius, the design uniform in the
+    ball of the given radius around x₀, and f the cone `slope`·‖x − x₀‖^β with β = `smoothness`. From a = d/2 on the
+    formulas still hold, but the variance no longer falls like 1/(nh^d): a warning says so.
 
     With q = d/a, p̄ = (h/ρ)^d and G(s) = 1 − p̄ + p̄ q E_{q+1}(s):
 
@@ -98,17 +184,27 @@ def singular_kernel_risk(
     >>> round(float(risk.bias), 13), round(float(risk.variance), 13)
     (0.0383407288775, 0.1204182174366)
     """
-    a, beta, slope, noise_variance, h, radius = (
-        jnp.asarray(value, float) for value in (singularity, smoothness, slope, noise_variance, bandwidth, radius)
-    )
+    whole("n", n, 1)
+    a, beta, slope, noise_variance = _kernel(dimension, singularity, smoothness, slope, noise_variance)
+    h, radius = argument("bandwidth", bandwidth, POSITIVE), argument("radius", radius, POSITIVE)
+    if known(h, radius) and np.any(np.asarray(h) > np.asarray(radius) * (1 + 1e-12)):
+        raise ParameterError(f"bandwidth = {h} is above radius = {radius}; the design must fill the kernel's window")
+    if known(a) and np.any(np.asarray(a) >= dimension / 2):
+        warnings.warn(
+            f"singularity = {float(a):g} is not below d/2 = {dimension / 2:g}: the window no longer averages, and the "
+            "rate of the theorem is lost",
+            OutsideValidityWarning,
+            stacklevel=2,
+        )
     q = dimension / a
     inside = (h / radius) ** dimension
     # Trapezoid rule in log s: the integrands are analytic and vanish doubly exponentially at the upper end, like a
-    # power of s at the lower one, which moves down with the number of points in the window.
-    lower = -22.0 - jnp.log1p(n * inside)
-    x = jnp.linspace(lower, 6.0, 1025)
+    # power s^{min(2, q)} at the lower one, which moves down with the number of points in the window.
+    slow = jnp.minimum(q, 2.0) / 2
+    lower = -22.0 / slow - jnp.log1p(n * inside) / jnp.minimum(q, 1.0)
+    x = jnp.linspace(lower, 6.0, 2049)
     s = jnp.exp(x)
-    step = (6.0 - lower) / 1024
+    step = (6.0 - lower) / 2048
 
     orders = jnp.stack([q, q - 1, q - 1 + 2 * beta / a, q + beta / a])
     laplace, spread, same, different = exponential_integral(orders, s)
@@ -118,7 +214,8 @@ def singular_kernel_risk(
     def integral(values):
         return step * jnp.sum(s * s * values)  # one s from the integrand, one from ds = s dx
 
-    power_1, power_2 = jnp.exp((n - 1) * log_g), jnp.exp((n - 2) * log_g)
+    # log G is −∞ where a window as large as the design leaves nothing outside; then 0·∞ must be 0.
+    power_1, power_2 = (jnp.exp(k * log_g) if k > 0 else jnp.ones_like(log_g) for k in (n - 1, n - 2))
     variance = noise_variance * n * inside * integral(q * spread * power_1)
     alone = n * inside * integral(q * same * power_1)
     paired = n * (n - 1) * inside**2 * integral((q * different) ** 2 * power_2)
@@ -138,21 +235,55 @@ def empty_window_probability(
     return jnp.exp(n * jnp.log1p(-jnp.minimum(inside, 1.0)))
 
 
-def singular_kernel_constants(
-    dimension: int, singularity: ArrayLike, smoothness: ArrayLike, slope: ArrayLike, noise_variance: ArrayLike
-) -> Risk:
-    """Limits of n^r·bias² and n^r·variance, r = 2β/(2β+d), at bandwidth h = n^{−1/(2β+d)}, uniform design.
+def kernel_concentration(points: int, dimension: int, singularity: ArrayLike) -> Float[Array, ""]:
+    """E ΣK²/(ΣK)² given N points in the window: one over the number of points that the kernel averages over.
 
-    Variance constant σ²(d−a)²/[d(d−2a)] (with n p V_d h^d = n h^d), bias constant L²((d−a)/(d−a+β))².
+    N∫ s q E_{q−1}(s) (q E_{q+1}(s))^{N−1} ds → (q − 1)²/(q(q − 2)N), q = d/a > 2; one if N = 1.
+
+    >>> round(100 * float(kernel_concentration(100, 2, 0.5)), 3)
+    1.119
     """
-    a, beta, slope, noise_variance = (
-        jnp.asarray(value, float) for value in (singularity, smoothness, slope, noise_variance)
-    )
-    variance = noise_variance * (dimension - a) ** 2 / (dimension * (dimension - 2 * a))
+    return singular_kernel_risk(points, dimension, singularity, 1.0, 0.0, 1.0, 1.0).variance
+
+
+def singular_kernel_constants(
+    dimension: int,
+    singularity: ArrayLike,
+    smoothness: ArrayLike,
+    slope: ArrayLike,
+    noise_variance: ArrayLike,
+    density: ArrayLike | None = None,
+) -> Risk:
+    """Limits of n^r·bias² and n^r·variance, r = 2β/(2β+d), at bandwidth h = n^{−1/(2β+d)} and an interior point.
+
+    Variance constant σ²(d−a)²/[d(d−2a) p V_d] with p = `density` at the point and V_d the volume of the unit ball,
+    p V_d = 1 (uniform in the unit ball) unless given; bias constant L²((d−a)/(d−a+β))². For a < d/2 only.
+
+    >>> [round(float(part), 10) for part in singular_kernel_constants(2, 0.5, 1.0, 1.0, 1.0, density=0.5)[:2]]
+    [0.36, 0.7161972439]
+    """
+    a, beta, slope, noise_variance = _kernel(dimension, singularity, smoothness, slope, noise_variance)
+    sentence = "singularity is not below d/2: the variance does not fall at the rate of the theorem"
+    a = valid(a, 2 * a < dimension, sentence, lambda: f" (singularity = {a}, d = {dimension})")
+    filled = 1.0 if density is None else argument("density", density, POSITIVE) * ball_volume(dimension)
+    variance = noise_variance * (dimension - a) ** 2 / (dimension * (dimension - 2 * a) * filled)
     bias = slope**2 * ((dimension - a) / (dimension - a + beta)) ** 2
     return Risk(bias, variance)
 
 
+def _kernel(dimension, singularity, smoothness, slope, noise_variance):
+    whole("dimension", dimension, 1)
+    why = "0 is the indicator kernel, and beyond 10 d it is the nearest neighbour's"
+    steep = Allowed(lambda a: (a > 0) & (a <= 10 * dimension), f"above 0 and at most 10 d = {10 * dimension}")
+    return (
+        argument("singularity", singularity, steep, why),
+        argument("smoothness", smoothness, PART, "Hölder's exponent"),
+        argument("slope", slope, FINITE),
+        argument("noise_variance", noise_variance, NOT_NEGATIVE),
+    )
+
+
 def ball_volume(dimension: int) -> float:
     """Volume of the unit ball in R^d."""
+    whole("dimension", dimension, 1)
     return math.pi ** (dimension / 2) / math.gamma(1 + dimension / 2)

@@ -3,11 +3,12 @@
 from deeplimits.doors import door
 
 with door(__name__):
-    from deeplimits.theory.spectra.equivalents import TraceFluctuation as TraceFluctuation
+    from deeplimits.theory.spectra.covariance_gaps import operator_gap as operator_gap
     from deeplimits.theory.spectra.equivalents import difference_singular_values as difference_singular_values
     from deeplimits.theory.spectra.equivalents import quadratic_form_variance as quadratic_form_variance
     from deeplimits.theory.spectra.equivalents import rank_one_solve as rank_one_solve
     from deeplimits.theory.spectra.equivalents import resolvent_equivalent as resolvent_equivalent
+    from deeplimits.theory.spectra.equivalents import trace_covariance as trace_covariance
     from deeplimits.theory.spectra.equivalents import trace_fluctuation as trace_fluctuation
     from deeplimits.theory.spectra.isometry import critical_point as critical_point
     from deeplimits.theory.spectra.isometry import deep_linear_log_norm as deep_linear_log_norm
@@ -26,7 +27,6 @@ with door(__name__):
     from deeplimits.theory.spectra.marchenko_pastur_formulas import (
         marchenko_pastur_stieltjes as marchenko_pastur_stieltjes,
     )
-    from deeplimits.theory.spectra.network_grams import GramSpike as GramSpike
     from deeplimits.theory.spectra.network_grams import conjugate_kernel_spectrum as conjugate_kernel_spectrum
     from deeplimits.theory.spectra.network_grams import nonlinear_gram as nonlinear_gram
     from deeplimits.theory.spectra.network_grams import nonlinear_gram_spikes as nonlinear_gram_spikes
@@ -36,8 +36,8 @@ with door(__name__):
     from deeplimits.theory.spectra.shrinkage import oracle_inverse_shrinkage as oracle_inverse_shrinkage
     from deeplimits.theory.spectra.shrinkage import oracle_shrinkage as oracle_shrinkage
     from deeplimits.theory.spectra.spectral_measure import SpectralMeasure as SpectralMeasure
-    from deeplimits.theory.spectra.spikes import SingularSpike as SingularSpike
     from deeplimits.theory.spectra.spikes import Spike as Spike
+    from deeplimits.theory.spectra.spikes import law_spike as law_spike
     from deeplimits.theory.spectra.spikes import population_spike as population_spike
     from deeplimits.theory.spectra.spikes import signal_plus_noise as signal_plus_noise
     from deeplimits.theory.spectra.spikes import spiked_covariance as spiked_covariance

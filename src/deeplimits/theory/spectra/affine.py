@@ -44,6 +44,23 @@ class Affine(SpectralMeasure):
         value, slope = self.law.outside((x - self.shift) / self.scale)
         return Transform(value / self.scale, slope / self.scale**2)
 
+    def moment_transform(self, z: NDArray) -> Transform:
+        w, ratio = (z - self.shift) / self.scale, self.shift / self.scale
+        value, slope = self.law.moment_transform(w)
+        if ratio == 0:
+            return Transform(value, slope / self.scale)
+        # ∫ (sλ + b)/(z − sλ − b) = M(w) + (b/s) G(w)
+        m, m_slope = self.law.above(w) if np.iscomplexobj(w) else self.law.outside(w)
+        return Transform(value - ratio * m, (slope - ratio * m_slope) / self.scale)
+
+    def potential(self, z: NDArray) -> NDArray:
+        return np.log(self.scale) + self.law.potential((np.asarray(z, complex) - self.shift) / self.scale)
+
+    def moment(self, order: int) -> Float[Array, ""]:
+        if order < 0 or self.shift:
+            return super().moment(order)
+        return self.scale**order * self.law.moment(order)
+
     def density(self, x: ArrayLike) -> Float[Array, "..."]:
         return self.law.density((np.asarray(x, float) - self.shift) / self.scale) / self.scale
 

@@ -35,6 +35,16 @@ class Atomic(SpectralMeasure):
     def outside(self, x: NDArray) -> Transform:
         return self.above(x)
 
+    def moment_transform(self, z: NDArray) -> Transform:
+        places, weights = (np.asarray(part) for part in self.law)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inverse = 1 / (z[..., None] - places[places != 0])
+        strength = (weights * places)[places != 0]
+        return Transform(inverse @ strength, -(inverse**2) @ strength)
+
+    def potential(self, z: NDArray) -> NDArray:
+        return np.log(np.asarray(z, complex)[..., None] - np.asarray(self.law.values)) @ np.asarray(self.law.weights)
+
     def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
         """Σ_{t_k ≤ x} w_k."""
         levels = np.append(0.0, np.minimum(np.cumsum(self.law.weights), 1.0))

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Complex, Float
 from numpy.typing import ArrayLike, NDArray
 
+from deeplimits.errors import ParameterError
 from deeplimits.models.atoms import Atoms
 from deeplimits.theory.spectra import marchenko_pastur_formulas as formulas
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform
@@ -50,9 +51,37 @@ class MarchenkoPastur(SpectralMeasure):
         return _cdf(np.asarray(x, float), self.gamma, self.variance)
 
     def moment(self, order: int) -> Float[Array, ""]:
-        if order < 0:
-            return super().moment(order)
         return formulas.marchenko_pastur_moment(order, self.gamma, self.variance)
+
+    def moment_transform(self, z: NDArray) -> Transform:
+        gamma, variance = self.gamma, self.variance
+        low, high = (float(end) for end in formulas.marchenko_pastur_edges(gamma, variance))
+        flat = np.asarray(z, complex)
+        root = np.sqrt(flat - low) * np.sqrt(flat - high)
+        # γσ²M² − (z − σ²(1 + γ))M + σ² = 0, of the two forms of the root the one without cancellation.
+        b = flat - variance * (1 + gamma)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            aligned = np.real(b * root.conj()) >= 0
+            value = np.where(aligned, 2 * variance / (b + root), (b - root) / (2 * gamma * variance))
+            slope = -value / root
+        return Transform(value, slope) if np.iscomplexobj(z) else Transform(np.real(value), np.real(slope))
+
+    def potential(self, z: NDArray) -> NDArray:
+        m, _ = self.moment_transform(np.asarray(z, complex))
+        # U = log σ² − log M + M + (1 − 1/γ) log(1 + γM)
+        return math.log(self.variance) - np.log(m) + m + (1 - 1 / self.gamma) * np.log(1 + self.gamma * m)
+
+    def companion(self, z: ArrayLike) -> Complex[Array, "..."]:
+        """s̲(z) = γ m(z) − (1 − γ)/z, the transform of the law of the Gram matrix XX'/M; z off its support."""
+        return formulas.marchenko_pastur_companion(np.asarray(z, complex), self.gamma, self.variance)
+
+    def preimage(self, x: ArrayLike) -> Complex[Array, "..."]:
+        """α(x + i0) = −1/s̲(x + i0) for real x inside the bulk."""
+        x = np.asarray(x, float)
+        if not np.all(self._in_bulk(x.ravel())):
+            raise ParameterError(f"x contains a point outside the bulk {np.asarray(self.edges)[0].tolist()}")
+        gram = marchenko_pastur_transform(x.astype(complex), 1 / self.gamma, self.gamma * self.variance)
+        return jnp.asarray(-1 / gram)
 
     def r_transform(self, w: ArrayLike) -> Float[Array, "..."]:
         """R(w) = σ²/(1 − γσ²w)."""
@@ -100,6 +129,11 @@ class Semicircle(SpectralMeasure):
     def outside(self, x: NDArray) -> Transform:
         value, slope = self.above(x.astype(complex))
         return Transform(np.real(value), np.real(slope))
+
+    def potential(self, z: NDArray) -> NDArray:
+        g = -self.above(np.asarray(z, complex))[0]
+        # z = 1/G + s²G: U = ∫G dz = −log G + s²G²/2
+        return -np.log(g) + self.variance * g**2 / 2
 
     def density(self, x: ArrayLike) -> Float[Array, "..."]:
         """ρ(x) = √(4s² − x²)/(2πs²)."""

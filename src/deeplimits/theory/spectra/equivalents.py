@@ -7,8 +7,18 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Complex, Float
 
+from deeplimits.errors import ParameterError
 from deeplimits.models.atoms import Atoms
-from deeplimits.numerics.arguments import POSITIVE, argument, at_least, whole
+from deeplimits.numerics.arguments import (
+    FINITE,
+    NOT_NEGATIVE,
+    POSITIVE,
+    argument,
+    array,
+    at_least,
+    probabilities,
+    whole,
+)
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.spectra import laws, marchenko_pastur_formulas
 from deeplimits.theory.spectra.ridge_equation import effective_ridge
@@ -24,7 +34,15 @@ def companion_below(ridge: ArrayLike, population: Atoms, gamma: ArrayLike) -> Fl
     0.5965437535
     """
     lam = argument("ridge", ridge, POSITIVE, "the point z = −ridge lies below 0")
-    return 1 / effective_ridge(lam, population, gamma)
+    array(
+        "population.values",
+        population.values,
+        ("atoms",),
+        allowed=NOT_NEGATIVE,
+        why="eigenvalues of a covariance matrix",
+    )
+    probabilities("population.weights", population.weights, len(population.values))
+    return 1 / effective_ridge(lam, population, argument("gamma", gamma, POSITIVE))
 
 
 def resolvent_equivalent(ridge: ArrayLike, eigenvalues: ArrayLike, population: Atoms, gamma: ArrayLike) -> Floats:
@@ -51,12 +69,17 @@ def law_resolvent(
 ) -> Complex[Array, "..."]:
     """The equivalent −1/(z(1 + s̲(z)τ)) of (Σ̂ − z)^{-1} anywhere off the support, for eigenvalues τ of Σ.
 
+    As 1/(−z s̲(z) τ − z), in which nothing cancels or divides by zero: at z = 0 it is 1/((1 − γ)τ) for γ < 1.
+
     >>> round(complex(law_resolvent(-0.4, 1.0, [1.0, 3.0], 1.5)).real, 10)
     1.5658825475
     """
     law = laws.sample_covariance(population, gamma)
-    z = jnp.asarray(z, complex)
-    return -1 / (z * (1 + law.companion(z) * jnp.asarray(eigenvalues, complex)))
+    z = np.asarray(z, complex)
+    if law.zero > 0 and np.any(z == 0):
+        raise ParameterError("z = 0 is an eigenvalue of the sample covariance matrix, a pole; take another z")
+    _, stretch = law.preimage_off_support(z)
+    return 1 / (jnp.asarray(stretch) * jnp.asarray(eigenvalues, complex) - z)
 
 
 class TraceFluctuation(NamedTuple):
@@ -70,31 +93,58 @@ def trace_fluctuation(z: ArrayLike, gamma: ArrayLike) -> TraceFluctuation:
     """Bias and variance of tr (Σ̂ − z)^{-1} for real Gaussian entries of variance one; both stay of order one.
 
     Setting     Σ̂ = X'X/M of size N, γ = N/M exactly
-    Result      E tr R − N S(z) → γ s̲³(1+s̲)^{−3}/[1 − γ s̲²(1+s̲)^{−2}]², E|tr R − E tr R|² → Cov(z, z̄),
-                Cov(z₁, z₂) = 2{s̲'(z₁)s̲'(z₂)/(s̲(z₁) − s̲(z₂))² − 1/(z₁ − z₂)²}; at z₁ = z₂ one third of the Schwarzian
-                derivative of s̲
-    Validity    z off the support; real z outside the spectrum is allowed
+    Result      E tr R − N S(z) → γ s̲³(1+s̲)^{−3}/[1 − γ s̲²(1+s̲)^{−2}]², E|tr R − E tr R|² → Cov(z, z̄) of
+                `trace_covariance`
+    Validity    z off the support; real z outside the spectrum is allowed. `azuma_bound` holds for any law and any size
     References  bai2004
 
     >>> found = trace_fluctuation(-1.0, 0.5)
     >>> round(float(found.variance), 10), round(complex(found.bias).real, 10)
     (0.0553633218, 0.051582022)
     """
-    z, gamma = jnp.asarray(z, complex), jnp.asarray(gamma, float)
-    rate = gamma.astype(complex)
-    s = rate * marchenko_pastur_formulas.marchenko_pastur_stieltjes(z, gamma) - (1 - rate) / z
-    bias = rate * (s / (1 + s)) ** 3 / (1 - rate * (s / (1 + s)) ** 2) ** 2
-    # z(s̲) = −1/s̲ + γ/(1 + s̲): derivatives of the inverse function by those of z.
-    d1 = 1 / s**2 - rate / (1 + s) ** 2
-    d2 = -2 / s**3 + 2 * rate / (1 + s) ** 3
-    d3 = 6 / s**4 - 6 * rate / (1 + s) ** 4
-    # {s̲, z} = −{z, s̲}/z'², {z, s̲} = z'''/z' − (3/2)(z''/z')²
-    schwarzian = -(d3 / d1 - 1.5 * (d2 / d1) ** 2) / d1**2
-    apart = jnp.where(jnp.imag(z) == 0, 1j, 2j * jnp.imag(z).astype(complex))
-    other = jnp.conj(s)
-    gap = jnp.where(jnp.imag(z) == 0, 1.0 + 0j, s - other)
-    split = 2 * (1 / (d1 * jnp.conj(d1)) / gap**2 - 1 / apart**2)
-    return TraceFluctuation(bias, jnp.real(jnp.where(jnp.imag(z) == 0, schwarzian / 3, split)))
+    z = jnp.asarray(z, complex)
+    rate = argument("gamma", gamma, POSITIVE).astype(complex)
+    q = _leverage(z, gamma)
+    bias = rate * q**3 / (1 - rate * q**2) ** 2
+    return TraceFluctuation(bias, jnp.real(_covariance(q, jnp.conj(q), rate, _conjugate_gap(q, z, rate))))
+
+
+def trace_covariance(z: ArrayLike, other: ArrayLike, gamma: ArrayLike) -> Complex[Array, "..."]:
+    """Cov(tr R(z₁), tr R(z₂)) = E[(tr R(z₁) − E)(tr R(z₂) − E)] for real Gaussian entries of variance one.
+
+    Setting     Σ̂ = X'X/M of size N, R(z) = (Σ̂ − z)^{-1}, γ = N/M
+    Result      2{s̲'(z₁)s̲'(z₂)/(s̲(z₁) − s̲(z₂))² − 1/(z₁ − z₂)²}, which with q = s̲/(1 + s̲) is
+                2γq₁²q₂²/[(1 − γq₁²)(1 − γq₂²)(1 − γq₁q₂)²]: no difference of large numbers, and z₁ = z₂ is no exception
+    Validity    z₁ and z₂ off the support
+    References  bai2004
+
+    >>> round(complex(trace_covariance(-1.0, -2.0, 0.5)).real, 10)
+    0.0226979258
+    """
+    z, other = jnp.asarray(z, complex), jnp.asarray(other, complex)
+    rate = argument("gamma", gamma, POSITIVE).astype(complex)
+    one, two = _leverage(z, gamma), _leverage(other, gamma)
+    # Beside the bulk q(z)q(z̄) comes close to 1/γ.
+    gap = jnp.where(other == jnp.conj(z), _conjugate_gap(one, z, rate).astype(complex), 1 - rate * one * two)
+    return _covariance(one, two, rate, gap)
+
+
+def _leverage(z, gamma):
+    """q = s̲/(1 + s̲) = S/(1 + γS), finite also at z = 0."""
+    s = marchenko_pastur_formulas.marchenko_pastur_stieltjes(z, gamma)
+    return s / (1 + jnp.asarray(gamma, float).astype(complex) * s)
+
+
+def _conjugate_gap(q, z, rate):
+    """1 − γ|q|², in the bulk, where it cancels, by Im z/Im α with α = 1 − 1/q: Im ψ(α) = Im α (1 − γ/|α − 1|²)."""
+    direct = 1 - jnp.real(rate) * jnp.abs(q) ** 2
+    height = jnp.imag(-1 / q)
+    near = (direct < 0.1) & (jnp.imag(z) != 0)
+    return jnp.where(near, jnp.imag(z) / jnp.where(near, height, 1.0), direct)
+
+
+def _covariance(one, two, rate, gap):
+    return 2 * rate * (one * two) ** 2 / ((1 - rate * one**2) * (1 - rate * two**2) * gap.astype(complex) ** 2)
 
 
 def azuma_bound(deviation: ArrayLike, height: ArrayLike, dimension: int, samples: int) -> Floats:
@@ -114,18 +164,43 @@ def azuma_bound(deviation: ArrayLike, height: ArrayLike, dimension: int, samples
 def quadratic_form_variance(matrix: ArrayLike, kurtosis: ArrayLike = 3.0) -> Floats:
     """Var ⟨x, Ax⟩ for independent centred entries of variance one: 2‖A_s‖²_F + (κ₄ − 3) Σ A_ii², exactly.
 
-    Setting     x ∈ R^N with independent entries, κ₄ = E x⁴; A real, A_s its symmetric part, independent of x
-    Result      E⟨x, Ax⟩ = tr A and the variance above; hence E|(⟨x, Ax⟩ − tr A)/N|² ≤ (2 + |κ₄ − 3|)‖A‖²/N
+    Setting     x ∈ R^N with independent entries, κ₄ = E x⁴; A real, A_s its symmetric part, independent of x; of a
+                complex A, a resolvent for instance, E|⟨x, Ax⟩ − tr A|², real and imaginary part together
+    Result      E⟨x, Ax⟩ = tr A and the variance above; hence E|(⟨x, Ax⟩ − tr A)/N|² ≤ (2 + |κ₄ − 3|)‖A‖²/N, which is
+                `quadratic_form_bound`
     Validity    κ₄ finite and at least 1
     References  bai2010 App. B
 
     >>> [float(quadratic_form_variance([[1.0, 2.0], [2.0, 0.0]], kappa)) for kappa in (3.0, 1.0)]
     [18.0, 16.0]
     """
+    if jnp.iscomplexobj(jnp.asarray(matrix)):
+        real, imaginary = (
+            quadratic_form_variance(part(jnp.asarray(matrix)), kurtosis) for part in (jnp.real, jnp.imag)
+        )
+        return real + imaginary
     a, kappa = jnp.asarray(matrix, float), argument("kurtosis", kurtosis, at_least(1), "E x⁴ of a unit variance")
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ParameterError(f"matrix has shape {a.shape}; a quadratic form ⟨x, Ax⟩ needs a square matrix")
+    argument("matrix", matrix, FINITE)
     symmetric = (a + jnp.swapaxes(a, -1, -2)) / 2
     diagonal = jnp.diagonal(a, axis1=-2, axis2=-1)
     return 2 * jnp.sum(symmetric**2, axis=(-2, -1)) + (kappa - 3) * jnp.sum(diagonal**2, axis=-1)
+
+
+def quadratic_form_bound(matrix: ArrayLike, kurtosis: ArrayLike = 3.0) -> Floats:
+    """(2 + |κ₄ − 3|)‖A‖²/N ≥ E|(⟨x, Ax⟩ − tr A)/N|², by the operator norm alone: the trace lemma.
+
+    >>> round(float(quadratic_form_bound([[1.0, 2.0], [2.0, 0.0]])), 6)
+    6.561553
+    """
+    a = jnp.asarray(matrix)
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        raise ParameterError(f"matrix has shape {a.shape}; a quadratic form ⟨x, Ax⟩ needs a square matrix")
+    kappa = argument("kurtosis", kurtosis, at_least(1), "E x⁴ of a unit variance")
+    parts = (jnp.real(a), jnp.imag(a)) if jnp.iscomplexobj(a) else (a.astype(float),)
+    norms = sum(jnp.linalg.norm(argument("matrix", part, FINITE), 2, axis=(-2, -1)) ** 2 for part in parts)
+    return (2 + jnp.abs(kappa - 3)) * norms / a.shape[-1]
 
 
 def rank_one_solve(inverse: ArrayLike, vector: ArrayLike, strength: ArrayLike = 1.0) -> Floats:

@@ -10,16 +10,17 @@ from jax.scipy.special import digamma, polygamma
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from deeplimits.errors import OutsideValidity
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import panels
-from deeplimits.numerics.arguments import NOT_NEGATIVE, PART, POSITIVE, argument, choice, number, whole
+from deeplimits.numerics.arguments import NOT_NEGATIVE, PART, POSITIVE, argument, at_least, choice, number, whole
 from deeplimits.numerics.roots import bracketed
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.quadrature import line_nodes
 from deeplimits.theory.spectra import laws
 from deeplimits.theory.spectra.atomic import Atomic
-from deeplimits.theory.spectra.multiplicative_convolution import FreeProduct
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 WEIGHTS = ("gaussian", "orthogonal")
 PANELS, PANEL_NODES = 10, 16
@@ -58,14 +59,19 @@ def critical_point(activation: ActivationLike, variance: float) -> Criticality:
     variance = float(number("variance", variance, POSITIVE))
     first, second = slope_moments(found, variance)
     power = float(moments.second_moment(found, variance))
-    return Criticality(1 / first, variance - power / first, second / first**2)
+    if power > variance * first * (1 + 1e-12):
+        raise OutsideValidity(
+            f"activation = {found.name} has no critical point at variance {variance:g}: σ_b² = q − E φ²/E φ'² = "
+            f"{variance - power / first:.6g} would be negative; take another variance"
+        )
+    return Criticality(1 / first, max(variance - power / first, 0.0), second / first**2)
 
 
 def slope_law(activation: ActivationLike, variance: float) -> Atomic:
     """The law of φ'(√q ξ)², as atoms: exact for piecewise linear φ, quadrature nodes for smooth ones.
 
-    >>> law = slope_law("relu", 1.0)
-    >>> law.values.tolist(), [round(float(weight), 12) for weight in law.weights]
+    >>> places, weights = slope_law("relu", 1.0).atoms
+    >>> places.tolist(), [round(float(weight), 12) for weight in weights]
     ([0.0, 1.0], [0.5, 0.5])
     """
     found = named(activation)
@@ -80,7 +86,7 @@ def slope_law(activation: ActivationLike, variance: float) -> Atomic:
     return laws.from_atoms(np.ravel(slopes), np.ravel(weights) / weights.sum())
 
 
-def jacobian_spectrum(depth: int, weights: str, weight_variance: float, slopes: Atomic | float) -> FreeProduct:
+def jacobian_spectrum(depth: int, weights: str, weight_variance: float, slopes: Atomic | float) -> SpectralMeasure:
     """The law of the squared singular values of J = Π_l D_lW_l, a square random network of given depth.
 
     Setting     W_l square, independent, Gaussian with entries of variance σ_w²/N, or σ_w times a uniform orthogonal
@@ -112,7 +118,10 @@ def relative_variance(depth: int, weights: str, spread: ArrayLike) -> Float[Arra
     >>> float(relative_variance(4, "gaussian", 2.0)), float(relative_variance(4, "orthogonal", 2.0))
     (8.0, 4.0)
     """
-    return depth * (jnp.asarray(spread, float) - (0.0 if weights == "gaussian" else 1.0))
+    whole("depth", depth, 1)
+    choice("weights", weights, WEIGHTS)
+    spread = argument("spread", spread, at_least(1), "μ₂/μ₁²")
+    return depth * (spread - (0.0 if weights == "gaussian" else 1.0))
 
 
 def largest_squared_singular_value(depth: int, weights: str, active: ArrayLike) -> Float[Array, "..."]:
@@ -126,7 +135,8 @@ def largest_squared_singular_value(depth: int, weights: str, active: ArrayLike) 
     >>> [round(float(largest_squared_singular_value(4, w, 0.5)), 8) for w in ("orthogonal", "gaussian")]
     [9.48148148, 21.85824932]
     """
-    p, depth_ = jnp.asarray(active, float), float(depth)
+    choice("weights", weights, WEIGHTS)
+    p, depth_ = argument("active", active, PART, "a probability"), float(whole("depth", depth, 1))
     if weights == "gaussian":
         m = (-(depth_ - 1) + jnp.sqrt((depth_ - 1) ** 2 + 4 * depth_ * p)) / (2 * depth_)
         return jnp.exp(jnp.log1p(m) - jnp.log(m) + depth_ * jnp.log1p(m / p))
@@ -142,7 +152,7 @@ def atom_at_top(depth: int, active: ArrayLike) -> Float[Array, "..."]:
     >>> round(float(atom_at_top(8, 0.95)), 10)
     0.6
     """
-    return jnp.maximum(1 - depth * (1 - jnp.asarray(active, float)), 0.0)
+    return jnp.maximum(1 - whole("depth", depth, 1) * (1 - argument("active", active, PART, "a probability")), 0.0)
 
 
 def shrunk_share(depth: int, weights: str, weight_variance: ArrayLike, active: ArrayLike, y: ArrayLike):
@@ -154,7 +164,10 @@ def shrunk_share(depth: int, weights: str, weight_variance: ArrayLike, active: A
     >>> round(float(shrunk_share(1, "gaussian", 1.0, 1.0, 1.0)), 10)
     0.6180339887
     """
-    gain, p, y = (jnp.asarray(part, float) for part in (weight_variance, active, y))
+    whole("depth", depth, 1)
+    choice("weights", weights, WEIGHTS)
+    gain, p = argument("weight_variance", weight_variance, POSITIVE), argument("active", active, PART, "a probability")
+    y = argument("y", y, POSITIVE)
     gain, p, y = jnp.broadcast_arrays(gain, p, y)
     equation = _gaussian_defect if weights == "gaussian" else _orthogonal_defect
     sentence = "the share of shrunk directions was not found"

@@ -5,11 +5,10 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.atoms import Atoms, merged
-from deeplimits.numerics.arguments import POSITIVE, number
+from deeplimits.numerics.arguments import POSITIVE, array, number
 from deeplimits.theory.spectra.additive_convolution import free_sum as _free_sum
 from deeplimits.theory.spectra.atomic import Atomic
 from deeplimits.theory.spectra.closed_laws import MarchenkoPastur, Semicircle
-from deeplimits.theory.spectra.multiplicative_convolution import FreeProduct
 from deeplimits.theory.spectra.multiplicative_convolution import free_product as _free_product
 from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance
 from deeplimits.theory.spectra.sample_covariance_law import sample_covariance as _sample_covariance
@@ -56,14 +55,14 @@ def from_eigenvalues(eigenvalues: ArrayLike) -> Atomic:
     >>> complex(from_eigenvalues([1.0, 2.0]).stieltjes(0.0)).real
     0.75
     """
-    return from_atoms(np.ravel(np.asarray(eigenvalues)))
+    return from_atoms(eigenvalues)
 
 
 def sample_covariance(population: SpectralMeasure | ArrayLike, gamma: ArrayLike) -> SampleCovariance:
     """The law of the sample covariance matrix of data whose population covariance has a given law.
 
     Setting     n samples Σ^{1/2}z of dimension p, z with independent entries of mean 0 and variance 1; H the law of
-                the eigenvalues of Σ, given as a `SpectralMeasure` or as a list of eigenvalues; γ = p/n
+                the eigenvalues of Σ, given as a `SpectralMeasure`, as a list of eigenvalues or as the matrix Σ; γ = p/n
     Result      m(z) = m_H(α)/(1 + γS₁(α)) where α solves z = α(1 + γS₁(α)) in the upper half plane,
                 S₁ = ∫ t dH/(α − t); edges are the images of the zeros of 1 − γ∫ t² dH/(α − t)²; atom
                 max(H{0}, 1 − 1/γ) at 0
@@ -77,8 +76,26 @@ def sample_covariance(population: SpectralMeasure | ArrayLike, gamma: ArrayLike)
     0.1033742445
     """
     if not isinstance(population, SpectralMeasure):
-        population = from_eigenvalues(population)
+        population = from_eigenvalues(covariance_eigenvalues("population", population))
     return _sample_covariance(population, gamma)
+
+
+def covariance_eigenvalues(name: str, population: ArrayLike) -> np.ndarray:
+    """A list of eigenvalues as it is, and those of a symmetric matrix; negative ones within rounding become zero.
+
+    >>> covariance_eigenvalues("population", [[2.0, 1.0], [1.0, 2.0]]).round(12).tolist()
+    [1.0, 3.0]
+    """
+    why = "at least one eigenvalue, or a covariance matrix"
+    found = np.asarray(array(name, np.atleast_1d(population), ("p",), ("p", "p"), why=why))
+    if found.ndim == 1:
+        return found
+    scale = np.max(np.abs(found))
+    if np.max(np.abs(found - found.T)) > 1e-10 * scale:
+        raise ParameterError(f"{name} is a matrix that is not symmetric; give a covariance matrix or its eigenvalues")
+    values = np.linalg.eigvalsh((found + found.T) / 2)
+    # Eigenvalues of a matrix are known to rounding of the largest.
+    return np.where((values < 0) & (values > -1e-12 * scale * len(values)), 0.0, values)
 
 
 def free_sum(first: SpectralMeasure, second: SpectralMeasure, *more: SpectralMeasure) -> SpectralMeasure:
@@ -94,13 +111,22 @@ def free_sum(first: SpectralMeasure, second: SpectralMeasure, *more: SpectralMea
     >>> round(float(law.density(1.0)), 8), round(float(law.density(3.0)), 8)
     (0.26410284, 0.13523341)
     """
+    _laws(first, second, *more)
     total = _free_sum(first, second)
     for law in more:
         total = _free_sum(total, law)
     return total
 
 
-def free_product(*factors: SpectralMeasure | tuple[SpectralMeasure, int]) -> FreeProduct:
+def _laws(*given: object) -> None:
+    for index, law in enumerate(given):
+        if not isinstance(law, SpectralMeasure):
+            raise ParameterError(
+                f"term {index + 1} is a {type(law).__name__}; free convolutions take laws, such as from_eigenvalues(…)"
+            )
+
+
+def free_product(*factors: SpectralMeasure | tuple[SpectralMeasure, int]) -> SpectralMeasure:
     """Free multiplicative convolution: the law of A^{1/2} UBU' A^{1/2} and of longer products.
 
     Setting     positive N×N matrices with given limiting laws, in general position to each other; a pair (law, n)
@@ -115,7 +141,10 @@ def free_product(*factors: SpectralMeasure | tuple[SpectralMeasure, int]) -> Fre
     (0.1369, 9.481481)
     """
     pairs = [factor if isinstance(factor, tuple) else (factor, 1) for factor in factors]
+    _laws(*(law for law, _ in pairs))
     for _, count in pairs:
-        if count < 1:
-            raise ParameterError(f"a factor is asked for {count} times; it must be at least once")
+        if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+            raise ParameterError(
+                f"a factor is asked for {count} times; it must be a whole number of times, at least one"
+            )
     return _free_product([law for law, _ in pairs], [count for _, count in pairs])

@@ -2,25 +2,30 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import NDArray
+from scipy import special
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.models.atoms import Atoms
-from deeplimits.theory.spectra import supports
+from deeplimits.theory.spectra import gaps, series, supports
+from deeplimits.theory.spectra.atomic import Atomic
 from deeplimits.theory.spectra.combined import Combined
 from deeplimits.theory.spectra.half_plane import fixed_point
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform
 
 RESIDUAL = 1e-9
-NEWTON_STEPS = 40
+NEWTON_STEPS = 60
 # Steps of the path from infinity: factors of the modulus on the imaginary axis, then angles down to the real line.
 SHRINK = 0.35
-ANGLES = np.pi / 2 * np.array([0.85, 0.7, 0.55, 0.42, 0.3, 0.2, 0.12, 0.06, 0.02, 0.005, 5e-4, 0.0])
+ANGLES = np.array([0.85, 0.7, 0.55, 0.42, 0.3, 0.2, 0.12, 0.06, 0.02, 0.005, 5e-4, 0.0])
+TABLE = 161
+"""Points of a bulk at which the y_j are kept, to start from between them."""
 
 
 @dataclass(frozen=True)
@@ -28,48 +33,157 @@ class FreeProduct(Combined):
     """The law of A₁^{1/2} U₂A₂U₂' … A₁^{1/2}, factor j appearing n_j times. Made by `spectra.free_product`.
 
     With M(z) = zG(z) − 1 the factors share one value M = M_j(y_j), and z ((1 + M)/M)^{N−1} = Π y_j^{n_j}, N = Σ n_j.
-    The branch is the one that continues M ≈ mean/z from infinity.
+    With 1 + M = −y_j m_j(y_j) this is z = (−M)^{N−1} y₁/Π' m_j(y_j), the product over all factors but one copy of the
+    first: every logarithm is that of a point of the upper half plane, so that there are no turns to choose from.
     """
 
     factors: tuple[SpectralMeasure, ...]
     counts: tuple[int, ...]
 
     def solve(self, z: NDArray) -> Transform:
-        return transform(self.factors, self.counts, z)
+        flat = np.asarray(z, complex).ravel()
+        value, slope = np.empty(flat.shape, complex), np.empty(flat.shape, complex)
+        rows = flat != 0
+        value[rows], slope[rows] = transform(self.factors, self.counts, flat[rows], self._found(flat[rows]))
+        if not rows.all():
+            value[~rows], slope[~rows] = self._at_zero()
+        return Transform(value.reshape(np.shape(z)), slope.reshape(np.shape(z)))
+
+    def potential(self, z: NDArray) -> NDArray:
+        flat = np.asarray(z, complex).ravel()
+        y = self._found(flat)
+        m, _ = self.factors[0].moment_transform(y[0])
+        # U(z) = (N − 1) log M + Σ n_j U_j(y_j)
+        total = (sum(self.counts) - 1) * np.log(m)
+        for law, n, part in zip(self.factors, self.counts, y, strict=True):
+            total = total + n * law.potential(part)
+        return total.reshape(np.shape(z))
+
+    def moment_transform(self, z: NDArray) -> Transform:
+        flat = np.asarray(z, complex).ravel()
+        y = self._found(flat)
+        value, slopes = _shared(self.factors, y)
+        turned = _turned(self.counts, flat, value[0], y, slopes, self.factors)
+        found = Transform(value[0].reshape(np.shape(z)), turned.reshape(np.shape(z)))
+        return found if np.iscomplexobj(z) else Transform(np.real(found.value), np.real(found.slope))
+
+    def moment(self, order: int) -> Float[Array, ""]:
+        """From the S-transforms, which multiply: power series up to this order."""
+        if order < 1:
+            return super().moment(order)
+        return jnp.asarray(series.product_moments(self.factors, self.counts, order)[-1])
 
     def mean(self) -> Float[Array, ""]:
         """The product of the means."""
-        means = [float(law.mean()) ** count for law, count in zip(self.factors, self.counts, strict=True)]
-        return jnp.asarray(np.prod(means))
+        return self.moment(1)
+
+    def _at_zero(self) -> tuple[float, float]:
+        """m and m' at zero, off the support: there every y_j is zero, and inverse moments multiply."""
+        inside = [law.outside(np.zeros(1)) for law in self.factors]
+        value = float(np.prod([part[0][0] ** n for part, n in zip(inside, self.counts, strict=True)]))
+        step = 1e-5 * float(self.bulks[0, 0])
+        left, right = (np.real(self.solve(np.array([x + 0j]))[0][0]) for x in (-step, step))
+        return value, (right - left) / (2 * step)
+
+    def _found(self, z: NDArray) -> list[NDArray]:
+        """The y_j: inside bulks from the nearest points of a table, otherwise continued from infinity."""
+        y = [np.empty(z.shape, complex) for _ in self.factors]
+        close = (np.imag(z) == 0) & self._in_bulk(np.real(z))
+        rows = np.flatnonzero(close)
+        if rows.size:
+            start = self._nearby(np.real(z[rows]))
+            found, residual = _correct(self.factors, self.counts, np.log(z[rows]), start)
+            good = residual < 1e-12
+            for kept, part in zip(y, found, strict=True):
+                kept[rows[good]] = part[good]
+            close[rows[~good]] = False
+        rows = np.flatnonzero(~close)
+        if rows.size:
+            for kept, part in zip(y, solution(self.factors, self.counts, z[rows], self._top), strict=True):
+                kept[rows] = part
+        return y
+
+    @property
+    def _top(self) -> float:
+        return float(max([*self.bulks.ravel(), *np.asarray(self.places.values)]))
+
+    def _nearby(self, x: NDArray) -> list[NDArray]:
+        starts = [np.empty(x.shape, complex) for _ in self.factors]
+        index = np.searchsorted(self.bulks[:, 1], x)
+        for bulk in np.unique(index):
+            rows = index == bulk
+            low, high = self.bulks[bulk]
+            share = (x[rows] - low) / (high - low)
+            t = np.arcsinh((np.log(share) - np.log1p(-share)) / np.pi)
+            nodes, logs = self._tables[bulk]
+            for start, log in zip(starts, logs, strict=True):
+                start[rows] = np.exp(np.interp(t, nodes, log.real) + 1j * np.interp(t, nodes, log.imag))
+        return starts
+
+    @cached_property
+    def _tables(self) -> list[tuple[NDArray, list[NDArray]]]:
+        tables = []
+        for low, high in self.bulks:
+            # As dense towards the ends as the nodes of a quadrature; a lower end at zero is approached much closer.
+            nodes = np.linspace(-4.6 if low == 0 else -2.6, 2.6, TABLE)
+            x = low + (high - low) * special.expit(np.pi * np.sinh(nodes))
+            y, residual = follow(self.factors, self.counts, x.astype(complex), self._top)
+            kept = residual < RESIDUAL
+            tables.append((nodes[kept], [np.log(part[kept]) for part in y]))
+        return tables
 
 
-def transform(factors: Sequence[SpectralMeasure], counts: Sequence[int], z: NDArray) -> Transform:
-    """m and m' of the product at points of the closed upper half plane other than zero."""
-    flat = np.asarray(z, complex).ravel()
-    y, residual = follow(factors, counts, flat)
+def transform(factors: Sequence[SpectralMeasure], counts: Sequence[int], z: NDArray, y: list[NDArray]) -> Transform:
+    """m and m' of the product at points of the closed upper half plane other than zero, from the y_j there."""
+    m, slopes = _shared(factors, y)
+    order = sum(counts) - 1
+    with np.errstate(all="ignore"):
+        # m = Π m_j^{n_j}/(−M)^{N−1}: as −(1 + M)/z it would cancel near zero.
+        total = -order * np.log(-m[0])
+        for law, n, part in zip(factors, counts, y, strict=True):
+            total = total + n * np.log(law.above(part)[0])
+        # Beside an atom at zero nothing cancels, and the product would lose its small imaginary part.
+        value = np.where(np.abs(1 + m[0]) > 0.1, -(1 + m[0]) / z, np.exp(total))
+        turned = _turned(counts, z, m[0], y, slopes, factors)
+        return Transform(value, -(value + turned) / z)
+
+
+def _turned(counts, z, m, y, slopes, factors):
+    """dM/dz, from the logarithmic derivative of the equation."""
+    with np.errstate(all="ignore"):
+        return 1 / (z * _rate(factors, counts, m, y, slopes))
+
+
+def _rate(factors, counts, m, y, slopes):
+    """d log z/dM = (N − 1)/M + 1/(M₁'y₁) − Σ' m_j'/(m_j M_j')."""
+    total = (sum(counts) - 1) / m + 1 / (slopes[0] * y[0])
+    for index, (law, n, part, slope) in enumerate(zip(factors, counts, y, slopes, strict=True)):
+        value, change = law.above(part)
+        total = total - (n - (index == 0)) * change / (value * slope)
+    return total
+
+
+def solution(factors: Sequence[SpectralMeasure], counts: Sequence[int], z: NDArray, top: float) -> list[NDArray]:
+    """The y_j at points of the closed upper half plane other than zero, or `NotConverged`."""
+    y, residual = follow(factors, counts, z, top)
     lost = ~(residual < RESIDUAL)
     if lost.any() and list(counts) == [1, 1]:
-        # In a gap a y_j may pass through zero, where logarithms fail; two factors have another equation.
-        again, left = subordinate(factors[0], factors[1], flat[lost])
+        # In a gap a y_j may pass through zero; two factors have another equation.
+        again, left = subordinate(factors[0], factors[1], z[lost])
         better = left < residual[lost]
         index = np.flatnonzero(lost)[better]
         residual[index] = left[better]
         for part, found in zip(y, again, strict=True):
             part[index] = found[better]
-    m, slopes = _shared(factors, y)
+    m, _ = _shared(factors, y)
     # Beside an atom M is large and known only to the rounding of the distance.
     if not np.all(residual < RESIDUAL + 1e-14 * np.abs(m[0])):
         worst = int(np.argmax(np.where(np.isfinite(residual), residual, np.inf)))
         raise NotConverged(
-            f"the equation of the free product at z = {flat[worst]:.6g} left a relative residual of "
+            f"the equation of the free product at z = {z[worst]:.6g} left a relative residual of "
             f"{residual[worst]:.1e} (tolerance {RESIDUAL:g})"
         )
-    # m = −(1 + M)/z; dM/dz from the logarithmic derivative of z((1 + M)/M)^{N−1} = Π y_j^{n_j}
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rate = sum(n / (slope * part) for n, slope, part in zip(counts, slopes, y, strict=True))
-        turned = 1 / (flat * (rate + (sum(counts) - 1) / (m[0] * (1 + m[0]))))
-        value, slope = -(1 + m[0]) / flat, (1 + m[0]) / flat**2 - turned / flat
-        return Transform(value.reshape(np.shape(z)), slope.reshape(np.shape(z)))
+    return y
 
 
 class Subordination(NamedTuple):
@@ -98,21 +212,19 @@ def subordinate(first: SpectralMeasure, second: SpectralMeasure, z: NDArray) -> 
 
     modulus, end = np.abs(z), np.angle(z)
     y, error = 1j * modulus, np.zeros(z.shape)
-    for share in ANGLES / (np.pi / 2):
+    for share in ANGLES:
         turned = modulus * np.exp(1j * (end + (np.pi / 2 - end) * share))
         turned = z if share == 0 else turned
         y, error = fixed_point(image, turned, y, np.zeros(z.shape))
     return Subordination([y, z * one(first, y)[0]], error)
 
 
-def follow(factors: Sequence[SpectralMeasure], counts: Sequence[int], z: NDArray) -> Subordination:
-    """The y_j at every z, continued from infinity down the imaginary axis and along an arc to z."""
+def follow(factors: Sequence[SpectralMeasure], counts: Sequence[int], z: NDArray, top: float) -> Subordination:
+    """The y_j at every z, continued from far beyond `top` down the imaginary axis and along an arc to z."""
     means = [float(law.mean()) for law in factors]
-    tops = [law.support[1] for law in factors]
-    far = np.log(50.0) + sum(n * np.log(top) for n, top in zip(counts, tops, strict=True))
-    goal = np.log(np.abs(z))
-    start = np.maximum(far, goal)
     total = sum(n * np.log(mean) for n, mean in zip(counts, means, strict=True))
+    goal = np.log(np.abs(z))
+    start = np.maximum(np.log(50.0) + np.log(top), goal)
     # Far away M ≈ Π mean_j^{n_j}/z and y_j ≈ mean_j/M.
     y = [mean * np.exp(start - total) * 1j for mean in means]
     steps = int(np.ceil(np.max(start - goal) / -np.log(SHRINK))) if z.size else 0
@@ -122,24 +234,20 @@ def follow(factors: Sequence[SpectralMeasure], counts: Sequence[int], z: NDArray
         height = start + (goal - start) * (step / max(steps, 1))
         y, residual = _correct(factors, counts, height + quarter, y)
     end = np.angle(z)
-    for share in ANGLES / (np.pi / 2):
+    for share in ANGLES:
         # From the imaginary axis to the argument of z, whichever side it lies on.
         y, residual = _correct(factors, counts, goal + 1j * (end + (np.pi / 2 - end) * share), y)
     return Subordination(y, residual)
 
 
 def _shared(factors, y):
-    """M_j(y_j) and its slope for every factor: M = −y m − 1."""
-    values, slopes = [], []
-    for law, part in zip(factors, y, strict=True):
-        m, slope = law.above(part)
-        values.append(-part * m - 1)
-        slopes.append(-m - part * slope)
-    return values, slopes
+    """M_j(y_j) and its slope for every factor."""
+    pairs = [law.moment_transform(part) for law, part in zip(factors, y, strict=True)]
+    return [value for value, _ in pairs], [slope for _, slope in pairs]
 
 
 def _correct(factors, counts, log_z, y):
-    """Newton's method for M_j(y_j) = M and log z + (N − 1) log((1 + M)/M) = Σ n_j log y_j, from a nearby solution."""
+    """Newton's method for M_j(y_j) = M and log z = (N − 1) log(−M) + log y₁ − Σ' log m_j(y_j), from nearby."""
     order = sum(counts) - 1
     y = [part.copy() for part in y]
     best, error = [part.copy() for part in y], np.full(log_z.shape, np.inf)
@@ -149,16 +257,19 @@ def _correct(factors, counts, log_z, y):
             here = [part[active] for part in y]
             m, slopes = _shared(factors, here)
             first = m[0]
-            gap = log_z[active] + order * (np.log(1 + first) - np.log(first))
-            gap = gap - sum(n * np.log(part) for n, part in zip(counts, here, strict=True))
-            # Logarithms are compared up to turns.
-            gap = gap.real + 1j * ((gap.imag + np.pi) % (2 * np.pi) - np.pi)
+            gap = log_z[active] - order * np.log(-first) - np.log(here[0])
+            for index, (law, n, part) in enumerate(zip(factors, counts, here, strict=True)):
+                if n - (index == 0):
+                    gap = gap + (n - (index == 0)) * np.log(law.above(part)[0])
             lags = [first - other for other in m]
-            pull = sum(n * lag / (slope * part) for n, lag, slope, part in zip(counts, lags, slopes, here, strict=True))
-            rate = -order / (first * (1 + first))
-            rate = rate - sum(n / (slope * part) for n, slope, part in zip(counts, slopes, here, strict=True))
-            # δM solves gap + rate δM − pull = 0; δy_j = (lag_j + δM)/M_j'.
-            move = (pull - gap) / rate
+            rate = _rate(factors, counts, first, here, slopes)
+            # y_j also moves by its lag: what that does to the equation.
+            pull = 0.0
+            for index, (law, n, part, lag, slope) in enumerate(zip(factors, counts, here, lags, slopes, strict=True)):
+                if index:
+                    value, change = law.above(part)
+                    pull = pull - n * change / value * lag / slope
+            move = (gap - pull) / rate
             # Small in the equation or small in M: beside zero the equation amplifies the rounding of M.
             size = np.minimum(np.abs(gap) / (1 + order), np.abs(move / first))
             size = size + sum(np.abs(lag) for lag in lags) / np.abs(first)
@@ -171,22 +282,33 @@ def _correct(factors, counts, log_z, y):
                 break
             for kept, part, lag, slope in zip(y, here, lags, slopes, strict=True):
                 step = (lag + move) / slope
-                # A step may not leave the upper half plane.
+                # A step may not leave the upper half plane, nor move by more than the distance from zero.
                 damp = np.where(
                     part.imag + step.imag > 0, 1.0, -0.9 * part.imag / np.where(step.imag < 0, step.imag, -1.0)
                 )
+                damp = np.minimum(damp, 2 * np.abs(part) / np.maximum(np.abs(step), 1e-300))
                 kept[active[going]] = (part + damp * step)[going]
             active = active[going]
     return Subordination(best, error)
 
 
-def free_product(factors: Sequence[SpectralMeasure], counts: Sequence[int]) -> FreeProduct:
+def free_product(factors: Sequence[SpectralMeasure], counts: Sequence[int]) -> SpectralMeasure:
     """Build the law, its edges and its atoms; see `spectra.free_product`."""
     if not factors:
         raise ParameterError("a free product needs at least one factor")
     for index, law in enumerate(factors):
         supports.require_positive(law, f"factor {index + 1}")
+    # Multiples of the identity stretch, and are no factors.
+    points = [law.support[0] == law.support[1] for law in factors]
+    stretch = sum(n * np.log(law.support[0]) for law, n, point in zip(factors, counts, points, strict=True) if point)
+    pairs = [(law, n) for law, n, point in zip(factors, counts, points, strict=True) if not point]
+    if not pairs:
+        return Atomic(Atoms(np.array([np.exp(stretch)]), np.ones(1)))
+    found = pairs[0][0] if len(pairs) == 1 and pairs[0][1] == 1 else _product(*zip(*pairs, strict=True))
+    return found.affine(float(np.exp(stretch))) if stretch else found
 
+
+def _product(factors: tuple[SpectralMeasure, ...], counts: tuple[int, ...]) -> FreeProduct:
     def combine(points):
         return float(np.prod([point**n for point, n in zip(points, counts, strict=True)]))
 
@@ -196,45 +318,39 @@ def free_product(factors: Sequence[SpectralMeasure], counts: Sequence[int]) -> F
     places, masses = places[kept], masses[kept]
     if zero > 0:
         places, masses = np.append(0.0, places), np.append(zero, masses)
-    low = combine([law.support[0] for law in factors])
-    high = upper_edge(factors, counts)
-
-    bulks = supports.scan(lambda x: transform(factors, counts, x.astype(complex))[0], (low, high), places)
-    return FreeProduct(bulks, Atoms(places, masses), tuple(factors), tuple(counts))
-
-
-def upper_edge(factors: Sequence[SpectralMeasure], counts: Sequence[int]) -> float:
-    """The top of the support: the smallest z(M) over the M > 0 that every factor attains above its own support.
-
-    z = (M/(1 + M))^{N−1} Π y_j^{n_j}, and y_j = (1 + M)/(M S_j(M)) by the S-transform of the factor.
-    """
     order = sum(counts) - 1
 
-    def log_z(log_m):
-        m = np.exp(log_m)
-        total = order * (log_m - np.log1p(m))
-        for law, n in zip(factors, counts, strict=True):
-            total = total + n * (np.log1p(m) - log_m - np.log(np.asarray(law.s_transform(m))))
-        return total
+    def place(m, y):
+        size = order * (np.log(np.abs(m)) - np.log(np.abs(1 + m)))
+        sign = np.sign(m * (1 + m)) ** order
+        for n, part in zip(counts, y, strict=True):
+            size, sign = size + n * np.log(np.abs(part)), sign * np.sign(part) ** n
+        return sign * np.exp(size)
 
-    reach = min(_largest_shared_value(law) for law in factors)
-    left, right = -12.0, min(np.log(reach), 14.0)
-    for _ in range(14):
-        grid = np.linspace(left, right, 41)
-        best = int(np.argmin(log_z(grid)))
-        left, right = grid[max(best - 1, 0)], grid[min(best + 1, 40)]
-    least = np.min(log_z(np.array([left, (left + right) / 2, right])))
-    # Where every factor carries an atom on its top, M may grow without bound, and z falls to the product of the tops.
-    limit = (
-        sum(n * np.log(law.support[1]) for law, n in zip(factors, counts, strict=True)) if reach == np.inf else np.inf
+    def outward(m, y, slopes):
+        # dz/dM < 0, z > 0, or all y_j < 0
+        both = m * (1 + m)
+        moves = order + both * sum(n / (slope * part) for n, slope, part in zip(counts, slopes, y, strict=True))
+        sign = np.sign(m * (1 + m)) ** order
+        for n, part in zip(counts, y, strict=True):
+            sign = sign * np.sign(part) ** n
+        allowed = (sign > 0) | np.all([part < 0 for part in y], axis=0)
+        return np.where(allowed, -sign * np.sign(both) * moves, -1.0)
+
+    fine = np.geomspace(1e-7, 1e10, 204)
+    inner = special.expit(np.linspace(-16.0, 16.0, 161))
+    equation = gaps.Equation(
+        lambda law, x: law.moment_transform(x),
+        place,
+        outward,
+        np.concatenate([-1 - fine[::-1], -inner[::-1], fine]),
+        lambda m, above: sum(n * part for n, part in zip(counts, above, strict=True)) - order * (m < 0),
+        (-1.0, 0.0),
+        1.0,
     )
-    return float(np.exp(min(least, limit)))
-
-
-def _largest_shared_value(law: SpectralMeasure) -> float:
-    """M just above the support; infinite where an atom is on top."""
-    top = law.support[1]
-    if np.any(np.asarray(law.atoms.values)[np.asarray(law.atoms.weights) > 0] == top):
-        return np.inf
-    m = law.outside(np.array([top * (1 + 1e-13)]))[0][0]
-    return float(-top * m - 1) * (1 - 1e-9)
+    found = Atoms(places, masses)
+    split = gaps.supported(factors, equation)
+    bulks, shares = gaps.bulks_without_atoms(np.maximum(split.ends, 0.0), split.masses, found)
+    # What is found below the smallest number that a factor resolves is an edge at zero.
+    bulks[bulks < 1e-28 * bulks[-1, 1]] = 0.0
+    return FreeProduct(bulks, shares, found, tuple(factors), tuple(counts))

@@ -14,6 +14,7 @@ from deeplimits.numerics.arguments import POSITIVE, argument, at_least, number
 from deeplimits.numerics.roots import bracketed
 from deeplimits.theory.gaussian import moments as gaussian_moments
 from deeplimits.theory.spectra import laws, marchenko_pastur_formulas
+from deeplimits.theory.spectra.deep_kernels import deep_kernel
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 
@@ -40,7 +41,13 @@ def gram_moments(activation: ActivationLike) -> GramMoments:
 
 
 def _moments(activation) -> GramMoments:
-    found = GramMoments(*map(float, activation)) if isinstance(activation, tuple) else gram_moments(activation)
+    if isinstance(activation, tuple):
+        if len(activation) not in (2, 3):
+            raise ParameterError(f"the activation is given by {len(activation)} moments; give (η, ζ) or (η, ζ, θ₂)")
+        # The curvature decides the spikes alone, not the bulk.
+        found = GramMoments(*map(float, activation), *(() if len(activation) == 3 else (float("nan"),)))
+    else:
+        found = gram_moments(activation)
     if not (0 <= found.zeta <= found.eta * (1 + 1e-12)) or found.eta <= 0:
         raise ParameterError(
             f"the activation has η = {found.eta:g} and ζ = {found.zeta:g}; it must be 0 ≤ ζ ≤ η and η > 0"
@@ -56,7 +63,7 @@ def nonlinear_gram(
     """The law of the eigenvalues of (1/n)σ(WX/√p)'σ(WX/√p), the Gram matrix of random features.
 
     Setting     W is N×p, X is p×n, independent standard entries; the activation's mean is taken off;
-                `data_ratio` = n/p, `width_ratio` = N/n; the activation by name, as a function, or by (η, ζ, θ₂)
+                `data_ratio` = n/p, `width_ratio` = N/n; the activation by name, as a function, or by (η, ζ)
     Result      (N/n) times the sample covariance law of the population ζMP(n/p) + η − ζ at the ratio n/N: with
                 g the transform of that population, z = w(N/n − 1 − w g(w)) and m(z) = (w/z) g(w)
     Validity    σ square integrable; a quartic in general, a cubic for linear σ, Marchenko-Pastur where ζ = 0
@@ -125,21 +132,29 @@ def nonlinear_gram_spikes(
     (8.75, 1.31607401)
     """
     moments = _moments(activation)
+    if np.isnan(moments.curvature):
+        raise ParameterError(
+            "the activation is given by (η, ζ) alone; its spikes need (η, ζ, θ₂), θ₂ = E[(ξ² − 1)σ(ξ)]"
+        )
     for name, value in (("kurtosis_data", kurtosis_data), ("kurtosis_weights", kurtosis_weights)):
         argument(name, value, at_least(1), "E x⁴ of a unit variance")
     data_ratio = float(number("data_ratio", data_ratio, POSITIVE))
+    width_ratio = float(number("width_ratio", width_ratio, POSITIVE))
     law = laws.sample_covariance(_kernel_law(moments, data_ratio), 1 / width_ratio)
     edge = law.bulks[-1, 1] * width_ratio
 
     def transforms(alpha):
-        """λ, D(λ), g_n and g_N at a real preimage α beyond the last one of the bulk: λ = z(w) explicitly."""
-        value = float(law._transform(np.array([alpha]))[0][0]) / width_ratio
+        """λ, D(λ), g_n and g_N with their slopes at a real preimage α beyond the last one of the bulk: λ = z(w)."""
         hidden = float(law.population.outside(np.array([alpha]))[0][0])
         # z = w(r − 1 − w g(w))
         place = alpha * (width_ratio - 1 - alpha * hidden)
-        of_data = -value
+        found = law._transform(np.array([alpha]), np.array([place / width_ratio]))
+        value, slope = (float(part[0]) for part in found)
+        of_data, data_slope = -value / width_ratio, -slope / width_ratio**2
         of_width = (of_data - 1 / place) / width_ratio + 1 / place
-        return place, place * of_data * of_width, of_data, of_width
+        width_slope = (data_slope + 1 / place**2) / width_ratio - 1 / place**2
+        product = of_data * of_width + place * (data_slope * of_width + of_data * width_slope)
+        return place, place * of_data * of_width, of_data, of_width, product, data_slope, width_slope
 
     last = float(law.ends[-1, 1])
     at_edge = transforms(last)[1]
@@ -158,12 +173,7 @@ def nonlinear_gram_spikes(
             alpha = (near + far) / 2
             near, far = (alpha, far) if transforms(alpha)[1] > strength**-2 else (near, alpha)
         alpha = (near + far) / 2
-        step = 1e-6 * alpha
-        above, below = transforms(alpha + step), transforms(alpha - step)
-        slope, data_slope, width_slope = (
-            (upper - lower) / (above[0] - below[0]) for upper, lower in zip(above[1:], below[1:], strict=True)
-        )
-        place, _, of_data, of_width = transforms(alpha)
+        place, _, of_data, of_width, slope, data_slope, width_slope = transforms(alpha)
         scale = -1 / (strength**2 * slope)
         # λ a b = (c − 1/θ)² with a = u'(λ − MM')^{-1}u, b likewise, c = u'(λ − MM')^{-1}Mv, u and v uniform directions
         variance = (
@@ -207,11 +217,16 @@ def conjugate_kernel_spectrum(
     else:
         moments = gram_moments(activation)
         share = moments.zeta / moments.eta
-    law: SpectralMeasure = laws.marchenko_pastur(float(number("data_ratio", data_ratio, POSITIVE)))
-    for ratio in width_ratios:
-        hidden = laws.from_atoms([1.0]) if share <= 1e-14 else law.affine(share, 1 - share)
-        law = laws.sample_covariance(hidden, ratio)
-    return law
+    data_ratio = float(number("data_ratio", data_ratio, POSITIVE))
+    ratios = tuple(float(ratio) for ratio in np.asarray(argument("width_ratios", list(width_ratios), POSITIVE)))
+    if not ratios:
+        return laws.marchenko_pastur(data_ratio)
+    if share <= 1e-14:
+        # Nothing but the last layer is left of the network.
+        return laws.marchenko_pastur(ratios[-1])
+    if len(ratios) == 1:
+        return laws.sample_covariance(laws.marchenko_pastur(data_ratio).affine(share, 1 - share), ratios[0])
+    return deep_kernel(min(share, 1.0), data_ratio, ratios)
 
 
 def conjugate_kernel_transform(

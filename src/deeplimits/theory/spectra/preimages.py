@@ -55,7 +55,8 @@ def first_and_second(population: SpectralMeasure, alpha: NDArray) -> FirstAndSec
     if not isinstance(population, Atomic):
         found = sums(population, alpha)
         return FirstAndSecond(found.first, found.second)
-    t, w = population.law
+    # An atom at zero adds nothing, and α = 0 must not divide by it.
+    t, w = (np.asarray(part)[np.asarray(population.law.values) > 0] for part in population.law)
     first, second = _in_pieces(lambda part: _two_atomic_sums(t, w, part), alpha, t.size)
     return FirstAndSecond(first, second)
 

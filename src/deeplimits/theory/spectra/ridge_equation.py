@@ -55,4 +55,8 @@ def effective_ridge(ridge: ArrayLike, population: Atoms, gamma: ArrayLike) -> Fl
 
 def _excess(log_kappa, lam, t, w, gamma):
     kappa = jnp.exp(log_kappa)
-    return lam / kappa + gamma * jnp.sum(w * t / (t + kappa[..., None]), axis=-1) - 1
+    mass = gamma * jnp.sum(jnp.where(t > 0, w, 0.0))
+    # Beside the threshold γH{t > 0} = 1 the sum is 1 up to what κ takes away: that alone, without forming the sum.
+    taken = gamma * jnp.sum(jnp.where(t > 0, w, 0.0) * kappa[..., None] / (t + kappa[..., None]), axis=-1)
+    seen = gamma * jnp.sum(w * t / (t + kappa[..., None]), axis=-1)
+    return lam / kappa + jnp.where(mass < 2, (mass - 1) - taken, seen - 1)

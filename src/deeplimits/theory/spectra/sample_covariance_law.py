@@ -27,6 +27,13 @@ DENT = 1.0
 DESCENT = (*np.geomspace(1.0, 1e-5, 18), 0.0)
 
 
+class Preimage(NamedTuple):
+    """α(z) = −1/m̲(z), and z/α."""
+
+    alpha: NDArray
+    stretch: NDArray
+
+
 @dataclass(frozen=True)
 class SampleCovariance(SpectralMeasure):
     """The limiting law of (1/n) Σ^{1/2} Z'Z Σ^{1/2}. Made by `spectra.sample_covariance`."""
@@ -55,10 +62,14 @@ class SampleCovariance(SpectralMeasure):
         return self.dents
 
     def above(self, z: NDArray) -> Transform:
-        return self._transform(self._preimage(z))
+        return self._transform(self._preimage(z), z)
 
     def outside(self, x: NDArray) -> Transform:
-        flat = x.ravel()
+        value, slope = self._transform(self._preimage_outside(x.ravel()), x.ravel())
+        return Transform(value.reshape(x.shape), slope.reshape(x.shape))
+
+    def _preimage_outside(self, flat: Floats) -> Floats:
+        """The real α with ψ(α) = x and ψ'(α) > 0, for x in a gap or beyond the support."""
         below = np.sum(flat[:, None] >= self.bulks[None, :, 1], axis=1)
         # Left of the support ψ(α) − α ∈ (0, γ∫t) for α < 0 and ψ(α) < α for α > 0; right of it ψ(α) > α.
         reach = 1.01 * self.gamma * self.population.support[1]
@@ -69,8 +80,25 @@ class SampleCovariance(SpectralMeasure):
             one, two = preimages.first_and_second(self.population, alpha)
             return alpha * (1 + self.gamma * one), 1 - self.gamma * two
 
-        value, slope = self._transform(preimages.monotone_preimage(image, flat, left, right))
-        return Transform(value.reshape(x.shape), slope.reshape(x.shape))
+        return preimages.monotone_preimage(image, flat, left, right)
+
+    def moment_transform(self, z: NDArray) -> Transform:
+        """M(z) = ∫ t dH/(α − t): that of the population at α."""
+        if not np.iscomplexobj(z):
+            alpha = self._preimage_outside(np.ravel(z)).reshape(np.shape(z))
+        else:
+            alpha = self._preimage(z)
+        value, slope = self.population.moment_transform(alpha)
+        _, second = preimages.first_and_second(self.population, alpha)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return Transform(value, slope / (1 - self.gamma * second))
+
+    def potential(self, z: NDArray) -> NDArray:
+        z = np.asarray(z, complex)
+        alpha = self._preimage(z)
+        value, _ = self.population.moment_transform(alpha)
+        # U = U_H(α) + M + (1 − 1/γ) log(z/α)
+        return self.population.potential(alpha) + value + (1 - 1 / self.gamma) * np.log(1 + self.gamma * value)
 
     def density(self, x: ArrayLike) -> Float[Array, "..."]:
         x = np.asarray(x, float)
@@ -101,9 +129,35 @@ class SampleCovariance(SpectralMeasure):
         return jnp.asarray(moments_of_cumulants(cumulants)[-1] / self.gamma)
 
     def companion(self, z: ArrayLike) -> Complex[Array, "..."]:
-        """m̲(z) = γ m(z) − (1 − γ)/z, the transform of the n×n Gram matrix's law; z off the support and not zero."""
+        """m̲(z) = γ m(z) − (1 − γ)/z = −1/α(z), the transform of the n×n Gram matrix's law; z off its support."""
+        alpha, _ = self.preimage_off_support(z)
+        if np.any(alpha == 0):
+            raise ParameterError("z = 0 is an atom of the Gram matrix's law, a pole of its transform; take another z")
+        return jnp.asarray(-1 / alpha)
+
+    def preimage_off_support(self, z: ArrayLike) -> Preimage:
+        """α(z) = −1/m̲(z) and z/α(z) = 1 + γS₁(α) for z off the bulks, both without cancellation also at z = 0."""
         z = np.asarray(z, complex)
-        return self.gamma * self.stieltjes(z) - jnp.asarray((1 - self.gamma) / z)
+        flat = z.ravel()
+        x, height = np.real(flat), np.imag(flat)
+        upper, real = x + 1j * np.abs(height), height == 0
+        if np.any(real & self._in_bulk(x)):
+            raise ParameterError("z lies on the support; add an imaginary part, or call preimage(x) for the upper side")
+        alpha, stretch = np.empty(flat.shape, complex), np.empty(flat.shape, complex)
+        for rows in (real, ~real):
+            if rows.any():
+                found = self._preimage_outside(x[rows]) if real[rows].all() else self._preimage(upper[rows])
+                first, _ = preimages.first_and_second(self.population, found)
+                alpha[rows], stretch[rows] = found, self._stretch(first, found, upper[rows])
+        turned = height < 0
+        alpha, stretch = (np.where(turned, np.conj(part), part).reshape(z.shape) for part in (alpha, stretch))
+        return Preimage(alpha, stretch)
+
+    def _stretch(self, first, alpha, z):
+        """1 + γS₁(α), or where that cancels the equal z/α."""
+        stretch = 1 + self.gamma * first
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where((np.abs(stretch) > 0.5) | (alpha == 0), stretch, z / alpha)
 
     def preimage(self, x: ArrayLike) -> Complex[Array, "..."]:
         """α(x + i0) = −1/m̲(x + i0) for real x inside a bulk."""
@@ -112,13 +166,13 @@ class SampleCovariance(SpectralMeasure):
             raise ParameterError("x contains a point outside the bulks; the preimage is asked for inside them")
         return jnp.asarray(self._preimage(x.astype(complex)))
 
-    def _transform(self, alpha):
+    def _transform(self, alpha, z):
         found = preimages.sums(self.population, alpha)
         # m = m_H(α)/(1 + γS₁), dm/dz = (dm/dα)/ψ'(α), S₁' = −∫t dH/(α − t)²
-        stretch = 1 + self.gamma * found.first
+        stretch = self._stretch(found.first, alpha, z)
         value = found.transform / stretch
-        slope = (found.slope + self.gamma * value * found.mixed) / stretch
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            slope = (found.slope + self.gamma * value * found.mixed) / stretch
             return Transform(value, slope / (1 - self.gamma * found.second))
 
     def _upper_mass(self, alpha):

@@ -5,14 +5,16 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
-from deeplimits.errors import OutsideValidity
-from deeplimits.numerics.arguments import POSITIVE, number
+from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics.arguments import FINITE, POSITIVE, argument, number
+from deeplimits.theory.spectra import laws
+from deeplimits.theory.spectra.closed_laws import MarchenkoPastur
 from deeplimits.theory.spectra.preimages import first_and_second, monotone_preimage
 from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 
-def oracle_shrinkage(law: SampleCovariance, eigenvalues: ArrayLike) -> Float[Array, "..."]:
+def oracle_shrinkage(law: SampleCovariance | MarchenkoPastur, eigenvalues: ArrayLike) -> Float[Array, "..."]:
     """d(λ) = λ/|1 − γ − γλ m(λ)|²: what û'Σû is for a sample eigenvector with eigenvalue λ.
 
     Setting     a sample covariance matrix with limiting law `law`; λ inside a bulk, or 0 where γ > 1
@@ -34,7 +36,8 @@ def oracle_shrinkage(law: SampleCovariance, eigenvalues: ArrayLike) -> Float[Arr
         if law.gamma <= 1:
             raise OutsideValidity(f"an eigenvalue is 0 although gamma = {law.gamma:g} ≤ 1; there is no null space")
         # Below the support z = ψ(α) and at zero α < 0 solves 1 + γS₁(α) = 0; m̲(0) = −1/α.
-        answer[zero] = -_preimage_of_zero(law) / (law.gamma - 1)
+        isotropic = isinstance(law, MarchenkoPastur)
+        answer[zero] = law.variance if isotropic else -_preimage_of_zero(law) / (law.gamma - 1)
     if not zero.all():
         alpha = np.asarray(law.preimage(flat[~zero]))
         # 1 − γ − γλm = −λ m̲ = λ/α
@@ -53,7 +56,7 @@ def _preimage_of_zero(law: SampleCovariance) -> float:
     return float(monotone_preimage(image, np.zeros(1), left, right)[0])
 
 
-def oracle_inverse_shrinkage(law: SampleCovariance, eigenvalues: ArrayLike) -> Float[Array, "..."]:
+def oracle_inverse_shrinkage(law: SampleCovariance | MarchenkoPastur, eigenvalues: ArrayLike) -> Float[Array, "..."]:
     """û'Σ^{-1}û → (1 − γ − 2γλ Re m(λ))/λ for γ < 1: the best eigenvalues for the precision matrix.
 
     >>> from deeplimits.theory.spectra import laws
@@ -63,11 +66,15 @@ def oracle_inverse_shrinkage(law: SampleCovariance, eigenvalues: ArrayLike) -> F
     """
     if law.gamma >= 1:
         raise OutsideValidity(f"gamma = {law.gamma:g} is not allowed; the formula needs more samples than dimensions")
-    values = np.asarray(eigenvalues, float)
+    values = np.asarray(argument("eigenvalues", eigenvalues, FINITE))
+    outside = ~law._in_bulk(values.ravel())
+    if outside.any():
+        wrong = values.ravel()[outside][0]
+        raise ParameterError(f"eigenvalues contains {wrong:g}, which lies outside the bulks of the law")
     return jnp.asarray((1 - law.gamma - 2 * law.gamma * values * np.real(np.asarray(law.boundary(values)))) / values)
 
 
-def linear_shrinkage_intensity(population: SpectralMeasure, gamma: float) -> Float[Array, ""]:
+def linear_shrinkage_intensity(population: SpectralMeasure | ArrayLike, gamma: float) -> Float[Array, ""]:
     """ρ* = γm₁²/(γm₁² + Var H): how far to go from the sample covariance towards a multiple of the identity.
 
     Setting     (1 − ρ)Σ̂ + ρ (tr Σ̂/p) I, squared Frobenius loss
@@ -79,5 +86,7 @@ def linear_shrinkage_intensity(population: SpectralMeasure, gamma: float) -> Flo
     >>> round(float(linear_shrinkage_intensity(laws.from_atoms([1.0, 3.0, 10.0], [0.2, 0.4, 0.4]), 0.4)), 10)
     0.4434306569
     """
+    if not isinstance(population, SpectralMeasure):
+        population = laws.from_eigenvalues(laws.covariance_eigenvalues("population", population))
     strength = float(number("gamma", gamma, POSITIVE)) * population.mean() ** 2
     return strength / (strength + population.var())

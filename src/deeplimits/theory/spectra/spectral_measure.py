@@ -69,6 +69,16 @@ class SpectralMeasure(ABC):
     def outside(self, x: NDArray) -> Transform:
         """m and m' at real points outside bulks and atoms."""
 
+    def moment_transform(self, z: NDArray) -> Transform:
+        """M(z) = ∫ t dμ/(z − t) = zG(z) − 1 and its slope, where `above` (complex z) or `outside` (real z) gives m."""
+        m, slope = self.above(z) if np.iscomplexobj(z) else self.outside(z)
+        return Transform(-z * m - 1, -m - z * slope)
+
+    def potential(self, z: NDArray) -> NDArray:
+        """∫ log(z − t) dμ(t) for Im z > 0, or above real z: its imaginary part is π times the mass above a real z."""
+        points, masses = self.quadrature()
+        return np.log(np.asarray(z, complex)[..., None] - points) @ masses
+
     @property
     def cuts(self) -> Floats:
         """Points inside bulks where the density nearly vanishes, at which quadrature is cut into pieces."""
@@ -178,8 +188,17 @@ class SpectralMeasure(ABC):
         return jnp.asarray(np.where(np.isnan(answer), last, answer).reshape(q.shape))
 
     def moment(self, order: int) -> Float[Array, ""]:
-        """The moment ∫ x^order dμ."""
-        return self.expect(lambda x: x**order)
+        """The moment ∫ x^order dμ; infinite where a negative power is not integrable at zero."""
+        if order < 0:
+            places, masses = (np.asarray(part) for part in self.atoms)
+            if np.any((places == 0) & (masses > 0)):
+                return jnp.asarray(jnp.inf)
+            points, masses = self.quadrature()
+            terms = np.abs(masses * np.abs(points) ** float(order))
+            # Nodes crowd towards the edges: those next to zero must not count.
+            if np.any(np.abs(terms[np.argmin(np.abs(points))]) > 1e-9 * terms.sum()) and self.contains(np.zeros(1))[0]:
+                return jnp.asarray(jnp.inf)
+        return self.expect(lambda x: x ** float(order))
 
     def expect(self, function: Callable[[Floats], Floats]) -> Float[Array, ""]:
         """∫ f dμ for a function of an array."""

@@ -3,12 +3,15 @@
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from deeplimits.errors import OutsideValidity
 from deeplimits.models.atoms import Atoms
-from deeplimits.numerics.arguments import POSITIVE, above, argument
-from deeplimits.numerics.checks import valid
+from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, above, argument
+from deeplimits.theory.spectra import laws, preimages
+from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance
 
 Floats = Float[Array, "..."]
 
@@ -40,7 +43,7 @@ def spiked_covariance(strength: ArrayLike, gamma: ArrayLike, variance: ArrayLike
     [3.75, 0.7, 0.707107, 3.968627]
     """
     ell = argument("strength", strength, above(-1), "I + ℓuu' is a covariance matrix")
-    gamma, variance = jnp.asarray(gamma, float), jnp.asarray(variance, float)
+    gamma, variance = argument("gamma", gamma, POSITIVE), argument("variance", variance, POSITIVE)
     root = jnp.sqrt(gamma)
     out = (ell > root) | ((ell < -root) & (gamma < 1))
     safe = jnp.where(out, ell, 2 * root)
@@ -57,29 +60,69 @@ def spiked_covariance(strength: ArrayLike, gamma: ArrayLike, variance: ArrayLike
 def population_spike(value: ArrayLike, population: Atoms, gamma: ArrayLike) -> Spike:
     """The outlier that a population eigenvalue α outside the rest of the population makes.
 
-    Setting     population Σ w_k δ(t_k) and, apart from it, finitely many eigenvalues α; γ = p/n
+    Setting     population Σ w_k δ(t_k) and, apart from it, finitely many eigenvalues α; γ = p/n; `law_spike` is the
+                same for any population
     Result      ψ(α) = α(1 + γ Σ w t/(α − t)) if ψ'(α) = 1 − γ Σ w t²/(α − t)² > 0, with overlap αψ'(α)/ψ(α) and
-                √n(λ̂ − λ) of variance 2α²ψ'(α)
-    Validity    α > 0 none of the t_k; `threshold` is ψ'(α) itself, positive where there is an outlier
+                √n(λ̂ − λ) of variance 2α²ψ'(α); else the edge of the bulk and 0
+    Validity    α > 0 none of the t_k; `threshold` is the α beyond which there is an outlier, on the side of α
     References  bai2012; benaych2011
 
     >>> from deeplimits.models.atoms import atoms
-    >>> [round(float(part), 8) for part in population_spike(8.0, atoms([1.0, 3.0]), 0.3)[:2]]
-    [8.89142857, 0.8484025]
+    >>> [round(float(part), 8) for part in population_spike(8.0, atoms([1.0, 3.0]), 0.3)[:3]]
+    [8.89142857, 0.8484025, 4.17066142]
+    >>> round(float(population_spike(3.5, atoms([1.0, 3.0]), 0.3).eigenvalue), 8)
+    5.9711644
     """
-    alpha = argument("value", value, POSITIVE)
-    t, w, gamma = (jnp.asarray(part, float) for part in (*population, gamma))
-    alpha = valid(alpha, alpha[..., None] != t, "value is one of the population's atoms; a spike is none of them")
-    first = jnp.sum(w * t / (alpha[..., None] - t), axis=-1)
-    slope = 1 - gamma * jnp.sum(w * t**2 / (alpha[..., None] - t) ** 2, axis=-1)
-    place = alpha * (1 + gamma * first)
+    return law_spike(value, laws.sample_covariance(laws.from_atoms(population), gamma))
+
+
+def law_spike(value: ArrayLike, law: SampleCovariance) -> Spike:
+    """The outlier beside a sample covariance law that a population eigenvalue α makes, for any population H.
+
+    Setting     `law` from `laws.sample_covariance`, H atoms or with a density; α > 0 outside the support of H
+    Result      as `population_spike`, ψ(α) = α(1 + γ∫ t dH/(α − t)), ψ'(α) = 1 − γ∫ t² dH/(α − t)²
+    Validity    an α that is no outlier and lies between parts of H that one bulk has swallowed has no edge to stick to:
+                its eigenvalue and its threshold are nan, its overlap 0
+    References  bai2012; benaych2011
+
+    >>> from deeplimits.theory.spectra import laws
+    >>> law = laws.sample_covariance(laws.marchenko_pastur(0.5), 0.3)
+    >>> [round(float(part), 6) for part in law_spike(6.0, law)[:3]]
+    [6.410397, 0.910084, 3.057601]
+    """
+    alpha = np.asarray(argument("value", value, POSITIVE))
+    flat = alpha.ravel()
+    if np.any(law.population.contains(flat)):
+        wrong = flat[law.population.contains(flat)][0]
+        raise OutsideValidity(f"value is one of the population's: {wrong:g} lies in its support; a spike lies outside")
+    first, second = preimages.first_and_second(law.population, flat)
+    place, slope = flat * (1 + law.gamma * first), 1 - law.gamma * second
     out = slope > 0
-    return Spike(
-        place,
-        jnp.where(out, alpha * slope / place, 0.0),
-        slope,
-        jnp.where(out, alpha * jnp.sqrt(2 * jnp.where(out, slope, 1.0)), 0.0),
-    )
+    edge, threshold = np.array([_next_edge(law, point) for point in flat]).reshape(-1, 2).T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        parts = (
+            np.where(out, place, edge),
+            np.where(out, flat * slope / place, 0.0),
+            threshold,
+            np.where(out, flat * np.sqrt(2 * np.abs(slope)), 0.0),
+        )
+    return Spike(*(jnp.asarray(part.reshape(alpha.shape)) for part in parts))
+
+
+def _next_edge(law: SampleCovariance, alpha: float) -> tuple[float, float]:
+    """The edge of the law next to which α leaves the population, and the α of that edge; nan where a bulk lies on."""
+    places, masses = (np.asarray(part) for part in law.population.atoms)
+    blocks = np.concatenate([np.asarray(law.population.edges).ravel(), places[masses > 0]])
+    left, right = blocks[blocks < alpha].max(initial=-np.inf), blocks[blocks > alpha].min(initial=np.inf)
+    # Ends of bulks between the two neighbours of α in the population: a bulk closes after the left, one opens before
+    # the right.
+    closing = law.ends[:, 1][(law.ends[:, 1] > left) & (law.ends[:, 1] < right)]
+    opening = law.ends[:, 0][(law.ends[:, 0] > left) & (law.ends[:, 0] < right)]
+    nearest = np.concatenate([closing, opening])
+    if not nearest.size:
+        return np.nan, np.nan
+    found = nearest[np.argmin(np.abs(nearest - alpha))]
+    return float(law.bulks.ravel()[np.flatnonzero(law.ends.ravel() == found)[0]]), float(found)
 
 
 class SingularSpike(NamedTuple):
@@ -104,7 +147,7 @@ def signal_plus_noise(strength: ArrayLike, gamma: ArrayLike) -> SingularSpike:
     >>> [round(float(part), 6) for part in signal_plus_noise(1.5, 0.5)]
     [3.972222, 0.737374, 0.623932, 0.840896]
     """
-    theta, gamma = jnp.asarray(strength, float), jnp.asarray(gamma, float)
+    theta, gamma = argument("strength", strength, NOT_NEGATIVE), argument("gamma", gamma, POSITIVE)
     rho, root = theta**2, jnp.sqrt(gamma)
     out = rho > root
     safe = jnp.where(out, rho, 2 * root)
@@ -121,19 +164,20 @@ def spiked_wigner(strength: ArrayLike) -> Spike:
     """The outlier of θuu' + W, W symmetric with Gaussian entries of variance 1/N (2/N on the diagonal).
 
     Setting     ‖u‖ = 1, the bulk is the semicircle on [−2, 2]
-    Result      θ > 1: λ = θ + 1/θ, overlap 1 − 1/θ², √N(λ̂ − λ) of variance 2(1 − 1/θ²); else 2 and 0
-    Validity    θ ≥ 0
+    Result      |θ| > 1: λ = θ + 1/θ, overlap 1 − 1/θ², √N(λ̂ − λ) of variance 2(1 − 1/θ²); else ±2, the edge on the
+                side of θ, and 0
+    Validity    any real θ; `threshold` is 1, on |θ|
     References  peche2006; benaych2011
 
-    >>> [float(part) for part in spiked_wigner(2.0)[:3]]
-    [2.5, 0.75, 1.0]
+    >>> [float(part) for part in spiked_wigner(2.0)[:3]], float(spiked_wigner(-2.0).eigenvalue)
+    ([2.5, 0.75, 1.0], -2.5)
     """
-    theta = jnp.asarray(strength, float)
-    out = theta > 1
+    theta = argument("strength", strength, FINITE)
+    out = jnp.abs(theta) > 1
     safe = jnp.where(out, theta, 2.0)
     gain = 1 - 1 / safe**2
     return Spike(
-        jnp.where(out, safe + 1 / safe, 2.0),
+        jnp.where(out, safe + 1 / safe, jnp.where(theta < 0, -2.0, 2.0)),
         jnp.where(out, gain, 0.0),
         jnp.ones_like(theta),
         jnp.where(out, jnp.sqrt(2 * gain), 0.0),

@@ -1,23 +1,15 @@
-"""Supports and atoms of free convolutions."""
+"""Atoms and moments of free convolutions."""
 
 import itertools
 from collections.abc import Callable, Sequence
 
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
 
 from deeplimits.errors import OutsideValidity
 from deeplimits.models.atoms import Atoms
-from deeplimits.numerics import roots
 from deeplimits.theory.spectra.cumulants import cumulants_of_moments, moments_of_cumulants
-from deeplimits.theory.spectra.spectral_measure import Floats, SpectralMeasure
-
-GRID = 600
-REFINEMENTS = 60
-# An imaginary part above this share of |m| + 1/width belongs to a bulk: it is reached within 1e-14 widths of an edge.
-VISIBLE = 1e-7
-NEAR = 1e-7
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 
 def atoms_of_combination(
@@ -40,43 +32,6 @@ def atoms_of_combination(
             found[place] = found.get(place, 0.0) + left
     places = np.array(sorted(found))
     return Atoms(places, np.array([found[place] for place in places]))
-
-
-def scan(boundary: Callable[[NDArray], NDArray], span: tuple[float, float], atoms: Floats) -> Floats:
-    """The intervals on which Im m(x + i0) is positive: a grid that is dense at the ends, refined by bisection."""
-    low, high = span
-    width = high - low
-    if width <= 0:
-        return np.zeros((0, 2))
-
-    def visible(x):
-        m = boundary(x)
-        # Beside an atom the rounding of its pole must not count.
-        return np.imag(m) * width > VISIBLE * (1 + np.abs(m) * width)
-
-    # Points that crowd towards both ends and towards every atom.
-    t = np.linspace(-3.2, 3.2, GRID)
-    share = 1 / (1 + np.exp(-np.pi * np.sinh(t)))
-    marks = np.unique([low, high, *(atom for atom in atoms if low < atom < high)])
-    inner = [a + (b - a) * share for a, b in itertools.pairwise(marks)]
-    even = low + width * (np.arange(GRID) + 0.5) / GRID
-    x = np.unique(np.concatenate([*inner, even]))
-    # Right beside an atom its pole drowns the density.
-    clear = np.min(np.abs(x[:, None] - marks), axis=1) > NEAR * width * np.isin(marks, atoms).any()
-    x = x[(x > low) & (x < high) & clear]
-    seen = visible(x)
-    if not seen.any():
-        return np.zeros((0, 2))
-    changes = np.flatnonzero(seen[1:] != seen[:-1])
-    dark, bright = (
-        np.where(seen[changes], x[changes + 1], x[changes]),
-        np.where(seen[changes], x[changes], x[changes + 1]),
-    )
-    if len(dark):
-        dark, _ = roots.switch(visible, dark, bright, REFINEMENTS)
-    found = [*([low] if seen[0] else []), *dark, *([high] if seen[-1] else [])]
-    bulks = np.sort(np.array(found)).reshape(-1, 2)
-    return bulks[bulks[:, 1] - bulks[:, 0] > NEAR * width]
 
 
 def moment_of_sum(left: SpectralMeasure, right: SpectralMeasure, order: int):

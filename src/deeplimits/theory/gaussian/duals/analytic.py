@@ -20,7 +20,11 @@ class _Lifted:
         excess = (1 + k * (where.a + where.b)) / (self.length + k * where.scale)
         self.gap = (excess + k * where.scale * where.gap) / self.length
         self.cogap = (excess + k * where.scale * where.cogap) / self.length
-        self.arcsine = math.pi / 2 - angles(self.gap, self.cogap)[0]
+        angle, self.supplement = angles(self.gap, self.cogap)
+        # asin r = π/2 − θ, which cancels where r is small.
+        r = k * where.covariance / self.length
+        few = jnp.abs(r) < 0.5
+        self.arcsine = jnp.where(few, jnp.arcsin(jnp.where(few, r, 0.0)), math.pi / 2 - angle)
         # D = (1 + ka)(1 + kb) − k²c²
         self.root_determinant = self.length * jnp.sqrt(self.gap * self.cogap)
 
@@ -41,8 +45,8 @@ class NormalCdf(Dual):
     """Φ(u), the normal distribution function."""
 
     def value(self, where: Pair):
-        # K = 1/4 + asin(c/√((1 + a)(1 + b)))/2π
-        return 0.25 + _Lifted(where, 1.0).arcsine / (2 * math.pi)
+        # K = 1/4 + asin(c/√((1 + a)(1 + b)))/2π = (π − θ)/2π
+        return _Lifted(where, 1.0).supplement / (2 * math.pi)
 
     def slope(self, where: Pair):
         # K̇ = 1/(2π√D)
@@ -57,14 +61,15 @@ class Gelu(Dual):
         lifted = _Lifted(where, 1.0)
         # K = c/4 + c asin(·)/2π + [ab − c² + c²(1/(1 + a) + 1/(1 + b))]/(2π√D)
         bracket = where.determinant + c**2 * (1 / (1 + a) + 1 / (1 + b))
-        return c / 4 + (c * lifted.arcsine + bracket / lifted.root_determinant) / (2 * math.pi)
+        # c/4 + c asin(·)/2π = c(π − θ)/2π
+        return (c * lifted.supplement + bracket / lifted.root_determinant) / (2 * math.pi)
 
     def slope(self, where: Pair):
         a, b, c = where.a, where.b, where.covariance
         lifted = _Lifted(where, 1.0)
         # K̇ = 1/4 + asin(·)/2π + (c/(2π√D))(1/(1 + a) + 1/(1 + b) + 1/D)
         bracket = 1 / (1 + a) + 1 / (1 + b) + 1 / lifted.root_determinant**2
-        return 0.25 + (lifted.arcsine + c * bracket / lifted.root_determinant) / (2 * math.pi)
+        return (lifted.supplement + c * bracket / lifted.root_determinant) / (2 * math.pi)
 
 
 class Bell(Dual):

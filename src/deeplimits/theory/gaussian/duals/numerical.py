@@ -19,6 +19,8 @@ from deeplimits.theory.gaussian.quadrature import REACH, expect, line_nodes, pai
 
 Floats = Float[Array, "..."]
 _PANEL = 14
+DEGREES = (64, 160, 400, 1000)
+"""Lengths of series to choose from."""
 
 
 class Quadrature(Dual):
@@ -106,15 +108,32 @@ def series_tail(activation: ActivationLike, a: Floats, degree: int, largest: flo
 
 def numerical_dual(activation: ActivationLike, variances: np.ndarray, tolerance: float = 1e-12) -> Dual:
     """The cheapest dual that is right to `tolerance` at these variances: a short series, a long one, or quadrature."""
+    return numerical_duals(activation, np.ravel(variances)[None], tolerance)[0]
+
+
+def numerical_duals(activation: ActivationLike, variances: np.ndarray, tolerance: float = 1e-12) -> list[Dual]:
+    """As `numerical_dual`, one for each row of variances, as few different ones as there are lengths of the series."""
     sigma = named(activation)
-    if sigma.smooth:
-        ends = jnp.asarray([float(np.min(variances)), float(np.max(variances))])
-        # A power of two, so that similar data share one compiled program.
-        largest = 2.0 ** math.ceil(math.log2(max(float(ends[1]), 1.0)))
-        for degree in (64, 160, 400, 1000):
-            if all(np.max(np.asarray(tail)) < tolerance for tail in _tail(sigma, ends, degree, largest)):
-                return Series(sigma, degree, largest)
-    return Quadrature(sigma)
+    found: list[Dual] = [Quadrature(sigma)] * len(variances)
+    if not sigma.smooth:
+        return found
+    ends = np.stack([np.min(variances, axis=1), np.max(variances, axis=1)], axis=1)
+    # A power of two, so that similar data share one compiled program.
+    largest = 2.0 ** math.ceil(math.log2(max(float(ends.max()), 1.0)))
+    # Layers repeat each other once their variances have settled.
+    distinct, place = np.unique(ends.ravel(), return_inverse=True)
+    open_ = np.ones(len(variances), bool)
+    # Padded to a power of two: networks of similar depth share one compiled program.
+    padded = np.resize(distinct, 1 << (len(distinct) - 1).bit_length())
+    for degree in DEGREES:
+        tails = [np.asarray(tail)[: len(distinct)] for tail in _tail(sigma, jnp.asarray(padded), degree, largest)]
+        good = np.all([tail[place.reshape(ends.shape)].max(axis=1) < tolerance for tail in tails], axis=0)
+        for row in np.flatnonzero(open_ & good):
+            found[row] = Series(sigma, degree, largest)
+        open_ &= ~good
+        if not open_.any():
+            break
+    return found
 
 
 _tail = jax.jit(series_tail, static_argnums=(0, 2, 3))

@@ -15,7 +15,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.errors import NotConverged
-from deeplimits.models.activations import Activation
+from deeplimits.models.activations import Activation, ActivationLike
+from deeplimits.models.activations import activation as named
 from deeplimits.numerics.symmetric import diagonal
 
 # Nodes on [−reach, reach] by number of dimensions: rounding decides in one to three, the cost in four.
@@ -131,14 +132,14 @@ class Quadrature(eqx.Module):
 
 
 @functools.lru_cache(maxsize=1000)
-def check_variance(sigma: Activation, variance: float, dimensions: int) -> None:
+def check_variance(activation: ActivationLike, variance: float, dimensions: int) -> None:
     """Raise unless the rule's step resolves σ of a field of this variance: E σ² and E σ'² against panels.
 
-    >>> from deeplimits.models.activations import activation
-    >>> check_variance(activation("tanh"), 1.0, 4)
+    >>> check_variance("tanh", 1.0, 4)
     """
     from deeplimits.theory.gaussian.moments import second_moment, slope_moment  # they know the closed forms of here
 
+    sigma = named(activation)
     line = jnp.asarray(_line(dimensions))
     weight = jnp.exp(-(line**2) / 2)
     fields = math.sqrt(max(variance, 0.0)) * line

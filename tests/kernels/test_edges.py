@@ -1,0 +1,185 @@
+"""Kernels, linearization and lazy training at the edges: kinks that nobody named, deep networks, small variances."""
+
+import jax
+import jax.numpy as jnp
+import mpmath
+import numpy as np
+import pytest
+
+from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.models.activations import activation
+from deeplimits.models.architectures import FullyConnected
+from deeplimits.theory.gaussian import dual
+from deeplimits.theory.kernels import InfiniteWidth, lazy_bounds, linearization, tiling, two_layer_kernels
+
+
+@pytest.mark.parametrize("sigma", ["relu", "abs", "leaky_relu(0.1)", "step", jax.nn.relu, jnp.abs, jax.nn.elu])
+def test_kinks_have_no_smooth_bound(sigma):
+    # ELU's slope is continuous and its second derivative jumps but is bounded: that one does have a bound, sup σ'' = 1.
+    if sigma is jax.nn.elu:
+        assert linearization.curvature_bound(sigma) == pytest.approx(1, rel=1e-6)
+        return
+    for call in (
+        lambda: linearization.smooth_remainder_bound(sigma, 4, 1.0),
+        lambda: lazy_bounds.two_layer_lipschitz(sigma, np.eye(2), 10),
+        lambda: lazy_bounds.two_layer_singular_values(sigma, 0.5),
+    ):
+        with pytest.raises(OutsideValidity, match="kink"):
+            call()
+
+
+def test_curvature_is_found_wherever_it_is():
+    largest = 4 / (3 * np.sqrt(3))
+    for shift, slope in ((0.0, 1.0), (100.0, 1.0), (-3000.0, 1.0), (0.3, 50.0)):
+        found = linearization.curvature_bound(lambda u, a=shift, b=slope: jnp.tanh(b * (u - a)))
+        assert found == pytest.approx(largest * slope**2, rel=1e-9)
+    for sigma in (lambda u: u**3, jnp.exp, lambda u: u**2 * jnp.sin(u)):
+        with pytest.raises(OutsideValidity, match="unbounded"):
+            linearization.curvature_bound(sigma)
+    assert float(linearization.smooth_remainder_bound("tanh", 4, 1.0)) == pytest.approx(largest / 4)
+
+
+def test_bounds_refuse_what_is_no_network():
+    for call in (
+        lambda: linearization.relu_remainder_bound(100, 1.0, 2.0),
+        lambda: linearization.relu_remainder_bound(100, 1.0, -1.0),
+        lambda: linearization.relu_remainder_bound(100, -1.0, 0.1),
+        lambda: linearization.smooth_remainder_bound("tanh", 0, 1.0),
+        lambda: linearization.two_layer_expansion("tanh", np.ones((3, 1)), np.ones((1, 1)), np.ones(3), [1.0]),
+        lambda: linearization.two_layer_expansion("tanh", np.ones((3, 1)), np.ones((3, 1)), np.ones(2), [1.0]),
+        lambda: lazy_bounds.two_layer_singular_values("tanh", -1.0),
+        lambda: lazy_bounds.lazy_scaling(100.0, 1.0, 2.0, 1.0, 0.5),
+        lambda: lazy_bounds.lazy_scaling(100.0, 1.0, 1.0, 1.0, -0.5),
+    ):
+        with pytest.raises(ParameterError):
+            call()
+
+
+def test_worst_deviation_of_one_relu_network():
+    rng = np.random.default_rng(0)
+    w, a, x, reach = rng.standard_normal((6, 2)), np.array([1.0, 1, 1, -1, -1, -1]), np.array([0.8, 0.6]), 0.9
+    found = float(linearization.relu_worst_deviation(w, a, x, reach))
+
+    def deviation(moved):
+        u, v = w @ x, moved @ x
+        return abs(a @ (np.maximum(v, 0) - np.maximum(u, 0) - (u > 0) * (v - u))) / np.sqrt(6)
+
+    # No random displacement exceeds it, and the one of the formula attains it.
+    for _ in range(2000):
+        step = rng.standard_normal((6, 2))
+        assert deviation(w + reach * step / np.linalg.norm(step)) <= found + 1e-12
+    best = 0.0
+    for sign in (1.0, -1.0):
+        order = np.argsort(np.where(a == sign, np.abs(w @ x), np.inf))
+        for k in range(1, 4):
+            moved = w.copy()
+            rows = order[:k]
+            moved[rows] -= np.sign(w[rows] @ x)[:, None] * x * reach / np.sqrt(k)
+            best = max(best, deviation(moved))
+    assert found == pytest.approx(best, rel=1e-12)
+
+
+def tanh_kernels(x, y, depth, weight, bias):
+    """NNGP and tangent kernel of a tanh network at 25 digits: trapezoid rule, exponentially accurate in the plane."""
+    mpmath.mp.dps = 25
+    step, count = mpmath.mpf("0.13"), 70
+    nodes = [step * k for k in range(-count, count + 1)]
+    weights = [step * mpmath.exp(-(z**2) / 2) / mpmath.sqrt(2 * mpmath.pi) for z in nodes]
+    weight, bias = mpmath.mpf(weight), mpmath.mpf(bias)
+
+    def inner(one, two):
+        return weight * sum(mpmath.mpf(p) * mpmath.mpf(q) for p, q in zip(one, two, strict=True)) / len(one) + bias
+
+    a, b, c = inner(x, x), inner(y, y), inner(x, y)
+    tangent = c
+    for _ in range(depth):
+        left = [mpmath.tanh(mpmath.sqrt(a) * z) for z in nodes]
+        along, across = c / mpmath.sqrt(a), mpmath.sqrt(b - c**2 / a)
+        value = slope = mpmath.mpf(0)
+        for first, z, p in zip(left, nodes, weights, strict=True):
+            right = [mpmath.tanh(along * z + across * other) for other in nodes]
+            value += p * first * mpmath.fdot(weights, right)
+            slope += p * (1 - first**2) * mpmath.fdot(weights, [1 - second**2 for second in right])
+        a, b = (
+            weight * sum(p * mpmath.tanh(mpmath.sqrt(v) * z) ** 2 for p, z in zip(weights, nodes, strict=True)) + bias
+            for v in (a, b)
+        )
+        c = weight * value + bias
+        tangent = c + weight * slope * tangent
+    return float(c), float(tangent)
+
+
+@pytest.mark.slow
+def test_ten_layers_of_tanh_have_twelve_digits():
+    x, y = [1.0, 0.5, -0.3], [0.2, -1.0, 0.7]
+    nngp, ntk = tanh_kernels(x, y, 10, 1.5, 0.05)
+    found = InfiniteWidth(FullyConnected(10, "tanh", weight_variance=1.5, bias_variance=0.05)).kernels([x], [y])
+    assert float(found.nngp[0, 0]) == pytest.approx(nngp, rel=1e-12)
+    assert float(found.ntk[0, 0]) == pytest.approx(ntk, rel=1e-12)
+
+
+def test_two_layers_of_tanh_have_twelve_digits():
+    x, y = [1.0, 0.5, -0.3], [0.2, -1.0, 0.7]
+    nngp, ntk = tanh_kernels(x, y, 2, 1.5, 0.05)
+    found = InfiniteWidth(FullyConnected(2, "tanh", weight_variance=1.5, bias_variance=0.05)).kernels([x], [y])
+    assert float(found.nngp[0, 0]) == pytest.approx(nngp, rel=1e-12)
+    assert float(found.ntk[0, 0]) == pytest.approx(ntk, rel=1e-12)
+
+
+def test_the_program_of_a_deep_network_is_not_longer():
+    x = jnp.asarray(np.random.default_rng(0).standard_normal((4, 3)))
+
+    def length(depth, sigma):
+        network = InfiniteWidth(FullyConnected(depth, sigma, weight_variance=1.5, bias_variance=0.05))._network(x, None)
+        return len(tiling.whole.lower(network, x, None, ("ntk",), False).as_text())
+
+    for sigma in ("tanh", "relu"):
+        assert length(120, sigma) <= 1.05 * length(12, sigma)
+    # Layers of different kinds are chosen inside the loop.
+    assert length(120, ("tanh", "relu") * 60) <= 1.05 * length(12, ("tanh", "relu") * 6)
+
+
+def test_layers_of_different_kinds_in_one_loop():
+    x = np.random.default_rng(1).standard_normal((3, 4))
+    kinds = ("relu", "erf", "relu", "sin")
+    found = InfiniteWidth(FullyConnected(4, kinds, bias_variance=0.1)).kernels(x, every_layer=True)
+    k = x @ x.T / 4 + 0.1
+    ntk = k
+    for layer, kind in enumerate(kinds):
+        a, b = np.diag(k)[:, None], np.diag(k)[None]
+        form = two_layer_kernels.two_layer_gram(kind, a, b, k)
+        slope = np.asarray(form.inner) / k
+        k = np.asarray(form.outer) + 0.1
+        ntk = k + slope * ntk
+        np.testing.assert_allclose(found.nngp[layer + 1], k, rtol=1e-10)
+        np.testing.assert_allclose(found.ntk[layer + 1], ntk, rtol=1e-7)
+    last = InfiniteWidth(FullyConnected(4, kinds, bias_variance=0.1)).ntk(x)
+    np.testing.assert_allclose(last, found.ntk[-1], rtol=1e-14)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-12, 1e-3, 1.0, 1e6])
+def test_erf_keeps_its_digits_at_every_variance(scale):
+    for rho in (-1.0, -0.5, 1e-9, 0.3, 1.0):
+        a, c = mpmath.mpf(scale), mpmath.mpf(scale * rho)
+        exact = 2 / mpmath.pi * mpmath.asin(2 * c / (1 + 2 * a))
+        assert float(dual("erf", scale, scale, scale * rho)) == pytest.approx(float(exact), rel=1e-12)
+
+
+def test_gelu_of_opposite_inputs():
+    mpmath.mp.dps = 40
+
+    def exactly(a, b, c):
+        a, b, c = (mpmath.mpf(part) for part in (a, b, c))
+        root = mpmath.sqrt((1 + a) * (1 + b) - c**2)
+        arc = mpmath.asin(c / mpmath.sqrt((1 + a) * (1 + b)))
+        bracket = a * b + c**2 * (1 / (1 + a) + 1 / (1 + b) - 1)
+        return float(c / 4 + c * arc / (2 * mpmath.pi) + bracket / (2 * mpmath.pi * root))
+
+    for a, rtol in ((1.0, 1e-14), (1e4, 1e-11), (1e8, 1e-7)):
+        assert float(dual("gelu", a, a, -a)) == pytest.approx(exactly(a, a, -a), rel=rtol)
+
+
+def test_deviation_of_a_quadratic_form_is_given_where_it_is_known():
+    assert np.isnan(float(two_layer_kernels.nonlinear_quadratic_form("relu", np.eye(2)).linear_deviation))
+    assert float(two_layer_kernels.nonlinear_quadratic_form("identity", np.eye(2)).linear_deviation) == 1
+    assert activation("identity").homogeneous == 1
