@@ -98,7 +98,9 @@ class Run:
     """How many systems are simulated side by side on a CPU; more than one pays only for tiny systems."""
 
 
-RESERVED = ("usual", "theory", "at_size", "simulate", "draw", "stated", "measured", "validity", "validity_at")
+RESERVED = (
+    "usual", "theory", "at_size", "simulate", "draw", "stated", "measured", "validity", "validity_at", "rounds"
+)  # fmt: skip
 """What every limit has; all other names are free for parameters."""
 
 

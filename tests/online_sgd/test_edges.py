@@ -7,7 +7,6 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from deeplimits.errors import DeeplimitsError, NotConverged, OutsideValidity, ParameterError
-from deeplimits.models.activations import activation
 from deeplimits.theory.inequalities import growth
 from deeplimits.theory.online_sgd import (
     classical,
@@ -255,11 +254,9 @@ def test_sliding_of_the_noiseless_flow(times):
 
 
 def test_links_that_jump_are_refused_and_relu_is_right_up_to_one():
-    sign = activation("sign")
     with pytest.raises(OutsideValidity, match="jumps"):
-        landscapes.single_index(sign.value, sign.derivative, sign.value, sign.derivative, 0.0)
-    relu = activation("relu")
-    landscape = landscapes.single_index(relu.value, relu.derivative, relu.value, relu.derivative, 0.0)
+        landscapes.single_index("sign", "sign", 0.0)
+    landscape = landscapes.single_index("relu", "relu", 0.0)
     for m in (0.3, 0.95, 0.99, 1.0):
         # −φ'(m) = 2 E 1{z>0}1{z'>0} = 1 − arccos(m)/π
         assert float(-landscape.slope(m)) == pytest.approx(1 - np.arccos(m) / np.pi, abs=1e-10)
@@ -307,12 +304,11 @@ def test_what_the_noiseless_flow_reaches_is_classified():
 
 def test_plateaus_of_any_landscape():
     for delta in (0.05, 0.3, 0.9):
-        assert plateau(single_index.online_pca(1.0), 0.1, delta) == pytest.approx(
+        assert plateau(landscapes.online_pca(1.0), 0.1, delta) == pytest.approx(
             float(pca_plateau(1.0, delta)), rel=1e-12
         )
-    assert plateau(single_index.online_pca(1.0), 0.5, 1.2) == pytest.approx(0.0, abs=1e-12)
-    square = (lambda z: z**2, lambda z: 2 * z)
+    assert plateau(landscapes.online_pca(1.0), 0.5, 1.2) == pytest.approx(0.0, abs=1e-12)
     # Phase retrieval: m_*² = 1 − 8δ²σ²/κ, κ = 8δ − 96δ²
-    noisy = single_index.single_index(*square, *square, 0.5)
+    noisy = landscapes.single_index("square", "square", 0.5)
     assert plateau(noisy, 0.2, 0.03) == pytest.approx((1 - 8 * 0.03**2 * 0.25 / (0.24 - 96 * 0.03**2)) ** 0.5, rel=1e-9)
-    assert plateau(single_index.single_index(*square, *square, 0.0), 0.2, 0.03) == pytest.approx(1.0, abs=1e-12)
+    assert plateau(landscapes.single_index("square", "square", 0.0), 0.2, 0.03) == pytest.approx(1.0, abs=1e-12)

@@ -299,6 +299,6 @@ def test_the_classical_limit_closes_at_its_rate_without_noise(horizon):
         ("fluctuation", lambda n: 7e-4 * (1 - (1 - horizon / n) ** (2 * n * fractions)) / (2 - horizon / n)),
     ):
         means = [Mean(exact(n), np.full(5, 1e-24), np.zeros(5), np.inf) for n in sizes]
-        fit = extrapolate(sizes, means, [np.asarray(stated[name].y)] * len(sizes), stated[name].rate)
+        fit = extrapolate(sizes, means, [np.asarray(stated[name].y)] * len(sizes), stated[name].rate, shared=True)
         assert np.all(np.abs(fit.gap) < fit.allowance)
         assert np.all(fit.allowance < 0.015 * np.abs(np.asarray(stated[name].y)))

@@ -33,16 +33,14 @@ SENTENCE = "no zero was found: the function does not change its sign between the
 
 
 class _Bracket(NamedTuple):
-    """The newest point, the end on the other side of the zero, the point before, with the function's values there."""
+    """The last point looked at, the one before, and the end that lay beyond the zero from there, with the values."""
 
-    new: Any
-    at_new: Any
+    last: Any
+    at_last: Any
+    before: Any
+    at_before: Any
     other: Any
     at_other: Any
-    old: Any
-    at_old: Any
-    share: Any
-    """Where the next point lies between the newest and the other."""
     done: Any
 
 
@@ -235,19 +233,22 @@ def _narrow(low, high):
 def _first(xp, low, high, at_low, at_high) -> _Bracket:
     # Without two different signs there is nothing to look for.
     done = ~(xp.sign(at_low) * xp.sign(at_high) < 0)
-    return _Bracket(high, at_high, low, at_low, high, at_high, xp.full(low.shape, 0.5), done)
+    return _Bracket(high, at_high, high, at_high, low, at_low, done)
 
 
 def _step(xp, function, at: _Bracket, narrow, count) -> _Bracket:
-    """One step of Chandrupatla's method: inverse quadratic interpolation where it is safe, otherwise a bisection."""
-    x = at.new + at.share * (at.other - at.new)
-    value = function(x)
-    same = xp.sign(value) == xp.sign(at.at_new)
-    old, at_old = xp.where(same, at.new, at.other), xp.where(same, at.at_new, at.at_other)
-    other, at_other = xp.where(same, at.other, at.new), xp.where(same, at.at_other, at.at_new)
+    """One step of Chandrupatla's method: inverse quadratic interpolation where it is safe, otherwise a bisection.
+
+    What was computed in the step before is sorted in here, and not there: a compiler may compute one value twice, for
+    two purposes, with two roundings, and near a zero with two signs. What a step hands on has one value.
+    """
+    x, value = at.last, at.at_last
+    same = xp.sign(value) == xp.sign(at.at_before)
+    old, at_old = xp.where(same, at.before, at.other), xp.where(same, at.at_before, at.at_other)
+    other, at_other = xp.where(same, at.other, at.before), xp.where(same, at.at_other, at.at_before)
     width = abs(other - x)
     least = NEIGHBOURS * np.finfo(float).eps * xp.minimum(abs(x), abs(other)) + narrow
-    done = (value == 0) | (width <= least)
+    done = at.done | (value == 0) | (width <= least)
     # The point lies between ξ of the way and φ of the height: the parabola through the three is monotone there.
     xi, phi = (x - other) / (old - other), (value - at_other) / (at_old - at_other)
     safe = (phi**2 < xi) & ((1 - phi) ** 2 < 1 - xi)
@@ -256,14 +257,14 @@ def _step(xp, function, at: _Bracket, narrow, count) -> _Bracket:
     share = xp.where(safe & xp.isfinite(guess) & (count % BISECT_EVERY != BISECT_EVERY - 1), guess, 0.5)
     edge = xp.minimum(0.5, 0.5 * least / xp.where(width > 0, width, 1.0))
     share = xp.minimum(xp.maximum(share, edge), 1 - edge)
-    following = _Bracket(x, value, other, at_other, old, at_old, share, done)
-    return _Bracket(*(xp.where(at.done, before, after) for before, after in zip(at, following, strict=True)))
+    following = xp.where(done, x, x + share * (other - x))
+    return _Bracket(following, xp.where(done, value, function(following)), x, value, other, at_other, done)
 
 
 def _certified(xp, last: _Bracket, at_low, at_high):
     """The end of the last bracket at which the function is smaller, and whether that is a zero."""
-    nearer = abs(last.at_new) <= abs(last.at_other)
-    root, value = xp.where(nearer, last.new, last.other), xp.where(nearer, last.at_new, last.at_other)
+    nearer = abs(last.at_last) <= abs(last.at_other)
+    root, value = xp.where(nearer, last.last, last.other), xp.where(nearer, last.at_last, last.at_other)
     changes = xp.sign(at_low) * xp.sign(at_high) <= 0
     small = abs(value) <= FLAT * xp.maximum(abs(at_low), abs(at_high))
     return root, last.done & changes & small
