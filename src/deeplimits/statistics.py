@@ -19,7 +19,7 @@ for that. The correction is taken from what *changes* with the size, so that a w
 gets no allowance for being wrong. Three sizes measure :math:`c_2`. It is fitted, and only the third order
 allowed for, as the second was, where it is larger than assumed by more than three standard errors, and wherever the fit
 with three parameters, which assumes less, is sharp enough: its error below `SHARP` of the value, or not much larger
-than that of the fit with two. A second order that exceeds the first speaks against the stated rate, and is not fitted.
+than that of the fit with two. A second order that exceeds the first speaks against sizes or rate, and is not fitted.
 
 **Too small sizes.** Where the correction is still above `FAR` and three sizes show that it does not go like
 ``size**-rate``, or where two sizes cannot show it and the correction is above `NEAR`, nothing can be said about
@@ -161,8 +161,6 @@ def extrapolate(
 
 
 class _NextOrder(NamedTuple):
-    """What the order that is left out may do; fields as in `Extrapolation`."""
-
     allowance: Floats
     correction: Floats
     asymptotic: NDArray[np.bool_]
@@ -192,21 +190,22 @@ def _with_next_order(
     three, slope, curvature = np.linalg.pinv(np.stack([np.ones_like(shape), shape, shape**2], axis=1))
     bend, noise = np.abs(_combine(curvature, gaps)), _error(curvature, variances)
     bent = bend > second + 3 * noise
-    # A second order above the first is no second order: then the stated rate is judged as it stands. Not at one point
-    # of a curve, where the first may change its sign, but where both are largest.
+    # A second order above the first is none; where both are largest, as the first may change its sign along a curve.
     least_second, most_first = bend - 2 * noise, np.abs(_combine(slope, gaps)) + 2 * _error(slope, variances)
     in_order = np.max(least_second / scale) <= np.max(most_first / scale) if np.all(scale > 0) else True
     sharp = _error(three, variances) <= np.maximum(1.25 * _error(two, variances), SHARP * np.abs(stated[smallest]))
     fitted = (bent | sharp) & in_order
     # The third order is to the second as the second to the first.
     third = SECOND_ORDER * bend * np.minimum(np.divide(bend, first, out=np.ones_like(bend), where=first > 0), 1.0)
+    left_out = third * abs(three @ shape**3)
+    # Out of order, and explained by a second order: sizes too small, or a wrong rate, which only larger sizes can tell.
+    explained = np.abs(_combine(three, gaps)) <= 5 * _error(three, variances) + left_out
+    asymptotic = ~(bent & (correction > FAR)) & (in_order | ~explained)
     weights = np.where(fitted, three.reshape(-1, *[1] * bent.ndim), even)
-    allowance = np.where(fitted, third * abs(three @ shape**3), allowance)
-    return weights, _NextOrder(allowance, correction, ~(bent & (correction > FAR)))
+    return weights, _NextOrder(np.where(fitted, left_out, allowance), correction, asymptotic)
 
 
 def _error(weights: Floats, variances: Floats) -> Floats:
-    """The standard error of a combination of means."""
     return np.asarray(np.sqrt(np.tensordot(weights**2, variances, axes=1)))
 
 

@@ -1,5 +1,7 @@
 r"""The overlap with a spike before it is visible."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,6 +15,18 @@ from deeplimits.theory.online_sgd import spiked_tensor
 
 PATH = np.linspace(0.0, 1.0, 65)
 _variance = jax.jit(spiked_tensor.microscopic_variance)  # for checks on the host, as one program
+
+
+RARE = 30.0
+"""The least −log of the probability that a path explodes."""
+MOST = 1e6  # no size is looked for beyond so many times the one asked for
+
+
+def _explosion(size: float, order: int, step: float) -> float:
+    """V = (N/2kc)(R − b − c log(R/b)), R^(k−1) = N/2kc, b = max(1, c): −log of the probability to reach R from b."""
+    large, begin = size / (2 * order * step), max(1.0, step)
+    end = large ** (1 / (order - 1))
+    return large * (end - begin - step * math.log(end / begin)) if end > begin else 0.0
 
 
 class SpikedMicroscopicSde(Limit):
@@ -29,8 +43,9 @@ class SpikedMicroscopicSde(Limit):
                 signal is invisible unless λ grows like N^((k−2)/2) (see critical-window-search)
     Validity    t fixed, so that u stays of order one. For k = 2 the overlap itself, in R² = m² + r, changes log E u² by
                 (12/N)∫E u² dt, which must be at most 0.3; for k ≥ 3 the signal moves u by 2kλt u^(k−1)N^(−(k−2)/2),
-                which must be at most 0.2 for the largest u² expected, max(1, c); and N ≥ 4kc max(1, c)^(k−1), below
-                which a step too large for N explodes. Size counts the dimension N
+                which must be at most 0.2 for the largest u² expected, b = max(1, c). Beyond r = R, R^(k−1) = N/2kc, a
+                step overshoots and the path explodes; in dr = −4kr^(k−1)(r − c)dt + 4k√(cr^k/N)dB that has probability
+                e^(−V), V = (N/2kc)(R − b − c log(R/b)), and V must be at least 30. Size counts the dimension N
     Finite size gap O(1/N); of the laws O(N^(−1/2)) for k = 3, from the signal's drift 2kλu^(k−1)N^(−(k−2)/2), which by
                 symmetry does not count in the variance
     Computed by online_sgd.microscopic_variance, online_sgd.tensor_microscopic_variance
@@ -74,12 +89,13 @@ class SpikedMicroscopicSde(Limit):
             needed = 40 * float(jnp.trapezoid(_variance(lam, c, time * PATH)[0], time * PATH))
         else:
             needed = (10 * k * lam * time) ** (2 / (k - 2)) * max(1.0, c)
-        needed = max(needed, 4 * k * c * max(1.0, c) ** (k - 1))
+        while needed < size * MOST and _explosion(needed, k, c) < RARE:
+            needed = max(1.05 * needed, 4 * k * c * max(1.0, c) ** (k - 1))
         if size >= needed:
             return ()
         return (
             f"at N = {size} with signal = {lam:g} and step = {c:g} the scaled overlap does not stay of order one up to "
-            f"time = {time:g}; take sizes of at least {needed:.3g}, or a shorter time",
+            f"time = {time:g}, or a path explodes; take sizes of at least {math.ceil(needed)}, or a shorter time",
         )
 
     def at_size(self, size):
