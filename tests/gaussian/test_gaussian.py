@@ -264,11 +264,15 @@ def test_gradients_are_finite_and_obey_prices_theorem(name):
         a, b, c = (part[(a < 10) & (b < 10)] for part in (a, b, c))
     at = np.array([1.3, 0.7, 0.5])
     points = [np.append(part, last) for part, last in zip((a, b, c), at, strict=True)]
-    found = {function: _gradients(function, name, *points) for function in (dual, dual_derivative)}
-    assert np.all(np.isfinite(found[dual]))
     alive = a * b > 0
+    inner = points
     if name in ("step", "sign"):
+        # Their E σ'σ' is infinite at c² = ab, and refused there.
         alive &= np.abs(c) < np.sqrt(a) * np.sqrt(b) * (1 - 1e-9)
+        inner = [part[np.append(alive, True)] for part in points]
+    found = {dual: _gradients(dual, name, *points), dual_derivative: _gradients(dual_derivative, name, *inner)}
+    assert np.all(np.isfinite(found[dual]))
+    if name in ("step", "sign"):
         scale = np.ones(alive.sum())
     else:
         assert np.all(np.isfinite(found[dual_derivative]))

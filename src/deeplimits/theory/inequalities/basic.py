@@ -72,9 +72,7 @@ def azuma(deviation: ArrayLike, differences: ArrayLike) -> Floats:
     0.735759
     """
     t, c = argument("deviation", deviation, NOT_NEGATIVE), argument("differences", differences, NOT_NEGATIVE)
-    total = argument(
-        "the sum of differences²", jnp.sum(c**2), POSITIVE, "a martingale that does not move needs no bound"
-    )
+    total = valid(jnp.sum(c**2), jnp.sum(c) > 0, "all differences are zero: the martingale does not move")
     return jnp.minimum(1.0, 2 * jnp.exp(-(t**2) / (2 * total)))
 
 
