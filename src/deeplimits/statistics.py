@@ -182,7 +182,8 @@ def _with_next_order(
     first = np.hypot(*leading) * float(sizes[smallest]) ** -rate
     scale = np.maximum(np.abs(stated[smallest]), first)
     correction = np.divide(first, scale, out=np.zeros_like(first), where=scale > 0)
-    second = SECOND_ORDER * (np.max(correction, initial=0.0) if shared else correction) * first
+    epsilon = np.max(correction, initial=0.0) if shared else correction
+    second = SECOND_ORDER * epsilon * first
     two = even.reshape(len(shape), -1)[:, 0]
     allowance = second * abs(two @ shape**2)
     if len(set(sizes)) < 3:
@@ -195,9 +196,9 @@ def _with_next_order(
     in_order = np.max(least_second / scale) <= np.max(most_first / scale) if np.all(scale > 0) else True
     sharp = _error(three, variances) <= np.maximum(1.25 * _error(two, variances), SHARP * np.abs(stated[smallest]))
     fitted = (bent | sharp) & in_order
-    # The third order is to the second as the second to the first.
-    third = SECOND_ORDER * bend * np.minimum(np.divide(bend, first, out=np.ones_like(bend), where=first > 0), 1.0)
-    left_out = third * abs(three @ shape**3)
+    # The third order is to the second as the second to the first; where the second happens to cancel, to ε times it.
+    third = bend * np.minimum(np.divide(bend, first, out=np.ones_like(bend), where=first > 0), 1.0)
+    left_out = SECOND_ORDER * np.maximum(third, epsilon**2 * first) * abs(three @ shape**3)
     # Out of order, and explained by a second order: sizes too small, or a wrong rate, which only larger sizes can tell.
     explained = np.abs(_combine(three, gaps)) <= 5 * _error(three, variances) + left_out
     asymptotic = ~(bent & (correction > FAR)) & (in_order | ~explained)

@@ -225,7 +225,7 @@ def test_other_errors_of_compiled_programs_pass_as_they_are():
 
 
 LOOPS = {"while_loop", "fori_loop", "throw"}
-PLAIN = {"kernels/tiling.py", "gaussian/duals/numerical.py", "inequalities/growth.py"}
+PLAIN = {"kernels/recursion.py", "kernels/tiling.py", "gaussian/duals/numerical.py", "inequalities/growth.py"}
 """Loops that add up so many terms, and have nothing to converge to."""
 
 
