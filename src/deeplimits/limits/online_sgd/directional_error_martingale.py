@@ -33,7 +33,7 @@ class DirectionalErrorMartingale(Limit):
     step: Array = real(0.3, 0.001, 2.0, log=True, symbol=r"\delta", doc="step size δ")
     samples_per_dimension: Array = real(0.25, 0.05, 5.0, log=True, symbol=r"\alpha", doc="samples per dimension α")
 
-    usual = Run(sizes=(160, 320, 640), samples=30_000, batch=3000)
+    usual = Run(sizes=(160, 320, 640), samples=75_000, batch=3750)
 
     def theory(self):
         variance = landscapes.online_pca(self.signal).directional_variance(jnp.zeros(()))

@@ -57,7 +57,7 @@ class SpikedMicroscopicSde(Limit):
     step: Array = real(1.0, 0.05, 3.0, log=True, symbol="c", doc="step constant c = δN")
     time: Array = real(0.1, 0.01, 1.0, log=True, symbol="t", doc="time t of the later law; the earlier is at t/2")
 
-    usual = Run(sizes=(400, 800, 1600), samples=25_000, batch=2500)
+    usual = Run(sizes=(400, 800, 1600), samples=60_000, batch=3000)
 
     def _variance(self, time):
         if self.order == 2:

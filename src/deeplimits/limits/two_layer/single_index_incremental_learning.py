@@ -35,7 +35,7 @@ class SingleIndexIncrementalLearning(Limit):
     )
     times: Array = axis((0.1, 0.3, 0.8), 0.01, 100.0, log=True, symbol="t", doc="times")
 
-    usual = Run(sizes=(12, 24, 48), samples=100, batch=10)
+    usual = Run(sizes=(12, 24, 48), samples=600, batch=10)
 
     activation_coefficients = (0.7, 1.0, 0.6)
     steps_per_time = 50
