@@ -10,6 +10,7 @@ from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import activation
 from deeplimits.models.atoms import atoms
 from deeplimits.theory.spectra import gram_curve, isometry, laws, network_grams, spikes
+from deeplimits.theory.spectra.network_grams import conjugate_kernel_transform
 
 RNG = np.random.default_rng
 
@@ -277,3 +278,13 @@ def test_deep_linear_norm_reference_values():
     mean, variance = isometry.deep_linear_log_norm(100.0, 50.0)
     assert float(mean) == pytest.approx(-0.25083330000635, rel=1e-12)
     assert float(variance) == pytest.approx(0.25251666533371, rel=1e-12)
+
+
+def test_deep_kernels_with_fewer_units_than_samples_at_small_shifts():
+    """Σ y/(y + λ) of narrow layers is at least the share of zero eigenvalues; the wrong preimage gave 0.0106 for it."""
+    ratios = [jnp.asarray(2.6516984899812392), jnp.asarray(5.341587884001478)]
+    shifts = jnp.array([1e-6, 1e-3, 0.05849683810194434])
+    found = conjugate_kernel_transform(shifts, jnp.asarray(0.93), jnp.asarray(0.20376998398504015), ratios)
+    share_of_zeros = 1 - 1 / float(ratios[-1])
+    assert float(found[0]) == pytest.approx(share_of_zeros, abs=1e-4)
+    assert np.all(np.diff(np.asarray(found)) > 0)

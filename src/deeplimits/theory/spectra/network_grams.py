@@ -245,18 +245,20 @@ def conjugate_kernel_transform(
 
 
 def _through(log_inner, share, data_ratio, *ratios):
-    """z_L and m_L for z₀ = −exp(log_inner)."""
-    z = -jnp.exp(log_inner)
+    """z_L and m_L for z₀ = −exp(log_inner), and whether every layer's z is negative and its transform positive."""
+    z, inside = -jnp.exp(log_inner), jnp.ones(jnp.shape(log_inner), bool)
     m = jnp.real(marchenko_pastur_formulas.marchenko_pastur_stieltjes(z, data_ratio))
     for ratio in ratios:
         alpha = share * z + 1 - share
         hidden = m / share
         stretch = 1 - ratio - ratio * alpha * hidden
         z, m = alpha * stretch, hidden / stretch
-    return z, m
+        inside = inside & (z < 0) & (m > 0)
+    return z, m, inside
 
 
 def _missed(log_inner, y, *parameters):
-    z, m = _through(log_inner, *parameters)
-    # Too small a |z₀| leaves the half line on which every layer's transform is positive.
-    return jnp.where(m < 0, jnp.inf, z + y)
+    z, _, inside = _through(log_inner, *parameters)
+    # Too small a |z₀| leaves the half line on which every layer's transform is positive; two layers may leave it and
+    # come back with the right sign.
+    return jnp.where(inside, z + y, jnp.inf)
