@@ -78,8 +78,11 @@ def test_the_exit_code_tells(monkeypatch, tmp_path, found, code, capsys):
     assert all(name in said for names in found.values() for name in names)
 
 
+# A process that a shell started in the background ignores Ctrl-C, and so do its children unless they are told.
 INTERRUPTED = """
+import signal
 import sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path[:0] = {path!r}
 from deeplimits.atlas import build
 from deeplimits.catalogue import Entry
@@ -95,7 +98,10 @@ def test_ctrl_c_stops_soon_and_leaves_a_page(tmp_path):
         assert running.poll() is None
         time.sleep(0.05)
     os.kill(running.pid, signal.SIGINT)
-    said, _ = running.communicate(timeout=30)
+    try:
+        said, _ = running.communicate(timeout=30)
+    finally:
+        running.kill()
     assert "interrupted=True" in said
     text = (tmp_path / "index.html").read_text()
     assert 'id="good"' in text
