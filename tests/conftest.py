@@ -3,6 +3,7 @@
 import functools
 import math
 
+import compiling  # before anything that compiles  # noqa: F401
 from jaxtyping import install_import_hook
 
 with install_import_hook("deeplimits", "checking.typechecker"):
