@@ -1,8 +1,8 @@
 """What tests compile runs once or a few times: it is compiled with little effort, which halves the time of a cold run.
 
-The laboratory compiles its own programs so (`deeplimits.lab.compilation`); here are all the others, of the functions that
-tests call one by one. Flags must be set before JAX starts and one that it does not know ends the process: so they are
-tried in another process, once, by whoever starts the workers, which find them in their environment.
+The laboratory compiles its own programs so (`deeplimits.lab.compilation`); here are all the others, of the functions
+that tests call one by one. Flags must be set before JAX starts and one that it does not know ends the process: so they
+are tried in another process, once, by whoever starts the workers, which find them in their environment.
 """
 
 import os

@@ -3,8 +3,9 @@
 import functools
 import math
 
-import compiling  # before anything that compiles  # noqa: F401
 from jaxtyping import install_import_hook
+
+import compiling  # before anything that compiles  # noqa: F401
 
 with install_import_hook("deeplimits", "checking.typechecker"):
     import deeplimits as dl
