@@ -5,7 +5,14 @@ import numpy as np
 import pytest
 
 from deeplimits.errors import DeeplimitsError
-from deeplimits.theory.bias import diagonal_networks, noisy_descent, separable_descent, slow_directions
+from deeplimits.theory.bias import (
+    diagonal_networks,
+    noisy_descent,
+    quadratic_model,
+    separable_descent,
+    sgd_noise,
+    slow_directions,
+)
 from deeplimits.theory.bias.support_vectors import hard_margin
 from deeplimits.theory.inequalities import matrix_tails
 
@@ -165,3 +172,15 @@ def test_what_is_refused(attempt, why):
 
 def test_variance_path_takes_a_list():
     assert float(noisy_descent.variance_path(1.0, [0.1, 0.1], 1.0)[-1]) == pytest.approx(0.01 * (1 + 0.81))
+
+
+def test_largest_step_of_inputs_that_do_not_span_the_space():
+    # One direction, one sample at a time: E(1 − ηx²)² = 1 at η = 2 E x²/E x⁴
+    x = np.array([[1.0, 0.0], [2.0, 0.0], [1.0, 0.0]])
+    exact = 2 * np.mean(x[:, 0] ** 2) / np.mean(x[:, 0] ** 4)
+    assert sgd_noise.largest_sgd_step(x, 1, "without replacement") == pytest.approx(exact, rel=1e-12)
+
+
+def test_feature_change_names_the_shapes_that_do_not_fit():
+    with pytest.raises(DeeplimitsError, match="do not fit"):
+        quadratic_model.feature_change(np.eye(2), np.eye(3), np.ones(2), np.zeros(2), 1.0)

@@ -10,7 +10,14 @@ from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import activation
 from deeplimits.models.architectures import FullyConnected
 from deeplimits.theory.gaussian import dual
-from deeplimits.theory.kernels import InfiniteWidth, lazy_bounds, linearization, tiling, two_layer_kernels
+from deeplimits.theory.kernels import (
+    InfiniteWidth,
+    lazy_bounds,
+    linearization,
+    subset_probability,
+    tiling,
+    two_layer_kernels,
+)
 
 
 @pytest.mark.parametrize("sigma", ["relu", "abs", "leaky_relu(0.1)", "step", jax.nn.relu, jnp.abs, jax.nn.elu])
@@ -183,3 +190,8 @@ def test_deviation_of_a_quadratic_form_is_given_where_it_is_known():
     assert np.isnan(float(two_layer_kernels.nonlinear_quadratic_form("relu", np.eye(2)).linear_deviation))
     assert float(two_layer_kernels.nonlinear_quadratic_form("identity", np.eye(2)).linear_deviation) == 1
     assert activation("identity").homogeneous == 1
+
+
+def test_a_subset_holds_indices():
+    with pytest.raises(ParameterError, match="distinct indices"):
+        subset_probability(np.eye(3), [0.7])

@@ -312,3 +312,33 @@ def test_plateaus_of_any_landscape():
     noisy = landscapes.single_index("square", "square", 0.5)
     assert plateau(noisy, 0.2, 0.03) == pytest.approx((1 - 8 * 0.03**2 * 0.25 / (0.24 - 96 * 0.03**2)) ** 0.5, rel=1e-9)
     assert plateau(landscapes.single_index("square", "square", 0.0), 0.2, 0.03) == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("link", "exact", "cuts"),
+    [
+        (lambda z: jnp.maximum(z - 0.3, 0), lambda z: max(z - mp.mpf(0.3), 0), [0.3]),
+        (lambda z: jnp.clip(z, -0.7, 0.7), lambda z: min(max(z, -mp.mpf(0.7)), mp.mpf(0.7)), [-0.7, 0.7]),
+        (lambda z: jnp.abs(z - 0.1), lambda z: abs(z - mp.mpf(0.1)), [0.1]),
+        (lambda z: jnp.sqrt(jnp.abs(z)), lambda z: mp.sqrt(abs(z)), []),
+        (lambda z: jnp.sign(z - 0.3), lambda z: mp.sign(z - mp.mpf(0.3)), [0.3]),
+    ],
+    ids=["shifted relu", "clip", "shifted abs", "root", "shifted sign"],
+)
+def test_kinks_jumps_and_roots_of_links_are_found_wherever_they_are(link, exact, cuts):
+    ends = sorted([-15, -6, -3, -1, 0, 1, 3, 6, 15, *map(mp.mpf, cuts)])
+    with mp.workdps(25):
+        # h_1 = z, h_2 = (z² − 1)/√2, h_3 = (z³ − 3z)/√6
+        polynomials = [lambda z: z, lambda z: (z**2 - 1) / mp.sqrt(2), lambda z: (z**3 - 3 * z) / mp.sqrt(6)]
+        coefficients = [
+            float(mp.quad(lambda z, h=h: exact(z) * h(z) * mp.exp(-(z**2) / 2), ends) / mp.sqrt(2 * mp.pi))
+            for h in polynomials
+        ]
+    found = landscapes.information_exponent(link)
+    np.testing.assert_allclose(found.products[1:4], np.square(coefficients), rtol=0, atol=1e-12)
+    assert found.exponent == next(k for k, u in enumerate(coefficients, 1) if abs(u) > 1e-9)
+
+
+def test_a_link_without_rest_is_refused():
+    with pytest.raises(NotConverged, match="too rough"):
+        landscapes.information_exponent(lambda z: jnp.sin(1e6 * z**3))

@@ -161,6 +161,12 @@ def feature_change(
     [0.5, 1.0, 0.5]
     """
     phi, form, y, start = (jnp.asarray(part, float) for part in (features, form, y, start))
+    p, m = phi.shape if phi.ndim == 2 else (0, 0)
+    if phi.ndim != 2 or (form.shape, y.shape, start.shape) != ((p, p), (m,), (p,)):
+        raise ParameterError(
+            f"features {phi.shape}, form {form.shape}, y {y.shape} and start {start.shape} do not fit; "
+            "give (p, m), (p, p), (m,) and (p,)"
+        )
     modes = _modes(phi, y, start)
     # Δ = Π(θ₀ − θ_F), so the linear flow has moved by −(1 − e^{−At})Δ.
     grown = jnp.where(modes.kept, -jnp.expm1(-modes.values * jnp.asarray(time, float)), 0.0)

@@ -141,6 +141,9 @@ def largest_sgd_step(x: ArrayLike, batch: ArrayLike, sampling: str) -> float:
     (4.0, 2.0)
     """
     x = np.asarray(x, float)
+    # Nothing moves off the span of the inputs: coordinates inside it are enough, and there A is positive.
+    _, sizes, span = np.linalg.svd(x, full_matrices=False)
+    x = x @ span[sizes > max(x.shape) * np.finfo(float).eps * sizes[0]].T
     curvature, _, operator, _ = _moments(x, np.zeros(x.shape[0]), batch, sampling)
     # Both matrices are symmetric and A⊕A is positive: a symmetric eigenvalue problem after a square root.
     values, vectors = np.linalg.eigh(_drift(curvature))

@@ -88,7 +88,13 @@ def cardinality(kernel: ArrayLike) -> Cardinality:
 
 
 def _subset(subset: Sequence[int], count: int) -> np.ndarray:
-    chosen = np.asarray(list(subset), dtype=int)
-    if len(set(chosen.tolist())) != len(chosen) or np.any(chosen < 0) or np.any(chosen >= count):
+    given = np.asarray(list(subset), dtype=float)
+    chosen = given.astype(int)
+    if (
+        np.any(chosen != given)
+        or len(set(chosen.tolist())) != len(chosen)
+        or np.any(chosen < 0)
+        or np.any(chosen >= count)
+    ):
         raise ParameterError(f"subset = {list(subset)} is not allowed; it holds distinct indices from 0 to {count - 1}")
     return chosen

@@ -107,7 +107,9 @@ def _arc_cosine(power: int, gap, cogap):
     if power == 1:
         # J₁ = sin θ + (π − θ) cos θ = sin ε − ε cos ε with ε = π − θ
         return _excess(supplement, _sine(gap, cogap), -cosine)
-    return _sine(gap, cogap) * _horner(sine_part, cosine) + supplement * _horner(angle_part, cosine)
+    closed = _sine(gap, cogap) * _horner(sine_part, cosine) + supplement * _horner(angle_part, cosine)
+    # J_k is of order (1 + ρ)^{k + 1/2}, which the two terms of the closed form leave of numbers of order one.
+    return jnp.where(cogap < 1, _arc_cosine_series(power, jnp.minimum(cogap, 1.0)), closed)
 
 
 @_arc_cosine.defjvp
@@ -163,6 +165,19 @@ def _arc_cosine_polynomials(power: int) -> tuple[list[Fraction], list[Fraction]]
         integral[0] = source[0] - following[1]
         p, q = following[: degree + 1], integral
     return p, q
+
+
+def _arc_cosine_series(power: int, cogap):
+    """J_k in powers of c = 1 + ρ ≤ 1, all terms positive, each at most half of the one before.
+
+    k-fold integral (Price) of J_0 = π − θ = √(2c) Σ_n C(2n,n) (c/8)^n/(2n + 1).
+    """
+    terms = [
+        Fraction(math.comb(2 * n, n), 8**n * (2 * n + 1))
+        / math.prod(Fraction(2 * (n + j) + 1, 2) for j in range(1, power + 1))
+        for n in range(48)
+    ]
+    return math.factorial(power) ** 2 * jnp.sqrt(2 * cogap) * cogap**power * _horner(terms, cogap)
 
 
 def _horner(coefficients: list[Fraction], x):
