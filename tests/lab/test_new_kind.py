@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import runpy
-from dataclasses import KW_ONLY
 from pathlib import Path
 from types import SimpleNamespace
 from typing import NamedTuple
@@ -17,7 +16,7 @@ import deeplimits as dl
 from deeplimits import statistics
 from deeplimits.limit import Limit, Run, real
 from deeplimits.predictions import KINDS, Kind, Picture, Trial
-from deeplimits.predictions.base import Report, as_floats, multiplied, number, option, standardized
+from deeplimits.predictions.base import Report, as_floats, multiplied, number, standardized
 from deeplimits.predictions.composing import alone, dots, over_sizes, size_axis
 
 ROOT = Path(__file__).parents[2]
@@ -30,15 +29,11 @@ class Record(NamedTuple):
 class Median(Kind):
     """The median of a random number."""
 
-    kind = "Median"
     returns = "a number"
     compared = "how many simulations lie below"
     drawn = "all simulations"
 
     value: Float[Array, "..."] = eqx.field(converter=as_floats)
-    _: KW_ONLY
-    label: str = option()
-    symbol: str = option(default="")
 
     def reduced(self, measured):
         return measured

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, NamedTuple
 
@@ -114,13 +114,19 @@ class Kind(eqx.Module):
     """
 
     kind: ClassVar[str]
+    """The name of the class, which is what a reader and a document know the kind by."""
     returns: ClassVar[str]
     """What a simulation returns, how it is compared, and what is drawn: a few words each, for the documentation."""
     compared: ClassVar[str]
     drawn: ClassVar[str]
 
-    label: eqx.AbstractVar[str]
-    symbol: eqx.AbstractVar[str]
+    _: KW_ONLY
+    label: str = option()
+    symbol: str = option(default="")
+
+    def __init_subclass__(cls, **options: Any):
+        super().__init_subclass__(**options)
+        cls.kind = cls.__name__
 
     @abstractmethod
     def reduced(self, measured: np.ndarray) -> Any:

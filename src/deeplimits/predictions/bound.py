@@ -35,15 +35,12 @@ class Bound(Kind):
     `per_draw` as in `Value`.
     """
 
-    kind = "Bound"
     returns = "a number or curve"
     compared = "must not be crossed; tightness is reported"
     drawn = "shaded region"
 
     value: Float[Array, "..."] = eqx.field(converter=as_floats)
     _: KW_ONLY
-    label: str = option()
-    symbol: str = option(default="")
     side: str = option(default="upper")
     failure: float = option(default=0.0)
     x: Float[Array, "... points"] | None = eqx.field(converter=as_floats, default=None)

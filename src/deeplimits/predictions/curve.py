@@ -35,7 +35,6 @@ class Curve(Averaged):
     `dense_x` and `dense_y` hold the curve on a finer grid, for drawing only. `per_draw` as in `Value`.
     """
 
-    kind = "Curve"
     returns = "values on its grid"
     compared = "the largest of its points' differences: one statistic per curve"
     drawn = "line, points with error bars"
@@ -45,8 +44,6 @@ class Curve(Averaged):
     y: Float[Array, "... points"] = eqx.field(converter=as_floats)
     _: KW_ONLY
     axis: str = option()
-    label: str = option()
-    symbol: str = option(default="")
     axis_symbol: str = option(default="")
     rate: float | None = option(default=None)
     resolution: float = option(default=1e-12)

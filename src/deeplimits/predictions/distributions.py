@@ -1,10 +1,13 @@
 """What `Law` and `Spectrum` share: a density and a distribution function on a grid, beside draws from it."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from deeplimits.predictions.base import Report, Trial, standardized
 from deeplimits.predictions.picture import SIMULATION, Histogram
+from deeplimits.statistics import Deviation
 
 MOST_POINTS = 33
 
@@ -15,6 +18,17 @@ class Record(NamedTuple):
     sizes: list[int]
     kolmogorov_distances: list[float]
     rate: float | None
+
+
+def distance_report(
+    trials: Sequence[Trial], distances: list[float], deviation: Deviation, remark: str, measured: str
+) -> Report:
+    """What is said of Kolmogorov distances by size, with a remark on the last of them."""
+    sizes, stated = [trial.size for trial in trials], trials[-1].stated
+    distance = f"Kolmogorov distance {distances[-1]:.2g} at n = {sizes[-1]} {remark}"
+    return Report(
+        f"{standardized(deviation)}, {distance}", stated.summary(), measured, Record(sizes, distances, stated.rate)
+    )
 
 
 def judged_points(cdf: np.ndarray, low: float = 0.0, high: float = 1.0) -> np.ndarray:

@@ -39,15 +39,12 @@ class Exponent(Kind):
     ``norm="l2"``, its Euclidean length.
     """
 
-    kind = "Exponent"
     returns = "positive numbers over a range; with `centre`, what is at a distance from it"
     compared = "fitted slope with its error"
     drawn = "log-log line"
 
     value: Float[Array, "..."] = eqx.field(converter=as_floats)
     _: KW_ONLY
-    label: str = option()
-    symbol: str = option(default="")
     correction: Float[Array, "..."] | None = eqx.field(converter=as_floats, default=None)
     x: Float[Array, "... points"] | None = eqx.field(converter=as_floats, default=None)
     axis: str = option(default="")

@@ -33,17 +33,14 @@ class Identity(Kind):
     where that much comes from (rounding errors of so many steps, the tolerance of an integrator).
     """
 
-    kind = "Identity"
     returns = "what is stated exactly of the same draw"
     compared = "a stated tolerance, with its reason"
     drawn = "residual; alone, the numbers that are stated"
 
     value: Float[Array, "..."] = eqx.field(converter=as_floats)
     _: KW_ONLY
-    label: str = option()
     tolerance: float = option()
     reason: str = option()
-    symbol: str = option(default="")
 
     def of_draws(self, measured: np.ndarray) -> tuple["Identity", np.ndarray]:
         return self, measured

@@ -11,8 +11,8 @@ from jaxtyping import Array, Float
 from scipy import special
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Kind, Report, Trial, as_floats, option, standardized
-from deeplimits.predictions.distributions import Record, histogram, judged_points
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, option
+from deeplimits.predictions.distributions import distance_report, histogram, judged_points
 from deeplimits.predictions.picture import Axis, Line, Mark, Picture
 
 
@@ -23,7 +23,6 @@ class Law(Kind):
     quantiles are compared with the stated probabilities; the largest deviation judges the law.
     """
 
-    kind = "Law"
     returns = "draws"
     compared = "frequencies below its quantiles"
     drawn = "histogram under the density"
@@ -32,8 +31,6 @@ class Law(Kind):
     density: Float[Array, "... points"] = eqx.field(converter=as_floats)
     cdf: Float[Array, "... points"] = eqx.field(converter=as_floats)
     _: KW_ONLY
-    label: str = option()
-    symbol: str = option(default="")
     rate: float | None = option(default=None)
 
     def reduced(self, measured: np.ndarray) -> np.ndarray:
@@ -52,17 +49,10 @@ class Law(Kind):
 
     @staticmethod
     def report(trials, reduced, deviation) -> Report:
-        stated = trials[-1].stated
-        sizes = [trial.size for trial in trials]
         distances = [kolmogorov_distance(trial.stated, draws) for trial, draws in zip(trials, reduced, strict=True)]
         noise = 0.8687 / np.sqrt(trials[-1].measured.size)  # mean of Kolmogorov's law: sqrt(pi/2) log 2
-        distance = f"Kolmogorov distance {distances[-1]:.2g} at n = {sizes[-1]} (noise alone {noise:.2g})"
-        return Report(
-            f"{standardized(deviation)}, {distance}",
-            stated.summary(),
-            f"median {np.median(trials[-1].measured):.3g}, sd {np.std(trials[-1].measured):.3g}",
-            Record(sizes, distances, stated.rate),
-        )
+        measured = f"median {np.median(trials[-1].measured):.3g}, sd {np.std(trials[-1].measured):.3g}"
+        return distance_report(trials, distances, deviation, f"(noise alone {noise:.2g})", measured)
 
     def wrong_by(self, factor: float) -> "Law":
         return dataclasses.replace(self, x=self.x * factor, density=self.density / factor)

@@ -34,15 +34,12 @@ class Probability(Kind):
     frequencies are extrapolated in size.
     """
 
-    kind = "Probability"
     returns = "1 or 0"
     compared = "exact binomial test"
     drawn = "point with interval"
 
     value: Float[Array, "..."] = eqx.field(converter=as_floats)
     _: KW_ONLY
-    label: str = option()
-    symbol: str = option(default="")
     rate: float | None = option(default=None)
 
     def reduced(self, measured: np.ndarray) -> "_Count":

@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Kind, Report, Trial, as_floats, option, standardized
-from deeplimits.predictions.distributions import Record, histogram, judged_points
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, option
+from deeplimits.predictions.distributions import distance_report, histogram, judged_points
 from deeplimits.predictions.picture import Axis, Line, Mark, Picture, Rule, Stem
 
 EDGE_RATE = 2 / 3  # Tracy-Widom fluctuations of the extreme eigenvalues
@@ -27,7 +27,6 @@ class Spectrum(Kind):
     the edges at the rate size**(-2/3), and predicted outliers with the eigenvalues beyond the edges.
     """
 
-    kind = "Spectrum"
     returns = "eigenvalues"
     compared = "mean empirical distribution function, edges, outliers"
     drawn = "histogram under the density"
@@ -57,20 +56,13 @@ class Spectrum(Kind):
 
     @staticmethod
     def report(trials, reduced, deviation) -> Report:
-        stated = trials[-1].stated
-        sizes = [trial.size for trial in trials]
         distances = [
             kolmogorov_distance(trial.stated, ordered.rows) for trial, ordered in zip(trials, reduced, strict=True)
         ]
-        where = "in the bulk" if deviation.worst < len(_test_points(stated)) else "at the edges or outliers"
-        scaled = sizes[-1] * distances[-1]
-        distance = f"Kolmogorov distance {distances[-1]:.2g} at n = {sizes[-1]} ({scaled:.2g}/n), worst {where}"
-        return Report(
-            f"{standardized(deviation)}, {distance}",
-            stated.summary(),
-            f"extremes {_span(reduced[-1])}",
-            Record(sizes, distances, stated.rate),
-        )
+        where = "in the bulk" if deviation.worst < len(_test_points(trials[-1].stated)) else "at the edges or outliers"
+        scaled = trials[-1].size * distances[-1]
+        remark = f"({scaled:.2g}/n), worst {where}"
+        return distance_report(trials, distances, deviation, remark, f"extremes {_span(reduced[-1])}")
 
     def wrong_by(self, factor: float) -> "Spectrum":
         return dataclasses.replace(

@@ -37,7 +37,6 @@ class Value(Averaged):
     With `about` the number is a variance: simulations return x, and the mean of size**power (x − about)² is compared.
     """
 
-    kind = "Value"
     returns = "a number"
     compared = "standardized difference, extrapolated in size; with `about`, the variance about a path"
     drawn = "point with error bar"
@@ -45,8 +44,6 @@ class Value(Averaged):
 
     value: Float[Array, "..."] = eqx.field(converter=as_floats)
     _: KW_ONLY
-    label: str = option()
-    symbol: str = option(default="")
     rate: float | None = option(default=None)
     resolution: float = option(default=1e-12)
     per_draw: str = option(default="ratio")
