@@ -53,6 +53,8 @@ SHARP = 0.006
 BLIND = 0.2
 """A comparison that would not notice a theory wrong by this much has decided nothing."""
 FEWEST_SAMPLES = 8
+FEWEST_EVENTS = 16
+"""Expected rare events from which on the tail of their number, corrected for skewness, is nearly a normal one."""
 
 Floats = NDArray[np.floating]
 
@@ -81,12 +83,15 @@ def mean_of(draws: ArrayLike) -> Mean:
     return Mean(value, variance / count, third / count**2, count - 1)
 
 
-def mean_of_successes(successes: ArrayLike, probability: ArrayLike, count: int) -> Mean:
-    """Frequencies of success in `count` trials, with the variance that the stated probability implies."""
+def mean_of_successes(successes: ArrayLike, probability: ArrayLike, count: int, fewest: int = 0) -> Mean:
+    """Frequencies of success in `count` trials, with the variance that the stated probability implies.
+
+    Numbers of rare events are not normal in their tail: with `fewest`, so many are assumed to be expected at least.
+    """
     p = np.asarray(probability, dtype=float)
     return Mean(
         np.asarray(successes, dtype=float) / count,
-        p * (1 - p) / count,
+        np.maximum(p * (1 - p), min(fewest / count, 0.25)) / count,
         p * (1 - p) * (1 - 2 * p) / count**2,
         np.inf,
     )

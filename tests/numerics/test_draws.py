@@ -38,10 +38,11 @@ def test_one_at_a_time(freedom):
 def test_a_place_does_not_depend_on_those_beside_it():
     keys = jax.random.split(jax.random.key(3), 40)
     together = jax.vmap(lambda key: draws.draw(key, (5,), 1, freedom=2))(keys)
+    # Alike up to the last digits of single precision, in which a compiler may treat a vector and a number differently.
     for index in (0, 17, 39):
         alone = draws.draw(keys[index], (5,), 1, freedom=2)
-        np.testing.assert_allclose(together.chi_square[index], alone.chi_square, rtol=1e-12)
-        np.testing.assert_allclose(together.gaussians[index], alone.gaussians, rtol=1e-12)
+        np.testing.assert_allclose(together.chi_square[index], alone.chi_square, rtol=1e-5)
+        np.testing.assert_allclose(together.gaussians[index], alone.gaussians, rtol=1e-5)
 
 
 def test_neighbouring_keys_have_unrelated_streams():

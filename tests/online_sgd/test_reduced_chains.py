@@ -217,7 +217,7 @@ def test_a_tensor_is_invisible_from_a_random_start(order, signal):
 
 @pytest.mark.slow
 def test_critical_window_of_even_order():
-    comparison = dl.compare(dl.limits.CriticalWindowSearch(order=4, signal=1.0), sizes=(26, 36), samples=600)
+    comparison = dl.compare(dl.limits.CriticalWindowSearch(order=4, signal=1.0), sizes=(26, 36, 52), samples=2000)
     assert comparison.agrees, str(comparison)
 
 

@@ -79,7 +79,7 @@ def test_rates_above_the_critical_one_are_refused_with_its_value():
 
 @pytest.mark.slow
 def test_sgd_in_weight_space_concentrates_at_the_stated_rate():
-    comparison = dl.compare(dl.limits.SgdConcentrationRate(simulator="weights"), sizes=(100, 400, 1600), samples=40)
+    comparison = dl.compare(dl.limits.SgdConcentrationRate(simulator="weights"), sizes=(50, 200, 800), samples=1000)
     assert comparison.agrees, str(comparison)
     assert abs(comparison.findings["deviation"].report.record.slope + 0.5) < 0.1
 

@@ -69,7 +69,7 @@ def draw_batch(key: PRNGKeyArray, samples: int, batch: int, sampling: str) -> Fl
     # Uniform variables in single precision: their grain of 2⁻²⁴ is far below what any statistic of a run shows.
     uniforms = draws.draw(key, (), 0, batch if sampling == "with replacement" else samples).uniforms
     if sampling == "bernoulli":
-        return (uniforms < batch / samples) / batch
+        return jnp.where(uniforms < batch / samples, 1 / batch, 0.0)
     if sampling == "with replacement":
         chosen = (uniforms * samples).astype(int)
     else:

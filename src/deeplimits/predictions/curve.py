@@ -9,6 +9,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
+from deeplimits import statistics
 from deeplimits.predictions.base import Report, Trial, as_floats, beside_mean, gap_law, number, option, standardized
 from deeplimits.predictions.composing import with_errors
 from deeplimits.predictions.means import Averaged, fit
@@ -32,7 +33,9 @@ class Curve(Averaged):
     """Values on a grid with a named axis, that the mean over simulations must approach at every point.
 
     One statistic judges the whole curve, because its points share seeds. `rate` and `resolution` as in `Value`.
-    `dense_x` and `dense_y` hold the curve on a finer grid, for drawing only. `per_draw` as in `Value`.
+    `dense_x` and `dense_y` hold the curve on a finer grid, for drawing only. `per_draw` as in `Value`. With `event` a
+    simulation says at each point whether something happened (1 or 0) and the curve states its probability, from which
+    the errors follow: in so many draws a rare event may be missing.
     """
 
     returns = "values on its grid"
@@ -50,6 +53,7 @@ class Curve(Averaged):
     per_draw: str = option(default="ratio")
     dense_x: Float[Array, "... fine"] | None = eqx.field(converter=as_floats, default=None)
     dense_y: Float[Array, "... fine"] | None = eqx.field(converter=as_floats, default=None)
+    event: bool = option(default=False)
     log_x: bool = option(default=False)
     log_y: bool = option(default=False)
 
@@ -58,6 +62,12 @@ class Curve(Averaged):
         # The grid may be given once for all draws or once for each; it is the same.
         x = np.asarray(self.x)
         return dataclasses.replace(self, x=x if x.ndim == 1 else x[0], y=middle, dense_x=None, dense_y=None), beside
+
+    def with_known_error(self, mean: statistics.Mean) -> statistics.Mean:
+        if not self.event:
+            return mean
+        count = round(mean.dof) + 1
+        return statistics.mean_of_successes(mean.value * count, self.y, count, statistics.FEWEST_EVENTS)
 
     @staticmethod
     def report(trials, reduced, deviation) -> Report:

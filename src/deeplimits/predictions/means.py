@@ -31,6 +31,10 @@ class Averaged(Kind):
     def reduced(self, measured: np.ndarray) -> statistics.Mean:
         return statistics.mean_of(measured)
 
+    def with_known_error(self, mean: statistics.Mean) -> statistics.Mean:
+        """A mean with the error that the statement implies, where it implies one."""
+        return mean
+
     @staticmethod
     def deviation(sizes, stated, reduced) -> statistics.Deviation:
         return statistics.largest_deviation(fit(sizes, stated, reduced), stated[-1].resolution)
@@ -44,4 +48,5 @@ class Averaged(Kind):
 def fit(sizes, stated, reduced) -> statistics.Extrapolation:
     """The gaps at several sizes, carried to infinite size."""
     values = [getattr(one, one.states) for one in stated]
-    return statistics.extrapolate(sizes, reduced, values, stated[-1].rate, shared=True)
+    means = [one.with_known_error(mean) for one, mean in zip(stated, reduced, strict=True)]
+    return statistics.extrapolate(sizes, means, values, stated[-1].rate, shared=True)

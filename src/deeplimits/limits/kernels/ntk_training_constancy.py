@@ -38,7 +38,8 @@ class NtkTrainingConstancy(Limit):
                 each output is Gaussian over networks, with mean Θ_xX A y and variance
                 Σ_xx + Θ_xX AΣ_XX AΘ_Xx − 2Θ_xX AΣ_Xx, A = Θ_XX⁻¹(I − (I − ηΘ_XX/N)^T); Σ covariance of the outputs at
                 the start, Θ tangent kernel of infinite width (mean at the first new point, variance averaged over four)
-    Validity    σ smooth, η < 2N/λ_max(Θ_XX) (below 3 for these data and activations); size counts the neurons n
+    Validity    σ smooth, η < 2N/λ_max(Θ_XX) (below 3 for these data and activations); n ≥ 2kL, as the k outputs move
+                the features of each of L layers together; size counts the neurons n
     Finite size O(1/n)
     Computed by kernels.InfiniteWidth, kernels.trained_ensemble
     References  jacot2018; lee2019; dyer2020
@@ -46,7 +47,7 @@ class NtkTrainingConstancy(Limit):
 
     activation: str = activation_choice("erf", _offered)
     hidden_layers: int = integer(1, 1, 4, symbol="L", doc="hidden layers")
-    outputs: int = integer(12, 1, 100, symbol="k", doc="outputs, nearly independent")
+    outputs: int = integer(12, 1, 100, log=True, symbol="k", doc="outputs, nearly independent")
     steps: int = integer(8, 1, 2000, log=True, symbol="T", doc="steps of gradient descent")
     step: Array = real(1.0, 0.01, 1.5, log=True, symbol=r"\eta", doc="step size")
     bias_variance: Array = real(0.09, 0.0, 0.5, symbol="C_b", doc="bias variance")
@@ -76,6 +77,15 @@ class NtkTrainingConstancy(Limit):
                 rate=1.0,
             ),
         }
+
+    def validity_at(self, size):
+        least = 2 * self.outputs * self.hidden_layers
+        if size >= least:
+            return ()
+        return (
+            f"the {self.outputs} outputs move the same features in each of {self.hidden_layers} hidden layers, and n = "
+            f"{size} neurons with them; take sizes of at least {least}, or fewer outputs",
+        )
 
     def at_size(self, size):
         return {"width": whole(size, "n", self, least=2)}, self

@@ -18,6 +18,8 @@ LABELS = (1.0, -1.0, 1.0, 1.0)
 
 SMALLEST_SCALE = 20.0
 """Of α²: the smallest eigenvalue of the kernel at these inputs is a tenth or so, which corrections are divided by."""
+FAST_STEPS = 50
+"""In so many steps the slow directions of the kernel are not fitted yet; later neurons go far for them."""
 
 
 class NtkVsMeanFieldScaling(Limit):
@@ -63,12 +65,13 @@ class NtkVsMeanFieldScaling(Limit):
             return ()
         exponent = float(self.exponent)
         # The power 2p of the width is what the corrections are small in.
-        if size ** (2 * exponent) >= SMALLEST_SCALE:
+        smallest = SMALLEST_SCALE * max(1.0, self.steps / FAST_STEPS)
+        if size ** (2 * exponent) >= smallest:
             return ()
-        least = math.ceil(SMALLEST_SCALE ** (1 / (2 * exponent)))
+        least = math.ceil(smallest ** (1 / (2 * exponent)))
         return (
             f"exponent = {exponent:g} gives m = {size} neurons a scale α = {size**exponent:.2g}, and neurons that move "
-            f"far in fitting the labels; take sizes of at least {least}, or an exponent nearer to 1/2",
+            f"far in fitting the labels; take sizes of at least {least}, an exponent nearer to 1/2, or fewer steps",
         )
 
     def at_size(self, size):

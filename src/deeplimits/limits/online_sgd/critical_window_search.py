@@ -55,7 +55,7 @@ class CriticalWindowSearch(Limit):
         return {
             "passed": Curve(
                 times, passed, axis="scaled time", axis_symbol=r"\vartheta", label="share that passed",
-                symbol=r"P(\max u>U)", rate=1.0, resolution=critical_window.UNCERTAIN,
+                symbol=r"P(\max u>U)", rate=1.0, resolution=critical_window.UNCERTAIN, event=True,
             )
         }  # fmt: skip
 

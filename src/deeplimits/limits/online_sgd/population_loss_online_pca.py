@@ -14,6 +14,8 @@ POINTS = 5
 DRAWS = 300
 CERTAIN = 20.0
 """exp(−20), with the factor N^(−1/2) before it, is nothing that thousands of runs would show."""
+STEADY = 4.0
+"""Of N I at half the correlation: then 0 is five standard deviations away, and crossed in one run of a million."""
 _correlation = jax.jit(spherical_ode.pca_correlation)  # for checks on the host, as one program
 
 
@@ -27,7 +29,7 @@ class PopulationLossOnlinePca(Limit):
                 m(τ)² = m_*²/(1 + (m_*²/m₀² − 1)e^(−2κτ)), κ = 2δ(λ − δ), m_*² = (λ − δ)/(λ(1 + δ))
                 weak recovery (P(m ≥ η) → 1 for some η > 0) iff δ < λ, for η below m_*; strong recovery (m → 1) for no
                 constant δ; after a time τ, P(m ≥ η) → 1 for η < m(τ) and → 0 for η > m(τ)
-    Validity    λ > 0; N I ≥ 20, so that P(m ≥ η) is 1 or 0 to nine digits:
+    Validity    λ > 0; N I ≥ 20, so that P(m ≥ η) is 1 or 0 to nine digits, and N I(m/2) ≥ 4, so that m keeps its sign:
                 P(m on the other side of η) = exp(−N(I + o(1))),
                 I(η) the least action ∫(p dm − H dτ) from m₀ to η in the time τ,
                 H = −½ log(1 − 2pv − 4p²δ²(1−m²)(1+λ)), v = dm/dτ; near η = m(τ), I ≈ (m(τ) − η)²/(2C), C/N the
@@ -63,9 +65,18 @@ class PopulationLossOnlinePca(Limit):
         eta = float(self.threshold)
         given = float(self.signal), float(self.start), float(self.step), float(self.horizon)
         rate = spherical_ode.pca_deviation_rate(*given, eta)
+        reached = float(_correlation(*given))
+        if given[0] > given[2]:
+            # What may be half as large as stated may reach 0 and change its sign, which the equation never does.
+            halved = spherical_ode.pca_deviation_rate(*given, reached / 2)
+            if size * halved < STEADY:
+                return (
+                    f"at N = {size} the correlation at the horizon, {reached:.4g} in the limit, fluctuates about 0: it "
+                    f"is half as large with probability exp(−{halved:.2g} N); take sizes of at least "
+                    f"{STEADY / max(halved, 1e-12):.0f}, or a smaller step",
+                )
         if size * rate >= CERTAIN:
             return ()
-        reached = float(_correlation(*given))
         return (
             f"at N = {size} the correlation at the horizon, {reached:.4g} in the limit, fluctuates about threshold = "
             f"{eta:g}: it is on the other side with probability exp(−{rate:.2g} N); take sizes of at least "

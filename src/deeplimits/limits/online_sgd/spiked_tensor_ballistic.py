@@ -67,11 +67,12 @@ class SpikedTensorBallistic(Limit):
         largest = max(
             float(self.overlap) ** 2 + float(self.radius), float(self.step), float(self.signal) ** (2 / self.order)
         )
-        least = 4 * self.order * float(self.step) * largest ** (self.order - 1)
+        # Three times where a typical step would be too long: in tens of thousands of runs one is never typical.
+        least = 12 * self.order * float(self.step) * largest ** (self.order - 1)
         if n < least:
             raise OutsideValidity(
-                f"SpikedTensorBallistic: at N = {n} SGD diverges; with step = {float(self.step):g} the critical "
-                f"dimension is about {least:.3g}, so take a larger size or a smaller step"
+                f"SpikedTensorBallistic: at N = {n} SGD may diverge; with step = {float(self.step):g} the "
+                f"dimension must be at least {least:.4g}: take such a size, or a smaller step"
             )
         every = whole(float(self.horizon) * n / float(self.step) / POINTS, "steps between records", self)
         return {"dimension": n, "every": every}, replace(self, horizon=every * POINTS * float(self.step) / n)

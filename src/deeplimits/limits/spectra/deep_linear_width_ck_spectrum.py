@@ -20,7 +20,7 @@ class DeepLinearWidthCkSpectrum(Limit):
     Limit       n, d₀, d₁, d₂ → ∞ in proportion
     Result      μ_l = MP(n/d_l) ⊠ law of b²λ + 1 − b², λ ~ μ_{l−1}, b = E[ξσ(ξ)], μ₀ = MP(n/d₀); mean 1 and variance
                 c₂ + b⁴(c₁ + b⁴c₀), c_l = n/d_l
-    Validity    σ odd, widths of the order of n; size counts the samples n
+    Validity    σ odd, widths of the order of n and at least 8; size counts the samples n
     Finite size both deviate by O(1/n)
     Computed by spectra.conjugate_kernel_transform, spectra.odd_moments; as a law spectra.conjugate_kernel_spectrum
     References  fan2020
@@ -60,7 +60,7 @@ class DeepLinearWidthCkSpectrum(Limit):
     def at_size(self, size):
         n = whole(size, "n", self, least=4)
         widths = tuple(
-            whole(n / float(ratio), "d", self, least=2)
+            whole(n / float(ratio), "d", self, least=8)
             for ratio in (self.data_ratio, self.first_ratio, self.second_ratio)
         )
         realised = replace(self, data_ratio=n / widths[0], first_ratio=n / widths[1], second_ratio=n / widths[2])

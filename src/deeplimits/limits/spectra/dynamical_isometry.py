@@ -1,11 +1,14 @@
 r"""How evenly a deep random network stretches its input space."""
 
+import math
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import matrices
 from deeplimits.limit import Limit, Run, axis, choice, integer, real, replace, whole
 from deeplimits.measure import spectra
+from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.spectra import isometry
 
@@ -21,14 +24,15 @@ class DynamicalIsometry(Limit):
                 mean 1, variance L/p for Gaussian and L(1/p − 1) for orthogonal weights
                 λ_max from the minimum of z(M) over M > 0 (`theory.spectra.isometry`); for orthogonal weights with
                 L(1 − p) ≤ 1 an atom at p^{−L}
-    Validity    gates in general position to the weights; size counts the width N
+    Validity    gates in general position to the weights; N well above L²/p (Gaussian), L²(1/p − 1) (orthogonal),
+                with which moments still grow; size counts the width N
     Finite size both deviate by O(1/N)
     Computed by spectra.shrunk_share, spectra.relative_variance; as a law spectra.jacobian_spectrum
     References  pennington2017; pennington2018
     """
 
     weights: str = choice("gaussian", ("gaussian", "orthogonal"), doc="law of the weights")
-    depth: int = integer(2, 1, 100, symbol="L", doc="number of layers")
+    depth: int = integer(2, 1, 100, log=True, symbol="L", doc="number of layers")
     active: Array = real(0.75, 0.05, 1.0, symbol="p", doc="share of active units")
     shifts: Array = axis((0.03, 0.3, 1.0, 3.0), 1e-6, 1e6, log=True, symbol="y", doc="where the transform is compared")
 
@@ -54,6 +58,18 @@ class DynamicalIsometry(Limit):
                 rate=1.0,
             ),
         }
+
+    def validity_at(self, size):
+        if not known(self.active):
+            return ()
+        spread = 1 / float(self.active) - (self.weights == "orthogonal")
+        least = math.ceil(2 * self.depth**2 * spread)
+        if size >= least:
+            return ()
+        return (
+            f"N = {size} is narrow for depth = {self.depth} and active = {float(self.active):g}: fluctuations of the "
+            f"layers multiply; take sizes of at least {least}, or a smaller depth",
+        )
 
     def at_size(self, size):
         n = whole(size, "N", self, least=4)

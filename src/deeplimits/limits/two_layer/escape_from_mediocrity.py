@@ -24,13 +24,14 @@ class EscapeFromMediocrity(Limit):
                 c₀ = ln c − ½ ln(PQ_pl + γD/(2λ)), c from the deterministic escape, D = 4PQ(15P² − 18PQ + 15Q² + Δ);
                 n = d t_esc/γ = O(d ln d) samples. The mean of M is not the solution of the equations from M₀ ~ d^(−1/2)
     Validity    9 − 24γP − 144γ²P² − 60γ²Δ ≥ 0 (γ ≤ 0.1802 for P = 1, Δ = 0), else the norm diverges; label noise lets
-                M grow to √(1 − γΔ/(2 − 12γ)) only, which must exceed 0.9; size counts d
+                M grow to √(1 − γΔ/(2 − 12γ)) only, which must exceed 0.9; γ ≤ 0.1, as nearer to the bound rare large
+                steps, γ²(error)²(input)⁴, matter at any d that can be simulated; size counts d
     Finite size O(1/d) up to logarithms, larger for larger γ
     Computed by two_layer.escape_time, two_layer.discriminant
     References  arnaboldi2023b; tan2023
     """
 
-    step: Array = real(0.08, 0.001, 0.15, log=True, symbol=r"\gamma", doc="learning rate")
+    step: Array = real(0.08, 0.001, 0.1, log=True, symbol=r"\gamma", doc="learning rate")
     noise: Array = real(0.0, 0.0, 0.7, symbol=r"\sqrt{\Delta}", doc="standard deviation of the label noise")
     dimension: Array = real(1000, 10, 10_000_000, log=True, symbol="d", doc="dimension of the input")
 

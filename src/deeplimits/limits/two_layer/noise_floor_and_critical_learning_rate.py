@@ -32,7 +32,7 @@ class NoiseFloorAndCriticalLearningRate(Limit):
 
     units: int = integer(1, 1, 3, symbol="p", doc="student and teacher units")
     step: Array = real(1.5, 1e-3, 100.0, log=True, symbol=r"\gamma", doc="learning rate")
-    noise: Array = real(0.01, 1e-6, 0.3, log=True, symbol=r"\sqrt{\Delta}", doc="standard deviation of the label noise")
+    noise: Array = real(0.01, 1e-4, 0.3, log=True, symbol=r"\sqrt{\Delta}", doc="standard deviation of the label noise")
 
     usual = Run(sizes=(20, 80), samples=200, batch=100)
 

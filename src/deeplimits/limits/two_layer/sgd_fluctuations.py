@@ -25,11 +25,11 @@ class SgdFluctuations(Limit):
     """
 
     activation: str = activation_choice("erf_saad", lambda a: a.odd and a.smooth and a.increasing and a.lipschitz)
-    step: Array = real(1.0, 1e-3, 4.0, log=True, symbol=r"\gamma", doc="learning rate")
+    step: Array = real(1.0, 1e-3, 2.0, log=True, symbol=r"\gamma", doc="learning rate")
     noise: Array = real(0.3162, 0.0, 3.0, symbol=r"\sqrt{\Delta}", doc="standard deviation of the label noise")
     overlap: Array = real(0.3, -0.8, 0.8, symbol="M_0", doc="overlap with the teacher at the start")
     norm: Array = real(0.8, 0.7, 5.0, symbol="Q_0", doc="squared norm of the student at the start")
-    time: Array = real(0.5, 0.01, 100.0, log=True, symbol="T", doc="time at which the runs are compared")
+    time: Array = real(0.5, 0.01, 20.0, log=True, symbol="T", doc="time at which the runs are compared")
 
     usual = Run(sizes=(16, 50, 200), samples=60_000, batch=1000)
 

@@ -21,7 +21,8 @@ class SingleIndexIncrementalLearning(Limit):
     Result      ε ȧ = V(s) − ∫a'U(ss')dρ,  ṡ = a(1 − s²)[V'(s) − ∫a's'U'(ss')dρ],  s = ⟨u, u*⟩,
                 V = Σ φ_lσ_l s^l, U = Σ σ_l² r^l, R = ½ Σ_l (φ_l − σ_l ∫a s^l dρ)²;
                 as ε → 0 degree 0 is learnt at ε ln2/σ₀², degree 1 at √ε ln(1/ε)/(4|φ₁σ₁|), degree l ≥ 2 at Θ(ε^(1/2l))
-    Validity    ε > 0; a component with σ_l = 0 is never learnt; size counts the neurons m
+    Validity    ε > 0; a component with σ_l = 0 is never learnt; t ≪ ln m where the flow has passed a
+                saddle, which narrow networks leave by another way; size counts the neurons m
     Finite size O(1/m) in the mean
     Computed by two_layer.incremental_learning, two_layer.gauss_hermite
     References  berthier2024
@@ -33,7 +34,7 @@ class SingleIndexIncrementalLearning(Limit):
     epsilon: Array = real(
         0.1, 0.02, 10.0, log=True, symbol=r"\varepsilon", doc="time scale of the second layer over the first"
     )
-    times: Array = axis((0.1, 0.3, 0.8), 0.01, 100.0, log=True, symbol="t", doc="times")
+    times: Array = axis((0.1, 0.3, 0.8), 0.01, 10.0, log=True, symbol="t", doc="times")
 
     usual = Run(sizes=(12, 24, 48), samples=600, batch=10)
 
@@ -59,8 +60,10 @@ class SingleIndexIncrementalLearning(Limit):
 
     def at_size(self, size):
         m = whole(size, "m", self, least=2)
-        # Steps short enough for the fast layer as well.
-        steps_per_time = int(np.ceil(self.steps_per_time * max(1.0, 0.1 / float(self.epsilon))))
+        # Steps short enough for the fast layer, and for large targets: neurons turn with a·φ, and a grows with φ.
+        strength = float(self.constant) ** 2 + float(self.linear) ** 2 + float(self.quadratic) ** 2
+        finer = max(1.0, 0.1 / float(self.epsilon)) * max(1.0, strength / 15)
+        steps_per_time = int(np.ceil(self.steps_per_time * finer))
         marks = tuple(round(float(t) * steps_per_time) for t in self.times)
         return {"neurons": m, "marks": marks, "steps_per_time": steps_per_time}, replace(
             self, times=[mark / steps_per_time for mark in marks]

@@ -24,6 +24,8 @@ FARTHEST = 6.0
 UNCERTAIN = 1e-6
 POINTS = (64, 112, 192, 320)
 """Numbers of points that are tried, until two thirds of them agree."""
+TRACED_POINTS = 240
+"""Where the arguments are traced, and nothing can be tried."""
 
 
 def passage_probability(
@@ -59,8 +61,7 @@ def passage_probability(
     if points is not None:
         tried = (whole("points", points, 24),)
     else:
-        tried = POINTS if known(given) else POINTS[2:3]
-    fine, good = jnp.zeros_like(moments), jnp.zeros_like(moments, dtype=bool)
+        tried = POINTS if known(given) else (TRACED_POINTS,)
     fine, good = moments, jnp.zeros(moments.shape, bool)
     for count in tried:
         fine, coarse = _passed(count, *given), _passed(2 * count // 3, *given)
