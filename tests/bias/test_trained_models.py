@@ -150,10 +150,9 @@ def test_fluctuation_dissipation_of_a_linear_model():
     @jax.jit
     @jax.vmap
     def chains(key):
-        _, seen = trainers.stochastic_gradient_descent(
+        return trainers.stochastic_gradient_descent(
             key, lambda theta: (x @ theta - y) ** 2 / 2, centre, step, 32_000, 2, "without replacement", look
-        )
-        return seen
+        ).observed
 
     keys = jax.random.split(jax.random.key(0), 12)
     found = fd.report(jax.tree.map(lambda part: np.asarray(part)[:, 2000:], chains(keys)))
@@ -215,7 +214,7 @@ def digits_run():
             sides = fd.observe(theta, full, batch_gradient, step, centre, product)
             return DigitsRun(sides, -(step**2) / 6 * twice_bent @ batch_gradient, loss, theta @ theta)
 
-        return train(key, theta, 40_000, look)[1]
+        return train(key, theta, 40_000, look).observed
 
     seen = record(jax.random.key(1), *settle(jax.random.key(0)))
     return jax.tree.map(np.asarray, seen)

@@ -10,20 +10,20 @@ from deeplimits.lab.task import imports
 from house import ROOT, modules
 
 # What each room may import of deeplimits, besides itself. Rooms at the top of the house may import everything below.
-BASE = {"doors", "errors", "parameters", "tracing", "index", "statement", "references", "statistics"}
+BASE = {"doors", "errors", "parameters", "index", "statement", "references", "statistics", "tails"}
 BELOW = BASE | {"models", "numerics"}
 ALLOWED = {
     "errors": set(),
     "doors": set(),
     "parameters": {"errors"},
-    "tracing": set(),
+    "tails": set(),
     "statement": set(),
     "index": {"errors", "parameters", "statement"},
     "indexing": {"catalogue", "index"},
     "references": {"errors"},
-    "statistics": {"errors"},
+    "statistics": {"errors", "tails"},
     "catalogue": {"errors", "index", "render", "references"},
-    "numerics": {"doors", "errors", "tracing"},
+    "numerics": {"doors", "errors"},
     "models": BASE | {"numerics"},
     "theory": BELOW,
     "ensembles": BELOW,

@@ -12,7 +12,7 @@ import pytest
 
 import deeplimits as dl
 from conftest import each_limit, quick_samples
-from deeplimits import statistics
+from deeplimits import tails
 from slowly import NOTES, digest
 
 SEEDS = 12
@@ -46,4 +46,4 @@ def test_small_p_values_are_no_more_frequent_than_they_should_be(tail):
     count = sum(map(len, pooled.values()))
     below = sum(p < tail for found in pooled.values() for p in found)
     worst = sorted(((min(found), name) for name, found in pooled.items() if found))[:5]
-    assert statistics.binomial_tail(below, count, tail) > 1e-3, (below, count, tail, worst)
+    assert tails.binomial_tail(below, count, tail) > 1e-3, (below, count, tail, worst)

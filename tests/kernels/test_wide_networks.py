@@ -146,7 +146,7 @@ def test_noise_leaves_the_mean_of_a_linearized_network_on_its_kernel():
 
     def by_batches(key):
         losses = lambda v: jnp.sum((y - outputs(v)) ** 2, axis=1) / 2  # noqa: E731
-        return outputs(trainers.stochastic_gradient_descent(key, losses, flat.start, step, steps, batch=2)[0])
+        return outputs(trainers.stochastic_gradient_descent(key, losses, flat.start, step, steps, batch=2).end)
 
     def with_noise(key):
         gradient = jax.grad(squared_loss(outputs, y))
@@ -181,7 +181,7 @@ def test_sgd_of_a_wide_network_follows_the_kernel_too():
             def losses(v):
                 return jnp.sum((y - network.apply(flat.restore(v), x)) ** 2, axis=1) / 2
 
-            end, _ = trainers.stochastic_gradient_descent(batch_key, losses, flat.start, step, steps, batch=2)
+            end = trainers.stochastic_gradient_descent(batch_key, losses, flat.start, step, steps, batch=2).end
             start = network.apply(parameters, x)[:, 0]
             stated = training.gradient_descent(kernel, y[:, 0], step, steps, start=start).train
             return network.apply(flat.restore(end), x)[:, 0] - stated

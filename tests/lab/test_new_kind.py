@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 import deeplimits as dl
-from deeplimits import statistics
+from deeplimits import statistics, tails
 from deeplimits.limit import Limit, Run, real
 from deeplimits.predictions import KINDS, Kind, Picture, Trial
 from deeplimits.predictions.base import Report, as_floats, multiplied, number, standardized
@@ -41,8 +41,8 @@ class Median(Kind):
     @staticmethod
     def deviation(sizes, stated, reduced):
         below = sum(int((found < float(one.value)).sum()) for one, found in zip(stated, reduced, strict=True))
-        p_value = statistics.binomial_p_value(below, sum(map(len, reduced)), 0.5)
-        z = statistics.equivalent_z
+        p_value = tails.binomial_p_value(below, sum(map(len, reduced)), 0.5)
+        z = tails.equivalent_z
         return statistics.Deviation(z(p_value), z(statistics.LEVEL), p_value)
 
     @staticmethod

@@ -11,7 +11,8 @@ from deeplimits.ensembles import online_sgd, reduced_chains
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import activation
 from deeplimits.numerics import draws
-from deeplimits.statistics import LEVEL, Mean, binomial_p_value, extrapolate
+from deeplimits.statistics import LEVEL, Mean, extrapolate
+from deeplimits.tails import binomial_p_value
 from deeplimits.theory.online_sgd import xor
 
 N, STEPS, RUNS = 12, 24, 2000
@@ -107,7 +108,9 @@ def test_moments_of_one_gradient():
 
 def test_uniform_start():
     model = reduced_chains.online_pca(N, 1.0)
-    found = many(lambda key: reduced_chains.uniform_start(reduced_chains.first_and_rest(model.samples(key, (2,)))[0]))
+    found = many(
+        lambda key: reduced_chains.uniform_start(reduced_chains.first_and_rest(model.samples(key, (2,))).first)
+    )
     assert stats.kstest(np.asarray(found) ** 2, stats.beta(0.5, (N - 1) / 2).cdf).pvalue > LEVEL
 
 
@@ -263,7 +266,7 @@ def test_bad_input_is_refused_before_running():
         dl.compare(dl.limits.ExitTimesSearchVsDescent(step=3.0))
     with pytest.raises(OutsideValidity, match="plateau"):
         dl.predict(dl.limits.ExitTimesSearchVsDescent(end=0.9))
-    with pytest.raises(OutsideValidity, match="critical dimension"):
+    with pytest.raises(OutsideValidity, match="dimension must be at least"):
         dl.simulate(dl.limits.SpikedTensorBallistic(order=4), size=20)
     with pytest.raises(OutsideValidity, match="threshold"):
         dl.predict(dl.limits.SpikedTensorFixedPoints(signal=0.1))

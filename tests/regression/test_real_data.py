@@ -49,7 +49,7 @@ def gaps_of(source, n, ratios, samples, sigma):
         drawn = draw.neurons(key, jnp.concatenate([x, x_test]), max(counts), activation(sigma))
         seen, new = drawn[:n], drawn[n:]
         found = [draw.ridge_errors(seen[:, :c], y, new[:, :c], y_test, jnp.asarray(RIDGE)) for c in counts]
-        return jnp.array(found)
+        return jnp.array([(errors.training, errors.test) for errors in found])
 
     measured = np.asarray(jax.lax.map(simulate, jax.random.split(jax.random.key(n), samples)))
     many = np.array(counts, float)
@@ -94,7 +94,7 @@ def test_without_centring_the_theory_is_off():
 
     def simulate(key):
         drawn = draw.neurons(key, x, 190, activation("relu"))
-        return draw.ridge_errors(drawn[:200], y[:200], drawn[200:], y[200:], jnp.asarray(1e-5))[1]
+        return draw.ridge_errors(drawn[:200], y[:200], drawn[200:], y[200:], jnp.asarray(1e-5)).test
 
     measured = np.asarray(jax.lax.map(simulate, jax.random.split(jax.random.key(0), 100)))
     with pytest.warns(OutsideValidityWarning):

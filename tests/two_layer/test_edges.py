@@ -106,7 +106,9 @@ def test_batches_are_simulated():
     for batch in (1, 16):
         task = Task(teacher=[[1.0]], step=4.0, noise=0.5**0.5, batch=batch)
         network = committees.with_overlaps(task, start, 80)
-        run = jax.jit(lambda key, task=task, network=network: committees.one_pass_sgd(key, task, network, marks)[0].q)
+        run = jax.jit(
+            lambda key, task=task, network=network: committees.one_pass_sgd(key, task, network, marks).record.q
+        )
         ends[batch] = np.mean([float(run(jax.random.key(seed))[0, 0, 0]) for seed in range(12)])
         stated = float(integration.trajectory(task, start, [160 * 4.0 / 80]).q[0, 0, 0])
         assert ends[batch] == pytest.approx(stated, rel=0.25)

@@ -23,7 +23,7 @@ def test_chain_and_weights_have_one_law():
     @jax.jit
     def weights(keys):
         def one(key):
-            return committees.one_pass_sgd(key, task, committees.with_overlaps(task, start, 6), marks)[0]
+            return committees.one_pass_sgd(key, task, committees.with_overlaps(task, start, 6), marks).record
 
         return jax.vmap(one)(keys)
 
@@ -43,9 +43,9 @@ def test_weights_with_given_overlaps():
     task = Task([[1.2]])
     start = Overlaps([[0.3], [-0.1]], [[0.8, 0.15], [0.15, 0.6]])
     network = committees.with_overlaps(task, start, 3)
-    m, q = committees.overlaps(network)
-    assert np.abs(m - start.m).max() < 1e-14
-    assert np.abs(q - start.q).max() < 1e-14
+    found = committees.overlaps(network)
+    assert np.abs(found.m - start.m).max() < 1e-14
+    assert np.abs(found.q - start.q).max() < 1e-14
     with pytest.raises(ParameterError, match="need at least 3"):
         committees.with_overlaps(task, start, 2)
     with pytest.raises(ParameterError, match="need at least 3"):

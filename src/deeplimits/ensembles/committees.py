@@ -32,6 +32,29 @@ class Record(NamedTuple):
     """Mean of (f* − f)²/2 over the steps since the mark before, each on its fresh sample: unbiased for the risk."""
 
 
+class Residual(NamedTuple):
+    """What is left to learn on a batch of inputs."""
+
+    clean: Float[Array, " b"]
+    """f* − f, without label noise."""
+    fields: Float[Array, "b p"]
+    """The student's fields ⟨w_i, x⟩/√d."""
+
+
+class Step(NamedTuple):
+    """A network after one step, and the mean of (f* − f)²/2 over the batch before it."""
+
+    network: Network
+    risk: Float[Array, ""]
+
+
+class Trained(NamedTuple):
+    """What was measured on the way, and the network at the end."""
+
+    record: Record
+    network: Network
+
+
 def with_overlaps(task: Task, state: Overlaps, dimension: int) -> Network:
     """Weights whose overlaps are exactly those wanted: the first axes, combined by a root of Ω.
 
@@ -60,19 +83,19 @@ def joint_overlaps(task: Task, state: Overlaps) -> Float[Array, "n n"]:
     return omega
 
 
-def overlaps(network: Network) -> tuple[Float[Array, "p k"], Float[Array, "p p"]]:
-    """M = W W*ᵀ/d and Q = W Wᵀ/d."""
+def overlaps(network: Network) -> Overlaps:
+    """M = W W*ᵀ/d and Q = W Wᵀ/d, beside the second layer."""
     dimension = network.w.shape[1]
-    return network.w @ network.teacher.T / dimension, network.w @ network.w.T / dimension
+    return Overlaps(network.w @ network.teacher.T / dimension, network.w @ network.w.T / dimension, network.a)
 
 
-def residual(task: Task, network: Network, x: Float[Array, "b d"]) -> tuple[Float[Array, " b"], Float[Array, "b p"]]:
+def residual(task: Task, network: Network, x: Float[Array, "b d"]) -> Residual:
     """f* − f on inputs, without label noise, and the student's fields."""
     scale = jnp.sqrt(1.0 * x.shape[-1])
     fields, teacher_fields = x @ network.w.T / scale, x @ network.teacher.T / scale
     student = task.activation.value(fields) @ network.a / network.w.shape[0]
     teacher = task.teacher_activation.value(teacher_fields) @ task.teacher_output / network.teacher.shape[0]
-    return teacher - student, fields
+    return Residual(teacher - student, fields)
 
 
 def step(
@@ -82,7 +105,7 @@ def step(
     x: Float[Array, "b d"],
     z: Float[Array, " b"],
     shares: Float[Array, " b"] | None = None,
-) -> tuple[Network, Float[Array, ""]]:
+) -> Step:
     """One SGD step on a batch of fresh inputs x with standard normal noises z; also the batch's mean of (f* − f)²/2.
 
     `shares` are the samples' weights in the means over the batch, all equal unless given.
@@ -97,7 +120,7 @@ def step(
     w = network.w + step / (p * jnp.sqrt(1.0 * d)) * push.T @ x
     # a_i ← a_i + (ρ_a γ/(dp)) E σ(λ_i)
     a = network.a + task.output_rate * step / (d * p) * error @ task.activation.value(fields)
-    return Network(w, a, network.teacher), shares @ clean**2 / 2
+    return Step(Network(w, a, network.teacher), shares @ clean**2 / 2)
 
 
 def one_pass_sgd(
@@ -106,7 +129,7 @@ def one_pass_sgd(
     network: Network,
     marks: Int[Array, " times"],
     shares: Float[Array, " b"] | None = None,
-) -> tuple[Record, Network]:
+) -> Trained:
     """Train on fresh samples and record the overlaps after `marks` steps (increasing), as one compiled loop.
 
     A step uses the task's batch, or one in which each sample has its share (see `step`).
@@ -127,8 +150,8 @@ def one_pass_sgd(
     def to_mark(begin, end, carry):
         network, t = carry
         network, t, total = jax.lax.fori_loop(begin, end, advance, (network, t, jnp.zeros(())))
-        m, q = overlaps(network)
-        return (network, t), Record(m, q, network.a, total / jnp.maximum(end - begin, 1).astype(float))
+        now = overlaps(network)
+        return (network, t), Record(now.m, now.q, now.a, total / jnp.maximum(end - begin, 1).astype(float))
 
     (network, _), record = trainers.to_marks(to_mark, (network, jnp.zeros(())), marks)
-    return record, network
+    return Trained(record, network)

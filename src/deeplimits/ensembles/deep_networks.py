@@ -13,7 +13,23 @@ from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import panels
 
-Weights = list[tuple[Float[Array, "..."], Float[Array, "..."]]]
+
+class Layer(NamedTuple):
+    """Weights and biases of one layer."""
+
+    weights: Float[Array, "fan_in fan_out"]
+    biases: Float[Array, " fan_out"]
+
+
+Weights = list[Layer]
+
+
+class Passed(NamedTuple):
+    """What a network makes of its inputs."""
+
+    outputs: Float[Array, " points"]
+    features: Float[Array, "points width"]
+    """Of its last hidden layer."""
 
 
 class PairChain(NamedTuple):
@@ -176,12 +192,14 @@ def draw(
     counts = [math.prod(shape) for shape in shapes]
     noise = jnp.split(jax.random.normal(key, (sum(counts),)), list(itertools.accumulate(counts))[:-1])
     parts = [part.reshape(shape) for part, shape in zip(noise, shapes, strict=True)]
-    return [(deviation * w, bias * b) for deviation, w, b in zip(deviations, parts[0::2], parts[1::2], strict=True)]
+    return [
+        Layer(deviation * w, bias * b) for deviation, w, b in zip(deviations, parts[0::2], parts[1::2], strict=True)
+    ]
 
 
 def outputs(
     weights: Weights, x: Float[Array, "points n0"], activation: ActivationLike, multipliers: list[float] | None = None
-) -> tuple[Float[Array, " points"], Float[Array, "points width"]]:
+) -> Passed:
     """The network's outputs and the features of its last hidden layer; weights may be multiplied on the way."""
     sigma, features = named(activation), x
     for layer, (w, b) in enumerate(weights[:-1]):
@@ -189,4 +207,4 @@ def outputs(
         features = sigma.value(scale * (features @ w) + b)
     w, b = weights[-1]
     scale = 1.0 if multipliers is None else multipliers[-1]
-    return (scale * (features @ w) + b)[:, 0], features
+    return Passed((scale * (features @ w) + b)[:, 0], features)

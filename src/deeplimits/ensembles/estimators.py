@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -99,7 +100,15 @@ def singular_kernel_weights(
     return jnp.where(total > 0, relative / jnp.where(total > 0, total, 1.0), 0.0)
 
 
-def max_margin(signed: Float[Array, "n d"], iterations: int = 60) -> tuple[Float[Array, " d"], Float[Array, " n"]]:
+class MaxMargin(NamedTuple):
+    """The shortest w with ⟨w, x̄_i⟩ ≥ 1 for all i; its margin is 1/‖w‖."""
+
+    weights: Float[Array, " d"]
+    multipliers: Float[Array, " n"]
+    """a_i ≥ 0 with w = Σ a_i x̄_i, zero off the margin."""
+
+
+def max_margin(signed: Float[Array, "n d"], *, iterations: int = 60) -> MaxMargin:
     """argmin ‖w‖ : ⟨w, x̄_i⟩ ≥ 1 for the rows x̄_i, and its multipliers, by a primal-dual interior-point method.
 
     For separable rows; accurate to about 1e-9. What it returns for others is large and meaningless.
@@ -108,8 +117,8 @@ def max_margin(signed: Float[Array, "n d"], iterations: int = 60) -> tuple[Float
     if d > n:
         # The solution lies in the span of the rows: solve in an orthonormal basis of it.
         basis, coordinates = jnp.linalg.qr(signed.T)
-        weights, multipliers = max_margin(coordinates.T, iterations)
-        return basis @ weights, multipliers
+        within = max_margin(coordinates.T, iterations=iterations)
+        return MaxMargin(basis @ within.weights, within.multipliers)
     scale = jnp.max(jnp.linalg.norm(signed, axis=1))
     rows = signed / scale
 
@@ -149,7 +158,7 @@ def max_margin(signed: Float[Array, "n d"], iterations: int = 60) -> tuple[Float
 
     begin = (jnp.zeros(d), jnp.ones(n), jnp.ones(n), 0)
     w, _, dual, _ = jax.lax.while_loop(unfinished, advance, begin)
-    return w / scale, dual / scale**2
+    return MaxMargin(w / scale, dual / scale**2)
 
 
 def ridge_fit(x: Float[Array, "n p"], y: Float[Array, "n *k"], ridge: Float[Array, ""]) -> Float[Array, "p *k"]:

@@ -3,11 +3,20 @@
 The loss is (1/2n)‖y − Xw‖² + (γ/2)‖w‖²; its Hessian is A = X'X/n + γ.
 """
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.ensembles import trainers
+
+
+class RiskParts(NamedTuple):
+    """Squared bias and variance of a trained model, given its inputs, at every time."""
+
+    bias: Float[Array, " times"]
+    variance: Float[Array, " times"]
 
 
 def ridge_flow(
@@ -61,7 +70,7 @@ def ridge_descent(
 
 def flow_risk(
     x: Float[Array, "n p"], beta: Float[Array, " p"], noise_variance: Float[Array, ""], times: Float[Array, " times"]
-) -> tuple[Float[Array, " times"], Float[Array, " times"]]:
+) -> RiskParts:
     """Squared bias and variance, given X, of least squares by gradient flow from zero, for isotropic test points."""
     n, p = x.shape
     t = times[:, None]
@@ -76,7 +85,7 @@ def flow_risk(
     else:
         # e^{−tA} = 1 − X'(∫₀ᵗ e^{−sB} ds)X/n with B = XX'/n
         missed = beta - (approached * ((x @ beta) @ vectors)) @ (x.T @ vectors).T / n
-    return jnp.sum(missed**2, axis=1), noise_variance * spread
+    return RiskParts(jnp.sum(missed**2, axis=1), noise_variance * spread)
 
 
 def descent_risk(
@@ -85,7 +94,7 @@ def descent_risk(
     errors: Float[Array, "n labellings"],
     step: Float[Array, ""],
     steps: int,
-) -> tuple[Float[Array, " steps"], Float[Array, " steps"]]:
+) -> RiskParts:
     """As `flow_risk`, after every step of gradient descent, run without noise and on several draws of the noise."""
     n, p = x.shape
     # Without noise ŵ − β descends from −β with labels zero; what each noise adds descends from zero.
@@ -96,4 +105,4 @@ def descent_risk(
         return jnp.sum((x @ w - labels) ** 2) / (2 * n)
 
     lengths = trainers.gradient_descent(loss, start, step, jnp.arange(1, steps + 1), lambda w: jnp.sum(w**2, axis=0))
-    return lengths[:, 0], jnp.mean(lengths[:, 1:], axis=1)
+    return RiskParts(lengths[:, 0], jnp.mean(lengths[:, 1:], axis=1))

@@ -1,7 +1,16 @@
 """Labelled points of two Gaussian classes."""
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+
+class Classes(NamedTuple):
+    """Points, as rows, and their labels ±1."""
+
+    x: Float[Array, "n p"]
+    y: Float[Array, " n"]
 
 
 def class_mean(direction: Float[Array, " p"], strength: Float[Array, ""]) -> Float[Array, " p"]:
@@ -9,9 +18,7 @@ def class_mean(direction: Float[Array, " p"], strength: Float[Array, ""]) -> Flo
     return jnp.sqrt(strength) * direction / jnp.linalg.norm(direction)
 
 
-def two_classes(
-    signs: Float[Array, " n"], deviations: Float[Array, "n p"], mean: Float[Array, " p"]
-) -> tuple[Float[Array, "n p"], Float[Array, " n"]]:
+def two_classes(signs: Float[Array, " n"], deviations: Float[Array, "n p"], mean: Float[Array, " p"]) -> Classes:
     """Points x = yμ + z, as rows, and their labels y = ±1, from standard Gaussian `signs` and `deviations`."""
     y = jnp.where(signs > 0, 1.0, -1.0)
-    return y[:, None] * mean + deviations, y
+    return Classes(y[:, None] * mean + deviations, y)

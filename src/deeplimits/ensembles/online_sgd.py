@@ -8,7 +8,7 @@ what a sample does to any statistic, and computed with in double; the keys may b
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,6 +18,13 @@ from numpy.typing import ArrayLike
 from deeplimits.ensembles import trainers
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
+
+
+class Labelled(NamedTuple):
+    """One input and its label."""
+
+    x: Float[Array, " N"]
+    label: Float[Array, ""]
 
 
 def spherical(
@@ -83,7 +90,7 @@ def _loop(key, start, gradient, draw, advance, marks, observe):
         x, _ = jax.lax.fori_loop(begin + 1, end + 1, one, (x, draw(jax.random.fold_in(key, begin))))
         return x, observe(x)
 
-    return trainers.to_marks(run, start, marks)[1]
+    return trainers.to_marks(run, start, marks).seen
 
 
 def gaussian(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "..."]:
@@ -117,28 +124,28 @@ def mixture_loss(x: Float[Array, " N"], sample: Float[Array, " N"], field: Array
 
 def single_index_sample(
     key: PRNGKeyArray, teacher: ActivationLike, noise: ArrayLike, direction: Float[Array, " N"]
-) -> tuple[Float[Array, " N"], Float[Array, ""]]:
+) -> Labelled:
     """a ~ N(0, I) and its label f(⟨a, θ⟩) + ε, ε of standard deviation `noise`."""
     input_key, noise_key = jax.random.split(key)
     a = gaussian(input_key, direction.shape)
-    return a, named(teacher).value(a @ direction) + jnp.asarray(noise, float) * jax.random.normal(noise_key)
+    return Labelled(a, named(teacher).value(a @ direction) + jnp.asarray(noise, float) * jax.random.normal(noise_key))
 
 
-def single_index_loss(x: Float[Array, " N"], sample: tuple[Array, Array], student: ActivationLike) -> Float[Array, ""]:
+def single_index_loss(x: Float[Array, " N"], sample: Labelled, student: ActivationLike) -> Float[Array, ""]:
     """(y − g(⟨a, x⟩))²."""
-    a, label = sample
-    return (label - named(student).value(a @ x)) ** 2
+    return (sample.label - named(student).value(sample.x @ x)) ** 2
 
 
-def xor_sample(key: PRNGKeyArray, separation: ArrayLike, dimension: int) -> tuple[Float[Array, " N"], Float[Array, ""]]:
+def xor_sample(key: PRNGKeyArray, separation: ArrayLike, dimension: int) -> Labelled:
     """X around ±e_1 (label 1) or ±e_2 (label 0) with covariance I/λ, and its label."""
     cluster_key, noise_key = jax.random.split(key)
     cluster = jax.random.randint(cluster_key, (), 0, 4)
     x = gaussian(noise_key, (dimension,)) / jnp.sqrt(jnp.asarray(separation, float))
-    return x.at[cluster // 2].add(jnp.where(cluster % 2 == 0, 1.0, -1.0)), jnp.where(cluster < 2, 1.0, 0.0)
+    x = x.at[cluster // 2].add(jnp.where(cluster % 2 == 0, 1.0, -1.0))
+    return Labelled(x, jnp.where(cluster < 2, 1.0, 0.0))
 
 
-def xor_loss(network: tuple[Array, Array], sample: tuple[Array, Array], ridge: ArrayLike) -> Float[Array, ""]:
+def xor_loss(network: tuple[Array, Array], sample: Labelled, ridge: ArrayLike) -> Float[Array, ""]:
     """Logistic loss of v·g(WX) with ridge: network = (v of shape (K,), W of shape (K, N))."""
     v, weights = network
     x, label = sample

@@ -5,6 +5,7 @@ random in a sample is drawn for many steps at once, because a call of the genera
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,15 +22,21 @@ BLOCK = 64
 """How many samples are drawn together."""
 
 
+class ChainStep(NamedTuple):
+    """The state after one step, the time that the step took, and (f* − f)²/2 on its sample."""
+
+    state: Overlaps
+    time: Float[Array, ""]
+    risk: Float[Array, ""]
+
+
 def samples(key: PRNGKeyArray, shape: tuple[int, ...], fields: int, dimension: int) -> Draws:
     """What is random in so many samples: a normal variable for each field, the label noise, the rest of ‖x‖²."""
     return draws.draw(key, shape, fields + 1, freedom=dimension - fields)
 
 
-def chain_step(
-    sample: Draws, task: Task, state: Overlaps, time: Float[Array, ""], dimension: int
-) -> tuple[Overlaps, Array, Array]:
-    """One step: the state after it, the time it took, and (f* − f)²/2 on its sample."""
+def chain_step(sample: Draws, task: Task, state: Overlaps, time: Float[Array, ""], dimension: int) -> ChainStep:
+    """One step at a time, of which the learning rate may depend on it."""
     p, k = state.students, task.teachers
     u = sample.gaussians[:-1]
     lam = _root(jnp.block([[state.q, state.m], [state.m.T, task.teacher]])) @ u
@@ -44,7 +51,8 @@ def chain_step(
     moved = drive[:, None] * lam[:p]
     q = state.q + step * (moved + moved.T) + step * rate / p * drive[:, None] * drive * square / dimension
     m = state.m + step * drive[:, None] * lam[p:]
-    return Overlaps(m, q, state.a + step * task.output_rate * error * sigma), step, clean**2 / 2
+    after = Overlaps(m, q, state.a + step * task.output_rate * error * sigma)
+    return ChainStep(after, step, clean**2 / 2)
 
 
 def overlap_chain(
@@ -72,7 +80,7 @@ def overlap_chain(
         state, t, total = jax.lax.fori_loop(*blocks, block, (*carry, jnp.zeros(())))
         return (state, t), Record(state.m, state.q, state.a, total / jnp.maximum(end - begin, 1).astype(float))
 
-    return trainers.to_marks(to_mark, (start, jnp.zeros(())), marks)[1]
+    return trainers.to_marks(to_mark, (start, jnp.zeros(())), marks).seen
 
 
 def first_passages(

@@ -115,7 +115,9 @@ def ridge_errors(
     test_features: Float[Array, "m N"],
     y_test: Float[Array, " m"],
     ridge: Float[Array, ""],
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """Mean squared training and test error of argmin (1/n)‖y − Φβ‖² + γ‖β‖²."""
+) -> RidgeErrors:
+    """Mean squared training and test error of argmin (1/n)‖y − Φβ‖² + γ‖β‖², γ > 0."""
     beta = estimators.ridge_fit(features, y, ridge)
-    return jnp.mean((y - features @ beta) ** 2), jnp.mean((y_test - test_features @ beta) ** 2)
+    left, missed = y - features @ beta, y_test - test_features @ beta
+    # (ΦΦ'/n + γ)^{-1}y = (y − Φβ̂)/γ
+    return _errors(jnp.concatenate([left, missed]), y, left / ridge)

@@ -113,9 +113,16 @@ def uniform_start(sample: Draws) -> Float[Array, ""]:
     return one / jnp.sqrt(one**2 + other**2 + sample.chi_square)
 
 
-def first_and_rest(samples: Draws) -> tuple[Draws, Draws]:
-    """The first sample, for a random start, and those of the steps."""
-    return jax.tree.map(lambda x: x[0], samples), jax.tree.map(lambda x: x[1:], samples)
+class Parted(NamedTuple):
+    """Samples of a run: the first, for a random start, and those of the steps."""
+
+    first: Draws
+    rest: Draws
+
+
+def first_and_rest(samples: Draws) -> Parted:
+    """The first of the samples, and the others."""
+    return Parted(jax.tree.map(lambda x: x[0], samples), jax.tree.map(lambda x: x[1:], samples))
 
 
 def spherical_path(
@@ -138,16 +145,23 @@ def gradient_moments(model: Spherical, samples: Draws, overlaps: Float[Array, " 
     return jax.vmap(at)(samples, overlaps)
 
 
+class PathAndMoments(NamedTuple):
+    """The correlation at the records of a run, and averages over samples that the run does not use."""
+
+    path: Float[Array, " records"]
+    moments: dict[str, Array]
+
+
 def path_and_moments(
     model: Spherical, key: PRNGKeyArray, start: Array, step: ArrayLike, records: int, every: int,
     overlaps: Float[Array, " points"], draws_each: int,
-) -> tuple[Float[Array, " records"], dict[str, Array]]:  # fmt: skip
+) -> PathAndMoments:  # fmt: skip
     """`spherical_path` over records·every steps and `gradient_moments` of `draws_each` samples, drawn together."""
     steps, points = records * every, len(overlaps)
     samples = model.samples(key, (steps + points * draws_each,))
     fresh = jax.tree.map(lambda x: x[steps:].reshape(points, draws_each, *x.shape[1:]), samples)
     path = spherical_path(model, jax.tree.map(lambda x: x[:steps], samples), start, step, records)
-    return path, gradient_moments(model, fresh, overlaps)
+    return PathAndMoments(path, gradient_moments(model, fresh, overlaps))
 
 
 class SpikedState(NamedTuple):

@@ -55,4 +55,4 @@ def spherical_flow(
         a, u = restore(place)
         return place, population_risk(a, u, direction, target, activation_coefficients)
 
-    return trainers.to_marks(to_mark, start, marks)[1]
+    return trainers.to_marks(to_mark, start, marks).seen

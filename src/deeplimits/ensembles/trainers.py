@@ -19,17 +19,29 @@ Marks = ArrayLike | Sequence[int]
 Losses = Callable[[Float[Array, " d"]], Float[Array, " m"]]
 
 
-def to_marks(run: Callable[[Array, Array, Any], tuple[Any, Any]], start: Any, marks: Marks) -> tuple[Any, Any]:
+class Passage(NamedTuple):
+    """The state after the last mark, and what was seen at every mark, stacked."""
+
+    state: Any
+    seen: Any
+
+
+class Descent(NamedTuple):
+    """Where a descent ended, and what was observed before every step, stacked."""
+
+    end: Float[Array, " d"]
+    observed: Any
+
+
+def to_marks(run: Callable[[Array, Array, Any], tuple[Any, Any]], start: Any, marks: Marks) -> Passage:
     """`run(begin, end, state)` takes a state from one step to another and says what it sees there; from mark to mark.
 
-    Gives the last state and everything seen.
-
-    >>> to_marks(lambda begin, end, x: (x + end - begin, 10 * end), jnp.asarray(0), [0, 3, 5])[1].tolist()
+    >>> to_marks(lambda begin, end, x: (x + end - begin, 10 * end), jnp.asarray(0), [0, 3, 5]).seen.tolist()
     [0, 30, 50]
     """
     ends = jnp.asarray(marks)
     begins = jnp.concatenate([jnp.zeros_like(ends[:1]), ends[:-1]])
-    return jax.lax.scan(lambda state, ends: run(*ends, state), start, (begins, ends))
+    return Passage(*jax.lax.scan(lambda state, ends: run(*ends, state), start, (begins, ends)))
 
 
 def gradient_descent(
@@ -57,7 +69,7 @@ def _observed(advance: Callable[[Array, Any], Any], start: Any, marks: Marks, ob
         theta = jax.lax.fori_loop(begin, end, advance, theta)
         return theta, observe(theta)
 
-    return to_marks(run, start, marks)[1]
+    return to_marks(run, start, marks).seen
 
 
 def draw_batch(key: PRNGKeyArray, samples: int, batch: int, sampling: str) -> Float[Array, " samples"]:
@@ -86,18 +98,18 @@ def stochastic_gradient_descent(
     batch: int,
     sampling: str = "with replacement",
     observe: Callable[[Float[Array, " d"], Float[Array, " d"]], Any] = lambda theta, gradient: theta,
-) -> tuple[Float[Array, " d"], Any]:
+) -> Descent:
     """Plain stochastic gradient descent with a fresh batch at every step.
 
     `losses` gives the loss of every sample. `observe(theta, batch_gradient)` is called before every step; what it
-    returns is stacked. Gives the last iterate and the observations.
+    returns is stacked.
     """
 
     def advance(theta, index):
         gradient = _batch_gradient(draws.neighbour(key, index), losses, theta, batch, sampling)
         return theta - step * gradient, observe(theta, gradient)
 
-    return jax.lax.scan(advance, start, jnp.arange(steps))
+    return Descent(*jax.lax.scan(advance, start, jnp.arange(steps)))
 
 
 class Phases(NamedTuple):
@@ -140,7 +152,7 @@ def stochastic_phases(
         count = (end - begin).astype(float)
         return (last, jax.tree.map(lambda total: total / count, sums)), Phases(first, last, sums)
 
-    return to_marks(phase, (start, nothing), np.cumsum(counts))[1]
+    return to_marks(phase, (start, nothing), np.cumsum(counts)).seen
 
 
 def _batch_gradient(key, losses, theta, batch, sampling):

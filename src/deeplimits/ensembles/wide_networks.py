@@ -53,6 +53,13 @@ class Flat(NamedTuple):
     restore: Callable[[Float[Array, " parameters"]], Parameters]
 
 
+class Forward(NamedTuple):
+    """One pass through a network: its outputs, and what enters each affine layer."""
+
+    outputs: Float[Array, "n k"]
+    entering: list[Array]
+
+
 class WideNetwork(eqx.Module):
     """A finite network: a description, the dimension of the input, the hidden widths, the number of outputs.
 
@@ -120,11 +127,9 @@ class WideNetwork(eqx.Module):
 
     def apply(self, parameters: Parameters, x: Float[Array, "n d"]) -> Float[Array, "n k"]:
         """Outputs at the rows of x."""
-        return self.forward(parameters, x)[0]
+        return self.forward(parameters, x).outputs
 
-    def forward(
-        self, parameters: Parameters, x: Float[Array, "n d"], shifts: Sequence[Array] | None = None
-    ) -> tuple[Float[Array, "n k"], list[Array]]:
+    def forward(self, parameters: Parameters, x: Float[Array, "n d"], shifts: Sequence[Array] | None = None) -> Forward:
         """Outputs, and what enters each affine layer; `shifts` are added to the pre-activations h¹ … h^{L+1}.
 
         Derivatives with respect to the shifts are the network's sensitivities ∂f/∂h^l.
@@ -144,7 +149,7 @@ class WideNetwork(eqx.Module):
                     h = h / jnp.sqrt(jnp.mean(h**2, axis=1, keepdims=True))
                 current = self.net.activations[layer].value(h)
         assert before is not None
-        return before, entering
+        return Forward(before, entering)
 
     def rates(self) -> Parameters:
         """The relative learning rate of every parameter, shaped like the parameters."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from deeplimits import statistics
+from deeplimits import tails
 from deeplimits.catalogue import Entry, catalogue
 from deeplimits.errors import DeeplimitsError, NotConverged, OutsideValidity, ParameterError, TooCostly
 from deeplimits.lab.workers import TaskTooLong
@@ -192,7 +192,7 @@ def shares() -> dict[str, str]:
 
 def beyond_chance(count: int, total: int, share: float) -> bool:
     """Whether so many of a total are more than a share, at the level of one in a thousand."""
-    return total > 0 and statistics.binomial_tail(count, total, share) < 1e-3
+    return total > 0 and tails.binomial_tail(count, total, share) < 1e-3
 
 
 def load(text: str) -> list[Case]:

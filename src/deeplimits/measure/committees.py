@@ -36,7 +36,7 @@ def batch_gradient(task: Task, network: Network, x: Float[Array, "b d"], z: Floa
     """Gradient in the first layer of the mean loss on a batch, by automatic differentiation."""
 
     def loss(w):
-        clean, _ = residual(task, Network(w, network.a, network.teacher), x)
+        clean = residual(task, Network(w, network.a, network.teacher), x).clean
         return jnp.mean((clean + task.noise * z) ** 2) / 2
 
     return jax.grad(loss)(network.w)

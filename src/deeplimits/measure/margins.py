@@ -88,7 +88,14 @@ def criticality(outputs: Outputs, theta: Float[Array, " d"], slack: float = 0.05
     )
 
 
-def flat_outputs(apply: Callable, parameters, x, y) -> tuple[Outputs, Float[Array, " d"]]:
+class FlatOutputs(NamedTuple):
+    """A model's signed outputs as a function of one vector, and where that vector is now."""
+
+    outputs: Outputs
+    theta: Float[Array, " d"]
+
+
+def flat_outputs(apply: Callable, parameters, x, y) -> FlatOutputs:
     """q(θ) = y f(x; θ) as a function of one flat vector, and that vector, for a model `apply(parameters, x)`."""
     theta, unravel = ravel_pytree(parameters)
-    return (lambda theta: jnp.ravel(apply(unravel(theta), x)) * y), theta
+    return FlatOutputs(lambda theta: jnp.ravel(apply(unravel(theta), x)) * y, theta)

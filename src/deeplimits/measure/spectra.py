@@ -1,5 +1,7 @@
 """Eigenvalues of finite matrices."""
 
+from typing import NamedTuple
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -25,9 +27,16 @@ def cauchy_smoothed(
     return jnp.mean(height / ((eigenvalues - x[:, None]) ** 2 + height**2), axis=1) / jnp.pi
 
 
-def covariance_losses(
-    covariance: Float[Array, " p"], sample: Float[Array, "p p"], rank: int
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
+class CovarianceLosses(NamedTuple):
+    """Squared errors per dimension of the best estimators of a covariance, in hindsight."""
+
+    linear: Float[Array, ""]
+    """Of the best combination of S and I."""
+    nonlinear: Float[Array, ""]
+    """Of the best estimator that keeps the eigenvectors of S."""
+
+
+def covariance_losses(covariance: Float[Array, " p"], sample: Float[Array, "p p"], rank: int) -> CovarianceLosses:
     """Squared errors per dimension of the best linear and the best rotation-equivariant estimator, in hindsight.
 
     The population covariance is diagonal. The first estimator is the best combination of S and I, the second keeps the
@@ -43,4 +52,5 @@ def covariance_losses(
     best = jnp.sum(covariance[:, None] * vectors**2, axis=0)
     if rank < p:
         best = best.at[: p - rank].set(jnp.mean(best[: p - rank]))
-    return jnp.mean(jnp.sum((error - along * direction) ** 2, axis=1)), jnp.mean(covariance**2) - jnp.mean(best**2)
+    linear = jnp.mean(jnp.sum((error - along * direction) ** 2, axis=1))
+    return CovarianceLosses(linear, jnp.mean(covariance**2) - jnp.mean(best**2))

@@ -110,8 +110,8 @@ def empirical_nngp(
     Its mean over networks is the covariance of the outputs at this width; its limit is
     `theory.kernels.InfiniteWidth(net).nngp`.
     """
-    left = network.forward(parameters, x1)[1][-1]
-    right = left if x2 is None else network.forward(parameters, x2)[1][-1]
+    left = network.forward(parameters, x1).entering[-1]
+    right = left if x2 is None else network.forward(parameters, x2).entering[-1]
     scale = network.scales()[-1]
     standard = network.net.parametrization == "standard"
     # In the standard parametrization the variances are in the law of the parameters, not in a factor.
@@ -168,10 +168,11 @@ def _layerwise(network: WideNetwork, parameters, x1, x2, chosen: tuple[int, ...]
 
         def sensitivity(index):
             # Inputs do not mix, so the gradient of a sum over inputs is the gradient for each.
-            return jax.grad(lambda added: jnp.sum(network.forward(parameters, x, added)[0][:, index]))(shifts)
+            return jax.grad(lambda added: jnp.sum(network.forward(parameters, x, added).outputs[:, index]))(shifts)
 
         per_output = [sensitivity(index) for index in chosen]
-        return [jnp.stack(layer, axis=1) for layer in zip(*per_output, strict=True)], network.forward(parameters, x)[1]
+        entering = network.forward(parameters, x).entering
+        return [jnp.stack(layer, axis=1) for layer in zip(*per_output, strict=True)], entering
 
     left, entering_left = pieces(x1)
     right, entering_right = (left, entering_left) if x2 is x1 else pieces(x2)

@@ -9,7 +9,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from deeplimits import statistics
+from deeplimits import statistics, tails
 from deeplimits.errors import ParameterError
 from deeplimits.predictions.base import Kind, Report, Trial, as_floats, beside_mean, number, option
 from deeplimits.predictions.composing import alone, dots, over_sizes, size_axis, wide
@@ -64,10 +64,8 @@ class Bound(Kind):
         crossings = sum(int(_crossed(one, measured).sum()) for one, measured in zip(stated, reduced, strict=True))
         if stated[-1].failure == 0:
             return statistics.certain(crossings == 0)
-        p_value = statistics.binomial_tail(crossings, sum(map(len, reduced)), stated[-1].failure)
-        return statistics.Deviation(
-            statistics.equivalent_z(p_value), statistics.equivalent_z(statistics.LEVEL), p_value
-        )
+        p_value = tails.binomial_tail(crossings, sum(map(len, reduced)), stated[-1].failure)
+        return statistics.Deviation(tails.equivalent_z(p_value), tails.equivalent_z(statistics.LEVEL), p_value)
 
     @classmethod
     def noticed(cls, stated, deviation, beside_wrong) -> None:

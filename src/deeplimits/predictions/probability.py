@@ -9,7 +9,7 @@ import equinox as eqx
 import numpy as np
 from jaxtyping import Array, Float
 
-from deeplimits import statistics
+from deeplimits import statistics, tails
 from deeplimits.predictions.base import Kind, Report, Trial, as_floats, gap_law, number, option, standardized
 from deeplimits.predictions.composing import alone, over_sizes, size_axis
 from deeplimits.predictions.picture import SIMULATION, Picture, Points
@@ -111,7 +111,7 @@ class _Count(NamedTuple):
     @property
     def interval(self) -> tuple[float, float]:
         """The exact (Clopper-Pearson) 95 % interval of the frequency."""
-        return statistics.binomial_interval(self.successes, self.count)
+        return tails.binomial_interval(self.successes, self.count)
 
 
 def _fit(sizes, stated, reduced) -> statistics.Extrapolation:
@@ -126,13 +126,13 @@ def _fit(sizes, stated, reduced) -> statistics.Extrapolation:
 def _exact_tests(stated, reduced) -> statistics.Deviation:
     """The worst of the exact binomial tests at each size."""
     p_values = [
-        statistics.binomial_p_value(successes, count, float(one.value))
+        tails.binomial_p_value(successes, count, float(one.value))
         for one, (successes, count) in zip(stated, reduced, strict=True)
     ]
     worst = int(np.argmin(p_values))
     return statistics.Deviation(
-        statistic=statistics.equivalent_z(p_values[worst]),
-        threshold=statistics.equivalent_z(statistics.LEVEL / len(p_values)),
+        statistic=tails.equivalent_z(p_values[worst]),
+        threshold=tails.equivalent_z(statistics.LEVEL / len(p_values)),
         p_value=min(1.0, len(p_values) * p_values[worst]),
         worst=worst,
     )

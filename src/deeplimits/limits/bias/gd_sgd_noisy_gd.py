@@ -108,10 +108,10 @@ class GdSgdNoisyGd(Limit):
             return mean_loss(theta) - mean_loss(minimizer)
 
         plain = trainers.gradient_descent(mean_loss, start, step, self._seen())
-        end, path = trainers.stochastic_gradient_descent(
+        noisy = trainers.stochastic_gradient_descent(
             batch_key, losses, start, step, self.steps, self.batch_size, self.sampling
         )
-        path = jnp.concatenate([path, end[None]])[self._seen()]
+        path = jnp.concatenate([noisy.observed, noisy.end[None]])[self._seen()]
         noise = jnp.sqrt(2 * self.temperature / step)
         schedule = jnp.full(self.steps, 1.0) * step
         gradient, ends = jax.grad(mean_loss), (self.steps,)

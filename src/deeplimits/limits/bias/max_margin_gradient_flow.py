@@ -66,7 +66,7 @@ class MaxMarginGradientFlow(Limit):
 
     def measured(self, system):
         (end,) = flows.separable_flow(system, jnp.zeros(self.points), self.log_time[None], loss_scale=1.0, rtol=1e-9)
-        predictor, _ = estimators.max_margin(system)
+        predictor = estimators.max_margin(system).weights
         norm, size = jnp.linalg.norm(predictor), jnp.linalg.norm(end)
         return {
             "direction": size * jnp.linalg.norm(end / size - predictor / norm),

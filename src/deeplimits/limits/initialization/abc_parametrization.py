@@ -65,11 +65,11 @@ class AbcParametrization(Limit):
                 return deep_networks.outputs(w, x, sigma, list(n**-a))
 
             def step(w, _):
-                gradient = jax.grad(lambda w: jnp.mean((network(w)[0] - y) ** 2) / 2)(w)
+                gradient = jax.grad(lambda w: jnp.mean((network(w).outputs - y) ** 2) / 2)(w)
                 return jax.tree.map(lambda p, g: p - self.step * n**-c * g, w, gradient), None
 
             trained, _ = jax.lax.scan(step, weights, length=self.steps)
-            return jnp.sqrt(jnp.mean((network(trained)[1] - network(weights)[1]) ** 2))
+            return jnp.sqrt(jnp.mean((network(trained).features - network(weights).features) ** 2))
 
         names = ("ntk", "maximal-update")
         presets = [parametrizations.PRESETS[name](self.hidden) for name in names]

@@ -86,10 +86,10 @@ class NtkLearningRateScaling(Limit):
         x = jnp.sqrt(1.0 * m) * (apart * jnp.eye(m) + (together - apart) / m)
         fans = [m, *[width] * self.hidden]
         deviations = [jnp.sqrt(self.weight_variance / fan) for fan in fans]
-        rates = [(self.weight_rate / fan, self.bias_rate) for fan in fans]
+        rates = [deep_networks.Layer(self.weight_rate / fan, self.bias_rate) for fan in fans]
 
         def network(weights):
-            return deep_networks.outputs(weights, x, sigma)[0]
+            return deep_networks.outputs(weights, x, sigma).outputs
 
         def one(key):
             weights = deep_networks.draw(key, m, width, self.hidden, deviations, jnp.sqrt(self.bias_variance))

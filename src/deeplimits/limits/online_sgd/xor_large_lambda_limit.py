@@ -10,7 +10,7 @@ from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Probability
-from deeplimits.statistics import binomial_tail
+from deeplimits.tails import binomial_tail
 from deeplimits.theory.online_sgd import xor
 
 # Four neurons, one of each type to be; the first two also overlap with ν, against the flow, and slide to 0.

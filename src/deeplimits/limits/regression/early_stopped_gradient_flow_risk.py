@@ -83,6 +83,11 @@ class EarlyStoppedGradientFlowRisk(Limit):
         n, p = samples, features
         x, direction, noise = data.gaussian_arrays(key, (n, p), (p,), (n, LABELLINGS))
         beta = jnp.sqrt(self.signal) * direction / jnp.linalg.norm(direction)
-        bias, variance = linear_training.flow_risk(x, beta, self.noise**2, self.times)
+        flow = linear_training.flow_risk(x, beta, self.noise**2, self.times)
         descent = linear_training.descent_risk(x, beta, self.noise * noise, self._step(), self.steps)
-        return {"bias": bias, "variance": variance, "descent_bias": descent[0], "descent_variance": descent[1]}
+        return {
+            "bias": flow.bias,
+            "variance": flow.variance,
+            "descent_bias": descent.bias,
+            "descent_variance": descent.variance,
+        }

@@ -83,10 +83,10 @@ class GeneralizedMpSilverstein(Limit):
         sample = x.T @ x / samples
         resolvent = jnp.linalg.inv(sample + self.ridge * jnp.eye(dimension))
         small = jnp.diagonal(resolvent)[: dimension - large]
-        linear, nonlinear = spectra.covariance_losses(covariance, sample, samples)
+        losses = spectra.covariance_losses(covariance, sample, samples)
         return {
             "eigenvalues": spectra.sample_covariance_eigenvalues(x),
             "resolvent": jnp.mean(small),
-            "linear_loss": linear,
-            "nonlinear_loss": nonlinear,
+            "linear_loss": losses.linear,
+            "nonlinear_loss": losses.nonlinear,
         }

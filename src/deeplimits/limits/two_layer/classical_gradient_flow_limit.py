@@ -78,7 +78,7 @@ class ClassicalGradientFlowLimit(Limit):
         sgd_key, test_key = jax.random.split(key)
         task, start = self._setting(1 / inverse_rate)
         network = ensemble.with_overlaps(task, start, self.dimension)
-        record, _ = ensemble.one_pass_sgd(sgd_key, task, network, jnp.array(marks))
+        record = ensemble.one_pass_sgd(sgd_key, task, network, jnp.array(marks)).record
         return {
             "risk": measure.risk_on_fresh_inputs(test_key, task, record, self.inputs).value,
             "teacher_overlap": record.m[:, 0, 0],

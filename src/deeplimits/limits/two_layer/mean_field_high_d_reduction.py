@@ -85,7 +85,7 @@ class MeanFieldHighDReduction(Limit):
         task = Task(jnp.eye(1), self.step, 0.0, self.activation)
         start = Overlaps(m, m @ m.T + jnp.diag(q))
         network = ensemble.with_overlaps(task, start, dimension)
-        record, _ = ensemble.one_pass_sgd(key, task, network, jnp.array(marks))
+        record = ensemble.one_pass_sgd(key, task, network, jnp.array(marks)).record
         norms = jnp.diagonal(record.q, axis1=1, axis2=2) - record.m[:, :, 0] ** 2
         first, second = slice(0, students // 2), slice(students // 2, None)
         return {

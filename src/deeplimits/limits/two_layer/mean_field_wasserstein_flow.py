@@ -108,8 +108,8 @@ class MeanFieldWassersteinFlow(Limit):
             index, steps, x = piece
             # Neighbouring keys in the first word; the steps take those in the last.
             stream = draws.neighbour(key, index, word=0)
-            _, network = ensemble.one_pass_sgd(stream, task, network, steps[None])
-            return network, jnp.mean(ensemble.residual(task, network, x)[0] ** 2) / 2
+            network = ensemble.one_pass_sgd(stream, task, network, steps[None]).network
+            return network, jnp.mean(ensemble.residual(task, network, x).clean ** 2) / 2
 
         steps = jnp.array([end - begin for begin, end in pairwise((0, *marks))])
         network, risks = jax.lax.scan(to_mark, network, (jnp.arange(len(marks)), steps, tests))

@@ -73,11 +73,11 @@ class OverlapMarkovChain(Limit):
 
         def in_weights(drawn):
             x, z = drawn[None, :dimension], drawn[dimension:]
-            m, q = ensemble.overlaps(ensemble.step(task, network, self.step, x, z)[0])
-            return m[0, 0], q[0, 0]
+            state = ensemble.overlaps(ensemble.step(task, network, self.step, x, z).network)
+            return state.m[0, 0], state.q[0, 0]
 
         def in_chain(sample):
-            state, _, _ = overlap_steps.chain_step(sample, task, start, jnp.zeros(()), dimension)
+            state = overlap_steps.chain_step(sample, task, start, jnp.zeros(()), dimension).state
             return state.m[0, 0], state.q[0, 0]
 
         # What a step of either kind needs, in one draw: x and its noise; fields, noise and the rest of the norm.

@@ -69,7 +69,7 @@ class PopulationRiskFromOverlaps(Limit):
         task, start = self._setting()
         network = ensemble.with_overlaps(task, start, dimension)
         x = draws.draw(key, (self.inputs,), dimension).gaussians
-        clean, _ = ensemble.residual(task, network, x)
+        clean = ensemble.residual(task, network, x).clean
         fields = x @ jnp.concatenate([network.w, network.teacher]).T / jnp.sqrt(1.0 * dimension)
         a, b, c, d = (fields[:, index] for index in self._indices())
         value, slope = task.activation.value, task.activation.derivative

@@ -94,7 +94,7 @@ class SgdConcentrationRate(Limit):
             record = overlap_steps.overlap_chain(key, task, start, jnp.array(marks), dimension)
         else:
             network = ensemble.with_overlaps(task, start, dimension)
-            record, _ = ensemble.one_pass_sgd(key, task, network, jnp.array(marks))
+            record = ensemble.one_pass_sgd(key, task, network, jnp.array(marks)).record
         return {"deviation": _stacked(record)}
 
 
