@@ -67,8 +67,8 @@ class SpikedTensorBallistic(Limit):
         largest = max(
             float(self.overlap) ** 2 + float(self.radius), float(self.step), float(self.signal) ** (2 / self.order)
         )
-        # Three times where a typical step would be too long: in tens of thousands of runs one is never typical.
-        least = 12 * self.order * float(self.step) * largest ** (self.order - 1)
+        # Six times where a typical step would be too long: of tens of thousands of runs one is never typical.
+        least = 24 * self.order * float(self.step) * largest ** (self.order - 1)
         if n < least:
             raise OutsideValidity(
                 f"SpikedTensorBallistic: at N = {n} SGD may diverge; with step = {float(self.step):g} the "
