@@ -1,4 +1,4 @@
-"""Every test runs with checked shapes and types, strict dtype promotion and warnings as errors."""
+"""Every test runs with checked shapes and types, strict promotion of dtypes and ranks, and warnings as errors."""
 
 import functools
 import math
@@ -25,6 +25,7 @@ from deeplimits.lab.workers import Growth
 pytest_plugins = ["slowly"]
 
 jax.config.update("jax_numpy_dtype_promotion", "strict")
+jax.config.update("jax_numpy_rank_promotion", "raise")
 # The compiled programs of one run serve the next, and one worker's serve the others.
 use_cache()
 

@@ -65,7 +65,7 @@ def with_overlaps(task: Task, state: Overlaps, dimension: int) -> Network:
         raise ParameterError(f"dimension = {dimension} is not allowed; {p + k} weight vectors need at least {p + k}")
     omega = joint_overlaps(task, state)
     values, vectors = jnp.linalg.eigh(omega)
-    root = vectors * jnp.sqrt(jnp.maximum(values, 0.0))
+    root = vectors * jnp.sqrt(jnp.maximum(values, 0.0))[None, :]
     weights = jnp.sqrt(1.0 * dimension) * jnp.pad(root, ((0, 0), (0, dimension - p - k)))
     return Network(weights[:p], state.a, weights[p:])
 
@@ -116,7 +116,7 @@ def step(
     clean, fields = residual(task, network, x)
     error = shares * (clean + task.noise * z)
     # w_i ← w_i + (γ/p) E a_i σ'(λ_i) x/√d, averaged over the batch
-    push = error[:, None] * network.a * task.activation.derivative(fields)
+    push = error[:, None] * network.a[None, :] * task.activation.derivative(fields)
     w = network.w + step / (p * jnp.sqrt(1.0 * d)) * push.T @ x
     # a_i ← a_i + (ρ_a γ/(dp)) E σ(λ_i)
     a = network.a + task.output_rate * step / (d * p) * error @ task.activation.value(fields)

@@ -113,7 +113,7 @@ def pair_chain_of_inputs(
     """
     fan_in = inputs.shape[1]
     w, b = weights[:, :-1] * jnp.sqrt(weight_variance / fan_in), weights[:, -1] * jnp.sqrt(bias_variance)
-    z = inputs @ w.T + b
+    z = inputs @ w.T + b[None, :]
     second = bias_variance + weight_variance * _products(named(activation).value(z))
     behind = pair_chain(normals, activation, second, weight_variance, bias_variance).seen
     return jnp.concatenate([_products(z)[None], behind])
@@ -204,7 +204,7 @@ def outputs(
     sigma, features = named(activation), x
     for layer, (w, b) in enumerate(weights[:-1]):
         scale = 1.0 if multipliers is None else multipliers[layer]
-        features = sigma.value(scale * (features @ w) + b)
+        features = sigma.value(scale * (features @ w) + b[None, :])
     w, b = weights[-1]
     scale = 1.0 if multipliers is None else multipliers[-1]
-    return Passed((scale * (features @ w) + b)[:, 0], features)
+    return Passed((scale * (features @ w) + b[None, :])[:, 0], features)

@@ -67,7 +67,7 @@ class NestedLeastSquares:
         """‖(X⁺X − I)β‖² for each p, β the unit vector along the leading p entries of a direction; a mean over those."""
         leading = jnp.asarray(np.arange(len(directions)) < self.counts[:, None], dtype=float)
         squares = leading @ directions**2
-        labels = jnp.tensordot(self.x, leading[:, :, None] * directions, ((1,), (1,))).swapaxes(0, 1)
+        labels = jnp.tensordot(self.x, leading[:, :, None] * directions[None], ((1,), (1,))).swapaxes(0, 1)
         # ‖X⁺Xβ‖² = β'X'(XX')^{-1}Xβ
         kept = jnp.sum((self.inverses[self.place] @ labels) ** 2, axis=1) / squares
         return jnp.where(self.above, 1 - jnp.mean(kept, axis=1), 0.0)
@@ -81,7 +81,7 @@ class NestedLeastSquares:
 
 def nearest_points(x: Float[Array, "n d"], at: Float[Array, " d"], neighbours: int) -> Int[Array, " k"]:
     """Which k of the points are nearest to `at`."""
-    _, nearest = jax.lax.top_k(-jnp.sum((x - at) ** 2, axis=1), neighbours)
+    _, nearest = jax.lax.top_k(-jnp.sum((x - at[None, :]) ** 2, axis=1), neighbours)
     return nearest
 
 
@@ -127,7 +127,7 @@ def max_margin(signed: Float[Array, "n d"], *, iterations: int = 60) -> MaxMargi
         stationarity, primal = w - rows.T @ dual, rows @ w - 1 - slack
         gap = slack @ dual / n
         ratio = dual / slack
-        factor = jax.scipy.linalg.cho_factor(jnp.eye(d) + (rows.T * ratio) @ rows)
+        factor = jax.scipy.linalg.cho_factor(jnp.eye(d) + (rows.T * ratio[None, :]) @ rows)
 
         def move(target):
             # dual ∘ slack = target, linearized, with Δw eliminated last

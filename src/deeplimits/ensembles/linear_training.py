@@ -36,18 +36,21 @@ def ridge_flow(
     if p <= n:
         values, vectors = jnp.linalg.eigh(x.T @ x / n)
         rates = jnp.maximum(values, 0.0) + ridge
-        decay = jnp.exp(-t * rates)
-        return (decay * (start @ vectors) + _approached(t, rates) * ((y @ x / n) @ vectors)) @ vectors.T
+        decay = jnp.exp(-t * rates[None, :])
+        return (
+            decay * (start @ vectors)[None, :] + _approached(t, rates) * ((y @ x / n) @ vectors)[None, :]
+        ) @ vectors.T
     values, vectors = jnp.linalg.eigh(x @ x.T / n)
     values = jnp.maximum(values, 0.0)
     # w = e^{−γt}w₀ + X'a with da/dt = −(XX'/n + γ)a + (y − e^{−γt}Xw₀)/n and a(0) = 0, mode by mode.
-    driven = _approached(t, values + ridge) * (y @ vectors)
-    released = jnp.exp(-t * ridge) * _approached(t, values) * ((x @ start) @ vectors)
-    return jnp.exp(-t * ridge) * start + ((driven - released) @ vectors.T / n) @ x
+    driven = _approached(t, values + ridge) * (y @ vectors)[None, :]
+    released = jnp.exp(-t * ridge) * _approached(t, values) * ((x @ start) @ vectors)[None, :]
+    return jnp.exp(-t * ridge) * start[None, :] + ((driven - released) @ vectors.T / n) @ x
 
 
-def _approached(t, rate):
-    """∫₀ᵗ e^{−rate·s} ds."""
+def _approached(t: Float[Array, "times 1"], rates: Float[Array, " modes"]) -> Float[Array, "times modes"]:
+    """∫₀ᵗ e^{−rate·s} ds for every time and rate."""
+    rate = rates[None, :]
     moving = t * rate > 1e-9
     return jnp.where(moving, -jnp.expm1(-t * rate) / jnp.where(rate > 0, rate, 1.0), t)
 
@@ -78,13 +81,13 @@ def flow_risk(
     values, vectors = jnp.linalg.eigh(x.T @ x / n if p <= n else x @ x.T / n)
     values = jnp.maximum(values, 0.0)
     approached = _approached(t, values)
-    spread = jnp.sum(values * approached**2, axis=1) / n
+    spread = jnp.sum(values[None, :] * approached**2, axis=1) / n
     # Without noise ŵ − β = −e^{−tA}β.
     if p <= n:
-        missed = jnp.exp(-t * values) * (beta @ vectors)
+        missed = jnp.exp(-t * values[None, :]) * (beta @ vectors)[None, :]
     else:
         # e^{−tA} = 1 − X'(∫₀ᵗ e^{−sB} ds)X/n with B = XX'/n
-        missed = beta - (approached * ((x @ beta) @ vectors)) @ (x.T @ vectors).T / n
+        missed = beta[None, :] - (approached * ((x @ beta) @ vectors)[None, :]) @ (x.T @ vectors).T / n
     return RiskParts(jnp.sum(missed**2, axis=1), noise_variance * spread)
 
 

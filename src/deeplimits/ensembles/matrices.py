@@ -11,7 +11,7 @@ from deeplimits.models.activations import activation as named
 def uniform_orthogonal(key: PRNGKeyArray, size: int) -> Float[Array, "n n"]:
     """A uniform orthogonal matrix: the Q of a Gaussian matrix, with the signs that make R's diagonal positive."""
     q, r = jnp.linalg.qr(jax.random.normal(key, (size, size)))
-    return q * jnp.sign(jnp.diagonal(r))
+    return q * jnp.sign(jnp.diagonal(r))[None, :]
 
 
 def features(

@@ -21,4 +21,4 @@ def class_mean(direction: Float[Array, " p"], strength: Float[Array, ""]) -> Flo
 def two_classes(signs: Float[Array, " n"], deviations: Float[Array, "n p"], mean: Float[Array, " p"]) -> Classes:
     """Points x = yμ + z, as rows, and their labels y = ±1, from standard Gaussian `signs` and `deviations`."""
     y = jnp.where(signs > 0, 1.0, -1.0)
-    return Classes(y[:, None] * mean + deviations, y)
+    return Classes(y[:, None] * mean[None, :] + deviations, y)

@@ -48,9 +48,9 @@ def chain_step(sample: Draws, task: Task, state: Overlaps, time: Float[Array, ""
     rate = task.learning_rate(time)
     step = rate / (dimension * p)
     drive = state.a * error * slope
-    moved = drive[:, None] * lam[:p]
-    q = state.q + step * (moved + moved.T) + step * rate / p * drive[:, None] * drive * square / dimension
-    m = state.m + step * drive[:, None] * lam[p:]
+    moved = drive[:, None] * lam[None, :p]
+    q = state.q + step * (moved + moved.T) + step * rate / p * drive[:, None] * drive[None, :] * square / dimension
+    m = state.m + step * drive[:, None] * lam[None, p:]
     after = Overlaps(m, q, state.a + step * task.output_rate * error * sigma)
     return ChainStep(after, step, clean**2 / 2)
 
@@ -159,5 +159,5 @@ def _root(omega: Float[Array, "n n"]) -> Float[Array, "n n"]:
         inverse = jnp.where(alive, jax.lax.rsqrt(jnp.where(alive, pivot, 1.0)), 0.0)
         column = jnp.where(jnp.arange(count) >= index, omega[:, index] * inverse, 0.0)
         columns.append(column)
-        omega = omega - column[:, None] * column
+        omega = omega - column[:, None] * column[None, :]
     return jnp.stack(columns, axis=1)

@@ -231,7 +231,7 @@ def xor_step(
         keep * v - delta * error * jnp.maximum(h, 0.0),
         keep * mu - pull * x_mu,
         keep * nu - pull * x_nu,
-        jnp.sum(moved[:, None] * moved, axis=-1) + jnp.outer(pull, pull) * noise**2 * sample.chi_square,
+        jnp.sum(moved[:, None] * moved[None, :], axis=-1) + jnp.outer(pull, pull) * noise**2 * sample.chi_square,
     )
 
 

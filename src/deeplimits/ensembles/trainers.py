@@ -86,7 +86,7 @@ def draw_batch(key: PRNGKeyArray, samples: int, batch: int, sampling: str) -> Fl
         chosen = (uniforms * samples).astype(int)
     else:
         chosen = jax.lax.top_k(uniforms.astype(jnp.float32), batch)[1].astype(int)
-    return jnp.sum(chosen[:, None] == jnp.arange(samples), axis=0) / batch
+    return jnp.sum(chosen[:, None] == jnp.arange(samples)[None, :], axis=0) / batch
 
 
 def stochastic_gradient_descent(

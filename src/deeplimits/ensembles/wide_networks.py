@@ -137,7 +137,7 @@ class WideNetwork(eqx.Module):
         current, before, entering = x, None, []
         for layer, (affine, scale) in enumerate(zip(parameters, self.scales(), strict=True)):
             entering.append(current)
-            h = scale.weights * current @ affine.weights.T + scale.biases * affine.biases
+            h = scale.weights * current @ affine.weights.T + scale.biases * affine.biases[None, :]
             if self.net.residual and 0 < layer < self.net.hidden_layers and before is not None:
                 h = h + self.net.skip * before
             if shifts is not None:

@@ -5,6 +5,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from deeplimits.numerics.ranks import same_rank
+
 
 def sample_covariance_eigenvalues(x: Float[Array, "n p"]) -> Float[Array, " p"]:
     """The p eigenvalues of X'X/n in increasing order, from the smaller of the two Gram matrices."""
@@ -17,14 +19,15 @@ def sample_covariance_eigenvalues(x: Float[Array, "n p"]) -> Float[Array, " p"]:
 
 def regularized_trace(eigenvalues: Float[Array, " p"], shift: Float[Array, "..."]) -> Float[Array, "..."]:
     """(1/p) Σ 1/(λ_i + y) for every shift y > 0."""
-    return jnp.mean(1 / (eigenvalues + shift[..., None]), axis=-1)
+    values, y = same_rank(eigenvalues, shift[..., None])
+    return jnp.mean(1 / (values + y), axis=-1)
 
 
 def cauchy_smoothed(
     eigenvalues: Float[Array, " p"], x: Float[Array, " points"], height: Float[Array, ""]
 ) -> Float[Array, " points"]:
     """The spectrum convolved with a Cauchy kernel of the given width."""
-    return jnp.mean(height / ((eigenvalues - x[:, None]) ** 2 + height**2), axis=1) / jnp.pi
+    return jnp.mean(height / ((eigenvalues[None, :] - x[:, None]) ** 2 + height**2), axis=1) / jnp.pi
 
 
 class CovarianceLosses(NamedTuple):

@@ -88,7 +88,7 @@ def estimate(
 
     slopes = jax.vmap(lambda key: gradient(point, draw(key)))(jax.random.split(key, draws))
     mean = jax.tree.map(lambda s: s.mean(axis=0), slopes)
-    centred = jax.tree.map(lambda s, m: s - m, slopes, mean)
+    centred = jax.tree.map(lambda s, m: s - m[None], slopes, mean)
     drifts, noise = jax.vmap(along)(slopes), jax.vmap(along)(centred)
     # The sample mean takes one degree of freedom from the covariance.
     unbiased = draws / (draws - 1)

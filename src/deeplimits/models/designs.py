@@ -32,5 +32,5 @@ def halfspace(samples: int, dimension: int, fold: int = 0) -> Design:
     # A generator whose numbers never change; on the host, where there is nothing to compile.
     drawn = np.random.RandomState(fold).standard_normal((samples, dimension))
     x = jnp.asarray(drawn) / jnp.sqrt(1.0 * dimension)
-    x = x - jnp.mean(x, axis=0)
+    x = x - jnp.mean(x, axis=0, keepdims=True)
     return Design(x, jnp.sign(x @ jnp.cos(jnp.arange(1.0, dimension + 1))))

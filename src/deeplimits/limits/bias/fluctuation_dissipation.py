@@ -74,7 +74,7 @@ class FluctuationDissipation(Limit):
         def losses(theta):
             # The bias of the output keeps the noise alive where weight decay puts all neurons to sleep.
             w, b, a, bias = theta[:h], theta[h : 2 * h], theta[2 * h : -1], theta[-1]
-            outputs = jnp.tanh(jnp.outer(inputs, w) + b) @ a / math.sqrt(h) + bias
+            outputs = jnp.tanh(jnp.outer(inputs, w) + b[None, :]) @ a / math.sqrt(h) + bias
             return (outputs - design.y) ** 2 / 2 + self.decay / 2 * jnp.sum(theta**2)
 
         gradient = jax.grad(lambda theta: jnp.mean(losses(theta)))

@@ -66,7 +66,7 @@ class GdSgdNoisyGd(Limit):
             jnp.asarray(x), jnp.asarray(y), start, step, self._seen(), 1 / (2 * self.samples)
         )
         # L(θ) − L_min = ‖X(θ − θ_LS)‖²/2m
-        plain = jnp.sum((x @ (mean - np.linalg.lstsq(x, y)[0]).T) ** 2, axis=0) / (2 * self.samples)
+        plain = jnp.sum((x @ (mean - np.linalg.lstsq(x, y)[0][None, :]).T) ** 2, axis=0) / (2 * self.samples)
         loss = sgd_noise.sgd_loss_path(x, y, start, step, self.batch_size, self.sampling, self.steps)[self._seen()]
         eigenvalues = jnp.asarray(np.linalg.svd(x, compute_uv=False)) ** 2 / self.samples
         # v_k = v_∞ (1 − (1−ηλ)^{2k}) from a start at the minimum

@@ -74,7 +74,9 @@ class QuadraticModelPerturbation(Limit):
         raw, y, start = jnp.split(rest, [m * p, m * p + m])
         # Orthonormal features times lengths between 1 and 2: the flow ends in good time.
         basis = jnp.linalg.qr(raw.reshape(p, m))[0]
-        return Model(basis * jnp.linspace(1.0, 2.0, m), forms[:-1], y, start / jnp.linalg.norm(start), forms[-1])
+        return Model(
+            basis * jnp.linspace(1.0, 2.0, m)[None, :], forms[:-1], y, start / jnp.linalg.norm(start), forms[-1]
+        )
 
     def stated(self, system):
         found = quadratic_model.traced_perturbation(system.features, system.forms, system.y, system.start)
@@ -121,7 +123,7 @@ class QuadraticModelPerturbation(Limit):
         paths = jax.vmap(flow)(strengths)
         linear = paths[ZERO, 1]
         # (θ(∞; kε) − θ(∞; 0))/(kε), and its part in the span of the features
-        moved = (paths[:, 1] - linear) / jnp.where(strengths == 0, 1.0, strengths)[:, None]
+        moved = (paths[:, 1] - linear[None, :]) / jnp.where(strengths == 0, 1.0, strengths)[:, None]
         minus_two, minus_one, _, one, two, four = moved
         span = jnp.linalg.qr(phi)[0]
         along = span @ (span.T @ one)

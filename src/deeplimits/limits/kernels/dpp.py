@@ -35,7 +35,7 @@ class Dpp(Limit):
 
     def _matrix(self):
         x = jnp.linspace(0.0, 1.0, self.points)
-        return self.strength * jnp.exp(-((x[:, None] - x) ** 2) / (2 * self.scale**2))
+        return self.strength * jnp.exp(-((x[:, None] - x[None, :]) ** 2) / (2 * self.scale**2))
 
     def theory(self):
         matrix = self._matrix()

@@ -55,8 +55,8 @@ class MercerFeatureMap(Limit):
     def simulate(self, key, *, points: int):
         if self.kernel == "minimum":
             x = jax.random.uniform(key, (points,))
-            matrix = jnp.minimum(x[:, None], x)
+            matrix = jnp.minimum(x[:, None], x[None, :])
         else:
             x = jax.random.normal(key, (points,))
-            matrix = jnp.exp(-((x[:, None] - x) ** 2) / (2 * self.scale**2))
+            matrix = jnp.exp(-((x[:, None] - x[None, :]) ** 2) / (2 * self.scale**2))
         return {"eigenvalues": jnp.linalg.eigvalsh(matrix)[::-1][: self.count] / points}

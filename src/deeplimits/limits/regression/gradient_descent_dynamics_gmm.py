@@ -84,7 +84,7 @@ class GradientDescentDynamicsGmm(Limit):
         starts = jnp.sqrt(self.start / p) * jnp.stack([start, -start])
         train = jax.vmap(linear_training.ridge_flow, (None, None, None, 0, None))
         weights = train(x, y, self.ridge, starts, self.times)
-        seen = y * (weights @ x.T)
+        seen = y[None, None, :] * (weights @ x.T)
         along, size = weights @ mean, jnp.sum(weights**2, axis=-1)
         found = {
             "test_mean": along,

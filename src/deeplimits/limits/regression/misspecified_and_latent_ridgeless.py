@@ -70,12 +70,12 @@ class MisspecifiedAndLatentRidgeless(Limit):
 
         # Part of the signal: ⟨w, θ⟩ is a Gaussian variable of variance ‖θ‖², whatever the dimension of w.
         spare = self.signal * (1 - self.seen)
-        beta = jnp.sqrt(self.signal * self.seen) * directions / jnp.linalg.norm(directions, axis=0)
+        beta = jnp.sqrt(self.signal * self.seen) * directions / jnp.linalg.norm(directions, axis=0, keepdims=True)
         labels = x @ beta + jnp.sqrt(spare) * unseen + self.noise * noise
 
         # Latent: the law of u does not change under rotations: the latent variables may enter along the first q axes.
         views = own.at[:, :hidden].add(jnp.sqrt(self.strength) * z)
-        theta = jnp.sqrt(self.signal) * hidden_directions / jnp.linalg.norm(hidden_directions, axis=0)
+        theta = jnp.sqrt(self.signal) * hidden_directions / jnp.linalg.norm(hidden_directions, axis=0, keepdims=True)
         best = jnp.zeros((features, k)).at[:hidden].set(jnp.sqrt(self.strength) * theta / (1 + self.strength))
         # The labels are ⟨x, best⟩ plus what x cannot tell; the fit is linear in them.
         told = views @ best

@@ -98,7 +98,7 @@ class RidgeGeneralCovariance(Limit):
         covariance = jnp.where(large, self.large, 1.0)
         density = jnp.where(large, self.alignment / self.share, (1 - self.alignment) / (1 - self.share))
         x, directions, noises = data.gaussian_arrays(gaussian_key, (samples, widest), (widest, k), (samples, k))
-        x = x * jnp.sqrt(covariance)
+        x = x * jnp.sqrt(covariance)[None, :]
         directions = jnp.sqrt(self.signal * density)[:, None] * jnp.sign(directions)
         noises = self.noise * noises
 

@@ -111,7 +111,8 @@ class RidgelessDoubleDescent(Limit):
         biases = self.signal * least_squares.biases(directions)
         variances = self.noise**2 * least_squares.variances()
         seen, leading = x[:, :features], directions[:features]
-        labels = jnp.sqrt(self.signal) * (seen @ leading) / jnp.linalg.norm(leading, axis=0) + self.noise * errors
+        lengths = jnp.linalg.norm(leading, axis=0, keepdims=True)
+        labels = jnp.sqrt(self.signal) * (seen @ leading) / lengths + self.noise * errors
         estimates = least_squares.fit(features, labels)
         return {
             "risk": biases[0] + variances[0],

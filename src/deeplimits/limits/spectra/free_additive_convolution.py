@@ -87,13 +87,13 @@ class FreeAdditiveConvolution(Limit):
         one = jnp.where(place < first_count, self.first, 1.0)
         two = jnp.where(place < second_count, self.second, 1.0)
         u = matrices.uniform_orthogonal(key, dimension)
-        turned = (u * two) @ u.T
+        turned = (u * two[None, :]) @ u.T
         root = jnp.sqrt(one)
         of_sum = jnp.linalg.eigvalsh(jnp.diag(one) + turned)
-        of_product = jnp.linalg.eigvalsh(root[:, None] * turned * root)
+        of_product = jnp.linalg.eigvalsh(root[:, None] * turned * root[None, :])
         y = self.heights[:, None]
         return {
-            "sum_transform": jnp.mean(y**2 / (y**2 + of_sum**2), axis=1),
-            "product_transform": jnp.mean(y / (y + of_product), axis=1),
+            "sum_transform": jnp.mean(y**2 / (y**2 + of_sum[None, :] ** 2), axis=1),
+            "product_transform": jnp.mean(y / (y + of_product[None, :]), axis=1),
             "product_variance": jnp.mean(of_product**2) - jnp.mean(of_product) ** 2,
         }

@@ -79,7 +79,7 @@ class GeneralizedMpSilverstein(Limit):
 
     def simulate(self, key, *, samples: int, dimension: int, large: int):
         covariance = jnp.where(jnp.arange(dimension) < dimension - large, 1.0, self.large)
-        x = data.independent_entries(key, samples, dimension) * jnp.sqrt(covariance)
+        x = data.independent_entries(key, samples, dimension) * jnp.sqrt(covariance)[None, :]
         sample = x.T @ x / samples
         resolvent = jnp.linalg.inv(sample + self.ridge * jnp.eye(dimension))
         small = jnp.diagonal(resolvent)[: dimension - large]

@@ -14,7 +14,7 @@ from deeplimits.predictions import Curve
 
 def aligned_start(students: int, teachers: int, overlap: Array, norm: Array) -> Overlaps:
     """Each student leans to one teacher, a third as much to the others; outside the teachers they are orthogonal."""
-    own = jnp.arange(students)[:, None] % teachers == jnp.arange(teachers)
+    own = jnp.arange(students)[:, None] % teachers == jnp.arange(teachers)[None, :]
     m = overlap * jnp.where(own, 1.0, 1 / 3)
     return Overlaps(m, m @ m.T + norm * jnp.eye(students))
 

@@ -156,7 +156,7 @@ def _newton(x, y, alpha, start, depth) -> Interpolant:
         beta = scale * _link(s, depth)
         left = y - x @ beta
         # Newton's matrix X diag(c k h') X' is symmetric and positive.
-        matrix = (x * (scale * stretch * _link_slope(s, depth))) @ x.T
+        matrix = (x * (scale * stretch * _link_slope(s, depth))[None, :]) @ x.T
         move = jax.scipy.linalg.solve(matrix, left, assume_a="pos")
         return s, beta, jnp.max(jnp.abs(left)) / size, move
 
@@ -202,7 +202,7 @@ def diagonal_trajectory(
         return speed * (y - x @ (scale * _link(stretch * (nu @ x), depth)))
 
     solved = flows.solve(field, jnp.zeros_like(y), times, rtol=1e-13, atol=1e-15)
-    return scale * _link(stretch * (solved.states @ x), depth)
+    return scale[None, :] * _link(stretch[None, :] * (solved.states @ x), depth)
 
 
 def kernel_solution(x: ArrayLike, y: ArrayLike, start: ArrayLike = 1.0, depth: int = 2) -> Float[np.ndarray, " d"]:

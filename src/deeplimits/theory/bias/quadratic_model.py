@@ -82,8 +82,8 @@ def traced_perturbation(
     both = modes.kept[:, None] & modes.kept[None, :]
     # c_aj = ⟨u_j, Δ⟩ Σ_k ⟨Φ_a, u_k⟩⟨u_k, Δ⟩/(a_j + a_k)
     overlaps = jnp.where(both, 1 / jnp.where(both, rates, 1.0), 0.0)
-    inner = (seen * delta[:, None]).T @ overlaps * delta
-    pushed = jnp.einsum("apq,aq->p", psi, drawn[:, None] * linear + inner @ modes.vectors.T)
+    inner = (seen * delta[:, None]).T @ overlaps * delta[None, :]
+    pushed = jnp.einsum("apq,aq->p", psi, drawn[:, None] * linear[None, :] + inner @ modes.vectors.T)
     perpendicular = -(pushed - modes.vectors @ (jnp.where(modes.kept, 1.0, 0.0) * (modes.vectors.T @ pushed)))
     return Perturbation(linear, parallel, perpendicular, jnp.max(jnp.abs(residuals)))
 

@@ -182,12 +182,12 @@ def _panels(centre, deviation, special, finest, order):
     steps = jnp.concatenate([shrinking, widest * jnp.arange(2.0, 2 * REACH / _WIDEST + 1)])
     around = jnp.concatenate([-steps[::-1], jnp.zeros(1), steps])
     # A special point outside is as good as none: the nearest end of the range takes its place.
-    ends = jnp.clip(jnp.clip(special, low, high)[:, None] + around, low, high)
+    ends = jnp.clip(jnp.clip(special, low, high)[:, None] + around[None, :], low, high)
     ends = ends[0] if special.shape == (1,) else jnp.sort(jnp.ravel(ends))
     half = jnp.diff(ends) / 2
     nodes, weights = panels.gauss(order)
-    u = (ends[:-1] + half)[:, None] + half[:, None] * jnp.asarray(nodes)
-    return jnp.ravel(u), jnp.ravel(half[:, None] * jnp.asarray(weights))
+    u = (ends[:-1] + half)[:, None] + half[:, None] * jnp.asarray(nodes)[None, :]
+    return jnp.ravel(u), jnp.ravel(half[:, None] * jnp.asarray(weights)[None, :])
 
 
 def _positive_root(a):

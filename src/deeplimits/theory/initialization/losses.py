@@ -165,7 +165,7 @@ def _of_close_inputs(sigma: Activation, gap: Floats, kernel: Floats) -> Floats:
     h, own = jnp.sqrt(kernel * gap / 2) * z[_HALF:], 2 * own[_HALF:] / math.sqrt(2 * math.pi)
 
     def square(h):
-        inner = jnp.tensordot(_INSIDE.weights, sigma.derivative(m + h * _INSIDE.nodes[:, None]), axes=1)
+        inner = jnp.tensordot(_INSIDE.weights, sigma.derivative(m[None, :] + h * _INSIDE.nodes[:, None]), axes=1)
         difference = jnp.where(h < _NARROW, h * inner, sigma.value(m + h) - sigma.value(m - h))
         return jnp.sum(weight * difference**2)
 

@@ -48,7 +48,7 @@ def marginal_kernel(kernel: ArrayLike) -> Float[Array, "n n"]:
     [[0.5, 0.0], [0.0, 0.75]]
     """
     found = positive.modes(kernel)
-    return (found.vectors * (found.eigenvalues / (1 + found.eigenvalues))) @ found.vectors.T
+    return (found.vectors * (found.eigenvalues / (1 + found.eigenvalues))[None, :]) @ found.vectors.T
 
 
 def inclusion_probability(marginal: ArrayLike, subset: Sequence[int]) -> Float[Array, ""]:

@@ -182,7 +182,7 @@ def _block(network, left, right, wanted, every_layer, offset) -> Kernels:
     """Kernels of all pairs of a left and a right input; `offset` is where the diagonal of equal inputs lies, if any."""
     same = None
     if offset is not None:
-        same = jnp.arange(left.roots.shape[1])[:, None] == jnp.arange(right.roots.shape[1]) + offset
+        same = jnp.arange(left.roots.shape[1])[:, None] == jnp.arange(right.roots.shape[1])[None, :] + offset
     gaps = first_gaps(left, right, same, exact=network.kinked)
     inner = left.inputs @ right.inputs.T if _needs_inner(network) else None
     column = Points(left.directions, left.inputs, left.roots[:, :, None], left.features[:, :, None])

@@ -91,7 +91,7 @@ def _passed(
     # The first point is the level, where q = 0; at the last one q' = 0 gives q there from the others.
     inner = slice(1, points)
     reflected = -first[points, inner] / first[points, points]
-    inside = generator[inner, inner] + generator[inner, points, None] * reflected
+    inside = generator[inner, inner] + generator[inner, points, None] * reflected[None, :]
     weights = _interpolation(x, 2 * (jnp.arcsinh(u0 / scale) - ends[0]) / (ends[1] - ends[0]) - 1)
     read = weights[inner] + weights[points] * reflected
 

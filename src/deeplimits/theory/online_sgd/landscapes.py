@@ -21,6 +21,7 @@ from deeplimits.models.activations import activation as named
 from deeplimits.numerics import arguments, panels
 from deeplimits.numerics.arguments import POSITIVE, argument
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.ranks import same_rank
 from deeplimits.theory.gaussian.hermite import hermite_coefficients
 
 _ANGLES, _ANGULAR = panels.gauss(32, 0.0, 1.0)
@@ -161,8 +162,8 @@ def binary_mixture(field: ArrayLike, unbalanced: bool = True) -> Landscape:
 
     def mean(function, m):
         # E over z ~ N(0,1) and over the label ε = ±1 with P(ε = 1) = (1 + tanh h)/2
-        m = jnp.asarray(m, float)[..., None]
-        plus, minus = function(nodes + m + h, 1.0) @ weights, function(nodes - m + h, -1.0) @ weights
+        z, m = same_rank(nodes, jnp.asarray(m, float)[..., None])
+        plus, minus = function(z + m + h, 1.0) @ weights, function(z - m + h, -1.0) @ weights
         return (1 + balance) / 2 * plus + (1 - balance) / 2 * minus
 
     def slope(m):
@@ -265,9 +266,10 @@ def _mean_of_pair(function: Callable, m: ArrayLike) -> Array:
     beta = jnp.arccos(jnp.clip(m, -1.0, 1.0))
     widths = jnp.concatenate([beta, jnp.pi - beta, beta, jnp.pi - beta], axis=-2)
     starts = jnp.concatenate([0 * beta, beta, 0 * beta + jnp.pi, beta + jnp.pi], axis=-2) - jnp.pi / 2
-    angles = (starts + widths * _ANGLES).reshape(*m.shape[:-2], -1, 1)
-    z = jnp.asarray(_RADII) * jnp.cos(angles)
-    other = jnp.asarray(_RADII) * jnp.cos(angles - beta)
+    nodes, radii = same_rank(_ANGLES, _RADII, m)[:2]
+    angles = (starts + widths * nodes).reshape(*m.shape[:-2], -1, 1)
+    z = radii * jnp.cos(angles)
+    other = radii * jnp.cos(angles - beta)
     found = (function(other, z, m) @ jnp.asarray(_RADIAL)).reshape(*widths.shape[:-1], -1)
     return jnp.sum(found @ jnp.asarray(_ANGULAR) * widths[..., 0], axis=-1)
 

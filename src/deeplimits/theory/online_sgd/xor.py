@@ -58,7 +58,7 @@ def velocity(state: XorState, separation: ArrayLike, ridge: ArrayLike, step: Arr
 
     def cluster(mean_mu, mean_nu, label):
         x_mu, x_nu = mean_mu + z[:, 0], mean_nu + z[:, 1]
-        h = x_mu[:, None] * mu + x_nu[:, None] * nu + zeta
+        h = x_mu[:, None] * mu[None, :] + x_nu[:, None] * nu[None, :] + zeta
         active = jnp.where(h > 0, 1.0, 0.0)
         error = jax.nn.sigmoid(jnp.maximum(h, 0.0) @ v) - label
         weighted = active * error[:, None] / len(z)

@@ -20,6 +20,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.ranks import same_rank
 
 Floats = Float[Array, "..."]
 
@@ -38,7 +39,7 @@ class Rule(NamedTuple):
 
     def integrate(self, values: Float[Array, "..."]) -> Float[Array, "..."]:
         """∫g dν from the values of g at the points."""
-        return jnp.sum(self.weights * values, axis=-1)
+        return jnp.sum(jnp.multiply(*same_rank(self.weights, values)), axis=-1)
 
 
 def marchenko_pastur_rule(gamma: ArrayLike) -> Rule:

@@ -10,6 +10,8 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from deeplimits.numerics.ranks import same_rank
+
 Floats = Float[Array, "..."]
 
 
@@ -36,7 +38,7 @@ def mean_decay(z: ArrayLike) -> Floats:
 
 def flow_filter(times: ArrayLike, eigenvalues: ArrayLike) -> Filter:
     """Gradient flow after a finite time t: f(u) = e^{−tu}, φ(u) = (1 − e^{−tu})/u, which is t at u = 0."""
-    t, u = jnp.asarray(times, float), jnp.asarray(eigenvalues, float)
+    t, u = same_rank(jnp.asarray(times, float), jnp.asarray(eigenvalues, float))
     return Filter(jnp.exp(-t * u), t * mean_decay(t * u))
 
 
@@ -47,7 +49,7 @@ def descent_filter(step: ArrayLike, steps: ArrayLike, eigenvalues: ArrayLike) ->
     >>> [round(value, 12) for value in kept.tolist()], [round(value, 12) for value in learnt.tolist()]
     ([1.0, 0.125, -0.125], [1.5, 0.875, 0.375])
     """
-    eta, k, u = (jnp.asarray(part, float) for part in (step, steps, eigenvalues))
+    eta, k, u = same_rank(*(jnp.asarray(part, float) for part in (step, steps, eigenvalues)))
     shrink = eta * u
     # Below ηu = 1/2 through log(1 − ηu) = −ηu·l, so that nothing cancels at small u and φ = ηk·l·mean_decay(kηu·l).
     gentle = shrink < 0.5

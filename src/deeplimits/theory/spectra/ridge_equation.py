@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.arguments import NOT_NEGATIVE, argument
+from deeplimits.numerics.ranks import same_rank
 from deeplimits.numerics.roots import bracketed
 
 Floats = Float[Array, "..."]
@@ -57,6 +58,7 @@ def _excess(log_kappa, lam, t, w, gamma):
     kappa = jnp.exp(log_kappa)
     mass = gamma * jnp.sum(jnp.where(t > 0, w, 0.0))
     # Beside the threshold γH{t > 0} = 1 the sum is 1 up to what κ takes away: that alone, without forming the sum.
-    taken = gamma * jnp.sum(jnp.where(t > 0, w, 0.0) * kappa[..., None] / (t + kappa[..., None]), axis=-1)
-    seen = gamma * jnp.sum(w * t / (t + kappa[..., None]), axis=-1)
+    t, w, shift = same_rank(t, w, kappa[..., None])
+    taken = gamma * jnp.sum(jnp.where(t > 0, w, 0.0) * shift / (t + shift), axis=-1)
+    seen = gamma * jnp.sum(w * t / (t + shift), axis=-1)
     return lam / kappa + jnp.where(mass < 2, (mass - 1) - taken, seen - 1)

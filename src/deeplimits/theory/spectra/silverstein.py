@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.checks import converged
+from deeplimits.numerics.ranks import same_rank
 from deeplimits.numerics.roots import bracketed
 from deeplimits.theory.spectra.marchenko_pastur_formulas import Edges
 from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD
@@ -33,8 +34,8 @@ def height(a: Float[Array, " points"], population: Atoms, gamma: Array) -> Float
     The sum is convex and decreasing in s = b², so that Newton's steps from below never overshoot.
     """
     t, w = (jnp.asarray(part) for part in population)
-    square = (a[:, None] - t) ** 2
-    strength = gamma * w * t**2
+    square = (a[:, None] - t[None, :]) ** 2
+    strength = (gamma * w * t**2)[None, :]
     # The search itself carries no gradient; one last step does.
     frozen_square, frozen_strength = jax.lax.stop_gradient((square, strength))
 
@@ -72,7 +73,7 @@ class SpectralCurve(NamedTuple):
 
 def curve(a: Float[Array, " points"], population: Atoms, gamma: Array) -> SpectralCurve:
     """The law at the points Re ψ above real a, for a `population` Σ w_k δ(t_k); differentiable in everything."""
-    t, w = (jnp.asarray(part) for part in population)
+    t, w = (jnp.asarray(part)[None, :] for part in population)
     b = height(a, population, gamma)
     offset = a[:, None] - t
     distance = offset**2 + b[:, None] ** 2
@@ -92,8 +93,8 @@ def curve(a: Float[Array, " points"], population: Atoms, gamma: Array) -> Spectr
 
 def slope_at(alpha: Float[Array, "..."], population: Atoms, gamma: Array) -> Float[Array, "..."]:
     """ψ'(α) at real α; −∞ at an atom, and an atom at zero counts for nothing."""
-    t, w = (jnp.asarray(part) for part in population)
-    distance = jnp.where(t > 0, alpha[..., None] - t, 1.0)
+    t, w, at = same_rank(*population, alpha[..., None])
+    distance = jnp.where(t > 0, at - t, 1.0)
     return 1 - gamma * jnp.sum(w * (t / distance) ** 2, axis=-1)
 
 
@@ -120,8 +121,8 @@ def nonlinear_shrinkage_loss(law: SpectralCurve, a: Array, population: Atoms, ga
     """
     t, w = (jnp.asarray(part) for part in population)
     b = height(a, population, gamma)
-    distance = (a[:, None] - t) ** 2 + b[:, None] ** 2
-    spread = _variance(w * t / jnp.where(distance > 0, distance, 1.0), t)
+    distance = (a[:, None] - t[None, :]) ** 2 + b[:, None] ** 2
+    spread = _variance((w * t)[None, :] / jnp.where(distance > 0, distance, 1.0), t[None, :])
     zero = jnp.maximum(1 - 1 / gamma, 0.0)
     bulk = jnp.sum(jnp.diff(law.cdf) * (spread[1:] + spread[:-1]) / 2)
     # The first and last half step, from the ends of the curve, carry the value of the nearest point.
@@ -151,4 +152,5 @@ def _preimage_of_zero(t, w, gamma):
 
 
 def _excess(log_a, t, w, gamma):
-    return gamma * jnp.sum(w * t / (t + jnp.exp(log_a)[..., None]), axis=-1) - 1
+    t, w, shift = same_rank(t, w, jnp.exp(log_a)[..., None])
+    return gamma * jnp.sum(w * t / (t + shift), axis=-1) - 1

@@ -10,6 +10,7 @@ from jaxtyping import Array, Complex
 
 from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.checks import converged
+from deeplimits.numerics.ranks import same_rank
 
 PLAIN_STEPS = 200
 NEWTON_STEPS = 8
@@ -17,7 +18,8 @@ RESIDUAL = 1e-10
 
 
 def _transform(law: Atoms, w):
-    return jnp.sum(law.weights.astype(complex) / (law.values.astype(complex) - w[..., None]), axis=-1)
+    weights, values, at = same_rank(law.weights.astype(complex), law.values.astype(complex), w[..., None])
+    return jnp.sum(weights / (values - at), axis=-1)
 
 
 def sum_transform(z: Complex[Array, "..."], left: Atoms, right: Atoms) -> Complex[Array, "..."]:

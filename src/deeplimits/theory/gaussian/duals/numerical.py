@@ -83,7 +83,7 @@ def hermite_rows(function, root: Floats, degree: int, largest: float) -> Floats:
         return (high, (z * high - jnp.sqrt(k) * low) / jnp.sqrt(k + 1)), high * weight
 
     _, polynomials = jax.lax.scan(raise_degree, (jnp.zeros_like(z), jnp.ones_like(z)), jnp.arange(degree + 1.0))
-    values = function(jnp.ravel(root)[:, None] * z)
+    values = function(jnp.ravel(root)[:, None] * z[None, :])
     return (polynomials @ jnp.broadcast_to(values, (root.size, z.size)).T).reshape(degree + 1, *root.shape)
 
 

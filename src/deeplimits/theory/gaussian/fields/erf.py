@@ -52,9 +52,9 @@ class ErfSaad(Fields):
             # S = C − [c_i c_j] A⁻¹ [c_i c_j]ᵀ, written as c_i x' + c_j y'
             x = (b * ci - off * cj) / determinant
             y = (a * cj - off * ci) / determinant
-            tilted = c - ci[:, None] * x - cj[:, None] * y
+            tilted = c - ci[:, None] * x[None, :] - cj[:, None] * y[None, :]
             scale = jax.lax.rsqrt(1 + diagonal(tilted))
-            angles = arcsin(tilted * scale[:, None] * scale)
+            angles = arcsin(tilted * scale[:, None] * scale[None, :])
             return TWO_OVER_PI**2 * (v @ angles @ v) * jax.lax.rsqrt(determinant)
 
         block = max(1, BLOCK // c.shape[0] ** 2)

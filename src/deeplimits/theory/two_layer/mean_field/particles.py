@@ -73,7 +73,7 @@ def velocity(
     every = jnp.concatenate([particles.w, teacher])
     v = jnp.concatenate([-particles.weights * particles.a, outputs])
     i2, j2, k20 = moments.pairs(every @ every.T, particles.w.shape[0])
-    moved = particles.a[:, None] * ((k20 @ v)[:, None] * particles.w + (j2 * v) @ every)
+    moved = particles.a[:, None] * ((k20 @ v)[:, None] * particles.w + (j2 * v[None, :]) @ every)
     return Velocity(moved, i2 @ v if train_outputs else jnp.zeros_like(particles.a))
 
 

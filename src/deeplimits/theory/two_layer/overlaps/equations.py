@@ -95,7 +95,7 @@ def gradient(task: Task, state: Overlaps) -> Gradient:
     v = signed_outputs(task, state)
     i2, j2, k20 = moments(task).pairs(covariance(task, state), state.students)
     own = np.eye(state.students, v.size)
-    return Gradient(j2 * v + own * (k20 @ v)[:, None], i2 @ v)
+    return Gradient(j2 * v[None, :] + own * (k20 @ v)[:, None], i2 @ v)
 
 
 @_checked

@@ -50,7 +50,7 @@ def step_covariance(task: Task, state: Overlaps, time: ArrayLike = 0.0) -> Float
     clean = task.teacher_activation.value(lam[:, p:]) @ task.teacher_output / k - sigma @ state.a / p
     share = task.learning_rate(time) / (p * task.batch)
     first, second = symmetric.upper(p)
-    pushed = state.a * slope
+    pushed = state.a[None, :] * slope
 
     def moments_at(noise_node):
         error = (clean + task.noise * noise_node)[:, None]

@@ -94,12 +94,12 @@ def _linearize(task: Task) -> _Linearization:
     p, a = task.teachers, task.teacher_output
     integrals = moments(task)
     _, second, _ = integrals.pairs(task.teacher, p)
-    b = a[:, None] * a * second
+    b = a[:, None] * a[None, :] * second
     # Each integral of four slopes once, then put at all its places.
     indices: list[tuple[int, ...]] = list(itertools.combinations_with_replacement(range(p), 4))
     places = np.array([indices.index(tuple(sorted(index))) for index in itertools.product(range(p), repeat=4)])
     t = integrals.fourth(task.teacher, np.array(indices))[places].reshape((p,) * 4)
-    t = t * a[:, None, None, None] * a[:, None, None] * a[:, None] * a
+    t = t * jnp.einsum("i,j,k,l->ijkl", a, a, a, a)
 
     basis = _symmetric_basis(p)
     applied = jnp.einsum("ij,sjk->sik", b, basis)
