@@ -11,6 +11,7 @@ from jaxtyping import Array, Float, Int, PRNGKeyArray
 
 from deeplimits.errors import ParameterError
 from deeplimits.numerics.arguments import POSITIVE, number, whole
+from deeplimits.numerics.ranks import same_rank
 
 POINTS = np.array(
     [[0.1, 0.1], [0.3, 0.4], [0.1, 0.5], [0.6, 0.9], [0.4, 0.2],
@@ -57,9 +58,9 @@ def random_network(key: PRNGKeyArray) -> ClassicNetwork:
 
 def outputs(network: ClassicNetwork, x: Float[Array, "... 2"]) -> Float[Array, "... 2"]:
     """a₂ = s(W₂x + b₂), a₃ = s(W₃a₂ + b₃), a₄ = s(W₄a₃ + b₄), with the logistic s(t) = 1/(1 + e^{−t})."""
-    a2 = jax.nn.sigmoid(x @ network.w2.T + network.b2)
-    a3 = jax.nn.sigmoid(a2 @ network.w3.T + network.b3)
-    return jax.nn.sigmoid(a3 @ network.w4.T + network.b4)
+    for w, b in ((network.w2, network.b2), (network.w3, network.b3), (network.w4, network.b4)):
+        x = jax.nn.sigmoid(jnp.add(*same_rank(x @ w.T, b)))
+    return x
 
 
 def point_loss(network: ClassicNetwork, x: Float[Array, " 2"], y: Float[Array, " 2"]) -> Float[Array, ""]:

@@ -110,12 +110,13 @@ def diagonal_network_flow(
     beginning = jnp.concatenate([alpha * start, alpha * start])
 
     def weights(place):
+        begun = jnp.broadcast_to(beginning, place.shape)
         # In u = log(w/w(0)), or (w/w(0))^{2−D} − 1 for D > 2, w stays positive and its relative precision counts:
         # parameters far below the others decide later what grows.
         if depth == 2:
-            return beginning * jnp.exp(place)
+            return begun * jnp.exp(place)
         # A step beyond w = ∞ is not a number, and is taken back.
-        return beginning * jnp.where(place > -1, 1 + place, jnp.nan) ** (-1 / (depth - 2))
+        return begun * jnp.where(place > -1, 1 + place, jnp.nan) ** (-1 / (depth - 2))
 
     def coefficients(place):
         plus, minus = jnp.split(weights(place) ** depth, 2, axis=-1)

@@ -222,7 +222,7 @@ def xor_step(
     frame = _triangular_root(overlaps)
     inside = noise * gaussians[2:]  # X within the span of the rest of W
     # Sums written out: a call of the linear algebra library for each small matrix would cost more than the step.
-    h = x_mu * mu + x_nu * nu + jnp.sum(frame * inside, axis=1)
+    h = x_mu * mu + x_nu * nu + jnp.sum(frame * inside[None, :], axis=1)
     error = jax.nn.sigmoid(jnp.sum(v * jnp.maximum(h, 0.0))) - label
     pull = delta * error * jnp.where(h > 0, v, 0.0)
     keep = 1 - delta * jnp.asarray(ridge, float)
@@ -334,5 +334,5 @@ def _triangular_root(gram: Float[Array, "K K"]) -> Float[Array, "K K"]:
     for index in range(width):
         column = jnp.where(jnp.arange(width) >= index, gram[:, index] * jax.lax.rsqrt(gram[index, index]), 0.0)
         columns.append(column)
-        gram = gram - column[:, None] * column
+        gram = gram - column[:, None] * column[None, :]
     return jnp.stack(columns, axis=1)

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
+from deeplimits.numerics.ranks import same_rank
 
 
 def two_layer(
@@ -35,7 +36,7 @@ def two_layer_model(
     >>> two_layer_model(model, jnp.array([1.0, 2.0]), "relu", "softmax").tolist()
     [0.0, 1.0]
     """
-    hidden = named(activation).value(x @ model.weights.T + model.biases)
-    scores = hidden @ model.output_weights.T + model.output_biases
+    hidden = named(activation).value(jnp.add(*same_rank(x @ model.weights.T, model.biases)))
+    scores = jnp.add(*same_rank(hidden @ model.output_weights.T, model.output_biases))
     # jax.nn.softmax subtracts the maximum first, so that large scores do not overflow.
     return jax.nn.softmax(scores, axis=-1) if output == "softmax" else named(output).value(scores)

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.ranks import same_rank
 
 
 class _Modes(NamedTuple):
@@ -93,7 +94,11 @@ def gradient_flow(
     """
     x, y, start = _checked(x, y, start)
     times = arguments.argument("times", times, arguments.NOT_NEGATIVE)
-    return _follow(x, y, start, lambda s: -jnp.expm1(-2 * _scale(x, loss_scale) * s**2 * times[..., None]))
+    def progress(s):
+        rates, t = same_rank(-2 * _scale(x, loss_scale) * s**2, times[..., None])
+        return -jnp.expm1(rates * t)
+
+    return _follow(x, y, start, progress)
 
 
 def closest_minimizer(x: ArrayLike, y: ArrayLike, start: ArrayLike) -> Float[Array, " d"]:
@@ -127,13 +132,13 @@ def _follow(x, y, start, progress):
     """θ₀ + Σ_i progress(s_i)/s_i ⟨u_i, y − Xθ₀⟩ v_i over the nonzero singular values."""
     modes = _modes(x)
     safe = jnp.where(modes.kept, modes.values, 1.0)
-    coefficients = progress(safe) / safe * (modes.left.T @ (y - x @ start))
-    return start + jnp.where(modes.kept, coefficients, 0.0) @ modes.right
+    done, safe, missing, kept = same_rank(progress(safe), safe, modes.left.T @ (y - x @ start), modes.kept)
+    return jnp.add(*same_rank(start, jnp.where(kept, done / safe * missing, 0.0) @ modes.right))
 
 
 def _one_minus_power(x: Float[Array, " r"], power: Float[Array, "..."]) -> Float[Array, "... r"]:
     """1 − (1 − x)^power for whole powers, without cancellation for small x; 1 − x may be negative."""
-    power = power[..., None]
+    x, power = same_rank(x, power[..., None])
     below = x < 1
     small = -jnp.expm1(power * jnp.log1p(-jnp.where(below, x, 0.0)))
     sign = jnp.where(power % 2 == 0, 1.0, -1.0)

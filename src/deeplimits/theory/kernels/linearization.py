@@ -241,5 +241,5 @@ def two_layer_expansion(
     w0 = array("start", start, w.shape, why="that of weights")
     a, x = array("output", output, (w.shape[0],)), array("x", x, (w.shape[1],))
     root = jnp.sqrt(1.0 * w.shape[0])
-    features = (a * sigma.derivative(w0 @ x) / root)[:, None] * x
+    features = (a * sigma.derivative(w0 @ x) / root)[:, None] * x[None, :]
     return Expansion(a @ sigma.value(w0 @ x) / root + jnp.sum(features * (w - w0)), features)

@@ -95,12 +95,12 @@ def nystrom(kernel: ArrayLike, weights: ArrayLike | None = None) -> Mercer:
     if weights is not None:
         mass = array("weights", weights, (count,), allowed=POSITIVE, why="one weight for each point")
     root = jnp.sqrt(mass)
-    found = positive.modes(root[:, None] * square * root)
+    found = positive.modes(root[:, None] * square * root[None, :])
     kept = np.asarray(~found.null)
     eigenvalues = found.eigenvalues[kept][::-1]
     vectors = found.vectors[:, kept][:, ::-1]
 
     def functions(cross):
-        return positive.cross_matrix(cross, count) @ (root[:, None] * vectors) / eigenvalues
+        return positive.cross_matrix(cross, count) @ (root[:, None] * vectors) / eigenvalues[None, :]
 
     return Mercer(eigenvalues, functions)

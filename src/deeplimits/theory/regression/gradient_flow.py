@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from deeplimits.numerics import roots
 from deeplimits.numerics.arguments import COUNT, NOT_NEGATIVE, POSITIVE, UNTIL_THE_END, argument, array, known
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.ranks import same_rank
 from deeplimits.theory.regression.edge_quadrature import marchenko_pastur_rule, resolved
 from deeplimits.theory.regression.filters import Filter, descent_filter, flow_filter
 from deeplimits.theory.regression.ridgeless import ridgeless_risk
@@ -160,7 +161,8 @@ def _risk(filtered: Filter, gamma, signal, noise_variance) -> Risk:
     # B = r²∫f² dm, V = σ²γ∫sφ² dm
     bias = jnp.asarray(signal, float) * rule.integrate(kept**2)
     # sφ times φ: at s = 0 a late φ squared would overflow.
-    variance = jnp.asarray(noise_variance, float) * gamma * rule.integrate((rule.points * learnt) * learnt)
+    points, learnt = same_rank(rule.points, learnt)
+    variance = jnp.asarray(noise_variance, float) * gamma * rule.integrate((points * learnt) * learnt)
     return Risk(bias, variance)
 
 

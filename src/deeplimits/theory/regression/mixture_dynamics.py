@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import NotConverged
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, UNTIL_THE_END, argument, known
+from deeplimits.numerics.ranks import same_rank
 from deeplimits.theory.regression.edge_quadrature import REACH, Rule, marchenko_pastur_rule, resolved, spiked_rule
 from deeplimits.theory.regression.filters import mean_decay
 from deeplimits.theory.regression.minimum import minimum
@@ -71,15 +72,15 @@ def classification_dynamics(
 def _at_finite_time(t, gamma, rho, noise, lam) -> Classification:
     omega, law = spiked_rule(gamma, rho), marchenko_pastur_rule(gamma)
     aligned = _training_rule(omega, gamma, rho)
-    # φ/t: what is learnt in units of the time, finite and nonzero at t = 0.
-    learnt, seen = (mean_decay(t[..., None] * (rule.points + lam[..., None])) for rule in (omega, aligned))
+    (learnt, _), (seen, at) = (_learnt(rule, t, lam) for rule in (omega, aligned))
     mean = omega.integrate(learnt)
     second = (1 + gamma / rho) * omega.integrate(learnt**2)
     training_mean = (1 + gamma / rho) * mean
     # V' as the variance of xφ under the spectral measure of the labels: it cannot become negative.
-    spread = aligned.integrate((aligned.points * seen - training_mean[..., None]) ** 2)
-    kept = jnp.exp(-2 * t[..., None] * (law.points + lam[..., None]))
-    blur, training_blur = noise * law.integrate(kept), noise * law.integrate(law.points * kept)
+    spread = aligned.integrate((at * seen - training_mean[..., None]) ** 2)
+    points, late, penalty = same_rank(law.points, t[..., None], lam[..., None])
+    kept = jnp.exp(-2 * late * (points + penalty))
+    blur, training_blur = noise * law.integrate(kept), noise * law.integrate(points * kept)
     # Without initial noise the errors do not depend on the scale of w: dividing it by t leaves them finite at t = 0.
     noisy = noise > 0
     scale = jnp.where(noisy, t, 1.0)
@@ -92,6 +93,12 @@ def _at_finite_time(t, gamma, rho, noise, lam) -> Classification:
         test_error=wrong_sign(scale * mean, scale**2 * second + thinned * blur),
         training_error=wrong_sign(scale * training_mean, scale**2 * spread + thinned * training_blur),
     )
+
+
+def _learnt(rule: Rule, t, lam):
+    """φ/t: what is learnt in units of the time, finite and nonzero at t = 0; and the points that it is seen at."""
+    points, late, penalty = same_rank(rule.points, t[..., None], lam[..., None])
+    return mean_decay(late * (points + penalty)), points
 
 
 def _training_rule(omega: Rule, gamma, rho) -> Rule:

@@ -18,6 +18,7 @@ from deeplimits.models.architectures import FullyConnected
 from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, at_least, known
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.ranks import same_rank
 from deeplimits.theory.kernels.infinite_width import InfiniteWidth
 from deeplimits.theory.spectra.ridge_equation import effective_ridge
 
@@ -71,19 +72,22 @@ class FeatureRegression(NamedTuple):
         k, square = self.values, jnp.sum(self.labels**2, axis=1)
         # N = Σ k/(k+κ) + nλ/κ is the equation of an effective ridge, with ratio n/N and ridge nλ/N.
         kappa = effective_ridge(n * lam / count, Atoms(k, jnp.full(n, 1 / n)), n / count)
-        shifted = k + kappa[..., None]
+        k, square, shift = same_rank(k, square, kappa[..., None])
+        shifted = k + shift
         r = jnp.where(shifted > 0, 1 / jnp.where(shifted > 0, shifted, 1.0), 0.0)
         # κR, which is one on the null space of K however small κ is
-        kept = jnp.where(shifted > 0, kappa[..., None] * r, 1.0)
+        kept = jnp.where(shifted > 0, shift * r, 1.0)
         # N − tr KRKR = Σ kκ/(k+κ)² + nλ/κ, the last term N − rank K where κ = 0
         some = kappa > 0
-        rank = jnp.sum(jnp.where(k > 0, 1.0, 0.0))
+        rank = jnp.sum(jnp.where(self.values > 0, 1.0, 0.0))
         slack = jnp.sum(k * r * kept, axis=-1) + jnp.where(some, n * lam / jnp.where(some, kappa, 1.0), count - rank)
         safe = jnp.where(slack > 0, slack, 1.0)
         growth = jnp.sum(k * r**2, axis=-1) / safe
         training = jnp.sum(square * kept**2 * (growth[..., None] * k + 1), axis=-1) / n
-        residual = self.test_labels - jnp.einsum("mn,...n,nk->...mk", self.cross, r, self.labels)
-        spread = self.test_trace - jnp.sum(jnp.mean(self.cross**2, axis=0) * r * (1 + kept), axis=-1)
+        told, fitted = same_rank(self.test_labels, jnp.einsum("mn,...n,nk->...mk", self.cross, r, self.labels))
+        residual = told - fitted
+        seen, r = same_rank(jnp.mean(self.cross**2, axis=0), r)
+        spread = self.test_trace - jnp.sum(seen * r * (1 + kept), axis=-1)
         fluctuation = jnp.sum(square * k * r**2, axis=-1) / safe * jnp.maximum(spread, 0.0)
         test = jnp.mean(jnp.sum(residual**2, axis=-1), axis=-1) + jnp.where(slack > 0, fluctuation, jnp.inf)
         return FeatureErrors(training, test, kappa)
@@ -96,7 +100,8 @@ class FeatureRegression(NamedTuple):
     def resolvent_at(self, effective_ridge: ArrayLike, ridge: ArrayLike) -> Floats:
         """`resolvent` where the effective ridge κ is already known: (κ/λ)(1/n) y'(K+κ)^{-1}y."""
         kappa, lam = jnp.asarray(effective_ridge, float), jnp.asarray(ridge, float)
-        forms = jnp.sum(jnp.sum(self.labels**2, axis=1) / (self.values + kappa[..., None]), axis=-1)
+        square, k, shift = same_rank(jnp.sum(self.labels**2, axis=1), self.values, kappa[..., None])
+        forms = jnp.sum(square / (k + shift), axis=-1)
         return kappa / lam * forms / len(self.values)
 
 

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from deeplimits.models.atoms import Atoms
 from deeplimits.numerics import roots
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, SHARE, argument
+from deeplimits.numerics.ranks import same_rank
 from deeplimits.theory.regression.minimum import minimum
 from deeplimits.theory.regression.populations import Population
 from deeplimits.theory.regression.risks import Risk
@@ -80,14 +81,16 @@ def risk_at(
     check_model(gamma, signal, noise_variance)
     t, w = population.eigenvalues
     kappa, gamma = jnp.asarray(effective, float), jnp.asarray(gamma, float)
-    stretch = 1 - gamma * jnp.sum(w * t / _nonzero(t + kappa[..., None]), axis=-1)
+    s, shift, mass = same_rank(t, kappa[..., None], w * t)
+    stretch = 1 - gamma * jnp.sum(mass / _nonzero(s + shift), axis=-1)
     return AtEffectiveRidge(kappa * stretch, _risk(kappa, stretch, gamma, population, signal, noise_variance))
 
 
 def _risk(kappa, stretch, gamma, population, signal, noise_variance):
     (t, w), g = population
     noise = jnp.asarray(noise_variance, float)
-    shifted = _nonzero(t + kappa[..., None])
+    t, w, g, shift = same_rank(t, w, g, kappa[..., None])
+    shifted = _nonzero(t + shift)
     # 1 − D₂ = λ/κ + γ∫sκ/(s+κ)² dH, without cancellation
     slack = stretch + gamma * kappa * jnp.sum(w * t / shifted**2, axis=-1)
     d2 = gamma * jnp.sum(w * (t / shifted) ** 2, axis=-1)

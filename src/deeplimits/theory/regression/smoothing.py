@@ -26,6 +26,7 @@ from deeplimits.numerics.arguments import (
     whole,
 )
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.ranks import same_rank
 from deeplimits.theory.regression.risks import Risk
 
 
@@ -135,7 +136,7 @@ def nearest_neighbours_risk(
     targets = array("values", values, (design.shape[0],), why="one for each point")
     centre = array("place", place, (design.shape[1],))
     _neighbours(k, design.shape[0], design.shape[1])
-    nearest = jnp.argsort(jnp.sum((design - centre) ** 2, axis=1), stable=True)[:k]
+    nearest = jnp.argsort(jnp.sum((design - centre[None, :]) ** 2, axis=1), stable=True)[:k]
     bias = argument("value", value, FINITE) - jnp.mean(targets[nearest])
     return Risk(bias**2, argument("noise_variance", noise_variance, NOT_NEGATIVE) / k)
 
@@ -150,12 +151,13 @@ def exponential_integral(order: ArrayLike, s: Float[Array, " points"]) -> Float[
     """
     order = jnp.asarray(order, float)[..., None]
     falls = jnp.maximum(order - 1, 0.05)
+    order, s, falls = same_rank(order, s, falls)
     end = jnp.minimum(jnp.log1p((40.0 + 2 * jnp.maximum(1 - order, 0.0)) / s), 40.0 / falls)
     end = jnp.where(order > 1.05, end, jnp.log1p(45.0 / s))
     nodes, weights = (jnp.asarray(part) for part in panels.gauss(NODES, 0.0, 1.0))
-    x = end[..., None] * nodes
+    x = jnp.multiply(*same_rank(end[..., None], nodes))
     # e^{−s} is taken out, so that large s loses no digits.
-    integrand = jnp.exp(-s[:, None] * jnp.expm1(x) - (order[..., None] - 1) * x)
+    integrand = jnp.exp(-s[..., None] * jnp.expm1(x) - (order[..., None] - 1) * x)
     return jnp.exp(-s) * (integrand @ weights) * end
 
 

@@ -67,7 +67,7 @@ def frame(c: Float[Array, "4 4"]) -> Frame:
     ).high
     deviations = jnp.sqrt(diagonal(c))
     return Frame(
-        c / (deviations[:, None] * deviations),
+        c / (deviations[:, None] * deviations[None, :]),
         sines,
         conditional,
         jnp.sum(spanned**2, axis=-1),

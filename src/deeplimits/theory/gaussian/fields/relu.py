@@ -92,7 +92,7 @@ def i4(c: Float[Array, "4 4"]) -> Float[Array, ""]:
     c = c[order][:, order]
     # A field that a formula does not ask for is made independent of the others, so that all formulas stay finite.
     asked = jnp.stack([indicators > 0, indicators > 1, jnp.asarray(True), ~merged]) & ~nothing
-    here = frame(jnp.where(asked[:, None] & asked, c, jnp.diag(diagonal(c))))
+    here = frame(jnp.where(asked[:, None] & asked[None, :], c, jnp.diag(diagonal(c))))
 
     total = jnp.zeros(())
     for wanted_merged, wanted, formula in (
@@ -117,7 +117,7 @@ def j4(c: Float[Array, "4 4"]) -> Float[Array, ""]:
     # Each field that repeats an earlier one is replaced by an independent one, which halves the probability.
     repeats = jnp.any(jnp.triu(same, 1), axis=0)
     asked = ~repeats & ~impossible
-    here = frame(jnp.where(asked[:, None] & asked, c, jnp.diag(diagonal(c))))
+    here = frame(jnp.where(asked[:, None] & asked[None, :], c, jnp.diag(diagonal(c))))
     return jnp.where(impossible, 0.0, 2.0 ** jnp.sum(repeats.astype(float)) * _orthant(here))
 
 
@@ -225,7 +225,7 @@ def _orthant(f: Frame) -> Array:
     e2, e3, e4 = jnp.sum(area), jnp.sum(f.triples[np.array([0, 5])]), f.volume**2
     determinant = rest**4 + 4 * u * rest**3 + e2 * u**2 * rest**2 + e3 * u**3 * rest + e4 * u**4
 
-    rho, area = rho[:, None], area[:, None]
+    rho, area, u, rest, determinant = rho[:, None], area[:, None], u[None, :], rest[None, :], determinant[None, :]
     # 1 − u²ρ² = (1 − u|ρ|)(1 + u|ρ|), each factor from 1 − u; 1 − |ρ| from the sine
     size = jnp.abs(rho)
     minor = (rest + u * area / (1 + size)) * (1 + u * size)

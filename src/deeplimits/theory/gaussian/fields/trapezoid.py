@@ -203,5 +203,5 @@ def semidefinite_factor(c: Float[Array, "m m"]) -> Float[Array, "m m"]:
         root = jnp.sqrt(jnp.where(alive, pivot, 1.0))
         column = jnp.where(alive & (jnp.arange(count) >= index), rest[:, index] / root, 0.0)
         columns.append(column)
-        rest = rest - column[:, None] * column
+        rest = rest - column[:, None] * column[None, :]
     return jnp.stack(columns, axis=1)

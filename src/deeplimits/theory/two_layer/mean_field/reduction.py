@@ -77,7 +77,7 @@ def velocity(task: Task, state: Reduced) -> Reduced:
     i2, j2, k20 = _pairs(task, covariances, variances, state.m.shape[0])
     curvature = k20 @ v
     seen = jnp.concatenate([state.m, task.teacher])
-    m = state.a[:, None] * (curvature[:, None] * state.m + (j2 * v) @ seen)
+    m = state.a[:, None] * (curvature[:, None] * state.m + (j2 * v[None, :]) @ seen)
     return Reduced(m, 2 * state.a * state.q * curvature, task.output_rate * (i2 @ v), jnp.zeros_like(state.weights))
 
 

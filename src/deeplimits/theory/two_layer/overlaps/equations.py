@@ -113,7 +113,7 @@ def _squares(task: Task, state: Overlaps, omega: Float[Array, "n n"]) -> Float[A
     v = signed_outputs(task, state)
     _, j2, _ = moments(task).pairs(omega, state.students)
     inside = moments(task).squares(omega, v, state.students) + task.noise_variance * j2[:, : state.students]
-    return state.a[:, None] * state.a * inside
+    return state.a[:, None] * state.a[None, :] * inside
 
 
 @_checked

@@ -65,7 +65,7 @@ def step_covariance(task: Task, state: Overlaps, time: ArrayLike = 0.0) -> Float
     nodes, weights = (jnp.asarray(part) for part in panels.normal(_NOISE_NODES))
     means, squares = jax.lax.map(moments_at, nodes)
     mean = jnp.tensordot(weights, means, axes=1)
-    return (jnp.tensordot(weights, squares, axes=1) - mean[:, None] * mean) / task.batch
+    return (jnp.tensordot(weights, squares, axes=1) - mean[:, None] * mean[None, :]) / task.batch
 
 
 def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuations:

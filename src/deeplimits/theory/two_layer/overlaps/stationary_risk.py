@@ -82,7 +82,7 @@ def _around_the_teacher(task: Task) -> tuple[Float[Array, ""], Float[Array, ""],
     p = task.teachers
     # γ_c = p² / λ_max(L^{−1/2} T L^{−1/2}), L[q] = Bq + qB
     values, vectors = jnp.linalg.eigh(parts.damping)
-    root = vectors * jax.lax.rsqrt(values)
+    root = vectors * jax.lax.rsqrt(values)[None, :]
     critical = p**2 / jnp.linalg.eigvalsh(root.T @ parts.amplification @ root)[-1]
     operator = -parts.damping / p + task.step / p**3 * parts.amplification
     q = jnp.linalg.solve(operator, -task.step / p * task.noise_variance * parts.forcing)
