@@ -147,8 +147,8 @@ def test_ridgeless_risks_refuse_and_know_the_noiseless_threshold():
         lambda: ridgeless.ridgeless_risk(0.5, -1.0, 1.0),
         lambda: ridgeless.ridgeless_finite_sample_risk(20.5, 10, 1.0, 1.0),
         lambda: ridgeless.ridgeless_training_error(0.5, -1.0),
-        lambda: ridge.ridge_risk(2.0, np.inf, population([1.0]), 1.0, 1.0),
-        lambda: ridge.ridge_risk(2.0, -1.0, population([1.0]), 1.0, 1.0),
+        lambda: ridge.ridge_risk(np.inf, population([1.0]), 2.0, 1.0, 1.0),
+        lambda: ridge.ridge_risk(-1.0, population([1.0]), 2.0, 1.0, 1.0),
     ):
         with pytest.raises(ParameterError):
             call()
@@ -158,7 +158,7 @@ def test_ridgeless_risks_refuse_and_know_the_noiseless_threshold():
 
 @pytest.mark.parametrize("gamma", [1 + 1e-9, 1 - 1e-9, 1 + 1e-6])
 def test_ridge_at_zero_beside_the_threshold(gamma):
-    found = ridge.ridge_risk(gamma, 0.0, population([1.0]), 2.0, 1.0)
+    found = ridge.ridge_risk(0.0, population([1.0]), gamma, 2.0, 1.0)
     exact = ridgeless.ridgeless_risk(gamma, 2.0, 1.0)
     assert float(found.variance) == pytest.approx(float(exact.variance), rel=1e-13)
     assert float(found.bias) == pytest.approx(float(exact.bias), rel=1e-13, abs=1e-15)
@@ -173,7 +173,7 @@ def test_risk_given_the_design_and_its_ablation():
         noise = rng.standard_normal((20_000, n))
         wrong = (beta @ x.T + noise) @ np.linalg.pinv(x).T - beta
         risks = np.einsum("sp,pq,sq->s", wrong, sigma, wrong)
-        found = ridgeless.design_risk(x, beta, 1.0, sigma)
+        found = ridgeless.design_risk(x, beta, 1.0, covariance=sigma)
         assert abs(float(found.total) - risks.mean()) < 5 * risks.std() / np.sqrt(len(risks))
         parts = ridgeless.ablation(x, beta, noise[0], point)
         assert float(parts.error) == pytest.approx(float(wrong[0] @ point), rel=1e-9)

@@ -82,7 +82,7 @@ def test_the_errors_of_several_outputs_add(toy):
 
 def test_a_kernel_of_low_rank_interpolates_its_range_only():
     # Linear features of points in R³: rank 3, so that more than three features change nothing but the fluctuation.
-    linear = feature_regression(X, Y, NEW, Y_NEW, "identity")
+    linear = feature_regression(X, Y, NEW, Y_NEW, activation="identity")
     found = linear.errors(jnp.array([3.0, 5.0, 1e8]), 0.0)
     least = Y - X @ np.linalg.lstsq(X, Y, rcond=None)[0]
     assert np.isinf(float(found.test[0]))

@@ -53,7 +53,7 @@ def gaps_of(source, n, ratios, samples, sigma):
 
     measured = np.asarray(jax.lax.map(simulate, jax.random.split(jax.random.key(n), samples)))
     many = np.array(counts, float)
-    errors = feature_regression(x, y, x_test, y_test, sigma).errors(many, RIDGE)
+    errors = feature_regression(x, y, x_test, y_test, activation=sigma).errors(many, RIDGE)
     stated = np.stack([errors.training, errors.test], axis=1)
     freedom = many - n * RIDGE / np.asarray(errors.effective_ridge)
     deviations = measured.std(axis=0, ddof=1) / np.sqrt(samples) / stated

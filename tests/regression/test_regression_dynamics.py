@@ -103,39 +103,39 @@ def test_rules_are_positive_and_carry_their_atoms():
 
 def test_late_times_at_the_hard_edge():
     """c = 1 without ridge: V grows like √t, and the nodes still resolve t = 2000 (contour) and 10⁴ (mpmath)."""
-    late = classification_dynamics(2000.0, 1.0, 1.0, 0.1)
-    other = classification_dynamics_by_contour(2000.0, 1.0, 1.0, 0.1)
+    late = classification_dynamics(2000.0, 1.0, 1.0, start=0.1)
+    other = classification_dynamics_by_contour(2000.0, 1.0, 1.0, start=0.1)
     np.testing.assert_allclose(np.array(late[:5]), np.array(other[:5]), rtol=1e-11)
-    last = classification_dynamics(1e4, 1.0, 1.0, 0.0)
+    last = classification_dynamics(1e4, 1.0, 1.0, start=0.0)
     t = 10_000
     expected = 2 * measure_by_mpmath(lambda x: (mpmath.expm1(-t * x) / x) ** 2, mpmath.mpf(1), 4, 0, 1)
     assert float(last.test_variance) == pytest.approx(expected, rel=1e-11)
-    growth = float(last.test_variance / classification_dynamics(2500.0, 1.0, 1.0, 0.0).test_variance)
+    growth = float(last.test_variance / classification_dynamics(2500.0, 1.0, 1.0, start=0.0).test_variance)
     assert growth == pytest.approx(2, abs=0.03)
 
 
 @pytest.mark.parametrize(("c", "gamma"), [(0.5, 0.0), (2.0, 0.0), (0.5, 0.3), (1.0, 0.3), (3.0, 0.7), (0.02, 50.0)])
 def test_the_end_of_training(c, gamma):
-    late, end = classification_dynamics(2e3, c, 1.3, 0.4, gamma), classification_at_infinity(c, 1.3, 0.4, gamma)
+    late, end = classification_dynamics(2e3, c, 1.3, start=0.4, ridge=gamma), classification_at_infinity(c, 1.3, start=0.4, ridge=gamma)
     np.testing.assert_allclose(np.array(late), np.array(end), rtol=1e-11, atol=1e-13)
 
 
 def test_closed_forms_at_the_end():
     rho, noise, c = 1.4, 0.3, 0.6
-    end = classification_dynamics(jnp.inf, c, rho, noise)
+    end = classification_dynamics(jnp.inf, c, rho, start=noise)
     assert float(end.test_mean) == pytest.approx(rho / (1 + rho), rel=1e-14)
     assert float(end.test_variance) == pytest.approx((rho + c) / ((1 - c) * (1 + rho) ** 2), rel=1e-14)
     assert float(end.test_error) == pytest.approx(stats.norm.sf(rho * np.sqrt((1 - c) / (rho + c))), rel=1e-13)
     seen = (rho + c) / (1 + rho)
     assert [float(end.training_mean), float(end.training_variance)] == pytest.approx([seen, seen - seen**2], rel=1e-14)
     c = 2.5
-    end = classification_dynamics([1.0, jnp.inf], c, rho, noise)
+    end = classification_dynamics([1.0, jnp.inf], c, rho, start=noise)
     assert float(end.test_mean[1]) == pytest.approx(rho / (rho + c), rel=1e-14)
     assert float(end.test_variance[1]) == pytest.approx(c / ((c - 1) * (rho + c)) + noise * (1 - 1 / c), rel=1e-14)
     assert float(end.training_mean[1]) == 1
     assert float(end.training_variance[1]) == 0
     assert float(end.training_error[1]) == 0
-    threshold = classification_at_infinity(1.0, rho, noise)
+    threshold = classification_at_infinity(1.0, rho, start=noise)
     assert float(threshold.test_variance) == np.inf
     assert float(threshold.test_error) == 0.5
 
@@ -143,12 +143,12 @@ def test_closed_forms_at_the_end():
 def test_the_beginning_of_training():
     c, rho = 0.7, 1.2
     best = stats.norm.sf(rho / np.sqrt(rho + c))
-    begin = classification_dynamics([0.0, 1e-7, 1.0], c, rho, 0.0, 0.2)
+    begin = classification_dynamics([0.0, 1e-7, 1.0], c, rho, start=0.0, ridge=0.2)
     assert float(begin.test_error[0]) == pytest.approx(best, rel=1e-13)
     assert float(begin.test_error[1]) == pytest.approx(best, rel=1e-6)
     assert best < float(begin.test_error[2])
     assert float(begin.test_mean[0]) == 0
-    noisy = classification_dynamics(0.0, c, rho, 0.5)
+    noisy = classification_dynamics(0.0, c, rho, start=0.5)
     assert float(noisy.test_error) == float(noisy.training_error) == 0.5
     assert float(noisy.test_variance) == pytest.approx(0.5, rel=1e-13)
 
@@ -194,13 +194,13 @@ def test_best_times_to_stop(parameters, time, error, end):
 
 def test_when_stopping_early_helps():
     for c, noise, interior in ((2, 5, True), (2, 20, False), (4, 0.3, True), (4, 1, False)):
-        end = classification_at_infinity(c, 1, noise)
+        end = classification_at_infinity(c, 1, start=noise)
         # Without ridge and above c = 1 the criterion is V(∞) < 1/λ₋.
         assert (float(end.test_variance) < (1 - np.sqrt(c)) ** -2) == interior
-        assert np.isfinite(optimal_stopping(c, 1, noise).time) == interior
-    tiny = optimal_stopping(2, 1, 20, 0.5)
+        assert np.isfinite(optimal_stopping(c, 1, start=noise).time) == interior
+    tiny = optimal_stopping(2, 1, start=20, ridge=0.5)
     assert 0 < tiny.error_at_infinity - tiny.error < 1e-10
-    assert optimal_stopping(3, 0.5, 10, 1).time == np.inf
+    assert optimal_stopping(3, 0.5, start=10, ridge=1).time == np.inf
     without = optimal_stopping(0.5, 1.0)
     assert without.time == 0
     assert without.error == pytest.approx(stats.norm.sf(1 / np.sqrt(1.5)), rel=1e-13)
@@ -258,7 +258,7 @@ def test_flow_on_given_data(regression, ridge):
     x, y, start = regression
     hessian, pull = x.T @ x / len(y) + ridge * np.eye(x.shape[1]), x.T @ y / len(y)
     times = np.array([0.0, 0.2, 3.0])
-    found = gradient_flow.ridge_flow(x, y, ridge, times, start)
+    found = gradient_flow.ridge_flow(x, y, ridge, times, start=start)
     for weights, t in zip(found, times, strict=True):
         # The flow of (w, 1) is linear: its exponential needs no eigenvectors and no inverse.
         generator = np.zeros((len(start) + 1,) * 2)
@@ -274,16 +274,16 @@ def test_descent_on_given_data(regression, ridge):
     x, y, start = regression
     step = 1.9 / (np.linalg.norm(x, ord=2) ** 2 / len(y) + ridge)
     path = linear_training.ridge_descent(*map(jnp.asarray, (x, y, ridge, start, step)), marks=np.arange(31))
-    found = gradient_flow.ridge_descent(x, y, ridge, step, np.arange(31), start)
+    found = gradient_flow.ridge_descent(x, y, ridge, step, np.arange(31), start=start)
     np.testing.assert_allclose(found, path, rtol=1e-10, atol=1e-12)
     with pytest.raises(OutsideValidity, match="diverges"):
-        gradient_flow.ridge_descent(x, y, ridge, step * 2 / 1.9 * 1.0000001, 3, start)
+        gradient_flow.ridge_descent(x, y, ridge, step * 2 / 1.9 * 1.0000001, 3, start=start)
 
 
 def test_flow_on_data_of_one_feature():
-    found = gradient_flow.ridge_flow([[1.0], [2.0]], [1.0, 1.0], 0.5, 0.3, [1.0])
+    found = gradient_flow.ridge_flow([[1.0], [2.0]], [1.0, 1.0], 0.5, 0.3, start=[1.0])
     assert float(found[0]) == pytest.approx(0.7032848299, abs=1e-10)
-    slope = jax.grad(lambda t: gradient_flow.ridge_flow([[1.0], [2.0]], [1.0, 1.0], 0.5, t, [1.0])[0])(0.3)
+    slope = jax.grad(lambda t: gradient_flow.ridge_flow([[1.0], [2.0]], [1.0, 1.0], 0.5, t, start=[1.0])[0])(0.3)
     # dw/dt = −(Aw − b) with A = 3, b = 3/2
     assert float(slope) == pytest.approx(1.5 - 3 * float(found[0]), rel=1e-12)
 

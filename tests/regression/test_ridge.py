@@ -28,7 +28,7 @@ ONE = population([1.0])
     ],
 )
 def test_two_eigenvalues(gamma, lam, kappa, bias, variance):
-    found = ridge.ridge_risk(gamma, lam, TWO, 1.0, 1.0)
+    found = ridge.ridge_risk(lam, TWO, gamma, 1.0, 1.0)
     values = [float(part) for part in (found.effective_ridge, found.bias, found.variance)]
     assert values == pytest.approx([kappa, bias, variance], rel=1e-12)
 
@@ -43,12 +43,12 @@ def test_two_eigenvalues(gamma, lam, kappa, bias, variance):
     ],
 )
 def test_isotropic_values(gamma, signal, noise, lam, risk):
-    assert float(ridge.ridge_risk(gamma, lam, ONE, signal, noise).total) == pytest.approx(risk, rel=1e-9)
+    assert float(ridge.ridge_risk(lam, ONE, gamma, signal, noise).total) == pytest.approx(risk, rel=1e-9)
 
 
 def test_isotropic_risk_is_the_one_of_the_marchenko_pastur_transform():
     gamma, lam, signal, noise = 1.5, 0.5, 2.0, 1.0
-    found = ridge.ridge_risk(gamma, lam, ONE, signal, noise)
+    found = ridge.ridge_risk(lam, ONE, gamma, signal, noise)
     # B = r²λ²S'(−λ), V = σ²γ(S − λS'), with S and S' from the density
     law = laws.marchenko_pastur(gamma)
     first, second = (float(law.expect(lambda x, k=k: (x + lam) ** -k)) for k in (1, 2))
@@ -63,7 +63,7 @@ def test_isotropic_risk_is_the_one_of_the_marchenko_pastur_transform():
 )
 def test_a_decaying_spectrum(lam, kappa, bias, variance):
     decaying = population(10 / np.arange(1, 301))
-    found = ridge.ridge_risk(1.5, lam, decaying, 1.0, 0.5)
+    found = ridge.ridge_risk(lam, decaying, 1.5, 1.0, 0.5)
     values = [float(part) for part in (found.effective_ridge, found.bias, found.variance)]
     assert values == pytest.approx([kappa, bias, variance], rel=2e-9)
 
@@ -85,7 +85,7 @@ def test_the_effective_ridge_solves_its_equation_with_another_solver():
 def test_without_ridge_only_the_surplus_of_directions_counts():
     # Half of the directions do not vary: γ = 1.5 is an effective 0.75, with no interpolation.
     half = population([0.0, 1.0])
-    found = ridge.ridge_risk(1.5, 0.0, half, 1.0, 1.0)
+    found = ridge.ridge_risk(0.0, half, 1.5, 1.0, 1.0)
     expected = ridgeless.ridgeless_risk(0.75, 1.0, 1.0)
     assert float(found.variance) == pytest.approx(float(expected.variance), rel=1e-13)
     assert float(found.bias) == 0.0
@@ -94,7 +94,7 @@ def test_without_ridge_only_the_surplus_of_directions_counts():
 
 @pytest.mark.parametrize("gamma", [0.3, 0.999999, 1.000001, 3.0])
 def test_ridgeless_is_the_closed_form(gamma):
-    found, expected = ridge.ridge_risk(gamma, 0.0, ONE, 2.0, 0.5), ridgeless.ridgeless_risk(gamma, 2.0, 0.5)
+    found, expected = ridge.ridge_risk(0.0, ONE, gamma, 2.0, 0.5), ridgeless.ridgeless_risk(gamma, 2.0, 0.5)
     assert float(found.bias) == pytest.approx(float(expected.bias), rel=1e-9)
     assert float(found.variance) == pytest.approx(float(expected.variance), rel=1e-9)
     assert float(found.training_error) == pytest.approx(
@@ -106,16 +106,16 @@ def test_ridgeless_at_the_threshold_is_infinite():
     for count in (1, 3, 7, 49, 300):
         many = population(np.linspace(1.0, 2.0, count))
         for gamma in (1.0, 1 + 1e-15, 1 - 1e-15):
-            assert np.isinf(float(ridge.ridge_risk(gamma, 0.0, many, 1.0, 1.0).variance))
-    assert np.isinf(float(ridge.ridge_risk(1.0, 0.0, TWO, 1.0, 1.0).variance))
-    assert np.isinf(float(ridge.misspecified_risk(1.0, 1.0, 0.5, 0.0).total))
+            assert np.isinf(float(ridge.ridge_risk(0.0, many, gamma, 1.0, 1.0).variance))
+    assert np.isinf(float(ridge.ridge_risk(0.0, TWO, 1.0, 1.0, 1.0).variance))
+    assert np.isinf(float(ridge.misspecified_risk(1.0, 1.0, 0.0, seen=0.5).total))
 
 
 def test_gradients_are_those_of_differences():
     def risk(arguments):
         gamma, lam, large, signal = arguments
         moved = TWO._replace(eigenvalues=atoms(jnp.stack([jnp.ones(()), large])))
-        return ridge.ridge_risk(gamma, lam, moved, signal, 0.7).total
+        return ridge.ridge_risk(lam, moved, gamma, signal, 0.7).total
 
     for start in ([2.0, 0.3, 4.0, 1.0], [0.5, 0.01, 4.0, 1.0], [2.0, 0.0, 4.0, 1.0]):
         start = jnp.array(start)
@@ -135,7 +135,7 @@ def test_gradients_are_those_of_differences():
     ("gamma", "signal", "noise", "risk"), [(2.0, 5.0, 1.0, 3.1084952830142), (1, 1, 1, 0.61803398874989)]
 )
 def test_the_best_isotropic_ridge(gamma, signal, noise, risk):
-    best = ridge.optimal_ridge(gamma, ONE, signal, noise)
+    best = ridge.optimal_ridge(ONE, gamma, signal, noise)
     assert best.ridge == pytest.approx(gamma * noise / signal, rel=1e-5)
     assert best.risk == pytest.approx(risk, rel=1e-11)
     # R* = σ²γS(−λ*)
@@ -145,25 +145,25 @@ def test_the_best_isotropic_ridge(gamma, signal, noise, risk):
 
 def test_the_peak_at_the_threshold_is_removed_by_the_best_ridge():
     gammas = np.geomspace(0.2, 5.0, 41)
-    little = np.asarray(ridge.ridge_risk(gammas, 1e-3, ONE, 1.0, 0.2).total)
+    little = np.asarray(ridge.ridge_risk(1e-3, ONE, gammas, 1.0, 0.2).total)
     assert abs(gammas[np.argmax(little)] - 1) < 0.1
-    best = np.asarray(ridge.ridge_risk(gammas, 0.2 * gammas, ONE, 1.0, 0.2).total)
+    best = np.asarray(ridge.ridge_risk(0.2 * gammas, ONE, gammas, 1.0, 0.2).total)
     assert np.all(np.diff(best) > 0)
 
 
 def test_the_best_ridge_may_be_negative_or_infinite():
     aligned = population([0.05, 5.0], [0.9, 0.1], alignment=[0.0, 1.0])
-    best = ridge.optimal_ridge(3.0, aligned, 1.0, 1e-4)
+    best = ridge.optimal_ridge(aligned, 3.0, 1.0, 1e-4)
     assert best.ridge < 0
-    at_zero = float(ridge.ridge_risk(3.0, 0.0, aligned, 1.0, 1e-4).total)
+    at_zero = float(ridge.ridge_risk(0.0, aligned, 3.0, 1.0, 1e-4).total)
     assert best.risk < at_zero
-    assert ridge.optimal_ridge(1.0, ONE, 0.0, 1.0) == (np.inf, 0.0, np.inf)
+    assert ridge.optimal_ridge(ONE, 1.0, 0.0, 1.0) == (np.inf, 0.0, np.inf)
 
 
 def test_a_negative_ridge_does_what_is_said_on_a_sample():
     rng = np.random.default_rng(1)
-    kappa = 0.8 * float(ridge.ridge_risk(2.0, 0.0, ONE, 1.0, 1.0).effective_ridge)
-    lam, risk = ridge.risk_at(kappa, 2.0, ONE, 1.0, 1.0)
+    kappa = 0.8 * float(ridge.ridge_risk(0.0, ONE, 2.0, 1.0, 1.0).effective_ridge)
+    lam, risk = ridge.risk_at(kappa, ONE, 2.0, 1.0, 1.0)
     assert float(lam) < 0
 
     def measure(n):
@@ -177,17 +177,17 @@ def test_a_negative_ridge_does_what_is_said_on_a_sample():
     stated = np.array([float(risk.bias), float(risk.variance)])
     assert agrees(draws, stated)
     # The risk without ridge is another one.
-    without = ridge.ridge_risk(2.0, 0.0, ONE, 1.0, 1.0)
+    without = ridge.ridge_risk(0.0, ONE, 2.0, 1.0, 1.0)
     assert not agrees(draws, [stated[0], float(without.variance)])
     assert not agrees(draws, [1.1 * stated[0], stated[1]])
-    assert float(risk.total) > float(ridge.optimal_ridge(2.0, ONE, 1.0, 1.0).risk)
+    assert float(risk.total) > float(ridge.optimal_ridge(ONE, 2.0, 1.0, 1.0).risk)
 
 
 def test_misspecified_and_latent_values():
-    assert float(ridge.misspecified_risk(2.0, 1.0, 0.7, 0.25).total) == pytest.approx(1.2, rel=1e-12)
-    assert float(ridge.misspecified_risk(0.5, 1.0, 0.7, 0.25).total) == pytest.approx(0.85, rel=1e-12)
+    assert float(ridge.misspecified_risk(2.0, 1.0, 0.25, seen=0.7).total) == pytest.approx(1.2, rel=1e-12)
+    assert float(ridge.misspecified_risk(0.5, 1.0, 0.25, seen=0.7).total) == pytest.approx(0.85, rel=1e-12)
     found, signal, noise = latent_features(4.0, 0.5, 1.0, 0.1)
-    risk = ridge.ridge_risk(2.0, 0.0, found, signal, noise)
+    risk = ridge.ridge_risk(0.0, found, 2.0, signal, noise)
     assert float(risk.effective_ridge) == pytest.approx(5**0.5, rel=1e-12)
     assert float(risk.total) == pytest.approx(0.58137767414994, rel=1e-12)
 
@@ -201,7 +201,7 @@ def test_a_population_from_a_matrix_is_the_one_of_its_eigenvalues():
     # κ²β'Σ(Σ+κ)^{-2}β and tr Σ²(Σ+κ)^{-2}, by dense matrices, n = 3
     inverse = np.linalg.inv(sigma + kappa * np.eye(6))
     d2 = np.trace(sigma @ inverse @ sigma @ inverse) / 3
-    risk = ridge.ridge_risk(2.0, 0.2, found, signal, 0.5)
+    risk = ridge.ridge_risk(0.2, found, 2.0, signal, 0.5)
     assert float(risk.bias) == pytest.approx(kappa**2 * beta @ inverse @ sigma @ inverse @ beta / (1 - d2), rel=1e-11)
     assert float(risk.variance) == pytest.approx(0.5 * d2 / (1 - d2), rel=1e-11)
 
@@ -211,7 +211,7 @@ def test_a_continuous_population_is_the_limit_of_its_quantiles():
     smooth = population(law, alignment=lambda s: s)
     quantiles = np.asarray(law.quantile((np.arange(4000) + 0.5) / 4000))
     listed = population(quantiles, alignment=quantiles / quantiles.sum())
-    one, two = (ridge.ridge_risk(1.3, 0.1, found, 1.0, 1.0) for found in (smooth, listed))
+    one, two = (ridge.ridge_risk(0.1, found, 1.3, 1.0, 1.0) for found in (smooth, listed))
     assert float(one.bias) == pytest.approx(float(two.bias), rel=1e-6)
     assert float(one.variance) == pytest.approx(float(two.variance), rel=1e-6)
 
@@ -235,11 +235,11 @@ def test_leave_one_out_is_what_refitting_gives(n, p, lam):
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: ridge.ridge_risk(0.0, 1.0, ONE, 1.0, 1.0), "gamma"),
-        (lambda: ridge.ridge_risk(1.0, -1.0, ONE, 1.0, 1.0), "ridge"),
-        (lambda: ridge.ridge_risk(1.0, 1.0, ONE, -1.0, 1.0), "signal"),
-        (lambda: ridge.ridge_risk(1.0, 1.0, ONE, 1.0, -1.0), "noise_variance"),
-        (lambda: ridge.misspecified_risk(2.0, 1.0, 1.5, 1.0), "seen"),
+        (lambda: ridge.ridge_risk(1.0, ONE, 0.0, 1.0, 1.0), "gamma"),
+        (lambda: ridge.ridge_risk(-1.0, ONE, 1.0, 1.0, 1.0), "ridge"),
+        (lambda: ridge.ridge_risk(1.0, ONE, 1.0, -1.0, 1.0), "signal"),
+        (lambda: ridge.ridge_risk(1.0, ONE, 1.0, 1.0, -1.0), "noise_variance"),
+        (lambda: ridge.misspecified_risk(2.0, 1.0, 1.0, seen=1.5), "seen"),
         (lambda: population([]), "at least one"),
         (lambda: population([-1.0]), r"values\[0\] = -1"),
         (lambda: population([0.0]), "vary"),

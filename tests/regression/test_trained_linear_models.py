@@ -46,7 +46,7 @@ def test_descent_step_by_step(gamma, ridge):
         return jnp.stack([w @ mean, jnp.sum(w**2, axis=1), jnp.mean(seen, axis=1), jnp.var(seen, axis=1)])
 
     drawn = np.asarray(jax.lax.map(jax.jit(one), jax.random.split(jax.random.key(0), systems)))
-    stated = np.stack(classification_dynamics(step * marks.astype(float), gamma, 1.5, 0.3, ridge)[:4])
+    stated = np.stack(classification_dynamics(step * marks.astype(float), gamma, 1.5, start=0.3, ridge=ridge)[:4])
     error = drawn.std(axis=0) / np.sqrt(systems)
     # Steps of this size deviate from the flow by about ηλ_max/2, below 1 %, and n = 200 by O(1/n).
     assert np.all(np.abs(drawn.mean(axis=0) - stated) < 5 * error + 0.015 * np.abs(stated))

@@ -42,7 +42,7 @@ class GradientDescentDynamicsGmm(Limit):
     def theory(self):
         dense = jnp.linspace(self.times[0] ** 0.25, self.times[-1] ** 0.25, 100) ** 4
         both = jnp.concatenate([self.times, dense])
-        found = classification_dynamics(both, self.gamma, self.strength, self.start, self.ridge)
+        found = classification_dynamics(both, self.gamma, self.strength, start=self.start, ridge=self.ridge)
         count = self.times.shape[0]
 
         def curve(y, label, symbol, resolution=1e-12):

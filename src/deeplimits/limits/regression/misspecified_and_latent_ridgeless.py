@@ -47,9 +47,9 @@ class MisspecifiedAndLatentRidgeless(Limit):
 
     def theory(self):
         variance = self.noise**2
-        part = ridge.misspecified_risk(self.gamma, self.signal, self.seen, variance)
+        part = ridge.misspecified_risk(self.gamma, self.signal, variance, seen=self.seen)
         population, signal, noise = populations.latent_features(self.strength, self.latent, self.signal, variance)
-        view = ridge.ridge_risk(self.gamma, 0.0, population, signal, noise)
+        view = ridge.ridge_risk(0.0, population, self.gamma, signal, noise)
         return {
             "misspecified": Value(part.total, label="excess risk, part of the signal", symbol="R", rate=1.0),
             "latent_bias": Value(view.bias, label="squared bias, latent signal", symbol="B", rate=1.0),

@@ -51,7 +51,7 @@ class RidgeGeneralCovariance(Limit):
         weights = jnp.stack([1 - self.share, self.share])
         alignment = jnp.stack([1 - self.alignment, self.alignment])
         population = Population(Atoms(values, weights), alignment)
-        return ridge.ridge_risk(gamma, self.ridge, population, self.signal, self.noise**2)
+        return ridge.ridge_risk(self.ridge, population, gamma, self.signal, self.noise**2)
 
     def theory(self):
         dense = jnp.geomspace(self.gammas[0], self.gammas[-1], 200)

@@ -65,7 +65,7 @@ def classification_dynamics(
     found = _at_finite_time(jnp.where(ended, 1.0, t), gamma, rho, noise, lam)
     if known(ended) and not bool(jnp.any(ended)):
         return found
-    limit = classification_at_infinity(gamma, rho, noise, lam)
+    limit = classification_at_infinity(gamma, rho, start=noise, ridge=lam)
     return Classification(*(jnp.where(ended, late, early) for late, early in zip(limit, found, strict=True)))
 
 
@@ -183,12 +183,12 @@ def optimal_stopping(gamma: float, strength: float, start: float = 0.0, ridge: f
     """
     check_mixture("optimal_stopping", 0.0, gamma, strength, start, ridge)
     gamma, strength, start, ridge = (float(part) for part in (gamma, strength, start, ridge))
-    end = float(classification_at_infinity(gamma, strength, start, ridge).test_error)
+    end = float(classification_at_infinity(gamma, strength, start=start, ridge=ridge).test_error)
     if start == 0:
-        return Stopping(0.0, float(classification_dynamics(0.0, gamma, strength, 0.0, ridge).test_error), end)
+        return Stopping(0.0, float(classification_dynamics(0.0, gamma, strength, start=0.0, ridge=ridge).test_error), end)
 
     def error(log_time):
-        return np.asarray(classification_dynamics(np.exp(log_time), gamma, strength, start, ridge).test_error)
+        return np.asarray(classification_dynamics(np.exp(log_time), gamma, strength, start=start, ridge=ridge).test_error)
 
     last = math.log(0.999 * REACH / math.sqrt(gamma))
     grid = np.linspace(last - 32.0, last, 600)

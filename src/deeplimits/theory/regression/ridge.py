@@ -26,7 +26,7 @@ Floats = Float[Array, "..."]
 
 
 def ridge_risk(
-    gamma: ArrayLike, ridge: ArrayLike, population: Population, signal: ArrayLike, noise_variance: ArrayLike
+    ridge: ArrayLike, population: Population, gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike
 ) -> Risk:
     """Limiting risk of ridge regression, λ ≥ 0, for a general covariance; infinite at λ = 0 and γ = 1.
 
@@ -37,11 +37,11 @@ def ridge_risk(
     Validity    λ ≥ 0; eigenvalues bounded; at λ = 0 p must differ from n
     References  hastie2022 Thm 5; dobriban2018
 
-    `gamma` and `ridge` broadcast against each other; see `regression.population`.
+    `ridge` and `gamma` broadcast against each other; see `regression.population`.
 
     >>> from deeplimits.theory.regression.populations import population
     >>> two = population([1.0, 4.0], alignment=[0.3, 0.7])
-    >>> risk = ridge_risk(2.0, 0.3, two, signal=1.0, noise_variance=1.0)
+    >>> risk = ridge_risk(0.3, two, 2.0, signal=1.0, noise_variance=1.0)
     >>> round(float(risk.bias), 10), round(float(risk.variance), 10)
     (1.0633930296, 0.8019039472)
     """
@@ -66,7 +66,7 @@ class AtEffectiveRidge(NamedTuple):
 
 
 def risk_at(
-    effective: ArrayLike, gamma: ArrayLike, population: Population, signal: ArrayLike, noise_variance: ArrayLike
+    effective: ArrayLike, population: Population, gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike
 ) -> AtEffectiveRidge:
     """The ridge λ that belongs to an effective ridge κ, and the risk there; explicit, and valid for negative λ too.
 
@@ -74,7 +74,7 @@ def risk_at(
     nonzero eigenvalue of the sample covariance and the risk becomes infinite.
 
     >>> from deeplimits.theory.regression.populations import population
-    >>> ridge, risk = risk_at(2.0, 2.0, population([1.0, 4.0], alignment=[0.3, 0.7]), 1.0, 1.0)
+    >>> ridge, risk = risk_at(2.0, population([1.0, 4.0], alignment=[0.3, 0.7]), 2.0, 1.0, 1.0)
     >>> float(ridge), round(float(risk.bias), 10), round(float(risk.variance), 10)
     (0.0, 1.0, 1.25)
     """
@@ -108,11 +108,11 @@ def _nonzero(x):
     return jnp.where(x == 0, 1.0, x)
 
 
-def least_effective_ridge(gamma: float, population: Population) -> float:
+def least_effective_ridge(population: Population, gamma: float) -> float:
     """The κ at which D₂ = γ∫s²/(s+κ)² dH reaches one: ridges down to λ(κ) < 0 keep the estimate finite.
 
     >>> from deeplimits.theory.regression.populations import population
-    >>> round(least_effective_ridge(4.0, population([1.0])), 10)
+    >>> round(least_effective_ridge(population([1.0]), 4.0), 10)
     1.0
     """
     t, w = (np.asarray(part) for part in population.eigenvalues)
@@ -135,7 +135,7 @@ class OptimalRidge(NamedTuple):
     effective_ridge: float
 
 
-def optimal_ridge(gamma: float, population: Population, signal: float, noise_variance: float) -> OptimalRidge:
+def optimal_ridge(population: Population, gamma: float, signal: float, noise_variance: float) -> OptimalRidge:
     """The ridge λ of smallest limiting risk; it may be negative, for a signal along large eigenvalues and γ > 1.
 
     Setting     as in `ridge_risk`
@@ -145,16 +145,16 @@ def optimal_ridge(gamma: float, population: Population, signal: float, noise_var
     References  dobriban2018; hastie2022 Sec 6; wu2020
 
     >>> from deeplimits.theory.regression.populations import population
-    >>> best = optimal_ridge(2.0, population([1.0]), signal=5.0, noise_variance=1.0)
+    >>> best = optimal_ridge(population([1.0]), 2.0, signal=5.0, noise_variance=1.0)
     >>> round(best.ridge, 5), round(best.risk, 10)
     (0.4, 3.108495283)
     """
     check_model(gamma, signal, noise_variance)
-    first = least_effective_ridge(float(gamma), population)
+    first = least_effective_ridge(population, float(gamma))
     scale = float(population.eigenvalues.mean) * (1 + gamma)
 
     def risk(u):
-        return np.asarray(risk_at(first + np.exp(u), gamma, population, signal, noise_variance)[1].total)
+        return np.asarray(risk_at(first + np.exp(u), population, gamma, signal, noise_variance)[1].total)
 
     found = minimum(risk, np.log(scale) + np.linspace(-25.0, 18.0, 400))
     # With κ → ∞ the estimate is zero and the risk r²∫s dG.
@@ -162,12 +162,12 @@ def optimal_ridge(gamma: float, population: Population, signal: float, noise_var
     if found.index == 399 or found.value >= null * (1 - 1e-12):
         return OptimalRidge(math.inf, null, math.inf)
     effective = first + math.exp(found.at)
-    ridge, best = risk_at(effective, gamma, population, signal, noise_variance)
+    ridge, best = risk_at(effective, population, gamma, signal, noise_variance)
     return OptimalRidge(float(ridge), float(best.total), effective)
 
 
 def misspecified_risk(
-    gamma: ArrayLike, signal: ArrayLike, seen: ArrayLike, noise_variance: ArrayLike, ridge: ArrayLike = 0.0
+    gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike, *, seen: ArrayLike, ridge: ArrayLike = 0.0
 ) -> Risk:
     """Risk when only a part of the signal lies in the features, isotropic and ridgeless unless told otherwise.
 
@@ -178,14 +178,14 @@ def misspecified_risk(
     Validity    0 ≤ k ≤ 1; at λ = 0 γ ≠ 1
     References  hastie2022 Sec 5
 
-    >>> round(float(misspecified_risk(2.0, signal=1.0, seen=0.7, noise_variance=0.25).total), 12)
+    >>> round(float(misspecified_risk(2.0, signal=1.0, noise_variance=0.25, seen=0.7).total), 12)
     1.2
     """
     share = argument("seen", seen, SHARE, "the part of the signal in the features")
     signal = jnp.asarray(signal, float)
     unseen = signal * (1 - share)
     one = Population(Atoms(jnp.ones(1), jnp.ones(1)), jnp.ones(1))
-    found = ridge_risk(gamma, ridge, one, signal * share, jnp.asarray(noise_variance, float) + unseen)
+    found = ridge_risk(ridge, one, gamma, signal * share, jnp.asarray(noise_variance, float) + unseen)
     return Risk(unseen + found.bias, found.variance)
 
 

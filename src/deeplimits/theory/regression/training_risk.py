@@ -49,7 +49,7 @@ def flow_risk(
     """
     argument("flow_risk: time", time, UNTIL_THE_END)
     if math.isinf(time):
-        ended = ridge_risk(gamma, ridge, population, signal, noise_variance)
+        ended = ridge_risk(ridge, population, gamma, signal, noise_variance)
         return Risk(ended.bias, ended.variance, ended.training_error)
 
     def learnt(z):
