@@ -18,7 +18,7 @@ def test_reference_values():
     assert float(networks.potential(1.0)) == pytest.approx(0.24514384755981, rel=1e-13)
     assert float(networks.regularizer([1.0, -0.5], 0.1, [1.0, 2.0])) == pytest.approx(4.464744666794, rel=1e-12)
     wanted = [0.19266126026672, 0.072092158039665, 0.804574783592, -0.12385735046896, 0.4566989379633]
-    np.testing.assert_allclose(networks.diagonal_interpolant(X, Y, 0.5, START).beta, wanted, rtol=1e-12)
+    np.testing.assert_allclose(networks.diagonal_interpolant(X, Y, 0.5, start=START).beta, wanted, rtol=1e-12)
 
 
 def test_potential_against_many_digits():
@@ -34,14 +34,14 @@ def test_it_minimizes_the_regularizer(alpha):
     particular = np.linalg.pinv(X) @ Y
     value = jax.jit(jax.value_and_grad(lambda z: networks.regularizer(particular + z @ null, alpha, START)))
     found = minimize(lambda z: tuple(np.asarray(v) for v in value(z)), np.zeros(3), jac=True, options={"gtol": 1e-10})
-    stated = networks.diagonal_interpolant(X, Y, alpha, START).beta
+    stated = networks.diagonal_interpolant(X, Y, alpha, start=START).beta
     np.testing.assert_allclose(particular + found.x @ null, stated, atol=1e-5)
 
 
 @pytest.mark.parametrize(("depth", "smallest"), [(2, 1e-6), (3, 1e-4), (4, 1e-3)])
 def test_stable_from_tiny_to_large_scales(depth, smallest):
     for alpha in (smallest, 1e-2, 1.0, 1e3):
-        found = networks.diagonal_interpolant(X, Y, alpha, START, depth)
+        found = networks.diagonal_interpolant(X, Y, alpha, start=START, depth=depth)
         assert float(found.residual) < 1e-10
         assert np.all(np.isfinite(found.beta))
 
@@ -49,22 +49,27 @@ def test_stable_from_tiny_to_large_scales(depth, smallest):
 def test_what_double_precision_cannot_do_is_said():
     # β of depth four is (1 − s)⁻² with 1 − s of order 1e-12: its digits are not there.
     with pytest.raises(NotConverged, match="take a larger alpha"):
-        networks.diagonal_interpolant(X, Y, 1e-6, START, 4)
+        networks.diagonal_interpolant(X, Y, 1e-6, start=START, depth=4)
 
 
 def test_limits_and_their_rates():
-    kernel, sparse = networks.kernel_solution(X, Y, START), networks.sparse_solution(X, Y)
+    kernel, sparse = networks.kernel_solution(X, Y, start=START), networks.sparse_solution(X, Y)
     large = [
-        np.max(np.abs(networks.diagonal_interpolant(X, Y, alpha, START).beta - kernel)) for alpha in (4.0, 8.0, 16.0)
+        np.max(np.abs(networks.diagonal_interpolant(X, Y, alpha, start=START).beta - kernel))
+        for alpha in (4.0, 8.0, 16.0)
     ]
     np.testing.assert_allclose(np.log2(np.array(large[:-1]) / large[1:]), 4, atol=0.01)
-    cubic = networks.kernel_solution(X, Y, START, 3)
-    deep = [np.max(np.abs(networks.diagonal_interpolant(X, Y, alpha, START, 3).beta - cubic)) for alpha in (4.0, 8.0)]
+    cubic = networks.kernel_solution(X, Y, start=START, depth=3)
+    deep = [
+        np.max(np.abs(networks.diagonal_interpolant(X, Y, alpha, start=START, depth=3).beta - cubic))
+        for alpha in (4.0, 8.0)
+    ]
     assert np.log2(deep[0] / deep[1]) == pytest.approx(6, abs=0.05)
     scales = np.array([1e-2, 1e-4, 1e-6, 1e-9, 1e-12])
     excess = np.array(
         [
-            float(jnp.sum(jnp.abs(networks.diagonal_interpolant(X, Y, alpha, START).beta))) / np.abs(sparse).sum() - 1
+            float(jnp.sum(jnp.abs(networks.diagonal_interpolant(X, Y, alpha, start=START).beta))) / np.abs(sparse).sum()
+            - 1
             for alpha in scales
         ]
     )
@@ -77,7 +82,8 @@ def test_limits_and_their_rates():
     slack = np.sort(1 - np.abs(X.T @ dual))[2]
     late = np.array(
         [
-            float(jnp.sum(jnp.abs(networks.diagonal_interpolant(X, Y, alpha, START).beta))) / np.abs(sparse).sum() - 1
+            float(jnp.sum(jnp.abs(networks.diagonal_interpolant(X, Y, alpha, start=START).beta))) / np.abs(sparse).sum()
+            - 1
             for alpha in (1e-40, 1e-60)
         ]
     )
@@ -85,8 +91,8 @@ def test_limits_and_their_rates():
 
 
 def test_dependent_equations_and_derivatives():
-    doubled = networks.diagonal_interpolant(np.vstack([X, X[0]]), [*Y, Y[0]], 0.5, START)
-    np.testing.assert_allclose(doubled.beta, networks.diagonal_interpolant(X, Y, 0.5, START).beta, rtol=1e-11)
+    doubled = networks.diagonal_interpolant(np.vstack([X, X[0]]), [*Y, Y[0]], 0.5, start=START)
+    np.testing.assert_allclose(doubled.beta, networks.diagonal_interpolant(X, Y, 0.5, start=START).beta, rtol=1e-11)
 
     def first(alpha):
         return networks.traced_interpolant(jnp.asarray(X), jnp.asarray(Y), alpha, jnp.asarray(START)).beta[0]
@@ -98,7 +104,7 @@ def test_dependent_equations_and_derivatives():
 @pytest.mark.parametrize("alpha", [0.0, -1.0, float("nan")])
 def test_scales_must_be_positive(alpha):
     with pytest.raises(ParameterError, match="alpha = "):
-        networks.diagonal_interpolant(X, Y, alpha, START)
+        networks.diagonal_interpolant(X, Y, alpha, start=START)
 
 
 def test_bad_input():
@@ -107,8 +113,8 @@ def test_bad_input():
     with pytest.raises(OutsideValidity, match="no solution"):
         networks.sparse_solution([[1.0, 2.0], [1.0, 2.0]], [1.0, 2.0])
     with pytest.raises(ParameterError, match=r"start\[1\] = 0 .* stays there"):
-        networks.diagonal_interpolant(X, Y, 0.5, [1, 0, 1, 1, 1])
+        networks.diagonal_interpolant(X, Y, 0.5, start=[1, 0, 1, 1, 1])
     with pytest.raises(ParameterError, match="depth = 1"):
-        networks.diagonal_interpolant(X, Y, 0.5, START, 1)
+        networks.diagonal_interpolant(X, Y, 0.5, start=START, depth=1)
     with pytest.raises(ParameterError, match="one label for each row of x"):
         networks.diagonal_interpolant(X, Y[:1], 0.5)

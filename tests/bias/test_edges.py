@@ -106,8 +106,8 @@ def deep_potential(z, depth):
 def test_potentials_of_deeper_networks(depth, z):
     with mp.workdps(30):
         exact = float(deep_potential(mp.mpf(z), depth))
-    assert float(diagonal_networks.potential(z, depth)) == pytest.approx(exact, rel=1e-8)
-    assert float(diagonal_networks.potential(-z, depth)) == pytest.approx(exact, rel=1e-8)
+    assert float(diagonal_networks.potential(z, depth=depth)) == pytest.approx(exact, rel=1e-8)
+    assert float(diagonal_networks.potential(-z, depth=depth)) == pytest.approx(exact, rel=1e-8)
 
 
 @pytest.mark.parametrize("depth", [2, 3, 4])
@@ -115,11 +115,13 @@ def test_the_interpolant_minimizes_the_regularizer(depth):
     """Among the solutions of Xβ = y none near the flow's has a smaller Q, for every depth."""
     x = np.array([[1, 2, 0.5, -1, 0.3], [0.2, -1, 1.5, 0.7, 2]])
     start = np.array([1, 0.5, 2, 1, 1.5])
-    found = np.asarray(diagonal_networks.diagonal_interpolant(x, [1.0, 2.0], 0.7, start, depth).beta)
-    least = float(diagonal_networks.regularizer(found, 0.7, start, depth))
+    found = np.asarray(diagonal_networks.diagonal_interpolant(x, [1.0, 2.0], 0.7, start=start, depth=depth).beta)
+    least = float(diagonal_networks.regularizer(found, 0.7, start, depth=depth))
     null = np.linalg.svd(x)[2][2:]
     for direction in null:
-        ends = [float(diagonal_networks.regularizer(found + h * direction, 0.7, start, depth)) for h in (-1e-3, 1e-3)]
+        ends = [
+            float(diagonal_networks.regularizer(found + h * direction, 0.7, start, depth=depth)) for h in (-1e-3, 1e-3)
+        ]
         assert min(ends) > least
         assert abs(ends[1] - ends[0]) < 5e-3 * (sum(ends) - 2 * least)
 
@@ -162,7 +164,7 @@ def test_margins_of_data_of_every_size(size):
         (lambda: matrix_tails.gram_bernstein(1.0, 5, 0), "features"),
         (lambda: diagonal_networks.regularizer([1.0], 0.0, [1.0]), "alpha"),
         (lambda: diagonal_networks.kernel_solution([[1.0, 0.0], [1.0, 0.0]], [1.0, 2.0]), "no solution"),
-        (lambda: diagonal_networks.potential(1.0, 1), "depth"),
+        (lambda: diagonal_networks.potential(1.0, depth=1), "depth"),
     ],
 )
 def test_what_is_refused(attempt, why):

@@ -47,7 +47,9 @@ def test_gradient_flow_against_the_matrix_exponential():
         matrix = 2 * scale * np.asarray(X.T @ X)
         best = np.asarray(least_squares.closest_minimizer(X, Y, start))
         exact = best + expm(-0.7 * matrix) @ (np.asarray(start) - best)
-        np.testing.assert_allclose(least_squares.gradient_flow(X, Y, start, 0.7, loss_scale), exact, rtol=1e-12)
+        np.testing.assert_allclose(
+            least_squares.gradient_flow(X, Y, start, 0.7, loss_scale=loss_scale), exact, rtol=1e-12
+        )
 
 
 def test_long_times_reach_the_closest_minimizer():

@@ -45,16 +45,16 @@ def test_step_sizes():
         8 / np.linalg.eigvalsh(x.T @ x / 20)[-1], rel=1e-12
     )
     separable_descent.check_step(x, 0.9 * separable_descent.largest_separable_step(x))
-    assert separable_descent.largest_separable_step(x, "exponential", 2.0) == pytest.approx(
+    assert separable_descent.largest_separable_step(x, loss="exponential", initial_loss=2.0) == pytest.approx(
         1 / np.max(np.sum(x**2, axis=1))
     )
     for bad in (0.0, -1.0, 1e3, float("nan")):
         with pytest.raises(ParameterError, match="may diverge beyond"):
             separable_descent.check_step(x, bad)
     with pytest.raises(ParameterError, match="one of logistic, exponential"):
-        separable_descent.largest_separable_step(x, "hinge")
+        separable_descent.largest_separable_step(x, loss="hinge")
     with pytest.raises(ParameterError, match="positive"):
-        separable_descent.largest_separable_step(x, "exponential", 0.0)
+        separable_descent.largest_separable_step(x, loss="exponential", initial_loss=0.0)
 
 
 def test_bad_input():

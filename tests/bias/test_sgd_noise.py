@@ -100,7 +100,9 @@ def test_stability_limits():
 def test_noisy_descent():
     assert float(noisy_descent.stationary_variance(0.1, 2.0, 1.0)) == pytest.approx(0.027777777777778, rel=1e-12)
     assert float(noisy_descent.langevin_variance(0.1, 2.0, 0.5)) == pytest.approx(0.27777777777778, rel=1e-12)
-    assert float(noisy_descent.variance_path(1.0, 1 / jnp.arange(1.0, 101.0), 1.0, 5.0)[-1]) == pytest.approx(0.01)
+    assert float(noisy_descent.variance_path(1.0, 1 / jnp.arange(1.0, 101.0), 1.0, start=5.0)[-1]) == pytest.approx(
+        0.01
+    )
     for gain in (0.3, 0.5, 0.8, 2.0):
         law = noisy_descent.robbins_monro(gain, 1.0, 1.0)
         times = np.array([10**5, 2 * 10**5])
@@ -159,7 +161,7 @@ def test_slow_directions():
         with pytest.raises(ParameterError, match=word):
             slow_directions.lattice_slow_mass(*arguments)
     with pytest.raises(ParameterError, match="convention"):
-        slow_directions.diffusion_density(amplitude, "backward")
+        slow_directions.diffusion_density(amplitude, convention="backward")
     with pytest.raises(ParameterError, match="amplitude"):
         slow_directions.diffusion_density(amplitude - 1.0)
     with pytest.raises(OutsideValidity, match="1/curvature"):
@@ -201,12 +203,12 @@ def test_quadratic_model_that_does_not_interpolate():
 
 
 def test_proportional_margin():
-    random = proportional_margin.proportional_max_margin(1.0, "random")
+    random = proportional_margin.proportional_max_margin(1.0, labels="random")
     kappa = float(random.margin)
     square = integrate.quad(lambda z: (kappa - z) ** 2 * stats.norm.pdf(z), -20, kappa, epsabs=1e-13)[0]
     assert square == pytest.approx(1, abs=1e-10)
     assert float(random.support) == pytest.approx(stats.norm.cdf(kappa), rel=1e-12)
-    sign = proportional_margin.proportional_max_margin(0.5, "sign")
+    sign = proportional_margin.proportional_max_margin(0.5, labels="sign")
     assert float(sign.error) == pytest.approx(np.arccos(float(sign.overlap)) / np.pi, rel=1e-10)
     assert float(sign.residual) < 1e-12
 
@@ -224,15 +226,17 @@ def test_proportional_margin():
     m = float(sign.overlap) / np.sqrt(1 - float(sign.overlap) ** 2)
     assert level(m) == pytest.approx(float(sign.margin), rel=1e-9)
     assert level(m) > max(level(0.98 * m), level(1.02 * m))
-    assert proportional_margin.separability_threshold("logistic", 1e-6) == pytest.approx(0.5, abs=1e-6)
-    weak = proportional_margin.proportional_max_margin(1.0, "logistic", 1e-4)
+    assert proportional_margin.separability_threshold("logistic", strength=1e-6) == pytest.approx(0.5, abs=1e-6)
+    weak = proportional_margin.proportional_max_margin(1.0, labels="logistic", strength=1e-4)
     assert float(weak.margin) == pytest.approx(kappa, abs=1e-6)
-    strong = proportional_margin.proportional_max_margin(0.5, "logistic", 500.0)
+    strong = proportional_margin.proportional_max_margin(0.5, labels="logistic", strength=500.0)
     assert float(strong.margin) == pytest.approx(float(sign.margin), abs=1e-3)
-    slope = jax.grad(lambda psi: proportional_margin.proportional_max_margin(psi, "sign").margin)(0.5)
-    high, low = (float(proportional_margin.proportional_max_margin(psi, "sign").margin) for psi in (0.501, 0.499))
+    slope = jax.grad(lambda psi: proportional_margin.proportional_max_margin(psi, labels="sign").margin)(0.5)
+    high, low = (
+        float(proportional_margin.proportional_max_margin(psi, labels="sign").margin) for psi in (0.501, 0.499)
+    )
     assert float(slope) == pytest.approx((high - low) / 0.002, rel=1e-5)
     with pytest.raises(OutsideValidity, match=r"not above 0\.5"):
-        proportional_margin.proportional_max_margin(0.5, "random")
+        proportional_margin.proportional_max_margin(0.5, labels="random")
     with pytest.raises(ParameterError, match="labels = 'noisy'"):
-        proportional_margin.proportional_max_margin(0.5, "noisy")
+        proportional_margin.proportional_max_margin(0.5, labels="noisy")

@@ -39,8 +39,10 @@ def test_residual_vector_at_late_times(random_data, flow_in_log_time, loss):
     times = jnp.array([10.0, 20.0, 30.0, 40.0])
     path = flow_in_log_time(signed, jnp.zeros(80), times, loss=loss)
     multipliers = jnp.asarray(law.predictor.multipliers)
-    residuals = separable_descent.in_support_span(signed, multipliers, path - times[:, None] * law.predictor.weights)
-    errors = np.linalg.norm(residuals - law.offset, axis=1)
+    residuals = separable_descent.in_support_span(
+        signed, multipliers, path - times[:, None] * law.predictor.weights[None, :]
+    )
+    errors = np.linalg.norm(residuals - law.offset[None, :], axis=1)
     assert errors[-1] < 1e-6
     # The deviation decays like t^{−q} until it meets the integrator's precision.
     assert np.log(errors[0] / errors[1]) / 10 == pytest.approx(law.rate, rel=0.1)
@@ -53,7 +55,7 @@ def test_residual_of_the_sheet_decays_at_its_rate(flow_in_log_time):
     law = separable_descent.log_time_law(signed, np.ones(4))
     times = jnp.array([20.0, 40.0, 120.0])
     path = flow_in_log_time(signed, jnp.zeros(2), times, loss="exponential")
-    errors = np.linalg.norm(path - times[:, None] * law.predictor.weights - law.offset, axis=1)
+    errors = np.linalg.norm(path - times[:, None] * law.predictor.weights[None, :] - law.offset[None, :], axis=1)
     assert np.log(errors[0] / errors[1]) / 20 == pytest.approx(10 / 49, rel=0.02)
     assert errors[1] < 1e-3
     assert errors[2] < 1e-9
@@ -145,13 +147,20 @@ def test_fluctuation_dissipation_of_a_linear_model():
 
     def look(theta, batch_gradient):
         full, bent = jax.jvp(jax.grad(mean_loss), (theta,), (batch_gradient,))
-        return fd.observe(theta, full, batch_gradient, step, centre, bent)
+        return fd.observe(theta, full, batch_gradient, step, centre, hessian_times_batch_gradient=bent)
 
     @jax.jit
     @jax.vmap
     def chains(key):
         return trainers.stochastic_gradient_descent(
-            key, lambda theta: (x @ theta - y) ** 2 / 2, centre, step, 32_000, 2, "without replacement", look
+            key,
+            lambda theta: (x @ theta - y) ** 2 / 2,
+            centre,
+            step,
+            32_000,
+            2,
+            sampling="without replacement",
+            observe=look,
         ).observed
 
     keys = jax.random.split(jax.random.key(0), 12)
@@ -192,7 +201,9 @@ def digits_run():
     step = jnp.asarray(0.2)
 
     def train(key, theta, steps, observe):
-        return trainers.stochastic_gradient_descent(key, losses, theta, step, steps, 10, "with replacement", observe)
+        return trainers.stochastic_gradient_descent(
+            key, losses, theta, step, steps, 10, sampling="with replacement", observe=observe
+        )
 
     @jax.jit
     def settle(key):
@@ -211,7 +222,7 @@ def digits_run():
                 return jax.jvp(jax.value_and_grad(mean_loss), (theta,), (batch_gradient,))
 
             ((loss, full), (_, product)), (_, (_, twice_bent)) = jax.jvp(bent, (theta,), (batch_gradient,))
-            sides = fd.observe(theta, full, batch_gradient, step, centre, product)
+            sides = fd.observe(theta, full, batch_gradient, step, centre, hessian_times_batch_gradient=product)
             return DigitsRun(sides, -(step**2) / 6 * twice_bent @ batch_gradient, loss, theta @ theta)
 
         return train(key, theta, 40_000, look).observed
@@ -234,8 +245,8 @@ def test_fluctuation_dissipation_of_a_network_on_digits(digits_run, blocks):
     """⟨L(θ − η∇L_B) − L(θ)⟩ = 0 gives ⟨‖∇L‖²⟩ = (η/2)⟨∇L_B·H∇L_B⟩ − (η²/6)⟨D³L[∇L_B, ∇L_B, ∇L_B]⟩ + O(η³)."""
     sides = digits_run.sides
     both_orders = sides._replace(curvature_side=sides.curvature_side + digits_run.next_order)
-    first, leading = fd.report(sides, blocks)
-    _, second = fd.report(both_orders, blocks)
+    first, leading = fd.report(sides, blocks=blocks)
+    _, second = fd.report(both_orders, blocks=blocks)
     assert leading is not None
     assert second is not None
     for relation in (first, leading, second):

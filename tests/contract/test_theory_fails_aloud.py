@@ -19,7 +19,7 @@ BOTH = Atoms(jnp.array([-1.0, 1.0]), jnp.array([0.5, 0.5]))
 CASES = [
     (lambda s: positive.modes(s * jnp.eye(2)).eigenvalues, -1.0, OutsideValidity, "positive semidefinite"),
     (lambda s: gaussian_process.log_evidence(s * jnp.ones((2, 2)), [1.0, 0.0], 0.0), 1.0, OutsideValidity, "definite"),
-    (lambda s: equivalents.rank_one_solve(jnp.eye(1), [1.0], s), -1.0, OutsideValidity, "singular"),
+    (lambda s: equivalents.rank_one_solve(jnp.eye(1), [1.0], strength=s), -1.0, OutsideValidity, "singular"),
     (lambda s: growth_bounds(3, 0.05, 0.01, s, 0.0)[0], 2000.0, OutsideValidity, "blow-up"),
     (lambda s: gradient_flow.early_stopped_risk(s, 1.0, 1.0, 1.0).bias, 1e6, OutsideValidity, "too late"),
     (lambda s: gradient_flow.ridge_descent(jnp.eye(2), jnp.ones(2), 0.0, s, 3), 5.0, OutsideValidity, "diverges"),

@@ -38,7 +38,7 @@ def test_descent_of_trees_and_what_is_observed():
     found = trainers.gradient_descent(lambda t: loss(jnp.append(t["a"], t["b"][0])), tree, jnp.asarray(0.1), [3, 5])
     np.testing.assert_allclose(found["a"], [by_hand(3)[:2], by_hand(5)[:2]], rtol=1e-13)
     np.testing.assert_allclose(found["b"][0], [by_hand(3)[2], by_hand(5)[2]], rtol=1e-13)
-    losses = trainers.gradient_descent(loss, jnp.ones(3), jnp.asarray(0.1), [0, 4], loss)
+    losses = trainers.gradient_descent(loss, jnp.ones(3), jnp.asarray(0.1), [0, 4], observe=loss)
     np.testing.assert_allclose(losses, [loss(by_hand(0)), loss(by_hand(4))], rtol=1e-13)
 
 

@@ -133,7 +133,7 @@ def test_depth_scales():
         [0.41803720053348, 1.6828283887064, 15.790994034123],
         rtol=1e-12,
     )
-    chi = layer_maps.susceptibilities(activation("tanh"), ordered.kernel, 1.5)
+    chi = layer_maps.susceptibilities(activation("tanh"), ordered.kernel, weight_variance=1.5)
     np.testing.assert_allclose([chi.perpendicular, chi.parallel], [0.93863626819885, 0.55198320566351], rtol=1e-12)
     chaotic = correlations.depth_scales("tanh", 2.5, 0.05)
     np.testing.assert_allclose(
@@ -167,7 +167,7 @@ def test_correlation_maps_of_smooth_activations():
             variance = float(dual(name, 0.8, 0.8, 0.8))
             exact = 1 - (0.1 + 1.4 * k) / (0.1 + 1.4 * variance)
             assert abs(float(correlations.correlation_map(name, gap, 0.8, 1.4, 0.1)) - exact) < 1e-13
-        chi = layer_maps.susceptibilities(activation(name), 0.8, 1.4).perpendicular
+        chi = layer_maps.susceptibilities(activation(name), 0.8, weight_variance=1.4).perpendicular
         following = layer_maps.layer_map(activation(name), 0.8, 1.4, 0.1)
         ratio = float(correlations.correlation_map(name, 1e-15, 0.8, 1.4, 0.1)) / 1e-15
         assert abs(ratio - float(chi * 0.8 / following)) < 1e-12
@@ -221,14 +221,14 @@ def test_fluctuations():
     # Critical ReLU networks: V/K² is 5 a layer, the first order of the exact product.
     vertices = finite_width.vertex_path("relu", 1.0, 2.0, 0.0, 5)
     np.testing.assert_allclose(vertices, 5.0 * np.arange(5), rtol=1e-11)
-    uneven = finite_width.vertex_path("identity", 1.0, 1.0, 0.0, 4, [2.0, 3.0])
+    uneven = finite_width.vertex_path("identity", 1.0, 1.0, 0.0, 4, width_ratios=[2.0, 3.0])
     np.testing.assert_allclose(uneven, [0.0, 2.0, 6.0, 20.0], rtol=1e-11)
     assert abs(float(finite_width.kurtosis_ratio("identity", [10, 10, 10])) - 1.728) < 1e-13
     assert abs(float(finite_width.kurtosis_ratio("relu", [10, 20])) - 1.875) < 1e-13
     for attempt in (
         lambda: finite_width.kurtosis_ratio("relu", []),
         lambda: finite_width.kurtosis_ratio("relu", [0]),
-        lambda: finite_width.vertex_path("tanh", 1.0, 1.0, 0.0, 5, [1.0]),
+        lambda: finite_width.vertex_path("tanh", 1.0, 1.0, 0.0, 5, width_ratios=[1.0]),
     ):
         with pytest.raises(ParameterError, match="is not allowed"):
             attempt()

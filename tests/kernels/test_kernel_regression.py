@@ -144,7 +144,7 @@ def test_scikit_learn_agrees():
     np.testing.assert_allclose(gaussian_process.log_evidence(rbf(x), y, 0.3), found.log_evidence, rtol=1e-14)
     ridge = KernelRidge(alpha=0.3, kernel="precomputed").fit(rbf(x), y)
     np.testing.assert_allclose(gaussian_process.kernel_ridge(rbf(x), y, 0.3), ridge.dual_coef_, rtol=1e-9)
-    np.testing.assert_allclose(gaussian_process.kernel_ridge(rbf(x), y, 0.3, rbf(new, x)), mean, rtol=1e-10)
+    np.testing.assert_allclose(gaussian_process.kernel_ridge(rbf(x), y, 0.3, cross=rbf(new, x)), mean, rtol=1e-10)
     slope = jax.grad(lambda noise: gaussian_process.log_evidence(rbf(x), y, noise))(0.3)
     low, high = (float(gaussian_process.log_evidence(rbf(x), y, 0.3 + step)) for step in (-1e-5, 1e-5))
     assert abs(float(slope) - (high - low) / 2e-5) < 1e-6

@@ -21,7 +21,7 @@ def test_gram_reference(sigma, outer, inner):
     found = two_layer_kernels.two_layer_gram(sigma, 1.0, 1.0, 0.6)
     np.testing.assert_allclose([found.outer, found.inner], [outer, inner], rtol=1e-12)
     np.testing.assert_allclose(
-        two_layer_kernels.two_layer_gram(sigma, 1.0, 1.0, 0.6, 1 / 3).inner, inner / 3, rtol=1e-12
+        two_layer_kernels.two_layer_gram(sigma, 1.0, 1.0, 0.6, output_second_moment=1 / 3).inner, inner / 3, rtol=1e-12
     )
 
 
@@ -61,8 +61,8 @@ def test_definiteness_reference():
 def test_relu_bounds():
     assert abs(float(linearization.relu_remainder_bound(10**6, 1.0, 0.01)) - 0.34649) < 1e-5
     for two_points in (False, True):
-        loose = linearization.relu_remainder_bound(10**4, 1.0, 0.1, two_points)
-        sharp = linearization.relu_remainder_bound(10**4, 1.0, 0.1, two_points, sharp=True)
+        loose = linearization.relu_remainder_bound(10**4, 1.0, 0.1, two_points=two_points)
+        sharp = linearization.relu_remainder_bound(10**4, 1.0, 0.1, two_points=two_points, sharp=True)
         assert float(linearization.relu_worst_case(10**4, 1.0)) < float(sharp) < float(loose)
 
 

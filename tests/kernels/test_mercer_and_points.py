@@ -28,7 +28,7 @@ def test_expansions_sum_to_the_kernel():
     found = mercer.mercer_of_gaussian(60, scale=0.7, deviation=1.3)
     features = np.asarray(found.features(x))
     np.testing.assert_allclose(features @ features.T, np.exp(-((x[:, None] - x) ** 2) / (2 * 0.7**2)), atol=1e-9)
-    assert abs(float(jnp.sum(mercer.mercer_of_gaussian(200, 0.7, 1.3).eigenvalues)) - 1) < 1e-12
+    assert abs(float(jnp.sum(mercer.mercer_of_gaussian(200, scale=0.7, deviation=1.3).eigenvalues)) - 1) < 1e-12
 
 
 def test_nystrom_with_a_quadrature_rule():

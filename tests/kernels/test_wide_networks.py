@@ -210,7 +210,7 @@ def test_convergence_at_the_rate_of_the_least_eigenvalue():
 
     jacobian = jax.jacobian(outputs)(start.ravel())
     least = float(jnp.linalg.eigvalsh(jacobian @ jacobian.T)[0])
-    found = lazy_bounds.du_convergence(points, least, float(loss(start.ravel())), width)
+    found = lazy_bounds.du_convergence(points, least, float(loss(start.ravel())), width=width)
     times = jnp.array([1.0, 3.0, 10.0]) / found.rate
     path = flows.gradient_flow(loss, start.ravel(), times, stiff=False)
     losses = np.array([float(loss(w)) for w in path])

@@ -33,7 +33,8 @@ def test_recorder_and_pure_function_agree_for_any_framework():
     rows = []
     for _ in range(80):
         theta, full, batch, bent = rng.standard_normal((4, 5))
-        rows.append(fd.observe(*(jnp.asarray(v) for v in (theta, full, batch)), 0.1, jnp.zeros(5), jnp.asarray(bent)))
+        point, whole, part, turned = (jnp.asarray(v) for v in (theta, full, batch, bent))
+        rows.append(fd.observe(point, whole, part, 0.1, jnp.zeros(5), hessian_times_batch_gradient=turned))
         recorders[0](theta, full, batch, bent)
         nested = [{"b": v[2:].reshape(3, 1), "a": [v[:2]]} for v in (theta, full, batch, bent)]
         recorders[1](*nested)
@@ -135,7 +136,7 @@ def test_two_layer_model():
         "step": [[0.0, 1.0], [1.0, 0.0]],
     }
     for name, values in hidden.items():
-        np.testing.assert_allclose(two_layer_model(model, x, name)[:, 0], np.array(values) @ [1, 2] + 3)
-    np.testing.assert_allclose(two_layer_model(model, x, "relu", "step")[:, 0], 1.0)
+        np.testing.assert_allclose(two_layer_model(model, x, activation=name)[:, 0], np.array(values) @ [1, 2] + 3)
+    np.testing.assert_allclose(two_layer_model(model, x, activation="relu", output="step")[:, 0], 1.0)
     with pytest.raises(UnknownName, match="no activation 'tan'"):
-        two_layer_model(model, x, "tan")
+        two_layer_model(model, x, activation="tan")

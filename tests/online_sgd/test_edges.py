@@ -142,11 +142,11 @@ def test_passage_probability_at_high_levels(order, level):
 def test_passage_probability_of_even_orders_sees_both_sides():
     landscape = landscapes.tensor_pca(2.0, 4)
     one, other = (
-        float(critical_window.passage_probability(landscape, 2.0, u, 6.0, [1.0], 112)[0]) for u in (1.0, -1.0)
+        float(critical_window.passage_probability(landscape, 2.0, u, 6.0, [1.0], points=112)[0]) for u in (1.0, -1.0)
     )
     assert one == other > 0.9
     with pytest.raises(NotConverged, match="more points"):
-        critical_window.passage_probability(landscape, 2.0, 1.0, 1e4, [1.0], 24)
+        critical_window.passage_probability(landscape, 2.0, 1.0, 1e4, [1.0], points=24)
 
 
 @pytest.mark.parametrize("dimension", [3, 100, 500, 10**7])
@@ -185,10 +185,10 @@ def test_stiff_ballistic_limits(signal, order):
 
 def test_microscopic_variance_without_noise():
     """c = 0: r = r_0/(1 + 8r_0t), Var u = V_0 e^{8λt}/(1 + 8r_0t)."""
-    variance, radius = spiked_tensor.microscopic_variance(0.5, 0.0, 0.6, 1.3, 0.6)
+    variance, radius = spiked_tensor.microscopic_variance(0.5, 0.0, 0.6, 1.3, radius=0.6)
     assert float(variance) == pytest.approx(1.3 * np.exp(2.4) / 3.88, rel=1e-14)
     assert float(radius) == pytest.approx(0.6 / 3.88, rel=1e-14)
-    near = spiked_tensor.microscopic_variance(0.5, 1e-9, 0.6, 1.3, 0.6)[0]
+    near = spiked_tensor.microscopic_variance(0.5, 1e-9, 0.6, 1.3, radius=0.6)[0]
     assert float(near) == pytest.approx(float(variance), rel=1e-7)
 
 
@@ -274,7 +274,7 @@ def test_extreme_counts():
 def test_rest_points_of_the_noiseless_flow(types):
     """They rest, their linear rates are those of the sheet (by automatic differentiation), and they are recognized."""
     ridge = 0.05
-    state = xor_rest.xor_rest_point(types, ridge, [1.0, 2.0, 3.0, 4.0][: len(types)])
+    state = xor_rest.xor_rest_point(types, ridge, shares=[1.0, 2.0, 3.0, 4.0][: len(types)])
     moved = xor.noiseless_velocity(state, ridge)
     assert max(float(jnp.max(jnp.abs(part))) for part in moved) < 1e-15
     rest = xor_rest.classify_xor_rest(state, ridge)

@@ -90,7 +90,7 @@ def test_information_exponents():
     nearly = si.information_exponent(lambda z: z**2 + 1e-6 * z)
     assert nearly.exponent == 1
     assert si.information_exponent(lambda z: z**2 + 1e-6 * z, tolerance=1e-4).exponent == 2
-    against = si.information_exponent(lambda z: z**2, lambda z: -(z**2))
+    against = si.information_exponent(lambda z: z**2, student=lambda z: -(z**2))
     assert not against.fisher_consistent
     with pytest.raises(OutsideValidity, match="driven away"):
         si.single_index(jnp.square, lambda z: -(z**2), 0.0)
@@ -165,7 +165,7 @@ def test_spherical_ode():
     assert at == pytest.approx(near, rel=1e-6)
     phase = spherical_ode.correlation(landscape_of("square", 0.5), 0.1, 0.03, jnp.array([20.0]))
     assert float(phase[0]) == pytest.approx(
-        float(spherical_ode.phase_retrieval_correlation(0.1, 0.03, 20.0, 0.5)), rel=1e-7
+        float(spherical_ode.phase_retrieval_correlation(0.1, 0.03, 20.0, noise=0.5)), rel=1e-7
     )
     tanh = spherical_ode.correlation(landscape_of("tanh", 0.3), 0.0, 0.5, jnp.array([8.0]))
     assert float(tanh[0]) == pytest.approx(0.9536, abs=2e-4)
@@ -182,7 +182,7 @@ def test_critical_window():
     # Without a signal |u| is that of an Ornstein-Uhlenbeck process: P(not passed) decays by its first eigenvalue; the
     # number of points does not matter.
     still = si.tensor_pca(1e-12, 4)
-    few, many = (critical_window.passage_probability(still, 1.0, 0.3, 1.0, [0.5, 1.0], n) for n in (24, 64))
+    few, many = (critical_window.passage_probability(still, 1.0, 0.3, 1.0, [0.5, 1.0], points=n) for n in (24, 64))
     np.testing.assert_allclose(few, many, atol=1e-9)
     # For this level the eigenfunction of ½·4q'' − 2uq' is He₂ = 1 − u², of eigenvalue 4.
     ratio = np.log((1 - many[0]) / (1 - many[1])) / 0.5
@@ -284,9 +284,9 @@ def test_large_deviations_by_propagating_the_density():
 def test_effective_dynamics_engine():
     ou = effective.EffectiveDynamics(lambda u: 2 * u, jnp.zeros_like, lambda u: jnp.array([[3.0]]))
     keys = jax.random.split(jax.random.key(0), 2000)
-    paths = jax.vmap(lambda key: diffusions.sample_path(key, ou.velocity, ou.diffusion, [1.0], [0.0, 0.5], 100))(keys)[
-        :, 1, 0
-    ]
+    paths = jax.vmap(lambda key: diffusions.sample_path(key, ou.velocity, ou.diffusion, [1.0], [0.0, 0.5], steps=100))(
+        keys
+    )[:, 1, 0]
     # Var' = −4 Var + 3
     # Euler's steps h of the linear equation have their moments in closed form: a factor 1 − 2h, and 3h added.
     factor, steps = 1 - 2 * 0.5 / 100, 100
@@ -301,7 +301,7 @@ def test_effective_dynamics_engine():
     with pytest.raises(OutsideValidity, match="eigenvalue at the start; it must be ≥ 0 and is -1"):
         diffusions.sample_path(jax.random.key(0), ou.velocity, lambda u: jnp.array([[-1.0]]), [1.0], [1.0])
     with pytest.raises(ParameterError, match="steps"):
-        diffusions.sample_path(jax.random.key(0), ou.velocity, ou.diffusion, [1.0], [1.0], 0)
+        diffusions.sample_path(jax.random.key(0), ou.velocity, ou.diffusion, [1.0], [1.0], steps=0)
     with pytest.raises(ParameterError, match="times"):
         effective.solve_ode(ou, [1.0], [1.0, 0.5])
     with pytest.raises(OutsideValidity, match="growth rate"):

@@ -58,14 +58,18 @@ def test_microscopic_variance():
     cases = [((0.5, 1, 0.6, 1, 0.6), 1.9590125636603), ((1, 1, 0.5, 1, 1), 5.0), ((2, 1, 0.25, 1, 1), 13.778112197861),
              ((1.3, 1, 0.6, 1, 0.6), 17.673182), ((0.8, 0.5, 0.6, 1, 0.6), 6.2963585)]  # fmt: skip
     for arguments, value in cases:
-        assert float(spiked_tensor.microscopic_variance(*map(float, arguments))[0]) == pytest.approx(value, rel=1e-7)
+        *point, radius = map(float, arguments)
+        found = spiked_tensor.microscopic_variance(*point, radius=radius)
+        assert float(found.variance) == pytest.approx(value, rel=1e-7)
 
     # The moment equations, integrated by another solver.
     def moments(t, y):
         return [8 * y[0] * (1.3 - y[1]) + 8 * 0.7 * y[1], -8 * y[1] * (y[1] - 0.7)]
 
     path = integrate.solve_ivp(moments, (0, 0.4), [2.0, 0.4], rtol=1e-10, atol=1e-12).y[:, -1]
-    np.testing.assert_allclose(jnp.stack(spiked_tensor.microscopic_variance(1.3, 0.7, 0.4, 2.0, 0.4)), path, rtol=1e-8)
+    np.testing.assert_allclose(
+        jnp.stack(spiked_tensor.microscopic_variance(1.3, 0.7, 0.4, 2.0, radius=0.4)), path, rtol=1e-8
+    )
     # Far out nothing overflows: the stationary variance c²/(c − λ).
     assert float(spiked_tensor.microscopic_variance(0.5, 1.0, 1000.0)[0]) == pytest.approx(2.0)
 
@@ -179,7 +183,7 @@ def test_escape_rate():
 
     def slope(width):
         state = xor.XorState(jnp.array([v]), jnp.array([width]), jnp.zeros(1), jnp.array([[r]]))
-        return float(xor.velocity(state, lam, alpha, 1.0, 32768).along_mu[0]) / width
+        return float(xor.velocity(state, lam, alpha, 1.0, points=32768).along_mu[0]) / width
 
     # The velocity is odd in m: its slope has an error of second order, removed by one extrapolation.
     assert (4 * slope(0.1) - slope(0.2)) / 3 == pytest.approx(rate, abs=2e-3)

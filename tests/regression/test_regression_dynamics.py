@@ -42,7 +42,8 @@ SPREAD = [
 
 @pytest.mark.parametrize(("parameters", "expected"), DYNAMICS)
 def test_classification_values(parameters, expected):
-    found = classification_dynamics(*parameters)
+    *point, start, ridge = parameters
+    found = classification_dynamics(*point, start=start, ridge=ridge)
     assert [float(part) for part in found[:5]] == pytest.approx(expected[:5], abs=1e-11)
     # The references round small training errors to a few digits.
     assert float(found.training_error) == pytest.approx(expected[5], rel=1e-3)
@@ -50,9 +51,10 @@ def test_classification_values(parameters, expected):
 
 @pytest.mark.parametrize("parameters", SPREAD)
 def test_real_integrals_agree_with_the_contour(parameters):
+    _, gamma, strength, start, ridge = parameters
     for time in (0.0, 0.3, 4.0, 60.0):
-        found = classification_dynamics(time, *parameters[1:])
-        other = classification_dynamics_by_contour(time, *parameters[1:])
+        found = classification_dynamics(time, gamma, strength, start=start, ridge=ridge)
+        other = classification_dynamics_by_contour(time, gamma, strength, start=start, ridge=ridge)
         np.testing.assert_allclose(np.array(found[:5]), np.array(other[:5]), rtol=1e-11, atol=1e-13)
 
 
@@ -116,7 +118,10 @@ def test_late_times_at_the_hard_edge():
 
 @pytest.mark.parametrize(("c", "gamma"), [(0.5, 0.0), (2.0, 0.0), (0.5, 0.3), (1.0, 0.3), (3.0, 0.7), (0.02, 50.0)])
 def test_the_end_of_training(c, gamma):
-    late, end = classification_dynamics(2e3, c, 1.3, start=0.4, ridge=gamma), classification_at_infinity(c, 1.3, start=0.4, ridge=gamma)
+    late, end = (
+        classification_dynamics(2e3, c, 1.3, start=0.4, ridge=gamma),
+        classification_at_infinity(c, 1.3, start=0.4, ridge=gamma),
+    )
     np.testing.assert_allclose(np.array(late), np.array(end), rtol=1e-11, atol=1e-13)
 
 
@@ -187,7 +192,8 @@ def test_gradients_are_those_of_finite_differences(parameters):
     ],
 )
 def test_best_times_to_stop(parameters, time, error, end):
-    found = optimal_stopping(*parameters)
+    gamma, strength, start, ridge = parameters
+    found = optimal_stopping(gamma, strength, start=start, ridge=ridge)
     assert found.time == pytest.approx(time, abs=2e-5)
     assert [found.error, found.error_at_infinity] == pytest.approx([error, end], abs=1e-10)
 
@@ -297,10 +303,11 @@ def test_bad_regressions_are_refused():
         ((x, y[:2], 0.0, 1.0), "y has shape"),
         ((x[0], y, 0.0, 1.0), "x has shape"),
         ((x * np.nan, y, 0.0, 1.0), r"x\[0, 0\] = nan"),
-        ((x, y, 0.0, 1.0, np.ones(3)), "start"),
     ):
         with pytest.raises(ParameterError, match=word):
             gradient_flow.ridge_flow(*arguments)
+    with pytest.raises(ParameterError, match="start"):
+        gradient_flow.ridge_flow(x, y, 0.0, 1.0, start=np.ones(3))
     with pytest.raises(ParameterError, match="steps"):
         gradient_flow.ridge_descent(x, y, 0.0, 0.1, 1.5)
     with pytest.raises(ParameterError, match="gamma"):

@@ -220,7 +220,7 @@ def test_a_continuous_population_is_the_limit_of_its_quantiles():
 def test_leave_one_out_is_what_refitting_gives(n, p, lam):
     rng = np.random.default_rng(n + p)
     x, y = rng.standard_normal((n, p)), rng.standard_normal(n)
-    found = leave_one_out(x, y, lam)
+    found = leave_one_out(x, y, ridge=lam)
     for i in range(n):
         kept = np.arange(n) != i
         rows, labels = x[kept], y[kept]
@@ -254,8 +254,8 @@ def test_leave_one_out_is_what_refitting_gives(n, p, lam):
         (lambda: latent_features(0.0, 0.5, 1.0, 1.0), "strength"),
         (lambda: latent_features(1.0, 1.5, 1.0, 1.0), "share"),
         (lambda: leave_one_out(np.eye(2), np.ones(3)), "y has shape"),
-        (lambda: leave_one_out(np.eye(2), np.ones(2), -1.0), "ridge"),
-        (lambda: leave_one_out([[np.nan]], [1.0], 1.0), "finite"),
+        (lambda: leave_one_out(np.eye(2), np.ones(2), ridge=-1.0), "ridge"),
+        (lambda: leave_one_out([[np.nan]], [1.0], ridge=1.0), "finite"),
     ],
 )
 def test_bad_input_is_refused(call, words):

@@ -8,7 +8,7 @@ from deeplimits.theory.regression import gradient_flow, ridge, ridgeless, traini
 from deeplimits.theory.regression.populations import population
 
 ONE = population([1.0])
-THREE = population([0.2, 1.0, 5.0], [0.3, 0.4, 0.3], [0.1, 0.3, 0.6])
+THREE = population([0.2, 1.0, 5.0], [0.3, 0.4, 0.3], alignment=[0.1, 0.3, 0.6])
 
 
 def parts(risk):

@@ -62,7 +62,7 @@ def test_quadratic_forms_and_rank_one_updates():
     assert float(equivalents.quadratic_form_variance(np.diag([1.0, 2.0, 3.0]), 1.8)) == pytest.approx(11.2)
     np.testing.assert_allclose(equivalents.rank_one_solve(np.diag([1.0, 0.5]), [1.0, 1.0]), [0.4, 0.2])
     with pytest.raises(OutsideValidity, match="singular"):
-        equivalents.rank_one_solve(np.eye(2), [1.0, 0.0], -1.0)
+        equivalents.rank_one_solve(np.eye(2), [1.0, 0.0], strength=-1.0)
     rng = np.random.default_rng(0)
     a = rng.standard_normal((6, 6))
     a = a + a.T
@@ -70,7 +70,7 @@ def test_quadratic_forms_and_rank_one_updates():
     values, vectors = np.linalg.eigh(a)
     z = 0.3 + 0.2j
     before, after = (np.trace(np.linalg.inv(b - z * np.eye(6))) for b in (a, a + 0.7 * np.outer(v, v)))
-    change = complex(equivalents.trace_change(z, values, vectors.T @ v, 0.7))
+    change = complex(equivalents.trace_change(z, values, vectors.T @ v, strength=0.7))
     assert change == pytest.approx(after - before, rel=1e-11)
     assert abs(change) <= 1 / 0.2
     matrix = np.eye(7, 8) - np.eye(7, 8, 1)

@@ -30,7 +30,7 @@ def determinants(s):
     """det(1 − B) and det(1 + B) with B of kernel Ai(x + y + s) on (0, ∞), to about 25 digits."""
     length = mpmath.mpf(14 if s > -4 else 11 - s)
     nodes = [(length * (x + 1) / 2, mpmath.sqrt(length * w / 2)) for x, w in gauss_legendre(ORDER)]
-    matrix = mpmath.matrix(ORDER, ORDER)
+    matrix = mpmath.matrix(ORDER, name=ORDER)
     for i, (x, wx) in enumerate(nodes):
         for j, (y, wy) in enumerate(nodes[: i + 1]):
             matrix[i, j] = matrix[j, i] = wx * wy * mpmath.airyai(x + y + s)

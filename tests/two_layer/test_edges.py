@@ -151,7 +151,7 @@ def test_quadratic_neurons_from_a_tiny_start():
     [
         (lambda: escape.mediocrity(-0.1), "step"),
         (lambda: escape.mediocrity(np.nan), "step"),
-        (lambda: escape.mediocrity(0.1, -1.0), "noise"),
+        (lambda: escape.mediocrity(0.1, noise_variance=-1.0), "noise"),
         (lambda: escape.escape_time(0.05, 0.0, 1.0, 1.5), "level"),
         (lambda: solvable_flows.noisy_linear_neuron(-1.0, 2.0, 0.5, 10.0, solvable_flows.Gaussian(0.0, 1.0)), "times"),
         (

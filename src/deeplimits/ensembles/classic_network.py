@@ -88,7 +88,7 @@ class Training(NamedTuple):
 
 
 def train_classic_network(
-    network: ClassicNetwork, steps: int, step: ArrayLike = 0.05, key: PRNGKeyArray | None = None, records: int = 1
+    network: ClassicNetwork, steps: int, *, step: ArrayLike = 0.05, key: PRNGKeyArray | None = None, records: int = 1
 ) -> Training:
     """Stochastic gradient descent on the ten-point problem, one point per step.
 

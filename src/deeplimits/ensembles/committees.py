@@ -104,6 +104,7 @@ def step(
     step: ArrayLike,
     x: Float[Array, "b d"],
     z: Float[Array, " b"],
+    *,
     shares: Float[Array, " b"] | None = None,
 ) -> Step:
     """One SGD step on a batch of fresh inputs x with standard normal noises z; also the batch's mean of (f* − f)²/2.
@@ -128,6 +129,7 @@ def one_pass_sgd(
     task: Task,
     network: Network,
     marks: Int[Array, " times"],
+    *,
     shares: Float[Array, " b"] | None = None,
 ) -> Trained:
     """Train on fresh samples and record the overlaps after `marks` steps (increasing), as one compiled loop.
@@ -144,7 +146,7 @@ def one_pass_sgd(
         rate = task.learning_rate(t)
         # Inputs and label noise in one draw: each call of a generator is compiled anew.
         drawn = draws.draw(draws.neighbour(key, index), (batch,), d + 1).gaussians
-        network, risk = step(task, network, rate, drawn[:, :d], drawn[:, d], shares)
+        network, risk = step(task, network, rate, drawn[:, :d], drawn[:, d], shares=shares)
         return network, t + rate / (d * p), total + risk
 
     def to_mark(begin, end, carry):

@@ -10,7 +10,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 BLOCK = 4096
 
 
-def independent_entries(key: PRNGKeyArray, samples: int, dimension: int, law: str = "gaussian") -> Float[Array, "n p"]:
+def independent_entries(
+    key: PRNGKeyArray, samples: int, dimension: int, *, law: str = "gaussian"
+) -> Float[Array, "n p"]:
     """A data matrix with independent entries of mean zero and variance one; rows are samples."""
     shape = (samples, dimension)
     if law == "rademacher":

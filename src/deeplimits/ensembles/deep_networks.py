@@ -183,6 +183,7 @@ def draw(
     width: int,
     hidden: int,
     deviations: list[Float[Array, "..."]],
+    *,
     bias: ArrayLike = 0.0,
 ) -> Weights:
     """Weights and biases of a network with `hidden` layers of one width and one output; deviations by layer."""
@@ -198,7 +199,11 @@ def draw(
 
 
 def outputs(
-    weights: Weights, x: Float[Array, "points n0"], activation: ActivationLike, multipliers: list[float] | None = None
+    weights: Weights,
+    x: Float[Array, "points n0"],
+    activation: ActivationLike,
+    *,
+    multipliers: list[float] | None = None,
 ) -> Passed:
     """The network's outputs and the features of its last hidden layer; weights may be multiplied on the way."""
     sigma, features = named(activation), x

@@ -20,6 +20,7 @@ def sample_path(
     covariance: Callable[[Float[Array, " d"]], Float[Array, "d d"]],
     start: ArrayLike,
     times: ArrayLike,
+    *,
     steps: int = 1000,
 ) -> Float[Array, "times d"]:
     """One path of du = b(u) dt + Σ(u)^{1/2} dB at increasing times, by `steps` steps of Euler and Maruyama's method.

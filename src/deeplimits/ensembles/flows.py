@@ -16,6 +16,7 @@ def gradient_flow(
     loss: Callable[[Float[Array, " d"]], Float[Array, ""]],
     start: Float[Array, " d"],
     times: Float[Array, " points"],
+    *,
     rtol: float = 1e-10,
     atol: float = 1e-12,
     stiff: bool = False,
@@ -36,6 +37,7 @@ def classification_flow(
     scores: Callable[[Float[Array, " d"]], Float[Array, " n"]],
     start: Float[Array, " d"],
     log_times: Float[Array, " points"],
+    *,
     loss: str = "exponential",
     loss_scale: float = 1.0,
     rtol: float = 1e-11,
@@ -61,17 +63,18 @@ def separable_flow(
     signed: Float[Array, "n d"],
     start: Float[Array, " d"],
     log_times: Float[Array, " points"],
+    *,
     loss: str = "exponential",
     loss_scale: float | None = None,
     rtol: float = 1e-11,
 ) -> Float[Array, "points d"]:
     """`classification_flow` of a linear classifier on the rows x̄_i = y_i x_i, c = 1/n unless given."""
     scale = 1 / signed.shape[0] if loss_scale is None else loss_scale
-    return classification_flow(lambda w: signed @ w, start, log_times, loss, scale, rtol)
+    return classification_flow(lambda w: signed @ w, start, log_times, loss=loss, loss_scale=scale, rtol=rtol)
 
 
 def log_loss_along(
-    signed: Float[Array, "n d"], weights: Float[Array, " d"], loss: str, loss_scale: float | None = None
+    signed: Float[Array, "n d"], weights: Float[Array, " d"], loss: str, *, loss_scale: float | None = None
 ) -> Float[Array, ""]:
     """log of c Σ ℓ(⟨w, x̄_i⟩), which underflows nowhere."""
     scale = 1 / signed.shape[0] if loss_scale is None else loss_scale
@@ -100,6 +103,7 @@ def diagonal_network_flow(
     start: Float[Array, " d"],
     depth: int,
     times: Float[Array, " points"],
+    *,
     precision: float = 1e-11,
 ) -> DiagonalPath:
     """β = w₊^D − w₋^D along gradient flow on ½‖Xβ − y‖² from w± = αθ₀, in all 2d parameters, and its limit.

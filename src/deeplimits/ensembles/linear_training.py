@@ -107,5 +107,7 @@ def descent_risk(
     def loss(w):
         return jnp.sum((x @ w - labels) ** 2) / (2 * n)
 
-    lengths = trainers.gradient_descent(loss, start, step, jnp.arange(1, steps + 1), lambda w: jnp.sum(w**2, axis=0))
+    lengths = trainers.gradient_descent(
+        loss, start, step, jnp.arange(1, steps + 1), observe=lambda w: jnp.sum(w**2, axis=0)
+    )
     return RiskParts(lengths[:, 0], jnp.mean(lengths[:, 1:], axis=1))

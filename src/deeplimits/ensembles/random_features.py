@@ -31,7 +31,7 @@ def neurons(
     return named(activation).value(x @ jax.random.normal(key, (x.shape[1], count)))
 
 
-def fourier(key: PRNGKeyArray, x: Float[Array, "n d"], count: int, scale: float = 1.0) -> Float[Array, "n count"]:
+def fourier(key: PRNGKeyArray, x: Float[Array, "n d"], count: int, *, scale: float = 1.0) -> Float[Array, "n count"]:
     """√2 cos(⟨w_l, x⟩ + b_l), w_l ~ N(0, I/scale²), b_l uniform on the circle: features of the Gaussian kernel."""
     w_key, b_key = jax.random.split(key)
     phase = jax.random.uniform(b_key, (count,), maxval=2 * jnp.pi)
@@ -44,6 +44,7 @@ def ridge_errors_along(
     y_test: Float[Array, " m"],
     ridge: Float[Array, ""],
     counts: Sequence[int],
+    *,
     repeats: int = 1,
 ) -> RidgeErrors:
     """`ridge_errors` with several numbers of features, in increasing order, taken from one draw.

@@ -49,6 +49,7 @@ def gradient_descent(
     start: Any,
     step: Float[Array, ""],
     marks: Marks,
+    *,
     observe: Callable[[Any], Any] = lambda theta: theta,
 ) -> Any:
     """`observe(theta)`, by default θ itself, after `marks` steps of plain gradient descent; 0 is the start.
@@ -96,6 +97,7 @@ def stochastic_gradient_descent(
     step: Float[Array, ""],
     steps: int,
     batch: int,
+    *,
     sampling: str = "with replacement",
     observe: Callable[[Float[Array, " d"], Float[Array, " d"]], Any] = lambda theta, gradient: theta,
 ) -> Descent:

@@ -28,12 +28,16 @@ class TwoLayer(NamedTuple):
 
 
 def two_layer_model(
-    model: TwoLayer, x: Float[Array, "... d"], activation: ActivationLike = "relu", output: ActivationLike = "identity"
+    model: TwoLayer,
+    x: Float[Array, "... d"],
+    *,
+    activation: ActivationLike = "relu",
+    output: ActivationLike = "identity",
 ) -> Float[Array, "... k"]:
     """g(β₀ + Σ_j β_j σ(b_j + ⟨w_j, x⟩)) for inputs `x` of shape (..., d); `output` is g, an activation or "softmax".
 
     >>> model = TwoLayer(jnp.ones((1, 2)), jnp.zeros(1), jnp.array([[1.0], [1.0]]), jnp.array([0.0, 1000.0]))
-    >>> two_layer_model(model, jnp.array([1.0, 2.0]), "relu", "softmax").tolist()
+    >>> two_layer_model(model, jnp.array([1.0, 2.0]), activation="relu", output="softmax").tolist()
     [0.0, 1.0]
     """
     hidden = named(activation).value(jnp.add(*same_rank(x @ model.weights.T, model.biases)))

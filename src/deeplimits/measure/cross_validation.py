@@ -21,7 +21,7 @@ class LeaveOneOut(NamedTuple):
     """The same with the leverages replaced by their mean (generalized cross-validation)."""
 
 
-def leave_one_out(x: ArrayLike, y: ArrayLike, ridge: ArrayLike = 0.0) -> LeaveOneOut:
+def leave_one_out(x: ArrayLike, y: ArrayLike, *, ridge: ArrayLike = 0.0) -> LeaveOneOut:
     """Leave-one-out residuals of β̂ = argmin (1/n)‖y − Xβ‖² + λ‖β‖², exactly, without refitting.
 
     Setting     X of shape (n, p), y of shape (n,), hat matrix H = X(X'X + nλ)^{-1}X'

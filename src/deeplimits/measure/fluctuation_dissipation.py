@@ -64,7 +64,7 @@ class Report(NamedTuple):
 
 
 def observe(
-    theta: Any, gradient: Any, batch_gradient: Any, step: Any, centre: Any, hessian_times_batch_gradient: Any = None
+    theta: Any, gradient: Any, batch_gradient: Any, step: Any, centre: Any, *, hessian_times_batch_gradient: Any = None
 ) -> Observation:
     """The four numbers of one step, from pytrees of one structure; pure, so it can be called inside `jax.lax.scan`.
 
@@ -84,7 +84,7 @@ def observe(
     )
 
 
-def report(observations: Observation, blocks: int = BLOCKS) -> Report:
+def report(observations: Observation, *, blocks: int = BLOCKS) -> Report:
     """Average the observations of a stationary run and set the two sides of each relation beside each other.
 
     Each field has shape (steps,) or (chains, steps). Standard errors come from the means of `blocks` consecutive parts
@@ -156,7 +156,7 @@ class Recorder:
 
     def report(self, blocks: int = BLOCKS) -> Report:
         """Both relations, with standard errors."""
-        return report(self.observations, blocks)
+        return report(self.observations, blocks=blocks)
 
 
 def _dot(left: Any, right: Any) -> Float[Array, ""]:

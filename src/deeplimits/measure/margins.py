@@ -19,7 +19,7 @@ from deeplimits.errors import ParameterError
 Outputs = Callable[[Float[Array, " d"]], Float[Array, " n"]]
 
 
-def normalized_margin(scores: Float[Array, " n"], norm: Float[Array, ""], degree: float = 1.0) -> Float[Array, ""]:
+def normalized_margin(scores: Float[Array, " n"], norm: Float[Array, ""], *, degree: float = 1.0) -> Float[Array, ""]:
     """min_i q_i(θ)/‖θ‖^D; `scores` are the q_i. For a linear classifier (D = 1) the geometric margin.
 
     >>> float(normalized_margin(jnp.array([2.0, 3.0]), jnp.asarray(4.0)))
@@ -28,14 +28,14 @@ def normalized_margin(scores: Float[Array, " n"], norm: Float[Array, ""], degree
     return jnp.min(scores) / norm**degree
 
 
-def smoothed_margin(scores: Float[Array, " n"], norm: Float[Array, ""], degree: float = 1.0) -> Float[Array, ""]:
+def smoothed_margin(scores: Float[Array, " n"], norm: Float[Array, ""], *, degree: float = 1.0) -> Float[Array, ""]:
     """−log Σ_i e^{−q_i(θ)} / ‖θ‖^D, which never decreases along gradient flow on Σ e^{−q_i} once that sum is below
     one.
     """
     return -jax.scipy.special.logsumexp(-scores) / norm**degree
 
 
-def degree_of(outputs: Outputs, theta: Float[Array, " d"], tolerance: float = 1e-8) -> float:
+def degree_of(outputs: Outputs, theta: Float[Array, " d"], *, tolerance: float = 1e-8) -> float:
     """The degree D of homogeneity of `outputs` at θ, from Euler's identity ⟨θ, ∇q_i⟩ = D q_i for every i.
 
     >>> degree_of(lambda theta: theta[:1] * theta[1:], jnp.array([1.0, 2.0]))
@@ -62,7 +62,7 @@ class Criticality(NamedTuple):
     """Cosine of the angle between θ and Σ λ_i ∇q_i."""
 
 
-def criticality(outputs: Outputs, theta: Float[Array, " d"], slack: float = 0.05) -> Criticality:
+def criticality(outputs: Outputs, theta: Float[Array, " d"], *, slack: float = 0.05) -> Criticality:
     """Distance of the direction of θ from a critical (KKT) point of min ‖θ‖² : q_i(θ) ≥ 1.
 
     Only points whose score is within the fraction `slack` of the smallest may carry a multiplier.

@@ -102,7 +102,7 @@ def estimate(
 
 def closability(
     key: PRNGKeyArray, loss: Callable, draw: Callable, statistics: Callable, points: Sequence[Any], step: ArrayLike,
-    draws: int, level: float = 1e-4,
+    draws: int, *, level: float = 1e-4,
 ) -> Closure:  # fmt: skip
     """Compare the coefficients at points with equal statistics: a difference beyond noise refutes closability.
 

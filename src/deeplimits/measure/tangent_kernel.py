@@ -30,10 +30,10 @@ MEMORY = 2**28
 """Numbers that two Jacobians may hold; above it they are not formed."""
 
 
-def costs(n1: int, n2: int, outputs: int, parameters: int, sizes: tuple[int, ...] | None = None) -> dict[str, float]:
+def costs(n1: int, n2: int, outputs: int, parameters: int, *, sizes: tuple[int, ...] | None = None) -> dict[str, float]:
     """Multiplications that each method takes; infinite where it does not apply or needs too much memory.
 
-    >>> found = costs(100, 100, 1, 1_000_000, (10, 1000, 1000, 1))
+    >>> found = costs(100, 100, 1, 1_000_000, sizes=(10, 1000, 1000, 1))
     >>> min(found, key=found.get)
     'layerwise'
     """
@@ -84,7 +84,7 @@ def empirical_ntk(
     if method == "auto":
         total = sum(leaf.size for leaf in jax.tree.leaves(parameters))
         shapes = None if network is None else network.sizes
-        found = costs(x1.shape[0], x2.shape[0], len(chosen), total, shapes)
+        found = costs(x1.shape[0], x2.shape[0], len(chosen), total, sizes=shapes)
         method = min(found, key=lambda name: found[name])
     if method == "layerwise":
         if network is None:

@@ -97,7 +97,7 @@ class GdSeparableMaxMargin(Limit):
 
     def measured(self, system):
         signed, start, log_time = system
-        end, later = flows.separable_flow(signed, start, log_time * jnp.array([1.0, 1.5]), self.loss)
+        end, later = flows.separable_flow(signed, start, log_time * jnp.array([1.0, 1.5]), loss=self.loss)
         growth = 2 * (later - end) / log_time
         # The points that still count make up the support.
         scores = signed @ end

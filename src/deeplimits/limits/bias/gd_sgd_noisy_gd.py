@@ -63,7 +63,7 @@ class GdSgdNoisyGd(Limit):
         x, y = designs.polynomial_regression(self.samples, self.features)
         step, start = self.step / top_eigenvalue(x), jnp.full(self.features, 2.0)
         mean = least_squares.gradient_descent(
-            jnp.asarray(x), jnp.asarray(y), start, step, self._seen(), 1 / (2 * self.samples)
+            jnp.asarray(x), jnp.asarray(y), start, step, self._seen(), loss_scale=1 / (2 * self.samples)
         )
         # L(θ) − L_min = ‖X(θ − θ_LS)‖²/2m
         plain = jnp.sum((x @ (mean - np.linalg.lstsq(x, y)[0][None, :]).T) ** 2, axis=0) / (2 * self.samples)
@@ -109,7 +109,7 @@ class GdSgdNoisyGd(Limit):
 
         plain = trainers.gradient_descent(mean_loss, start, step, self._seen())
         noisy = trainers.stochastic_gradient_descent(
-            batch_key, losses, start, step, self.steps, self.batch_size, self.sampling
+            batch_key, losses, start, step, self.steps, self.batch_size, sampling=self.sampling
         )
         path = jnp.concatenate([noisy.observed, noisy.end[None]])[self._seen()]
         noise = jnp.sqrt(2 * self.temperature / step)

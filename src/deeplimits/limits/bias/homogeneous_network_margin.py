@@ -110,9 +110,11 @@ class HomogeneousNetworkMargin(Limit):
         times = self.log_time * jnp.linspace(0.1, 1.0, 10)
         path = flows.classification_flow(scores, start, times, rtol=1e-9, atol=1e-10)
         norms = jnp.linalg.norm(path, axis=1)
-        smoothed = jax.vmap(lambda theta, norm: margins.smoothed_margin(scores(theta), norm, self.depth))(path, norms)
+        smoothed = jax.vmap(lambda theta, norm: margins.smoothed_margin(scores(theta), norm, degree=self.depth))(
+            path, norms
+        )
         return {
-            "margin": margins.normalized_margin(scores(path[-1]), norms[-1], self.depth),
+            "margin": margins.normalized_margin(scores(path[-1]), norms[-1], degree=self.depth),
             "monotone": jnp.min(smoothed[1:] / smoothed[:-1]),
         }
 

@@ -72,5 +72,5 @@ class MaxMarginGradientFlow(Limit):
             "direction": size * jnp.linalg.norm(end / size - predictor / norm),
             "margin": size * (1 / norm - margins.normalized_margin(system @ end, size)),
             "growth": size / self.log_time,
-            "loss": jnp.exp(self.log_time + flows.log_loss_along(system, end, "exponential", 1.0)),
+            "loss": jnp.exp(self.log_time + flows.log_loss_along(system, end, "exponential", loss_scale=1.0)),
         }

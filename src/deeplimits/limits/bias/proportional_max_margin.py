@@ -35,7 +35,7 @@ class ProportionalMaxMargin(Limit):
     usual = Run(sizes=(32, 64, 128), samples=1300)
 
     def validity(self):
-        least = proportional_margin.separability_threshold(self.labels, float(self.strength))
+        least = proportional_margin.separability_threshold(self.labels, strength=float(self.strength))
         if float(self.gamma) <= 1.2 * least:
             return (
                 f"gamma = {float(self.gamma):g} is not above 1.2 times the separability threshold {least:.4g}; finite "
@@ -44,7 +44,7 @@ class ProportionalMaxMargin(Limit):
         return ()
 
     def theory(self):
-        found = proportional_margin.proportional_max_margin(self.gamma, self.labels, self.strength)
+        found = proportional_margin.proportional_max_margin(self.gamma, labels=self.labels, strength=self.strength)
         return {
             "margin": Value(found.margin, label="margin", symbol=r"\kappa^*", rate=1.0),
             "overlap": Value(found.overlap, label="overlap with the signal", rate=1.0),

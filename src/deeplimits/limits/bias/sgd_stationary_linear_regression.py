@@ -106,7 +106,9 @@ class SgdStationaryLinearRegression(Limit):
 
         def look(theta, batch_gradient, before):
             full, bent = jax.jvp(gradient, (theta,), (batch_gradient,))
-            seen = fluctuation_dissipation.observe(theta, full, batch_gradient, step, centre, bent)
+            seen = fluctuation_dissipation.observe(
+                theta, full, batch_gradient, step, centre, hessian_times_batch_gradient=bent
+            )
             return (*seen, jnp.outer(theta - centre, theta - centre)[upper])
 
         run = trainers.stochastic_phases(

@@ -92,7 +92,7 @@ class NtkLearningRateScaling(Limit):
             return deep_networks.outputs(weights, x, sigma).outputs
 
         def one(key):
-            weights = deep_networks.draw(key, m, width, self.hidden, deviations, jnp.sqrt(self.bias_variance))
+            weights = deep_networks.draw(key, m, width, self.hidden, deviations, bias=jnp.sqrt(self.bias_variance))
             start, pull_back = jax.vjp(network, weights)
 
             def step(gradient, scale):

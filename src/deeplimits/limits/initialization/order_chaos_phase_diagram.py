@@ -78,7 +78,7 @@ class OrderChaosPhaseDiagram(Limit):
 
         sigma = activation(self.activation)
         fixed = phases.fixed_point(sigma, self.ordered, self.bias_variance)
-        chi = layer_maps.susceptibilities(sigma, fixed, self.ordered)
+        chi = layer_maps.susceptibilities(sigma, fixed, weight_variance=self.ordered)
         return {
             "ordered_path": layer_curve(layer, gaps[1:, 0], "distance, ordered phase", "1-c_l", log_y=True),
             "chaotic_path": layer_curve(layer, gaps[1:, 1], "distance, chaotic phase", "1-c_l", log_y=True),

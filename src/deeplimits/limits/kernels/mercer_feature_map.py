@@ -35,7 +35,7 @@ class MercerFeatureMap(Limit):
         if self.kernel == "minimum":
             found = mercer.mercer_of_minimum(self.count).eigenvalues
         else:
-            found = mercer.mercer_of_gaussian(self.count, self.scale).eigenvalues
+            found = mercer.mercer_of_gaussian(self.count, scale=self.scale).eigenvalues
         return {
             "eigenvalues": Curve(
                 jnp.arange(1.0, self.count + 1.0),

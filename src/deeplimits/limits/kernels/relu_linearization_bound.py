@@ -34,7 +34,7 @@ class ReluLinearizationBound(Limit):
     usual = Run(sizes=(250, 1000, 4000), samples=120)
 
     def theory(self):
-        supremum = linearization.relu_worst_case(self.width, self.distance, self.signs == "balanced")
+        supremum = linearization.relu_worst_case(self.width, self.distance, balanced=self.signs == "balanced")
         scale = self.width ** (1 / 6) / self.distance ** (4 / 3)
         return {
             "worst_case": Value(

@@ -40,7 +40,7 @@ class PopulationLossTeacherStudent(Limit):
 
     def validity(self):
         try:
-            found = landscapes.information_exponent(self.teacher, self.student)
+            found = landscapes.information_exponent(self.teacher, student=self.student)
         except DeeplimitsError:
             return (
                 f"teacher = {self.teacher} and student = {self.student} share no Hermite coefficient; choose others",

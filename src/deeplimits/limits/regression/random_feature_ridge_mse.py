@@ -114,7 +114,7 @@ class RandomFeatureRidgeMse(Limit):
         # The points of the curve share one draw of the weights and take its leading features.
         drawn = draw.neurons(key, jnp.concatenate([train.x, test.x]), counts[-1], activation(self.activation))
         found = draw.ridge_errors_along(
-            drawn, jnp.asarray(train.y), jnp.asarray(test.y), self.ridge, counts, self.repeats
+            drawn, jnp.asarray(train.y), jnp.asarray(test.y), self.ridge, counts, repeats=self.repeats
         )
         one, several = counts.index(features), np.array([counts.index(count) for count in along])
         return {

@@ -122,7 +122,7 @@ class RidgeGeneralCovariance(Limit):
         biases, variances, training = jax.lax.map(fitted, jnp.asarray(counts))
         seen = x[:, :features]
         labels = seen @ directions[:features] / jnp.sqrt(1.0 * features) + noises
-        left_out = jax.vmap(lambda y: leave_one_out(seen, y, self.ridge), 1)(labels)
+        left_out = jax.vmap(lambda y: leave_one_out(seen, y, ridge=self.ridge), 1)(labels)
         return {
             "bias": biases[0],
             "variance": variances[0],

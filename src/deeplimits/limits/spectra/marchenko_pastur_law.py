@@ -67,7 +67,7 @@ class MarchenkoPasturLaw(Limit):
         return {"samples": m, "dimension": n}, replace(self, gamma=n / m)
 
     def simulate(self, key, *, samples: int, dimension: int):
-        x = jnp.sqrt(self.variance) * data.independent_entries(key, samples, dimension, self.entries)
+        x = jnp.sqrt(self.variance) * data.independent_entries(key, samples, dimension, law=self.entries)
         eigenvalues = spectra.sample_covariance_eigenvalues(x)
         error = eigenvalues - self.variance
         return {

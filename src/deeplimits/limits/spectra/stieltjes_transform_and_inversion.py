@@ -63,14 +63,14 @@ class StieltjesTransformAndInversion(Limit):
 
     def draw(self, key, *, samples: int, dimension: int):
         x = data.independent_entries(key, samples, dimension)
-        return x, data.independent_entries(data.other(key), VECTORS, TEST_SIZE, self.entries)
+        return x, data.independent_entries(data.other(key), VECTORS, TEST_SIZE, law=self.entries)
 
     def stated(self, system):
         x, _ = system
         rest, last = x[:-1], x[-1]
         values, vectors = jnp.linalg.eigh(rest.T @ rest / x.shape[0])
         # tr R = tr R_A − c⟨v, R_A²v⟩/(1 + c⟨v, R_Av⟩) with A from all samples but the last, v, and c = 1/M
-        change = jnp.real(equivalents.trace_change(-self.shift, values, last @ vectors, 1 / x.shape[0]))
+        change = jnp.real(equivalents.trace_change(-self.shift, values, last @ vectors, strength=1 / x.shape[0]))
         return {
             "leave_one_out": Identity(
                 jnp.sum(1 / (values + self.shift)) + change,

@@ -46,7 +46,7 @@ class EscapeFromMediocrity(Limit):
         if not known(self.step, self.noise):
             return ()
         step, variance = float(self.step), float(self.noise) ** 2
-        if not float(escape.discriminant(step, variance)) >= 0:
+        if not float(escape.discriminant(step, noise_variance=variance)) >= 0:
             return (f"step = {step:g} leaves no plateau: the student's norm diverges",)
         reached = 1 - step * variance / (2 - 12 * step)
         if not reached > self.level**2:

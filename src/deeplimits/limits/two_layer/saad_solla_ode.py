@@ -83,7 +83,7 @@ class SaadSollaOde(Limit):
         network = ensemble.with_overlaps(task, start, dimension)
         # Two networks on one stream of samples: the first learns from one of each batch, the second from all.
         shares = jnp.stack([jnp.eye(self.batch_size)[0], jnp.full(self.batch_size, 1 / self.batch_size)])
-        train = jax.vmap(lambda shares: ensemble.one_pass_sgd(sgd_key, task, network, jnp.array(marks), shares))
+        train = jax.vmap(lambda shares: ensemble.one_pass_sgd(sgd_key, task, network, jnp.array(marks), shares=shares))
         both = train(shares).record
         record, batched = (jax.tree.map(lambda part, i=index: part[i], both) for index in range(2))
         return {

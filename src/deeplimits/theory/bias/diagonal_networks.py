@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics import arguments, flows, panels
 from deeplimits.numerics.checks import converged
+from deeplimits.numerics.ranks import same_rank
 from deeplimits.numerics.roots import bracketed
 
 Floats = Float[Array, "..."]
@@ -40,12 +41,12 @@ class Interpolant(NamedTuple):
     """max |Xβ − y| relative to max |y|."""
 
 
-def potential(z: ArrayLike, depth: int = 2) -> Float[Array, "..."]:
+def potential(z: ArrayLike, *, depth: int = 2) -> Float[Array, "..."]:
     """q(z) = ∫_0^z h^{−1}, of which q(z) = 2 − √(4 + z²) + z arcsinh(z/2) is that of depth two.
 
     For D > 2, with h(s) = z: q = sz − ((D−2)/2)[(1−s)^{−2/(D−2)} + (1+s)^{−2/(D−2)} − 2], by Legendre's transform.
 
-    >>> round(float(potential(1.0)), 14), round(float(potential(1.0, 3)), 10)
+    >>> round(float(potential(1.0)), 14), round(float(potential(1.0, depth=3)), 10)
     (0.24514384755981, 0.0799434978)
     """
     z = arguments.argument("z", z, arguments.FINITE)
@@ -68,9 +69,10 @@ def _deep_potential(z: Floats, depth: int) -> Floats:
     s, rest = -jnp.expm1(-a), jnp.exp(-a)
     closed = s * z - (depth - 2) / 2 * (rest**-power + (1 + s) ** -power - 2)
     # For small z the terms cancel: q = ∫_0^s t h'(t) dt by a Gauss rule
-    t = s[..., None] * jnp.asarray(_RULE.nodes)
+    nodes, weights, at = same_rank(_RULE.nodes, _RULE.weights, s[..., None])
+    t = at * nodes
     slopes = depth / (depth - 2) * ((1 - t) ** (-power - 2) + (1 + t) ** (-power - 2))
-    small = jnp.sum(jnp.asarray(_RULE.weights) * t * slopes, axis=-1) * s
+    small = jnp.sum(weights * t * slopes, axis=-1) * s
     return jnp.where(positive, jnp.where(s < 0.2, small, closed), 0.0)
 
 
@@ -83,7 +85,7 @@ def _link_excess(a, z, depth):
     return exponent * a + jnp.log(ratio) - jnp.log(jnp.where(z > 0, z, 1.0))
 
 
-def regularizer(beta: ArrayLike, alpha: ArrayLike, start: ArrayLike, depth: int = 2) -> Float[Array, ""]:
+def regularizer(beta: ArrayLike, alpha: ArrayLike, start: ArrayLike, *, depth: int = 2) -> Float[Array, ""]:
     """Q(β) = Σ (c_i/k_i) q(β_i/c_i), c = (αθ₀)^D, k = θ₀^{D−2}, which gradient flow minimizes among interpolants.
 
     D = 2: Q → Σ β_i²/(4α²θ_{0,i}²) as α → ∞ and Q/log(1/α²) → ‖β‖₁ as α → 0.
@@ -97,7 +99,7 @@ def regularizer(beta: ArrayLike, alpha: ArrayLike, start: ArrayLike, depth: int 
     depth = arguments.whole("depth", depth, 2)
     if depth > 2:
         c = (alpha * theta) ** depth
-        return jnp.sum(c / theta ** (depth - 2) * potential(beta / c, depth))
+        return jnp.sum(c / theta ** (depth - 2) * potential(beta / c, depth=depth))
     # Far out c q(β/c) = |β|(log|β| − log c − 1) + 2c + O(c³/β²), which needs no c that is a number
     log_c = 2 * (jnp.log(alpha) + jnp.log(theta))
     c, size = jnp.exp(log_c), jnp.abs(beta)
@@ -107,7 +109,7 @@ def regularizer(beta: ArrayLike, alpha: ArrayLike, start: ArrayLike, depth: int 
 
 
 def diagonal_interpolant(
-    x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike = 1.0, depth: int = 2
+    x: ArrayLike, y: ArrayLike, alpha: ArrayLike, *, start: ArrayLike = 1.0, depth: int = 2
 ) -> Interpolant:
     """The limit of gradient flow from w± = αθ₀: the minimizer of Q among the solutions of Xβ = y.
 
@@ -118,7 +120,7 @@ def diagonal_interpolant(
     References  woodworth2020 Thm 1, Thm 3
 
     >>> x = [[1, 2, 0.5, -1, 0.3], [0.2, -1, 1.5, 0.7, 2]]
-    >>> found = diagonal_interpolant(x, [1.0, 2.0], 0.5, [1, 0.5, 2, 1, 1.5])
+    >>> found = diagonal_interpolant(x, [1.0, 2.0], 0.5, start=[1, 0.5, 2, 1, 1.5])
     >>> [round(v, 10) for v in found.beta.tolist()]
     [0.1926612603, 0.072092158, 0.8045747836, -0.1238573505, 0.456698938]
     """
@@ -132,12 +134,12 @@ def diagonal_interpolant(
     if np.max(np.abs(left[:, kept] @ projected - y), initial=0.0) > TOLERANCE * max(np.max(np.abs(y)), 1e-300):
         raise OutsideValidity("X β = y has no solution, so no interpolant exists; remove the contradicting samples")
     reduced = jnp.asarray(values[kept, None] * right[kept])
-    found = traced_interpolant(reduced, jnp.asarray(projected), alpha, jnp.asarray(start), depth)
+    found = traced_interpolant(reduced, jnp.asarray(projected), alpha, jnp.asarray(start), depth=depth)
     return found._replace(dual=jnp.asarray(left[:, kept]) @ found.dual)
 
 
 def traced_interpolant(
-    x: Float[Array, "n d"], y: Float[Array, " n"], alpha: Float[Array, ""], start: Float[Array, " d"], depth: int = 2
+    x: Float[Array, "n d"], y: Float[Array, " n"], alpha: Float[Array, ""], start: Float[Array, " d"], *, depth: int = 2
 ) -> Interpolant:
     """`diagonal_interpolant` for traced arguments: X of full row rank. Differentiable."""
     found = _newton(x, y, alpha, start, depth)
@@ -179,7 +181,7 @@ def _newton(x, y, alpha, start, depth) -> Interpolant:
 
 
 def diagonal_trajectory(
-    x: ArrayLike, y: ArrayLike, alpha: ArrayLike, times: ArrayLike, start: ArrayLike = 1.0, depth: int = 2
+    x: ArrayLike, y: ArrayLike, alpha: ArrayLike, times: ArrayLike, *, start: ArrayLike = 1.0, depth: int = 2
 ) -> Float[Array, "times d"]:
     """β(t) along gradient flow, from the n-dimensional flow of the dual.
 
@@ -205,7 +207,7 @@ def diagonal_trajectory(
     return scale[None, :] * _link(stretch[None, :] * (solved.states @ x), depth)
 
 
-def kernel_solution(x: ArrayLike, y: ArrayLike, start: ArrayLike = 1.0, depth: int = 2) -> Float[np.ndarray, " d"]:
+def kernel_solution(x: ArrayLike, y: ArrayLike, *, start: ArrayLike = 1.0, depth: int = 2) -> Float[np.ndarray, " d"]:
     """The limit α → ∞: argmin Σ β_i²/θ_{0,i}^{2D−2} : Xβ = y, approached like α^{−2D}.
 
     >>> kernel_solution([[1.0, 2.0]], [5.0])

@@ -32,7 +32,7 @@ class LeastDistance(NamedTuple):
     """Largest violation of a constraint, relative to the largest |h_i|; ‖G'u‖ for a certificate."""
 
 
-def closest_point(rows: Floats, bounds: Floats, guess: Floats | None = None) -> LeastDistance:
+def closest_point(rows: Floats, bounds: Floats, *, guess: Floats | None = None) -> LeastDistance:
     """Solve argmin ‖z‖ : ⟨g_i, z⟩ ≥ h_i, for rows g_i of norm about one.
 
     Constraints are taken in as they are violated: the closest point to a few of them moves outward with every one

@@ -29,7 +29,7 @@ def _modes(x: Float[Array, "n d"]) -> _Modes:
     return _Modes(left, values, right, kept)
 
 
-def critical_step(x: ArrayLike, loss_scale: float | None = None) -> Float[Array, ""]:
+def critical_step(x: ArrayLike, *, loss_scale: float | None = None) -> Float[Array, ""]:
     """The step size 1/(c s_max²) from which on gradient descent diverges.
 
     >>> round(float(critical_step(jnp.diag(jnp.array([1.0, 2.0])), loss_scale=0.5)), 12)
@@ -40,7 +40,7 @@ def critical_step(x: ArrayLike, loss_scale: float | None = None) -> Float[Array,
     return 1 / (_scale(x, loss_scale) * largest**2)
 
 
-def optimal_step(x: ArrayLike, loss_scale: float | None = None) -> Float[Array, ""]:
+def optimal_step(x: ArrayLike, *, loss_scale: float | None = None) -> Float[Array, ""]:
     """The constant step size 1/(c(s_max² + s_min²)) of fastest convergence, s_min the smallest nonzero one.
 
     >>> round(float(optimal_step(jnp.diag(jnp.array([1.0, 3.0])), loss_scale=0.5)), 12)
@@ -58,6 +58,7 @@ def gradient_descent(
     start: ArrayLike,
     step: ArrayLike,
     steps: ArrayLike,
+    *,
     loss_scale: float | None = None,
 ) -> Float[Array, "... d"]:
     """The iterate after `steps` steps (an integer or an array of integers), without iterating.
@@ -73,7 +74,7 @@ def gradient_descent(
         arguments.argument("step", step, arguments.POSITIVE),
         arguments.argument("steps", steps, arguments.COUNT),
     )
-    critical = critical_step(x, loss_scale)
+    critical = critical_step(x, loss_scale=loss_scale)
     sentence = "step is not below the critical one, at and above which gradient descent diverges on these data"
     eta = valid(eta, eta < critical, sentence, lambda: f" (step = {float(eta):g}, critical {float(critical):g})")
     return _follow(x, y, start, lambda s: _one_minus_power(2 * _scale(x, loss_scale) * eta * s**2, steps))
@@ -84,6 +85,7 @@ def gradient_flow(
     y: ArrayLike,
     start: ArrayLike,
     times: ArrayLike,
+    *,
     loss_scale: float | None = None,
 ) -> Float[Array, "... d"]:
     """The solution of dθ/dt = −∇(c‖Xθ − y‖²) at the given times.
@@ -94,6 +96,7 @@ def gradient_flow(
     """
     x, y, start = _checked(x, y, start)
     times = arguments.argument("times", times, arguments.NOT_NEGATIVE)
+
     def progress(s):
         rates, t = same_rank(-2 * _scale(x, loss_scale) * s**2, times[..., None])
         return -jnp.expm1(rates * t)

@@ -21,12 +21,12 @@ MANY = 1 << 20
 
 
 def variance_path(
-    curvature: ArrayLike, steps: Float[Array, " t"], noise_variance: ArrayLike, start: ArrayLike = 0.0
+    curvature: ArrayLike, steps: Float[Array, " t"], noise_variance: ArrayLike, *, start: ArrayLike = 0.0
 ) -> Float[Array, " t+1"]:
     """v_0, …, v_t for the step sizes η_1, …, η_t in `steps`.
 
     >>> eta = 1 / jnp.arange(1.0, 101.0)
-    >>> round(float(variance_path(1.0, eta, 1.0, 7.0)[-1]), 12)
+    >>> round(float(variance_path(1.0, eta, 1.0, start=7.0)[-1]), 12)
     0.01
     """
     lam = jnp.asarray(curvature, float)

@@ -41,7 +41,7 @@ class MaxMargin(NamedTuple):
     """How well the equations are solved."""
 
 
-def proportional_max_margin(gamma: ArrayLike, labels: str = "sign", strength: ArrayLike = 1.0) -> MaxMargin:
+def proportional_max_margin(gamma: ArrayLike, *, labels: str = "sign", strength: ArrayLike = 1.0) -> MaxMargin:
     """Maximum margin, error and support of isotropic Gaussian data in the proportional limit.
 
     Setting     `gamma` ψ = p/n; labels 'sign' of g, 'logistic' with P(y = 1) = 1/(1 + e^{−ρg}), ρ = `strength`, or
@@ -51,7 +51,7 @@ def proportional_max_margin(gamma: ArrayLike, labels: str = "sign", strength: Ar
     Validity    ψ above `separability_threshold`, below which the data are not separable
     References  montanari2019; deng2022; gardner1988; candes2020
 
-    >>> found = proportional_max_margin(1.0, "random")
+    >>> found = proportional_max_margin(1.0, labels="random")
     >>> round(float(found.margin), 12), round(float(found.error), 12)
     (0.470655352618, 0.5)
     """
@@ -59,7 +59,7 @@ def proportional_max_margin(gamma: ArrayLike, labels: str = "sign", strength: Ar
     rho = arguments.argument("strength", strength, arguments.NOT_NEGATIVE)
     if arguments.known(psi, rho):
         # The threshold is a minimum that is looked for on the host.
-        least = separability_threshold(labels, float(rho))
+        least = separability_threshold(labels, strength=float(rho))
         if not float(psi) > least:
             raise OutsideValidity(
                 f"gamma = {float(psi):g} is not above {least:.6g}: large samples with these labels are not separable, "
@@ -102,7 +102,7 @@ def _max_margin(psi: Float[Array, ""], strength: Float[Array, ""], labels: str) 
 
 
 @cache
-def separability_threshold(labels: str, strength: float = 1.0) -> float:
+def separability_threshold(labels: str, *, strength: float = 1.0) -> float:
     """The ratio p/n above which large samples are separable: min_m E(mu + Z)₋² (Candès and Sur); ½ for random labels.
 
     >>> separability_threshold("random"), separability_threshold("sign")

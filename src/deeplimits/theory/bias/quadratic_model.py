@@ -92,8 +92,8 @@ def linear_path(features: ArrayLike, y: ArrayLike, start: ArrayLike, times: Arra
     """θ_F(t) = θ_F + e^{−At}Δ, the flow of the linear model."""
     phi, y, start = (jnp.asarray(part, float) for part in (features, y, start))
     modes = _modes(phi, y, start)
-    decay = jnp.exp(-modes.values * jnp.atleast_1d(jnp.asarray(times, float))[:, None])
-    return modes.limit + (decay * modes.delta) @ modes.vectors.T
+    decay = jnp.exp(-modes.values[None, :] * jnp.atleast_1d(jnp.asarray(times, float))[:, None])
+    return modes.limit[None, :] + (decay * modes.delta[None, :]) @ modes.vectors.T
 
 
 def first_order_path(
@@ -115,14 +115,14 @@ def first_order_path(
     bent = psi @ u  # Ψ_a u_j
     seen = phi.T @ u
     ends, left = psi @ modes.limit, phi.T @ modes.limit - y
-    moving = seen * delta  # residual of sample a along e^{−a_k t}
-    quadratic = jnp.einsum("pj,apk->ajk", u, bent) * delta[:, None] * delta[None, :]
+    moving = seen * delta[None, :]  # residual of sample a along e^{−a_k t}
+    quadratic = jnp.einsum("pj,apk->ajk", u, bent) * delta[None, :, None] * delta[None, None, :]
     # The parts of the forcing, with the rates at which they decay, as rows of components along u_i.
     constant = left @ ends + phi @ (ends @ modes.limit) / 2
     single = (
         jnp.einsum("aj,ap->jp", moving, ends)
         + jnp.einsum("a,apj->jp", left, bent) * delta[:, None]
-        + jnp.einsum("pa,aj->jp", phi, (ends @ u) * delta)
+        + jnp.einsum("pa,aj->jp", phi, (ends @ u) * delta[None, :])
     )
     double = (
         jnp.einsum("ak,apj->jkp", moving, bent) * delta[:, None, None] + jnp.einsum("pa,ajk->jkp", phi, quadratic) / 2

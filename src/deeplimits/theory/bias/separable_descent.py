@@ -36,7 +36,7 @@ class LogTimeLaw(NamedTuple):
     """The nonzero eigenvalues of M, increasing; one of them is 1, with eigenvector ŵ. None for degenerate data."""
 
 
-def log_time_law(x: ArrayLike, y: ArrayLike, loss_scale: float | None = None) -> LogTimeLaw:
+def log_time_law(x: ArrayLike, y: ArrayLike, *, loss_scale: float | None = None) -> LogTimeLaw:
     """The late-time law of gradient flow on separable data, for the logistic or the exponential loss alike.
 
     Setting     loss c Σ ℓ(y_i⟨w, x_i⟩), separable data, t → ∞
@@ -181,7 +181,7 @@ def normalized_margin(
     return (1 - shortfall / late) / norm
 
 
-def largest_separable_step(x: ArrayLike, loss: str = "logistic", initial_loss: float | None = None) -> float:
+def largest_separable_step(x: ArrayLike, *, loss: str = "logistic", initial_loss: float | None = None) -> float:
     """A step size below which gradient descent on the mean loss converges on these data.
 
     Logistic: 2/(b λ_max(X'X/n)) with b = 1/4. Exponential: 2/(L(w₀) max ‖x_i‖²), which keeps the sharpness below 2/η on
@@ -200,9 +200,9 @@ def largest_separable_step(x: ArrayLike, loss: str = "logistic", initial_loss: f
     return float(2 / (start * np.max(np.sum(points**2, axis=1))))
 
 
-def check_step(x: ArrayLike, step: float, loss: str = "logistic", initial_loss: float | None = None) -> None:
+def check_step(x: ArrayLike, step: float, *, loss: str = "logistic", initial_loss: float | None = None) -> None:
     """Raise a ParameterError unless gradient descent with this step size is guaranteed to converge."""
-    largest = largest_separable_step(x, loss, initial_loss)
+    largest = largest_separable_step(x, loss=loss, initial_loss=initial_loss)
     if not 0 < step < largest:
         raise ParameterError(
             f"step = {step:g} is not allowed; gradient descent on the {loss} loss converges for "

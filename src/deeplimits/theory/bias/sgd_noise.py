@@ -200,7 +200,7 @@ def _moments(x, y, batch, sampling):
     pairs = _pairs(x)
     # ASA as an operator on S is A⊗A; Σ x_k (x_k'S x_k) x_k' is Σ (x_k⊗x_k)(x_k⊗x_k)'
     operator = (1 - kappa * chi * m) * numpy.kron(curvature, curvature) + kappa * pairs.T @ pairs
-    return curvature, minimizer, operator, kappa * (x.T * residuals**2) @ x
+    return curvature, minimizer, operator, kappa * (x.T * residuals[None, :] ** 2) @ x
 
 
 def _pairs(x):

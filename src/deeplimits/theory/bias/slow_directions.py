@@ -33,6 +33,7 @@ def entropic_drift(
     noise_per_curvature: ArrayLike,
     step: ArrayLike,
     steps: ArrayLike,
+    *,
     leading: bool = False,
 ) -> Float[Array, "points k"]:
     """The slow coordinates φ after the given numbers of SGD steps: noise pushes them to flatter places.
@@ -78,7 +79,7 @@ def valley_drift(stiffness: ArrayLike, start: ArrayLike, slow_times: ArrayLike) 
     return jnp.asarray(start, float) * jnp.exp(-jnp.sum(jnp.asarray(stiffness)) * jnp.asarray(slow_times, float) / 2)
 
 
-def diffusion_density(amplitude: Float[Array, " points"], convention: str = "ito") -> Float[Array, " points"]:
+def diffusion_density(amplitude: Float[Array, " points"], *, convention: str = "ito") -> Float[Array, " points"]:
     """Stationary density of dθ = a(θ) dW on the circle, at evenly spaced points where a > 0 is given.
 
     Setting     no drift, noise of amplitude a(θ); Itô: a is evaluated where the step begins, as in SGD

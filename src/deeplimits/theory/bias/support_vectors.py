@@ -198,7 +198,7 @@ def _with_intercept(points: Floats, labels: Floats) -> HardMargin:
     size = np.linalg.norm(rows, axis=1).max()
     offset, moved, guess = 0.0, 0.0, None
     for _ in range(60):
-        found = closest_point(rows / size, 1 - labels * offset, guess)
+        found = closest_point(rows / size, 1 - labels * offset, guess=guess)
         guess = found.point
         solution, multipliers = _separated(found, size)
         moved = solution[-1] / FREE

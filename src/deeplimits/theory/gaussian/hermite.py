@@ -39,7 +39,7 @@ class HermiteExpansion(NamedTuple):
         return np.abs(self.coefficients) <= np.maximum(tolerance * scale, 10 * self.errors)
 
 
-def hermite_coefficients(f: Callable, degree: int, tolerance: float = 1e-11) -> HermiteExpansion:
+def hermite_coefficients(f: Callable, degree: int, *, tolerance: float = 1e-11) -> HermiteExpansion:
     """The Hermite coefficients of f up to `degree`, each with an error estimate.
 
     `f` maps an array of points to an array of values. The integral is cut into panels with 24 Gauss-Legendre nodes,

@@ -41,7 +41,7 @@ def along(function, activation: ActivationLike, variance: ArrayLike) -> Floats:
     sigma, variance = named(activation), argument("variance", variance, NOT_NEGATIVE)
 
     def one(k, order=NODES):
-        u, weight = line_nodes(k, sigma.kinks, order)
+        u, weight = line_nodes(k, kinks=sigma.kinks, order=order)
         z = u / jnp.sqrt(jnp.where(k > 0, k, 1.0))
         terms = weight * jnp.broadcast_to(function(u, z), u.shape)
         return jnp.sum(terms), jnp.sum(abs(terms)), jnp.sum(jnp.where(abs(z) > OUTSKIRTS, abs(terms), 0.0))
@@ -77,7 +77,7 @@ def check(activation: ActivationLike, variance: ArrayLike) -> None:
 @compiled
 def _square(sigma: Activation, ends: Floats):
     def one(k):
-        parts = [line_nodes(k, sigma.kinks, order) for order in (NODES, COARSE)]
+        parts = [line_nodes(k, kinks=sigma.kinks, order=order) for order in (NODES, COARSE)]
         terms, coarse = (weight * jnp.broadcast_to(sigma.value(u), u.shape) ** 2 for u, weight in parts)
         far = abs(parts[0][0]) > OUTSKIRTS * jnp.sqrt(jnp.where(k > 0, k, 1.0))
         return jnp.sum(terms), jnp.sum(terms), jnp.sum(jnp.where(far, terms, 0.0)), jnp.sum(coarse)
@@ -146,7 +146,7 @@ def mean_slope(activation: ActivationLike, variance: ArrayLike = 1.0) -> Floats:
     return along(lambda u, z: sigma.derivative(u), sigma, variance)
 
 
-def slope_moment(activation: ActivationLike, variance: ArrayLike = 1.0, power: int = 2) -> Floats:
+def slope_moment(activation: ActivationLike, variance: ArrayLike = 1.0, *, power: int = 2) -> Floats:
     """E σ'(u)^power
 
     >>> round(float(slope_moment("relu")), 12)

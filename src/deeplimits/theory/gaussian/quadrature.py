@@ -39,7 +39,7 @@ class Expectation(NamedTuple):
 
 
 def expect(
-    f: Callable[[Array], Array], variance: ArrayLike = 1.0, kinks: tuple[float, ...] = (), tolerance: float = 1e-10
+    f: Callable[[Array], Array], variance: ArrayLike = 1.0, *, kinks: tuple[float, ...] = (), tolerance: float = 1e-10
 ) -> Expectation:
     """E f(u) for u ~ N(0, variance), by quadrature; `variance` may be an array.
 
@@ -72,6 +72,7 @@ def expect_pair(
     a: ArrayLike,
     b: ArrayLike,
     c: ArrayLike,
+    *,
     kinks: tuple[float, ...] = (),
     tolerance: float = 1e-9,
 ) -> Expectation:
@@ -86,17 +87,17 @@ def expect_pair(
     a, b, c = jnp.broadcast_arrays(*(jnp.asarray(value, float) for value in (a, b, c)))
     check_covariance(a, b, c)
     where = pair(a, b, c)
-    value, size, outskirts = pair_rule(f, g, where, kinks, NODES)
-    coarse, _, _ = pair_rule(f, g, where, kinks, COARSE)
+    value, size, outskirts = pair_rule(f, g, where, kinks, order=NODES)
+    coarse, _, _ = pair_rule(f, g, where, kinks, order=COARSE)
     return _checked(value, jnp.abs(value - coarse) + 1e-15 * size + outskirts, size, outskirts, tolerance)
 
 
-def pair_rule(f: Callable, g: Callable, where: Pair, kinks: tuple[float, ...], order: int = NODES):
+def pair_rule(f: Callable, g: Callable, where: Pair, kinks: tuple[float, ...], *, order: int = NODES):
     """E f(u)g(v), E|f(u)g(v)| and its part far out, for each pair, unchecked; the inner rule is conditional on u."""
-    return joint_rule(lambda u, v: f(u) * g(v), where, kinks, order)
+    return joint_rule(lambda u, v: f(u) * g(v), where, kinks, order=order)
 
 
-def joint_rule(joint: Callable, where: Pair, kinks: tuple[float, ...], order: int = NODES):
+def joint_rule(joint: Callable, where: Pair, kinks: tuple[float, ...], *, order: int = NODES):
     """As `pair_rule`, of `joint`(u, v) for a number u and many v, which is smooth but for u or v at a kink."""
     shape = jnp.broadcast_shapes(*(part.shape for part in where))
     flat = [jnp.ravel(jnp.broadcast_to(part, shape)) for part in where]
@@ -114,7 +115,7 @@ class Nodes(NamedTuple):
     weights: Floats
 
 
-def line_nodes(a: Floats, kinks: tuple[float, ...] = (), order: int = NODES, mean: Floats | None = None) -> Nodes:
+def line_nodes(a: Floats, *, kinks: tuple[float, ...] = (), order: int = NODES, mean: Floats | None = None) -> Nodes:
     """Nodes u and weights, with Σ weights = 1, for a Gaussian of variance a (a scalar), centred unless given a mean."""
     centre = jnp.zeros(()) if mean is None else mean
     deviation = _positive_root(a)
@@ -126,7 +127,7 @@ def line_nodes(a: Floats, kinks: tuple[float, ...] = (), order: int = NODES, mea
 
 
 def _line(f, a, kinks, order):
-    u, weight = line_nodes(a, kinks, order)
+    u, weight = line_nodes(a, kinks=kinks, order=order)
     values = jnp.broadcast_to(f(u), u.shape)
     sizes = weight * jnp.abs(values)
     outside = jnp.abs(u) > OUTSKIRTS * _positive_root(a)

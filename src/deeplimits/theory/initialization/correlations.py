@@ -118,7 +118,7 @@ def correlation_fixed_point(activation: ActivationLike, weight_variance: ArrayLi
 
 @layer_maps.compiled
 def _stable_gap(sigma: Activation, kernel: Floats, weight_variance: Floats, bias_variance: Floats) -> Floats:
-    chi = layer_maps.susceptibilities(sigma, kernel, weight_variance)
+    chi = layer_maps.susceptibilities(sigma, kernel, weight_variance=weight_variance)
 
     def growth(log_gap, kernel, weight_variance, bias_variance):
         # c = 1 is always a fixed point; divided by the gap, it is one no more.

@@ -162,7 +162,7 @@ def _scale_invariant(sigma: Activation, positive: float, negative: float) -> Cri
     if total == 0:
         raise OutsideValidity(f"activation = {sigma.name} is zero everywhere and passes nothing on; take another one")
     c_w = 2 / total
-    chi = layer_maps.susceptibilities(sigma, 1.0, c_w)
+    chi = layer_maps.susceptibilities(sigma, 1.0, weight_variance=c_w)
     return Criticality(sigma.name, "scale-invariant", None, c_w, 0.0, float(chi.parallel), float(chi.perpendicular))
 
 
@@ -200,7 +200,7 @@ def _half_stable(sigma: Activation, unstable: ZeroExpansion | None) -> Criticali
         if c_b < 0:
             refused.append(f"at K = {kernel:.4g} it would need C_b = {c_b:.4g} < 0")
             continue
-        chi = layer_maps.susceptibilities(sigma, kernel, c_w)
+        chi = layer_maps.susceptibilities(sigma, kernel, weight_variance=c_w)
         residual = max(abs(float(chi.parallel) - 1), abs(float(chi.perpendicular) - 1))
         if residual > _RESIDUAL:
             raise NotConverged(f"the critical point of {sigma.name} near K = {kernel:.4g} has residual {residual:.2g}")

@@ -76,6 +76,7 @@ def vertex_path(
     weight_variance: ArrayLike,
     bias_variance: ArrayLike,
     layers: int,
+    *,
     width_ratios: Sequence[float] | None = None,
 ) -> Floats:
     """V^(1) … V^(layers), the leading fluctuation of the kernel: Var K̂^(l) = V^(l)/n_(l−1) + O(1/n²).
@@ -117,6 +118,7 @@ def collective_variance(
     weight_variance: ArrayLike,
     bias_variance: ArrayLike,
     layers: int,
+    *,
     width_ratios: Sequence[float] | None = None,
     kinks: tuple[float, ...] = (),
 ) -> Floats:
@@ -135,7 +137,7 @@ def collective_variance(
     sigma = named(activation)
     layers = whole("layers", layers, 1)
     kernels = kernel_path(sigma, kernel, weight_variance, bias_variance, layers)
-    vertices = vertex_path(sigma, kernel, weight_variance, bias_variance, layers, width_ratios)
+    vertices = vertex_path(sigma, kernel, weight_variance, bias_variance, layers, width_ratios=width_ratios)
     own = from_function(function, kinks, "observable")
     mean = layer_maps.along(lambda u, z: own.value(u), own, kernels)
     spread = layer_maps.along(lambda u, z: own.value(u) ** 2, own, kernels) - mean**2

@@ -37,11 +37,11 @@ def layer_map(
 
 
 def susceptibilities(
-    activation: ActivationLike, kernel: ArrayLike, weight_variance: ArrayLike = 1.0
+    activation: ActivationLike, kernel: ArrayLike, *, weight_variance: ArrayLike = 1.0
 ) -> Susceptibilities:
     """χ_∥ = F'(K) and χ_⊥ = C_w E σ'².
 
-    >>> [round(float(chi), 6) for chi in susceptibilities("tanh", 0.41803720053348, 1.5)]
+    >>> [round(float(chi), 6) for chi in susceptibilities("tanh", 0.41803720053348, weight_variance=1.5)]
     [0.551983, 0.938636]
     """
     c_w = jnp.asarray(weight_variance, float)

@@ -52,7 +52,7 @@ def tangent_kernels(
     layer_maps.check_variances(
         weight_variance=weight_variance, bias_variance=bias_variance, weight_rates=weight_rates, bias_rates=bias_rates
     )
-    modes(first, "first")
+    modes(first, name="first")
     gram = jnp.asarray(first, float)
     weight_rates, bias_rates = jnp.asarray(weight_rates, float), jnp.asarray(bias_rates, float)
     if weight_rates.ndim != 1 or weight_rates.shape != bias_rates.shape or not weight_rates.size:

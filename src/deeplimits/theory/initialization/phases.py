@@ -166,7 +166,7 @@ def phase(activation: ActivationLike, weight_variance: float, bias_variance: flo
 
 def _numbers(sigma: Activation, c_w, c_b):
     kernel, grows, slope = _solve(sigma, c_w, c_b)
-    return kernel, grows, slope, *layer_maps.susceptibilities(sigma, kernel, c_w)
+    return kernel, grows, slope, *layer_maps.susceptibilities(sigma, kernel, weight_variance=c_w)
 
 
 # It runs once and is called from the host only: compiled with little effort.

@@ -57,7 +57,7 @@ def inclusion_probability(marginal: ArrayLike, subset: Sequence[int]) -> Float[A
     >>> round(float(inclusion_probability([[0.5, 0.1], [0.1, 0.5]], [0, 1])), 12)
     0.24
     """
-    found = positive.modes(marginal, "marginal")
+    found = positive.modes(marginal, name="marginal")
     largest = float(found.eigenvalues[-1])
     if largest > 1 + positive.TOLERANCE:
         raise OutsideValidity(

@@ -43,7 +43,7 @@ def _square(chosen: Activation):
     return lambda u: chosen.value(u) ** 2
 
 
-def fourier_features(difference: ArrayLike, scale: ArrayLike = 1.0) -> FeatureKernel:
+def fourier_features(difference: ArrayLike, *, scale: ArrayLike = 1.0) -> FeatureKernel:
     """Random Fourier features √2 cos(⟨w, x⟩ + b), w ~ N(0, I/l²), b uniform: k(Δ) = e^{−Δ²/2l²}, Δ = |x − x'|.
 
     m·Var K_m = 1 + ½k(2Δ) − k(Δ)².

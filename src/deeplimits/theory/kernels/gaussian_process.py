@@ -27,7 +27,7 @@ class Posterior(NamedTuple):
 
 
 def kernel_ridge(
-    kernel: ArrayLike, targets: ArrayLike, ridge: ArrayLike, cross: ArrayLike | None = None
+    kernel: ArrayLike, targets: ArrayLike, ridge: ArrayLike, *, cross: ArrayLike | None = None
 ) -> Float[Array, "..."]:
     r"""Kernel ridge regression: coefficients, or predictions at new points where `cross` = K(x, X) is given.
 
@@ -41,7 +41,7 @@ def kernel_ridge(
     >>> x = jnp.arange(3.0)
     >>> k = jnp.exp(-((x[:, None] - x) ** 2) / 2)
     >>> cross = jnp.exp(-((0.5 - x) ** 2) / 2)[None]
-    >>> float(kernel_ridge(k, [0.0, 1.0, 0.0], 0.1, cross)[0].round(14))
+    >>> float(kernel_ridge(k, [0.0, 1.0, 0.0], 0.1, cross=cross)[0].round(14))
     0.57454782952382
     """
     lam = number("ridge", ridge, NOT_NEGATIVE)
@@ -75,7 +75,7 @@ def posterior(prior: Blocks, targets: ArrayLike, noise_variance: ArrayLike) -> P
     """
     lower = _factor(prior.train, number("noise_variance", noise_variance, NOT_NEGATIVE), "noise_variance")
     y, single = positive.column(targets, lower.shape[0], "targets")
-    cross = positive.cross_matrix(prior.cross, lower.shape[0], "prior.cross")
+    cross = positive.cross_matrix(prior.cross, lower.shape[0], name="prior.cross")
     mean = cross @ cho_solve((lower, True), y)
     # k(x)ᵀ(K + λ)⁻¹k(x') = ⟨L⁻¹k(x), L⁻¹k(x')⟩: never negative on the diagonal
     half = solve_triangular(lower, cross.T, lower=True)

@@ -35,7 +35,7 @@ class LazyBounds(NamedTuple):
 
 
 def lazy_training_bounds(
-    lipschitz: float, least: float, largest: float, residual: float, samples: int = 1
+    lipschitz: float, least: float, largest: float, residual: float, *, samples: int = 1
 ) -> LazyBounds:
     r"""Bounds on training a model whose Jacobian changes slowly, with their constants.
 
@@ -70,7 +70,7 @@ def lazy_training_bounds(
     )
 
 
-def two_layer_lipschitz(activation: ActivationLike, x: ArrayLike, width: int, scale: float = 1.0) -> float:
+def two_layer_lipschitz(activation: ActivationLike, x: ArrayLike, width: int, *, scale: float = 1.0) -> float:
     """A bound on Lip(Df) for f = (α/√m) Σ ±σ(⟨w_j, x_i⟩): (α/√m) sup|σ''| ‖X‖ max_i ‖x_i‖; refused for ReLU."""
     rows = np.asarray(array("x", x, ("n", "d"), why="one input in each row"))
     argument("width", width, at_least(1))
@@ -96,7 +96,7 @@ class ScaledBounds(NamedTuple):
 
 
 def lazy_scaling(
-    alpha: float, lipschitz: float, least: float, largest: float, risk: float, sharp: bool = True
+    alpha: float, lipschitz: float, least: float, largest: float, risk: float, *, sharp: bool = True
 ) -> ScaledBounds:
     r"""The theorem that a large output scale makes training lazy.
 
@@ -190,7 +190,7 @@ class DuConvergence(NamedTuple):
 
 
 def du_convergence(
-    points: int, least: float, loss: float, width: int | None = None, step: float = 1.0
+    points: int, least: float, loss: float, *, width: int | None = None, step: float = 1.0
 ) -> DuConvergence:
     r"""The width at which a two-layer network provably trains to zero loss.
 

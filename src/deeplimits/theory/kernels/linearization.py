@@ -131,6 +131,7 @@ def smooth_remainder_bound(
     activation: ActivationLike,
     width: ArrayLike,
     distance: ArrayLike,
+    *,
     largest_output_weight: ArrayLike = 1.0,
     input_norm: ArrayLike = 1.0,
 ) -> Float[Array, "..."]:
@@ -149,7 +150,7 @@ def smooth_remainder_bound(
 
 
 def relu_remainder_bound(
-    width: ArrayLike, distance: ArrayLike, failure: ArrayLike, two_points: bool = False, sharp: bool = False
+    width: ArrayLike, distance: ArrayLike, failure: ArrayLike, *, two_points: bool = False, sharp: bool = False
 ) -> Float[Array, "..."]:
     r"""Bound on a wide ReLU network's distance from its linearization, for all weights within ‖W − W₀‖_F ≤ B at once.
 
@@ -172,7 +173,7 @@ def relu_remainder_bound(
     return (first * b ** (4 / 3) + second * b * chance) / m ** (1 / 6)
 
 
-def relu_worst_case(width: ArrayLike, distance: ArrayLike, balanced: bool = True) -> Float[Array, "..."]:
+def relu_worst_case(width: ArrayLike, distance: ArrayLike, *, balanced: bool = True) -> Float[Array, "..."]:
     """sup over ‖W − W₀‖_F ≤ B of |f − f̃| for a ReLU network with a_j = ±1 and ‖x‖ = 1, at leading order in m.
 
     (3/8) 2^{2/3} κ^{1/3} B^{4/3} m^{−1/6}, κ = φ(0) for balanced signs, 2φ(0) if all a_j are equal: neurons with

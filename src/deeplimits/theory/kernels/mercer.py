@@ -51,7 +51,7 @@ def mercer_of_minimum(count: int) -> Mercer:
     return Mercer(1 / frequencies**2, functions)
 
 
-def mercer_of_gaussian(count: int, scale: ArrayLike = 1.0, deviation: ArrayLike = 1.0) -> Mercer:
+def mercer_of_gaussian(count: int, *, scale: ArrayLike = 1.0, deviation: ArrayLike = 1.0) -> Mercer:
     r"""The Mercer expansion of exp(−(x − y)²/2l²) under N(0, s²), l = `scale`, s = `deviation`.
 
     a = 1/4s², b = 1/2l², c = √(a² + 2ab), A = a + b + c: λ_k = √(2a/A)(b/A)^k, k = 0, 1, …, and

@@ -28,7 +28,7 @@ class Modes(NamedTuple):
         return self.eigenvalues <= precision * self.eigenvalues[-1]
 
 
-def matrix(kernel: ArrayLike, name: str = "kernel") -> Float[Array, "n n"]:
+def matrix(kernel: ArrayLike, *, name: str = "kernel") -> Float[Array, "n n"]:
     """A square, finite, symmetric matrix; anything else is refused."""
     found = array(name, kernel, ("n", "n"), why="a square matrix of kernel values")
     if not known(found):
@@ -40,13 +40,13 @@ def matrix(kernel: ArrayLike, name: str = "kernel") -> Float[Array, "n n"]:
     return found
 
 
-def modes(kernel: ArrayLike, name: str = "kernel") -> Modes:
+def modes(kernel: ArrayLike, *, name: str = "kernel") -> Modes:
     """Eigenvalues and eigenvectors of a positive semidefinite matrix; a negative eigenvalue is named and refused.
 
     >>> modes([[1.0, 0.5], [0.5, 1.0]]).eigenvalues.tolist()
     [0.5, 1.5]
     """
-    eigenvalues, vectors = jnp.linalg.eigh(matrix(kernel, name))
+    eigenvalues, vectors = jnp.linalg.eigh(matrix(kernel, name=name))
     eigenvalues = valid(
         eigenvalues,
         eigenvalues[0] >= -TOLERANCE * jnp.max(jnp.abs(eigenvalues)),
@@ -70,6 +70,6 @@ def column(values: ArrayLike, count: int, name: str) -> Column:
     return Column(found[:, None], True) if found.ndim == 1 else Column(found, False)
 
 
-def cross_matrix(cross: ArrayLike, count: int, name: str = "cross") -> Float[Array, "t n"]:
+def cross_matrix(cross: ArrayLike, count: int, *, name: str = "cross") -> Float[Array, "t n"]:
     """Kernel values between new points (rows) and the n training points (columns)."""
     return array(name, cross, ("t", count), why="one column for each training point")

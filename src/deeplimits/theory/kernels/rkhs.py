@@ -41,7 +41,7 @@ def rkhs_squared_norm(kernel: ArrayLike, coefficients: ArrayLike) -> Float[Array
     return alpha[:, 0] @ jnp.asarray(kernel, float) @ alpha[:, 0]
 
 
-def least_norm_interpolant(kernel: ArrayLike, values: ArrayLike, tolerance: float = 1e-8) -> Representer:
+def least_norm_interpolant(kernel: ArrayLike, values: ArrayLike, *, tolerance: float = 1e-8) -> Representer:
     """The function of least norm with given values at the points; its squared norm is yᵀK⁺y.
 
     Values that no function of the space takes (K singular and y outside its range) are refused.

@@ -55,7 +55,7 @@ def multiplicity(dimension: int, degree: int) -> float:
 
 
 def sphere_eigenvalues(
-    kernel: Callable[[Floats], Floats], dimension: int, degree: int, tolerance: float = 1e-12
+    kernel: Callable[[Floats], Floats], dimension: int, degree: int, *, tolerance: float = 1e-12
 ) -> Degrees:
     r"""Mercer eigenvalues of a dot-product kernel on S^{d−1} with the uniform law, degree by degree.
 
@@ -87,11 +87,11 @@ def sphere_eigenvalues(
     )
 
 
-def network_kernel(net: FullyConnected, kind: str = "ntk") -> Callable[[Floats], Floats]:
+def network_kernel(net: FullyConnected, *, kind: str = "ntk") -> Callable[[Floats], Floats]:
     """The kernel of an infinitely wide network on the sphere |x|² = d, as a function of the cosine.
 
     >>> import numpy as np
-    >>> kernel = network_kernel(FullyConnected(1, "relu"), "nngp")
+    >>> kernel = network_kernel(FullyConnected(1, "relu"), kind="nngp")
     >>> round(float(kernel(np.array([1.0]))[0]), 14)
     0.5
     """

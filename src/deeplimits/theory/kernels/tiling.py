@@ -58,6 +58,7 @@ def tiled(
     x2: Float[Array, "n d"] | None,
     wanted: tuple[str, ...],
     tile: int,
+    *,
     overlap: bool = False,
 ) -> Kernels:
     """The full matrices, tile by tile; beyond the result itself only a few tiles are in memory.

@@ -30,7 +30,7 @@ class Predictions(NamedTuple):
     test: Float[Array, "..."] | None = None
 
 
-def largest_stable_step(kernel: ArrayLike, samples: int | None = None) -> Float[Array, ""]:
+def largest_stable_step(kernel: ArrayLike, *, samples: int | None = None) -> Float[Array, ""]:
     """η below which gradient descent on (1/2n)‖y − f‖² converges: 2n/λ_max.
 
     >>> float(largest_stable_step([[1.0, 0.5], [0.5, 1.0]]).round(12))
@@ -141,7 +141,7 @@ def blocks(kernel, train: ArrayLike, test: ArrayLike) -> Blocks:
 
 
 def trained_ensemble(
-    nngp: Blocks, ntk: Blocks, targets: ArrayLike, time: ArrayLike, step: ArrayLike | None = None
+    nngp: Blocks, ntk: Blocks, targets: ArrayLike, time: ArrayLike, *, step: ArrayLike | None = None
 ) -> Ensemble:
     r"""Mean and covariance at new points of infinitely wide networks trained for a time t from random starts.
 
@@ -161,7 +161,7 @@ def trained_ensemble(
     >>> found.mean.tolist(), found.covariance.tolist()
     ([1.0], [[0.75]])
     """
-    moments = positive.modes(ntk.train, "ntk.train")
+    moments = positive.modes(ntk.train, name="ntk.train")
     when = _times(time, "time")
     if when.ndim:
         raise ParameterError(f"time has shape {when.shape}; give one time, and map over several")

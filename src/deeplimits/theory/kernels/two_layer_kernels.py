@@ -33,7 +33,7 @@ class Gram(NamedTuple):
 
 
 def two_layer_gram(
-    activation: ActivationLike, a: ArrayLike, b: ArrayLike, c: ArrayLike, output_second_moment: ArrayLike = 1.0
+    activation: ActivationLike, a: ArrayLike, b: ArrayLike, c: ArrayLike, *, output_second_moment: ArrayLike = 1.0
 ) -> Gram:
     r"""Both parts of the tangent kernel of a two-layer network, for inputs with |x|² = a, |x'|² = b, x·x' = c.
 
@@ -77,7 +77,7 @@ def two_layer_ntk(activation: ActivationLike, x1: ArrayLike, x2: ArrayLike | Non
 
 
 def ntk_variance(
-    activation: ActivationLike, a: ArrayLike, b: ArrayLike, c: ArrayLike, output_fourth_moment: ArrayLike = 3.0
+    activation: ActivationLike, a: ArrayLike, b: ArrayLike, c: ArrayLike, *, output_fourth_moment: ArrayLike = 3.0
 ) -> Float[Array, "..."]:
     """m·Var of the empirical tangent kernel with both layers trained, E a² = 1, exact at every width.
 
@@ -138,7 +138,7 @@ class QuadraticForm(NamedTuple):
 
 
 def nonlinear_quadratic_form(
-    activation: ActivationLike, x: ArrayLike, matrix: ArrayLike | None = None
+    activation: ActivationLike, x: ArrayLike, *, matrix: ArrayLike | None = None
 ) -> QuadraticForm:
     r"""Concentration of quadratic forms of random features.
 
@@ -157,12 +157,12 @@ def nonlinear_quadratic_form(
     inputs = array("x", x, ("n", "d"), why="one input in each row")
     n = inputs.shape[0]
     squares = jnp.sum(inputs**2, axis=1)
-    edge = jnp.sqrt(squares[:, None] * squares)
-    gram = jnp.where(jnp.eye(n, dtype=bool), squares, jnp.clip(inputs @ inputs.T, -edge, edge))
-    weight = jnp.eye(n) if matrix is None else positive.matrix(matrix, "matrix")
+    edge = jnp.sqrt(squares[:, None] * squares[None, :])
+    gram = jnp.where(jnp.eye(n, dtype=bool), squares[None, :], jnp.clip(inputs @ inputs.T, -edge, edge))
+    weight = jnp.eye(n) if matrix is None else positive.matrix(matrix, name="matrix")
     if weight.shape != (n, n):
         raise ParameterError(f"matrix has shape {weight.shape}; it must be ({n}, {n})")
-    kernel = dual(activation, squares[:, None], squares, gram)
+    kernel = dual(activation, squares[:, None], squares[None, :], gram)
     sigma = named(activation)
     product = weight @ kernel
     deviation = jnp.sqrt(2 * jnp.trace(product @ product)) / n

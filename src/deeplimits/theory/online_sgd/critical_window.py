@@ -34,6 +34,7 @@ def passage_probability(
     start: ArrayLike,
     level: ArrayLike,
     times: ArrayLike,
+    *,
     points: int | None = None,
 ) -> Array:
     """P(u passes `level` before ϑ) at each of the `times`, from u = `start`; |u| for even k.

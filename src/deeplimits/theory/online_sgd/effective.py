@@ -47,7 +47,12 @@ class FixedPoint(NamedTuple):
 
 
 def solve_ode(
-    dynamics: EffectiveDynamics, start: ArrayLike, times: ArrayLike, tolerance: float = TOLERANCE, stiff: bool = False
+    dynamics: EffectiveDynamics,
+    start: ArrayLike,
+    times: ArrayLike,
+    *,
+    tolerance: float = TOLERANCE,
+    stiff: bool = False,
 ) -> Array:
     """The ballistic limit du/dt = −f(u) + g(u) at increasing times ≥ 0, from u(0) = start.
 
@@ -86,6 +91,7 @@ def fluctuations(
     noise_covariance: Callable,
     start: ArrayLike,
     times: ArrayLike,
+    *,
     covariance: ArrayLike | None = None,
 ) -> Fluctuations:
     """The ballistic path and lim N Cov around it: dC/dt = J C + C Jᵀ + D, J the Jacobian of the velocity.
@@ -113,7 +119,7 @@ def fluctuations(
 
 
 def fixed_points(
-    dynamics: EffectiveDynamics, guesses: Sequence[ArrayLike], tolerance: float = 1e-9, apart: float = 1e-6
+    dynamics: EffectiveDynamics, guesses: Sequence[ArrayLike], *, tolerance: float = 1e-9, apart: float = 1e-6
 ) -> list[FixedPoint]:
     """The distinct rest points that Newton's method reaches from the guesses, with their stability.
 

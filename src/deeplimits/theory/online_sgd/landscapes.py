@@ -71,7 +71,7 @@ def _compiled(activation: Activation) -> _Compiled:
 
 
 def information_exponent(
-    teacher: ActivationLike, student: ActivationLike | None = None, degree: int = 20, tolerance: float = 1e-9
+    teacher: ActivationLike, *, student: ActivationLike | None = None, degree: int = 20, tolerance: float = 1e-9
 ) -> InformationExponent:
     """Information exponent of a single-index teacher f and student g, each a name, an `Activation` or a function.
 
@@ -85,7 +85,7 @@ def information_exponent(
     >>> found = information_exponent("hermite4")
     >>> found.exponent, found.fisher_consistent
     (4, True)
-    >>> information_exponent(lambda z: z**2, "hermite2").exponent
+    >>> information_exponent(lambda z: z**2, student="hermite2").exponent
     2
     """
     f, g = named(teacher), named(teacher if student is None else student)
@@ -148,7 +148,7 @@ def tensor_pca(signal: ArrayLike, order: int) -> Landscape:
     )
 
 
-def binary_mixture(field: ArrayLike, unbalanced: bool = True) -> Landscape:
+def binary_mixture(field: ArrayLike, *, unbalanced: bool = True) -> Landscape:
     """Y ~ p N(θ, I) + (1−p) N(−θ, I) with 2p − 1 = tanh h, L = −log cosh(⟨Y, x⟩ + h).
 
     The information exponent is 1 for h ≠ 0 and 2 for h = 0 (`unbalanced=False`, which demands h = 0).
@@ -200,7 +200,7 @@ def single_index(teacher: ActivationLike, student: ActivationLike, noise: ArrayL
     """
     variance = jnp.asarray(noise, float) ** 2
     (f, f_slope), (g, g_slope) = _compiled(named(teacher)), _compiled(named(student))
-    found = information_exponent(teacher, student)
+    found = information_exponent(teacher, student=student)
     if not found.fisher_consistent:
         raise OutsideValidity(
             f"the leading shared coefficient, of order {found.exponent}, is negative "
@@ -252,7 +252,7 @@ def critical_step(landscape: Landscape) -> Array:
     return 2 * landscape.drift_constant / landscape.squared_gradient(jnp.zeros(()))
 
 
-def check_order(order: int, least: int = 1) -> None:
+def check_order(order: int, *, least: int = 1) -> None:
     """Refuse an order that is not a whole number of at least `least`."""
     arguments.whole("order", order, least)
 

@@ -25,7 +25,7 @@ class Regularity(NamedTuple):
     """The first m in (0, 1) at which φ' ≥ 0, where there is one."""
 
 
-def check_regularity(landscape: Landscape, points: int = 400, edge: float = 0.98) -> Regularity:
+def check_regularity(landscape: Landscape, *, points: int = 400, edge: float = 0.98) -> Regularity:
     """Check the assumptions A (moments of the gradient noise) and B (the loss falls towards the signal).
 
     Setting     a loss that depends on the unit vector x through m = ⟨x, θ⟩ in mean; H = L − EL, ∇ on the sphere

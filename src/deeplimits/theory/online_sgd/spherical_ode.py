@@ -119,7 +119,9 @@ def pca_plateau(signal: ArrayLike, step: ArrayLike) -> Array:
     return jnp.where(inside, jnp.sqrt(jnp.where(inside, excess, 1.0) / (lam * (1 + delta))), 0.0)
 
 
-def phase_retrieval_correlation(start: ArrayLike, step: ArrayLike, times: ArrayLike, noise: ArrayLike = 0.0) -> Array:
+def phase_retrieval_correlation(
+    start: ArrayLike, step: ArrayLike, times: ArrayLike, *, noise: ArrayLike = 0.0
+) -> Array:
     """The link z² in closed form: dm/dτ = m[κ(1 − m²) − 8δ²σ²], κ = 8δ − 96δ², σ = `noise` the labels' deviation.
 
     >>> round(float(phase_retrieval_correlation(0.1, 0.03, 20.0)), 10)

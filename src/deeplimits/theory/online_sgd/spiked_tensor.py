@@ -32,7 +32,7 @@ class RestPoint(NamedTuple):
 
 
 def spiked_dynamics(
-    signal: ArrayLike, order: int, step: ArrayLike, dimension: float | None = None
+    signal: ArrayLike, order: int, step: ArrayLike, *, dimension: float | None = None
 ) -> EffectiveDynamics:
     """Drift, corrector and diffusion of u = (m, r).
 
@@ -222,13 +222,13 @@ class Microscopic(NamedTuple):
 
 
 def microscopic_variance(
-    signal: ArrayLike, step: ArrayLike, times: ArrayLike, variance: ArrayLike = 1.0, radius: ArrayLike = 1.0
+    signal: ArrayLike, step: ArrayLike, times: ArrayLike, variance: ArrayLike = 1.0, *, radius: ArrayLike = 1.0
 ) -> Microscopic:
     """Var u(t) and r(t), k = 2, u = √N m: du = 4u(λ − r) dt + √(8cr) dB, dr/dt = −8r(r − c), from V_0 and r_0.
 
     r = r_0 e^{8ct}/D, Var u = (e^{8λt}/D)[V_0 + c r_0 (e^{8(c−λ)t} − 1)/(c − λ)], D = 1 + (r_0/c)(e^{8ct} − 1).
 
-    >>> round(float(microscopic_variance(0.5, 1.0, 0.6, 1.0, 0.6).variance), 10)
+    >>> round(float(microscopic_variance(0.5, 1.0, 0.6, 1.0, radius=0.6).variance), 10)
     1.9590125637
     """
     lam = argument("signal", signal, FINITE)
@@ -247,11 +247,11 @@ def microscopic_variance(
 
 
 def tensor_microscopic_variance(
-    order: int, step: ArrayLike, times: ArrayLike, variance: ArrayLike = 1.0, radius: ArrayLike = 1.0
+    order: int, step: ArrayLike, times: ArrayLike, variance: ArrayLike = 1.0, *, radius: ArrayLike = 1.0
 ) -> Microscopic:
     """Var u and r for k ≥ 3, where the signal is invisible: du = −2k r^{k−1}u dt + √(4kc r^{k−1}) dB.
 
-    >>> v, r = tensor_microscopic_variance(4, 0.5, [0.7], 2.0, 1.0)
+    >>> v, r = tensor_microscopic_variance(4, 0.5, [0.7], 2.0, radius=1.0)
     >>> round(float(v[0]), 9), round(float(r[0]), 9)
     (0.591639929, 0.530546643)
     """

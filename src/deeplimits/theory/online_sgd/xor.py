@@ -41,7 +41,9 @@ class XorState(NamedTuple):
     """R, shape (K, K)."""
 
 
-def velocity(state: XorState, separation: ArrayLike, ridge: ArrayLike, step: ArrayLike, points: int = 2048) -> XorState:
+def velocity(
+    state: XorState, separation: ArrayLike, ridge: ArrayLike, step: ArrayLike, *, points: int = 2048
+) -> XorState:
     """The ballistic velocity: Gaussian expectations over the four clusters, by 2·`points` quasi-random points each.
 
     >>> import jax.numpy as jnp
@@ -81,7 +83,7 @@ def velocity(state: XorState, separation: ArrayLike, ridge: ArrayLike, step: Arr
 
 def xor_ballistic(
     start: XorState, times: ArrayLike, separation: ArrayLike, ridge: ArrayLike, step: ArrayLike,
-    points: int = 2048, steps: int | None = None,
+    *, points: int = 2048, steps: int | None = None,
 ) -> XorState:  # fmt: skip
     """The statistics at increasing times (a leading axis), by fixed Runge-Kutta steps of order four.
 
@@ -97,7 +99,7 @@ def xor_ballistic(
     count = whole("steps", steps, 2) if steps is not None else _steps(times, 4.0, 36)
 
     def field(t, state):
-        return velocity(state, separation, ridge, step, points)
+        return velocity(state, separation, ridge, step, points=points)
 
     moments = jnp.atleast_1d(jnp.asarray(times, float))
     fine = flows.fixed_steps(field, start, moments, max(count, len(moments)))
@@ -137,7 +139,9 @@ def _check_overlaps(overlaps: ArrayLike, width: int) -> None:
         )
 
 
-def escape_matrix(output: Array, overlaps: Array, separation: ArrayLike, ridge: ArrayLike, points: int = 2048) -> Array:
+def escape_matrix(
+    output: Array, overlaps: Array, separation: ArrayLike, ridge: ArrayLike, *, points: int = 2048
+) -> Array:
     """The rates at which m^μ leaves 0: dm^μ/dt = (matrix) m^μ to first order (for m^ν exchange the labels).
 
     −v_i[½(1 + 1/λ)T¹_ij + T⁰_ij/(2λ)] − αδ_ij with T^y_ij = δ_ij √(λ/(2πR_ii)) E[σ(v·g(h)) − y | h_i = 0]
@@ -194,7 +198,7 @@ def _on_these_sides(state: XorState, ridge: ArrayLike, mu_sides: Array, nu_sides
     )
 
 
-def noiseless_ballistic(start: XorState, times: ArrayLike, ridge: ArrayLike, steps: int | None = None) -> XorState:
+def noiseless_ballistic(start: XorState, times: ArrayLike, ridge: ArrayLike, *, steps: int | None = None) -> XorState:
     """The statistics for λ → ∞, with sliding: an overlap that reaches 0 against the flow stays at 0.
 
     Runge-Kutta steps of order four, forty in a unit of time and at least 2000 unless their number is given (where the

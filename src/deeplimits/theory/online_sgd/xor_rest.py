@@ -32,7 +32,7 @@ class Rest(NamedTuple):
     """Whether no neuron at 0 finds a missing type: nothing leaves. Along an active type nothing moves."""
 
 
-def xor_rest_point(types: Sequence[str], ridge: float, shares: Sequence[float] | None = None) -> XorState:
+def xor_rest_point(types: Sequence[str], ridge: float, *, shares: Sequence[float] | None = None) -> XorState:
     """The statistics at rest with these types of the K neurons, each "mu+", "mu-", "nu+", "nu-" or "0".
 
     Setting     the noiseless flow of `noiseless_ballistic` at the ridge α
@@ -68,7 +68,7 @@ def xor_rest_point(types: Sequence[str], ridge: float, shares: Sequence[float] |
     return XorState(jnp.asarray(v), jnp.asarray(mu), jnp.asarray(nu), jnp.zeros((width, width)))
 
 
-def classify_xor_rest(state: XorState, ridge: float, tolerance: float = 0.05) -> Rest:
+def classify_xor_rest(state: XorState, ridge: float, *, tolerance: float = 0.05) -> Rest:
     """Which rest point a state is at, up to `tolerance` in every statistic and in the mass of every type.
 
     Setting     the noiseless flow, or SGD at large λ, at a late time

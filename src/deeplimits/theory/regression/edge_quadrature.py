@@ -91,7 +91,7 @@ def _with_pole(points, weights, pole, mass):
     )
 
 
-def resolved(what: str, kept: Floats, times: Floats, gamma: Floats, ridge: ArrayLike = 0.0) -> Floats:
+def resolved(what: str, kept: Floats, times: Floats, gamma: Floats, *, ridge: ArrayLike = 0.0) -> Floats:
     """`kept`, unless a time is finite and so late that the nodes would not resolve e^{−2tx} near x = 0."""
     gap = jnp.asarray(ridge, float) + (1 - jnp.sqrt(gamma)) ** 2
     late = jnp.isfinite(times) & (times * jnp.sqrt(gamma) > REACH) & (gap < RESOLVED_GAP * jnp.sqrt(gamma))

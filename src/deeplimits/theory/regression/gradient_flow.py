@@ -24,7 +24,7 @@ Floats = Float[Array, "..."]
 
 
 def ridge_flow(
-    x: ArrayLike, y: ArrayLike, ridge: ArrayLike, times: ArrayLike, start: ArrayLike | None = None
+    x: ArrayLike, y: ArrayLike, ridge: ArrayLike, times: ArrayLike, *, start: ArrayLike | None = None
 ) -> Floats:
     """Weights of ridge regression after training by gradient flow, exact on any data.
 
@@ -46,7 +46,7 @@ def ridge_flow(
 
 
 def ridge_descent(
-    x: ArrayLike, y: ArrayLike, ridge: ArrayLike, step: ArrayLike, steps: ArrayLike, start: ArrayLike | None = None
+    x: ArrayLike, y: ArrayLike, ridge: ArrayLike, step: ArrayLike, steps: ArrayLike, *, start: ArrayLike | None = None
 ) -> Floats:
     """Weights of ridge regression after k = `steps` steps of gradient descent of size η, exact on any data.
 

@@ -17,7 +17,7 @@ class Minimum(NamedTuple):
     index: int
 
 
-def minimum(function: Callable[[NDArray], NDArray], grid: NDArray, accuracy: float = 1e-11) -> Minimum:
+def minimum(function: Callable[[NDArray], NDArray], grid: NDArray, *, accuracy: float = 1e-11) -> Minimum:
     """The least value of a function that maps arrays to arrays, near the best point of an increasing grid.
 
     >>> found = minimum(lambda u: (u - 0.3) ** 2, np.linspace(0.0, 1.0, 7))

@@ -17,7 +17,7 @@ LEAST_DEPTH = 0.01
 
 
 def classification_dynamics_by_contour(
-    time: float, gamma: float, strength: float, start: float = 0.0, ridge: float = 0.0
+    time: float, gamma: float, strength: float, *, start: float = 0.0, ridge: float = 0.0
 ) -> Classification:
     r"""As `classification_dynamics`, at one finite time, by integrating along a curve around the spectrum.
 

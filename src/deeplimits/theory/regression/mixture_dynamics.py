@@ -38,7 +38,7 @@ class Classification(NamedTuple):
 
 
 def classification_dynamics(
-    times: ArrayLike, gamma: ArrayLike, strength: ArrayLike, start: ArrayLike = 0.0, ridge: ArrayLike = 0.0
+    times: ArrayLike, gamma: ArrayLike, strength: ArrayLike, *, start: ArrayLike = 0.0, ridge: ArrayLike = 0.0
 ) -> Classification:
     """Errors of a linear classifier of two Gaussian classes after training by gradient flow for a time t.
 
@@ -60,7 +60,7 @@ def classification_dynamics(
     """
     check_mixture("classification_dynamics", times, gamma, strength, start, ridge)
     t, gamma, rho, noise, lam = (jnp.asarray(part, float) for part in (times, gamma, strength, start, ridge))
-    t = resolved("classification_dynamics", t, t, gamma, lam)
+    t = resolved("classification_dynamics", t, t, gamma, ridge=lam)
     ended = jnp.isinf(t)
     found = _at_finite_time(jnp.where(ended, 1.0, t), gamma, rho, noise, lam)
     if known(ended) and not bool(jnp.any(ended)):
@@ -111,7 +111,7 @@ def _training_rule(omega: Rule, gamma, rho) -> Rule:
 
 
 def classification_at_infinity(
-    gamma: ArrayLike, strength: ArrayLike, start: ArrayLike = 0.0, ridge: ArrayLike = 0.0
+    gamma: ArrayLike, strength: ArrayLike, *, start: ArrayLike = 0.0, ridge: ArrayLike = 0.0
 ) -> Classification:
     """Where training ends, in closed form; at γ = 1 without ridge the weights grow without bound and the error is 1/2.
 
@@ -166,7 +166,7 @@ class Stopping(NamedTuple):
     error_at_infinity: float
 
 
-def optimal_stopping(gamma: float, strength: float, start: float = 0.0, ridge: float = 0.0) -> Stopping:
+def optimal_stopping(gamma: float, strength: float, *, start: float = 0.0, ridge: float = 0.0) -> Stopping:
     """The training time of smallest test error.
 
     Setting     as in `classification_dynamics`: two Gaussian classes, p/n → γ, flow from N(0, σ²I/p) with ridge λ
@@ -185,10 +185,14 @@ def optimal_stopping(gamma: float, strength: float, start: float = 0.0, ridge: f
     gamma, strength, start, ridge = (float(part) for part in (gamma, strength, start, ridge))
     end = float(classification_at_infinity(gamma, strength, start=start, ridge=ridge).test_error)
     if start == 0:
-        return Stopping(0.0, float(classification_dynamics(0.0, gamma, strength, start=0.0, ridge=ridge).test_error), end)
+        return Stopping(
+            0.0, float(classification_dynamics(0.0, gamma, strength, start=0.0, ridge=ridge).test_error), end
+        )
 
     def error(log_time):
-        return np.asarray(classification_dynamics(np.exp(log_time), gamma, strength, start=start, ridge=ridge).test_error)
+        return np.asarray(
+            classification_dynamics(np.exp(log_time), gamma, strength, start=start, ridge=ridge).test_error
+        )
 
     last = math.log(0.999 * REACH / math.sqrt(gamma))
     grid = np.linspace(last - 32.0, last, 600)

@@ -26,6 +26,7 @@ class Population(NamedTuple):
 def population(
     values: ArrayLike | Atoms | SpectralMeasure,
     weights: ArrayLike | None = None,
+    *,
     alignment: ArrayLike | Callable[[Float[Array, " k"]], ArrayLike] | None = None,
 ) -> Population:
     """A population from eigenvalues (k,) with weights, from `Atoms`, or from a `SpectralMeasure`.

@@ -106,7 +106,7 @@ class FeatureRegression(NamedTuple):
 
 
 def feature_regression(
-    x: ArrayLike, y: ArrayLike, x_test: ArrayLike, y_test: ArrayLike, activation: ActivationLike = "relu"
+    x: ArrayLike, y: ArrayLike, x_test: ArrayLike, y_test: ArrayLike, *, activation: ActivationLike = "relu"
 ) -> FeatureRegression:
     """A data set of your own, ready for the error of ridge regression on any number of random features.
 

@@ -133,7 +133,7 @@ def ridgeless_finite_sample_training_error(n: int, p: int, noise_variance: float
 
 
 def design_risk(
-    x: ArrayLike, coefficients: ArrayLike, noise_variance: ArrayLike, covariance: ArrayLike | None = None
+    x: ArrayLike, coefficients: ArrayLike, noise_variance: ArrayLike, *, covariance: ArrayLike | None = None
 ) -> Risk:
     """Excess risk of minimum-norm least squares given the design: B_X = β'ΠΣΠβ, V_X = (σ²/n) tr(Σ̂⁺Σ).
 

@@ -169,6 +169,7 @@ def singular_kernel_risk(
     slope: ArrayLike,
     noise_variance: ArrayLike,
     bandwidth: ArrayLike,
+    *,
     radius: ArrayLike = 1.0,
 ) -> Risk:
     """Squared bias and variance, exact at every n.
@@ -226,7 +227,7 @@ def singular_kernel_risk(
 
 
 def empty_window_probability(
-    n: int, dimension: int, bandwidth: ArrayLike, radius: ArrayLike = 1.0
+    n: int, dimension: int, bandwidth: ArrayLike, *, radius: ArrayLike = 1.0
 ) -> Float[Array, "..."]:
     """(1 − (h/ρ)^d)^n: the chance that none of n uniform points of the ball of radius ρ lies within h of its centre.
 
@@ -254,6 +255,7 @@ def singular_kernel_constants(
     smoothness: ArrayLike,
     slope: ArrayLike,
     noise_variance: ArrayLike,
+    *,
     density: ArrayLike | None = None,
 ) -> Risk:
     """Limits of n^r·bias² and n^r·variance, r = 2β/(2β+d), at bandwidth h = n^{−1/(2β+d)} and an interior point.

@@ -26,7 +26,7 @@ ACCURACY = 1e-9
 
 
 def flow_risk(
-    time: float, gamma: float, population: Population, signal: float, noise_variance: float, ridge: float = 0.0
+    time: float, population: Population, gamma: float, signal: float, noise_variance: float, *, ridge: float = 0.0
 ) -> Risk:
     """Risk of ridge regression trained by gradient flow from zero for a time t, for a general covariance.
 
@@ -43,7 +43,7 @@ def flow_risk(
     The accuracy is checked by doubling the number of points of the contour.
 
     >>> from deeplimits.theory.regression.populations import population
-    >>> risk = flow_risk(1.3, 1.5, population([1.0]), signal=1.0, noise_variance=1.0)
+    >>> risk = flow_risk(1.3, population([1.0]), 1.5, signal=1.0, noise_variance=1.0)
     >>> round(float(risk.bias), 10), round(float(risk.variance), 10)
     (0.4549144064, 0.3891978246)
     """
@@ -58,16 +58,17 @@ def flow_risk(
         safe = np.where(small, 1.0, rate)
         return np.where(small, time, -np.expm1(-time * safe) / safe)
 
-    return _filtered(learnt, time, gamma, population, signal, noise_variance, ridge)
+    return _filtered(learnt, time, population, gamma, signal, noise_variance, ridge)
 
 
 def descent_risk(
     step: float,
     steps: int,
-    gamma: float,
     population: Population,
+    gamma: float,
     signal: float,
     noise_variance: float,
+    *,
     ridge: float = 0.0,
 ) -> Risk:
     """As `flow_risk` for k = `steps` steps of gradient descent of size η: φ(z) = (1 − (1 − η(z+λ))^k)/(z+λ).
@@ -75,7 +76,7 @@ def descent_risk(
     Steps of 2/(λ₊ + λ) or more diverge, λ₊ the largest eigenvalue of the sample covariance, and are refused.
 
     >>> from deeplimits.theory.regression.populations import population
-    >>> risk = descent_risk(0.25, 2, 2.0, population([1.0]), signal=1.0, noise_variance=1.0)
+    >>> risk = descent_risk(0.25, 2, population([1.0]), 2.0, signal=1.0, noise_variance=1.0)
     >>> round(float(risk.bias), 10), round(float(risk.variance), 10)
     (0.61328125, 0.2109375)
     """
@@ -88,10 +89,10 @@ def descent_risk(
         safe = np.where(small, 1.0, rate)
         return np.where(small, step * steps, (1 - (1 - step * safe) ** steps) / safe)
 
-    return _filtered(learnt, step * steps, gamma, population, signal, noise_variance, ridge, step)
+    return _filtered(learnt, step * steps, population, gamma, signal, noise_variance, ridge, step)
 
 
-def _filtered(learnt, time, gamma, population, signal, noise_variance, ridge, step=None) -> Risk:
+def _filtered(learnt, time, population, gamma, signal, noise_variance, ridge, step=None) -> Risk:
     check_model(gamma, signal, noise_variance)
     argument("ridge", ridge, NOT_NEGATIVE)
     (t, w), g = (np.asarray(part) for part in population.eigenvalues), np.asarray(population.alignment)
@@ -107,7 +108,7 @@ def _filtered(learnt, time, gamma, population, signal, noise_variance, ridge, st
         z, weight, outside = _contour(points, low, high, time)
         transform = np.asarray(law.companion(z))
         previous = found
-        found = _integrals(learnt(z), z, weight, outside, transform, gamma, (t, w, g), signal, noise_variance)
+        found = _integrals(learnt(z), z, weight, outside, transform, (t, w, g), gamma, signal, noise_variance)
         if previous is not None and np.all(np.abs(found - previous) <= ACCURACY * (1 + np.abs(found))):
             return Risk(*(jnp.asarray(max(float(part), 0.0)) for part in found))
         points *= 2
@@ -145,7 +146,7 @@ def _ellipse(points: int, first: float, last: float, depth: float) -> tuple[NDAr
     return (first + last) / 2 + half * np.cosh(angle), half * np.sinh(angle) / points
 
 
-def _integrals(learnt, z, weight, outside, transform, gamma, population, signal, noise_variance) -> NDArray:
+def _integrals(learnt, z, weight, outside, transform, population, gamma, signal, noise_variance) -> NDArray:
     """Bias, variance and training error by the sums of `flow_risk`."""
     t, w, g = population
     missed = 1 - z * learnt

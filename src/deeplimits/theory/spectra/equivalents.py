@@ -203,7 +203,7 @@ def quadratic_form_bound(matrix: ArrayLike, kurtosis: ArrayLike = 3.0) -> Floats
     return (2 + jnp.abs(kappa - 3)) * norms / a.shape[-1]
 
 
-def rank_one_solve(inverse: ArrayLike, vector: ArrayLike, strength: ArrayLike = 1.0) -> Floats:
+def rank_one_solve(inverse: ArrayLike, vector: ArrayLike, *, strength: ArrayLike = 1.0) -> Floats:
     """(A + t vv')^{-1} v = A^{-1}v/(1 + t⟨v, A^{-1}v⟩), from A^{-1}.
 
     Setting     A invertible, v a vector, t a number
@@ -222,7 +222,7 @@ def rank_one_solve(inverse: ArrayLike, vector: ArrayLike, strength: ArrayLike = 
     return valid(solved / denominator, regular, "1 + t⟨v, A⁻¹v⟩ vanishes: A + t vv' is singular")
 
 
-def trace_change(z: ArrayLike, eigenvalues: ArrayLike, components: ArrayLike, strength: ArrayLike = 1.0):
+def trace_change(z: ArrayLike, eigenvalues: ArrayLike, components: ArrayLike, *, strength: ArrayLike = 1.0):
     """tr (A + c vv' − z)^{-1} − tr (A − z)^{-1} = −c⟨v, R²v⟩/(1 + c⟨v, Rv⟩), of modulus at most 1/|Im z|.
 
     `eigenvalues` of A and `components` of v along its eigenvectors.

@@ -46,7 +46,7 @@ class SlopeMoments(NamedTuple):
 
 def slope_moments(activation: ActivationLike, variance: float) -> SlopeMoments:
     """μ₁ = E φ'² and μ₂ = E φ'⁴ at pre-activations of the given variance."""
-    return SlopeMoments(*(float(moments.slope_moment(activation, variance, power)) for power in (2, 4)))
+    return SlopeMoments(*(float(moments.slope_moment(activation, variance, power=power)) for power in (2, 4)))
 
 
 def critical_point(activation: ActivationLike, variance: float) -> Criticality:
@@ -77,7 +77,7 @@ def slope_law(activation: ActivationLike, variance: float) -> Atomic:
     found = named(activation)
     variance = float(number("variance", variance, POSITIVE))
     if found.kinks:
-        nodes, weights = (np.asarray(part) for part in line_nodes(jnp.asarray(variance), found.kinks))
+        nodes, weights = (np.asarray(part) for part in line_nodes(jnp.asarray(variance), kinks=found.kinks))
     else:
         # Gauss-Legendre in panels: Gauss-Hermite converges slowly for activations with poles near the real line.
         rule = panels.even(-9.0, 9.0, PANELS, PANEL_NODES)

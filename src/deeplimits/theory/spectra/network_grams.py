@@ -112,6 +112,7 @@ def nonlinear_gram_spikes(
     activation: ActivationLike | tuple[float, ...],
     data_ratio: float,
     width_ratio: float,
+    *,
     kurtosis_data: float = 3.0,
     kurtosis_weights: float = 3.0,
 ) -> GramSpikes:

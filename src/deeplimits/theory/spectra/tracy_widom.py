@@ -150,6 +150,7 @@ def largest_eigenvalue_pvalue(
     value: ArrayLike,
     samples: int,
     dimension: int,
+    *,
     population: SpectralMeasure | ArrayLike | None = None,
     variance: float = 1.0,
     beta: int = 1,

@@ -12,7 +12,7 @@ from deeplimits.numerics import panels
 from deeplimits.numerics.arguments import FINITE, POSITIVE, argument, array, whole
 
 
-def mass_between(transform: Callable, low: float, high: float, height: float = 1e-4, panel: int = 400) -> float:
+def mass_between(transform: Callable, low: float, high: float, *, height: float = 1e-4, panel: int = 400) -> float:
     """μ((a, b]) = lim (1/π)∫_a^b Im S(x + iε)dx, for a and b that are no atoms; extrapolated from ε and ε/2.
 
     Setting     S(z) = ∫ dμ(t)/(t − z), a function of arrays of points of the upper half plane
@@ -35,7 +35,7 @@ def mass_between(transform: Callable, low: float, high: float, height: float = 1
     return 2 * fine - coarse
 
 
-def atom_mass(transform: Callable, place: float, height: float = 1e-6) -> float:
+def atom_mass(transform: Callable, place: float, *, height: float = 1e-6) -> float:
     """μ{x} = lim ε Im S(x + iε), extrapolated from ε and ε/2.
 
     >>> round(atom_mass(lambda z: 0.25 / (2 - z) + 0.75 / (3 - z), 2.0), 9)
@@ -48,7 +48,7 @@ def atom_mass(transform: Callable, place: float, height: float = 1e-6) -> float:
     return float(2 * fine - coarse)
 
 
-def total_mass(transform: Callable, height: float = 1e6) -> float:
+def total_mass(transform: Callable, *, height: float = 1e6) -> float:
     """−z S(z) as z → i∞: the mass of μ. Below one, mass has escaped to infinity and convergence was vague, not weak.
 
     Pointwise convergence of transforms is vague convergence of the measures; it is weak exactly where the limit has
@@ -65,7 +65,7 @@ def total_mass(transform: Callable, height: float = 1e6) -> float:
 
 
 def matrix_function(
-    matrix: ArrayLike, function: Callable, centre: complex = 0.0, radius: float | None = None, nodes: int = 64
+    matrix: ArrayLike, function: Callable, *, centre: complex = 0.0, radius: float | None = None, nodes: int = 64
 ) -> Complex[Array, "n n"]:
     """f(A) = (1/2πi)∮ f(z)(z − A)^{-1}dz for an f that is analytic inside a circle around the spectrum.
 
@@ -96,7 +96,7 @@ def _on_circle(a, function, centre, radius, nodes):
     return np.einsum("k,kij->ij", np.asarray(function(jnp.asarray(z))) * radius * turn / nodes, resolvents)
 
 
-def density_from_transform(transform: Callable, x: ArrayLike, height: float = 1e-4) -> Float[Array, "..."]:
+def density_from_transform(transform: Callable, x: ArrayLike, *, height: float = 1e-4) -> Float[Array, "..."]:
     """(1/π) Im S(x + iε) extrapolated from ε and ε/2: the density inside a bulk to O(ε²), O(√ε) at an edge.
 
     >>> from deeplimits.theory.spectra import marchenko_pastur_stieltjes

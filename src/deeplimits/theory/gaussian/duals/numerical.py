@@ -106,12 +106,12 @@ def series_tail(activation: ActivationLike, a: Floats, degree: int, largest: flo
     return Tails(one(sigma.value), one(sigma.derivative))
 
 
-def numerical_dual(activation: ActivationLike, variances: np.ndarray, tolerance: float = 1e-12) -> Dual:
+def numerical_dual(activation: ActivationLike, variances: np.ndarray, *, tolerance: float = 1e-12) -> Dual:
     """The cheapest dual that is right to `tolerance` at these variances: a short series, a long one, or quadrature."""
-    return numerical_duals(activation, np.ravel(variances)[None], tolerance)[0]
+    return numerical_duals(activation, np.ravel(variances)[None], tolerance=tolerance)[0]
 
 
-def numerical_duals(activation: ActivationLike, variances: np.ndarray, tolerance: float = 1e-12) -> list[Dual]:
+def numerical_duals(activation: ActivationLike, variances: np.ndarray, *, tolerance: float = 1e-12) -> list[Dual]:
     """As `numerical_dual`, one for each row of variances, as few different ones as there are lengths of the series."""
     sigma = named(activation)
     found: list[Dual] = [Quadrature(sigma)] * len(variances)
@@ -141,7 +141,7 @@ _tail = jax.jit(series_tail, static_argnums=(0, 2, 3))
 
 def _along_line(function, kinks, a):
     def one(variance):
-        u, weight = line_nodes(variance, kinks)
+        u, weight = line_nodes(variance, kinks=kinks)
         return jnp.sum(weight * function(u))
 
     return jax.lax.map(one, jnp.ravel(a), batch_size=64).reshape(a.shape)
@@ -227,7 +227,7 @@ def _given(activation, function, where: Pair, u: float):
         pair = Pair(*arguments)
         root = jnp.where(pair.root_a > 0, pair.root_a, 1.0)
         mean = pair.root_b * (pair.cogap - pair.gap) / 2 * u / root
-        v, weight = line_nodes(pair.b * pair.gap * pair.cogap, activation.kinks, mean=mean)
+        v, weight = line_nodes(pair.b * pair.gap * pair.cogap, kinks=activation.kinks, mean=mean)
         return jnp.sum(weight * jnp.broadcast_to(function(v), v.shape))
 
     found = jax.lax.map(one, tuple(jnp.ravel(part) for part in where), batch_size=64)
@@ -253,4 +253,6 @@ def _moments(activation: Activation, method: str, low: float, high: float):
     function = activation.value if method == "value" else activation.derivative
     # The square shows whether there is a second moment; the function itself whether it has kinks that are not named.
     for power in (2, 1):
-        expect(lambda u, power=power: function(u) ** power, np.array([low, high]), activation.kinks, tolerance=1e-9)
+        expect(
+            lambda u, power=power: function(u) ** power, np.array([low, high]), kinks=activation.kinks, tolerance=1e-9
+        )

@@ -124,7 +124,7 @@ class Stationary(NamedTuple):
     residual: float
 
 
-def stationary_law(problem: Interaction, tolerance: float = 1e-11, iterations: int = 20_000) -> Stationary:
+def stationary_law(problem: Interaction, *, tolerance: float = 1e-11, iterations: int = 20_000) -> Stationary:
     """ρ ∝ exp(−βΨ_λ(·; ρ)), unique because the free energy is strictly convex; by damped iteration.
 
     >>> grid = np.linspace(-8.0, 8.0, 401)

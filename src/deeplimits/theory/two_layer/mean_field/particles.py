@@ -139,6 +139,7 @@ def dissipation(
     teacher: ArrayLike,
     outputs: ArrayLike,
     activation: ActivationLike,
+    *,
     train_outputs: bool = True,
 ) -> Float[Array, ""]:
     """−dR/dτ = ∫|∇Ψ|² dρ.

@@ -152,7 +152,7 @@ def drift(task: Task, state: Overlaps) -> Drift:
 
 
 @_checked
-def velocity(task: Task, state: Overlaps, time: ArrayLike = 0.0) -> Overlaps:
+def velocity(task: Task, state: Overlaps, *, time: ArrayLike = 0.0) -> Overlaps:
     """(dM/dt, dQ/dt, da/dt).
 
     dM_ir/dt = a_i Σ_c v_c I₃(i,r,c)

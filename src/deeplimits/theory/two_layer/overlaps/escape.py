@@ -29,13 +29,13 @@ class Mediocrity(NamedTuple):
     """D in Var(dM) = D (γ/d) dt."""
 
 
-def discriminant(step: Any, noise_variance: Any = 0.0, teacher: Any = 1.0) -> Any:
+def discriminant(step: Any, *, noise_variance: Any = 0.0, teacher: Any = 1.0) -> Any:
     """9 − 24γP − 144γ²P² − 60γ²Δ: where it is negative there is no plateau and SGD diverges. Numbers or arrays."""
     g, delta, p = step, noise_variance, teacher
     return 9 - 24 * g * p - 144 * g**2 * p**2 - 60 * g**2 * delta
 
 
-def mediocrity(step: ArrayLike, noise_variance: ArrayLike = 0.0, teacher: ArrayLike = 1.0) -> Mediocrity:
+def mediocrity(step: ArrayLike, *, noise_variance: ArrayLike = 0.0, teacher: ArrayLike = 1.0) -> Mediocrity:
     """The plateau on M = 0: the lower root of 15γQ² − (3 + 6γP)Q + (P + 3γP² + γΔ) = 0.
 
     >>> round(float(mediocrity(0.05).norm), 12)
@@ -44,7 +44,7 @@ def mediocrity(step: ArrayLike, noise_variance: ArrayLike = 0.0, teacher: ArrayL
     g = argument("step", step, NOT_NEGATIVE)
     delta = argument("noise_variance", noise_variance, NOT_NEGATIVE)
     p = argument("teacher", teacher, POSITIVE)
-    inside = discriminant(g, delta, p)
+    inside = discriminant(g, noise_variance=delta, teacher=p)
     inside = valid(
         inside,
         inside >= 0,
@@ -72,7 +72,7 @@ class EscapeTime(NamedTuple):
 
 
 def escape_time(
-    step: ArrayLike, noise_variance: ArrayLike, teacher: ArrayLike, level: ArrayLike, alignment: ArrayLike = 1.0
+    step: ArrayLike, noise_variance: ArrayLike, teacher: ArrayLike, level: ArrayLike, *, alignment: ArrayLike = 1.0
 ) -> EscapeTime:
     r"""When |M| first exceeds `level`, from a start on the plateau with M₀ = alignment × √(PQ/d) × a standard normal.
 
@@ -89,7 +89,7 @@ def escape_time(
     level = valid(
         level, level < p, "level is not below the teacher's norm, which |M| does not exceed; take a smaller one"
     )
-    start = mediocrity(g, delta, p)
+    start = mediocrity(g, noise_variance=delta, teacher=p)
     s = jnp.asarray(alignment, float) ** 2 * p * start.norm + g * start.diffusion / (2 * start.growth)
     return EscapeTime(start.growth, _travel(g, delta, p, level, start) - jnp.log(s) / 2)
 

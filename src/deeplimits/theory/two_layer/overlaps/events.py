@@ -46,7 +46,7 @@ def first_time(task: Task, start: Overlaps, condition: Callable[[Overlaps], obje
     return Event(float(found.t), integration.unpack(found.state, students, teachers))
 
 
-def plateau_exit(task: Task, start: Overlaps, plateau_risk: float, latest: float, fraction: float = 0.5) -> Event:
+def plateau_exit(task: Task, start: Overlaps, plateau_risk: float, latest: float, *, fraction: float = 0.5) -> Event:
     """When the risk falls below a fraction of its plateau value; the start must lie above.
 
     >>> start = Overlaps([[0.4]], [[0.16]])
@@ -59,7 +59,7 @@ def plateau_exit(task: Task, start: Overlaps, plateau_risk: float, latest: float
     return first_time(task, start, lambda state: equations.risk(task, state) - fraction * plateau_risk, latest)
 
 
-def specialization_time(task: Task, start: Overlaps, latest: float, threshold: float = 0.5) -> Event:
+def specialization_time(task: Task, start: Overlaps, latest: float, *, threshold: float = 0.5) -> Event:
     """When some student's largest teacher overlap exceeds its second largest by a fraction of the largest.
 
     >>> start = Overlaps([[0.3, 0.2], [0.2, 0.3]], [[0.13, 0.12], [0.12, 0.13]])

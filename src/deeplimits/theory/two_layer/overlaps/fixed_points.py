@@ -29,8 +29,8 @@ class FixedPoint(NamedTuple):
 def jacobian(task: Task, state: Overlaps, variance: bool = True) -> Float[Array, "size size"]:
     """Derivative of the velocity in the packed variables (M row by row, Q_ij for i ≤ j, and a where it is trained)."""
     a = state.a if task.frozen else None
-    right_side = integration.packed_velocity(task, state.students, a, variance)
-    return jax.jacfwd(lambda vector: right_side(0.0, vector))(integration.pack(state, a is None))
+    right_side = integration.packed_velocity(task, state.students, a=a, variance=variance)
+    return jax.jacfwd(lambda vector: right_side(0.0, vector))(integration.pack(state, with_outputs=a is None))
 
 
 def fixed_point(
@@ -45,13 +45,13 @@ def fixed_point(
     """
     equations.check(task, guess)
     a = guess.a if task.frozen else None
-    right_side = integration.packed_velocity(task, guess.students, a, variance)
+    right_side = integration.packed_velocity(task, guess.students, a=a, variance=variance)
 
     @jax.jit
     def both(vector):
         return right_side(0.0, vector), jax.jacfwd(lambda y: right_side(0.0, y))(vector)
 
-    vector = integration.pack(guess, a is None)
+    vector = integration.pack(guess, with_outputs=a is None)
     value, slope = (np.asarray(part) for part in both(vector))
     residual = np.abs(value).max()
     for _ in range(iterations):
@@ -74,6 +74,6 @@ def fixed_point(
             f"no fixed point was found near the guess: the velocity is still {residual:.2g}, above {tolerance:.2g}; "
             "start closer, for instance from the end of a trajectory"
         )
-    state = integration.unpack(vector, guess.students, guess.teachers, a)
+    state = integration.unpack(vector, guess.students, guess.teachers, a=a)
     rates = np.linalg.eigvals(slope)
     return FixedPoint(state, float(equations.risk(task, state)), float(residual), rates[np.argsort(-rates.real)])

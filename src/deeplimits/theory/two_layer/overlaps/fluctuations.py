@@ -32,7 +32,7 @@ class Fluctuations(NamedTuple):
     converged: Bool[Array, ""]
 
 
-def step_covariance(task: Task, state: Overlaps, time: ArrayLike = 0.0) -> Float[Array, "size size"]:
+def step_covariance(task: Task, state: Overlaps, *, time: ArrayLike = 0.0) -> Float[Array, "size size"]:
     """D, the covariance of one step ξ.
 
     ξ = (a_i E σ'_i λ*_r;  a_i E σ'_i λ_j + a_j E σ'_j λ_i + (γ/pb) a_i a_j E² σ'_i σ'_j;  ρ_a E σ_i)
@@ -81,8 +81,8 @@ def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuatio
     _check(task, students + teachers)
     equations.check(task, start)
     a = start.a if task.frozen else None
-    right_side = integration.packed_velocity(task, students, a)
-    size = integration.pack(start, a is None).shape[0]
+    right_side = integration.packed_velocity(task, students, a=a)
+    size = integration.pack(start, with_outputs=a is None).shape[0]
 
     def slope(t, y):
         vector, sigma = y
@@ -90,10 +90,10 @@ def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuatio
         columns = jax.vmap(lambda e: jax.jvp(lambda v: right_side(t, v), (vector,), (e,)), out_axes=(None, 1))
         velocity, j = columns(jnp.eye(vector.size))
         moved = j @ sigma
-        d = step_covariance(task, integration.unpack(vector, students, teachers, a), t)
+        d = step_covariance(task, integration.unpack(vector, students, teachers, a=a), time=t)
         return velocity, moved + moved.T + d
 
-    at_rest = (integration.pack(start, a is None), jnp.zeros((size, size)))
+    at_rest = (integration.pack(start, with_outputs=a is None), jnp.zeros((size, size)))
     sentence = "the fluctuations diverge or need more steps than allowed; ask for an earlier time"
     found = flows.solve(slope, at_rest, times, rtol=1e-8, atol=1e-10, most_steps=20_000, otherwise=sentence)
     mean, covariance = found.states

@@ -35,14 +35,14 @@ class Trajectory(NamedTuple):
     converged: Bool[Array, ""]
 
 
-def pack(state: Overlaps, with_outputs: bool = True) -> Float[Array, " size"]:
+def pack(state: Overlaps, *, with_outputs: bool = True) -> Float[Array, " size"]:
     """The state as a vector: M row by row, Q_ij for i ≤ j, a. A spurious antisymmetric part of Q has no place here."""
     parts = [jnp.ravel(state.m), symmetric.triangle(state.q)] + ([state.a] if with_outputs else [])
     return jnp.concatenate(parts)
 
 
 def unpack(
-    vector: Float[Array, " size"], students: int, teachers: int, a: Float[Array, " p"] | None = None
+    vector: Float[Array, " size"], students: int, teachers: int, *, a: Float[Array, " p"] | None = None
 ) -> Overlaps:
     """The state that `pack` made a vector of; `a` is the second layer where it was left out."""
     overlaps = students * teachers
@@ -52,17 +52,17 @@ def unpack(
 
 
 def packed_velocity(
-    task: Task, students: int, a: Float[Array, " p"] | None = None, variance: bool = True
+    task: Task, students: int, *, a: Float[Array, " p"] | None = None, variance: bool = True
 ) -> Callable[[ArrayLike, Float[Array, " size"]], Float[Array, " size"]]:
     """The right-hand side as a function of (t, vector); without `variance` it is gradient flow."""
 
     def right_side(t, vector):
-        state = unpack(vector, students, task.teachers, a)
+        state = unpack(vector, students, task.teachers, a=a)
         if variance:
-            moved = equations.velocity(task, state, t)
+            moved = equations.velocity(task, state, time=t)
         else:
             moved = flow_velocity(task, state)
-        return pack(moved, a is None)
+        return pack(moved, with_outputs=a is None)
 
     return right_side
 
@@ -124,10 +124,10 @@ def trajectory(
 def _solve(task: Task, start: Overlaps, times, rtol, atol, method: str, variance: bool) -> Trajectory:
     students, teachers = start.students, start.teachers
     a = start.a if task.frozen else None
-    right_side = packed_velocity(task, students, a, variance)
+    right_side = packed_velocity(task, students, a=a, variance=variance)
     found = flows.solve(
         right_side,
-        pack(start, a is None),
+        pack(start, with_outputs=a is None),
         times,
         rtol=rtol,
         atol=atol,
@@ -136,6 +136,6 @@ def _solve(task: Task, start: Overlaps, times, rtol, atol, method: str, variance
         throw=False,
         otherwise="the overlaps diverge, or need too many steps; take a smaller step or an earlier time",
     )
-    states = jax.vmap(lambda vector: unpack(vector, students, teachers, a))(found.states)
+    states = jax.vmap(lambda vector: unpack(vector, students, teachers, a=a))(found.states)
     risks = jax.vmap(lambda state: equations.risk(task, state))(states)
     return Trajectory(times, states.m, states.q, states.a, risks, found.steps, found.converged)

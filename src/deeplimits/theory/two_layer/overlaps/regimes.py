@@ -11,7 +11,7 @@ from deeplimits.theory.two_layer.overlaps import equations, integration
 ROUNDING = 1e-12
 
 
-def regime(width_exponent: float, rate_exponent: float, boundary: str = "entrywise") -> str:
+def regime(width_exponent: float, rate_exponent: float, *, boundary: str = "entrywise") -> str:
     r"""The limit of one-pass SGD at γ = γ₀ d^{−δ}, p = p₀ d^κ.
 
     Setting     committee machine of p = p₀d^κ students, learning rate γ = γ₀d^{−δ}, n samples in dimension d
