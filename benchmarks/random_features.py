@@ -47,7 +47,7 @@ def theory(data, counts):
 
 def simulation(data, count: int, key):
     x, y, x_test, y_test = data
-    drawn = draw.neurons(key, jnp.concatenate([x, x_test]), count, activation("relu"))
+    drawn = draw.neurons(key, activation("relu"), jnp.concatenate([x, x_test]), count)
     found = draw.ridge_errors(drawn[: len(x)], y, drawn[len(x) :], y_test, jnp.asarray(RIDGE))
     return jnp.stack([found.training, found.test])
 

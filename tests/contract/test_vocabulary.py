@@ -43,6 +43,23 @@ SYNONYMS = {
 # A rate is a learning rate in two-layer networks, which is called `step`; here it is how fast something grows.
 GROWTH_RATES = {"deeplimits.theory.inequalities.basic.gronwall"}
 ROOMS = ("theory", "ensembles", "measure")
+# What completes the thing that is asked for may be given by place, although it has a usual value.
+COMPLETIONS = {"variance", "beta", "x2", "weights", "low", "high", "columns", "kurtosis"}
+# Words that stand in this order wherever two of them meet: what is asked, the model, its sizes; data, where a path
+# begins, when it is looked at.
+ORDERS = (
+    ("ridge", "population", "gamma", "signal", "noise_variance"),
+    ("time", "population", "gamma"),
+    ("times", "population", "gamma"),
+    ("step", "steps", "population", "gamma"),
+    ("activation", "x", "y"),
+    ("y", "start", "steps"),
+    ("start", "times"),
+    ("start", "marks"),
+    ("weight_variance", "bias_variance"),
+    ("samples", "dimension"),
+    ("task", "state"),
+)
 
 
 class Written(NamedTuple):
@@ -114,6 +131,39 @@ def test_noise_is_a_standard_deviation():
             and "deviation" not in (ast.get_docstring(function.node) or "") + function.module_doc
         ):
             yield "noise is a standard deviation, and the docstring says so"
+
+    assert not offences(check)
+
+
+def in_place(function):
+    """The arguments of a function that may be given by their place; methods follow the classes they are like."""
+    given = function.node.args
+    return [] if given.args and given.args[0].arg == "self" else [one.arg for one in (*given.posonlyargs, *given.args)]
+
+
+def test_knobs_are_given_by_name():
+    """What has a usual value is a knob, and keyword-only: `f(x, y, 0.1, 1e-9)` says nothing to a reader."""
+
+    def check(function):
+        places = in_place(function)
+        for word in places[len(places) - len(function.node.args.defaults) :]:
+            if word not in COMPLETIONS:
+                yield f"{word} has a usual value; make it keyword-only"
+
+    assert not offences(check)
+
+
+def test_arguments_stand_in_one_order():
+    def check(function):
+        places = in_place(function)
+        if function.name.split(".")[-1].startswith("check_"):
+            return
+        if "key" in places and places[0] != "key":
+            yield "a key comes first"
+        for order in ORDERS:
+            found = [word for word in order if word in places]
+            if found != sorted(found, key=places.index):
+                yield f"takes {sorted(found, key=places.index)}; everywhere else the order is {found}"
 
     assert not offences(check)
 

@@ -117,10 +117,10 @@ def test_linearized_network_and_training():
 
 def test_antisymmetric_start_vanishes():
     network, _ = build(widths=(6,), outputs=1)
-    parameters = antisymmetric(network, jax.random.key(0))
+    parameters = antisymmetric(jax.random.key(0), network)
     np.testing.assert_allclose(network.apply(parameters, X), 0.0, atol=1e-15)
     with pytest.raises(ParameterError, match="even width"):
-        antisymmetric(build(widths=(5,))[0], jax.random.key(0))
+        antisymmetric(jax.random.key(0), build(widths=(5,))[0])
 
 
 @pytest.mark.parametrize(("call", "words"), [

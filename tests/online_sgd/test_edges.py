@@ -74,8 +74,8 @@ def test_passage_time_and_search_offset_near_rest_points():
         (lambda: spiked_tensor.spiked_ballistic(2.0, 3, 1.0, [0.3, -0.1], [1.0]), "negative r"),
         (lambda: spiked_tensor.spiked_ballistic(2.0, 3, -1.0, [0.3, 0.1], [1.0]), "step = -1"),
         (lambda: spiked_tensor.microscopic_variance(0.5, -1.0, 0.6), "step = -1"),
-        (lambda: classical.quadratic_variance(10, 2.0), "step = 2"),
-        (lambda: classical.quadratic_variance(10, 0.0), "step = 0"),
+        (lambda: classical.quadratic_variance(2.0, 10), "step = 2"),
+        (lambda: classical.quadratic_variance(0.0, 10), "step = 0"),
         (lambda: classical.deviation_rate(0.5, 0.0), "horizon = 0"),
         (lambda: equator.equator_exceedance(1.0, 1), "dimension = 1"),
         (lambda: xor.rest_loss(0.05, 7), "four types"),
@@ -197,7 +197,7 @@ def test_variance_of_small_steps():
         with mp.workdps(40):
             delta = mp.mpf(step)
             exact = float(delta * (1 - (1 - delta) ** (2 * steps)) / (2 - delta))
-        assert float(classical.quadratic_variance(steps, step)) == pytest.approx(exact, rel=1e-13)
+        assert float(classical.quadratic_variance(step, steps)) == pytest.approx(exact, rel=1e-13)
 
 
 def test_xor_ballistic_reaches_its_end_at_default_steps():

@@ -257,7 +257,7 @@ def test_classical_limit():
     x, variance = 0.7, 0.0
     for _ in range(100):
         x, variance = 0.95 * x, 0.95**2 * variance + 0.05**2
-    assert float(classical.quadratic_variance(100, 0.05)) == pytest.approx(variance)
+    assert float(classical.quadratic_variance(0.05, 100)) == pytest.approx(variance)
     path = jnp.array([[0.0], [2.0], [3.0]])
     assert float(classical.interpolation(path, 0.1, 0.125)[0]) == pytest.approx(2.25)
     with pytest.raises(ParameterError, match="iterate"):

@@ -127,11 +127,11 @@ def test_first_passage_is_that_of_the_path():
     count = 3 * reduced_chains.BLOCK
     path = np.asarray(reduced_chains.run(step, samples, start, count))
     for both_signs in (True, False):
-        found = reduced_chains.first_passage(step, model.samples, key, start, levels, count, both_signs)
+        found = reduced_chains.first_passage(key, step, model.samples, start, levels, count, both_signs)
         seen = np.abs(path) if both_signs else path
         expected = [np.flatnonzero(seen > level)[0] if np.any(seen > level) else np.inf for level in levels]
         np.testing.assert_array_equal(found, expected)
-    early = reduced_chains.first_passage(step, model.samples, key, start, levels[:1], 3, True)
+    early = reduced_chains.first_passage(key, step, model.samples, start, levels[:1], 3, True)
     assert np.isinf(early[0])
 
 

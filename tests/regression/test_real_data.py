@@ -46,7 +46,7 @@ def gaps_of(source, n, ratios, samples, sigma):
     counts = [round(ratio * n) for ratio in ratios]
 
     def simulate(key):
-        drawn = draw.neurons(key, jnp.concatenate([x, x_test]), max(counts), activation(sigma))
+        drawn = draw.neurons(key, activation(sigma), jnp.concatenate([x, x_test]), max(counts))
         seen, new = drawn[:n], drawn[n:]
         found = [draw.ridge_errors(seen[:, :c], y, new[:, :c], y_test, jnp.asarray(RIDGE)) for c in counts]
         return jnp.array([(errors.training, errors.test) for errors in found])
@@ -93,7 +93,7 @@ def test_without_centring_the_theory_is_off():
     y = jnp.asarray(y)
 
     def simulate(key):
-        drawn = draw.neurons(key, x, 190, activation("relu"))
+        drawn = draw.neurons(key, activation("relu"), x, 190)
         return draw.ridge_errors(drawn[:200], y[:200], drawn[200:], y[200:], jnp.asarray(1e-5)).test
 
     measured = np.asarray(jax.lax.map(simulate, jax.random.split(jax.random.key(0), 100)))

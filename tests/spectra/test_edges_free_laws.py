@@ -216,4 +216,4 @@ def test_gaps_between_sample_and_population():
     assert np.sum(gap**2) / 300 == pytest.approx(float(covariance_gaps.frobenius_gap(t, 0.5)), rel=0.03)
     y = rng.standard_normal((800, 400))
     entries = np.abs(y.T @ y / 800 - np.diag(np.diag(y.T @ y / 800)))
-    assert entries.max() == pytest.approx(float(covariance_gaps.largest_entry(400, 800)), rel=0.15)
+    assert entries.max() == pytest.approx(float(covariance_gaps.largest_entry(800, 400)), rel=0.15)

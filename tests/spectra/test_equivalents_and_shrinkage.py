@@ -48,7 +48,7 @@ def test_fluctuation_of_a_trace():
         draws[n] = np.stack([1 + off.real, 1 + off.imag, np.abs(off - bias) ** 2], axis=1)
         deviation = np.abs(traces - traces.mean()) / n
         for t in (0.05, 0.5, 2.0):
-            assert np.mean(deviation > t) <= float(equivalents.azuma_bound(t, 0.5, n, 2 * n))
+            assert np.mean(deviation > t) <= float(equivalents.azuma_bound(t, 0.5, 2 * n, n))
     stated = np.array([1 + bias.real, 1 + bias.imag, float(known.variance)])
     assert agrees(draws, stated)
     # With the variance of complex data, or with a bias of the wrong sign, it does not.

@@ -56,7 +56,7 @@ def test_output_rates_as_large_as_the_dimension(rate):
 def test_density_flow_on_many_points():
     """2001 points: twenty-five times closer to the Gaussian law than 401, as the square of the spacing says."""
     c, ridge, beta = 2.0, 0.5, 10.0
-    law = solvable_flows.noisy_linear_neuron(0.7, c, ridge, beta, solvable_flows.Gaussian(jnp.zeros(()), jnp.ones(())))
+    law = solvable_flows.noisy_linear_neuron(solvable_flows.Gaussian(jnp.zeros(()), jnp.ones(())), 0.7, c, ridge, beta)
     misses = []
     for count in (401, 2001):
         grid = np.linspace(-6, 6, count)
@@ -153,9 +153,9 @@ def test_quadratic_neurons_from_a_tiny_start():
         (lambda: escape.mediocrity(np.nan), "step"),
         (lambda: escape.mediocrity(0.1, noise_variance=-1.0), "noise"),
         (lambda: escape.escape_time(0.05, 0.0, 1.0, 1.5), "level"),
-        (lambda: solvable_flows.noisy_linear_neuron(-1.0, 2.0, 0.5, 10.0, solvable_flows.Gaussian(0.0, 1.0)), "times"),
+        (lambda: solvable_flows.noisy_linear_neuron(solvable_flows.Gaussian(0.0, 1.0), -1.0, 2.0, 0.5, 10.0), "times"),
         (
-            lambda: solvable_flows.noisy_linear_neuron(1.0, 2.0, 0.5, 10.0, solvable_flows.Gaussian(0.0, -1.0)),
+            lambda: solvable_flows.noisy_linear_neuron(solvable_flows.Gaussian(0.0, -1.0), 1.0, 2.0, 0.5, 10.0),
             "variance",
         ),
         (

@@ -66,7 +66,7 @@ def test_noisy_linear_neuron_as_a_density():
     start = np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi)
     densities = np.asarray(fokker_planck.density_flow(problem, start, [0.35, 0.7]))
     h = grid[1] - grid[0]
-    law = solvable_flows.noisy_linear_neuron(0.7, c, ridge, beta, solvable_flows.Gaussian(jnp.zeros(()), jnp.ones(())))
+    law = solvable_flows.noisy_linear_neuron(solvable_flows.Gaussian(jnp.zeros(()), jnp.ones(())), 0.7, c, ridge, beta)
     assert abs(float(law.mean) - 0.866749667852) < 1e-12
     assert abs(float(law.variance) - 0.597268243033) < 1e-12
     mean = h * densities[1] @ grid

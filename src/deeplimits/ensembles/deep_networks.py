@@ -199,9 +199,9 @@ def draw(
 
 
 def outputs(
+    activation: ActivationLike,
     weights: Weights,
     x: Float[Array, "points n0"],
-    activation: ActivationLike,
     *,
     multipliers: list[float] | None = None,
 ) -> Passed:

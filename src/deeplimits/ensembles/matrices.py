@@ -15,7 +15,7 @@ def uniform_orthogonal(key: PRNGKeyArray, size: int) -> Float[Array, "n n"]:
 
 
 def features(
-    key: PRNGKeyArray, width: int, inputs: Float[Array, "p n"], activation: ActivationLike, mean: Array
+    key: PRNGKeyArray, activation: ActivationLike, width: int, inputs: Float[Array, "p n"], mean: Array
 ) -> Float[Array, "N n"]:
     """Random features σ(WX/√p) − mean, W with independent standard Gaussian entries."""
     weights = jax.random.normal(key, (width, inputs.shape[0]))

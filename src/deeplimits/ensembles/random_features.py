@@ -25,7 +25,7 @@ class RidgeErrors(NamedTuple):
 
 
 def neurons(
-    key: PRNGKeyArray, x: Float[Array, "n d"], count: int, activation: ActivationLike
+    key: PRNGKeyArray, activation: ActivationLike, x: Float[Array, "n d"], count: int
 ) -> Float[Array, "n count"]:
     """σ(⟨w_l, x⟩) for independent w_l ~ N(0, I)."""
     return named(activation).value(x @ jax.random.normal(key, (x.shape[1], count)))
@@ -35,7 +35,7 @@ def fourier(key: PRNGKeyArray, x: Float[Array, "n d"], count: int, *, scale: flo
     """√2 cos(⟨w_l, x⟩ + b_l), w_l ~ N(0, I/scale²), b_l uniform on the circle: features of the Gaussian kernel."""
     w_key, b_key = jax.random.split(key)
     phase = jax.random.uniform(b_key, (count,), maxval=2 * jnp.pi)
-    return jnp.sqrt(2.0) * jnp.cos(x @ jax.random.normal(w_key, (x.shape[1], count)) / scale + phase)
+    return jnp.sqrt(2.0) * jnp.cos(x @ jax.random.normal(w_key, (x.shape[1], count)) / scale + phase[None, :])
 
 
 def ridge_errors_along(

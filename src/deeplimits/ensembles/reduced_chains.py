@@ -153,7 +153,7 @@ class PathAndMoments(NamedTuple):
 
 
 def path_and_moments(
-    model: Spherical, key: PRNGKeyArray, start: Array, step: ArrayLike, records: int, every: int,
+    key: PRNGKeyArray, model: Spherical, start: Array, step: ArrayLike, records: int, every: int,
     overlaps: Float[Array, " points"], draws_each: int,
 ) -> PathAndMoments:  # fmt: skip
     """`spherical_path` over records·every steps and `gradient_moments` of `draws_each` samples, drawn together."""
@@ -282,7 +282,7 @@ def run(step: Callable, samples: Any, start: Any, records: int) -> Any:
 
 
 def first_passage(
-    step: Callable, draw: Callable, key: PRNGKeyArray, start: Array, thresholds: Float[Array, " levels"], most: int,
+    key: PRNGKeyArray, step: Callable, draw: Callable, start: Array, thresholds: Float[Array, " levels"], most: int,
     both_signs: bool,
 ) -> Float[Array, " levels"]:  # fmt: skip
     """The first steps at which the state (its absolute value, for `both_signs`) exceeds each of increasing thresholds.

@@ -12,7 +12,7 @@ from deeplimits.numerics.ranks import same_rank
 
 
 def two_layer(
-    weights: Float[Array, "m d"], output: Float[Array, " m"], x: Float[Array, " d"], activation: ActivationLike
+    activation: ActivationLike, weights: Float[Array, "m d"], output: Float[Array, " m"], x: Float[Array, " d"]
 ) -> Float[Array, ""]:
     """f(x; W) = m^{−1/2} Σ_j a_j σ(⟨w_j, x⟩)."""
     return output @ named(activation).value(weights @ x) / jnp.sqrt(1.0 * weights.shape[0])

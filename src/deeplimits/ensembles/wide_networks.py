@@ -190,7 +190,7 @@ def squared_loss(
     return lambda vector: jnp.sum((targets - outputs(vector)) ** 2) / (2 * targets.shape[0])
 
 
-def antisymmetric(network: WideNetwork, key: PRNGKeyArray) -> Parameters:
+def antisymmetric(key: PRNGKeyArray, network: WideNetwork) -> Parameters:
     """A start at which the network of one hidden layer vanishes: the second half repeats the first, signs reversed."""
     if network.net.hidden_layers != 1 or network.sizes[1] % 2:
         raise ParameterError(

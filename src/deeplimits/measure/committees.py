@@ -43,12 +43,12 @@ def batch_gradient(task: Task, network: Network, x: Float[Array, "b d"], z: Floa
 
 
 def laziness(
+    activation: ActivationLike,
     scale: Float[Array, ""],
     w: Float[Array, "p d"],
     a: Float[Array, " p"],
     x: Float[Array, " d"],
     label: Float[Array, "..."],
-    activation: ActivationLike,
 ) -> Float[Array, "..."]:
     """κ = |h − y| ‖D²h‖/‖Dh‖² of h(a, w) = α Σ_i a_i σ(⟨w_i, x⟩) at one input, for every label given.
 

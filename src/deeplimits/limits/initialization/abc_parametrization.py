@@ -62,7 +62,7 @@ class AbcParametrization(Limit):
             weights = deep_networks.draw(key, self.points, width, self.hidden, list(n**-b))
 
             def network(w):
-                return deep_networks.outputs(w, x, sigma, multipliers=list(n**-a))
+                return deep_networks.outputs(sigma, w, x, multipliers=list(n**-a))
 
             def step(w, _):
                 gradient = jax.grad(lambda w: jnp.mean((network(w).outputs - y) ** 2) / 2)(w)

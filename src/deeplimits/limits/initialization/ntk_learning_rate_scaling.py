@@ -89,7 +89,7 @@ class NtkLearningRateScaling(Limit):
         rates = [deep_networks.Layer(self.weight_rate / fan, self.bias_rate) for fan in fans]
 
         def network(weights):
-            return deep_networks.outputs(weights, x, sigma).outputs
+            return deep_networks.outputs(sigma, weights, x).outputs
 
         def one(key):
             weights = deep_networks.draw(key, m, width, self.hidden, deviations, bias=jnp.sqrt(self.bias_variance))

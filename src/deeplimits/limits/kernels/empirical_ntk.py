@@ -74,7 +74,7 @@ class EmpiricalNtk(Limit):
             own, neurons = noise[: network.count], noise[network.count :].reshape(width, 3)
             full = tangent_kernel.empirical_ntk(network, network.shaped(own), x * jnp.sqrt(2.0))[0, 1]
             a, w = jnp.sign(neurons[:, 0]), neurons[:, 1:]
-            gradients = jax.vmap(jax.grad(lambda w, at: two_layer_networks.two_layer(w, a, at, relu)), (None, 0))(w, x)
+            gradients = jax.vmap(jax.grad(lambda w, at: two_layer_networks.two_layer(relu, w, a, at)), (None, 0))(w, x)
             return full, jnp.sum(gradients[0] * gradients[1])
 
         full, inner = jax.vmap(both)(jax.random.normal(key, (self.repeats, network.count + 3 * width)))

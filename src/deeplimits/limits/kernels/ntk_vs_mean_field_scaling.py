@@ -89,7 +89,7 @@ class NtkVsMeanFieldScaling(Limit):
 
         def outputs(neurons):
             """(1/√m) Σ_j a_j σ(⟨w_j, x⟩) at the four inputs."""
-            return jax.vmap(lambda at: two_layer_networks.two_layer(neurons[:, 1:], neurons[:, 0], at, sigma))(x)
+            return jax.vmap(lambda at: two_layer_networks.two_layer(sigma, neurons[:, 1:], neurons[:, 0], at))(x)
 
         def loss(theta):
             return jnp.mean((y - alpha / jnp.sqrt(1.0 * width) * outputs(theta.reshape(width, d + 1))) ** 2)

@@ -58,7 +58,7 @@ class RandomFeatureKernel(Limit):
             if self.features == "fourier":
                 rows = draw.fourier(key, x, count)
             else:
-                rows = draw.neurons(key, x, count, activation(self.features))
+                rows = draw.neurons(key, activation(self.features), x, count)
             return rows[0] @ rows[1] / count
 
         found = jax.vmap(one)(jax.random.split(key, self.repeats))

@@ -61,7 +61,7 @@ class ReluLinearizationBound(Limit):
             weights = start + jnp.where(group, _worst_move(start[:, 0], group, self.distance), 0.0)[:, None]
 
             def network(w):
-                return two_layer_networks.two_layer(w, output, jnp.ones(1), relu)
+                return two_layer_networks.two_layer(relu, w, output, jnp.ones(1))
 
             value, change = jax.jvp(network, (start,), (weights - start,))
             return jnp.abs(network(weights) - value - change)

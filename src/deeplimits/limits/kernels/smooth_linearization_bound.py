@@ -72,7 +72,7 @@ class SmoothLinearizationBound(Limit):
         move = self.distance * move / jnp.linalg.norm(move)
 
         def network(weights):
-            return two_layer_networks.two_layer(weights, output, x, activation)
+            return two_layer_networks.two_layer(activation, weights, output, x)
 
         value, directional_derivative = jax.jvp(network, (v,), (move,))
         return {"remainder": jnp.abs(network(v + move) - value - directional_derivative)}

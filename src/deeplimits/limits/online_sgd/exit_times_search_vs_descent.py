@@ -112,7 +112,7 @@ class ExitTimesSearchVsDescent(Limit):
         start = point[0] / jnp.linalg.norm(point)
         levels = jnp.stack([self.threshold, self.end])
         found = reduced_chains.first_passage(
-            lambda sample, m: model.step(sample, m, self.step), model.samples, key, start, levels, most, True
+            key, lambda sample, m: model.step(sample, m, self.step), model.samples, start, levels, most, True
         )
         found = found / dimension
         rate = 2 * self.step * (self.signal - self.step)

@@ -49,7 +49,6 @@ class PopulationLossBinaryGmm(Limit):
 
     def simulate(self, key, *, dimension: int, every: int):
         path, moments = reduced_chains.path_and_moments(
-            reduced_chains.binary_mixture(dimension, self.field),
-            key, self.start, self.step, POINTS, every, self.overlaps, DRAWS,
+            key, reduced_chains.binary_mixture(dimension, self.field), self.start, self.step, POINTS, every, self.overlaps, DRAWS,
         )  # fmt: skip
         return {"correlation": path, **moments}

@@ -112,7 +112,7 @@ class RandomFeatureRidgeMse(Limit):
         train, test = self._data()
         counts = sorted({features, *along})
         # The points of the curve share one draw of the weights and take its leading features.
-        drawn = draw.neurons(key, jnp.concatenate([train.x, test.x]), counts[-1], activation(self.activation))
+        drawn = draw.neurons(key, activation(self.activation), jnp.concatenate([train.x, test.x]), counts[-1])
         found = draw.ridge_errors_along(
             drawn, jnp.asarray(train.y), jnp.asarray(test.y), self.ridge, counts, repeats=self.repeats
         )

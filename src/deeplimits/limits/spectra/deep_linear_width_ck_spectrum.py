@@ -73,7 +73,7 @@ class DeepLinearWidthCkSpectrum(Limit):
         keys = jax.random.split(key, 3)
         x = data.independent_entries(keys[0], widths[0], samples)
         for layer_key, width in zip(keys[1:], widths[1:], strict=True):
-            x = matrices.features(layer_key, width, x, self.activation, jnp.zeros(())) / scale
+            x = matrices.features(layer_key, self.activation, width, x, jnp.zeros(())) / scale
         eigenvalues = spectra.sample_covariance_eigenvalues(x)
         return {
             "transform": self.shifts * spectra.regularized_trace(eigenvalues, self.shifts),

@@ -46,6 +46,6 @@ class NonlinearGramSpectrum(Limit):
 
     def simulate(self, key, *, samples: int, inputs: int, width: int):
         x = data.independent_entries(key, inputs, samples)
-        features = matrices.features(data.other(key), width, x, self.activation, jnp.zeros(()))
+        features = matrices.features(data.other(key), self.activation, width, x, jnp.zeros(()))
         scale = jnp.sqrt(width / samples)
         return {"eigenvalues": spectra.sample_covariance_eigenvalues(scale * features)}

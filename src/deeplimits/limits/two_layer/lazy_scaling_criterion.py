@@ -58,5 +58,5 @@ class LazyScalingCriterion(Limit):
         scale = jnp.asarray(float(width) ** -s)
         # A network and its mirror image −a, which is as likely: with label y it is as lazy as the first with label −y.
         labels = jnp.stack([self.label, -self.label])
-        kappa = measure.laziness(scale, w, a, x, labels, activations.activation(self.activation))
+        kappa = measure.laziness(activations.activation(self.activation), scale, w, a, x, labels)
         return {"laziness": width ** (1 - s) * jnp.mean(kappa)}

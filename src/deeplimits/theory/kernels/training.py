@@ -20,6 +20,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import ParameterError
 from deeplimits.numerics.arguments import POSITIVE, UNTIL_THE_END, array, number
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.ranks import same_rank
 from deeplimits.theory.kernels import positive
 
 
@@ -96,22 +97,23 @@ def gradient_descent(
     found = positive.modes(kernel)
     eta = _stable(step, found)
     n = found.eigenvalues.shape[0]
+    eigenvalues, null, k = same_rank(found.eigenvalues, found.null, counts[..., None])
     # |1 − ηλ/n|^k with its sign; a power with a real exponent would not know (−1)^k
-    shrink = eta * found.eigenvalues / n
+    shrink = eta * eigenvalues / n
     factor = 1 - shrink
-    sign = jnp.where((factor < 0) & (jnp.mod(counts, 2.0)[..., None] == 1), -1.0, 1.0)
+    sign = jnp.where((factor < 0) & (jnp.mod(k, 2.0) == 1), -1.0, 1.0)
     size = jnp.where(factor == 0, 1.0, jnp.abs(factor))
     # log|1 − ηλ/n|, with all digits of small ηλ/n
     logarithm = jnp.where(factor > 0, jnp.log1p(-jnp.where(factor > 0, shrink, 0.0)), jnp.log(size))
-    moving = jnp.where(found.null, 0.0, logarithm)
-    decay = sign * jnp.exp(jnp.where(moving == 0, 0.0, moving * counts[..., None]))
-    decay = jnp.where((factor == 0) & (counts[..., None] > 0), 0.0, decay)
-    rate = jnp.where(found.null, 1.0, found.eigenvalues)
+    moving = jnp.where(null, 0.0, logarithm)
+    decay = sign * jnp.exp(jnp.where(moving == 0, 0.0, moving * k))
+    decay = jnp.where((factor == 0) & (k > 0), 0.0, decay)
+    rate = jnp.where(null, 1.0, eigenvalues)
     # Σ_{j<k} (1 − ηλ/n)^j η/n = (1 − decay)/λ, without cancellation for small ηλ/n
-    gain = jnp.where(factor > 0, -jnp.expm1(jnp.where(moving == 0, 0.0, moving * counts[..., None])), 1 - decay) / rate
-    forever = jnp.isinf(counts)[..., None]
-    still = jnp.where(forever, 0.0, jnp.where(forever, 0.0, counts[..., None]) * eta / n)
-    gain = jnp.where(found.null, still, jnp.where(factor == 0, (1 - decay) / rate, gain))
+    gain = jnp.where(factor > 0, -jnp.expm1(jnp.where(moving == 0, 0.0, moving * k)), 1 - decay) / rate
+    forever = jnp.isinf(k)
+    still = jnp.where(forever, 0.0, jnp.where(forever, 0.0, k) * eta / n)
+    gain = jnp.where(null, still, jnp.where(factor == 0, (1 - decay) / rate, gain))
     return _predict(found, decay, gain, targets, start, cross, test_start)
 
 
@@ -171,7 +173,7 @@ def trained_ensemble(
         eta = _stable(step, moments)
         unit = jnp.eye(moments.eigenvalues.shape[0])
         return _descent_ensemble(nngp, ntk, targets, eta, when, unit)
-    weights = (moments.vectors * gain) @ moments.vectors.T
+    weights = (moments.vectors * gain[None, :]) @ moments.vectors.T
     return _gaussian(nngp, ntk, ntk.cross @ weights, targets)
 
 
@@ -200,15 +202,16 @@ def _flow_gain(found: positive.Modes, times: Array) -> Array:
     n = found.eigenvalues.shape[0]
     forever = jnp.isinf(times)[..., None]
     still = jnp.where(forever, 0.0, jnp.where(forever, 0.0, times[..., None]) / n)
-    rate = jnp.where(found.null, 1.0, found.eigenvalues)
-    return jnp.where(found.null, still, _exhausted(found, times) / rate)
+    null, rate, gone = same_rank(found.null, jnp.where(found.null, 1.0, found.eigenvalues), _exhausted(found, times))
+    return jnp.where(null, still, gone / rate)
 
 
 def _exhausted(found: positive.Modes, times: Array) -> Array:
     forever = jnp.isinf(times)[..., None]
     finite = jnp.where(forever, 0.0, times[..., None])
-    gone = -jnp.expm1(-found.eigenvalues * finite / found.eigenvalues.shape[0])
-    return jnp.where(forever, jnp.where(found.null, 0.0, 1.0), gone)
+    eigenvalues, null, finite, forever = same_rank(found.eigenvalues, found.null, finite, forever)
+    gone = -jnp.expm1(-eigenvalues * finite / found.eigenvalues.shape[0])
+    return jnp.where(forever, jnp.where(null, 0.0, 1.0), gone)
 
 
 def _predict(found, decay, gain, targets, start, cross, test_start) -> Predictions:
@@ -219,13 +222,13 @@ def _predict(found, decay, gain, targets, start, cross, test_start) -> Predictio
         raise ParameterError(f"start has shape {f0.shape} and targets {y.shape}; they must have equally many outputs")
     # Coefficients of the residual in the eigenbasis, (n, k)
     residual = found.vectors.T @ (y - f0)
-    train = y - jnp.einsum("ij,...j,jk->...ik", found.vectors, decay, residual)
+    train = jnp.subtract(*same_rank(y, jnp.einsum("ij,...j,jk->...ik", found.vectors, decay, residual)))
     test = None
     if cross is not None:
         seen = positive.cross_matrix(cross, n) @ found.vectors
         test = jnp.einsum("tj,...j,jk->...tk", seen, gain, residual)
         if test_start is not None:
-            test = test + positive.column(test_start, seen.shape[0], "test_start")[0]
+            test = jnp.add(*same_rank(test, positive.column(test_start, seen.shape[0], "test_start")[0]))
     elif test_start is not None:
         raise ParameterError("test_start was given without cross; give the kernel between new and training points too")
     if not single:

@@ -30,10 +30,10 @@ def gradient_flow_with_fluctuations(
     return fluctuations(flow, gradient_covariance, start, times)
 
 
-def quadratic_variance(steps: ArrayLike, step: ArrayLike) -> Array:
+def quadratic_variance(step: ArrayLike, steps: ArrayLike) -> Array:
     """Var X_l = δ(1 − (1−δ)^{2l})/(2 − δ) for L = (x − Y)²/2, Y ~ N(0, 1): exact at every δ < 2.
 
-    >>> round(float(quadratic_variance(100, 0.05)), 12)
+    >>> round(float(quadratic_variance(0.05, 100)), 12)
     0.025640126855
     """
     delta = argument("step", step, inside(0, 2), "beyond it the iterates diverge")

@@ -34,10 +34,10 @@ def operator_gap(gamma: ArrayLike) -> OperatorGap:
     return OperatorGap(rate + 2 * root, jnp.where(rate <= 1, 2 * root - rate, 1.0))
 
 
-def mean_frobenius_gap(dimension: int, samples: int, kurtosis: ArrayLike = 3.0) -> Floats:
+def mean_frobenius_gap(samples: int, dimension: int, kurtosis: ArrayLike = 3.0) -> Floats:
     """E‖Σ̂ − I‖²_F/p = (p + κ₄ − 2)/n, exactly, κ₄ = E x⁴ of the independent entries; its limit is γ.
 
-    >>> float(mean_frobenius_gap(200, 400))
+    >>> float(mean_frobenius_gap(400, 200))
     0.5025
     """
     p, n = whole("dimension", dimension, 1), whole("samples", samples, 1)
@@ -54,12 +54,12 @@ def frobenius_gap(eigenvalues: ArrayLike, gamma: ArrayLike) -> Floats:
     return argument("gamma", gamma, POSITIVE) * jnp.mean(t) ** 2
 
 
-def largest_entry(dimension: int, samples: int) -> Floats:
+def largest_entry(samples: int, dimension: int) -> Floats:
     """max_{i≠j} |Σ̂_ij| ≈ √(4 log p/n) for Σ = I: every entry converges although the matrix does not.
 
     ‖A‖_max ≤ ‖A‖ ≤ p‖A‖_max: the operator norm may be p times larger, and here it is of order √(p/n).
 
-    >>> round(float(largest_entry(400, 800)), 6)
+    >>> round(float(largest_entry(800, 400)), 6)
     0.173082
     """
     p, n = whole("dimension", dimension, 2), whole("samples", samples, 1)

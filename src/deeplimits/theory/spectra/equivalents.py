@@ -147,14 +147,14 @@ def _covariance(one, two, rate, gap):
     return 2 * rate * (one * two) ** 2 / ((1 - rate * one**2) * (1 - rate * two**2) * gap.astype(complex) ** 2)
 
 
-def azuma_bound(deviation: ArrayLike, height: ArrayLike, dimension: int, samples: int) -> Floats:
+def azuma_bound(deviation: ArrayLike, height: ArrayLike, samples: int, dimension: int) -> Floats:
     """P(|S_N(z) − E S_N(z)| > t) ≤ min(1, 4 exp(−N²v²t²/(16M))), v = |Im z|, for independent samples of any law.
 
     Result      martingale differences 2/(Nv), Azuma's inequality for real and imaginary part
     Validity    v > 0
     References  azuma1967; bai2010 Ch. 3
 
-    >>> round(float(azuma_bound(0.5, 1.0, 400, 800)), 6)
+    >>> round(float(azuma_bound(0.5, 1.0, 800, 400)), 6)
     0.175748
     """
     t, v = jnp.asarray(deviation, float), argument("height", height, POSITIVE, "a point off the real line")

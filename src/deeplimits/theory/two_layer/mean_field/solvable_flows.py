@@ -19,13 +19,13 @@ class Gaussian(NamedTuple):
 
 
 def noisy_linear_neuron(
-    times: ArrayLike, target: ArrayLike, ridge: ArrayLike, inverse_temperature: ArrayLike, start: Gaussian
+    start: Gaussian, times: ArrayLike, target: ArrayLike, ridge: ArrayLike, inverse_temperature: ArrayLike
 ) -> Gaussian:
     """Φ = θx with x ~ N(0, 1), y = cx, noisy flow dθ = −∇(Ψ + λθ²/2) dτ + √(2/β) dB: a Gaussian law stays Gaussian.
 
     m(τ) = c/(1+λ) + (m₀ − c/(1+λ)) e^{−(1+λ)τ},  v(τ) = 1/(βλ) + (v₀ − 1/(βλ)) e^{−2λτ}
 
-    >>> law = noisy_linear_neuron(0.7, 2.0, 0.5, 10.0, Gaussian(jnp.zeros(()), jnp.ones(())))
+    >>> law = noisy_linear_neuron(Gaussian(jnp.zeros(()), jnp.ones(())), 0.7, 2.0, 0.5, 10.0)
     >>> round(float(law.mean), 12), round(float(law.variance), 12)
     (0.866749667852, 0.597268243033)
     """
