@@ -22,7 +22,7 @@ def test_flow_is_the_matrix_exponential(n, p):
     found = linearized_flow(j, f0, y, theta, times)
     for index, t in enumerate(times):
         np.testing.assert_allclose(found.outputs[index], y + expm(-j @ j.T * t / n) @ (f0 - y), atol=1e-10)
-    np.testing.assert_allclose(found.outputs, f0 + (found.parameters - theta) @ j.T, atol=1e-10)
+    np.testing.assert_allclose(found.outputs, f0 + (np.asarray(found.parameters) - theta) @ j.T, atol=1e-10)
     end = linearized_flow(j, f0, y, theta, np.inf)
     np.testing.assert_allclose(end.parameters, theta + np.linalg.pinv(j) @ (y - f0), atol=1e-10)
     np.testing.assert_allclose(end.interpolant, end.parameters, atol=1e-10)

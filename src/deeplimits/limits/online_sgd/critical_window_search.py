@@ -80,6 +80,7 @@ class CriticalWindowSearch(Limit):
         model = reduced_chains.tensor_pca(dimension, self.signal, self.order)
         even = self.order % 2 == 0
         passage = reduced_chains.first_passage(
-            key, lambda sample, m: model.step(sample, m, delta), model.samples, self.start / root, self.level[None] / root, POINTS * every, even,
+            key, lambda sample, m: model.step(sample, m, delta), model.samples,
+            self.start / root, self.level[None] / root, POINTS * every, even,
         )  # fmt: skip
         return {"passed": (passage <= every * jnp.arange(1.0, POINTS + 1)).astype(float)}

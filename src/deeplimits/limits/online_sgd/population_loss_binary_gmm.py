@@ -49,6 +49,7 @@ class PopulationLossBinaryGmm(Limit):
 
     def simulate(self, key, *, dimension: int, every: int):
         path, moments = reduced_chains.path_and_moments(
-            key, reduced_chains.binary_mixture(dimension, self.field), self.start, self.step, POINTS, every, self.overlaps, DRAWS,
+            key, reduced_chains.binary_mixture(dimension, self.field), self.start, self.step,
+            POINTS, every, self.overlaps, DRAWS,
         )  # fmt: skip
         return {"correlation": path, **moments}

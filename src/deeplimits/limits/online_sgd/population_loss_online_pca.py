@@ -89,6 +89,7 @@ class PopulationLossOnlinePca(Limit):
 
     def simulate(self, key, *, dimension: int, every: int):
         path, moments = reduced_chains.path_and_moments(
-            key, reduced_chains.online_pca(dimension, self.signal), self.start, self.step, POINTS, every, self.overlaps, DRAWS,
+            key, reduced_chains.online_pca(dimension, self.signal), self.start, self.step,
+            POINTS, every, self.overlaps, DRAWS,
         )  # fmt: skip
         return {"correlation": path, "weak_recovery": (path[-1] >= self.threshold).astype(float), **moments}

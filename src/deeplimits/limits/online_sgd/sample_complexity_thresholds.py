@@ -85,7 +85,8 @@ class SampleComplexityThresholds(Limit):
         model = reduced_chains.tensor_pca(dimension, self.signal, self.order)
         start = self.start / jnp.sqrt(1.0 * dimension)
         passage = reduced_chains.first_passage(
-            key, lambda sample, m: model.step(sample, m, delta), model.samples, start, self.threshold[None], 2**30, False,
+            key, lambda sample, m: model.step(sample, m, delta), model.samples,
+            start, self.threshold[None], 2**30, False,
         )[0]  # fmt: skip
         # The rate at which the equator repels, from the definition of the step: 2λδ − δ²
         rate = 2 * self.signal * self.step - self.step**2

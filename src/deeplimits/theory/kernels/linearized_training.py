@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.numerics.arguments import COUNT, POSITIVE, UNTIL_THE_END, argument, array
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.ranks import same_rank
 
 
 class LinearizedFlow(NamedTuple):
@@ -42,7 +43,13 @@ def linearized_flow(
     [0.711117111349, 0.18348366409]
     """
     t = argument("times", times, UNTIL_THE_END)
-    return _linearized(jacobian, outputs, targets, start, lambda rate: -jnp.expm1(-_finite(t[..., None] * rate)))
+    return _linearized(
+        jacobian,
+        outputs,
+        targets,
+        start,
+        lambda rate: -jnp.expm1(-_finite(jnp.multiply(*same_rank(t[..., None], rate)))),
+    )
 
 
 def linearized_descent(
@@ -57,9 +64,10 @@ def linearized_descent(
     [[0.5], [0.75]]
     """
     eta = argument("step", step, POSITIVE)
-    k = argument("steps", steps, COUNT)[..., None]
+    counts = argument("steps", steps, COUNT)[..., None]
 
-    def progress(rate):
+    def progress(rates):
+        rate, k = same_rank(rates, counts)
         shrink = valid(eta * rate, eta * rate < 2, "step is not below 2n/s_max²: gradient descent diverges")
         sign = jnp.where((shrink > 1) & (jnp.mod(k, 2) == 1), -1.0, 1.0)
         away = jnp.abs(1 - shrink)
@@ -82,7 +90,7 @@ def _linearized(jacobian, outputs, targets, start, progress) -> LinearizedFlow:
     left, s, right = jnp.linalg.svd(j, full_matrices=False)
     kept = s > max(n, p) * jnp.finfo(s.dtype).eps * s[0]
     pull = jnp.where(kept, left.T @ (y - f0) / jnp.where(kept, s, 1.0), 0.0)
-    moved = (jnp.where(kept, progress(jnp.where(kept, s, 0.0) ** 2 / n), 0.0) * pull) @ right
-    return LinearizedFlow(
-        theta + moved, f0 + moved @ j.T, jnp.linalg.norm(moved, axis=-1), theta + pull @ right, y - f0 + j @ theta
-    )
+    done, alive, driven = same_rank(progress(jnp.where(kept, s, 0.0) ** 2 / n), kept, pull)
+    moved = (jnp.where(alive, done, 0.0) * driven) @ right
+    parameters, found = jnp.add(*same_rank(theta, moved)), jnp.add(*same_rank(f0, moved @ j.T))
+    return LinearizedFlow(parameters, found, jnp.linalg.norm(moved, axis=-1), theta + pull @ right, y - f0 + j @ theta)

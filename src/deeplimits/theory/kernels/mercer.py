@@ -26,7 +26,7 @@ class Mercer(NamedTuple):
 
     def features(self, x: ArrayLike) -> Float[Array, "n count"]:
         """The feature map √λ_j ψ_j(x): its inner products are the kernel, up to the modes left out."""
-        return jnp.sqrt(self.eigenvalues) * self.functions(x)
+        return jnp.sqrt(self.eigenvalues)[None, :] * self.functions(x)
 
 
 def mercer_of_minimum(count: int) -> Mercer:
@@ -46,7 +46,7 @@ def mercer_of_minimum(count: int) -> Mercer:
     frequencies = (jnp.arange(1.0, count + 1.0) - 0.5) * jnp.pi
 
     def functions(x):
-        return math.sqrt(2) * jnp.sin(jnp.asarray(x, float)[:, None] * frequencies)
+        return math.sqrt(2) * jnp.sin(jnp.asarray(x, float)[:, None] * frequencies[None, :])
 
     return Mercer(1 / frequencies**2, functions)
 
