@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.ranks import same_rank
 
 MANY = 1 << 20
 """Iterates up to which correlations are summed one by one."""
@@ -144,8 +145,8 @@ def averaged_variance(step: ArrayLike, curvature: ArrayLike, noise_variance: Arr
     rho = 1 - x
     if steps <= MANY:
         # (v/T²)[T + 2 Σ_k (T − k)ρ^k], which is the same and cancels nothing
-        k = jnp.arange(1.0, steps)
-        return v / steps**2 * (steps + 2 * jnp.sum((steps - k) * rho[..., None] ** k, axis=-1))
+        k, base = same_rank(jnp.arange(1.0, steps), rho[..., None])
+        return v / steps**2 * (steps + 2 * jnp.sum((steps - k) * base**k, axis=-1))
     # 1 − xT/3 + (xT)²/12 − … where both are small
     small = x * steps < 1e-4
     safe = jnp.where(small, 1.0, x)
@@ -189,7 +190,7 @@ def descent_path(
     steps = arguments.whole("steps", steps, 1)
     values, vectors = jnp.linalg.eigh(hessian)
     shrunk = 1 - jnp.asarray(step, float) * values / values[-1]
-    return (shrunk ** jnp.arange(1.0, steps + 1)[:, None] * (start @ vectors)) @ vectors.T
+    return (shrunk[None, :] ** jnp.arange(1.0, steps + 1)[:, None] * (start @ vectors)[None, :]) @ vectors.T
 
 
 class BestStep(NamedTuple):

@@ -39,7 +39,7 @@ def kernel_ridge(
 
     >>> import jax.numpy as jnp
     >>> x = jnp.arange(3.0)
-    >>> k = jnp.exp(-((x[:, None] - x) ** 2) / 2)
+    >>> k = jnp.exp(-((x[:, None] - x[None]) ** 2) / 2)
     >>> cross = jnp.exp(-((0.5 - x) ** 2) / 2)[None]
     >>> float(kernel_ridge(k, [0.0, 1.0, 0.0], 0.1, cross=cross)[0].round(14))
     0.57454782952382
@@ -68,7 +68,7 @@ def posterior(prior: Blocks, targets: ArrayLike, noise_variance: ArrayLike) -> P
 
     >>> import jax.numpy as jnp
     >>> x, new = jnp.arange(3.0), jnp.array([0.5])
-    >>> k = lambda a, b: jnp.exp(-((a[:, None] - b) ** 2) / 2)
+    >>> k = lambda a, b: jnp.exp(-((a[:, None] - b[None]) ** 2) / 2)
     >>> found = posterior(Blocks(k(x, x), k(new, x), k(new, new)), [0.0, 1.0, 0.0], 0.1)
     >>> round(float(found.mean[0]), 12), round(float(found.covariance[0, 0]), 12)
     (0.574547829524, 0.082395236285)

@@ -86,7 +86,7 @@ def nystrom(kernel: ArrayLike, weights: ArrayLike | None = None) -> Mercer:
 
     >>> import jax.numpy as jnp
     >>> x = (jnp.arange(400.0) + 0.5) / 400
-    >>> round(float(nystrom(jnp.minimum(x[:, None], x)).eigenvalues[0]), 4)
+    >>> round(float(nystrom(jnp.minimum(x[:, None], x[None])).eigenvalues[0]), 4)
     0.4053
     """
     square = positive.matrix(kernel)

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.numerics import panels
 from deeplimits.numerics.arguments import FINITE, argument, whole
+from deeplimits.numerics.ranks import same_rank
 
 LARGE = 200
 """From this dimension on the density is integrated: the incomplete beta function loses digits like N."""
@@ -45,11 +46,12 @@ def equator_exceedance(threshold: ArrayLike, dimension: int) -> Float[Array, "..
     if n < LARGE:
         return betainc((n - 1) / 2, 0.5, jnp.clip(1 - u**2 / n, 0.0, 1.0))
     # 2 ∫_u^∞ f, f the density of √N m, relative to f(u): on the scale on which that falls
-    scale = 1 / jnp.maximum(1.0, u[..., None])
-    x = u[..., None] + 4 * scale * jnp.asarray(_PANELS.nodes)
+    place, nodes, weights = same_rank(u[..., None], _PANELS.nodes, _PANELS.weights)
+    scale = 1 / jnp.maximum(1.0, place)
+    x = place + 4 * scale * nodes
     share = jnp.minimum(x**2 / n, 1 - 1e-16)
     values = jnp.where(x**2 < n, jnp.exp(_log_constant(n) + (n - 3) / 2 * jnp.log1p(-share)), 0.0)
-    found = 2 / math.sqrt(n) * jnp.sum(4 * scale * jnp.asarray(_PANELS.weights) * values, axis=-1)
+    found = 2 / math.sqrt(n) * jnp.sum(4 * scale * weights * values, axis=-1)
     return jnp.where(u > 0, found, 1.0)
 
 

@@ -157,12 +157,12 @@ def escape_matrix(
     h = jnp.asarray(gaussian_points(width, points)) @ _root(overlaps).T / jnp.sqrt(lam)
     chance = jax.nn.sigmoid(jnp.maximum(h, 0.0) @ v)
     active = jnp.where(h > 0, 1.0, 0.0)
-    together = (active * (chance * (1 - chance))[:, None]).T @ active / len(h) * v
+    together = (active * (chance * (1 - chance))[:, None]).T @ active / len(h) * v[None, :]
     variances = jnp.diag(overlaps)
 
     def on_the_kink(i):
         # h given h_i = 0: take off the regression on h_i
-        given = h - h[:, i, None] * overlaps[i] / variances[i]
+        given = h - h[:, i, None] * overlaps[None, i] / variances[i]
         return jnp.mean(jax.nn.sigmoid(jnp.maximum(given, 0.0) @ v))
 
     at_zero = jnp.stack([on_the_kink(i) for i in range(width)])

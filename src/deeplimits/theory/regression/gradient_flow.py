@@ -93,7 +93,9 @@ def _trained(data: _Decomposed, ridge, filtered) -> Floats:
     outside = filtered(ridge[None])
     along = data.directions @ data.start
     rest = data.start - data.directions.T @ along
-    return outside.kept * rest + (inside.kept * along + inside.learnt * data.pull) @ data.directions
+    still, rest = same_rank(outside.kept, rest)
+    kept, learnt, along, pull = same_rank(*inside, along, data.pull)
+    return still * rest + (kept * along + learnt * pull) @ data.directions
 
 
 def early_stopped_risk(times: ArrayLike, gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Risk:

@@ -20,6 +20,7 @@ from deeplimits.numerics.arguments import (
     whole,
 )
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.ranks import same_rank
 from deeplimits.theory.spectra import laws, marchenko_pastur_formulas
 from deeplimits.theory.spectra.ridge_equation import effective_ridge
 
@@ -231,8 +232,8 @@ def trace_change(z: ArrayLike, eigenvalues: ArrayLike, components: ArrayLike, *,
     (0.5-0.5j)
     """
     z = jnp.asarray(z, complex)
-    resolvent = 1 / (jnp.asarray(eigenvalues, complex) - z[..., None])
-    weight = jnp.asarray(components, complex) ** 2
+    t, at, v = same_rank(jnp.asarray(eigenvalues, complex), z[..., None], jnp.asarray(components, complex))
+    resolvent, weight = 1 / (t - at), v**2
     c = jnp.asarray(strength, complex)
     return -c * jnp.sum(weight * resolvent**2, axis=-1) / (1 + c * jnp.sum(weight * resolvent, axis=-1))
 
