@@ -15,9 +15,10 @@ SINES = 0.5 * np.sin(np.arange(1, 24))
 def test_classic_network_in_turn(steps, expected):
     network = classic_network.from_values(SINES)
     assert 20 * float(classic_network.cost(network)) == pytest.approx(5.056958775203, abs=1e-12)
-    run = classic_network.train_classic_network(network, steps, records=10)
+    marks = [(k + 1) * steps // 10 for k in range(10)]
+    run = classic_network.train_classic_network(network, marks)
     assert 20 * float(run.costs[-1]) == pytest.approx(expected, abs=1e-11)
-    assert run.steps.tolist() == [(k + 1) * steps // 10 for k in range(10)]
+    assert run.marks.tolist() == marks
 
 
 def test_classic_network_gradient():
@@ -30,7 +31,7 @@ def test_classic_network_gradient():
 def test_classic_network_learns_ten_points():
     key = jax.random.key(1)
     network = classic_network.random_network(key)
-    run = classic_network.train_classic_network(network, 300_000, key=jax.random.fold_in(key, 1), records=3)
+    run = classic_network.train_classic_network(network, [100_000, 300_000], key=jax.random.fold_in(key, 1))
     assert 1e-3 < 20 * float(run.costs[-1]) < 1e-2
     decided = classic_network.in_first_class(run.network, jnp.asarray(classic_network.POINTS))
     assert decided.tolist() == [True] * 5 + [False] * 5
@@ -39,9 +40,9 @@ def test_classic_network_learns_ten_points():
 def test_bad_trainings_are_refused():
     network = classic_network.from_values(SINES)
     for arguments, word in (
-        ({"steps": 0}, "steps"),
-        ({"steps": 10, "records": 3}, "multiple"),
-        ({"steps": 5, "step": -1.0}, "step"),
+        ({"marks": [-1]}, "marks"),
+        ({"marks": [10, 3]}, "increase"),
+        ({"marks": [5], "step": -1.0}, "step"),
     ):
         with pytest.raises(ParameterError, match=word):
             classic_network.train_classic_network(network, **arguments)

@@ -34,7 +34,11 @@ def many(function):
 
 
 def chain(step, samples, start):
-    found = many(lambda key: reduced_chains.run(step, samples(key), start, 1))
+    def end(key):
+        drawn = samples(key)
+        return reduced_chains.run(step, drawn, start, [len(drawn.chi_square)])
+
+    found = many(end)
     return jax.tree.map(lambda x: x[:, -1], found)
 
 
@@ -83,7 +87,7 @@ def written_out_tensor():
 def test_spherical_chains_have_the_law_of_sgd(case):
     loss, draw, model, delta = case()
     reduced = many(
-        lambda key: reduced_chains.spherical_path(model, model.samples(key, (STEPS,)), jnp.asarray(0.4), delta, 1)
+        lambda key: reduced_chains.spherical_path(model, model.samples(key, (STEPS,)), jnp.asarray(0.4), delta, [STEPS])
     )
     same_law(spherical(loss, draw, at(0.4, 1 - 0.16), delta), reduced)
 
@@ -125,7 +129,7 @@ def test_first_passage_is_that_of_the_path():
     blocks = [model.samples(draws.neighbour(key, block, word=0), (reduced_chains.BLOCK,)) for block in range(3)]
     samples = jax.tree.map(lambda *parts: jnp.concatenate(parts), *blocks)
     count = 3 * reduced_chains.BLOCK
-    path = np.asarray(reduced_chains.run(step, samples, start, count))
+    path = np.asarray(reduced_chains.run(step, samples, start, np.arange(count + 1)))
     for both_signs in (True, False):
         found = reduced_chains.first_passage(key, step, model.samples, start, levels, count, both_signs)
         seen = np.abs(path) if both_signs else path

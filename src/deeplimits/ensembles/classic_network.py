@@ -9,6 +9,8 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float, Int, PRNGKeyArray
 
+from deeplimits.ensembles import trainers
+from deeplimits.ensembles.trainers import Marks
 from deeplimits.errors import ParameterError
 from deeplimits.numerics.arguments import POSITIVE, number, whole
 from deeplimits.numerics.ranks import same_rank
@@ -80,15 +82,15 @@ def in_first_class(network: ClassicNetwork, x: Float[Array, "... 2"]) -> Array:
 
 
 class Training(NamedTuple):
-    """The trained network, and its cost after each of `records` equal parts of the training."""
+    """The trained network, and its cost after `marks` steps."""
 
     network: ClassicNetwork
-    steps: Int[Array, " records"]
-    costs: Float[Array, " records"]
+    marks: Int[Array, " marks"]
+    costs: Float[Array, " marks"]
 
 
 def train_classic_network(
-    network: ClassicNetwork, steps: int, *, step: ArrayLike = 0.05, key: PRNGKeyArray | None = None, records: int = 1
+    network: ClassicNetwork, marks: Marks, *, step: ArrayLike = 0.05, key: PRNGKeyArray | None = None
 ) -> Training:
     """Stochastic gradient descent on the ten-point problem, one point per step.
 
@@ -97,41 +99,38 @@ def train_classic_network(
                 cost (1/10)Σ½‖y_i − a₄(x_i)‖²; a point is in the first class where the first output is the larger.
                 From weights N(0, 1/4) with η = 0.05 the sum of squares rests on plateaus near 5 and 2.5 for 10⁴ to 10⁵
                 steps, then falls: about 4e-3 after 3·10⁵ steps, all ten points on their side; a few seeds need longer
-    Validity    η > 0; `steps` a multiple of `records`
+    Validity    η > 0; `marks` are increasing numbers of steps, after which the cost is looked at
     References  higham2019
 
     >>> network = from_values(0.5 * np.sin(np.arange(1, 24)))
     >>> round(20 * float(cost(network)), 12)
     5.056958775203
-    >>> round(20 * float(train_classic_network(network, 1000).costs[-1]), 12)
+    >>> round(20 * float(train_classic_network(network, [1000]).costs[-1]), 12)
     5.00435341402
     """
-    whole("train_classic_network: steps", steps, 1)
-    whole("train_classic_network: records", records, 1)
-    if steps % records:
-        raise ParameterError(
-            f"train_classic_network: steps = {steps} must be a multiple of records = {records}; change one of them"
-        )
+    ends = np.atleast_1d(np.asarray(marks))
+    whole("train_classic_network: marks", ends[0], 0)
+    if ends.ndim != 1 or np.any(np.diff(ends) <= 0):
+        raise ParameterError(f"train_classic_network: marks = {ends.tolist()} must increase; they are numbers of steps")
     step = number("train_classic_network: step", step, POSITIVE)
-    final, costs = _train(network, step, key, steps, records)
-    return Training(final, (1 + jnp.arange(records)) * (steps // records), costs)
+    return Training(*_train(network, jnp.asarray(ends, int), step, key))
 
 
-@partial(jax.jit, static_argnames=("steps", "records"))
-def _train(network, step, key, steps, records):
+@jax.jit
+def _train(network, marks, step, key):
     points, targets = jnp.asarray(POINTS), jnp.asarray(TARGETS)
-    each = steps // records
 
-    def advance(network, at):
-        gradient = jax.grad(point_loss)(network, points[at], targets[at])
-        return jax.tree.map(lambda part, slope: part - step * slope, network, gradient), None
-
-    def part(network, index):
+    def advance(index, network):
         if key is None:
-            order = (index * each + jnp.arange(each)) % len(points)
+            at = index % len(points)
         else:
-            order = jax.random.randint(jax.random.fold_in(key, index), (each,), 0, len(points))
-        network, _ = jax.lax.scan(advance, network, order)
+            at = jax.random.randint(jax.random.fold_in(key, index), (), 0, len(points))
+        gradient = jax.grad(point_loss)(network, points[at], targets[at])
+        return jax.tree.map(lambda part, slope: part - step * slope, network, gradient)
+
+    def to_mark(begin, end, network):
+        network = jax.lax.fori_loop(begin, end, advance, network)
         return network, cost(network)
 
-    return jax.lax.scan(part, network, jnp.arange(records))
+    network, costs = trainers.to_marks(to_mark, network, marks)
+    return network, marks, costs

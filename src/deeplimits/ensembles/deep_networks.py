@@ -58,7 +58,7 @@ def preactivations(
         weight_key, bias_key = jax.random.split(key)
         fan_in = features.shape[1]
         weights = jax.random.normal(weight_key, (fan_in, width)) * jnp.sqrt(weight_variance / fan_in)
-        return features @ weights + jnp.sqrt(bias_variance) * jax.random.normal(bias_key, (width,))
+        return features @ weights + jnp.sqrt(bias_variance) * jax.random.normal(bias_key, (width,))[None, :]
 
     z = layer(first, inputs)
 

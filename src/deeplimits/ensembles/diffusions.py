@@ -59,4 +59,4 @@ def symmetric_root(matrix: Float[Array, "d d"]) -> Float[Array, "d d"]:
     [[2.0, 0.0], [0.0, 3.0]]
     """
     values, vectors = jnp.linalg.eigh(matrix)
-    return (vectors * jnp.sqrt(jnp.maximum(values, 0.0))) @ vectors.T
+    return (vectors * jnp.sqrt(jnp.maximum(values, 0.0))[None, :]) @ vectors.T

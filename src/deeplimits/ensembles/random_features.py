@@ -72,7 +72,7 @@ def _with_few(features, y, y_test, ridge, counts, repeats):
         count, start = chosen
         # All sets have one shape: features that a set does not have are zero, and so are their coefficients.
         there = jnp.arange(widest) < count
-        phi = jnp.where(there, jax.lax.dynamic_slice_in_dim(features, start, widest, axis=1), 0.0)
+        phi = jnp.where(there[None, :], jax.lax.dynamic_slice_in_dim(features, start, widest, axis=1), 0.0)
         # β̂ = (Φ'Φ/n + γ)^{-1}Φ'y/n, and (ΦΦ'/n + γ)^{-1}y = (y − Φβ̂)/γ
         beta = _solve(phi[:n].T @ phi[:n] / n + ridge * jnp.eye(widest), phi[:n].T @ y / n)
         left = labels - phi @ beta

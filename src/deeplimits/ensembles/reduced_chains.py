@@ -6,17 +6,22 @@ chain is the exact law of its statistics at every finite N. A step is a function
 `Draws`, and of the statistics; the samples of many steps are drawn together.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
+from deeplimits.ensembles import trainers
+from deeplimits.ensembles.trainers import Marks
+from deeplimits.errors import ParameterError
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import draws
+from deeplimits.numerics.arguments import known
 from deeplimits.numerics.draws import Draws
 
 BLOCK = 64
@@ -126,10 +131,10 @@ def first_and_rest(samples: Draws) -> Parted:
 
 
 def spherical_path(
-    model: Spherical, samples: Draws, start: Array, step: ArrayLike, records: int
-) -> Float[Array, " records"]:
-    """The correlation at `records` equidistant steps, the last of them after all samples."""
-    return run(lambda sample, m: model.step(sample, m, step), samples, start, records)[1:]
+    model: Spherical, samples: Draws, start: Array, step: ArrayLike, marks: Marks
+) -> Float[Array, " marks"]:
+    """The correlation after `marks` steps."""
+    return run(lambda sample, m: model.step(sample, m, step), samples, start, marks)
 
 
 def gradient_moments(model: Spherical, samples: Draws, overlaps: Float[Array, " points"]) -> dict[str, Array]:
@@ -146,21 +151,21 @@ def gradient_moments(model: Spherical, samples: Draws, overlaps: Float[Array, " 
 
 
 class PathAndMoments(NamedTuple):
-    """The correlation at the records of a run, and averages over samples that the run does not use."""
+    """The correlation at the marks of a run, and averages over samples that the run does not use."""
 
-    path: Float[Array, " records"]
+    path: Float[Array, " marks"]
     moments: dict[str, Array]
 
 
 def path_and_moments(
-    key: PRNGKeyArray, model: Spherical, start: Array, step: ArrayLike, records: int, every: int,
+    key: PRNGKeyArray, model: Spherical, start: Array, step: ArrayLike, marks: Sequence[int],
     overlaps: Float[Array, " points"], draws_each: int,
 ) -> PathAndMoments:  # fmt: skip
-    """`spherical_path` over records·every steps and `gradient_moments` of `draws_each` samples, drawn together."""
-    steps, points = records * every, len(overlaps)
+    """`spherical_path` to the last of the marks and `gradient_moments` of `draws_each` samples, drawn together."""
+    steps, points = int(marks[-1]), len(overlaps)
     samples = model.samples(key, (steps + points * draws_each,))
     fresh = jax.tree.map(lambda x: x[steps:].reshape(points, draws_each, *x.shape[1:]), samples)
-    path = spherical_path(model, jax.tree.map(lambda x: x[:steps], samples), start, step, records)
+    path = spherical_path(model, jax.tree.map(lambda x: x[:steps], samples), start, step, marks)
     return PathAndMoments(path, gradient_moments(model, fresh, overlaps))
 
 
@@ -258,7 +263,8 @@ def noiseless_xor_fits(samples: Draws, start: XorStatistics, ridge: ArrayLike, s
     A cluster counts as fitted when its score has the right sign and exceeds an eighth of log((1 − 4α)/(4α)), its size
     at rest: the score of a cluster without a neuron has the wrong sign or is zero, and one with a neuron fluctuates.
     """
-    found = run(lambda sample, state: noiseless_xor_step(sample, state, ridge, step), samples, start, 1)
+    count = samples.chi_square.shape[0]
+    found = run(lambda sample, state: noiseless_xor_step(sample, state, ridge, step), samples, start, [count])
     v, mu, nu = found.output[-1], found.along_mu[-1], found.along_nu[-1]
     alpha = jnp.asarray(ridge, float)
     least = jnp.log((1 - 4 * alpha) / (4 * alpha)) / 8
@@ -266,19 +272,24 @@ def noiseless_xor_fits(samples: Draws, start: XorStatistics, ridge: ArrayLike, s
     return scores > least
 
 
-def run(step: Callable, samples: Any, start: Any, records: int) -> Any:
-    """The chain `state = step(sample, state)` at the start and at `records` equidistant steps, the last after all."""
+def run(step: Callable, samples: Any, start: Any, marks: Marks) -> Any:
+    """The chain `state = step(sample, state)` after `marks` steps, each with a sample of its own; 0 is the start.
 
-    def one(state, sample):
-        return step(sample, state), None
+    >>> run(lambda sample, state: state + sample, jnp.arange(1.0, 5.0), jnp.zeros(()), [0, 2, 4]).tolist()
+    [0.0, 3.0, 10.0]
+    """
+    count = jax.tree.leaves(samples)[0].shape[0]
+    if known(marks) and int(np.max(marks)) > count:
+        raise ParameterError(f"marks = {np.max(marks)} is beyond the {count} samples; draw one for every step")
 
-    def block(state, samples):
-        state, _ = jax.lax.scan(one, state, samples)
+    def advance(index, state):
+        return step(jax.tree.map(lambda part: part[index], samples), state)
+
+    def to_mark(begin, end, state):
+        state = jax.lax.fori_loop(begin, end, advance, state)
         return state, state
 
-    blocks = jax.tree.map(lambda x: x.reshape(records, x.shape[0] // records, *x.shape[1:]), samples)
-    _, found = jax.lax.scan(block, start, blocks)
-    return jax.tree.map(lambda first, rest: jnp.concatenate([first[None], rest]), start, found)
+    return trainers.to_marks(to_mark, start, marks).seen
 
 
 def first_passage(

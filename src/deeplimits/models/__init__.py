@@ -18,7 +18,6 @@ with door(__name__):
     from deeplimits.models.committees import Overlaps as Overlaps
     from deeplimits.models.committees import Task as Task
     from deeplimits.models.designs import Design as Design
-    from deeplimits.models.designs import halfspace as halfspace
     from deeplimits.models.designs import polynomial_regression as polynomial_regression
     from deeplimits.models.parametrizations import Parametrization as Parametrization
     from deeplimits.models.parametrizations import maximal_update as maximal_update

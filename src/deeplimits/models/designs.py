@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -22,15 +21,3 @@ def polynomial_regression(samples: int, features: int) -> Design:
     u = np.linspace(-1.0, 1.0, samples)
     signs = np.where(np.arange(samples) % 2 == 0, 1.0, -1.0)
     return Design(u[:, None] ** np.arange(features), np.cos(3 * u) + signs / 2)
-
-
-def halfspace(samples: int, dimension: int, fold: int = 0) -> Design:
-    """One fixed cloud of Gaussian points of norm about one, labelled ±1 by the side of a hyperplane.
-
-    `fold` picks other points around the same hyperplane, to test on.
-    """
-    # A generator whose numbers never change; on the host, where there is nothing to compile.
-    drawn = np.random.RandomState(fold).standard_normal((samples, dimension))
-    x = jnp.asarray(drawn) / jnp.sqrt(1.0 * dimension)
-    x = x - jnp.mean(x, axis=0, keepdims=True)
-    return Design(x, jnp.sign(x @ jnp.cos(jnp.arange(1.0, dimension + 1))))

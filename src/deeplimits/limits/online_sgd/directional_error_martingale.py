@@ -71,5 +71,5 @@ class DirectionalErrorMartingale(Limit):
             return model.step(sample, m, self.step), total + error, squares + error**2
 
         none = jnp.zeros(())
-        _, total, squares = reduced_chains.run(step, samples, (start, none, none), 1)
+        _, total, squares = reduced_chains.run(step, samples, (start, none, none), [steps])
         return {"variance": total[-1] ** 2 / steps, "quadratic_variation": squares[-1] / steps}

@@ -1,5 +1,6 @@
 r"""A mixture of two Gaussians."""
 
+import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
@@ -50,6 +51,6 @@ class PopulationLossBinaryGmm(Limit):
     def simulate(self, key, *, dimension: int, every: int):
         path, moments = reduced_chains.path_and_moments(
             key, reduced_chains.binary_mixture(dimension, self.field), self.start, self.step,
-            POINTS, every, self.overlaps, DRAWS,
+            every * np.arange(1, POINTS + 1), self.overlaps, DRAWS,
         )  # fmt: skip
         return {"correlation": path, **moments}

@@ -2,6 +2,7 @@ r"""Online principal component analysis."""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
@@ -90,6 +91,6 @@ class PopulationLossOnlinePca(Limit):
     def simulate(self, key, *, dimension: int, every: int):
         path, moments = reduced_chains.path_and_moments(
             key, reduced_chains.online_pca(dimension, self.signal), self.start, self.step,
-            POINTS, every, self.overlaps, DRAWS,
+            every * np.arange(1, POINTS + 1), self.overlaps, DRAWS,
         )  # fmt: skip
         return {"correlation": path, "weak_recovery": (path[-1] >= self.threshold).astype(float), **moments}

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from deeplimits.ensembles import online_sgd, reduced_chains
@@ -85,7 +86,8 @@ class SphericalOnlineSgd(Limit):
         f, x = activation(self.activation), system.point
         model = reduced_chains.single_index(len(x), f, f, self.noise)
         samples = model.samples(system.key, system.steps.shape)
-        path = reduced_chains.spherical_path(model, samples, self.start, self.step, POINTS)
+        marks = len(system.steps) // POINTS * np.arange(1, POINTS + 1)
+        path = reduced_chains.spherical_path(model, samples, self.start, self.step, marks)
         slope = jax.grad(online_sgd.single_index_loss)(x, online_sgd.Labelled(system.input, system.label), f)
         moved = x - self.step / len(x) * (slope - (slope @ x) * x)
         return {"correlation": path, "norm": moved @ moved}

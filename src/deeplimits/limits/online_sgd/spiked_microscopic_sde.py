@@ -113,6 +113,6 @@ class SpikedMicroscopicSde(Limit):
         def step(sample, state):
             return reduced_chains.spiked_step(sample, state, dimension, self.signal, self.order, self.step)
 
-        found = reduced_chains.run(step, samples, start, 2)
+        found = reduced_chains.run(step, samples, start, [half, 2 * half])
         u = root * found.overlap
-        return {"early": u[1], "late": u[2], "variance": u[2] ** 2, "radius": found.radius[2]}
+        return {"early": u[0], "late": u[1], "variance": u[1] ** 2, "radius": found.radius[1]}

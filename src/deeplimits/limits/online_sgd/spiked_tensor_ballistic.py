@@ -2,6 +2,7 @@ r"""Spiked matrices and tensors under online SGD."""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
@@ -83,11 +84,11 @@ class SpikedTensorBallistic(Limit):
 
         start = reduced_chains.SpikedState(*(jnp.broadcast_to(x, (2,)) for x in (self.overlap, self.radius)))
         samples = reduced_chains.spiked_samples(key, (POINTS * every, 2), dimension)
-        found = reduced_chains.run(jax.vmap(step), samples, start, POINTS)
-        overlap, other = found.overlap[1:].T
+        found = reduced_chains.run(jax.vmap(step), samples, start, every * np.arange(1, POINTS + 1))
+        overlap, other = found.overlap.T
         return {
             "overlap": overlap,
-            "radius": found.radius[1:, 0],
+            "radius": found.radius[:, 0],
             "fluctuation": dimension * (overlap[-1] - other[-1]) ** 2 / 2,
             "path_gap": overlap,
         }

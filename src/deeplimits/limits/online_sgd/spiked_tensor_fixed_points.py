@@ -95,7 +95,7 @@ class SpikedTensorFixedPoints(Limit):
             return reduced_chains.spiked_step(sample, state, dimension, lam, k, c)
 
         start = reduced_chains.SpikedState(lam ** (1 / k), c)
-        found = reduced_chains.run(step, reduced_chains.spiked_samples(key, (steps,), dimension), start, 1)
+        found = reduced_chains.run(step, reduced_chains.spiked_samples(key, (steps,), dimension), start, [steps])
         return {"overlap": found.overlap[-1], "radius": found.radius[-1]}
 
 

@@ -1,6 +1,7 @@
 r"""A two-layer network on the XOR mixture."""
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
@@ -60,10 +61,10 @@ class XorGmmBallistic(Limit):
 
         start = reduced_chains.XorStatistics(*(jnp.asarray(part) for part in (OUTPUT, ALONG_MU, ALONG_NU, OVERLAPS)))
         samples = reduced_chains.xor_samples(key, (POINTS * every,), dimension, len(OUTPUT))
-        found = reduced_chains.run(step, samples, start, POINTS)
+        found = reduced_chains.run(step, samples, start, every * np.arange(1, POINTS + 1))
         return {
-            "output": found.output[1:, 0],
-            "along_mu": found.along_mu[1:, 0],
-            "along_nu": found.along_nu[1:, 1],
-            "radius": found.overlaps[1:, 0, 0],
+            "output": found.output[:, 0],
+            "along_mu": found.along_mu[:, 0],
+            "along_nu": found.along_nu[:, 1],
+            "radius": found.overlaps[:, 0, 0],
         }

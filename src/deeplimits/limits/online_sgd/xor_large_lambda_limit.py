@@ -85,7 +85,7 @@ class XorLargeLambdaLimit(Limit):
         start = reduced_chains.XorStatistics(
             jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), jnp.zeros((4, 4))
         )
-        found = reduced_chains.run(step, draws.draw(key, (steps,), 0, uniforms=1), start, 1)
+        found = reduced_chains.run(step, draws.draw(key, (steps,), 0, uniforms=1), start, [steps])
         mu, nu = found.along_mu[-1], found.along_nu[-1]
         return {
             "output": found.output[-1],

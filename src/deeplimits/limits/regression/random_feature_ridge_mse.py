@@ -7,9 +7,9 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import random_features as draw
 from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, rounded, whole
-from deeplimits.models import designs
 from deeplimits.models.activations import activation
 from deeplimits.models.architectures import FullyConnected
+from deeplimits.models.designs import Design
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.kernels.infinite_width import InfiniteWidth
@@ -54,8 +54,8 @@ class RandomFeatureRidgeMse(Limit):
 
     def _data(self):
         return (
-            designs.halfspace(self.points, self.dimension),
-            designs.halfspace(TEST_POINTS, self.dimension, fold=1),
+            _halfspace(self.points, self.dimension),
+            _halfspace(TEST_POINTS, self.dimension, fold=1),
         )
 
     def theory(self):
@@ -124,3 +124,15 @@ class RandomFeatureRidgeMse(Limit):
             "training_curve": found.training[several],
             "test_curve": found.test[several],
         }
+
+
+def _halfspace(samples: int, dimension: int, fold: int = 0) -> Design:
+    """The data set that the limit speaks of: a cloud of points of norm about one, labelled by the side of a hyperplane.
+
+    `fold` picks other points around the same hyperplane, to test on.
+    """
+    # A generator whose numbers never change; on the host, where there is nothing to compile.
+    drawn = np.random.RandomState(fold).standard_normal((samples, dimension))
+    x = jnp.asarray(drawn) / jnp.sqrt(1.0 * dimension)
+    x = x - jnp.mean(x, axis=0, keepdims=True)
+    return Design(x, jnp.sign(x @ jnp.cos(jnp.arange(1.0, dimension + 1))))
