@@ -54,7 +54,11 @@ def from_values(values: ArrayLike) -> ClassicNetwork:
 
 
 def random_network(key: PRNGKeyArray) -> ClassicNetwork:
-    """Independent Gaussian weights and biases of variance 1/4."""
+    """Independent Gaussian weights and biases of variance 1/4.
+
+    >>> random_network(jax.random.key(0)).w3.shape
+    (3, 2)
+    """
     return from_values(0.5 * jax.random.normal(key, (PARAMETERS,)))
 
 

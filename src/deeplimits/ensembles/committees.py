@@ -59,6 +59,10 @@ def with_overlaps(task: Task, state: Overlaps, dimension: int) -> Network:
     """Weights whose overlaps are exactly those wanted: the first axes, combined by a root of Ω.
 
     The law of the inputs does not change under rotations, so nothing is lost by starting along the axes.
+
+    >>> task, state = Task(teacher=[[1.0]]), Overlaps([[0.5]], [[0.7]])
+    >>> overlaps(with_overlaps(task, state, 5)).m.round(12).tolist()
+    [[0.5]]
     """
     p, k = state.students, task.teachers
     if dimension < p + k:
@@ -135,6 +139,11 @@ def one_pass_sgd(
     """Train on fresh samples and record the overlaps after `marks` steps (increasing), as one compiled loop.
 
     A step uses the task's batch, or one in which each sample has its share (see `step`).
+
+    >>> task, state = Task(teacher=[[1.0]]), Overlaps([[0.5]], [[0.7]])
+    >>> network = with_overlaps(task, state, 5)
+    >>> one_pass_sgd(jax.random.key(0), task, network, jnp.array([10, 20])).record.m.shape
+    (2, 1, 1)
     """
     p, d = network.w.shape
     batch = task.samples if shares is None else shares.shape[0]

@@ -13,7 +13,12 @@ BLOCK = 4096
 def independent_entries(
     key: PRNGKeyArray, samples: int, dimension: int, *, law: str = "gaussian"
 ) -> Float[Array, "n p"]:
-    """A data matrix with independent entries of mean zero and variance one; rows are samples."""
+    """A data matrix with independent entries of mean zero and variance one; rows are samples.
+
+    >>> x = independent_entries(jax.random.key(0), 4, 3, law="rademacher")
+    >>> x.shape, float(jnp.max(jnp.abs(x)))
+    ((4, 3), 1.0)
+    """
     shape = (samples, dimension)
     if law == "rademacher":
         return jax.random.rademacher(key, shape, dtype=float)
@@ -40,7 +45,11 @@ def gaussian_arrays(key: PRNGKeyArray, *shapes: tuple[int, ...]) -> list[Float[A
 
 
 def on_sphere(key: PRNGKeyArray, dimension: int) -> Float[Array, " dimension"]:
-    """A uniform point of the unit sphere: a Gaussian vector, normalized."""
+    """A uniform point of the unit sphere: a Gaussian vector, normalized.
+
+    >>> round(float(jnp.linalg.norm(on_sphere(jax.random.key(0), 5))), 12)
+    1.0
+    """
     vector = jax.random.normal(key, (dimension,))
     return vector / jnp.linalg.norm(vector)
 
@@ -49,6 +58,9 @@ def in_ball(gaussians: Float[Array, "count dimension+2"]) -> Float[Array, "count
     """Independent uniform points of the unit ball of R^d, from d + 2 standard Gaussian numbers each.
 
     The first d coordinates of a uniform point of the unit sphere of R^(d+2) are uniform in the ball.
+
+    >>> in_ball(jnp.ones((1, 4))).tolist()
+    [[0.5, 0.5]]
     """
     return gaussians[:, :-2] / jnp.linalg.norm(gaussians, axis=1, keepdims=True)
 

@@ -50,7 +50,12 @@ def preactivations(
     width: int,
     layers: int,
 ) -> Float[Array, "layers points width"]:
-    """z^(1) … z^(layers) of a network with weights N(0, C_w/fan-in) and biases N(0, C_b), every weight drawn."""
+    """z^(1) … z^(layers) of a network with weights N(0, C_w/fan-in) and biases N(0, C_b), every weight drawn.
+
+    >>> one = jnp.ones(())
+    >>> preactivations(jax.random.key(0), "tanh", jnp.ones((2, 5)), one, one, width=7, layers=3).shape
+    (3, 2, 7)
+    """
     sigma = named(activation)
     first, second = jax.random.split(key)
 
@@ -82,6 +87,10 @@ def pair_chain(
     Given one layer, the neurons of the next are independent pairs of Gaussian variables with covariance
     C_b + (C_w/n) Σ_j σ(z_ja)σ(z_jb): this is the law of `preactivations`, at the cost of the neurons alone. `normals`
     holds standard normal numbers, `start` the covariance (11, 12, 22) in the first layer, C_b + C_w x_a·x_b/n₀.
+
+    >>> one, zero = jnp.ones(()), jnp.zeros(())
+    >>> pair_chain(jnp.ones((1, 2, 4)), "identity", jnp.array([1.0, 0.0, 4.0]), one, zero).seen.tolist()
+    [[1.0, 2.0, 4.0]]
     """
     sigma = named(activation)
 
@@ -133,7 +142,12 @@ def variance_chain(
     weight_variance: Float[Array, ""],
     bias_variance: Float[Array, ""],
 ) -> Float[Array, "layers+1"]:
-    """`pair_chain` for one input: variance of a neuron of layers 1 … layers+1, given the layer before."""
+    """`pair_chain` for one input: variance of a neuron of layers 1 … layers+1, given the layer before.
+
+    >>> one, zero = jnp.ones(()), jnp.zeros(())
+    >>> variance_chain(2 * jnp.ones((2, 4)), "identity", one, one, zero).tolist()
+    [1.0, 4.0, 16.0]
+    """
     sigma = named(activation)
 
     def advance(given, drawn):

@@ -22,7 +22,11 @@ def inverse_factor(gram: Float[Array, "m m"]) -> Float[Array, "m m"]:
 
 
 def min_norm_fit(x: Float[Array, "n p"], y: Float[Array, "n *labels"]) -> Float[Array, "p *labels"]:
-    """The least-squares solution of smallest norm, X⁺y, for X of full rank and any number of label vectors."""
+    """The least-squares solution of smallest norm, X⁺y, for X of full rank and any number of label vectors.
+
+    >>> min_norm_fit(jnp.ones((1, 2)), jnp.array([2.0])).round(12).tolist()
+    [1.0, 1.0]
+    """
     return NestedLeastSquares(x, (x.shape[1],)).fit(x.shape[1], y)
 
 
@@ -112,6 +116,10 @@ def max_margin(signed: Float[Array, "n d"], *, iterations: int = 60) -> MaxMargi
     """argmin ‖w‖ : ⟨w, x̄_i⟩ ≥ 1 for the rows x̄_i, and its multipliers, by a primal-dual interior-point method.
 
     For separable rows; accurate to about 1e-9. What it returns for others is large and meaningless.
+
+    >>> found = max_margin(jnp.array([[1.0, 1.0], [1.0, -1.0], [9.0, 3.0]]))
+    >>> float(found.weights[0].round(8)), float(found.multipliers[0].round(8))
+    (1.0, 0.5)
     """
     n, d = signed.shape
     if d > n:
@@ -162,7 +170,11 @@ def max_margin(signed: Float[Array, "n d"], *, iterations: int = 60) -> MaxMargi
 
 
 def ridge_fit(x: Float[Array, "n p"], y: Float[Array, "n *k"], ridge: Float[Array, ""]) -> Float[Array, "p *k"]:
-    """argmin (1/n)‖y − Xβ‖² + λ‖β‖², λ > 0, for any number of label vectors."""
+    """argmin (1/n)‖y − Xβ‖² + λ‖β‖², λ > 0, for any number of label vectors.
+
+    >>> ridge_fit(jnp.eye(1), jnp.array([1.0]), jnp.asarray(1.0)).round(12).tolist()
+    [0.5]
+    """
     return ridge_matrix(x, ridge) @ y
 
 

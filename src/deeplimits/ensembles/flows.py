@@ -25,6 +25,9 @@ def gradient_flow(
 
     Where fast directions have settled long before the slow ones, they limit the step of an explicit method: then
     `stiff=True` takes an implicit one.
+
+    >>> round(float(gradient_flow(lambda w: w @ w / 2, jnp.ones(1), jnp.log(jnp.array([2.0])))[0, 0]), 9)
+    0.5
     """
     gradient = jax.grad(loss)
     solved = flows.solve(
@@ -47,6 +50,9 @@ def classification_flow(
 
     `scores` gives q_i = y_i f(x_i; w). e^s and ℓ' are combined in one exponent, so that nothing overflows: t = e^4000
     is no harder than t = e^40.
+
+    >>> float(classification_flow(lambda w: w, jnp.zeros(1), jnp.array([4000.0]))[0, 0].round(6))  # w = log(1 + t)
+    4000.0
     """
     arguments.choice("loss", loss, ("logistic", "exponential"))
 
@@ -68,7 +74,11 @@ def separable_flow(
     loss_scale: float | None = None,
     rtol: float = 1e-11,
 ) -> Float[Array, "points d"]:
-    """`classification_flow` of a linear classifier on the rows x̄_i = y_i x_i, c = 1/n unless given."""
+    """`classification_flow` of a linear classifier on the rows x̄_i = y_i x_i, c = 1/n unless given.
+
+    >>> float(separable_flow(jnp.ones((1, 1)), jnp.zeros(1), jnp.array([20.0]))[0, 0].round(9))  # w = log(1 + t)
+    20.0
+    """
     scale = 1 / signed.shape[0] if loss_scale is None else loss_scale
     return classification_flow(lambda w: signed @ w, start, log_times, loss=loss, loss_scale=scale, rtol=rtol)
 
@@ -110,6 +120,10 @@ def diagonal_network_flow(
 
     The limit is β once max |Xβ − y| has fallen below `precision` times max |y|: beyond that only rounding errors would
     be integrated.
+
+    >>> found = diagonal_network_flow(jnp.eye(1), jnp.ones(1), jnp.asarray(0.1), jnp.ones(1), 2, jnp.zeros(1))
+    >>> round(float(found.path[0, 0]), 9), round(float(found.limit[0]), 9)
+    (0.0, 1.0)
     """
     beginning = jnp.concatenate([alpha * start, alpha * start])
 

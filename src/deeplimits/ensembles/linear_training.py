@@ -30,6 +30,10 @@ def ridge_flow(
 
     With p > n the weights are split into e^{−γt}·start and a part in the span of the points, whose coefficients follow
     a flow in R^n of their own.
+
+    >>> one, zero = jnp.ones((1, 1)), jnp.zeros(())
+    >>> round(float(ridge_flow(one, jnp.ones(1), zero, jnp.zeros(1), jnp.log(jnp.array([2.0])))[0, 0]), 12)
+    0.5
     """
     n, p = x.shape
     t = times[:, None]
@@ -63,7 +67,12 @@ def ridge_descent(
     step: Float[Array, ""],
     marks: ArrayLike,
 ) -> Float[Array, "marks p"]:
-    """The weights after `marks` steps of gradient descent."""
+    """The weights after `marks` steps of gradient descent.
+
+    >>> one, zero = jnp.ones((1, 1)), jnp.zeros(())
+    >>> ridge_descent(one, jnp.ones(1), zero, jnp.zeros(1), jnp.asarray(0.5), [1, 2]).tolist()
+    [[0.5], [0.75]]
+    """
 
     def loss(w):
         return (jnp.mean((y - x @ w) ** 2) + ridge * jnp.sum(w**2)) / 2

@@ -9,7 +9,12 @@ from deeplimits.models.activations import activation as named
 
 
 def uniform_orthogonal(key: PRNGKeyArray, size: int) -> Float[Array, "n n"]:
-    """A uniform orthogonal matrix: the Q of a Gaussian matrix, with the signs that make R's diagonal positive."""
+    """A uniform orthogonal matrix: the Q of a Gaussian matrix, with the signs that make R's diagonal positive.
+
+    >>> q = uniform_orthogonal(jax.random.key(0), 4)
+    >>> bool(jnp.allclose(q.T @ q, jnp.eye(4)))
+    True
+    """
     q, r = jnp.linalg.qr(jax.random.normal(key, (size, size)))
     return q * jnp.sign(jnp.diagonal(r))[None, :]
 
@@ -25,7 +30,11 @@ def features(
 def gated_product(
     key: PRNGKeyArray, width: int, depth: int, weights: str, variance: Array, active: Array
 ) -> Float[Array, "n n"]:
-    """The product Π_l D_lW_l of square weights, Gaussian or orthogonal, and independent 0-1 gates."""
+    """The product Π_l D_lW_l of square weights, Gaussian or orthogonal, and independent 0-1 gates.
+
+    >>> gated_product(jax.random.key(0), 4, 3, "orthogonal", jnp.asarray(1.0), jnp.asarray(0.5)).shape
+    (4, 4)
+    """
 
     def layer(product, layer_key):
         weight_key, gate_key = jax.random.split(layer_key)

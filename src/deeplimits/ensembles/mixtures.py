@@ -19,6 +19,10 @@ def class_mean(direction: Float[Array, " p"], strength: Float[Array, ""]) -> Flo
 
 
 def two_classes(signs: Float[Array, " n"], deviations: Float[Array, "n p"], mean: Float[Array, " p"]) -> Classes:
-    """Points x = yμ + z, as rows, and their labels y = ±1, from standard Gaussian `signs` and `deviations`."""
+    """Points x = yμ + z, as rows, and their labels y = ±1, from standard Gaussian `signs` and `deviations`.
+
+    >>> two_classes(jnp.array([0.3, -2.0]), jnp.zeros((2, 1)), jnp.array([3.0])).x.tolist()
+    [[3.0], [-3.0]]
+    """
     y = jnp.where(signs > 0, 1.0, -1.0)
     return Classes(y[:, None] * mean[None, :] + deviations, y)

@@ -31,7 +31,14 @@ def spherical(
     key: PRNGKeyArray, start: Float[Array, " N"], loss: Callable, draw: Callable, step: ArrayLike,
     marks: ArrayLike, observe: Callable,
 ) -> Any:  # fmt: skip
-    """x̃ = x − (δ/N)(∇L − ⟨∇L, x⟩x), x' = x̃/|x̃|."""
+    """x̃ = x − (δ/N)(∇L − ⟨∇L, x⟩x), x' = x̃/|x̃|.
+
+    >>> def draw(key):
+    ...     return pca_sample(key, 1.0, jnp.eye(3)[0])
+    >>> seen = spherical(jax.random.key(0), jnp.eye(3)[1], pca_loss, draw, 0.5, [0, 10], jnp.linalg.norm)
+    >>> seen.round(12).tolist()
+    [1.0, 1.0]
+    """
     rate = jnp.asarray(step, float) / start.shape[0]
 
     def advance(x, gradient):
@@ -45,7 +52,15 @@ def euclidean(
     key: PRNGKeyArray, start: Any, loss: Callable, draw: Callable, step: ArrayLike,
     marks: ArrayLike, observe: Callable,
 ) -> Any:  # fmt: skip
-    """x' = x − δ∇L(x, Y) for any pytree x of parameters."""
+    """x' = x − δ∇L(x, Y) for any pytree x of parameters.
+
+    >>> def loss(x, sample):
+    ...     return (x - sample) ** 2 / 2
+    >>> def draw(key):
+    ...     return jnp.ones(())
+    >>> euclidean(jax.random.key(0), jnp.zeros(()), loss, draw, 0.5, [0, 1, 3], lambda x: x).tolist()
+    [0.0, 0.5, 0.875]
+    """
     rate = jnp.asarray(step, float)
 
     def advance(x, gradient):
@@ -62,6 +77,10 @@ def spiked_tensor(
 
     What a gradient sees of the noise is the sum of its k contractions with x in all slots but one: a Gaussian vector, k
     equal contributions along x and k independent ones across.
+
+    >>> spike = jnp.eye(4)[0]
+    >>> spiked_tensor(jax.random.key(0), 0.5 * spike, spike, 1.0, 3, 0.01, [0, 5], lambda x: x @ spike).shape
+    (2,)
     """
     rate, lam, k = jnp.asarray(step, float), jnp.asarray(signal, float), order
 

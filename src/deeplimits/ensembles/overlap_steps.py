@@ -58,7 +58,12 @@ def chain_step(sample: Draws, task: Task, state: Overlaps, time: Float[Array, ""
 def overlap_chain(
     key: PRNGKeyArray, task: Task, start: Overlaps, marks: Int[Array, " times"], dimension: int
 ) -> Record:
-    """Run the chain and record the overlaps after `marks` steps (increasing)."""
+    """Run the chain and record the overlaps after `marks` steps (increasing).
+
+    >>> task, state = Task(teacher=[[1.0]]), Overlaps([[0.5]], [[0.7]])
+    >>> overlap_chain(jax.random.key(0), task, state, jnp.array([10, 20]), 5).m.shape
+    (2, 1, 1)
+    """
     check_dimension(task, start, dimension)
     joint_overlaps(task, start)
     fields = start.students + task.teachers
@@ -97,6 +102,11 @@ def first_passages(
     `start` makes the state at the beginning of a run from a standard normal variable. The runs follow one another, so
     that systems that are simulated side by side end at about the same time. Not a number where a run is not over when
     all together have used up `most_steps`.
+
+    >>> def start(normal):
+    ...     return Overlaps(normal[None, None] / 10, jnp.ones((1, 1)))
+    >>> first_passages(jax.random.key(0), Task(teacher=[[1.0]]), start, jnp.asarray(0.5), 20, 3, 10**6).shape
+    (3,)
     """
 
     begin = start(jnp.zeros(()))

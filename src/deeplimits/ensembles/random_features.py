@@ -27,12 +27,20 @@ class RidgeErrors(NamedTuple):
 def neurons(
     key: PRNGKeyArray, activation: ActivationLike, x: Float[Array, "n d"], count: int
 ) -> Float[Array, "n count"]:
-    """σ(⟨w_l, x⟩) for independent w_l ~ N(0, I)."""
+    """σ(⟨w_l, x⟩) for independent w_l ~ N(0, I).
+
+    >>> neurons(jax.random.key(0), "relu", jnp.ones((3, 2)), 5).shape
+    (3, 5)
+    """
     return named(activation).value(x @ jax.random.normal(key, (x.shape[1], count)))
 
 
 def fourier(key: PRNGKeyArray, x: Float[Array, "n d"], count: int, *, scale: float = 1.0) -> Float[Array, "n count"]:
-    """√2 cos(⟨w_l, x⟩ + b_l), w_l ~ N(0, I/scale²), b_l uniform on the circle: features of the Gaussian kernel."""
+    """√2 cos(⟨w_l, x⟩ + b_l), w_l ~ N(0, I/scale²), b_l uniform on the circle: features of the Gaussian kernel.
+
+    >>> fourier(jax.random.key(0), jnp.ones((3, 2)), 5).shape
+    (3, 5)
+    """
     w_key, b_key = jax.random.split(key)
     phase = jax.random.uniform(b_key, (count,), maxval=2 * jnp.pi)
     return jnp.sqrt(2.0) * jnp.cos(x @ jax.random.normal(w_key, (x.shape[1], count)) / scale + phase[None, :])
@@ -117,7 +125,12 @@ def ridge_errors(
     y_test: Float[Array, " m"],
     ridge: Float[Array, ""],
 ) -> RidgeErrors:
-    """Mean squared training and test error of argmin (1/n)‖y − Φβ‖² + γ‖β‖², γ > 0."""
+    """Mean squared training and test error of argmin (1/n)‖y − Φβ‖² + γ‖β‖², γ > 0.
+
+    >>> one = jnp.ones((1, 1))
+    >>> [float(part.round(12)) for part in ridge_errors(one, one[0], one, one[0], jnp.asarray(1.0))]
+    [0.25, 0.25, 0.5]
+    """
     beta = estimators.ridge_fit(features, y, ridge)
     left, missed = y - features @ beta, y_test - test_features @ beta
     # (ΦΦ'/n + γ)^{-1}y = (y − Φβ̂)/γ

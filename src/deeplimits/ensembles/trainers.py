@@ -105,6 +105,14 @@ def stochastic_gradient_descent(
 
     `losses` gives the loss of every sample. `observe(theta, batch_gradient)` is called before every step; what it
     returns is stacked.
+
+    >>> def losses(x):
+    ...     return (x[0] - jnp.array([1.0, 3.0])) ** 2 / 2
+    >>> found = stochastic_gradient_descent(
+    ...     jax.random.key(0), losses, jnp.zeros(1), jnp.asarray(0.5), 60, 2, sampling="without replacement"
+    ... )
+    >>> float(found.end[0].round(12))  # a batch of all samples: descent to their mean
+    2.0
     """
 
     def advance(theta, index):
@@ -175,6 +183,10 @@ def noisy_gradient_descent(
 
     `noise` is the standard deviation of the noise in the gradient; Langevin dynamics of temperature τ is noise =
     √(2τ/η). A schedule of shape (steps, k, 1) runs k schedules at once.
+
+    >>> quiet, steps = jnp.zeros(()), jnp.full(3, 0.5)
+    >>> noisy_gradient_descent(jax.random.key(0), lambda x: x, jnp.ones(()), steps, quiet, [0, 3]).tolist()
+    [1.0, 0.125]
     """
 
     def advance(index, theta):

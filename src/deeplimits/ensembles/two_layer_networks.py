@@ -14,7 +14,11 @@ from deeplimits.numerics.ranks import same_rank
 def two_layer(
     activation: ActivationLike, weights: Float[Array, "m d"], output: Float[Array, " m"], x: Float[Array, " d"]
 ) -> Float[Array, ""]:
-    """f(x; W) = m^{−1/2} Σ_j a_j σ(⟨w_j, x⟩)."""
+    """f(x; W) = m^{−1/2} Σ_j a_j σ(⟨w_j, x⟩).
+
+    >>> round(float(two_layer("square", jnp.eye(2), jnp.ones(2), jnp.array([1.0, 2.0]))) * 2**0.5, 12)
+    5.0
+    """
     return output @ named(activation).value(weights @ x) / jnp.sqrt(1.0 * weights.shape[0])
 
 

@@ -18,6 +18,11 @@ def risk_on_fresh_inputs(key: PRNGKeyArray, task: Task, record: Record, inputs: 
     """Mean of (f* − f)²/2 over fresh inputs at each mark, drawn through their fields: unbiased for the risk.
 
     Half of the inputs are drawn, each used with both signs of its fields.
+
+    >>> one = jnp.ones((1, 1, 1))
+    >>> learnt = Record(one, one, jnp.ones((1, 1)), jnp.zeros(1))
+    >>> float(risk_on_fresh_inputs(jax.random.key(0), Task(teacher=[[1.0]]), learnt, 100).value[0].round(12))
+    0.0
     """
     times, p, k = record.m.shape
     teacher = jnp.broadcast_to(task.teacher, (times, k, k))
@@ -33,7 +38,13 @@ def risk_on_fresh_inputs(key: PRNGKeyArray, task: Task, record: Record, inputs: 
 
 
 def batch_gradient(task: Task, network: Network, x: Float[Array, "b d"], z: Float[Array, " b"]) -> Float[Array, "p d"]:
-    """Gradient in the first layer of the mean loss on a batch, by automatic differentiation."""
+    """Gradient in the first layer of the mean loss on a batch, by automatic differentiation.
+
+    >>> network = Network(jnp.ones((1, 4)), jnp.ones(1), jnp.ones((1, 4)))
+    >>> learnt = batch_gradient(Task(teacher=[[1.0]], noise=0.0), network, jnp.ones((2, 4)), jnp.ones(2))
+    >>> float(jnp.max(jnp.abs(learnt)))
+    0.0
+    """
 
     def loss(w):
         clean = residual(task, Network(w, network.a, network.teacher), x).clean
@@ -53,6 +64,10 @@ def laziness(
     """κ = |h − y| ‖D²h‖/‖Dh‖² of h(a, w) = α Σ_i a_i σ(⟨w_i, x⟩) at one input, for every label given.
 
     D²h is block diagonal over neurons, so its operator norm is the largest of the blocks'.
+
+    >>> one, two = jnp.ones(1), jnp.full((1, 1), 2.0)
+    >>> float(laziness("identity", jnp.asarray(1.0), two, one, one, jnp.zeros(())))  # |h| ‖D²h‖/‖Dh‖² = 2·1/5
+    0.4
     """
     sigma = named(activation)
 

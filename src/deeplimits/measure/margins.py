@@ -31,6 +31,9 @@ def normalized_margin(scores: Float[Array, " n"], norm: Float[Array, ""], *, deg
 def smoothed_margin(scores: Float[Array, " n"], norm: Float[Array, ""], *, degree: float = 1.0) -> Float[Array, ""]:
     """−log Σ_i e^{−q_i(θ)} / ‖θ‖^D, which never decreases along gradient flow on Σ e^{−q_i} once that sum is below
     one.
+
+    >>> round(float(smoothed_margin(jnp.zeros(2), jnp.asarray(2.0))), 12)  # −log 2/2
+    -0.34657359028
     """
     return -jax.scipy.special.logsumexp(-scores) / norm**degree
 
@@ -96,6 +99,11 @@ class FlatOutputs(NamedTuple):
 
 
 def flat_outputs(apply: Callable, parameters, x, y) -> FlatOutputs:
-    """q(θ) = y f(x; θ) as a function of one flat vector, and that vector, for a model `apply(parameters, x)`."""
+    """q(θ) = y f(x; θ) as a function of one flat vector, and that vector, for a model `apply(parameters, x)`.
+
+    >>> outputs, theta = flat_outputs(lambda w, x: x @ w["a"], {"a": jnp.ones(2)}, jnp.eye(2), jnp.array([1.0, -1.0]))
+    >>> outputs(2 * theta).tolist()
+    [2.0, -2.0]
+    """
     theta, unravel = ravel_pytree(parameters)
     return FlatOutputs(lambda theta: jnp.ravel(apply(unravel(theta), x)) * y, theta)

@@ -10,6 +10,10 @@ def is_separable(signed: Float[Array, "*sets n d"]) -> Float[Array, "*sets"]:
 
     By Gordan's theorem there is no such w exactly if zero is a convex combination of the rows, which nonnegative least
     squares decides: the smallest ‖Σ u_i (y_i x_i, 1) − (0, 1)‖ over u ≥ 0 vanishes.
+
+    >>> import jax.numpy as jnp
+    >>> is_separable(jnp.array([[[1.0], [2.0]], [[1.0], [-2.0]]])).tolist()
+    [1.0, 0.0]
     """
     answer = jax.ShapeDtypeStruct(signed.shape[:-2], float)
     return jax.pure_callback(_are_separable, answer, signed, vmap_method="expand_dims")

@@ -9,7 +9,11 @@ from deeplimits.numerics.ranks import same_rank
 
 
 def sample_covariance_eigenvalues(x: Float[Array, "n p"]) -> Float[Array, " p"]:
-    """The p eigenvalues of X'X/n in increasing order, from the smaller of the two Gram matrices."""
+    """The p eigenvalues of X'X/n in increasing order, from the smaller of the two Gram matrices.
+
+    >>> sample_covariance_eigenvalues(jnp.array([[1.0, 2.0]])).round(12).tolist()
+    [0.0, 5.0]
+    """
     n, p = x.shape
     if p <= n:
         return jnp.linalg.eigvalsh(x.T @ x / n)
@@ -18,7 +22,11 @@ def sample_covariance_eigenvalues(x: Float[Array, "n p"]) -> Float[Array, " p"]:
 
 
 def regularized_trace(eigenvalues: Float[Array, " p"], shift: Float[Array, "..."]) -> Float[Array, "..."]:
-    """(1/p) Σ 1/(λ_i + y) for every shift y > 0."""
+    """(1/p) Σ 1/(λ_i + y) for every shift y > 0.
+
+    >>> float(regularized_trace(jnp.array([1.0, 3.0]), jnp.asarray(1.0)))
+    0.375
+    """
     values, y = same_rank(eigenvalues, shift[..., None])
     return jnp.mean(1 / (values + y), axis=-1)
 
@@ -26,7 +34,11 @@ def regularized_trace(eigenvalues: Float[Array, " p"], shift: Float[Array, "..."
 def cauchy_smoothed(
     eigenvalues: Float[Array, " p"], x: Float[Array, " points"], height: Float[Array, ""]
 ) -> Float[Array, " points"]:
-    """The spectrum convolved with a Cauchy kernel of the given width."""
+    """The spectrum convolved with a Cauchy kernel of the given width.
+
+    >>> round(float(cauchy_smoothed(jnp.zeros(1), jnp.zeros(1), jnp.asarray(1.0))[0]) * jnp.pi, 12)
+    1.0
+    """
     return jnp.mean(height / ((eigenvalues[None, :] - x[:, None]) ** 2 + height**2), axis=1) / jnp.pi
 
 
@@ -45,6 +57,10 @@ def covariance_losses(covariance: Float[Array, " p"], sample: Float[Array, "p p"
     The population covariance is diagonal. The first estimator is the best combination of S and I, the second keeps the
     eigenvectors û of S and takes the eigenvalues û'Σû. On the null space of S, where any basis serves as eigenvectors,
     that is one number, their mean.
+
+    >>> losses = covariance_losses(jnp.array([1.0, 3.0]), jnp.diag(jnp.array([2.0, 5.0])), 2)
+    >>> float(losses.linear), float(losses.nonlinear)
+    (0.0, 0.0)
     """
     p = covariance.shape[0]
     # With I at hand, both S and Σ are approached around their means.

@@ -108,6 +108,15 @@ def closability(
 
     The same samples are not shared by the points, so that the differences have known errors. A model that closes
     only as N → ∞ shows differences of order 1/N here; take N large or `level` small.
+
+    >>> import jax
+    >>> def loss(x, y):
+    ...     return jnp.sum((x - y) ** 2) / 2
+    >>> points = [jnp.array([1.0, 0.0]), jnp.array([0.0, 1.0])]
+    >>> def draw(key):
+    ...     return jax.random.normal(key, (2,))
+    >>> closability(jax.random.key(0), loss, draw, lambda x: jnp.stack([x @ x]), points, 0.1, 500).closed
+    True
     """
     if len(points) < 2:
         raise ParameterError(f"points = {len(points)} of them; comparing takes two or more")

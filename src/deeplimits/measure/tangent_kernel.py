@@ -109,6 +109,11 @@ def empirical_nngp(
 
     Its mean over networks is the covariance of the outputs at this width; its limit is
     `theory.kernels.InfiniteWidth(net).nngp`.
+
+    >>> from deeplimits.models.architectures import FullyConnected
+    >>> network = WideNetwork(FullyConnected(1, "relu"), inputs=2, widths=8)
+    >>> empirical_nngp(network, network.init(jax.random.key(0)), jnp.ones((3, 2))).shape
+    (3, 3)
     """
     left = network.forward(parameters, x1).entering[-1]
     right = left if x2 is None else network.forward(parameters, x2).entering[-1]

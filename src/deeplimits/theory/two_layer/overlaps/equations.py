@@ -39,9 +39,9 @@ def _checked(function):
     compiled = eqx.filter_jit(function)
 
     @functools.wraps(function)
-    def checked(task: Task, state: Overlaps, *rest: ArrayLike):
+    def checked(task: Task, state: Overlaps, *rest: ArrayLike, **named: ArrayLike):
         check(task, state)
-        return compiled(task, state, *rest)
+        return compiled(task, state, *rest, **named)
 
     return checked
 
