@@ -8,6 +8,7 @@ import re
 import runpy
 import subprocess
 import sys
+import typing
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ import pytest
 import deeplimits.theory
 from deeplimits.catalogue import FUNCTIONS
 from deeplimits.lab.task import imports, module_path, offers
+from deeplimits.measure.estimates import Estimate
 from house import modules
 
 PAGES = Path(__file__).parents[2]
@@ -63,6 +65,28 @@ def test_functions_show_an_example(door):
         if not inspect.ismodule(member) and not isinstance(member, type) and ">>>" not in (inspect.getdoc(member) or "")
     ]
     assert not without
+
+
+def parts_of(annotation):
+    """A type and, for named results, the types of all their parts."""
+    yield annotation
+    for part in typing.get_args(annotation):
+        yield from parts_of(part)
+    if inspect.isclass(annotation) and issubclass(annotation, tuple) and hasattr(annotation, "_fields"):
+        for part in typing.get_type_hints(annotation).values():
+            yield from parts_of(part)
+
+
+def test_what_chance_moves_is_an_estimate_and_nothing_else_is():
+    """An instrument that draws, or averages over what was drawn, says how far chance may have moved its answer."""
+    instruments = {name: one for name, one in members("deeplimits.measure").items() if inspect.isfunction(one)}
+    assert len(instruments) > 15
+    for name, instrument in instruments.items():
+        statistical = bool({"key", "observations"} & set(inspect.signature(instrument).parameters))
+        answered = list(parts_of(typing.get_type_hints(instrument)["return"]))
+        # A test of a hypothesis answers with its p-value.
+        chance = Estimate in answered or any("p_value" in getattr(part, "_fields", ()) for part in answered)
+        assert chance == statistical, name
 
 
 def test_the_api_page_lists_every_door(tmp_path):

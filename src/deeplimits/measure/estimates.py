@@ -9,7 +9,9 @@ from jaxtyping import Array, Float
 class Estimate(NamedTuple):
     """A measured value and its standard error, arrays (or numbers) of one shape, and what stands behind them.
 
-    An instrument that is exact answers with plain arrays instead: it has no error to report.
+    Every instrument that draws, or averages over what was drawn, answers with it, by itself or as a part of a named
+    result. An instrument that is exact on what it is given answers with its numbers: it has no error to report, and
+    where it solves something, what is left over is a part of its result.
 
     >>> found = sample_mean(jnp.array([1.0, 2.0, 3.0]))
     >>> float(found.value), round(float(found.error), 6), found.draws
