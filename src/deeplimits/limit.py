@@ -239,6 +239,11 @@ def require_valid(limit: Limit, size: int | None = None) -> None:
         raise OutsideValidity(f"{type(limit).__name__}: " + "; ".join(violated))
 
 
+def too_small(size: float, least: float, sentence: str) -> tuple[str, ...]:
+    """What `validity_at` answers where a condition asks for sizes of at least `least`."""
+    return () if size >= least else (sentence,)
+
+
 def to_json(limit: Limit) -> dict[str, Any]:
     """Name and parameters, ready for `json.dumps`."""
     from deeplimits.catalogue import catalogue

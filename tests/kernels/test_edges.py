@@ -116,19 +116,11 @@ def tanh_kernels(x, y, depth, weight, bias):
     return float(c), float(tangent)
 
 
-@pytest.mark.slow
-def test_ten_layers_of_tanh_have_twelve_digits():
+@pytest.mark.parametrize("layers", [2, pytest.param(10, marks=pytest.mark.slow)])
+def test_layers_of_tanh_have_twelve_digits(layers):
     x, y = [1.0, 0.5, -0.3], [0.2, -1.0, 0.7]
-    nngp, ntk = tanh_kernels(x, y, 10, 1.5, 0.05)
-    found = InfiniteWidth(FullyConnected(10, "tanh", weight_variance=1.5, bias_variance=0.05)).kernels([x], [y])
-    assert float(found.nngp[0, 0]) == pytest.approx(nngp, rel=1e-12)
-    assert float(found.ntk[0, 0]) == pytest.approx(ntk, rel=1e-12)
-
-
-def test_two_layers_of_tanh_have_twelve_digits():
-    x, y = [1.0, 0.5, -0.3], [0.2, -1.0, 0.7]
-    nngp, ntk = tanh_kernels(x, y, 2, 1.5, 0.05)
-    found = InfiniteWidth(FullyConnected(2, "tanh", weight_variance=1.5, bias_variance=0.05)).kernels([x], [y])
+    nngp, ntk = tanh_kernels(x, y, layers, 1.5, 0.05)
+    found = InfiniteWidth(FullyConnected(layers, "tanh", weight_variance=1.5, bias_variance=0.05)).kernels([x], [y])
     assert float(found.nngp[0, 0]) == pytest.approx(nngp, rel=1e-12)
     assert float(found.ntk[0, 0]) == pytest.approx(ntk, rel=1e-12)
 

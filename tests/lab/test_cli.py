@@ -7,22 +7,14 @@ import pytest
 
 import deeplimits as dl
 from deeplimits.cli import main
-
-
-def run(capsys, *arguments):
-    try:
-        code = main(arguments)
-    except SystemExit as stop:
-        code = stop.code
-    shown = capsys.readouterr()
-    return code, shown.out, shown.err
+from house import run_command
 
 
 def test_list_and_search(capsys):
-    code, out, _ = run(capsys, "list")
+    code, out, _ = run_command(capsys, "list")
     assert code == 0
     assert len(out.splitlines()) == len(dl.catalogue)
-    code, out, _ = run(capsys, "list", "--json", "separable")
+    code, out, _ = run_command(capsys, "list", "--json", "separable")
     found = [entry["name"] for entry in json.loads(out)]
     assert "hard-margin-predictor" in found
     assert len(found) < len(dl.catalogue) / 2
@@ -30,7 +22,7 @@ def test_list_and_search(capsys):
 
 @pytest.mark.parametrize("name", list(dl.catalogue))
 def test_show_every_name(capsys, name):
-    code, out, _ = run(capsys, "show", name)
+    code, out, _ = run_command(capsys, "show", name)
     assert code == 0
     for word in (name, "Result", "Validity", "Cited", "Source", "To call it"):
         assert word in out
@@ -38,45 +30,45 @@ def test_show_every_name(capsys, name):
 
 
 def test_names_of_parameters_stand_apart_from_what_they_mean(capsys):
-    _, out, _ = run(capsys, "show", "ntk-recursion")
+    _, out, _ = run_command(capsys, "show", "ntk-recursion")
     assert "parametrization  what is trained" in out
     assert "C_w, weight variance" in out
 
 
 def test_cite(capsys):
-    code, out, _ = run(capsys, "cite", "ridgeless-double-descent")
+    code, out, _ = run_command(capsys, "cite", "ridgeless-double-descent")
     assert code == 0
     assert "@article{hastie2022," in out
 
 
 def test_predict_one_value_and_many(capsys, tmp_path):
-    code, out, _ = run(capsys, "predict", "ridgeless-double-descent", "--gamma", "2", "--noise", "1", "--json")
+    code, out, _ = run_command(capsys, "predict", "ridgeless-double-descent", "--gamma", "2", "--noise", "1", "--json")
     assert code == 0
     assert json.loads(out)["predictions"]["risk"]["value"] == pytest.approx(1.5)
-    code, out, _ = run(capsys, "predict", "ridgeless-double-descent", "--gamma", "2:8:3log", "--noise", "0,1")
+    code, out, _ = run_command(capsys, "predict", "ridgeless-double-descent", "--gamma", "2:8:3log", "--noise", "0,1")
     assert code == 0
     assert len(out.splitlines()) == 2 + 6
     figure = tmp_path / "figure.svg"
-    assert run(capsys, "predict", "ridgeless-double-descent", "--plot", str(figure))[0] == 0
+    assert run_command(capsys, "predict", "ridgeless-double-descent", "--plot", str(figure))[0] == 0
     xml.etree.ElementTree.parse(figure)
 
 
 def test_simulate(capsys):
-    code, out, _ = run(capsys, "simulate", "knn-bias-variance", "--size", "20", "--samples", "9", "--json")
+    code, out, _ = run_command(capsys, "simulate", "knn-bias-variance", "--size", "20", "--samples", "9", "--json")
     assert code == 0
     assert len(json.loads(out)["draws"]["risk"]) == 9
-    assert run(capsys, "simulate", "knn-bias-variance", "--size", "20", "--samples", "9")[1].startswith("knn")
+    assert run_command(capsys, "simulate", "knn-bias-variance", "--size", "20", "--samples", "9")[1].startswith("knn")
 
 
 def test_compare_as_in_the_readme(capsys, tmp_path):
     page = tmp_path / "page.html"
     arguments = ("compare", "ridgeless-double-descent", "--gamma", "2", "--noise", "0.5", "--gammas", "0.5,2")
     few = ("--sizes", "40,80", "--samples", "40")
-    code, out, _ = run(capsys, *arguments, *few, "--html", str(page))
+    code, out, _ = run_command(capsys, *arguments, *few, "--html", str(page))
     assert code == 0
     assert out.strip().splitlines()[-1].startswith("AGREES")
     assert "ridgeless-double-descent" in page.read_text()
-    code, out, _ = run(capsys, *arguments, *few, "--json", "--seed", "1")
+    code, out, _ = run_command(capsys, *arguments, *few, "--json", "--seed", "1")
     document = json.loads(out)
     assert code == 0
     assert {"name", "parameters", "sizes", "statistic", "threshold", "verdict"} <= set(document)
@@ -88,7 +80,7 @@ def test_a_disagreement_exits_with_two(capsys, monkeypatch):
 
     right = smoothing.nearest_neighbours_bias_cone
     monkeypatch.setattr(smoothing, "nearest_neighbours_bias_cone", lambda *a: 1.3 * right(*a))
-    code, out, _ = run(capsys, "compare", "knn-bias-variance", "--dimension", "3", "--samples", "3000")
+    code, out, _ = run_command(capsys, "compare", "knn-bias-variance", "--dimension", "3", "--samples", "3000")
     assert code == 2
     assert "DISAGREES" in out
 
@@ -119,7 +111,7 @@ def test_a_disagreement_exits_with_two(capsys, monkeypatch):
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_one(capsys, arguments, words):
-    code, _, err = run(capsys, *arguments)
+    code, _, err = run_command(capsys, *arguments)
     assert code == 1
     assert len(err.strip().splitlines()) == 1
     assert all(word in err for word in words), err
@@ -133,10 +125,10 @@ def test_debug_shows_the_traceback(capsys):
 
 
 def test_help_teaches(capsys):
-    code, out, _ = run(capsys, "--help")
+    code, out, _ = run_command(capsys, "--help")
     assert code == 0
     assert "deeplimits compare marchenko-pastur-law" in out
-    code, out, _ = run(capsys, "compare", "marchenko-pastur-law", "--help")
+    code, out, _ = run_command(capsys, "compare", "marchenko-pastur-law", "--help")
     assert "--gamma" in out
     assert "dimension per sample" in out
     assert "between 0.01 and" in " ".join(out.split())

@@ -8,11 +8,11 @@ import pytest
 import deeplimits as dl
 from crowded import Crowded
 from deeplimits.catalogue import Entry, catalogue
-from deeplimits.cli import main
 from deeplimits.errors import ParameterError
 from deeplimits.flags import RUNS, WORDS, _parser
 from deeplimits.limit import RESERVED, Limit, from_json, real, replace, rounded, to_json, values_of
 from deeplimits.parameters import parameters_of
+from house import run_command
 
 
 @pytest.fixture
@@ -55,18 +55,9 @@ def test_what_is_said_of_it(crowded):
     assert jax.jit(lambda limit: limit.values + 0 * len(repr(limit)))(limit) == 2.0
 
 
-def run(capsys, *arguments):
-    try:
-        code = main(arguments)
-    except SystemExit as stop:
-        code = stop.code
-    shown = capsys.readouterr()
-    return code, shown.out, shown.err
-
-
 def test_the_command_line_takes_it(crowded, capsys):
     flags = ("--param.samples", "20", "--param.seed", "0.5", "--values", "1.5", "--param.values", "2.5")
-    code, out, _ = run(capsys, "predict", "crowded", *flags, "--json")
+    code, out, _ = run_command(capsys, "predict", "crowded", *flags, "--json")
     found = json.loads(out)
     assert code == 0
     assert (found["parameters"]["samples"], found["parameters"]["seed"], found["parameters"]["values"]) == (
@@ -74,13 +65,17 @@ def test_the_command_line_takes_it(crowded, capsys):
         0.5,
         2.5,
     )
-    code, out, _ = run(capsys, "simulate", "crowded", *flags, "--samples", "9", "--seed", "4", "--size", "7", "--json")
+    code, out, _ = run_command(
+        capsys, "simulate", "crowded", *flags, "--samples", "9", "--seed", "4", "--size", "7", "--json"
+    )
     found = json.loads(out)
     assert code == 0
     assert (len(found["draws"]["mean"]), found["seed"], found["sizes"]) == (9, 4, {"samples": 7})
     assert (found["parameters"]["samples"], found["parameters"]["seed"]) == (7, 0.5)
     words = ("--samples", "1e2", "--seed", "4", "--sizes", "10:30:3", "--json")
-    code, out, _ = run(capsys, "compare", "crowded", *flags, "--param.sizes", "0.1", "--param.plot", "no", *words)
+    code, out, _ = run_command(
+        capsys, "compare", "crowded", *flags, "--param.sizes", "0.1", "--param.plot", "no", *words
+    )
     found = json.loads(out)
     assert code == 0
     assert (found["samples"], found["seed"], found["sizes"]) == (100, 4, [10, 20, 30])
@@ -88,13 +83,13 @@ def test_the_command_line_takes_it(crowded, capsys):
 
 
 def test_a_flag_of_another_command_is_not_taken_for_a_parameter(crowded, capsys):
-    code, _, err = run(capsys, "predict", "crowded", "--samples", "20")
+    code, _, err = run_command(capsys, "predict", "crowded", "--samples", "20")
     assert code == 1
     assert "did you mean --param.samples?" in err
 
 
 def test_help_says_the_rule(crowded, capsys):
-    code, out, _ = run(capsys, "compare", "crowded", "--help")
+    code, out, _ = run_command(capsys, "compare", "crowded", "--help")
     assert code == 0
     assert "--param.samples SAMPLES" in out
     assert "--values VALUES" in out

@@ -159,7 +159,8 @@ def test_the_beginning_of_training():
 
 
 def stacked_dynamics(parameters):
-    return jnp.stack(classification_dynamics(*parameters))
+    time, gamma, strength, start, ridge = parameters
+    return jnp.stack(classification_dynamics(time, gamma, strength, start=start, ridge=ridge))
 
 
 compiled_dynamics = jax.jit(stacked_dynamics)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import flows
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, too_small, whole
 from deeplimits.measure import margins
 from deeplimits.predictions import Bound, Value
 from deeplimits.theory.bias import homogeneous_margin, support_vectors
@@ -62,9 +62,9 @@ class HomogeneousNetworkMargin(Limit):
         shapes = _shapes(self.depth, self.width, min(self.points, self.features))
         start = sum(rows * columns for rows, columns in shapes) / 4
         least = (start / (2 * LARGEST_SHARE)) ** (self.depth / 2) / self.points**0.5
-        if size >= least:
-            return ()
-        return (
+        return too_small(
+            size,
+            least,
             f"at log t = {size} a network of depth = {self.depth} and width = {self.width} on {self.points} points has "
             f"not outgrown its start; take sizes of at least {math.ceil(least)}, or a smaller network",
         )

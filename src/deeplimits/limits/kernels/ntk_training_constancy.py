@@ -8,7 +8,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
 from deeplimits.ensembles.wide_networks import WideNetwork, squared_loss
-from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, too_small, whole
 from deeplimits.models.activations import Activation
 from deeplimits.models.architectures import FullyConnected
 from deeplimits.predictions import Value
@@ -80,9 +80,9 @@ class NtkTrainingConstancy(Limit):
 
     def validity_at(self, size):
         least = 2 * self.outputs * self.hidden_layers
-        if size >= least:
-            return ()
-        return (
+        return too_small(
+            size,
+            least,
             f"the {self.outputs} outputs move the same features in each of {self.hidden_layers} hidden layers, and n = "
             f"{size} neurons with them; take sizes of at least {least}, or fewer outputs",
         )

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.limit import Limit, Run, real, replace, too_small, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.online_sgd import exit_times, landscapes, spherical_ode
@@ -85,9 +85,9 @@ class ExitTimesSearchVsDescent(Limit):
         plateau = math.sqrt((lam - delta) / (lam * (1 + delta)))
         drift, spread = (abs(float(x)) for x in _correction(lam, delta))
         needed = exit_times.least_dimension(eta * plateau, (drift + spread / 2) / (2 * delta * (lam - delta)))
-        if size >= needed:
-            return ()
-        return (
+        return too_small(
+            size,
+            needed,
             f"at N = {size} signal = {lam:g} and step = {delta:g} search from a start not small beside threshold = "
             f"{eta:g}, or with a correction not small beside the limit law; take sizes of at least {needed:.3g}, a "
             "larger threshold or a smaller step",

@@ -9,7 +9,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, integer, real, replace, too_small, whole
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.online_sgd import spiked_tensor
 
@@ -91,9 +91,9 @@ class SpikedMicroscopicSde(Limit):
             needed = (10 * k * lam * time) ** (2 / (k - 2)) * max(1.0, c)
         while needed < size * MOST and _explosion(needed, k, c) < RARE:
             needed = max(1.05 * needed, 4 * k * c * max(1.0, c) ** (k - 1))
-        if size >= needed:
-            return ()
-        return (
+        return too_small(
+            size,
+            needed,
             f"at N = {size} with signal = {lam:g} and step = {c:g} the scaled overlap does not stay of order one up to "
             f"time = {time:g}, or a path explodes; take sizes of at least {math.ceil(needed)}, or a shorter time",
         )

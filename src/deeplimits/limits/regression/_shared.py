@@ -1,10 +1,13 @@
-"""What the limits about regression have in common: the interpolation threshold p = n."""
+"""What the limits about regression have in common: the interpolation threshold p = n, and their curves."""
 
+import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
+from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, whole
+from deeplimits.predictions import Curve
 from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD
 
 # Closer to p = n than this the risk of a finite sample has too few moments for its mean to be measured.
@@ -25,3 +28,27 @@ def features_of(limit: Limit, samples: int, gamma: float, least: int = 1) -> int
             f"|p - n| >= {CLOSEST} for its mean risk to be measurable; take a larger size or gamma further from 1"
         )
     return p
+
+
+def dense_times(times: Array) -> Array:
+    """Training times to draw a curve through, denser at the start, where it bends."""
+    return jnp.linspace(times[0] ** 0.25, times[-1] ** 0.25, 100) ** 4
+
+
+def time_curve(
+    times: Array, dense: Array, values: Array, *, label: str, symbol: str, resolution: float = 1e-12
+) -> Curve:
+    """A quantity along training, from its values at the times and then at the dense ones."""
+    count = times.shape[0]
+    return Curve(
+        times, values[:count], axis="training time", axis_symbol="t", label=label, symbol=symbol, rate=1.0,
+        resolution=resolution, dense_x=dense, dense_y=values[count:], log_x=True,
+    )  # fmt: skip
+
+
+def risk_curve(gammas: Array, risks: Array, dense: Array, dense_risks: Array, *, log_y: bool = False) -> Curve:
+    """The excess risk against features per sample, at the ratios that are simulated and between them."""
+    return Curve(
+        gammas, risks, axis="features per sample", axis_symbol=r"\gamma", label="excess risk", symbol="R", rate=1.0,
+        dense_x=dense, dense_y=dense_risks, log_x=True, log_y=log_y,
+    )  # fmt: skip

@@ -5,6 +5,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data, linear_training
 from deeplimits.limit import Limit, Run, axis, integer, real, replace, whole
+from deeplimits.limits.regression._shared import dense_times, time_curve
 from deeplimits.predictions import Curve
 from deeplimits.theory.regression.gradient_flow import early_stopped_descent_risk, early_stopped_risk
 
@@ -44,25 +45,13 @@ class EarlyStoppedGradientFlowRisk(Limit):
 
     def theory(self):
         parameters = (self.gamma, self.signal, self.noise**2)
-        dense = jnp.linspace(self.times[0] ** 0.25, self.times[-1] ** 0.25, 100) ** 4
+        dense = dense_times(self.times)
         flow = early_stopped_risk(jnp.concatenate([self.times, dense]), *parameters)
-        points = self.times.shape[0]
         counts = 1.0 + jnp.arange(self.steps, dtype=float)
         descent = early_stopped_descent_risk(self._step(), counts, *parameters)
 
         def over_time(y, label, symbol):
-            return Curve(
-                self.times,
-                y[:points],
-                axis="training time",
-                axis_symbol="t",
-                label=label,
-                symbol=symbol,
-                rate=1.0,
-                dense_x=dense,
-                dense_y=y[points:],
-                log_x=True,
-            )
+            return time_curve(self.times, dense, y, label=label, symbol=symbol)
 
         def over_steps(y, label, symbol):
             return Curve(counts, y, axis="steps", axis_symbol="k", label=label, symbol=symbol, rate=1.0)

@@ -7,7 +7,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data, linear_training, mixtures
 from deeplimits.limit import Limit, Run, axis, real, replace, whole
-from deeplimits.predictions import Curve
+from deeplimits.limits.regression._shared import dense_times, time_curve
 from deeplimits.theory.regression.mixture_dynamics import classification_dynamics
 
 # Wrong training points rarer than this are too few to be counted in a few thousand small data sets.
@@ -40,25 +40,12 @@ class GradientDescentDynamicsGmm(Limit):
     usual = Run(sizes=(32, 64, 128), samples=800)
 
     def theory(self):
-        dense = jnp.linspace(self.times[0] ** 0.25, self.times[-1] ** 0.25, 100) ** 4
+        dense = dense_times(self.times)
         both = jnp.concatenate([self.times, dense])
         found = classification_dynamics(both, self.gamma, self.strength, start=self.start, ridge=self.ridge)
-        count = self.times.shape[0]
 
         def curve(y, label, symbol, resolution=1e-12):
-            return Curve(
-                self.times,
-                y[:count],
-                axis="training time",
-                axis_symbol="t",
-                label=label,
-                symbol=symbol,
-                rate=1.0,
-                resolution=resolution,
-                dense_x=dense,
-                dense_y=y[count:],
-                log_x=True,
-            )
+            return time_curve(self.times, dense, y, label=label, symbol=symbol, resolution=resolution)
 
         labels = {
             "test_mean": ("mean on new points", r"\mu^\top w"),

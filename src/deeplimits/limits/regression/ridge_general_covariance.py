@@ -6,9 +6,10 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
 from deeplimits.limit import Limit, Run, axis, real, rounded, whole
+from deeplimits.limits.regression._shared import risk_curve
 from deeplimits.measure.cross_validation import leave_one_out
 from deeplimits.models.atoms import Atoms
-from deeplimits.predictions import Curve, Value
+from deeplimits.predictions import Value
 from deeplimits.theory.regression import ridge
 from deeplimits.theory.regression.populations import Population
 
@@ -66,18 +67,7 @@ class RidgeGeneralCovariance(Limit):
             "training_error": Value(risk.training_error, label="training error", rate=1.0),
             "leave_one_out": Value(unseen, label="leave-one-out error", symbol=r"R+\sigma^2", rate=1.0),
             "cross_validation": Value(unseen, label="generalized cross-validation", symbol=r"R+\sigma^2", rate=1.0),
-            "risk_curve": Curve(
-                self.gammas,
-                along,
-                axis="features per sample",
-                axis_symbol=r"\gamma",
-                label="excess risk",
-                symbol="R",
-                rate=1.0,
-                dense_x=dense,
-                dense_y=between,
-                log_x=True,
-            ),
+            "risk_curve": risk_curve(self.gammas, along, dense, between),
         }
 
     def at_size(self, size):

@@ -6,8 +6,8 @@ from jaxtyping import Array
 from deeplimits.ensembles import data, estimators
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, axis, real, replace, whole
-from deeplimits.limits.regression._shared import at_threshold, features_of
-from deeplimits.predictions import Curve, Value
+from deeplimits.limits.regression._shared import at_threshold, features_of, risk_curve
+from deeplimits.predictions import Value
 from deeplimits.theory.regression import ridgeless
 
 
@@ -73,19 +73,7 @@ class RidgelessDoubleDescent(Limit):
             "training_error": Value(
                 ridgeless.ridgeless_training_error(self.gamma, noise_variance), label="training error", rate=1.0
             ),
-            "risk_curve": Curve(
-                self.gammas,
-                along.total,
-                axis="features per sample",
-                axis_symbol=r"\gamma",
-                label="excess risk",
-                symbol="R",
-                rate=1.0,
-                dense_x=dense,
-                dense_y=dense_risk,
-                log_x=True,
-                log_y=True,
-            ),
+            "risk_curve": risk_curve(self.gammas, along.total, dense, dense_risk, log_y=True),
         }
 
     def at_size(self, size):

@@ -6,9 +6,10 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data, matrices
 from deeplimits.limit import Limit, Run, activation_choice, axis, real, replace, whole
+from deeplimits.limits.spectra._shared import resolvent_curve
 from deeplimits.measure import spectra
 from deeplimits.models.activations import activation
-from deeplimits.predictions import Curve, Value
+from deeplimits.predictions import Value
 from deeplimits.theory.spectra import gram_curve, network_grams
 
 
@@ -44,16 +45,7 @@ class DeepLinearWidthCkSpectrum(Limit):
         # The variance of MP(c) ⊠ ν with mean one is c + Var ν.
         spread = self.second_ratio + share**2 * (self.first_ratio + share**2 * self.data_ratio)
         return {
-            "transform": Curve(
-                self.shifts,
-                values,
-                axis="shift",
-                axis_symbol="y",
-                label="resolvent of the kernel",
-                symbol=r"\frac{1}{n}{\rm tr}\,y(y+K)^{-1}",
-                rate=1.0,
-                log_x=True,
-            ),
+            "transform": resolvent_curve(self.shifts, values, "kernel", r"\frac{1}{n}{\rm tr}\,y(y+K)^{-1}"),
             "variance": Value(spread, label="variance of the eigenvalues", symbol=r"{\rm Var}\,\lambda", rate=1.0),
         }
 

@@ -6,10 +6,11 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import matrices
-from deeplimits.limit import Limit, Run, axis, choice, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, axis, choice, integer, real, replace, too_small, whole
+from deeplimits.limits.spectra._shared import resolvent_curve
 from deeplimits.measure import spectra
 from deeplimits.numerics.arguments import known
-from deeplimits.predictions import Curve, Value
+from deeplimits.predictions import Value
 from deeplimits.theory.spectra import isometry
 
 
@@ -41,16 +42,7 @@ class DynamicalIsometry(Limit):
     def theory(self):
         share = isometry.shrunk_share(self.depth, self.weights, 1 / self.active, self.active, self.shifts)
         return {
-            "transform": Curve(
-                self.shifts,
-                share,
-                axis="shift",
-                axis_symbol="y",
-                label="resolvent of the Jacobian",
-                symbol=r"\frac{1}{N}{\rm tr}\,y(y+JJ^\top)^{-1}",
-                rate=1.0,
-                log_x=True,
-            ),
+            "transform": resolvent_curve(self.shifts, share, "Jacobian", r"\frac{1}{N}{\rm tr}\,y(y+JJ^\top)^{-1}"),
             "second_moment": Value(
                 1 + isometry.relative_variance(self.depth, self.weights, 1 / self.active),
                 label="second moment of the squared singular values",
@@ -64,9 +56,9 @@ class DynamicalIsometry(Limit):
             return ()
         spread = 1 / float(self.active) - (self.weights == "orthogonal")
         least = math.ceil(2 * self.depth**2 * spread)
-        if size >= least:
-            return ()
-        return (
+        return too_small(
+            size,
+            least,
             f"N = {size} is narrow for depth = {self.depth} and active = {float(self.active):g}: fluctuations of the "
             f"layers multiply; take sizes of at least {least}, or a smaller depth",
         )

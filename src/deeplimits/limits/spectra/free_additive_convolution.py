@@ -48,25 +48,14 @@ class FreeAdditiveConvolution(Limit):
         mean_one, mean_two = jnp.sum(one.weights * one.values), jnp.sum(two.weights * two.values)
         spread_one = jnp.sum(one.weights * (one.values - mean_one) ** 2)
         spread_two = jnp.sum(two.weights * (two.values - mean_two) ** 2)
+
+        def resolvent(values, of, symbol):
+            label, symbol = f"resolvent of the {of}", r"\frac{1}{N}{\rm tr}\," + symbol
+            return Curve(self.heights, values, axis="height", axis_symbol="y", label=label, symbol=symbol, rate=1.0)
+
         return {
-            "sum_transform": Curve(
-                self.heights,
-                of_sum,
-                axis="height",
-                axis_symbol="y",
-                label="resolvent of the sum",
-                symbol=r"\frac{1}{N}{\rm tr}\,y^2(y^2+S^2)^{-1}",
-                rate=1.0,
-            ),
-            "product_transform": Curve(
-                self.heights,
-                of_product,
-                axis="height",
-                axis_symbol="y",
-                label="resolvent of the product",
-                symbol=r"\frac{1}{N}{\rm tr}\,y(y+P)^{-1}",
-                rate=1.0,
-            ),
+            "sum_transform": resolvent(of_sum, "sum", "y^2(y^2+S^2)^{-1}"),
+            "product_transform": resolvent(of_product, "product", "y(y+P)^{-1}"),
             "product_variance": Value(
                 mean_one**2 * spread_two + mean_two**2 * spread_one,
                 label="variance of the product's eigenvalues",

@@ -82,6 +82,6 @@ def quadratic_neurons(second_moment: ArrayLike, target: ArrayLike, times: ArrayL
     # From a small start the growth is exponential, and an error of its own size would be multiplied.
     least = float(jnp.max(jnp.abs(start))) if arguments.known(start) else 1.0
     found = flows.solve(slope, start, times, atol=max(1e-12 * min(least, 1.0), 1e-300), otherwise=sentence)
-    gaps = found.states - goal
+    gaps = found.states - goal[None]
     traces = jnp.trace(gaps, axis1=1, axis2=2)
     return QuadraticFlow(found.states, jnp.sum(gaps**2, axis=(1, 2)) + traces**2 / 2)
