@@ -86,6 +86,6 @@ class SphericalOnlineSgd(Limit):
         model = reduced_chains.single_index(len(x), f, f, self.noise)
         samples = model.samples(system.key, system.steps.shape)
         path = reduced_chains.spherical_path(model, samples, self.start, self.step, POINTS)
-        slope = jax.grad(online_sgd.single_index_loss)(x, (system.input, system.label), f)
+        slope = jax.grad(online_sgd.single_index_loss)(x, online_sgd.Labelled(system.input, system.label), f)
         moved = x - self.step / len(x) * (slope - (slope @ x) * x)
         return {"correlation": path, "norm": moved @ moved}
