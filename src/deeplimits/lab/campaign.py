@@ -128,7 +128,7 @@ def _judged(case: Case) -> Row:
     decided = {name: finding for name, finding in decided.items() if finding.kind != "Identity"}
     rejected = 0
     for name in decided:
-        wrong = [trial.beside(trial.stated.wrong_by(PLANTED)) for trial in found.trials[name]]
+        wrong = [trial.beside(trial.stated.wrong_by(PLANTED) or trial.stated) for trial in found.trials[name]]
         rejected += wrong[-1].stated.judge(wrong).outcome == "disagrees"
     within = max((finding.noticed or 0.0 for finding in decided.values()), default=None)
     what = (

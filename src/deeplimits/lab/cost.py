@@ -41,7 +41,7 @@ def seconds(jaxpr: Any, arguments: Sequence[Any] = (), rounds: float = UNKNOWN) 
     >>> round(seconds(long) / seconds(brief), -2) > 300
     True
     """
-    inner = getattr(jaxpr, "jaxpr", jaxpr)
+    inner = _open(jaxpr)
     known = dict(zip(inner.constvars, getattr(jaxpr, "consts", ()), strict=False))
     known |= dict(zip(inner.invars, arguments, strict=False))
 
@@ -55,6 +55,11 @@ def seconds(jaxpr: Any, arguments: Sequence[Any] = (), rounds: float = UNKNOWN) 
         found = _computed(equation, given)
         known.update(zip(equation.outvars, found, strict=False))
     return total
+
+
+def _open(jaxpr: Any) -> Any:
+    """The operations of a program, which some versions of JAX hand out closed over its constants."""
+    return getattr(jaxpr, "jaxpr", jaxpr)
 
 
 FEW = 1000
@@ -86,7 +91,7 @@ def _loop(equation: Any, given: Sequence[Any], rounds: float) -> float:
     Its body is looked at in the middle of the count, where the ends of loops inside it are those of most rounds.
     """
     params = equation.params
-    test, body = params["cond_jaxpr"].jaxpr, params["body_jaxpr"].jaxpr
+    test, body = _open(params["cond_jaxpr"]), _open(params["body_jaxpr"])
     shared, kept = params["cond_nconsts"], params["body_nconsts"]
     constants, first = given[shared : shared + kept], list(given[shared + kept :])
     before, after = body.invars[kept:], body.outvars
@@ -110,18 +115,31 @@ def _loop(equation: Any, given: Sequence[Any], rounds: float) -> float:
     return rounds * (seconds(params["body_jaxpr"], [*constants, *carried]) + seconds(params["cond_jaxpr"]))
 
 
+def _scan(equation: Any, known: Sequence[Any], rounds: float) -> float:
+    """Seconds of a loop over the entries of arrays.
+
+    What is kept, carried and gone along is told apart by shapes, which every version of JAX has: what the loop goes
+    along, and what it stacks, has one axis more outside than inside.
+    """
+    body, length = equation.params["jaxpr"], equation.params["length"]
+    inside, outside = _open(body).invars, equation.invars
+    going = sum(a.aval.ndim > b.aval.ndim for a, b in zip(outside, inside, strict=True))
+    carried = sum(a.aval.ndim == b.aval.ndim for a, b in zip(equation.outvars, _open(body).outvars, strict=True))
+    still = len(known) - going
+    kept, along = known[: still - carried], known[still:]
+    if length > FEW or all(one is None for one in along):
+        return length * seconds(body, kept, rounds)
+    start = [None] * carried
+    return sum(
+        seconds(body, [*kept, *start, *(None if one is None else one[index] for one in along)], rounds)
+        for index in range(length)
+    )
+
+
 def _operation(equation: Any, known: Sequence[Any], rounds: float) -> float:
     name, given = equation.primitive.name, equation.params
     if name == "scan":
-        kept = known[: given["num_consts"]]
-        along = known[given["num_consts"] + given["num_carry"] :]
-        if given["length"] > FEW or all(one is None for one in along):
-            return given["length"] * seconds(given["jaxpr"], kept, rounds)
-        start = [None] * given["num_carry"]
-        return sum(
-            seconds(given["jaxpr"], [*kept, *start, *(None if one is None else one[index] for one in along)], rounds)
-            for index in range(given["length"])
-        )
+        return _scan(equation, known, rounds)
     if name == "while":
         return _loop(equation, known, rounds)
     if name == "cond":

@@ -160,7 +160,8 @@ class Kind(eqx.Module):
         deviation = cls.deviation(sizes, stated, reduced)
 
         def beside_wrong(factor: float) -> Deviation:
-            return cls.deviation(sizes, [one.wrong_by(factor) for one in stated], reduced)
+            # At some sizes nothing but zero may be stated, which no factor changes.
+            return cls.deviation(sizes, [one.wrong_by(factor) or one for one in stated], reduced)
 
         noticed = cls.noticed(stated, deviation, beside_wrong)
         outcome = UNDECIDED

@@ -1,5 +1,8 @@
 r"""The Gram matrix of random features."""
 
+import functools
+import math
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -7,10 +10,13 @@ from deeplimits.ensembles import data, matrices
 from deeplimits.limit import Limit, Run, activation_choice, real, replace, whole
 from deeplimits.measure import spectra
 from deeplimits.models.activations import activation
+from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Spectrum
 from deeplimits.theory.spectra import gram_curve
 
 GRID = 400
+LARGEST_BROADENING = 0.75
+"""Of the bulk at the smallest size, as a variance relative to that of Marchenko and Pastur."""
 
 
 class NonlinearGramSpectrum(Limit):
@@ -21,7 +27,9 @@ class NonlinearGramSpectrum(Limit):
     Result      with η = E σ(ξ)², ζ = E[ξσ(ξ)]² and g the transform of the law of ζX'X/p + (η − ζ)I:
                 z = w(N/n − 1 − w g(w)), m(z) = (w/z) g(w); density Im m/π; mass (1 − N/n)₊ at 0
     Validity    σ odd, so that no outlier leaves the bulk; size counts the samples n
-    Finite size the distribution function deviates by O(1/n), the edges by O(n^(-2/3))
+    Finite size the distribution function deviates by O(1/n), the edges by O(n^(-2/3)); norms of inputs fluctuate by
+                √(2/p) and the remainder η − ζ with them, which broadens the bulk by that over √(n/N): many samples
+                per dimension and wide networks need large n
     Computed by spectra.odd_moments, spectra.gram_curve.curve; as a law spectra.nonlinear_gram
     References  pennington2017b; benigni2021
     """
@@ -38,6 +46,19 @@ class NonlinearGramSpectrum(Limit):
         zero = jnp.maximum(1 - self.width_ratio, 0.0)
         return {"eigenvalues": Spectrum(law.x, law.density, law.cdf, law.edges, jnp.zeros(1), zero[None])}
 
+    def validity_at(self, size):
+        if not known(self.data_ratio, self.width_ratio):
+            return ()
+        # Var log(η − ζ) = 2 l²/p against the variance n/N of the bulk, at most 1
+        broadening = 2 * _sensitivity(self.activation) ** 2 * float(self.data_ratio) * max(float(self.width_ratio), 1.0)
+        if broadening <= LARGEST_BROADENING * size:
+            return ()
+        return (
+            f"at n = {size} with data_ratio = {float(self.data_ratio):g} and width_ratio = {float(self.width_ratio):g} "
+            "the fluctuating norms of the inputs broaden the bulk; take sizes of at least "
+            f"{math.ceil(broadening / LARGEST_BROADENING)}",
+        )
+
     def at_size(self, size):
         n = whole(size, "n", self, least=4)
         p = whole(n / float(self.data_ratio), "p", self, least=2)
@@ -49,3 +70,8 @@ class NonlinearGramSpectrum(Limit):
         features = matrices.features(data.other(key), self.activation, width, x, jnp.zeros(()))
         scale = jnp.sqrt(width / samples)
         return {"eigenvalues": spectra.sample_covariance_eigenvalues(scale * features)}
+
+
+@functools.cache
+def _sensitivity(name: str) -> float:
+    return gram_curve.remainder_sensitivity(activation(name))

@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from deeplimits.models.activations import ActivationLike
 from deeplimits.numerics import roots
@@ -23,15 +25,32 @@ class OddMoments(NamedTuple):
     zeta: Float[Array, ""]
 
 
-def odd_moments(activation: ActivationLike) -> OddMoments:
-    """By quadrature.
+def odd_moments(activation: ActivationLike, variance: ArrayLike = 1.0) -> OddMoments:
+    """By quadrature; at another variance K the moments of u ↦ σ(√K u).
 
     >>> round(float(odd_moments("sign").zeta), 10)
     0.6366197724
     """
-    eta, linear = gaussian_moments.second_moment(activation), gaussian_moments.hermite_moment(activation, 1)
+    eta = gaussian_moments.second_moment(activation, variance)
+    linear = gaussian_moments.hermite_moment(activation, 1, variance)
     # Rounding must not make a linear activation more than linear.
     return OddMoments(eta, jnp.minimum(linear**2, eta))
+
+
+def remainder_sensitivity(activation: ActivationLike) -> float:
+    """d log(η − ζ)/d log K at K = 1: how the nonlinear remainder of an input's feature varies with its squared norm.
+
+    Norms fluctuate, ‖x‖²/p = 1 ± √(2/p), and the diagonal (η − ζ)I of the theorem with them.
+
+    >>> round(remainder_sensitivity("tanh"), 2), round(remainder_sensitivity("sign"), 6)
+    (1.28, 0.0)
+    """
+    away = 0.01
+    below, above = (odd_moments(activation, variance) for variance in (1 - away, 1 + away))
+    remainders = [float(found.eta - found.zeta) for found in (below, above)]
+    if min(remainders) <= 0:  # linear: nothing remains
+        return 0.0
+    return float(np.log(remainders[1] / remainders[0])) / (2 * away)
 
 
 class GramCurve(NamedTuple):
