@@ -96,7 +96,7 @@ def test_a_dropped_factor_two_in_a_decay_rate_is_noticed():
         def stated(self, system):
             right = GdMinNormLeastSquares.stated(self, system)
             halved = least_squares.gradient_descent(
-                system.x, system.y, system.start, system.step / 2, jnp.arange(self.steps + 1)
+                *system.design, system.start, system.step / 2, jnp.arange(self.steps + 1)
             )
             return {**right, "trajectory": dataclasses.replace(right["trajectory"], value=halved)}
 

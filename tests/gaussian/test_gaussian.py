@@ -8,8 +8,8 @@ import mpmath
 import numpy as np
 import pytest
 
-from deeplimits.errors import NotConverged, OutsideValidity, ParameterError, UnknownName
-from deeplimits.models.activations import Activation, activation, from_function, rescaled
+from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.models.activations import Activation, activation, from_function
 from deeplimits.theory.gaussian import dual, dual_derivative, expect, expect_pair, hermite_coefficients
 from deeplimits.theory.gaussian.angles import angles
 from deeplimits.theory.gaussian.dual_activations import dual_of
@@ -398,38 +398,6 @@ def test_functions_of_ones_own_are_activations():
     mine = from_function(lambda u: u / (1 + jnp.exp(-u)))
     assert abs(dual(mine, 1.3, 0.7, 0.5) - dual("swish", 1.3, 0.7, 0.5)) < 1e-13
     assert abs(mine.second_derivative(0.7) - activation("swish").second_derivative(0.7)) < 1e-14
-
-
-@pytest.mark.parametrize("name", ["relu", "tanh", "sigmoid", "gelu", "swish", "softplus", "erf", "quadratic",
-                                  "leaky_relu(0.1)", "relu_power(3)", "polynomial(1,2,3)"])  # fmt: skip
-def test_derivatives_of_activations(name):
-    sigma = activation(name)
-    u = jnp.asarray([-30.0, -2.3, -0.4, 0.7, 3.1, 30.0])
-    np.testing.assert_allclose(sigma.derivative(u), jax.vmap(jax.grad(sigma.value))(u), atol=1e-12)
-    second = jax.vmap(jax.grad(jax.grad(sigma.value)))(u)
-    np.testing.assert_allclose(sigma.second_derivative(u), second, atol=1e-12)
-
-
-def test_activations_by_name():
-    assert activation("leaky_relu(0.1)").parameters == (1.0, 0.1)
-    assert activation(" leaky_relu( 0.1 )").parameters == (1.0, 0.1)
-    assert activation("relu_power(1)") is activation("relu")
-    beta = rescaled(activation("swish"), 2.0, 0.5)
-    assert abs(dual(beta, 1.3, 0.7, 0.5) - 0.25 * dual("swish", 5.2, 2.8, 2.0)) < 1e-13
-    with pytest.raises(UnknownName, match="there are identity"):
-        activation("relux")
-    with pytest.raises(ParameterError, match="takes numbers"):
-        activation("leaky_relu(small)")
-    with pytest.raises(ParameterError, match="at least 1"):
-        activation("relu_power(0)")
-    with pytest.raises(ParameterError, match="finite"):
-        activation("polynomial(nan)")
-    with pytest.raises(ParameterError, match="leaky_relu"):
-        activation("leaky_relu(0.1,0.2)")
-    with pytest.raises(ParameterError, match="relu_power"):
-        activation("relu_power(1.5)")
-    with pytest.raises(ParameterError, match="leaky_relu"):
-        activation("leaky_relu(inf)")
 
 
 def test_duals_are_found_once():

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from deeplimits.errors import UnknownName
+from deeplimits.errors import ParameterError, UnknownName
 from deeplimits.models.activations import NAMED, activation, hermite, names, rescaled
 from deeplimits.theory.gaussian import closed_forms, dual, moments
 from deeplimits.theory.gaussian.duals.numerical import Quadrature
@@ -140,3 +140,42 @@ assert dl.compare(dl.limits.NngpKernelRecursion(activation="arctan")).agrees
 """
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["relu", "tanh", "sigmoid", "gelu", "swish", "softplus", "erf", "quadratic",
+                                  "leaky_relu(0.1)", "relu_power(3)", "polynomial(1,2,3)"])  # fmt: skip
+def test_derivatives_of_activations(name):
+    sigma = activation(name)
+    u = jnp.asarray([-30.0, -2.3, -0.4, 0.7, 3.1, 30.0])
+    np.testing.assert_allclose(sigma.derivative(u), jax.vmap(jax.grad(sigma.value))(u), atol=1e-12)
+    second = jax.vmap(jax.grad(jax.grad(sigma.value)))(u)
+    np.testing.assert_allclose(sigma.second_derivative(u), second, atol=1e-12)
+
+
+def test_activations_by_name():
+    assert activation("leaky_relu(0.1)").parameters == (1.0, 0.1)
+    assert activation(" leaky_relu( 0.1 )").parameters == (1.0, 0.1)
+    assert activation("relu_power(1)") is activation("relu")
+    beta = rescaled(activation("swish"), 2.0, 0.5)
+    assert abs(dual(beta, 1.3, 0.7, 0.5) - 0.25 * dual("swish", 5.2, 2.8, 2.0)) < 1e-13
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("leaky_relu(small)", "takes numbers"),
+        ("relu_power(0)", "at least 1"),
+        ("polynomial(nan)", "finite"),
+        ("leaky_relu(0.1,0.2)", "leaky_relu"),
+        ("relu_power(1.5)", "relu_power"),
+        ("leaky_relu(inf)", "leaky_relu"),
+    ],
+)
+def test_bad_parameters_of_activations_are_refused(name, words):
+    with pytest.raises(ParameterError, match=words):
+        activation(name)
+
+
+def test_unknown_activations_are_refused():
+    with pytest.raises(UnknownName, match="there are identity"):
+        activation("relux")

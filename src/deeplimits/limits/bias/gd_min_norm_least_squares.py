@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, flows, trainers
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.models.designs import Design
 from deeplimits.predictions import Identity
 from deeplimits.theory.bias import least_squares
 
@@ -14,8 +15,7 @@ from deeplimits.theory.bias import least_squares
 class System(NamedTuple):
     """A regression problem, where descent starts, its step, and the times at which the flow is looked at."""
 
-    x: Float[Array, "n d"]
-    y: Float[Array, " n"]
+    design: Design
     start: Float[Array, " d"]
     step: Float[Array, ""]
     times: Float[Array, " times"]
@@ -55,10 +55,10 @@ class GdMinNormLeastSquares(Limit):
         top = jnp.linalg.norm(x, ord=2) ** 2 / samples
         # Times in units of the fastest relaxation: from the start of the flow to well past it.
         times = jnp.array([0.3, 1.0, 3.0, 10.0]) / (2 * top)
-        return System(x, entries[:-1, -1], entries[-1, :-1], self.step / top, times)
+        return System(Design(x, entries[:-1, -1]), entries[-1, :-1], self.step / top, times)
 
     def stated(self, system):
-        x, y, start, step, times = system
+        (x, y), start, step, times = system
         path = least_squares.gradient_descent(x, y, start, step, jnp.arange(self.steps + 1))
         # Each step adds a rounding error, and none is amplified.
         roundings = 500 + self.steps
@@ -85,7 +85,7 @@ class GdMinNormLeastSquares(Limit):
         }
 
     def measured(self, system):
-        x, y, start, step, times = system
+        (x, y), start, step, times = system
 
         def loss(theta):
             return jnp.mean((x @ theta - y) ** 2)

@@ -5,7 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, whole
+from deeplimits.limit import replace, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.online_sgd.landscapes import Landscape
 
@@ -28,11 +28,11 @@ def correlation_curve(times: Array, correlations: Array) -> Curve:
     )
 
 
-def paced(limit: Limit, horizon: float, size: int, points: int, least: int) -> tuple[dict[str, Any], float]:
-    """Dimension and steps between `points` records up to the horizon τ = steps/N, and the horizon that these have."""
+def paced(limit: Any, size: int, points: int, least: int) -> tuple[dict[str, Any], Any]:
+    """Dimension and steps between `points` marks up to the horizon τ = steps/N, and the limit at the horizon they have."""
     n = whole(size, "N", limit, least=least)
-    every = whole(horizon * n / points, "steps between records", limit)
-    return {"dimension": n, "every": every}, every * points / n
+    every = whole(float(limit.horizon) * n / points, "steps between records", limit)
+    return {"dimension": n, "every": every}, replace(limit, horizon=every * points / n)
 
 
 def moment_curves(landscape: Landscape, overlaps: Array) -> dict[str, Curve]:

@@ -4,7 +4,7 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, axis, real, replace
+from deeplimits.limit import Limit, Run, axis, real
 from deeplimits.limits.online_sgd._shared import correlation_curve, even_times, moment_curves, paced
 from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
@@ -45,8 +45,7 @@ class PopulationLossBinaryGmm(Limit):
         }
 
     def at_size(self, size):
-        sizes, horizon = paced(self, float(self.horizon), size, POINTS, least=10)
-        return sizes, replace(self, horizon=horizon)
+        return paced(self, size, POINTS, least=10)
 
     def simulate(self, key, *, dimension: int, every: int):
         path, moments = reduced_chains.path_and_moments(

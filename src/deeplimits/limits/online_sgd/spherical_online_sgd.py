@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
 from deeplimits.ensembles import online_sgd, reduced_chains
-from deeplimits.limit import Limit, Run, activation_choice, real, replace
+from deeplimits.limit import Limit, Run, activation_choice, real
 from deeplimits.limits.online_sgd._shared import correlation_curve, even_times, paced
 from deeplimits.models.activations import activation
 from deeplimits.numerics import draws
@@ -61,8 +61,7 @@ class SphericalOnlineSgd(Limit):
         }
 
     def at_size(self, size):
-        sizes, horizon = paced(self, float(self.horizon), size, POINTS, least=3)
-        return sizes, replace(self, horizon=horizon)
+        return paced(self, size, POINTS, least=3)
 
     def draw(self, key, *, dimension: int, every: int):
         # For the identity one step of the full system: a point, an input and the error of its label.

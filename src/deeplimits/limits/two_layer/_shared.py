@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity
+from deeplimits.limit import replace, whole
 from deeplimits.models.committees import Overlaps
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Curve
@@ -17,6 +18,12 @@ def aligned_start(students: int, teachers: int, overlap: Array, norm: Array) -> 
     own = jnp.arange(students)[:, None] % teachers == jnp.arange(teachers)[None, :]
     m = overlap * jnp.where(own, 1.0, 1 / 3)
     return Overlaps(m, m @ m.T + norm * jnp.eye(students))
+
+
+def in_dimension(limit: Any, size: int) -> tuple[dict[str, int], Any]:
+    """Inputs of so many dimensions, in which the weights of students and teachers fit."""
+    d = whole(size, "d", limit, least=limit.students + limit.teachers)
+    return {"dimension": d}, replace(limit, dimension=d)
 
 
 def steps_at(times: Array, steps_per_time: float, owner: object) -> tuple[tuple[int, ...], list[float]]:

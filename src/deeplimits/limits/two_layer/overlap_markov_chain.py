@@ -6,8 +6,8 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.ensembles import overlap_steps
-from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
-from deeplimits.limits.two_layer._shared import aligned_start, no_room
+from deeplimits.limit import Limit, Run, activation_choice, integer, real
+from deeplimits.limits.two_layer._shared import aligned_start, in_dimension, no_room
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
 from deeplimits.predictions import Value
@@ -64,8 +64,7 @@ class OverlapMarkovChain(Limit):
         }
 
     def at_size(self, size):
-        d = whole(size, "d", self, least=self.students + self.teachers)
-        return {"dimension": d}, replace(self, dimension=d)
+        return in_dimension(self, size)
 
     def simulate(self, key, *, dimension: int):
         task, start = self._setting()

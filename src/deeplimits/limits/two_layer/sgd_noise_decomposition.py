@@ -5,8 +5,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
-from deeplimits.limits.two_layer._shared import aligned_start, no_room
+from deeplimits.limit import Limit, Run, activation_choice, integer, real
+from deeplimits.limits.two_layer._shared import aligned_start, in_dimension, no_room
 from deeplimits.measure import committees as measure
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
@@ -66,8 +66,7 @@ class SgdNoiseDecomposition(Limit):
         }
 
     def at_size(self, size):
-        d = whole(size, "d", self, least=self.students + self.teachers)
-        return {"dimension": d}, replace(self, dimension=d)
+        return in_dimension(self, size)
 
     def simulate(self, key, *, dimension: int):
         task, start = self._setting()
