@@ -9,12 +9,12 @@ n and N. No public code computes these curves: what a user would otherwise do is
 """
 
 import statistics
-import time
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks._timing import durations
 from deeplimits.ensembles import random_features as draw
 from deeplimits.models.activations import activation
 from deeplimits.theory.regression.random_features import feature_regression
@@ -52,14 +52,8 @@ def simulation(data, count: int, key):
     return jnp.stack([found.training, found.test])
 
 
-def seconds(run, turns: int = 3) -> float:
-    run()
-    found = []
-    for _ in range(turns):
-        begin = time.perf_counter()
-        run()
-        found.append(time.perf_counter() - begin)
-    return statistics.median(found)
+def seconds(run) -> float:
+    return statistics.median(durations(run))
 
 
 def main(sizes: tuple[int, ...] = SIZES) -> None:

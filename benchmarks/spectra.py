@@ -12,12 +12,12 @@ a sentence.
 
 import json
 import subprocess
-import time
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks._peers import environment
+from benchmarks._timing import durations
 
 POINTS = 1_000_000
 GAMMA = 0.5
@@ -80,13 +80,7 @@ else:
 
 
 def best(call, times: int = 3) -> float:
-    call()
-    found = []
-    for _ in range(times):
-        begin = time.perf_counter()
-        call()
-        found.append(time.perf_counter() - begin)
-    return min(found)
+    return min(durations(call, times))
 
 
 def ask(python: Path | None, code: str, *arguments: str):

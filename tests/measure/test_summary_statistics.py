@@ -11,6 +11,8 @@ from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.measure import summary_statistics as measured
 from deeplimits.statistics import LEVEL
 from deeplimits.theory.online_sgd import spiked_tensor, xor
+from xor_network import ALONG_MU, ALONG_NU, OUTPUT, OVERLAPS
+from xor_network import weights as weights_of
 
 N = 12
 
@@ -122,11 +124,8 @@ def test_spiked_matrix():
 
 def test_xor():
     dimension, lam, ridge, c = 200, 4.0, 0.05, 2.0
-    state = xor.XorState(
-        jnp.array([1.0, -0.8]), jnp.array([0.5, 0.3]), jnp.array([-0.2, 0.6]), jnp.array([[0.6, 0.2], [0.2, 0.5]])
-    )
-    frame = jnp.linalg.cholesky(state.overlaps)
-    weights = jnp.zeros((2, dimension)).at[:, 0].set(state.along_mu).at[:, 1].set(state.along_nu).at[:, 2:4].set(frame)
+    state = xor.XorState(OUTPUT, ALONG_MU, ALONG_NU, OVERLAPS)
+    weights = weights_of(dimension)
 
     def values(network):
         v, w = network

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from deeplimits.errors import ParameterError, UnknownName
-from deeplimits.models.activations import NAMED, activation, hermite, names, rescaled
+from deeplimits.models.activations import NAMED, activation, from_function, hermite, names, rescaled
 from deeplimits.theory.gaussian import closed_forms, dual, moments
 from deeplimits.theory.gaussian.duals.numerical import Quadrature
 from deeplimits.theory.gaussian.fields import trapezoid
@@ -179,3 +179,9 @@ def test_bad_parameters_of_activations_are_refused(name, words):
 def test_unknown_activations_are_refused():
     with pytest.raises(UnknownName, match="there are identity"):
         activation("relux")
+
+
+def test_functions_of_ones_own_are_activations():
+    mine = from_function(lambda u: u / (1 + jnp.exp(-u)))
+    assert abs(dual(mine, 1.3, 0.7, 0.5) - dual("swish", 1.3, 0.7, 0.5)) < 1e-13
+    assert abs(mine.second_derivative(0.7) - activation("swish").second_derivative(0.7)) < 1e-14

@@ -14,6 +14,8 @@ from deeplimits.numerics import draws
 from deeplimits.statistics import LEVEL, Mean, extrapolate
 from deeplimits.tails import binomial_p_value
 from deeplimits.theory.online_sgd import xor
+from xor_network import ALONG_MU, ALONG_NU, OUTPUT, OVERLAPS
+from xor_network import weights as weights_of
 
 N, STEPS, RUNS = 12, 24, 2000
 THETA = jnp.eye(N)[0]
@@ -166,11 +168,8 @@ def test_spiked_chain_has_the_law_of_sgd_with_the_tensor_written_out():
 
 
 def test_xor_chain_has_the_law_of_sgd():
-    start = reduced_chains.XorStatistics(
-        jnp.array([1.0, -0.8]), jnp.array([0.5, 0.3]), jnp.array([-0.2, 0.6]), jnp.array([[0.6, 0.2], [0.2, 0.5]])
-    )
-    frame = jnp.linalg.cholesky(start.overlaps)
-    weights = jnp.zeros((2, N)).at[:, 0].set(start.along_mu).at[:, 1].set(start.along_nu).at[:, 2:4].set(frame)
+    start = reduced_chains.XorStatistics(OUTPUT, ALONG_MU, ALONG_NU, OVERLAPS)
+    weights = weights_of(N)
 
     def values(network):
         v, w = network

@@ -16,3 +16,12 @@ def too_large_batches(limit: Any) -> tuple[str, ...]:
     if limit.sampling == "with replacement" or limit.batch_size <= limit.samples:
         return ()
     return (f"batch_size = {limit.batch_size} exceeds samples = {limit.samples}; take smaller batches",)
+
+
+def nothing_fluctuates(limit: Any) -> tuple[str, ...]:
+    """The sentence for batches of a regression that cannot be drawn, or that all have their minimum at one place."""
+    if limit.samples > limit.features:
+        return too_large_batches(limit)
+    return (
+        f"samples = {limit.samples} is not above features = {limit.features}; then nothing fluctuates: take more samples",
+    )

@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
 from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
-from deeplimits.limits.bias._shared import too_large_batches, top_eigenvalue
+from deeplimits.limits.bias._shared import nothing_fluctuates, top_eigenvalue
 from deeplimits.models import designs
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.bias import least_squares, noisy_descent, sgd_noise
@@ -46,10 +46,8 @@ class GdSgdNoisyGd(Limit):
     usual = Run(sizes=(16, 32, 64), samples=10_000, batch=500)
 
     def validity(self):
-        if found := too_large_batches(self):
+        if found := nothing_fluctuates(self):
             return found
-        if self.samples <= self.features:
-            return (f"samples = {self.samples} is not above features = {self.features}; take more samples",)
         x, _ = designs.polynomial_regression(self.samples, self.features)
         largest = sgd_noise.largest_sgd_step(x, self.batch_size, self.sampling) * top_eigenvalue(x)
         if float(self.step) >= largest:

@@ -7,7 +7,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import trainers
 from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
-from deeplimits.limits.bias._shared import too_large_batches, top_eigenvalue
+from deeplimits.limits.bias._shared import nothing_fluctuates, top_eigenvalue
 from deeplimits.measure import fluctuation_dissipation
 from deeplimits.models import designs
 from deeplimits.predictions import Curve, Value
@@ -43,10 +43,8 @@ class SgdStationaryLinearRegression(Limit):
     usual = Run(sizes=(6, 12, 24), samples=120, batch=60)
 
     def validity(self):
-        if found := too_large_batches(self):
+        if found := nothing_fluctuates(self):
             return found
-        if self.samples <= self.features:
-            return (f"samples = {self.samples} is not above features = {self.features}; then nothing fluctuates",)
         if self.sampling == "without replacement" and self.batch_size == self.samples:
             return ("batches of all samples leave no gradient noise, and the covariance is zero; take a smaller batch",)
         x, _ = designs.polynomial_regression(self.samples, self.features)

@@ -29,7 +29,7 @@ def correlation_curve(times: Array, correlations: Array) -> Curve:
 
 
 def paced(limit: Any, size: int, points: int, least: int) -> tuple[dict[str, Any], Any]:
-    """Dimension and steps between `points` marks up to the horizon τ = steps/N, and the limit at the horizon they have."""
+    """Dimension and steps between `points` marks up to the horizon τ = steps/N; the limit at the horizon they have."""
     n = whole(size, "N", limit, least=least)
     every = whole(float(limit.horizon) * n / points, "steps between records", limit)
     return {"dimension": n, "every": every}, replace(limit, horizon=every * points / n)

@@ -1,12 +1,14 @@
 """What the limits about regression have in common: the interpolation threshold p = n, and their curves."""
 
+from typing import Any
+
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, whole
+from deeplimits.limit import Limit, replace, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD
 
@@ -28,6 +30,15 @@ def features_of(limit: Limit, samples: int, gamma: float, least: int = 1) -> int
             f"|p - n| >= {CLOSEST} for its mean risk to be measurable; take a larger size or gamma further from 1"
         )
     return p
+
+
+def proportional(
+    limit: Any, size: int, least: int, names: tuple[str, str] = ("samples", "features")
+) -> tuple[Any, Any]:
+    """n = `size` samples of p features, and the limit at the ratio p/n that these have."""
+    n = whole(size, "n", limit, least=least)
+    p = whole(float(limit.gamma) * n, "p", limit)
+    return dict(zip(names, (n, p), strict=True)), replace(limit, gamma=p / n)
 
 
 def dense_times(times: Array) -> Array:

@@ -4,8 +4,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, linear_training
-from deeplimits.limit import Limit, Run, axis, integer, real, replace, whole
-from deeplimits.limits.regression._shared import dense_times, time_curve
+from deeplimits.limit import Limit, Run, axis, integer, real
+from deeplimits.limits.regression._shared import dense_times, proportional, time_curve
 from deeplimits.predictions import Curve
 from deeplimits.theory.regression.gradient_flow import early_stopped_descent_risk, early_stopped_risk
 
@@ -64,9 +64,7 @@ class EarlyStoppedGradientFlowRisk(Limit):
         }
 
     def at_size(self, size):
-        n = whole(size, "n", self, least=2)
-        p = whole(float(self.gamma) * n, "p", self)
-        return {"samples": n, "features": p}, replace(self, gamma=p / n)
+        return proportional(self, size, least=2)
 
     def simulate(self, key, *, samples: int, features: int):
         n, p = samples, features

@@ -6,8 +6,8 @@ from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, linear_training, mixtures
-from deeplimits.limit import Limit, Run, axis, real, replace, whole
-from deeplimits.limits.regression._shared import dense_times, time_curve
+from deeplimits.limit import Limit, Run, axis, real
+from deeplimits.limits.regression._shared import dense_times, proportional, time_curve
 from deeplimits.theory.regression.mixture_dynamics import classification_dynamics
 
 # Wrong training points rarer than this are too few to be counted in a few thousand small data sets.
@@ -58,9 +58,7 @@ class GradientDescentDynamicsGmm(Limit):
         return {name: curve(getattr(found, name), *labels[name]) for name in labels}
 
     def at_size(self, size):
-        n = whole(size, "n", self, least=4)
-        p = whole(float(self.gamma) * n, "p", self)
-        return {"samples": n, "dimension": p}, replace(self, gamma=p / n)
+        return proportional(self, size, least=4, names=("samples", "dimension"))
 
     def simulate(self, key, *, samples: int, dimension: int):
         n, p = samples, dimension
