@@ -23,5 +23,6 @@ def nothing_fluctuates(limit: Any) -> tuple[str, ...]:
     if limit.samples > limit.features:
         return too_large_batches(limit)
     return (
-        f"samples = {limit.samples} is not above features = {limit.features}; then nothing fluctuates: take more samples",
+        f"samples = {limit.samples} is not above features = {limit.features}; then nothing fluctuates: take more "
+        "samples",
     )
