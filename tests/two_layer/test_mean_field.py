@@ -27,7 +27,7 @@ def test_relu_flow_and_its_invariant():
     start = Particles([[0.5, 0.5], [-0.3, 0.6]], [1.0, -0.5])
     flow = wasserstein_flow(start, [[1.0, 0.0]], [1.0], [1.0, 10.0], activation="relu")
     assert np.abs(flow.risk - np.array([0.083261940266, 0.001230597091])).max() < 1e-11
-    assert np.abs(flow.a**2 - (flow.w**2).sum(-1) - np.array([0.5, -0.2])).max() < 1e-9
+    assert np.abs(flow.a**2 - (flow.w**2).sum(-1) - np.array([[0.5, -0.2]])).max() < 1e-9
     risk = particles.risk(start, jnp.array([[1.0, 0.0]]), jnp.ones(1), activation_integrals("relu"))
     assert abs(float(risk) - 0.150800022219) < 1e-12
 
