@@ -94,6 +94,11 @@ def test_spherical_chains_have_the_law_of_sgd(case):
     same_law(spherical(loss, draw, at(0.4, 1 - 0.16), delta), reduced)
 
 
+def test_marks_beyond_the_samples_are_refused():
+    with pytest.raises(ParameterError, match="marks = 5 is beyond the 4 samples"):
+        reduced_chains.run(lambda sample, state: state + sample, jnp.ones(4), jnp.zeros(()), [2, 5])
+
+
 def test_moments_of_one_gradient():
     """Averages in the reduced frame against gradients of the loss itself."""
     loss, draw, model, _ = single_index()

@@ -29,5 +29,6 @@ with door(__name__):
     from deeplimits.numerics.panels import half_line as half_line
     from deeplimits.numerics.panels import towards_both_ends as towards_both_ends
     from deeplimits.numerics.quasi_random import gaussian_points as gaussian_points
+    from deeplimits.numerics.ranks import same_rank as same_rank
     from deeplimits.numerics.roots import bracketed as bracketed
     from deeplimits.numerics.roots import on_host as on_host
