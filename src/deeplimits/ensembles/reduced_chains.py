@@ -6,7 +6,7 @@ chain is the exact law of its statistics at every finite N. A step is a function
 `Draws`, and of the statistics; the samples of many steps are drawn together.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -158,11 +158,11 @@ class PathAndMoments(NamedTuple):
 
 
 def path_and_moments(
-    key: PRNGKeyArray, model: Spherical, start: Array, step: ArrayLike, marks: Sequence[int],
+    key: PRNGKeyArray, model: Spherical, start: Array, step: ArrayLike, marks: Marks,
     overlaps: Float[Array, " points"], draws_each: int,
 ) -> PathAndMoments:  # fmt: skip
     """`spherical_path` to the last of the marks and `gradient_moments` of `draws_each` samples, drawn together."""
-    steps, points = int(marks[-1]), len(overlaps)
+    steps, points = int(np.asarray(marks)[-1]), len(overlaps)
     samples = model.samples(key, (steps + points * draws_each,))
     fresh = jax.tree.map(lambda x: x[steps:].reshape(points, draws_each, *x.shape[1:]), samples)
     path = spherical_path(model, jax.tree.map(lambda x: x[:steps], samples), start, step, marks)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from numpy.typing import ArrayLike
 
 from deeplimits.models.activations import ActivationLike
 from deeplimits.numerics import roots
