@@ -8,6 +8,7 @@ import pytest
 import deeplimits as dl
 from crowded import Crowded
 from deeplimits.catalogue import Entry, catalogue
+from deeplimits.cli import main
 from deeplimits.errors import ParameterError
 from deeplimits.flags import RUNS, WORDS, _parser
 from deeplimits.limit import RESERVED, Limit, from_json, real, replace, rounded, to_json, values_of
