@@ -129,7 +129,7 @@ assert InfiniteWidth(FullyConnected(2, "arctan")).ntk(np.eye(2)).shape == (2, 2)
 assert network_grams.gram_moments("arctan").eta > 0
 assert landscapes.information_exponent(new).exponent == 1
 model = TwoLayer(jnp.ones((1, 2)), jnp.zeros(1), jnp.ones((1, 1)), jnp.zeros(1))
-assert two_layer_model(model, jnp.ones(2), "arctan").shape == (1,)
+assert two_layer_model(model, jnp.ones(2), activation="arctan").shape == (1,)
 limits = (dl.limits.OrderChaosPhaseDiagram, dl.limits.NonlinearGramSpectrum, dl.limits.NtkRecursion,
           dl.limits.NngpKernelRecursion, dl.limits.PopulationRiskFromOverlaps, dl.limits.SgdFluctuations,
           dl.limits.LazyScalingCriterion, dl.limits.PopulationLossTeacherStudent)
