@@ -182,3 +182,13 @@ def test_what_takes_too_long_is_made_smaller_or_refused_with_an_estimate(monkeyp
     monkeypatch.setattr(compare, "seconds", lambda task: 4000.0 * task.samples / 600)
     with pytest.raises(TooCostly, match=r"20 minutes for 60 systems .* give sizes or samples"):
         compare.within_budget(tasks)
+
+
+def test_a_statement_that_is_zero_at_some_sizes_is_judged():
+    noise = np.random.default_rng(0).standard_normal((3, 200))
+    stated = [Value(jnp.asarray(value), label="a value") for value in (0.0, 1.0, 2.0)]
+    measured = [value + 0.1 * value * row for value, row in zip((0.0, 1.0, 2.0), noise, strict=True)]
+    found = Value.judge([kind.trial(size, row) for kind, size, row in zip(stated, (10, 20, 40), measured, strict=True)])
+    assert found.agrees
+    assert found.noticed is not None
+    assert found.noticed < 0.2

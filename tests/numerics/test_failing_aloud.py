@@ -243,3 +243,13 @@ def test_no_loop_of_the_theory_goes_unwatched():
         if names & LOOPS and "converged" not in called:
             unwatched.add(path.relative_to(theory).as_posix())
     assert unwatched == PLAIN
+
+
+def test_a_failed_check_in_a_program_logs_no_traceback(caplog):
+    @jax.jit
+    def failing(x):
+        return converged(x, x < 0, "it did not converge")
+
+    with pytest.raises(NotConverged, match="owner: it did not converge"), aloud("owner"):
+        failing(jnp.ones(())).block_until_ready()
+    assert not caplog.records

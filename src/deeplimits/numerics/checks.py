@@ -6,6 +6,7 @@ this package's own, with its sentence.
 """
 
 import contextlib
+import logging
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
@@ -70,7 +71,8 @@ def _times(leaf, one):
 def aloud(owner: str) -> Iterator[None]:
     """Translate what compiled programs raise into this package's errors: `owner`, then the failed check's sentence."""
     try:
-        yield
+        with _one_sentence():
+            yield
     except DeeplimitsError:
         raise
     except (eqx.EquinoxRuntimeError, jax.errors.JaxRuntimeError, ValueError) as error:
@@ -86,3 +88,19 @@ def aloud(owner: str) -> Iterator[None]:
             sentence = next((line.strip() for line in text.splitlines() if line.strip()), "a solver failed")
             raise NotConverged(f"{owner}: {sentence}") from None
         raise
+
+
+@contextlib.contextmanager
+def _one_sentence() -> Iterator[None]:
+    """Without the traceback that JAX logs for a failed check before the error, which says all of it, arrives."""
+    log = logging.getLogger("jax._src.callback")
+    log.addFilter(_says_more)
+    try:
+        yield
+    finally:
+        log.removeFilter(_says_more)
+
+
+def _says_more(record: logging.LogRecord) -> bool:
+    error = record.exc_info[1] if record.exc_info else None
+    return not any(f"[{kind.__name__}]" in str(error) for kind in (NotConverged, OutsideValidity))
