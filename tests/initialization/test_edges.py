@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import deeplimits as dl
+from agreement import agrees
 from deeplimits.errors import DeeplimitsError, NotConverged, OutsideValidity, ParameterError
 from deeplimits.models.activations import from_function
 from deeplimits.theory.gaussian import moments
@@ -240,18 +241,22 @@ def test_collective_observables():
     found = finite_width.collective_variance(lambda z: z**2, "identity", 1.7, 1.0, 0.0, 4)
     np.testing.assert_allclose(found, 1.7**2 * np.array([2.0, 4.0, 6.0, 8.0]), rtol=1e-12)
     stated = finite_width.collective_variance(jnp.abs, "tanh", 1.0, 1.5, 0.1, 3, kinks=(0.0,))
-    width, one = 400, jnp.ones(())
 
-    def neurons(key):
+    def neurons(key, width):
         z = jax.random.normal(key, (3, width))
-        kernel, found = one, []
+        kernel, found = jnp.ones(()), []
         for row in z:
             found.append(jnp.mean(jnp.abs(jnp.sqrt(kernel) * row)))
             kernel = 0.1 + 1.5 * jnp.mean(jnp.tanh(jnp.sqrt(kernel) * row) ** 2)
         return jnp.stack(found)
 
-    seen = np.asarray(jax.jit(jax.vmap(neurons))(jax.random.split(jax.random.key(3), 40_000)))
-    np.testing.assert_allclose(width * seen.var(axis=0), stated, rtol=0.05)
+    draws = {}
+    for width in (50, 100):
+        keys = jax.random.split(jax.random.key(width), 40_000)
+        seen = np.asarray(jax.jit(jax.vmap(lambda key, width=width: neurons(key, width)))(keys))
+        draws[width] = width * (seen - seen.mean(axis=0)) ** 2
+    assert agrees(draws, stated)
+    assert not agrees(draws, 1.1 * np.asarray(stated))
 
 
 @pytest.mark.parametrize("width", [3.0, 99.0, 101.0, 1e6, 1e10])
