@@ -1,4 +1,4 @@
-"""Limits broken in one place each, as a slip of the hand would; and the two forms of a limit, whole, that they come from."""
+"""Limits broken in one place each, as by a slip of the hand, and the two whole ones that they come from."""
 
 import equinox as eqx
 import jax
