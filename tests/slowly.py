@@ -41,7 +41,7 @@ def pytest_collection_modifyitems(config, items):
     if not 1 <= part <= parts:
         raise pytest.UsageError(f"--shard {part}/{parts} is not allowed; it must be K/N with 1 <= K <= N")
     done = passed() if config.getoption("slowly") else {}
-    if config.getoption("slowly"):
+    if config.getoption("slowly") and not (config.option.keyword or config.option.file_or_dir):
         NOTES.mkdir(exist_ok=True)
         everything().write_text("\n".join(sorted(bare(item.nodeid) for item in items)), encoding="utf-8")
     chosen = [
