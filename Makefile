@@ -30,6 +30,7 @@ test-slow: $(VENV)/.test
 	@echo "== every limit at the sharp grade, over fresh seeds; shard $(SHARD). Interrupted, it resumes where it was"
 	@$(PYTEST) --slowly --shard $(SHARD) -m slow; code=$$?; test $$code -eq 0 -o $$code -eq 5
 	@$(PYTEST) -m pooled
+	@$(BIN)/python tests/slowly.py
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks

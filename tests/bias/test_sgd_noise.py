@@ -109,9 +109,10 @@ def test_noisy_descent():
         v = np.asarray(noisy_descent.variance_path(1.0, gain / jnp.arange(1.0, times[-1] + 1.0), 1.0))[times]
         v = v / (np.log(times) if law.logarithm else 1.0)
         slope = -np.log2(v[1] / v[0])
-        assert slope == pytest.approx(law.power, abs=0.05)
+        # what is left of a faster power, T^(1 − 2·gain) of the start for gain 0.3, or of the logarithm: below 1 % here
+        assert slope == pytest.approx(law.power, abs=0.01)
         if law.constant is not None and not law.logarithm:
-            assert v[1] * times[1] == pytest.approx(law.constant, rel=0.05)
+            assert v[1] * times[1] == pytest.approx(law.constant, rel=1e-3)
     assert noisy_descent.schedule_converges(1.0) == (True, True)
     assert noisy_descent.schedule_converges(1.2) == (False, False)
     # the mean of T stationary iterates, by the covariance matrix of an autoregression

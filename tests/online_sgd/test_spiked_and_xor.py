@@ -199,7 +199,10 @@ def test_escape_actions():
     for k in (3, 4, 5):
         saddle = float(spiked_tensor.overlap_roots(400.0, k, 0.5)[0])
         forgets, stays = spiked_tensor.escape_actions(400.0, k, 0.5)
-        assert forgets == pytest.approx((0.5 - 1 / k) * saddle**2 / 0.5, rel=0.15)
+        # With e = m_†²/c: V = (½ − 1/k)e (1 − a e + O(e²)), a = (k − 1)(1/4 + 1/k − 2/(k + 2))/(½ − 1/k).
+        e, leading = saddle**2 / 0.5, 0.5 - 1 / k
+        following = (k - 1) * (1 / 4 + 1 / k - 2 / (k + 2)) / leading
+        assert abs(forgets / (leading * e) - 1 + following * e) < 10 * e**2
         assert stays > 100 * forgets
     with pytest.raises(OutsideValidity, match="saddle"):
         spiked_tensor.escape_actions(0.5, 3, 1.0)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
+from agreement import agrees
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.measure import analytical_shrinkage
 from deeplimits.theory.spectra import covariance_gaps, isometry, laws, network_grams, series, shrinkage, transforms
@@ -198,22 +199,42 @@ def test_what_a_transform_says_of_its_measure():
 def test_gaps_between_sample_and_population():
     rng = np.random.default_rng(0)
     for gamma in (0.25, 4.0):
-        n = 400
-        p = round(gamma * n)
-        values = np.linalg.eigvalsh(np.cov(rng.standard_normal((p, n)), bias=True))
-        found = covariance_gaps.operator_gap(gamma)
-        assert values[-1] - 1 == pytest.approx(float(found.upper), rel=0.05)
-        assert 1 - values[0] == pytest.approx(float(found.lower), rel=0.05)
+        found, draws = covariance_gaps.operator_gap(gamma), {}
+        for n in (32, 64, 128):
+            x = rng.standard_normal((200, round(gamma * n), n))
+            values = np.linalg.svd(x, compute_uv=False) ** 2 / n
+            lowest = values[:, -1] if gamma < 1 else np.zeros(200)
+            draws[n] = np.stack([values[:, 0] - 1, 1 - lowest], axis=1)
+        stated = np.array([found.upper, found.lower])
+        assert agrees(draws, stated, 2 / 3)
+        for factor in (0.9, 1.1):
+            assert not agrees(draws, stated * factor, 2 / 3)
     # The exact mean by enumeration of signs: p = 2, n = 2, κ₄ = 1.
     signs = np.array(np.meshgrid(*[[-1, 1]] * 4)).reshape(4, -1).T.reshape(-1, 2, 2)
     gaps = np.einsum("sni,snj->sij", signs, signs) / 2 - np.eye(2)
     assert np.mean(np.sum(gaps**2, axis=(1, 2))) / 2 == pytest.approx(
         float(covariance_gaps.mean_frobenius_gap(2, 2, 1.0))
     )
-    t = np.repeat([1.0, 3.0], 150)
-    x = rng.standard_normal((600, 300)) * np.sqrt(t)
-    gap = x.T @ x / 600 - np.diag(t)
-    assert np.sum(gap**2) / 300 == pytest.approx(float(covariance_gaps.frobenius_gap(t, 0.5)), rel=0.03)
-    y = rng.standard_normal((800, 400))
-    entries = np.abs(y.T @ y / 800 - np.diag(np.diag(y.T @ y / 800)))
-    assert entries.max() == pytest.approx(float(covariance_gaps.largest_entry(800, 400)), rel=0.15)
+    stated, draws = float(covariance_gaps.frobenius_gap([1.0, 3.0], 0.5)), {}
+    for p in (20, 40, 80):
+        t = np.repeat([1.0, 3.0], p // 2)
+        x = rng.standard_normal((400, 2 * p, p)) * np.sqrt(t)
+        gap = x.transpose(0, 2, 1) @ x / (2 * p) - np.diag(t)
+        draws[p] = np.sum(gap**2, axis=(1, 2)) / p
+    assert agrees(draws, stated)
+    assert not agrees(draws, 1.03 * stated)
+
+
+def test_the_largest_entry_of_a_sample_covariance():
+    """n L² − 4 log p + log log p has the law exp(−e^(−y/2)/√(8π)) in the limit, so L is of order √(4 log p/n)."""
+    rng = np.random.default_rng(1)
+    for p in (50, 100):
+        y = rng.standard_normal((400, 2 * p, p))
+        covariance = y.transpose(0, 2, 1) @ y / (2 * p)
+        covariance[:, np.arange(p), np.arange(p)] = 0
+        largest = np.abs(covariance).max(axis=(1, 2))
+        square, log_p = 2 * p * largest**2, np.log(p)
+        assert 2 * p * float(covariance_gaps.largest_entry(2 * p, p)) ** 2 == pytest.approx(4 * log_p, rel=1e-12)
+        # The mean of that law, and five standard errors; the next order is O(1/log p), here up to 3/log p.
+        mean = 4 * log_p - np.log(log_p) + 2 * np.euler_gamma - np.log(8 * np.pi)
+        assert abs(square.mean() - mean) < 5 * 2 * np.pi / np.sqrt(6 * 400) + 3 / log_p

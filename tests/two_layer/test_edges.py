@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from agreement import agrees
 from deeplimits.ensembles import committees, overlap_steps
 from deeplimits.errors import DeeplimitsError, NotConverged, ParameterError
 from deeplimits.models.committees import Overlaps, Task
@@ -101,20 +102,24 @@ def test_wide_fields_are_right_or_refused(variance):
 
 def test_batches_are_simulated():
     """Task(batch=16) drew one sample a step: the overlaps of the simulation were those of batch 1."""
-    start, marks = Overlaps([[0.2]], [[0.5]]), jnp.array([160])
-    ends = {}
-    for batch in (1, 16):
-        task = Task(teacher=[[1.0]], step=4.0, noise=0.5**0.5, batch=batch)
-        network = committees.with_overlaps(task, start, 80)
-        run = jax.jit(
-            lambda key, task=task, network=network: committees.one_pass_sgd(key, task, network, marks).record.q
-        )
-        ends[batch] = np.mean([float(run(jax.random.key(seed))[0, 0, 0]) for seed in range(12)])
-        stated = float(integration.trajectory(task, start, [160 * 4.0 / 80]).q[0, 0, 0])
-        assert ends[batch] == pytest.approx(stated, rel=0.25)
-    assert ends[1] > 1.5 * ends[16]
+    start = Overlaps([[0.2]], [[0.5]])
+
+    def ends(task, dimension):
+        network = committees.with_overlaps(task, start, dimension)
+
+        def run(key):
+            return committees.one_pass_sgd(key, task, network, jnp.array([2 * dimension])).record.q[0, 0, 0]
+
+        return jax.jit(jax.vmap(run))(jax.random.split(jax.random.key(dimension), 200))
+
+    tasks = [Task(teacher=[[1.0]], step=4.0, noise=0.5**0.5, batch=batch) for batch in (1, 16)]
+    stated = [float(integration.trajectory(task, start, [8.0]).q[0, 0, 0]) for task in tasks]
+    for task, own, other in zip(tasks, stated, stated[::-1], strict=True):
+        draws = {dimension: ends(task, dimension) for dimension in (20, 40)}
+        assert agrees(draws, own)
+        assert not agrees(draws, other)
     with pytest.raises(ParameterError, match="one sample a step"):
-        overlap_steps.overlap_chain(jax.random.key(0), Task(teacher=[[1.0]], batch=4), start, marks, 80)
+        overlap_steps.overlap_chain(jax.random.key(0), Task(teacher=[[1.0]], batch=4), start, jnp.array([160]), 80)
     with pytest.raises(ParameterError, match=r"batch = 2\.5"):
         Task(teacher=[[1.0]], batch=2.5)
 

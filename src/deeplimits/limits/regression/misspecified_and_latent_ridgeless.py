@@ -35,7 +35,7 @@ class MisspecifiedAndLatentRidgeless(Limit):
     latent: Array = real(0.5, 0.02, 0.98, symbol=r"\psi", doc="latent variables per feature, q/p")
     noise: Array = real(0.5, 0.0, 10.0, symbol=r"\sigma", doc="standard deviation of the label noise")
 
-    usual = Run(sizes=(40, 80, 160), samples=600)
+    usual = Run(sizes=(40, 80, 160), samples=400)
 
     # Independent coefficients and label noises on one design.
     repeats = 16

@@ -47,7 +47,7 @@ class RandomFeatureRidgeMse(Limit):
         (0.1, 0.5, 1.0, 2.0, 4.0), 0.02, 50.0, log=True, symbol="N/n", doc="features per point along the curves"
     )
 
-    usual = Run(sizes=(40, 80, 160), samples=1800)
+    usual = Run(sizes=(80, 160), samples=600)
 
     # Disjoint sets of features taken from one draw, where that many fit into it.
     repeats = 12
