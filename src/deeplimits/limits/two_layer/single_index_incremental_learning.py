@@ -1,5 +1,7 @@
 r"""One Hermite degree after the other."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,8 +9,12 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import single_index
 from deeplimits.limit import Limit, Run, axis, real, replace, whole
+from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Curve
 from deeplimits.theory.two_layer.mean_field import incremental, initial_laws
+
+LOG_WIDTH = 0.4
+"""ln m over t/√ε from which on the risk closes at its rate; found by simulation at widths from 12 to 192."""
 
 
 class SingleIndexIncrementalLearning(Limit):
@@ -57,6 +63,20 @@ class SingleIndexIncrementalLearning(Limit):
                 self.times, learning.risk, axis="time", axis_symbol="t", label="risk", symbol="R", rate=1.0, log_x=True
             )
         }
+
+    def validity_at(self, size):
+        if not known(self.times, self.epsilon):
+            return ()
+        latest, epsilon = float(self.times[-1]), float(self.epsilon)
+        # Degrees are learnt at multiples of √ε; behind a saddle the networks need ln m well above that many.
+        least = LOG_WIDTH * latest / math.sqrt(epsilon)
+        if least <= math.log(size):
+            return ()
+        larger = f"sizes of at least {math.ceil(math.exp(least))}, or " if least < 12 else ""
+        return (
+            f"at time {latest:g}, {latest / math.sqrt(epsilon):.3g} times the square root of epsilon, {size} neurons leave "
+            f"the saddles by other ways; take {larger}earlier times",
+        )
 
     def at_size(self, size):
         m = whole(size, "m", self, least=2)
