@@ -16,6 +16,8 @@ from deeplimits.numerics.arguments import (
     argument,
     array,
     at_least,
+    number,
+    point,
     probabilities,
     whole,
 )
@@ -60,7 +62,7 @@ def resolvent_equivalent(ridge: ArrayLike, eigenvalues: ArrayLike, population: A
     1.5658825475
     """
     s = companion_below(ridge, population, gamma)
-    tau = jnp.asarray(eigenvalues, float)
+    tau = argument("eigenvalues", eigenvalues, NOT_NEGATIVE, "eigenvalues of a covariance matrix")
     return 1 / (jnp.asarray(ridge, float) * (1 + s * tau))
 
 
@@ -102,7 +104,7 @@ def trace_fluctuation(z: ArrayLike, gamma: ArrayLike) -> TraceFluctuation:
     >>> round(float(found.variance), 10), round(complex(found.bias).real, 10)
     (0.0553633218, 0.051582022)
     """
-    z = jnp.asarray(z, complex)
+    z = point("z", z)
     rate = argument("gamma", gamma, POSITIVE).astype(complex)
     q = _leverage(z, gamma)
     bias = rate * q**3 / (1 - rate * q**2) ** 2
@@ -121,7 +123,7 @@ def trace_covariance(z: ArrayLike, other: ArrayLike, gamma: ArrayLike) -> Comple
     >>> round(complex(trace_covariance(-1.0, -2.0, 0.5)).real, 10)
     0.0226979258
     """
-    z, other = jnp.asarray(z, complex), jnp.asarray(other, complex)
+    z, other = point("z", z), point("other", other)
     rate = argument("gamma", gamma, POSITIVE).astype(complex)
     one, two = _leverage(z, gamma), _leverage(other, gamma)
     # Beside the bulk q(z)q(z̄) comes close to 1/γ.
@@ -214,7 +216,8 @@ def rank_one_solve(inverse: ArrayLike, vector: ArrayLike, strength: ArrayLike = 
     >>> rank_one_solve([[1.0, 0.0], [0.0, 0.5]], [1.0, 1.0]).tolist()
     [0.4, 0.2]
     """
-    a, v, t = (jnp.asarray(part, float) for part in (inverse, vector, strength))
+    a, t = array("inverse", inverse, ("n", "n"), why="a square matrix"), number("strength", strength, FINITE)
+    v = array("vector", vector, (a.shape[0],), why="as many entries as rows of inverse")
     solved = a @ v
     denominator = 1 + t * (v @ solved)
     # What is left of the two terms must be more than their rounding.
@@ -230,7 +233,7 @@ def trace_change(z: ArrayLike, eigenvalues: ArrayLike, components: ArrayLike, st
     >>> complex(trace_change(1j, [0.0], [1.0]))
     (0.5-0.5j)
     """
-    z = jnp.asarray(z, complex)
+    z = point("z", z)
     resolvent = 1 / (jnp.asarray(eigenvalues, complex) - z[..., None])
     weight = jnp.asarray(components, complex) ** 2
     c = jnp.asarray(strength, complex)
