@@ -15,6 +15,7 @@ TABLE = {
     "hoeffding": Case((POSITIVE, COUNT), keywords={"low": NUMBER, "high": POSITIVE}, low=0, high=2),
     "hoffman_wielandt": Case((KERNEL, KERNEL), low=0),
     "weyl": Case((MATRIX, MATRIX), low=0),
+    "sub_gaussian_norm": Case((VECTOR, one_of(None, extreme=[[0.5, 0.5, 0.0], [1.0, 1.0, 1.0], [1.0]])), low=0),
     "blow_up_time": Case((ORDER, POSITIVE, POSITIVE), low=0),
     "growth_bounds": Case((ORDER, POSITIVE, POSITIVE, WHOLE, POSITIVE), infinite=True),
     "growth_sequence": Case((ORDER, POSITIVE, POSITIVE, one_of(3, extreme=[0, -1, 100, 2.5])), infinite=True),

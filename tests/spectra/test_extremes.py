@@ -82,6 +82,7 @@ TABLE = {
     "trace_fluctuation": Case((Z, POSITIVE)),
     "critical_point": Case((ACTIVATION, POSITIVE), examples=10),
     "deep_linear_log_norm": Case((COUNT, COUNT)),
+    "deep_linear_norm": Case((VECTOR | ([2.0, 3.0],),)),
     "jacobian_spectrum": Case(
         (one_of(1, 2, extreme=[0, -1, 2.5]), one_of("gaussian", "orthogonal", extreme=["foo"]), POSITIVE, SLOPES),
         look=numbers,

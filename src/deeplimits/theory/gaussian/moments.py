@@ -66,6 +66,8 @@ def check(activation: ActivationLike, variance: ArrayLike) -> None:
     if not known(variance):
         return
     ends = np.asarray(variance, float)
+    if not ends.size:
+        return
     if closed_forms(sigma).dual is not None:
         found = np.asarray(second_moment(sigma, ends))
         _resolved(sigma, found, np.abs(found), np.zeros_like(found), found)
