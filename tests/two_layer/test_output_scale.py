@@ -1,9 +1,14 @@
 """Two-layer networks of any output scale, against the sheet, closed forms and an average over networks."""
 
+import functools
+
 import numpy as np
 import pytest
 
+import deeplimits as dl
 from deeplimits.errors import ParameterError
+from deeplimits.limits.kernels.ntk_vs_mean_field_scaling import NtkVsMeanFieldScaling
+from deeplimits.predictions import Exponent
 from deeplimits.theory.two_layer import output_scaling
 
 
@@ -41,3 +46,21 @@ def test_bad_arguments_are_refused():
     ):
         with pytest.raises(ParameterError):
             call()
+
+
+@functools.cache
+def mean_field():
+    return dl.compare(dl.catalogue["ntk-vs-mean-field-scaling"](exponent=0.0), samples=60)
+
+
+def test_neurons_of_mean_field_networks_move_by_order_one():
+    assert mean_field().agrees
+
+
+def test_a_wrong_power_of_the_width_is_noticed():
+    class Wrong(NtkVsMeanFieldScaling):
+        def theory(self):
+            found = NtkVsMeanFieldScaling.theory(self)
+            return {**found, "displacement": Exponent(-0.1, label="displacement of a neuron", correction=1.0)}
+
+    assert not dl.compare(Wrong(exponent=0.0), samples=60).agrees

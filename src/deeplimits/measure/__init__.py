@@ -36,3 +36,5 @@ with door(__name__):
     from deeplimits.measure.summary_statistics import coefficients as coefficients
     from deeplimits.measure.tangent_kernel import empirical_nngp as empirical_nngp
     from deeplimits.measure.tangent_kernel import empirical_ntk as empirical_ntk
+    from deeplimits.measure.training_motion import TrainingMotion as TrainingMotion
+    from deeplimits.measure.training_motion import training_motion as training_motion

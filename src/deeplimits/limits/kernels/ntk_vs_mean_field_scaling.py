@@ -75,7 +75,8 @@ class NtkVsMeanFieldScaling(Limit):
         least = math.ceil(smallest ** (1 / (2 * exponent)))
         return (
             f"exponent = {exponent:g} gives m = {size} neurons a scale α = {size**exponent:.2g}, and neurons that move "
-            f"far in fitting the labels; take sizes of at least {least}, an exponent nearer to 1/2 or of 0, or fewer steps",
+            f"far in fitting the labels; take sizes of at least {least}, an exponent of 0 or nearer to 1/2, or fewer "
+            "steps",
         )
 
     def at_size(self, size):

@@ -228,7 +228,7 @@ def sparse_solution(x: ArrayLike, y: ArrayLike) -> Float[np.ndarray, " d"]:
     """
     from scipy.optimize import linprog
 
-    x, y = np.asarray(x, float), np.asarray(y, float)
+    x, y = (np.asarray(part) for part in arguments.samples(x, y))
     found = linprog(np.ones(2 * x.shape[1]), A_eq=np.hstack([x, -x]), b_eq=y, bounds=(0, None), method="highs")
     if not found.success:
         raise OutsideValidity("X β = y has no solution, so no interpolant exists; remove the contradicting samples")

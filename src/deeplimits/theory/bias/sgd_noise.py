@@ -140,7 +140,7 @@ def largest_sgd_step(x: ArrayLike, batch: ArrayLike, sampling: str) -> float:
     >>> largest_sgd_step(x, 2, "without replacement"), largest_sgd_step(x, 1, "without replacement")
     (4.0, 2.0)
     """
-    x = np.asarray(x, float)
+    x = np.asarray(arguments.array("x", x, ("m", "d"), why="one input in each row"))
     # Nothing moves off the span of the inputs: coordinates inside it are enough, and there A is positive.
     _, sizes, span = np.linalg.svd(x, full_matrices=False)
     x = x @ span[sizes > max(x.shape) * np.finfo(float).eps * sizes[0]].T
