@@ -4,7 +4,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from deeplimits.errors import DeeplimitsError
+from deeplimits.errors import DeeplimitsError, ParameterError
 from deeplimits.theory.bias import (
     diagonal_networks,
     noisy_descent,
@@ -189,3 +189,16 @@ def test_largest_step_of_inputs_that_do_not_span_the_space():
 def test_feature_change_names_the_shapes_that_do_not_fit():
     with pytest.raises(DeeplimitsError, match="do not fit"):
         quadratic_model.feature_change(np.eye(2), np.eye(3), np.ones(2), np.zeros(2), 1.0)
+
+
+def test_batches_hold_samples():
+    from deeplimits.theory.bias import largest_sgd_step
+
+    for batch, sampling in (
+        (0, "without replacement"),
+        (2.5, "without replacement"),
+        (4, "without replacement"),
+        (0, "bernoulli"),
+    ):
+        with pytest.raises(ParameterError, match="batch"):
+            largest_sgd_step(np.eye(3), batch, sampling)

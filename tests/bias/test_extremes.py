@@ -40,7 +40,7 @@ SEPARABLE = one_of(
         np.ones(3),
     ],
 )
-SAMPLING = one_of("with", "gaussian", extreme=["without", "no such"])
+SAMPLING = one_of("with replacement", "bernoulli", extreme=["without replacement", "no such"])
 START = one_of(np.array([0.4, -1.0, 2.0]), extreme=[np.zeros(3), np.array([1.0, NAN, 2.0]), np.ones(2), np.zeros(0)])
 FORMS = one_of(
     0.1 * np.ones((3, 3, 3)),

@@ -200,3 +200,13 @@ def test_a_law_is_asked_at_numbers(law):
             ask(float("nan"))
     assert float(law.cdf(float("inf"))) == 1
     assert float(law.pdf(float("-inf"))) == 0
+
+
+def test_rounding_does_not_lead_out_of_the_range():
+    from deeplimits.limits.spectra.free_additive_convolution import FreeAdditiveConvolution
+
+    limit = FreeAdditiveConvolution(first_share=0.1, second_share=0.9)
+    for size in (10, 16, 32, 33, 64):
+        _, rounded = limit.at_size(size)
+        assert 0.1 <= float(rounded.first_share) <= 0.1 + 1 / size
+        assert 0.9 - 1 / size <= float(rounded.second_share) <= 0.9

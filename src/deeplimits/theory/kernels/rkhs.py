@@ -130,6 +130,7 @@ def mercer_squared_norm(coefficients: ArrayLike, eigenvalues: ArrayLike) -> Floa
     f, lam = np.asarray(coefficients, float), np.asarray(eigenvalues, float)
     if f.shape != lam.shape or f.ndim != 1:
         raise ParameterError(f"coefficients {f.shape} and eigenvalues {lam.shape} must be lists of one length")
+    argument("coefficients", f, FINITE)
     if np.any(lam < 0) or not np.all(np.isfinite(lam)):
         raise ParameterError(f"eigenvalues contain {lam.min():g}; those of a kernel are finite and not negative")
     with np.errstate(divide="ignore"):
