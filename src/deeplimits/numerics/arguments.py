@@ -106,7 +106,7 @@ def point(name: str, value: Given, why: str = "") -> Complex[Array, "..."]:
     """
     if known(value):
         parts = np.asarray(value, complex)
-        for part in (parts.real, parts.imag):
+        for part in (np.real(parts), np.imag(parts)):
             _refuse(name, part, FINITE, why)
     return jnp.asarray(value, complex)
 
