@@ -15,8 +15,10 @@ Y, START = np.array([1.0, 2.0]), np.array([1, 0.5, 2, 1, 1.5])
 
 
 def test_reference_values():
-    assert float(networks.potential(1.0)) == pytest.approx(0.24514384755981, rel=1e-13)
-    assert float(networks.regularizer([1.0, -0.5], 0.1, [1.0, 2.0])) == pytest.approx(4.464744666794, rel=1e-12)
+    assert float(networks.diagonal_potential(1.0)) == pytest.approx(0.24514384755981, rel=1e-13)
+    assert float(networks.diagonal_regularizer([1.0, -0.5], 0.1, [1.0, 2.0])) == pytest.approx(
+        4.464744666794, rel=1e-12
+    )
     wanted = [0.19266126026672, 0.072092158039665, 0.804574783592, -0.12385735046896, 0.4566989379633]
     np.testing.assert_allclose(networks.diagonal_interpolant(X, Y, 0.5, start=START).beta, wanted, rtol=1e-12)
 
@@ -25,14 +27,14 @@ def test_potential_against_many_digits():
     for z in (1e-9, 1e-4, 0.04999, 0.05001, 0.3, 7.0, 1e6):
         with mpmath.workdps(40):
             exact = 2 - mpmath.sqrt(4 + mpmath.mpf(z) ** 2) + z * mpmath.asinh(mpmath.mpf(z) / 2)
-        assert float(networks.potential(z)) == pytest.approx(float(exact), rel=2e-13)
+        assert float(networks.diagonal_potential(z)) == pytest.approx(float(exact), rel=2e-13)
 
 
 @pytest.mark.parametrize("alpha", [0.05, 1.0, 5.0])
 def test_it_minimizes_the_regularizer(alpha):
     null = np.linalg.svd(X)[2][2:]
     particular = np.linalg.pinv(X) @ Y
-    value = jax.jit(jax.value_and_grad(lambda z: networks.regularizer(particular + z @ null, alpha, START)))
+    value = jax.jit(jax.value_and_grad(lambda z: networks.diagonal_regularizer(particular + z @ null, alpha, START)))
     found = minimize(lambda z: tuple(np.asarray(v) for v in value(z)), np.zeros(3), jac=True, options={"gtol": 1e-10})
     stated = networks.diagonal_interpolant(X, Y, alpha, start=START).beta
     np.testing.assert_allclose(particular + found.x @ null, stated, atol=1e-5)

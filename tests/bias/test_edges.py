@@ -4,7 +4,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from deeplimits.errors import DeeplimitsError
+from deeplimits.errors import DeeplimitsError, ParameterError
 from deeplimits.theory.bias import (
     diagonal_networks,
     noisy_descent,
@@ -106,8 +106,8 @@ def deep_potential(z, depth):
 def test_potentials_of_deeper_networks(depth, z):
     with mp.workdps(30):
         exact = float(deep_potential(mp.mpf(z), depth))
-    assert float(diagonal_networks.potential(z, depth=depth)) == pytest.approx(exact, rel=1e-8)
-    assert float(diagonal_networks.potential(-z, depth=depth)) == pytest.approx(exact, rel=1e-8)
+    assert float(diagonal_networks.diagonal_potential(z, depth=depth)) == pytest.approx(exact, rel=1e-8)
+    assert float(diagonal_networks.diagonal_potential(-z, depth=depth)) == pytest.approx(exact, rel=1e-8)
 
 
 @pytest.mark.parametrize("depth", [2, 3, 4])
@@ -116,11 +116,12 @@ def test_the_interpolant_minimizes_the_regularizer(depth):
     x = np.array([[1, 2, 0.5, -1, 0.3], [0.2, -1, 1.5, 0.7, 2]])
     start = np.array([1, 0.5, 2, 1, 1.5])
     found = np.asarray(diagonal_networks.diagonal_interpolant(x, [1.0, 2.0], 0.7, start=start, depth=depth).beta)
-    least = float(diagonal_networks.regularizer(found, 0.7, start, depth=depth))
+    least = float(diagonal_networks.diagonal_regularizer(found, 0.7, start, depth=depth))
     null = np.linalg.svd(x)[2][2:]
     for direction in null:
         ends = [
-            float(diagonal_networks.regularizer(found + h * direction, 0.7, start, depth=depth)) for h in (-1e-3, 1e-3)
+            float(diagonal_networks.diagonal_regularizer(found + h * direction, 0.7, start, depth=depth))
+            for h in (-1e-3, 1e-3)
         ]
         assert min(ends) > least
         assert abs(ends[1] - ends[0]) < 5e-3 * (sum(ends) - 2 * least)
@@ -129,11 +130,13 @@ def test_the_interpolant_minimizes_the_regularizer(depth):
 def test_regularizers_at_extreme_scales():
     """c q(β/c) with c = α²: for α = 1e-200 it is |β|(log|β| − log α² − 1), to rounding."""
     exact = 1.0 * (400 * np.log(10) - 1) + 0.5 * (np.log(0.5) + 400 * np.log(10) - 1)
-    assert float(diagonal_networks.regularizer([1.0, -0.5], 1e-200, [1.0, 1.0])) == pytest.approx(exact, rel=1e-14)
+    assert float(diagonal_networks.diagonal_regularizer([1.0, -0.5], 1e-200, [1.0, 1.0])) == pytest.approx(
+        exact, rel=1e-14
+    )
     with mp.workdps(40):
         z = mp.mpf("1e200")
         large = float((2 - mp.sqrt(4 + z**2) + z * mp.asinh(z / 2)) / z)
-    assert float(diagonal_networks.potential(1e200)) / 1e200 == pytest.approx(large, rel=1e-13)
+    assert float(diagonal_networks.diagonal_potential(1e200)) / 1e200 == pytest.approx(large, rel=1e-13)
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e-120, 1e120, 1e200])
@@ -162,9 +165,9 @@ def test_margins_of_data_of_every_size(size):
         (lambda: matrix_tails.matrix_bernstein(0.1, 0.1, 3).tail(-1.0), "deviation"),
         (lambda: matrix_tails.matrix_bernstein(0.1, 0.1, 3).deviation(50.0), "probability"),
         (lambda: matrix_tails.gram_bernstein(1.0, 5, 0), "features"),
-        (lambda: diagonal_networks.regularizer([1.0], 0.0, [1.0]), "alpha"),
+        (lambda: diagonal_networks.diagonal_regularizer([1.0], 0.0, [1.0]), "alpha"),
         (lambda: diagonal_networks.kernel_solution([[1.0, 0.0], [1.0, 0.0]], [1.0, 2.0]), "no solution"),
-        (lambda: diagonal_networks.potential(1.0, depth=1), "depth"),
+        (lambda: diagonal_networks.diagonal_potential(1.0, depth=1), "depth"),
     ],
 )
 def test_what_is_refused(attempt, why):
@@ -186,3 +189,16 @@ def test_largest_step_of_inputs_that_do_not_span_the_space():
 def test_feature_change_names_the_shapes_that_do_not_fit():
     with pytest.raises(DeeplimitsError, match="do not fit"):
         quadratic_model.feature_change(np.eye(2), np.eye(3), np.ones(2), np.zeros(2), 1.0)
+
+
+def test_batches_hold_samples():
+    from deeplimits.theory.bias import largest_sgd_step
+
+    for batch, sampling in (
+        (0, "without replacement"),
+        (2.5, "without replacement"),
+        (4, "without replacement"),
+        (0, "bernoulli"),
+    ):
+        with pytest.raises(ParameterError, match="batch"):
+            largest_sgd_step(np.eye(3), batch, sampling)

@@ -73,3 +73,18 @@ def test_growth_bounds_bad_input():
     for bad in ((3, -1.0, 0.1, 1, 0.0), (3, 0.1, 0.0, 1, 0.0), (0, 0.1, 0.1, 1, 0.0), (3, 0.1, 0.1, -1, 0.0)):
         with pytest.raises(ParameterError):
             inequalities.growth_bounds(*bad)
+
+
+def test_sub_gaussian_norms():
+    from deeplimits.theory.inequalities import sub_gaussian_norm
+
+    # E exp(x²/K²) = 1/√(1 − 2/K²) = 2 for the standard Gaussian law: K² = 8/3
+    nodes, weights = np.polynomial.hermite_e.hermegauss(120)
+    found = float(sub_gaussian_norm(nodes, weights / weights.sum()))
+    assert found == pytest.approx(np.sqrt(8 / 3), rel=1e-9)
+    # A rare value: p exp(b) + 1 − p = 2
+    assert float(sub_gaussian_norm([0.0, 3.0], [0.99, 0.01])) == pytest.approx(3 / np.sqrt(np.log(101)), rel=1e-12)
+    for scale in (1e-150, 1e150):
+        assert float(sub_gaussian_norm([-scale, scale])) == pytest.approx(scale / np.sqrt(np.log(2)), rel=1e-12)
+    with pytest.raises(OutsideValidity, match="all zero"):
+        sub_gaussian_norm([0.0, 0.0])

@@ -1,5 +1,7 @@
 """Regression, smoothing, separable data and inequalities at the edges of their arguments."""
 
+import warnings
+
 import mpmath
 import numpy as np
 import pytest
@@ -7,7 +9,7 @@ import pytest
 from deeplimits.errors import OutsideValidity, OutsideValidityWarning, ParameterError
 from deeplimits.theory.bias import least_squares, noisy_descent, separable_descent
 from deeplimits.theory.inequalities import basic
-from deeplimits.theory.regression import gradient_flow, ridge, ridgeless, smoothing
+from deeplimits.theory.regression import gradient_flow, mixture_contour, mixture_dynamics, ridge, ridgeless, smoothing
 from deeplimits.theory.regression.populations import population
 
 
@@ -240,3 +242,24 @@ def test_burkholder_by_enumeration():
         found = basic.burkholder(p)
         assert float(found.lower) * square <= size * (1 + 1e-12)
         assert size <= float(found.upper) * square * (1 + 1e-12)
+
+
+def test_features_of_huge_inputs_are_signs():
+    from deeplimits.theory.regression import feature_regression
+
+    x = np.array([[1.0, 0.2], [-0.4, 1.0], [0.3, -0.8]])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        huge = feature_regression(1e6 * x, np.ones(3), 1e6 * x, np.ones(3), "tanh")
+    unit = x / np.linalg.norm(x, axis=1)[:, None]
+    # E sign(u) sign(v) = (2/π) arcsin ρ
+    exact = np.linalg.eigvalsh(2 / np.pi * np.arcsin(np.clip(unit @ unit.T, -1, 1)))
+    np.testing.assert_allclose(huge.values, exact, atol=3e-6)
+
+
+def test_the_contour_begins_where_the_integrals_do():
+    found, other = (
+        by(0.0, 0.5, 1.0, start=0.0)
+        for by in (mixture_contour.classification_dynamics_by_contour, mixture_dynamics.classification_dynamics)
+    )
+    np.testing.assert_allclose([float(part) for part in found], [float(part) for part in other], rtol=1e-12)

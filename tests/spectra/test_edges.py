@@ -183,3 +183,30 @@ def test_complex_quadratic_forms_count_both_parts():
     exact = np.mean(np.abs(forms - np.trace(matrix)) ** 2)
     assert float(equivalents.quadratic_form_variance(matrix, 1.0)) == pytest.approx(exact)
     assert float(equivalents.quadratic_form_bound(matrix, 1.0)) >= exact / 4
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        laws.marchenko_pastur(0.5),
+        laws.semicircle(),
+        laws.sample_covariance([1.0, 3.0], 0.5),
+        laws.from_atoms([1.0, 2.0]),
+    ],
+)
+def test_a_law_is_asked_at_numbers(law):
+    for ask in (law.pdf, law.cdf, law.boundary, law.stieltjes):
+        with pytest.raises(ParameterError, match="nan is not allowed"):
+            ask(float("nan"))
+    assert float(law.cdf(float("inf"))) == 1
+    assert float(law.pdf(float("-inf"))) == 0
+
+
+def test_rounding_does_not_lead_out_of_the_range():
+    from deeplimits.limits.spectra.free_additive_convolution import FreeAdditiveConvolution
+
+    limit = FreeAdditiveConvolution(first_share=0.1, second_share=0.9)
+    for size in (10, 16, 32, 33, 64):
+        _, rounded = limit.at_size(size)
+        assert 0.1 <= float(rounded.first_share) <= 0.1 + 1 / size
+        assert 0.9 - 1 / size <= float(rounded.second_share) <= 0.9

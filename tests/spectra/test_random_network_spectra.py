@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+import mpmath
 import numpy as np
 import pytest
 
@@ -288,3 +289,17 @@ def test_deep_kernels_with_fewer_units_than_samples_at_small_shifts():
     share_of_zeros = 1 - 1 / float(ratios[-1])
     assert float(found[0]) == pytest.approx(share_of_zeros, abs=1e-4)
     assert np.all(np.diff(np.asarray(found)) > 0)
+
+
+def test_deep_linear_norms_of_unequal_widths():
+    from deeplimits.theory.spectra import deep_linear_norm
+
+    widths = [3.0, 7.0, 2.0, 150.0]
+    found = deep_linear_norm(widths)
+    with mpmath.workdps(30):
+        halves = [mpmath.mpf(n) / 2 for n in widths]
+        mean = sum(mpmath.digamma(h) - mpmath.log(h) for h in halves) / 2
+        variance = sum(mpmath.psi(1, h) for h in halves) / 4
+        # E (χ²_n/n)² = (n + 2)/n
+        fourth = mpmath.fprod((2 * h + 2) / (2 * h) for h in halves)
+    assert [float(part) for part in found] == pytest.approx([float(mean), float(variance), float(fourth)], rel=1e-12)

@@ -22,6 +22,8 @@ with door(__name__):
     from deeplimits.measure.margins import flat_outputs as flat_outputs
     from deeplimits.measure.margins import normalized_margin as normalized_margin
     from deeplimits.measure.margins import smoothed_margin as smoothed_margin
+    from deeplimits.measure.motion import TrainingMotion as TrainingMotion
+    from deeplimits.measure.motion import training_motion as training_motion
     from deeplimits.measure.separability import is_separable as is_separable
     from deeplimits.measure.shrinkage import LinearShrinkage as LinearShrinkage
     from deeplimits.measure.shrinkage import NonlinearShrinkage as NonlinearShrinkage

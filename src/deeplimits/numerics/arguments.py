@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.core import Tracer
-from jaxtyping import Array, Float
+from jaxtyping import Array, Complex, Float
 
 from deeplimits.errors import ParameterError
 
@@ -29,6 +29,7 @@ class Allowed(NamedTuple):
 
 
 FINITE = Allowed(np.isfinite, "finite")
+A_NUMBER = Allowed(lambda x: ~np.isnan(x), "a number (inf is one)")
 POSITIVE = Allowed(lambda x: (x > 0) & np.isfinite(x), "positive and finite")
 NOT_NEGATIVE = Allowed(lambda x: (x >= 0) & np.isfinite(x), "finite and at least 0")
 UNTIL_THE_END = Allowed(lambda x: x >= 0, "at least 0 (inf for the end)")
@@ -95,6 +96,32 @@ def number(name: str, value: Given, allowed: Allowed, why: str = "") -> Float[Ar
     if found.ndim:
         raise ParameterError(f"{name} has shape {found.shape}; give one number")
     return found
+
+
+def point(name: str, value: Given, why: str = "") -> Complex[Array, "..."]:
+    """`value` as an array of finite complex numbers.
+
+    >>> complex(point("z", 1j))
+    1j
+    """
+    if known(value):
+        parts = np.asarray(value, complex)
+        for part in (np.real(parts), np.imag(parts)):
+            _refuse(name, part, FINITE, why)
+    return jnp.asarray(value, complex)
+
+
+def function(name: str, value: Any) -> Callable:
+    """`value`, which must be something that can be called.
+
+    >>> function("f", "tanh")
+    Traceback (most recent call last):
+    ...
+    deeplimits.errors.ParameterError: f = 'tanh' is not allowed; it must be a function, such as jnp.tanh
+    """
+    if not callable(value):
+        raise ParameterError(f"{name} = {value!r} is not allowed; it must be a function, such as jnp.tanh")
+    return value
 
 
 def array(
@@ -198,6 +225,8 @@ def times(name: str, value: Given) -> Float[Array, "times"]:
     found = jnp.atleast_1d(argument(name, value, NOT_NEGATIVE))
     if found.ndim != 1:
         raise ParameterError(f"{name} has shape {found.shape}; give one number or a list")
+    if not found.size:
+        raise ParameterError(f"{name} is empty; give at least one time")
     if known(found) and np.any(np.diff(np.asarray(found)) <= 0):
         raise ParameterError(f"{name} = {np.asarray(found).tolist()} is not allowed; it must be increasing")
     return found

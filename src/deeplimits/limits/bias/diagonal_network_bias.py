@@ -34,7 +34,8 @@ class DiagonalNetworkBias(Limit):
     Validity    α > 0 (neither α^{D−2} nor 1/α^D so small that double precision ends), θ₀ without zeros, Xβ = y
                 solvable; size counts the samples n
     Finite size exact: integrated until the labels are fitted to 1e-11
-    Computed by bias.diagonal_interpolant, bias.diagonal_trajectory
+    Computed by bias.diagonal_interpolant, bias.diagonal_trajectory, bias.diagonal_regularizer,
+                bias.diagonal_potential
     References  woodworth2020 Thm 1, Thm 3
     """
 

@@ -9,9 +9,10 @@ from jaxtyping import Array
 from deeplimits.ensembles import trainers
 from deeplimits.ensembles.wide_networks import WideNetwork, squared_loss
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, too_small, whole
+from deeplimits.measure import training_motion
 from deeplimits.models.activations import Activation
 from deeplimits.models.architectures import FullyConnected
-from deeplimits.predictions import Value
+from deeplimits.predictions import Exponent, Value
 from deeplimits.theory import kernels
 from deeplimits.theory.gaussian.closed_forms import has_dual
 from deeplimits.theory.kernels import training
@@ -33,15 +34,16 @@ class NtkTrainingConstancy(Limit):
     Setting     L hidden layers of width n, parametrization ntk with C_w = 1, k outputs, trained by T steps of gradient
                 descent with step η on (1/2N)Σ|y − f|² over N = 3 points in R³; outputs at four new points
     Limit       n → ∞
-    Result      the tangent kernel moves by ‖Θ_T − Θ_0‖/‖Θ_0‖ = O(1/n) (proved: O(n^(−1/2))), while Θ_0 fluctuates
-                around its limit by n^(−1/2); outputs stay within O(1/n) of kernel regression with the network's own Θ_0
+    Result      the tangent kernel moves by ‖Θ_T − Θ_0‖/‖Θ_0‖ = O(1/n) (proved: O(n^(−1/2))), the weights by
+                ‖W_T − W_0‖_op/√n = O(n^(−1/2)), while Θ_0 fluctuates around its limit by n^(−1/2); outputs stay within
+                O(1/n) of kernel regression with the network's own Θ_0
                 each output is Gaussian over networks, with mean Θ_xX A y and variance
                 Σ_xx + Θ_xX AΣ_XX AΘ_Xx − 2Θ_xX AΣ_Xx, A = Θ_XX⁻¹(I − (I − ηΘ_XX/N)^T); Σ covariance of the outputs at
                 the start, Θ tangent kernel of infinite width (mean at the first new point, variance averaged over four)
     Validity    σ smooth, η < 2N/λ_max(Θ_XX) (below 3 for these data and activations); n ≥ 2kL, as the k outputs move
                 the features of each of L layers together; size counts the neurons n
-    Finite size O(1/n)
-    Computed by kernels.InfiniteWidth, kernels.trained_ensemble
+    Finite size O(1/n); what moves is measured by `measure.training_motion`
+    Computed by kernels.InfiniteWidth, kernels.trained_ensemble (mean, variance)
     References  jacot2018; lee2019; dyer2020
     """
 
@@ -52,7 +54,7 @@ class NtkTrainingConstancy(Limit):
     step: Array = real(1.0, 0.01, 1.5, log=True, symbol=r"\eta", doc="step size")
     bias_variance: Array = real(0.09, 0.0, 0.5, symbol="C_b", doc="bias variance")
 
-    usual = Run(sizes=(24, 144), samples=1100)
+    usual = Run(sizes=(48, 144, 432), samples=1100)
 
     # Independent networks in one simulation, from which an unbiased variance is formed.
     networks = 6
@@ -76,6 +78,8 @@ class NtkTrainingConstancy(Limit):
                 symbol=r"\mathrm{Var} f_T",
                 rate=1.0,
             ),
+            "kernel_motion": Exponent(-1.0, label="relative motion of the tangent kernel", correction=1.0),
+            "weight_motion": Exponent(-0.5, label="motion of the last weights, over √n", correction=1.0),
         }
 
     def validity_at(self, size):
@@ -99,7 +103,14 @@ class NtkTrainingConstancy(Limit):
             flat = network.flat(network.init(key))
             loss = squared_loss(lambda vector: network.apply(flat.restore(vector), x), y)
             end = trainers.gradient_descent(loss, flat.start, self.step, (self.steps,))[0]
-            return network.apply(flat.restore(end), new)
+            start, end = flat.restore(flat.start), flat.restore(end)
+            moved = training_motion(network, start, end, x)
+            return network.apply(end, new), moved.kernel, moved.weights[-1]
 
-        found = jax.vmap(trained)(jax.random.split(key, self.networks))
-        return {"mean": jnp.mean(found[:, 0]), "variance": jnp.mean(jnp.var(found, axis=0, ddof=1))}
+        found, kernel, weights = jax.vmap(trained)(jax.random.split(key, self.networks))
+        return {
+            "kernel_motion": jnp.mean(kernel),
+            "weight_motion": jnp.mean(weights),
+            "mean": jnp.mean(found[:, 0]),
+            "variance": jnp.mean(jnp.var(found, axis=0, ddof=1)),
+        }

@@ -32,14 +32,14 @@ class NtkVsMeanFieldScaling(Limit):
     Result      without the antisymmetry Var f₀(x) = (α²/m) E a² E σ(⟨w, x⟩)² exactly
                 the function changes by O(1) in a time m/α²; in it each neuron moves by Θ(1/α): displacement ∝ m^(−p)
                 p = 1/2: ntk scaling, lazy, displacements m^(−1/2); p = 0: mean-field scaling, neurons move by O(1)
-    Validity    0 ≤ p ≤ 1/2; α² large beside the inverse of the kernel's smallest eigenvalue; size counts the neurons m
-    Finite size relative O(m^(−2p)) for the displacement, by the antisymmetry; the variance is exact
-    Computed by gaussian.dual
+    Validity    p = 0, or α² large beside the inverse of the kernel's smallest eigenvalue; size counts the neurons m
+    Finite size relative O(m^(−2p)) for the displacement, by the antisymmetry, O(1/m) at p = 0; the variance is exact
+    Computed by two_layer.output_scaling, gaussian.dual (start)
     References  chizat2019; mei2018; bartlett2021
     """
 
     activation: str = activation_choice("tanh", lambda a: a.odd and a.smooth and a.bounded)
-    exponent: Array = real(0.5, 0.25, 0.5, symbol="p", doc="power of the width in the output scale α = m^p")
+    exponent: Array = real(0.5, 0.0, 0.5, symbol="p", doc="power of the width in the output scale α = m^p")
     steps: int = integer(30, 1, 1000, log=True, symbol="k", doc="steps of gradient descent")
 
     usual = Run(sizes=(32, 128, 512), samples=240)
@@ -51,8 +51,10 @@ class NtkVsMeanFieldScaling(Limit):
 
     def theory(self):
         sigma = activation(self.activation)
+        # At p = 0 neurons follow their mean-field flow up to O(1/m).
+        correction = jnp.where(self.exponent > 0, 2 * self.exponent, 1.0)
         return {
-            "displacement": Exponent(-self.exponent, label="displacement of a neuron", correction=2 * self.exponent),
+            "displacement": Exponent(0.0 - self.exponent, label="displacement of a neuron", correction=correction),
             "start": Value(
                 gaussian.dual(sigma, 1.0, 1.0, 1.0),
                 label="variance at the start, times m/α²",
@@ -64,6 +66,8 @@ class NtkVsMeanFieldScaling(Limit):
         if not known(self.exponent):
             return ()
         exponent = float(self.exponent)
+        if exponent == 0:
+            return ()
         # The power 2p of the width is what the corrections are small in.
         smallest = SMALLEST_SCALE * max(1.0, self.steps / FAST_STEPS)
         if size ** (2 * exponent) >= smallest:
@@ -71,7 +75,8 @@ class NtkVsMeanFieldScaling(Limit):
         least = math.ceil(smallest ** (1 / (2 * exponent)))
         return (
             f"exponent = {exponent:g} gives m = {size} neurons a scale α = {size**exponent:.2g}, and neurons that move "
-            f"far in fitting the labels; take sizes of at least {least}, an exponent nearer to 1/2, or fewer steps",
+            f"far in fitting the labels; take sizes of at least {least}, an exponent of 0 or nearer to 1/2, or fewer "
+            "steps",
         )
 
     def at_size(self, size):

@@ -1,5 +1,7 @@
 r"""Sums and products of matrices in general position."""
 
+import math
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -66,8 +68,11 @@ class FreeAdditiveConvolution(Limit):
 
     def at_size(self, size):
         n = whole(size, "N", self, least=4)
-        one = min(max(round(n * float(self.first_share)), 1), n - 1)
-        two = min(max(round(n * float(self.second_share)), 1), n - 1)
+        # Shares that are whole numbers of N, and allowed ones: rounding must not lead out of the range.
+        one, two = (
+            min(max(round(n * float(share)), math.ceil(0.1 * n)), math.floor(0.9 * n))
+            for share in (self.first_share, self.second_share)
+        )
         sizes = {"dimension": n, "first_count": one, "second_count": two}
         return sizes, replace(self, first_share=one / n, second_share=two / n)
 

@@ -74,8 +74,8 @@ class SingleIndexIncrementalLearning(Limit):
             return ()
         larger = f"sizes of at least {math.ceil(math.exp(least))}, or " if least < 12 else ""
         return (
-            f"at time {latest:g}, {latest / math.sqrt(epsilon):.3g} times the square root of epsilon, {size} neurons leave "
-            f"the saddles by other ways; take {larger}earlier times",
+            f"at time {latest:g}, {latest / math.sqrt(epsilon):.3g} times the square root of epsilon, {size} neurons "
+            f"leave the saddles by other ways; take {larger}earlier times",
         )
 
     def at_size(self, size):

@@ -6,6 +6,8 @@ with door(__name__):
     from deeplimits.theory.bias.cover_count import cover_probability as cover_probability
     from deeplimits.theory.bias.diagonal_networks import Interpolant as Interpolant
     from deeplimits.theory.bias.diagonal_networks import diagonal_interpolant as diagonal_interpolant
+    from deeplimits.theory.bias.diagonal_networks import diagonal_potential as diagonal_potential
+    from deeplimits.theory.bias.diagonal_networks import diagonal_regularizer as diagonal_regularizer
     from deeplimits.theory.bias.diagonal_networks import diagonal_trajectory as diagonal_trajectory
     from deeplimits.theory.bias.diagonal_networks import kernel_solution as kernel_solution
     from deeplimits.theory.bias.diagonal_networks import sparse_solution as sparse_solution

@@ -7,7 +7,9 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 from scipy import special
 
-from deeplimits.numerics.arguments import known
+from deeplimits.numerics.arguments import Allowed, argument, known
+
+POSITIVE_COUNT = Allowed(lambda x: (x >= 1) & (x == np.round(x)) & np.isfinite(x), "a whole number, at least 1")
 
 
 def cover_probability(points: ArrayLike, dimension: ArrayLike) -> Float[Array, "..."]:
@@ -20,7 +22,10 @@ def cover_probability(points: ArrayLike, dimension: ArrayLike) -> Float[Array, "
     """
     if known(points, dimension):
         # Known numbers need no program.
-        n, d = np.asarray(points, float), np.asarray(dimension, float)
+        n, d = (
+            np.asarray(argument(name, value, POSITIVE_COUNT))
+            for name, value in (("points", points), ("dimension", dimension))
+        )
         return jnp.asarray(np.where(n > d, special.betainc(np.maximum(n - d, 1.0), d, 0.5), 1.0))
     n, d = jnp.asarray(points, float), jnp.asarray(dimension, float)
     beyond = n > d

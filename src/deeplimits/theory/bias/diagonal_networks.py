@@ -41,12 +41,12 @@ class Interpolant(NamedTuple):
     """max |Xβ − y| relative to max |y|."""
 
 
-def potential(z: ArrayLike, *, depth: int = 2) -> Float[Array, "..."]:
+def diagonal_potential(z: ArrayLike, *, depth: int = 2) -> Float[Array, "..."]:
     """q(z) = ∫_0^z h^{−1}, of which q(z) = 2 − √(4 + z²) + z arcsinh(z/2) is that of depth two.
 
     For D > 2, with h(s) = z: q = sz − ((D−2)/2)[(1−s)^{−2/(D−2)} + (1+s)^{−2/(D−2)} − 2], by Legendre's transform.
 
-    >>> round(float(potential(1.0)), 14), round(float(potential(1.0, depth=3)), 10)
+    >>> round(float(diagonal_potential(1.0)), 14), round(float(diagonal_potential(1.0, depth=3)), 10)
     (0.24514384755981, 0.0799434978)
     """
     z = arguments.argument("z", z, arguments.FINITE)
@@ -85,12 +85,12 @@ def _link_excess(a, z, depth):
     return exponent * a + jnp.log(ratio) - jnp.log(jnp.where(z > 0, z, 1.0))
 
 
-def regularizer(beta: ArrayLike, alpha: ArrayLike, start: ArrayLike, *, depth: int = 2) -> Float[Array, ""]:
+def diagonal_regularizer(beta: ArrayLike, alpha: ArrayLike, start: ArrayLike, *, depth: int = 2) -> Float[Array, ""]:
     """Q(β) = Σ (c_i/k_i) q(β_i/c_i), c = (αθ₀)^D, k = θ₀^{D−2}, which gradient flow minimizes among interpolants.
 
     D = 2: Q → Σ β_i²/(4α²θ_{0,i}²) as α → ∞ and Q/log(1/α²) → ‖β‖₁ as α → 0.
 
-    >>> round(float(regularizer([1.0, -0.5], 0.1, [1.0, 2.0])), 12)
+    >>> round(float(diagonal_regularizer([1.0, -0.5], 0.1, [1.0, 2.0])), 12)
     4.464744666794
     """
     alpha = arguments.number("alpha", alpha, arguments.POSITIVE)
@@ -99,12 +99,12 @@ def regularizer(beta: ArrayLike, alpha: ArrayLike, start: ArrayLike, *, depth: i
     depth = arguments.whole("depth", depth, 2)
     if depth > 2:
         c = (alpha * theta) ** depth
-        return jnp.sum(c / theta ** (depth - 2) * potential(beta / c, depth=depth))
+        return jnp.sum(c / theta ** (depth - 2) * diagonal_potential(beta / c, depth=depth))
     # Far out c q(β/c) = |β|(log|β| − log c − 1) + 2c + O(c³/β²), which needs no c that is a number
     log_c = 2 * (jnp.log(alpha) + jnp.log(theta))
     c, size = jnp.exp(log_c), jnp.abs(beta)
     far = size > 1e6 * c
-    near = c * potential(jnp.where(far, 0.0, size) / jnp.where(far, 1.0, jnp.where(c > 0, c, 1.0)))
+    near = c * diagonal_potential(jnp.where(far, 0.0, size) / jnp.where(far, 1.0, jnp.where(c > 0, c, 1.0)))
     return jnp.sum(jnp.where(far, size * (jnp.log(jnp.where(far, size, 1.0)) - log_c - 1) + 2 * c, near))
 
 
@@ -230,7 +230,7 @@ def sparse_solution(x: ArrayLike, y: ArrayLike) -> Float[np.ndarray, " d"]:
     """
     from scipy.optimize import linprog
 
-    x, y = np.asarray(x, float), np.asarray(y, float)
+    x, y = (np.asarray(part) for part in arguments.samples(x, y))
     found = linprog(np.ones(2 * x.shape[1]), A_eq=np.hstack([x, -x]), b_eq=y, bounds=(0, None), method="highs")
     if not found.success:
         raise OutsideValidity("X β = y has no solution, so no interpolant exists; remove the contradicting samples")

@@ -1,8 +1,9 @@
 r"""Margins of homogeneous networks that can be computed: deep linear networks."""
 
-from jax import numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
+
+from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, at_least
 
 
 def deep_linear_margin(margin: ArrayLike, depth: ArrayLike) -> Float[Array, "..."]:
@@ -17,5 +18,5 @@ def deep_linear_margin(margin: ArrayLike, depth: ArrayLike) -> Float[Array, "...
     >>> float(deep_linear_margin(1.0, 2))
     0.5
     """
-    d = jnp.asarray(depth, float)
-    return jnp.asarray(margin, float) * d ** (-d / 2)
+    d = argument("depth", depth, at_least(1), "layers")
+    return argument("margin", margin, NOT_NEGATIVE) * d ** (-d / 2)

@@ -105,6 +105,10 @@ def robbins_monro(gain: float, curvature: float, noise_variance: float) -> Robbi
             f"gain = {gain:g}, curvature = {curvature:g}, noise_variance = {noise_variance:g} are not allowed; "
             "the first two must be positive and the last not negative"
         )
+    if not all(math.isfinite(value) for value in (gain, curvature, noise_variance)):
+        raise ParameterError(
+            f"gain = {gain:g}, curvature = {curvature:g}, noise_variance = {noise_variance:g} must be finite"
+        )
     twice = 2 * gain * curvature
     if math.isclose(twice, 1.0, rel_tol=1e-12):
         return RobbinsMonro(1.0, gain**2 * noise_variance, True)

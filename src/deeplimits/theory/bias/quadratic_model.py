@@ -108,8 +108,10 @@ def first_order_path(
     >>> round(float(path[0, 0]), 6)  # θ + εθ²/2 = 1 has the solution 1 − ε/2 + …
     -0.5
     """
+    if arguments.known(features, forms, y, start):
+        features, forms, y, start = _checked(features, forms, y, start)
     phi, psi, y, start = (jnp.asarray(part, float) for part in (features, forms, y, start))
-    times = jnp.atleast_1d(jnp.asarray(times, float))
+    times = arguments.times("times", times)
     modes = _modes(phi, y, start)
     u, delta = modes.vectors, modes.delta
     bent = psi @ u  # Ψ_a u_j

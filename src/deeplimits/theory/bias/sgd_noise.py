@@ -9,6 +9,7 @@ Losses l_k = (⟨x_k, θ⟩ − y_k)²/2 of m samples; a step is θ ← θ − �
 C̃ being the mean of ∇L_B ∇L_B'. κ and χ depend on how batches are drawn.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import jax
@@ -63,14 +64,21 @@ def batch_factors(sampling: str, samples: int, batch: Any) -> BatchFactors:
     >>> float(batch_factors("without replacement", 4, 2).scale)
     0.08333333333333333
     """
+    arguments.choice("sampling", sampling, SAMPLINGS)
+    if arguments.known(batch):
+        allowed = arguments.above(0) if sampling == "bernoulli" else arguments.COUNT
+        arguments.number("batch", batch, allowed, "samples in a batch")
+        most = math.inf if sampling == "with replacement" else samples
+        if not (0 if sampling == "bernoulli" else 1) <= float(batch) <= most:
+            raise ParameterError(
+                f"batch = {float(batch):g} is not allowed; of {samples} samples it holds between 1 and {most}"
+            )
     m, b = samples, batch * 1.0
     if sampling == "bernoulli":
         return BatchFactors((1 - b / m) / (b * m), 0.0)
     if sampling == "without replacement":
         return BatchFactors((m - b) / (b * m * max(m - 1, 1)), 1.0)
-    if sampling == "with replacement":
-        return BatchFactors(1 / (b * m), 1.0)
-    raise ParameterError(f"sampling = {sampling!r} is not allowed; it must be one of {', '.join(SAMPLINGS)}")
+    return BatchFactors(1 / (b * m), 1.0)
 
 
 def sgd_stationary(x: ArrayLike, y: ArrayLike, step: ArrayLike, batch: ArrayLike, sampling: str) -> Stationary:
@@ -140,7 +148,7 @@ def largest_sgd_step(x: ArrayLike, batch: ArrayLike, sampling: str) -> float:
     >>> largest_sgd_step(x, 2, "without replacement"), largest_sgd_step(x, 1, "without replacement")
     (4.0, 2.0)
     """
-    x = np.asarray(x, float)
+    x = np.asarray(arguments.array("x", x, ("m", "d"), why="one input in each row"))
     # Nothing moves off the span of the inputs: coordinates inside it are enough, and there A is positive.
     _, sizes, span = np.linalg.svd(x, full_matrices=False)
     x = x @ span[sizes > max(x.shape) * np.finfo(float).eps * sizes[0]].T
@@ -163,7 +171,9 @@ def sgd_loss_path(
     >>> [round(float(part), 12) for part in sgd_loss_path(x, y, np.zeros(1), 0.5, 1, "without replacement", 2)]
     [0.5, 0.125, 0.03125]
     """
-    step = jnp.asarray(step, float)
+    step = arguments.argument("step", step, arguments.POSITIVE)
+    given, steps = arguments.samples(x, y), arguments.whole("steps", steps)
+    start = arguments.array("start", start, (given[0].shape[1],), why="one parameter for each column of x")
     moments = _moments(x, y, batch, sampling)
     d = x.shape[1]
     drift, cross = jnp.asarray(_drift(moments[0])), jnp.asarray(_cross_source(x, y, moments[1], batch, sampling))

@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
-from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, known
+from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, known, whole
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.theory.gaussian.closed_forms import closed_forms
 from deeplimits.theory.gaussian.pairs import coincident
@@ -66,6 +66,8 @@ def check(activation: ActivationLike, variance: ArrayLike) -> None:
     if not known(variance):
         return
     ends = np.asarray(variance, float)
+    if not ends.size:
+        return
     if closed_forms(sigma).dual is not None:
         found = np.asarray(second_moment(sigma, ends))
         _resolved(sigma, found, np.abs(found), np.zeros_like(found), found)
@@ -116,7 +118,7 @@ def hermite_moment(activation: ActivationLike, order: int, variance: ArrayLike =
     >>> round(float(hermite_moment("relu", 1)), 12), round(float(hermite_moment("square", 2)), 12)
     (0.5, 2.0)
     """
-    sigma = named(activation)
+    sigma, order = named(activation), whole("order", order)
 
     def weighted(u, z):
         low, high = jnp.zeros_like(z), jnp.ones_like(z)
@@ -133,7 +135,7 @@ def second_moment(activation: ActivationLike, variance: ArrayLike = 1.0) -> Floa
     >>> round(float(second_moment("relu", 3.0)), 12)
     1.5
     """
-    return _second_moment(named(activation), variance)
+    return _second_moment(named(activation), argument("variance", variance, NOT_NEGATIVE))
 
 
 def mean_slope(activation: ActivationLike, variance: ArrayLike = 1.0) -> Floats:
@@ -152,7 +154,8 @@ def slope_moment(activation: ActivationLike, variance: ArrayLike = 1.0, *, power
     >>> round(float(slope_moment("relu")), 12)
     0.5
     """
-    return _slope_moment(_continuous(activation), variance, power)
+    variance = argument("variance", variance, NOT_NEGATIVE)
+    return _slope_moment(_continuous(activation), variance, whole("power", power, 1))
 
 
 def mean_curvature(activation: ActivationLike, variance: ArrayLike = 1.0) -> Floats:
@@ -173,7 +176,7 @@ def first_derivative(activation: ActivationLike, variance: ArrayLike) -> Floats:
     >>> round(float(first_derivative("relu", 2.0)), 12)
     0.5
     """
-    return _first_derivative(named(activation), variance)
+    return _first_derivative(named(activation), argument("variance", variance, NOT_NEGATIVE))
 
 
 def second_derivative(activation: ActivationLike, variance: ArrayLike) -> Floats:
@@ -182,7 +185,7 @@ def second_derivative(activation: ActivationLike, variance: ArrayLike) -> Floats
     >>> round(float(second_derivative("square", 2.0)), 10)
     6.0
     """
-    return _second_derivative(named(activation), variance)
+    return _second_derivative(named(activation), argument("variance", variance, NOT_NEGATIVE))
 
 
 def _continuous(activation: ActivationLike) -> Activation:

@@ -14,7 +14,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.numerics import panels
-from deeplimits.numerics.arguments import POSITIVE, argument
+from deeplimits.numerics.arguments import POSITIVE, argument, function
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.theory.gaussian.pairs import Pair, check_covariance, pair
 
@@ -53,7 +53,7 @@ def expect(
     Raises `NotConverged` where two rules differ by more than `tolerance` (relative to E|f|), and `OutsideValidity`
     where the integral does not exist.
     """
-    variance = jnp.asarray(variance, float)
+    f, variance = function("f", f), jnp.asarray(variance, float)
     check_covariance(variance, variance, 0.0)
 
     def both(a):
@@ -84,6 +84,7 @@ def expect_pair(
 
     Raises as `expect` does.
     """
+    f, g = function("f", f), function("g", g)
     a, b, c = jnp.broadcast_arrays(*(jnp.asarray(value, float) for value in (a, b, c)))
     check_covariance(a, b, c)
     where = pair(a, b, c)

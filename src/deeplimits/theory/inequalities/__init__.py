@@ -9,6 +9,7 @@ with door(__name__):
     from deeplimits.theory.inequalities.basic import gronwall as gronwall
     from deeplimits.theory.inequalities.basic import hoeffding as hoeffding
     from deeplimits.theory.inequalities.basic import hoffman_wielandt as hoffman_wielandt
+    from deeplimits.theory.inequalities.basic import sub_gaussian_norm as sub_gaussian_norm
     from deeplimits.theory.inequalities.basic import weyl as weyl
     from deeplimits.theory.inequalities.growth import blow_up_time as blow_up_time
     from deeplimits.theory.inequalities.growth import growth_bounds as growth_bounds

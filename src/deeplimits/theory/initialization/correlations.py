@@ -13,8 +13,8 @@ from jaxtyping import Array, Float
 
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
-from deeplimits.numerics.arguments import argument, between, whole
-from deeplimits.numerics.checks import converged
+from deeplimits.numerics.arguments import argument, between, known, whole
+from deeplimits.numerics.checks import converged, valid
 from deeplimits.numerics.roots import bracketed
 from deeplimits.theory.initialization import layer_maps, losses, phases
 
@@ -60,7 +60,19 @@ def correlation_map(
     layer_maps.check(sigma, kernel)
     lost = losses.lost(sigma, gap, kernel)
     c_w = jnp.asarray(weight_variance, float)
-    return c_w * lost / layer_maps.layer_map(sigma, kernel, c_w, bias_variance)
+    following = layer_maps.layer_map(sigma, kernel, c_w, bias_variance)
+    if known(following):
+        _has_variance(following)
+    return c_w * lost / following
+
+
+def _has_variance(kernels: Floats) -> None:
+    """Refuse variances that are known to be zero; a search may pass them by."""
+    valid(
+        kernels,
+        kernels > 0,
+        "a variance is zero, and nothing has a correlation; take a positive kernel or bias_variance",
+    )
 
 
 class CorrelationPath(NamedTuple):
@@ -102,6 +114,8 @@ def correlation_path(
     _, path = jax.lax.scan(advance, start, length=layers)
     gaps, kernels = (jnp.concatenate([first[None], rest]) for first, rest in zip(start, path, strict=True))
     layer_maps.check(sigma, kernels)
+    if known(kernels):
+        _has_variance(kernels)
     return CorrelationPath(gaps, kernels)
 
 

@@ -183,7 +183,10 @@ def _expansion_at_zero(sigma: Activation) -> tuple[float, ZeroExpansion] | None:
 def _imbalance(sigma: Activation, kernel) -> np.ndarray:
     """(χ_∥ − χ_⊥)/χ_⊥, which is E[σσ'']/E σ'²."""
     perpendicular = np.asarray(layer_maps.slope_moment(sigma, kernel))
-    return (np.asarray(layer_maps.first_derivative(sigma, kernel)) - perpendicular) / np.maximum(perpendicular, 1e-300)
+    parallel = np.asarray(layer_maps.first_derivative(sigma, kernel))
+    # Where both overflow there is no ratio, and the search stops before.
+    with np.errstate(invalid="ignore"):
+        return (parallel - perpendicular) / np.maximum(perpendicular, 1e-300)
 
 
 def _half_stable(sigma: Activation, unstable: ZeroExpansion | None) -> Criticality:

@@ -11,7 +11,8 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import ActivationLike, from_function
 from deeplimits.models.activations import activation as named
-from deeplimits.numerics.arguments import FINITE, Allowed, argument, whole
+from deeplimits.numerics.arguments import FINITE, Allowed, argument, array, whole
+from deeplimits.numerics.arguments import function as callable_
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.initialization import layer_maps
 
@@ -87,7 +88,7 @@ def vertex_path(
     >>> [round(float(v), 12) for v in vertex_path("tanh", 1.0, 1.0, 0.0, 3)]
     [0.0, 0.097523738086, 0.067807493892]
     """
-    sigma = named(activation)
+    sigma, layers = named(activation), whole("layers", layers, 1)
     ratios = [1.0] * layers if width_ratios is None else list(width_ratios)
     if width_ratios is not None and (len(ratios) < layers - 2 or any(not ratio > 0 for ratio in ratios)):
         raise ParameterError(
@@ -138,7 +139,7 @@ def collective_variance(
     layers = whole("layers", layers, 1)
     kernels = kernel_path(sigma, kernel, weight_variance, bias_variance, layers)
     vertices = vertex_path(sigma, kernel, weight_variance, bias_variance, layers, width_ratios=width_ratios)
-    own = from_function(function, kinks, "observable")
+    own = from_function(callable_("function", function), kinks, "observable")
     mean = layer_maps.along(lambda u, z: own.value(u), own, kernels)
     spread = layer_maps.along(lambda u, z: own.value(u) ** 2, own, kernels) - mean**2
     # d E f/dK = E f(z)(z² − 1)/2K, z standard
@@ -182,8 +183,6 @@ def preactivation_variance(x: ArrayLike, weight_variance: ArrayLike, bias_varian
     >>> float(preactivation_variance([1.0, 2.0, 0.0, 1.0], 2.0, 0.5))
     3.5
     """
-    x = jnp.asarray(x, float)
-    if x.ndim != 1 or not x.size:
-        raise ParameterError(f"x has shape {x.shape}; it must be a vector with at least one entry")
+    x = array("x", x, ("n",), why="a vector with at least one entry")
     layer_maps.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
     return jnp.asarray(bias_variance, float) + jnp.asarray(weight_variance, float) * jnp.mean(x**2)

@@ -44,7 +44,7 @@ def susceptibilities(
     >>> [round(float(chi), 6) for chi in susceptibilities("tanh", 0.41803720053348, weight_variance=1.5)]
     [0.551983, 0.938636]
     """
-    c_w = jnp.asarray(weight_variance, float)
+    c_w = argument("weight_variance", weight_variance, NOT_NEGATIVE)
     return Susceptibilities(c_w * first_derivative(activation, kernel), c_w * slope_moment(activation, kernel))
 
 

@@ -11,7 +11,6 @@ with door(__name__):
     from deeplimits.theory.kernels.feature_kernels import FeatureKernel as FeatureKernel
     from deeplimits.theory.kernels.feature_kernels import fourier_features as fourier_features
     from deeplimits.theory.kernels.feature_kernels import neuron_features as neuron_features
-    from deeplimits.theory.kernels.gaussian_process import Posterior as Posterior
     from deeplimits.theory.kernels.gaussian_process import kernel_ridge as kernel_ridge
     from deeplimits.theory.kernels.gaussian_process import log_evidence as log_evidence
     from deeplimits.theory.kernels.gaussian_process import posterior as posterior
@@ -28,16 +27,17 @@ with door(__name__):
     from deeplimits.theory.kernels.mercer import mercer_of_gaussian as mercer_of_gaussian
     from deeplimits.theory.kernels.mercer import mercer_of_minimum as mercer_of_minimum
     from deeplimits.theory.kernels.mercer import nystrom as nystrom
+    from deeplimits.theory.kernels.output_factor import lazy_range as lazy_range
+    from deeplimits.theory.kernels.output_factor import tangent_interpolant as tangent_interpolant
     from deeplimits.theory.kernels.rkhs import least_norm_interpolant as least_norm_interpolant
     from deeplimits.theory.kernels.rkhs import mercer_squared_norm as mercer_squared_norm
+    from deeplimits.theory.kernels.rkhs import rkhs_inner_product as rkhs_inner_product
+    from deeplimits.theory.kernels.rkhs import rkhs_norm_of_function as rkhs_norm_of_function
     from deeplimits.theory.kernels.rkhs import rkhs_squared_norm as rkhs_squared_norm
     from deeplimits.theory.kernels.sphere import network_kernel as network_kernel
     from deeplimits.theory.kernels.sphere import ring_coefficients as ring_coefficients
     from deeplimits.theory.kernels.sphere import sphere_eigenvalues as sphere_eigenvalues
-    from deeplimits.theory.kernels.tiling import Kernels as Kernels
     from deeplimits.theory.kernels.training import Blocks as Blocks
-    from deeplimits.theory.kernels.training import Ensemble as Ensemble
-    from deeplimits.theory.kernels.training import Predictions as Predictions
     from deeplimits.theory.kernels.training import blocks as blocks
     from deeplimits.theory.kernels.training import gradient_descent as gradient_descent
     from deeplimits.theory.kernels.training import gradient_flow as gradient_flow

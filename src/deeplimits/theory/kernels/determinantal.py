@@ -89,7 +89,8 @@ def cardinality(kernel: ArrayLike) -> Cardinality:
 
 def _subset(subset: Sequence[int], count: int) -> np.ndarray:
     given = np.asarray(list(subset), dtype=float)
-    chosen = given.astype(int)
+    # What is no number is no index either.
+    chosen = np.where(np.isfinite(given), given, -1.0).astype(int)
     if (
         np.any(chosen != given)
         or len(set(chosen.tolist())) != len(chosen)

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.models.activations import Activation, ActivationLike, relu_power
 from deeplimits.models.activations import activation as named
+from deeplimits.numerics.arguments import FINITE, POSITIVE, argument
 from deeplimits.theory.gaussian import dual, expect_pair
 
 
@@ -52,6 +53,6 @@ def fourier_features(difference: ArrayLike, *, scale: ArrayLike = 1.0) -> Featur
     >>> float(found.mean), float(found.variance)
     (1.0, 0.5)
     """
-    ratio = jnp.asarray(difference, float) / jnp.asarray(scale, float)
+    ratio = argument("difference", difference, FINITE) / argument("scale", scale, POSITIVE)
     mean = jnp.exp(-(ratio**2) / 2)
     return FeatureKernel(mean, 1 + jnp.exp(-2 * ratio**2) / 2 - mean**2)

@@ -93,6 +93,8 @@ class ScaledBounds(NamedTuple):
     """R ≤ R₀ e^{−rate·t}, rate = α²σ_min²/2."""
     displacement: float
     linear_displacement: float
+    distance: float
+    """‖w_t − u_t‖ at all times; falls like 1/α² from a start at which the model vanishes."""
 
 
 def lazy_scaling(
@@ -103,10 +105,12 @@ def lazy_scaling(
     Setting     R(αf(w)) = ½‖αf(w) − y‖² (no 1/n), flow ẇ = −αJᵀ(αf − y), tangent flow u; R₀ the risk at the start for
                 this α; L = Lip(J), σ_min, σ_max of J₀
     Result      if α > 4L√(2R₀)/σ_min²: R(αf(w_t)), R(αf̃(u_t)) ≤ R₀e^{−tα²σ_min²/2}, ‖w_t − w₀‖ ≤ 2√(2R₀)/(ασ_min),
-                ‖u_t − w₀‖ ≤ √(2R₀)/(ασ_min). With sharp=False, as published: α ≥ L√(1152σ_max²R₀)/σ_min³ and
-                3√(8σ_max²R₀)/(ασ_min²) for both
-    Validity    R₀ depends on α unless f(w₀) = 0, and then the admissible α may be a bounded interval or empty; below
-                the threshold an error is raised
+                ‖u_t − w₀‖ ≤ √(2R₀)/(ασ_min), and with r₀² = 2R₀
+                ‖w_t − u_t‖ ≤ min(3r₀/(ασ_min), (2Lr₀²/σ_min³ + 30Lσ_max²r₀²/σ_min⁵)/α²); displacements fall like
+                1/α and the distance like 1/α² if f(w₀) = 0, as it is from an antisymmetric start. With sharp=False, as
+                published: α ≥ L√(1152σ_max²R₀)/σ_min³ and 3√(8σ_max²R₀)/(ασ_min²) for both
+    Validity    R₀ depends on α unless f(w₀) = 0, and then the admissible α may be a bounded interval or empty
+                (`lazy_range` finds it, `tangent_interpolant` where u ends); below the threshold an error is raised
     References  chizat2019; telgarsky2021
 
     >>> lazy_scaling(24.0, 1.0, 1.0, 1.0, 0.5, sharp=False).displacement
@@ -131,7 +135,11 @@ def lazy_scaling(
             f"alpha = {alpha:g} is below the threshold {threshold:.6g} of lazy training; raise alpha (with a start at "
             "which the model vanishes) or widen the model"
         )
-    return ScaledBounds(float(threshold), alpha**2 * least**2 / 2, float(moves[0]), float(moves[1]))
+    # The bound of `lazy_training_bounds` for αJ and αL; it needs the sharp condition, which the other implies.
+    size = np.sqrt(2 * risk)
+    apart = (2 * lipschitz * size**2 / least**3 + 30 * lipschitz * largest**2 * size**2 / least**5) / alpha**2
+    distance = min(3 * size / (alpha * least), apart)
+    return ScaledBounds(float(threshold), alpha**2 * least**2 / 2, float(moves[0]), float(moves[1]), float(distance))
 
 
 class TwoLayerSpectrum(NamedTuple):

@@ -46,7 +46,7 @@ def mercer_of_minimum(count: int) -> Mercer:
     frequencies = (jnp.arange(1.0, count + 1.0) - 0.5) * jnp.pi
 
     def functions(x):
-        return math.sqrt(2) * jnp.sin(jnp.asarray(x, float)[:, None] * frequencies[None, :])
+        return math.sqrt(2) * jnp.sin(array("x", x, ("n",))[:, None] * frequencies[None, :])
 
     return Mercer(1 / frequencies**2, functions)
 
@@ -69,7 +69,7 @@ def mercer_of_gaussian(count: int, *, scale: ArrayLike = 1.0, deviation: ArrayLi
     eigenvalues = jnp.sqrt(2 * a / total) * (b / total) ** degrees
 
     def functions(x):
-        points = np.asarray(x, float)
+        points = np.asarray(array("x", x, ("n",)))
         k = np.arange(count)
         polynomials = eval_hermitenorm(k, 2 * math.sqrt(c) * points[:, None]) * np.exp(-gammaln(k + 1) / 2)
         return (c / a) ** 0.25 * jnp.exp(-(c - a) * points**2)[:, None] * polynomials

@@ -35,6 +35,10 @@ def classification_dynamics_by_contour(
     """
     check_mixture("classification_dynamics_by_contour", time, gamma, strength, start, ridge)
     t, gamma, rho, noise, lam = (float(part) for part in (time, gamma, strength, start, ridge))
+    if t == 0 and noise == 0:
+        # Nothing is learnt yet: the signs are those of the first step, E = ρt, V = V' = (ρ+γ)t², E' = (ρ+γ)t.
+        errors = (_wrong_sign(rho, rho + gamma), _wrong_sign(rho + gamma, rho + gamma))
+        return Classification(*(jnp.zeros(()) for _ in range(4)), *(jnp.asarray(error) for error in errors))
     focal = (1 + gamma + rho + gamma / rho) / 2
     # focal·(cosh s − 1) ≤ 1/t
     depth = min(1.0, float(np.arccosh(1 + 1 / (max(t, 1e-12) * focal))))

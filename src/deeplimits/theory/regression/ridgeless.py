@@ -120,6 +120,7 @@ def ridgeless_finite_sample_norm(n: int, p: int, signal: float, noise_variance: 
     >>> round(float(ridgeless_finite_sample_norm(20, 40, signal=1.0, noise_variance=1.0)), 10)
     1.5526315789
     """
+    n, p = whole("n", n, 1), whole("p", p, 1)
     return signal * min(1.0, n / p) + ridgeless_finite_sample_risk(n, p, signal, noise_variance).variance
 
 

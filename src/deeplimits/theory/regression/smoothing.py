@@ -55,7 +55,10 @@ def order_statistic_limit(
     whole("dimension", dimension, 1)
     share = argument("power", power, NOT_NEGATIVE) / dimension
     points, p = argument("n", n, POSITIVE), argument("density", density, POSITIVE)
-    return jnp.exp(_log_gamma_ratio(k + 1.0, share) - share * jnp.log(points * p * ball_volume(dimension)))
+    # log V_d, which underflows itself in hundreds of dimensions
+    log_volume = dimension / 2 * math.log(math.pi) - math.lgamma(dimension / 2 + 1)
+    found = jnp.exp(_log_gamma_ratio(k + 1.0, share) - share * (jnp.log(points) + jnp.log(p) + log_volume))
+    return valid(found, jnp.isfinite(found), "the moment exceeds the range of numbers; take a smaller power")
 
 
 def _neighbours(k: int, n: int, dimension: int) -> None:

@@ -12,6 +12,7 @@ with door(__name__):
     from deeplimits.theory.spectra.equivalents import trace_fluctuation as trace_fluctuation
     from deeplimits.theory.spectra.isometry import critical_point as critical_point
     from deeplimits.theory.spectra.isometry import deep_linear_log_norm as deep_linear_log_norm
+    from deeplimits.theory.spectra.isometry import deep_linear_norm as deep_linear_norm
     from deeplimits.theory.spectra.isometry import jacobian_spectrum as jacobian_spectrum
     from deeplimits.theory.spectra.isometry import slope_law as slope_law
     from deeplimits.theory.spectra.laws import free_product as free_product
@@ -42,7 +43,6 @@ with door(__name__):
     from deeplimits.theory.spectra.spikes import signal_plus_noise as signal_plus_noise
     from deeplimits.theory.spectra.spikes import spiked_covariance as spiked_covariance
     from deeplimits.theory.spectra.spikes import spiked_wigner as spiked_wigner
-    from deeplimits.theory.spectra.tracy_widom import Edge as Edge
     from deeplimits.theory.spectra.tracy_widom import largest_eigenvalue_pvalue as largest_eigenvalue_pvalue
     from deeplimits.theory.spectra.tracy_widom import tracy_widom_cdf as tracy_widom_cdf
     from deeplimits.theory.spectra.tracy_widom import tracy_widom_logcdf as tracy_widom_logcdf

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.arguments import POSITIVE, number
-from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform, on_the_line
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class Affine(SpectralMeasure):
         return self.scale**order * self.law.moment(order)
 
     def density(self, x: ArrayLike) -> Float[Array, "..."]:
-        return self.law.density((np.asarray(x, float) - self.shift) / self.scale) / self.scale
+        return self.law.density((on_the_line(x) - self.shift) / self.scale) / self.scale
 
     def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
-        return self.law.cdf((np.asarray(x, float) - self.shift) / self.scale)
+        return self.law.cdf((on_the_line(x) - self.shift) / self.scale)
 
     def quantile(self, q: ArrayLike) -> Float[Array, "..."]:
         return self.scale * self.law.quantile(q) + self.shift

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.atoms import Atoms
-from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform, on_the_line
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Atomic(SpectralMeasure):
         """Σ_{t_k ≤ x} w_k."""
         levels = np.append(0.0, np.minimum(np.cumsum(self.law.weights), 1.0))
         levels[-1] = 1.0
-        return jnp.asarray(levels[np.searchsorted(self.law.values, np.asarray(x, float), side="right")])
+        return jnp.asarray(levels[np.searchsorted(self.law.values, on_the_line(x), side="right")])
 
     def quantile(self, q: ArrayLike) -> Float[Array, "..."]:
         """The smallest t_k with cdf(t_k) ≥ q."""

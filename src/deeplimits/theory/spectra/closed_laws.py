@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from deeplimits.errors import ParameterError
 from deeplimits.models.atoms import Atoms
 from deeplimits.theory.spectra import marchenko_pastur_formulas as formulas
-from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform
+from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform, on_the_line
 
 _density = eqx.filter_jit(formulas.marchenko_pastur_density)
 _cdf = eqx.filter_jit(formulas.marchenko_pastur_cdf)
@@ -45,10 +45,10 @@ class MarchenkoPastur(SpectralMeasure):
         return Transform(np.real(value), np.real(slope))
 
     def density(self, x: ArrayLike) -> Float[Array, "..."]:
-        return _density(np.asarray(x, float), self.gamma, self.variance)
+        return _density(on_the_line(x), self.gamma, self.variance)
 
     def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
-        return _cdf(np.asarray(x, float), self.gamma, self.variance)
+        return _cdf(on_the_line(x), self.gamma, self.variance)
 
     def moment(self, order: int) -> Float[Array, ""]:
         return formulas.marchenko_pastur_moment(order, self.gamma, self.variance)
@@ -137,13 +137,13 @@ class Semicircle(SpectralMeasure):
 
     def density(self, x: ArrayLike) -> Float[Array, "..."]:
         """ρ(x) = √(4s² − x²)/(2πs²)."""
-        square = 4 * self.variance - np.asarray(x, float) ** 2
+        square = 4 * self.variance - on_the_line(x) ** 2
         inside = square > 0
         return jnp.where(inside, jnp.sqrt(jnp.where(inside, square, 1.0)), 0.0) / (2 * jnp.pi * self.variance)
 
     def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
         """F(x) = 1/2 + (θ + sin θ cos θ)/π, sin θ = x/2s."""
-        u = jnp.clip(np.asarray(x, float) / (2 * math.sqrt(self.variance)), -1.0, 1.0)
+        u = jnp.clip(on_the_line(x) / (2 * math.sqrt(self.variance)), -1.0, 1.0)
         root = jnp.sqrt((1 - u) * (1 + u))
         return 0.5 + (jnp.arctan2(u, root) + u * root) / jnp.pi
 

@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.models.atoms import Atoms
-from deeplimits.theory.spectra.spectral_measure import Floats, SpectralMeasure, Transform
+from deeplimits.theory.spectra.spectral_measure import Floats, SpectralMeasure, Transform, on_the_line
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Combined(SpectralMeasure):
 
     def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
         """Distribution function, atoms included, from the imaginary part of the potential: no quadrature."""
-        x = np.asarray(x, float)
+        x = on_the_line(x)
         flat = x.ravel()
         # Outside the bulks what lies above is a sum of masses.
         above = np.where(flat[:, None] < np.asarray(self.places.values), np.asarray(self.places.weights), 0.0).sum(

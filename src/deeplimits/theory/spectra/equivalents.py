@@ -16,6 +16,8 @@ from deeplimits.numerics.arguments import (
     argument,
     array,
     at_least,
+    number,
+    point,
     probabilities,
     whole,
 )
@@ -61,7 +63,7 @@ def resolvent_equivalent(ridge: ArrayLike, eigenvalues: ArrayLike, population: A
     1.5658825475
     """
     s = companion_below(ridge, population, gamma)
-    tau = jnp.asarray(eigenvalues, float)
+    tau = argument("eigenvalues", eigenvalues, NOT_NEGATIVE, "eigenvalues of a covariance matrix")
     return 1 / (jnp.asarray(ridge, float) * (1 + s * tau))
 
 
@@ -103,7 +105,7 @@ def trace_fluctuation(z: ArrayLike, gamma: ArrayLike) -> TraceFluctuation:
     >>> round(float(found.variance), 10), round(complex(found.bias).real, 10)
     (0.0553633218, 0.051582022)
     """
-    z = jnp.asarray(z, complex)
+    z = point("z", z)
     rate = argument("gamma", gamma, POSITIVE).astype(complex)
     q = _leverage(z, gamma)
     bias = rate * q**3 / (1 - rate * q**2) ** 2
@@ -122,7 +124,7 @@ def trace_covariance(z: ArrayLike, other: ArrayLike, gamma: ArrayLike) -> Comple
     >>> round(complex(trace_covariance(-1.0, -2.0, 0.5)).real, 10)
     0.0226979258
     """
-    z, other = jnp.asarray(z, complex), jnp.asarray(other, complex)
+    z, other = point("z", z), point("other", other)
     rate = argument("gamma", gamma, POSITIVE).astype(complex)
     one, two = _leverage(z, gamma), _leverage(other, gamma)
     # Beside the bulk q(z)q(z̄) comes close to 1/γ.
@@ -215,7 +217,8 @@ def rank_one_solve(inverse: ArrayLike, vector: ArrayLike, *, strength: ArrayLike
     >>> rank_one_solve([[1.0, 0.0], [0.0, 0.5]], [1.0, 1.0]).tolist()
     [0.4, 0.2]
     """
-    a, v, t = (jnp.asarray(part, float) for part in (inverse, vector, strength))
+    a, t = array("inverse", inverse, ("n", "n"), why="a square matrix"), number("strength", strength, FINITE)
+    v = array("vector", vector, (a.shape[0],), why="as many entries as rows of inverse")
     solved = a @ v
     denominator = 1 + t * (v @ solved)
     # What is left of the two terms must be more than their rounding.
@@ -231,7 +234,7 @@ def trace_change(z: ArrayLike, eigenvalues: ArrayLike, components: ArrayLike, *,
     >>> complex(trace_change(1j, [0.0], [1.0]))
     (0.5-0.5j)
     """
-    z = jnp.asarray(z, complex)
+    z = point("z", z)
     t, at, v = same_rank(jnp.asarray(eigenvalues, complex), z[..., None], jnp.asarray(components, complex))
     resolvent, weight = 1 / (t - at), v**2
     c = jnp.asarray(strength, complex)

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Complex, Float
 
 from deeplimits.errors import ParameterError
-from deeplimits.numerics.arguments import POSITIVE, argument, known
+from deeplimits.numerics.arguments import POSITIVE, argument, known, point
 
 SMALL, TERMS = 0.05, 16
 """Below SMALL power series are summed to TERMS terms, which is rounding, where the closed forms cancel."""
@@ -145,7 +145,7 @@ def marchenko_pastur_stieltjes(z: ArrayLike, gamma: ArrayLike, variance: ArrayLi
     >>> complex(marchenko_pastur_stieltjes(1 + 0.5j, 0.5)).real.__round__(13)
     -0.1703243954755
     """
-    z = jnp.asarray(z, complex)
+    z = point("z", z)
     gamma, variance = argument("gamma", gamma, POSITIVE), argument("variance", variance, POSITIVE)
     _off_the_support(z, gamma, variance)
     low, high, centre, scale = (

@@ -219,7 +219,8 @@ def conjugate_kernel_spectrum(
         moments = gram_moments(activation)
         share = moments.zeta / moments.eta
     data_ratio = float(number("data_ratio", data_ratio, POSITIVE))
-    ratios = tuple(float(ratio) for ratio in np.asarray(argument("width_ratios", list(width_ratios), POSITIVE)))
+    given = np.atleast_1d(np.asarray(argument("width_ratios", width_ratios, POSITIVE)))
+    ratios = tuple(float(ratio) for ratio in given)
     if not ratios:
         return laws.marchenko_pastur(data_ratio)
     if share <= 1e-14:

@@ -9,7 +9,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.models.atoms import Atoms
-from deeplimits.numerics.arguments import NOT_NEGATIVE, argument
+from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, array, probabilities
 from deeplimits.numerics.ranks import same_rank
 from deeplimits.numerics.roots import bracketed
 
@@ -37,7 +37,11 @@ def effective_ridge(ridge: ArrayLike, population: Atoms, gamma: ArrayLike) -> Fl
     0.0
     """
     lam = argument("ridge", ridge, NOT_NEGATIVE)
-    t, w, gamma = (jnp.asarray(part, float) for part in (*population, gamma))
+    places = array(
+        "population.values", population.values, ("atoms",), allowed=NOT_NEGATIVE, why="eigenvalues of a covariance"
+    )
+    t, w = places, probabilities("population.weights", population.weights, places.size)
+    gamma = argument("gamma", gamma, NOT_NEGATIVE)
     lam, gamma = jnp.broadcast_arrays(lam, gamma)
     # Without ridge and with more samples than directions nothing is left of κ = λ/(1 − γ H{t > 0}) but its slope.
     room = 1 - gamma * jnp.sum(jnp.where(t > 0, w, 0.0))

@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.models.atoms import Atoms
 from deeplimits.numerics import roots
-from deeplimits.numerics.arguments import POSITIVE, number
+from deeplimits.numerics.arguments import POSITIVE, number, point
 from deeplimits.theory.spectra import preimages
 from deeplimits.theory.spectra.atomic import Atomic
 from deeplimits.theory.spectra.cumulants import moments_of_cumulants
-from deeplimits.theory.spectra.spectral_measure import Floats, SpectralMeasure, Transform
+from deeplimits.theory.spectra.spectral_measure import Floats, SpectralMeasure, Transform, on_the_line
 
 RESIDUAL = 1e-10
 TABLE_POINTS = 32
@@ -101,7 +101,7 @@ class SampleCovariance(SpectralMeasure):
         return self.population.potential(alpha) + value + (1 - 1 / self.gamma) * np.log(1 + self.gamma * value)
 
     def density(self, x: ArrayLike) -> Float[Array, "..."]:
-        x = np.asarray(x, float)
+        x = on_the_line(x)
         flat = x.ravel()
         inside = self._in_bulk(flat)
         value = np.zeros(flat.shape)
@@ -112,7 +112,7 @@ class SampleCovariance(SpectralMeasure):
     def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
         if not isinstance(self.population, Atomic):
             return super().cdf(x)
-        x = np.asarray(x, float)
+        x = on_the_line(x)
         flat = x.ravel()
         inside = self._in_bulk(flat)
         # In a gap, and beyond the support, the value is that of the edge below.
@@ -137,7 +137,7 @@ class SampleCovariance(SpectralMeasure):
 
     def preimage_off_support(self, z: ArrayLike) -> Preimage:
         """α(z) = −1/m̲(z) and z/α(z) = 1 + γS₁(α) for z off the bulks, both without cancellation also at z = 0."""
-        z = np.asarray(z, complex)
+        z = np.asarray(point("z", z))
         flat = z.ravel()
         x, height = np.real(flat), np.imag(flat)
         upper, real = x + 1j * np.abs(height), height == 0
@@ -161,7 +161,7 @@ class SampleCovariance(SpectralMeasure):
 
     def preimage(self, x: ArrayLike) -> Complex[Array, "..."]:
         """α(x + i0) = −1/m̲(x + i0) for real x inside a bulk."""
-        x = np.asarray(x, float)
+        x = on_the_line(x)
         if not np.all(self._in_bulk(x.ravel())):
             raise ParameterError("x contains a point outside the bulks; the preimage is asked for inside them")
         return jnp.asarray(self._preimage(x.astype(complex)))

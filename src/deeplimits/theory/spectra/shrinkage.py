@@ -28,7 +28,8 @@ def oracle_shrinkage(law: SampleCovariance | MarchenkoPastur, eigenvalues: Array
     >>> [round(float(d), 8) for d in oracle_shrinkage(law, [0.6, 3.0, 12.0])]
     [1.62697953, 3.71829081, 9.42617447]
     """
-    values = np.asarray(eigenvalues, float)
+    _of_samples(law)
+    values = np.asarray(argument("eigenvalues", eigenvalues, FINITE))
     flat = values.ravel()
     zero = flat == 0
     answer = np.empty(flat.shape)
@@ -43,6 +44,14 @@ def oracle_shrinkage(law: SampleCovariance | MarchenkoPastur, eigenvalues: Array
         # 1 − γ − γλm = −λ m̲ = λ/α
         answer[~zero] = np.abs(alpha) ** 2 / flat[~zero]
     return jnp.asarray(answer.reshape(values.shape))
+
+
+def _of_samples(law: object) -> None:
+    if not isinstance(law, SampleCovariance | MarchenkoPastur):
+        raise ParameterError(
+            f"law is a {type(law).__name__}; shrinkage needs the law of a sample covariance matrix, from "
+            "sample_covariance(…) or marchenko_pastur(…)"
+        )
 
 
 def _preimage_of_zero(law: SampleCovariance) -> float:
@@ -64,6 +73,7 @@ def oracle_inverse_shrinkage(law: SampleCovariance | MarchenkoPastur, eigenvalue
     >>> round(float(oracle_inverse_shrinkage(law, 3.0)), 9)
     0.338416268
     """
+    _of_samples(law)
     if law.gamma >= 1:
         raise OutsideValidity(f"gamma = {law.gamma:g} is not allowed; the formula needs more samples than dimensions")
     values = np.asarray(argument("eigenvalues", eigenvalues, FINITE))
@@ -89,4 +99,6 @@ def linear_shrinkage_intensity(population: SpectralMeasure | ArrayLike, gamma: f
     if not isinstance(population, SpectralMeasure):
         population = laws.from_eigenvalues(laws.covariance_eigenvalues("population", population))
     strength = float(number("gamma", gamma, POSITIVE)) * population.mean() ** 2
+    if not strength > 0:
+        raise OutsideValidity("population is all at zero, or too small to be squared; there is nothing to shrink")
     return strength / (strength + population.var())

@@ -15,6 +15,7 @@ from scipy import special
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.atoms import Atoms
 from deeplimits.numerics import roots
+from deeplimits.numerics.arguments import A_NUMBER, argument, point
 from deeplimits.theory.spectra.cumulants import cumulants_of_moments
 from deeplimits.theory.spectra.inversion import invert
 from deeplimits.theory.spectra.rule import NODES, Rule, quadrature_rule
@@ -22,6 +23,15 @@ from deeplimits.theory.spectra.rule import NODES, Rule, quadrature_rule
 Floats = NDArray[np.floating]
 # Below this product of argument and scale a transform is summed from its first cumulants.
 SMALL = 1e-5
+
+
+def on_the_line(x: ArrayLike) -> Floats:
+    """Points of the real line at which something of a law is asked for; ±∞ are among them.
+
+    >>> on_the_line([0.0, 1.0]).tolist()
+    [0.0, 1.0]
+    """
+    return np.asarray(argument("x", x, A_NUMBER))
 
 
 class Transform(NamedTuple):
@@ -89,7 +99,7 @@ class SpectralMeasure(ABC):
 
         On the support the value depends on the side: `boundary` gives the limit from above.
         """
-        z = np.asarray(z, complex)
+        z = np.asarray(point("z", z))
         flat = z.ravel()
         real = np.imag(flat) == 0
         if np.any(real & self.contains(np.real(flat))):
@@ -112,7 +122,7 @@ class SpectralMeasure(ABC):
 
     def boundary(self, x: ArrayLike) -> Complex[Array, "..."]:
         """m(x + i0): the Hilbert transform and π times the density."""
-        x = np.asarray(x, float)
+        x = on_the_line(x)
         flat = x.ravel()
         inside = self._in_bulk(flat)
         value = np.empty(flat.shape, complex)
@@ -124,7 +134,7 @@ class SpectralMeasure(ABC):
 
     def density(self, x: ArrayLike) -> Float[Array, "..."]:
         """Density of the continuous part at x; zero outside the bulks, atoms left out."""
-        x = np.asarray(x, float)
+        x = on_the_line(x)
         flat = x.ravel()
         inside = self._in_bulk(flat)
         value = np.zeros(flat.shape)
@@ -139,7 +149,7 @@ class SpectralMeasure(ABC):
         Indefinite integration by sinc functions after x = low + width/(1 + exp(−π sinh t)), whatever the power with
         which the density vanishes or grows at an edge.
         """
-        x = np.asarray(x, float)
+        x = on_the_line(x)
         flat = x.ravel()
         places, masses = (np.asarray(part) for part in self.atoms)
         total = np.where(flat[:, None] >= places[None, :], masses[None, :], 0.0).sum(axis=1)

@@ -7,7 +7,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import OutsideValidity
+from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, above, argument
 from deeplimits.theory.spectra import laws, preimages
@@ -90,6 +90,8 @@ def law_spike(value: ArrayLike, law: SampleCovariance) -> Spike:
     >>> [round(float(part), 6) for part in law_spike(6.0, law)[:3]]
     [6.410397, 0.910084, 3.057601]
     """
+    if not isinstance(law, SampleCovariance):
+        raise ParameterError(f"law is a {type(law).__name__}; give the law of sample_covariance(population, gamma)")
     alpha = np.asarray(argument("value", value, POSITIVE))
     flat = alpha.ravel()
     if np.any(law.population.contains(flat)):

@@ -126,7 +126,8 @@ def white_edge(samples: int, dimension: int, variance: float = 1.0) -> Edge:
     >>> white_edge(100, 50).centre.__round__(6)
     2.893603
     """
-    n, p = np.sqrt(samples - 0.5), np.sqrt(dimension - 0.5)
+    n, p = np.sqrt(whole("samples", samples, 1) - 0.5), np.sqrt(whole("dimension", dimension, 1) - 0.5)
+    variance = float(number("variance", variance, POSITIVE))
     return Edge(
         variance * float((n + p) ** 2 / samples), variance * float((n + p) * (1 / n + 1 / p) ** (1 / 3) / samples)
     )
@@ -184,7 +185,8 @@ def _each(s, beta, read):
     s = np.asarray(s, float)
     if np.any(np.isnan(s)):
         raise ParameterError("s contains NaN; a distribution function needs numbers")
-    flat = s.ravel()
+    # At −10⁵ everything is as at −∞, and the cubes of its asymptotic form are finite.
+    flat = np.maximum(s.ravel(), -1e5)
     answer = np.empty(flat.shape)
     right = flat >= SWITCH
     if right.any():

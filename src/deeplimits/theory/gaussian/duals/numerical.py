@@ -21,6 +21,8 @@ Floats = Float[Array, "..."]
 _PANEL = 14
 DEGREES = (64, 160, 400, 1000)
 """Lengths of series to choose from."""
+LARGEST = 2.0**14
+"""At larger variances the longest series does not resolve even sin(√a z), whose coefficients reach up to k = a."""
 
 
 class Quadrature(Dual):
@@ -118,11 +120,13 @@ def numerical_duals(activation: ActivationLike, variances: np.ndarray, *, tolera
     if not sigma.smooth:
         return found
     ends = np.stack([np.min(variances, axis=1), np.max(variances, axis=1)], axis=1)
+    open_ = ends[:, 1] <= LARGEST
+    if not open_.any():
+        return found
     # A power of two, so that similar data share one compiled program.
-    largest = 2.0 ** math.ceil(math.log2(max(float(ends.max()), 1.0)))
-    # Layers repeat each other once their variances have settled.
-    distinct, place = np.unique(ends.ravel(), return_inverse=True)
-    open_ = np.ones(len(variances), bool)
+    largest = 2.0 ** math.ceil(math.log2(max(float(ends[open_].max()), 1.0)))
+    # Layers repeat each other once their variances have settled. Those that are too large stand in as zero.
+    distinct, place = np.unique(np.where(open_[:, None], ends, 0.0).ravel(), return_inverse=True)
     # Padded to a power of two: networks of similar depth share one compiled program.
     padded = np.resize(distinct, 1 << (len(distinct) - 1).bit_length())
     for degree in DEGREES:

@@ -1,0 +1,114 @@
+"""The room of implicit bias over extreme arguments."""
+
+import numpy as np
+import pytest
+
+import extremes
+from deeplimits.theory import bias
+from extremes import COUNT, INF, LABELS, NAN, NUMBER, POINTS, POSITIVE, TIMES, VECTOR, WHOLE, Case, one_of
+
+WEIGHT = one_of(0.0, 0.5, extreme=[1e-12, 1e12, -1.0, NAN, INF])
+CURVATURES = one_of(
+    np.array([1.0, 2.0]),
+    extreme=[
+        np.zeros(2),
+        np.zeros(0),
+        np.array([-1.0, 2.0]),
+        np.array([1e-12, 1e12]),
+        np.array([NAN, 1.0]),
+        np.ones((2, 2)),
+    ],
+)
+DEPTH = one_of(2, extreme=[1, 0, 2.5, 3])
+WIDE = one_of(
+    np.array([[1.0, 2.0, 0.5], [0.2, -1.0, 1.5]]),
+    extreme=[np.zeros((2, 3)), np.ones((2, 3)), np.full((2, 3), NAN), np.zeros((0, 3)), np.ones(3)],
+)
+TARGETS = one_of(
+    np.array([1.0, 2.0]), extreme=[np.zeros(2), 1e12 * np.ones(2), np.array([NAN, 1.0]), np.ones(3), np.zeros(0)]
+)
+SEPARABLE = one_of(
+    np.array([[1.0, 0.5], [-0.3, -1.2], [2.0, 2.0]]),
+    extreme=[
+        1e-12 * np.array([[1.0, 0.5], [-0.3, -1.2], [2.0, 2.0]]),
+        1e12 * np.array([[1.0, 0.5], [-0.3, -1.2], [2.0, 2.0]]),
+        np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]]),
+        np.array([[1.0, 0.0], [-1.0, 0.0], [1.0, 0.0]]),
+        np.zeros((3, 2)),
+        np.full((3, 2), NAN),
+        np.zeros((0, 2)),
+        np.ones(3),
+    ],
+)
+SAMPLING = one_of("with replacement", "bernoulli", extreme=["without replacement", "no such"])
+START = one_of(np.array([0.4, -1.0, 2.0]), extreme=[np.zeros(3), np.array([1.0, NAN, 2.0]), np.ones(2), np.zeros(0)])
+FORMS = one_of(
+    0.1 * np.ones((3, 3, 3)),
+    extreme=[np.zeros((3, 3, 3)), np.full((3, 3, 3), NAN), np.ones((3, 3)), np.ones((2, 2, 2))],
+)
+FEATURES = one_of(np.eye(3), extreme=[np.zeros((3, 3)), np.full((3, 3), NAN), np.ones((3, 2)), np.ones(3)])
+
+TABLE = {
+    "cover_probability": Case((COUNT | (2.5,), COUNT | (2.5,)), low=0, high=1),
+    "diagonal_interpolant": Case((WIDE, TARGETS, POSITIVE), keywords={"depth": DEPTH}, examples=15),
+    "diagonal_potential": Case((NUMBER, DEPTH), low=0, examples=15),
+    "diagonal_regularizer": Case(
+        (VECTOR, POSITIVE, one_of(np.ones(3), extreme=[np.zeros(3), np.ones(2), NAN]), DEPTH), low=0
+    ),
+    "diagonal_trajectory": Case(
+        (WIDE, TARGETS, POSITIVE, one_of(np.array([0.0, 1.0]), extreme=[TIMES.extreme[1], np.array([-1.0, 1.0])])),
+        examples=8,
+    ),
+    "kernel_solution": Case((WIDE, TARGETS), keywords={"depth": DEPTH}),
+    "sparse_solution": Case((WIDE, TARGETS)),
+    "deep_linear_margin": Case((POSITIVE, COUNT), low=0),
+    "closest_minimizer": Case((POINTS, LABELS, START)),
+    "critical_step": Case((POINTS,), low=0, infinite=True),
+    "gradient_descent": Case((POINTS, LABELS, START, POSITIVE, one_of(5, extreme=[0, -1, 2.5, 10**6])), infinite=True),
+    "gradient_flow": Case((POINTS, LABELS, START, TIMES)),
+    "optimal_step": Case((POINTS,), low=0, infinite=True),
+    "averaged_variance": Case((POSITIVE, POSITIVE, WEIGHT, WHOLE), low=0),
+    "best_step": Case((CURVATURES,), low=0),
+    "langevin_variance": Case((POSITIVE, POSITIVE, WEIGHT), low=0),
+    "proportional_best_step": Case((POSITIVE,), low=0),
+    "robbins_monro": Case((POSITIVE, POSITIVE, WEIGHT), look=lambda found: found[:2]),
+    "stationary_variance": Case((POSITIVE, POSITIVE, WEIGHT), low=0),
+    "proportional_max_margin": Case((POSITIVE, one_of("sign", extreme=["no such", "logistic"]), POSITIVE), examples=6),
+    "separability_threshold": Case(
+        (one_of("sign", "logistic", extreme=["no such"]), POSITIVE), low=0, infinite=True, examples=6
+    ),
+    "first_order_path": Case((FEATURES, FORMS, LABELS, START, TIMES), examples=10),
+    "quadratic_perturbation": Case((FEATURES, FORMS, LABELS, START), look=lambda found: found[:1], examples=10),
+    "largest_separable_step": Case(
+        (SEPARABLE, one_of("logistic", "exponential", extreme=["no such"])), low=0, infinite=True
+    ),
+    "log_time_law": Case(
+        (SEPARABLE, one_of(np.array([1.0, -1.0, 1.0]), extreme=LABELS.extreme)), look=lambda law: law[:1]
+    ),
+    "largest_sgd_step": Case((POINTS, WHOLE, SAMPLING), low=0, infinite=True),
+    "sgd_loss_path": Case(
+        (POINTS, LABELS, START, POSITIVE, WHOLE, SAMPLING, one_of(3, extreme=[0, -1, 2.5])), infinite=True, examples=10
+    ),
+    "sgd_stationary": Case((POINTS, LABELS, POSITIVE, WHOLE, SAMPLING), look=lambda found: found[:1], infinite=True),
+    "diffusion_density": Case((VECTOR, one_of("ito", "stratonovich", extreme=["no such"])), low=0),
+    "slow_half_mass": Case((POSITIVE, POSITIVE), low=0, high=1),
+    "valley_drift": Case((POSITIVE, POSITIVE, one_of(np.array([0.0, 0.1]), extreme=TIMES.extreme)), examples=12),
+    "hard_margin": Case(
+        (SEPARABLE, one_of(np.array([1.0, -1.0, 1.0]), extreme=LABELS.extreme)), look=lambda found: found[:2]
+    ),
+    "is_separable": Case((SEPARABLE, one_of(np.array([1.0, -1.0, 1.0]), extreme=LABELS.extreme))),
+    "multiclass_hard_margin": Case(
+        (SEPARABLE, one_of(np.array([0.0, 1.0, 2.0]), extreme=LABELS.extreme)), look=lambda found: found[:1]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_right_number_or_one_sentence(name):
+    extremes.check(getattr(bias, name), TABLE[name])
+
+
+def test_every_function_is_tried():
+    extremes.covers(
+        bias, TABLE, elsewhere={"entropic_drift": "takes the curvatures of the fast directions as a function"}
+    )

@@ -1,0 +1,41 @@
+"""The room of Gaussian expectations over extreme arguments."""
+
+import jax.numpy as jnp
+import pytest
+
+import extremes
+from deeplimits.theory import gaussian
+from extremes import ACTIVATION, FEW, NUMBER, POSITIVE, Case, one_of
+
+FUNCTION = one_of(jnp.tanh, extreme=[jnp.exp, lambda u: u**9, lambda u: jnp.log(u), "tanh"])
+TABLE = {
+    "closed_form": Case((ACTIVATION,), examples=6),
+    "dual": Case((ACTIVATION, POSITIVE, POSITIVE, NUMBER)),
+    "dual_derivative": Case((ACTIVATION, POSITIVE, POSITIVE, NUMBER)),
+    "hermite_coefficients": Case(
+        (one_of(jnp.tanh, extreme=[jnp.exp, jnp.log]), FEW), look=lambda found: found, examples=6
+    ),
+    "hermite_moment": Case((ACTIVATION, FEW, POSITIVE), infinite=True),
+    "mean": Case((ACTIVATION, POSITIVE)),
+    "mean_curvature": Case((ACTIVATION, POSITIVE), infinite=True),
+    "mean_slope": Case((ACTIVATION, POSITIVE), infinite=True),
+    "second_moment": Case((ACTIVATION, POSITIVE), low=0),
+    "slope_moment": Case((ACTIVATION, POSITIVE), low=0, infinite=True),
+    "expect": Case((FUNCTION, POSITIVE), look=lambda found: found.value, examples=12),
+    "expect_pair": Case((FUNCTION, FUNCTION, POSITIVE, POSITIVE, NUMBER), look=lambda found: found.value, examples=12),
+}
+ELSEWHERE = {
+    "has_dual": "says yes or no",
+    "has_fields": "says yes or no",
+    "dual_of": "gives an object",
+    "power_series": "takes two functions; its coefficients are tested one by one",
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_right_number_or_one_sentence(name):
+    extremes.check(getattr(gaussian, name), TABLE[name])
+
+
+def test_every_function_is_tried():
+    extremes.covers(gaussian, TABLE, elsewhere=ELSEWHERE)

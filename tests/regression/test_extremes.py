@@ -1,0 +1,81 @@
+"""The room of regression over extreme arguments."""
+
+import numpy as np
+import pytest
+
+import extremes
+from deeplimits.theory import regression
+from extremes import COUNT, INF, KERNEL, LABELS, NAN, NUMBER, POINTS, POSITIVE, SHARE, TIMES, VECTOR, Case, one_of
+
+GAMMA = POSITIVE | (1 - 1e-12,)
+WEIGHT = one_of(0.0, 0.5, extreme=[1e-12, 1e12, -1.0, NAN, INF])
+"""A squared norm, a variance or a ridge: zero is allowed."""
+POPULATION = one_of(
+    regression.population([1.0, 4.0], alignment=[0.3, 0.7]),
+    regression.population([1.0]),
+    extreme=[regression.population([1e-12, 1e12]), regression.population([0.0, 1.0])],
+)
+PLACES = one_of(np.array([1.0, 4.0]), extreme=[np.zeros(2), np.zeros(0), np.array([-1.0, 1.0]), np.array([1.0, NAN])])
+SIZE = one_of(20, 10, extreme=[0, -1, 1, 19, 21, 10**6])
+STRENGTH = one_of(1.0, extreme=[0.0, 1e-12, 1e6, 1e12, -1.0, NAN, INF])
+TIME = one_of(0.0, 1.5, extreme=[1e-12, 1e12, -1.0, NAN, INF])
+STEPS = one_of(5.0, extreme=[0.0, 1e12, -1.0, 2.5, NAN])
+DIMENSION = one_of(2, 3, extreme=[0, -1, 1, 1000])
+ASPECT = one_of(0.5, 2.0, extreme=[1.0, 1e-12, 1e12, 0.0, -1.0, NAN])
+
+TABLE = {
+    "early_stopped_descent_risk": Case((POSITIVE, STEPS, GAMMA, WEIGHT, WEIGHT), low=0),
+    "early_stopped_risk": Case((TIME, GAMMA, WEIGHT, WEIGHT), low=0, infinite=True),
+    "flow_to_ridge_ratio": Case((POSITIVE,), low=0, high=1.7),
+    "ridge_descent": Case((POINTS, LABELS, WEIGHT, POSITIVE, STEPS)),
+    "ridge_flow": Case((POINTS, LABELS, WEIGHT, TIMES)),
+    "classification_dynamics_by_contour": Case((TIME, ASPECT, STRENGTH), low=-1e6, examples=12),
+    "classification_at_infinity": Case(
+        (ASPECT, STRENGTH), keywords={"start": WEIGHT, "ridge": WEIGHT}, infinite=True, examples=15
+    ),
+    "classification_dynamics": Case(
+        (TIMES, ASPECT, STRENGTH), keywords={"start": WEIGHT, "ridge": WEIGHT}, examples=15
+    ),
+    "optimal_stopping": Case((ASPECT, STRENGTH, WEIGHT), infinite=True, examples=8),
+    "from_covariance": Case((KERNEL, VECTOR)),
+    "latent_features": Case((POSITIVE, SHARE, WEIGHT, WEIGHT), low=0),
+    "population": Case(
+        (PLACES, one_of(None, extreme=[np.array([1.0, 1.0]), np.array([NAN, 1.0]), np.ones(3) / 3])), low=0
+    ),
+    "feature_regression": Case(
+        (POINTS, LABELS, POINTS, LABELS, extremes.ACTIVATION),
+        look=lambda found: found.errors(0.1, 10),
+        low=0,
+        examples=10,
+    ),
+    "misspecified_risk": Case((GAMMA, WEIGHT, SHARE, WEIGHT, WEIGHT), low=0, infinite=True),
+    "optimal_ridge": Case((POSITIVE, POPULATION, WEIGHT, WEIGHT), infinite=True, examples=10),
+    "ridge_risk": Case((GAMMA, WEIGHT, POPULATION, WEIGHT, WEIGHT), low=0, infinite=True),
+    "ablation": Case((POINTS, VECTOR, VECTOR, VECTOR)),
+    "best_overparametrization": Case((POSITIVE, POSITIVE), infinite=True),
+    "design_risk": Case((POINTS, VECTOR, WEIGHT), low=0),
+    "ridgeless_finite_sample_norm": Case((SIZE, SIZE, WEIGHT, WEIGHT), low=0, infinite=True),
+    "ridgeless_finite_sample_risk": Case((SIZE, SIZE, WEIGHT, WEIGHT), low=0, infinite=True),
+    "ridgeless_norm": Case((GAMMA, WEIGHT, WEIGHT), low=0, infinite=True),
+    "ridgeless_risk": Case((GAMMA, WEIGHT, WEIGHT), low=0, infinite=True),
+    "ridgeless_training_error": Case((GAMMA, WEIGHT), low=0),
+    "kernel_concentration": Case((COUNT, DIMENSION, one_of(0.5, extreme=[0.0, 1.5, 1e-6, -1.0, NAN])), examples=8),
+    "nearest_neighbours_bias_cone": Case((NUMBER, POSITIVE, COUNT, COUNT | (10**12,), DIMENSION)),
+    "nearest_neighbours_bias_linear": Case((NUMBER, COUNT, COUNT | (10**12,), DIMENSION)),
+    "nearest_neighbours_risk": Case((POINTS, LABELS, VECTOR, NUMBER, one_of(1, 2, extreme=[0, 4, 2.5]), WEIGHT), low=0),
+    "order_statistic_limit": Case((POSITIVE, COUNT, COUNT, DIMENSION, POSITIVE), low=0),
+    "singular_kernel_risk": Case(
+        (COUNT, DIMENSION, one_of(0.5, extreme=[0.0, 1e-6, 1.5, NAN]), SHARE, POSITIVE, WEIGHT, SHARE), low=0
+    ),
+    "descent_risk": Case((POSITIVE, STEPS, POSITIVE, POPULATION, WEIGHT, WEIGHT), low=0, examples=10),
+    "flow_risk": Case((TIME, POSITIVE, POPULATION, WEIGHT, WEIGHT), low=0, examples=10),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_right_number_or_one_sentence(name):
+    extremes.check(getattr(regression, name), TABLE[name])
+
+
+def test_every_function_is_tried():
+    extremes.covers(regression, TABLE, elsewhere={"worst_flow_to_ridge": "takes no argument"})
