@@ -22,6 +22,9 @@ with door(__name__):
     from deeplimits.measure.margins import flat_outputs as flat_outputs
     from deeplimits.measure.margins import normalized_margin as normalized_margin
     from deeplimits.measure.margins import smoothed_margin as smoothed_margin
+    from deeplimits.measure.recovery import Frequency as Frequency
+    from deeplimits.measure.recovery import RecoveryReport as RecoveryReport
+    from deeplimits.measure.recovery import recovery_report as recovery_report
     from deeplimits.measure.separability import is_separable as is_separable
     from deeplimits.measure.shrinkage import LinearShrinkage as LinearShrinkage
     from deeplimits.measure.shrinkage import NonlinearShrinkage as NonlinearShrinkage

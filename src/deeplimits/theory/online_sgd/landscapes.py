@@ -230,8 +230,8 @@ def single_index(teacher: ActivationLike, student: ActivationLike, noise: ArrayL
     valid(
         slope,
         jnp.abs(slope - series) <= 1e-7 * (size + abs(series)),
-        "the derivatives given are not those of f and g: a link jumps, oscillates, or has kinks that are not named; take "
-        "continuous links, and name the kinks of a function by models.from_function(f, kinks=(…))",
+        "the derivatives given are not those of f and g: a link jumps, oscillates, or has kinks that are not named; "
+        "take continuous links, and name the kinks of a function by models.from_function(f, kinks=(…))",
     )
     return Landscape(
         loss=lambda m: mean(lambda a, z, m: (f(a) - g(z)) ** 2, m) + variance,
