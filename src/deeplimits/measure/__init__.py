@@ -16,6 +16,10 @@ with door(__name__):
     from deeplimits.measure.fluctuation_dissipation import Report as Report
     from deeplimits.measure.fluctuation_dissipation import observe as observe
     from deeplimits.measure.fluctuation_dissipation import report as report
+    from deeplimits.measure.localizing import Growth as Growth
+    from deeplimits.measure.localizing import Localizability as Localizability
+    from deeplimits.measure.localizing import System as System
+    from deeplimits.measure.localizing import localizability as localizability
     from deeplimits.measure.margins import Criticality as Criticality
     from deeplimits.measure.margins import criticality as criticality
     from deeplimits.measure.margins import degree_of as degree_of

@@ -3,6 +3,8 @@
 from deeplimits.doors import door
 
 with door(__name__):
+    from deeplimits.theory.online_sgd.equator import half_sphere_law as half_sphere_law
+    from deeplimits.theory.online_sgd.equator import half_sphere_mean as half_sphere_mean
     from deeplimits.theory.online_sgd.exit_times import StepWindow as StepWindow
     from deeplimits.theory.online_sgd.exit_times import small_step_search as small_step_search
     from deeplimits.theory.online_sgd.exit_times import step_window as step_window
