@@ -23,10 +23,10 @@ def test_moments_of_order_four_and_a_half():
     assert check_regularity(tensor_pca(2.0, 3)).higher_moment == pytest.approx(3 ** (q / 2))
     assert 0 < check_regularity(binary_mixture(0.5)).higher_moment < 1
 
-    def weighed(y, x):
-        return abs(4 * (y**2 - x**2) * x) ** q * math.exp(-(x**2 + y**2) / 2) / (2 * math.pi)
-
-    exact = 4 * integrate.dblquad(weighed, 0, 12, 0, 12, epsabs=1e-2, epsrel=1e-6)[0]
+    # In polar coordinates (4r³|cos 2φ cos φ|)^q, E r^s = 2^{s/2} Γ(1 + s/2)
+    angles = integrate.quad(lambda t: abs(np.cos(2 * t) * np.cos(t)) ** q, 0, np.pi / 4)[0]
+    angles += integrate.quad(lambda t: abs(np.cos(2 * t) * np.cos(t)) ** q, np.pi / 4, np.pi / 2)[0]
+    exact = 4**q * 2 ** (1.5 * q) * math.gamma(1 + 1.5 * q) * angles * 2 / np.pi
     moment = landscapes.single_index("square", "square", 0.0).gradient_moment
     assert moment is not None
     assert float(moment(0.0, q)) == pytest.approx(exact, rel=1e-5)
@@ -87,7 +87,7 @@ def spiked(scale):
 @pytest.mark.parametrize(("scale", "scaling"), [(lambda n: 1 / n, "critical"), (lambda n: 1 / n**1.5, "sub-critical")])
 def test_localizability_of_a_quadratic_loss(scale, scaling):
     """By hand: ‖∇²r‖ = 2, |∇Φ| = |x| = 1, E|∇H|⁸ ~ N⁴, E⟨∇H, ∇r⟩⁴ = 48, Var(∇H'∇²r∇H) = 8(N − 1), g = δ(N − 1)."""
-    found = localizability(jax.random.key(0), spiked(scale), (30, 60, 120, 240), draws=300)
+    found = localizability(jax.random.key(0), spiked(scale), (30, 90, 270), draws=200)
     power = -math.log(scale(4.0)) / math.log(4.0)
     by_name = {one.name: one.exponent for one in found.conditions}
     stated = {
@@ -103,7 +103,7 @@ def test_localizability_of_a_quadratic_loss(scale, scaling):
 
 def test_steps_that_are_too_large_are_warned_of_and_conditions_can_fail():
     with pytest.warns(OutsideValidityWarning, match="δN grows"):
-        found = localizability(jax.random.key(0), spiked(lambda n: 1 / math.sqrt(n)), (20, 40, 80), draws=100)
+        found = localizability(jax.random.key(0), spiked(lambda n: 1 / math.sqrt(n)), (20, 80), draws=100)
     # E|∇H|⁸ ~ N⁴ = δ^{−8}
     assert not found.localizable
 
@@ -112,7 +112,7 @@ def test_steps_that_are_too_large_are_warned_of_and_conditions_can_fail():
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert localizability(jax.random.key(0), one_zooms, (20, 40, 80), draws=200).kind == "diffusive"
+        assert localizability(jax.random.key(0), one_zooms, (20, 80), draws=200).kind == "diffusive"
 
 
 def test_statistics_are_a_vector():

@@ -5,6 +5,7 @@ from deeplimits.doors import door
 with door(__name__):
     from deeplimits.measure.committees import batch_gradient as batch_gradient
     from deeplimits.measure.committees import laziness as laziness
+    from deeplimits.measure.committees import laziness_on_data as laziness_on_data
     from deeplimits.measure.committees import risk_on_fresh_inputs as risk_on_fresh_inputs
     from deeplimits.measure.cross_validation import LeaveOneOut as LeaveOneOut
     from deeplimits.measure.cross_validation import leave_one_out as leave_one_out

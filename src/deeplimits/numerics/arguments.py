@@ -198,6 +198,8 @@ def times(name: str, value: Given) -> Float[Array, "times"]:
     found = jnp.atleast_1d(argument(name, value, NOT_NEGATIVE))
     if found.ndim != 1:
         raise ParameterError(f"{name} has shape {found.shape}; give one number or a list")
+    if not found.size:
+        raise ParameterError(f"{name} is empty; give at least one time")
     if known(found) and np.any(np.diff(np.asarray(found)) <= 0):
         raise ParameterError(f"{name} = {np.asarray(found).tolist()} is not allowed; it must be increasing")
     return found
