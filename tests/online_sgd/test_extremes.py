@@ -37,9 +37,9 @@ def at_points(landscape):
 
 TABLE = {
     "binary_mixture": Case((NUMBER,), look=at_points),
-    "check_regularity": Case((LANDSCAPE, COUNT, SHARE), look=lambda found: found[:2], examples=12),
+    "check_regularity": Case((LANDSCAPE, COUNT, SHARE), look=lambda found: found[:2], examples=5),
     "classify_xor_rest": Case((STATE, RIDGE), look=lambda found: found.loss),
-    "correlation": Case((LANDSCAPE, NUMBER, POSITIVE, TIMES), low=-1, high=1),
+    "correlation": Case((LANDSCAPE, NUMBER, POSITIVE, TIMES), low=-1, high=1, examples=12),
     "critical_ratio": Case((COUNT, ORDER), low=0, infinite=True),
     "critical_signal": Case((ORDER, POSITIVE), low=0),
     "critical_step": Case((LANDSCAPE,), low=0),

@@ -168,7 +168,9 @@ def search_law(offset: ArrayLike, x: ArrayLike) -> Distribution:
     >>> [round(float(part), 8) for part in search_law(0.0, 1.0)]
     [0.27432027, 0.71296313]
     """
-    size = jnp.exp(jnp.asarray(offset, float) - jnp.asarray(x, float))
+    gap = arguments.argument("offset", offset, arguments.FINITE) - arguments.argument("x", x, arguments.FINITE)
+    # From e⁶ on both are 0 in any digits, and their factors would overflow.
+    size = jnp.exp(jnp.minimum(gap, 6.0))
     density = jnp.sqrt(2 / jnp.pi) * size * jnp.exp(-(size**2) / 2)
     return Distribution(density, erfc(size / jnp.sqrt(2.0)))
 

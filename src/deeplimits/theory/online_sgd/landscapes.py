@@ -19,7 +19,7 @@ from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import arguments, panels
-from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument
+from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, argument
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.gaussian import quadrature
 from deeplimits.theory.gaussian.hermite import hermite_coefficients
@@ -144,7 +144,7 @@ def tensor_pca(signal: ArrayLike, order: int) -> Landscape:
     6.0
     """
     check_order(order, least=1)
-    lam = jnp.asarray(signal, float)
+    lam = argument("signal", signal, FINITE)
     return Landscape(
         loss=lambda m: -lam * m**order,
         slope=lambda m: -order * lam * m ** (order - 1),
@@ -164,7 +164,7 @@ def binary_mixture(field: ArrayLike, unbalanced: bool = True) -> Landscape:
     >>> round(float(binary_mixture(0.0, unbalanced=False).drift_constant), 10)
     0.6057055096
     """
-    h = jnp.asarray(field, float)
+    h = argument("field", field, FINITE)
     nodes, weights = (jnp.asarray(part) for part in panels.normal(100))
     balance = jnp.tanh(h)
 

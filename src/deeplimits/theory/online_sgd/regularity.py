@@ -5,10 +5,12 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments, roots
 from deeplimits.theory.online_sgd.landscapes import Landscape
 
 HALVINGS = 12
+MOST_POINTS = 20_000
 COARSE = 21
 """Points at which the moment of order 4 + ε is taken."""
 
@@ -47,6 +49,8 @@ def check_regularity(landscape: Landscape, points: int = 400, edge: float = 0.98
     (True, True, True)
     """
     points = arguments.whole("points", points, 10)
+    if points > MOST_POINTS:
+        raise ParameterError(f"points = {points} is not allowed; {MOST_POINTS} are as fine as it goes")
     last = float(arguments.number("edge", edge, arguments.inside(0, 1)))
     order = 4 + float(arguments.number("excess", excess, arguments.POSITIVE))
     m = jnp.linspace(0.0, last, points)
