@@ -57,6 +57,8 @@ def fixed_point(
     for _ in range(iterations):
         if residual <= tolerance:
             break
+        if not np.all(np.isfinite(slope)):
+            break
         # Least squares, because a family of fixed points makes the Jacobian singular.
         step = np.linalg.lstsq(slope, -value, rcond=1e-11)[0]
         for halving in range(40):
