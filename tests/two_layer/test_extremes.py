@@ -45,7 +45,8 @@ GRID = np.linspace(-3, 3, 61)
 
 
 def problem(ridge, inverse_temperature, scale, grid=GRID):
-    return mean_field.interaction(grid, -scale * grid, np.outer(grid, grid), 1.0, ridge, inverse_temperature)
+    external = np.where(grid == 0, 0.0, -scale * np.where(grid == 0, 1.0, grid))
+    return mean_field.interaction(grid, external, np.outer(grid, grid), 1.0, ridge, inverse_temperature)
 
 
 def numbers(problem):

@@ -7,7 +7,7 @@ costs nothing, to the end asked for.
 
 import functools
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -129,7 +129,8 @@ def tube_exit(
 def _least(function: Callable[[float], float], low: float, high: float) -> float:
     from scipy.optimize import minimize_scalar  # here, because few tubes are left before their end
 
-    return float(minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": 1e-6 * high}).x)
+    found: Any = minimize_scalar(function, bounds=(low, high), method="bounded", options={"xatol": 1e-6 * high})
+    return float(found.x)
 
 
 def _equations(hamiltonian: Hamiltonian, dimension: int, points: int, tube: bool) -> Callable[..., _Problem]:
@@ -276,9 +277,7 @@ def _settled(found: Callable, dimension: int, last: int = POINTS[-1]) -> Deviati
         before, rate = rate, float(problem.action(vector))
         gap = abs(rate - before)
         if gap <= CERTAIN * (1e-3 + abs(rate)):
-            break
-    else:
-        raise NotConverged(f"the rate is uncertain by {gap:.2g}, the path being too steep; take a shorter horizon")
-    size = len(problem.times) * dimension
-    path, momentum = (part.reshape(-1, dimension) for part in (vector[:size], vector[size : 2 * size]))
-    return Deviation(rate, problem.times, path, momentum, gap)
+            size = len(problem.times) * dimension
+            path, momentum = (part.reshape(-1, dimension) for part in (vector[:size], vector[size : 2 * size]))
+            return Deviation(rate, problem.times, path, momentum, gap)
+    raise NotConverged(f"the rate is uncertain by {gap:.2g}, the path being too steep; take a shorter horizon")

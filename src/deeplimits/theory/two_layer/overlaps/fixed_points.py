@@ -71,7 +71,8 @@ def fixed_point(
             break
         vector, value, slope, residual = trial, trial_value, trial_slope, trial_residual
     # Rounding in the risk's differences leaves a floor just above machine precision.
-    if not residual <= max(tolerance, 1e-14 * (1 + np.abs(np.asarray(vector)).max())):
+    found = residual <= max(tolerance, 1e-14 * (1 + np.abs(np.asarray(vector)).max()))
+    if not (found and np.all(np.isfinite(slope))):
         raise NotConverged(
             f"no fixed point was found near the guess: the velocity is still {residual:.2g}, above {tolerance:.2g}; "
             "start closer, for instance from the end of a trajectory"
