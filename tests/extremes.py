@@ -161,7 +161,7 @@ def check(function: Callable, case: Case) -> None:
         derandomize=True,
         database=None,
         report_multiple_bugs=False,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+        suppress_health_check=list(HealthCheck),
     )
     @given(st.data())
     def run(data):

@@ -87,10 +87,10 @@ class Record(Statement):
 def part_of(name: str, results: tuple[str, ...] = ()) -> Part:
     """What `room.function` means: what a door of the room offers, or else the one function of that name in its files.
 
-    Where there are several, `room.file.function` or `room.inner_room.function` says which.
+    Where there are several, `room.file.function` or `room.inner_room.function` says which. `measure` is a room, too.
     """
     room, *file, function = name.split(".")
-    top = importlib.import_module(f"deeplimits.theory.{room}")
+    top = importlib.import_module("deeplimits.measure" if room == "measure" else f"deeplimits.theory.{room}")
     below = [importlib.import_module(info.name) for info in pkgutil.walk_packages(top.__path__, f"{top.__name__}.")]
     meant = [module for module in (top, *below) if file in ([], [_file_of(module)])]
     found = [door for door in meant if hasattr(door, "__path__") and callable(getattr(door, function, None))]

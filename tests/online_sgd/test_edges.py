@@ -7,6 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from deeplimits.errors import DeeplimitsError, NotConverged, OutsideValidity, ParameterError
+from deeplimits.models import from_function
 from deeplimits.theory.inequalities import growth
 from deeplimits.theory.online_sgd import (
     classical,
@@ -261,6 +262,25 @@ def test_links_that_jump_are_refused_and_relu_is_right_up_to_one():
         # −φ'(m) = 2 E 1{z>0}1{z'>0} = 1 − arccos(m)/π
         assert float(-landscape.slope(m)) == pytest.approx(1 - np.arccos(m) / np.pi, abs=1e-10)
     assert float(landscape.squared_gradient(1.0)) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_links_with_kinks_anywhere():
+    """|z − 0.1| passed with its kink unnamed, by a quadrature cut at 0; a named kink is cut at."""
+    with pytest.raises(OutsideValidity, match="name the kinks"):
+        landscapes.single_index(lambda z: jnp.abs(z - 0.1), lambda z: jnp.abs(z - 0.1), 0.0)
+    link = from_function(lambda z: jnp.abs(z - 0.1), kinks=(0.1,))
+    landscape = landscapes.single_index(link, link, 0.2)
+
+    def exact(m):
+        # −φ' = 2 E sign(z − 0.1) sign(z' − 0.1) = 2(1 − 4P(z < 0.1 < z')), the probability by one integral over z
+        with mp.workdps(20):
+            q = mp.sqrt(1 - mp.mpf(m) ** 2)
+            marks = sorted([-8, 0.1 - 6 * q, 0.1 - 2 * q, 0.1])
+            return float(2 - 8 * mp.quad(lambda z: mp.npdf(z) * mp.ncdf((m * z - mp.mpf("0.1")) / q), marks))
+
+    for m in (0.3, 0.9, 0.999):
+        assert float(-landscape.slope(m)) == pytest.approx(exact(m), abs=1e-11)
+    assert float(landscape.squared_gradient(1.0)) == pytest.approx(4 * 0.04, abs=1e-10)
 
 
 def test_extreme_counts():

@@ -189,3 +189,14 @@ def test_names_and_counts_of_any_kind_are_welcome():
     assert plateau.symmetric_plateau(np.int64(3)).risk == plateau.symmetric_plateau(3).risk
     assert float(laziness.laziness_of_identical_neurons("tanh", 0.1, 20, 1.0, 0.0, 1.0, 1.0)) == pytest.approx(0.5)
     np.testing.assert_allclose(escape.mediocrity([0.05, 0.1]).norm, [0.381575773735, escape.mediocrity(0.1).norm])
+
+
+@pytest.mark.parametrize("norm", [1e6, 1e12, 1e100])
+def test_second_moments_of_gradients_of_large_students(norm):
+    """P = 1, M = 0, Q large: E σ'²σ² etc. in closed form; from Q = 1e12 the tilted variance was noise, and Ψ NaN."""
+    state = Overlaps([[0.0]], [[norm]])
+    found = float(equations.squared_gradient(Task([[1.0]], noise=0.5), state)[0, 0])
+    # Under the weight σ'² the student's variance is Q/(1 + 2Q); the teacher's stays 1: σ̂ = arcsin moments of each
+    weight = (2 / np.pi) / np.sqrt(1 + 2 * norm)
+    own = 2 / np.pi * np.arcsin(norm / (1 + 3 * norm))
+    assert found == pytest.approx(weight * (own + 1 / 3 + 0.25), rel=1e-13)

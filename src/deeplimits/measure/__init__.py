@@ -5,6 +5,7 @@ from deeplimits.doors import door
 with door(__name__):
     from deeplimits.measure.committees import batch_gradient as batch_gradient
     from deeplimits.measure.committees import laziness as laziness
+    from deeplimits.measure.committees import laziness_on_data as laziness_on_data
     from deeplimits.measure.committees import risk_on_fresh_inputs as risk_on_fresh_inputs
     from deeplimits.measure.cross_validation import LeaveOneOut as LeaveOneOut
     from deeplimits.measure.cross_validation import leave_one_out as leave_one_out
@@ -16,6 +17,10 @@ with door(__name__):
     from deeplimits.measure.fluctuation_dissipation import Report as Report
     from deeplimits.measure.fluctuation_dissipation import observe as observe
     from deeplimits.measure.fluctuation_dissipation import report as report
+    from deeplimits.measure.localizing import Growth as Growth
+    from deeplimits.measure.localizing import Localizability as Localizability
+    from deeplimits.measure.localizing import System as System
+    from deeplimits.measure.localizing import localizability as localizability
     from deeplimits.measure.margins import Criticality as Criticality
     from deeplimits.measure.margins import criticality as criticality
     from deeplimits.measure.margins import degree_of as degree_of
@@ -24,6 +29,9 @@ with door(__name__):
     from deeplimits.measure.margins import smoothed_margin as smoothed_margin
     from deeplimits.measure.motion import TrainingMotion as TrainingMotion
     from deeplimits.measure.motion import training_motion as training_motion
+    from deeplimits.measure.recovery import Frequency as Frequency
+    from deeplimits.measure.recovery import RecoveryReport as RecoveryReport
+    from deeplimits.measure.recovery import recovery_report as recovery_report
     from deeplimits.measure.separability import is_separable as is_separable
     from deeplimits.measure.shrinkage import LinearShrinkage as LinearShrinkage
     from deeplimits.measure.shrinkage import NonlinearShrinkage as NonlinearShrinkage

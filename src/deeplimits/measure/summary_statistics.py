@@ -64,6 +64,9 @@ def coefficients(
     """
     arguments.whole("draws", draws, 2, "for a standard error")
     arguments.argument("step", step, arguments.POSITIVE)
+    shape = jax.eval_shape(statistics, point).shape
+    if len(shape) != 1 or not shape[0]:
+        raise ParameterError(f"statistics gives shape {shape}; it must give a vector (k,), as jnp.stack([…]) does")
     found = estimate(key, loss, draw, statistics, point, step, draws)
     if not all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(found)):
         raise OutsideValidity(

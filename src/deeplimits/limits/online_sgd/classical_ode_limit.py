@@ -26,7 +26,9 @@ class ClassicalOdeLimit(Limit):
                 is measured by the way gone, X − x₀: relative to it the corrections go like powers of ½aδ from the
                 first step on, relative to X they do not. The fluctuation is measured by two runs, E(X − X')²/(2δ),
                 because the squared gap of the mean, x₀²a⁴t²δe^(−2at)/4, hides it where x₀ is large beside s
-    Computed by online_sgd.gradient_flow_with_fluctuations
+    Computed by online_sgd.gradient_flow_with_fluctuations; I for any loss and data by
+                online_sgd.deviations.tube_exit, online_sgd.deviations.deviation_to,
+                online_sgd.deviations.hamiltonian_of_data, here online_sgd.deviations.deviation_rate
     References  kushner2003; freidlin2012; benarous2021
     """
 

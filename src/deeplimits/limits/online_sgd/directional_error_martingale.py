@@ -25,7 +25,7 @@ class DirectionalErrorMartingale(Limit):
                 end, κ = 2δ(λ − δ), and the gradient's second moment is 4(1 + λ) + 4m²(2λ² − λ − 1) + O(m⁴), so that
                 N ≥ 20U and U|2λ² − λ − 1|/(N(1 + λ)) ≤ 0.3. Size counts the dimension N
     Finite size gap O(1/N)
-    Computed by online_sgd.online_pca
+    Computed by online_sgd.online_pca; Doob's bound for any landscape by online_sgd.recovery.martingale_bound
     References  benarous2021
     """
 

@@ -24,7 +24,8 @@ class EffectiveDynamicsFramework(Limit):
     Validity    statistics localizable and closed; the coefficients are estimated from the loss alone, by automatic
                 differentiation and Monte Carlo; size counts the dimension N
     Finite size gap O(1/N)
-    Computed by online_sgd.spiked_dynamics, online_sgd.path_noise
+    Computed by online_sgd.spiked_dynamics, online_sgd.path_noise; for a model of one's own measure.coefficients,
+                measure.closability, measure.localizability
     References  benarous2022
     """
 

@@ -16,9 +16,11 @@ class EquatorInitialization(Limit):
     Limit       N → ∞ (Poincaré)
     Result      √N m → N(0, 1) in law; exactly at every N: m² ~ Beta(1/2, (N−1)/2), density ∝ (1 − m²)^((N−3)/2),
                 E(√N m)² = 1, E(√N m)⁴ = 3N/(N+2), P(√N|m| > u) = I_{1−u²/N}((N−1)/2, 1/2) ≤ 2 exp(−u²/2)
+                a start on the upper half-sphere, m ≥ 0, is |m|: E √N|m| = √N Γ(N/2)/(√π Γ((N+1)/2)) → √(2/π)
     Validity    N ≥ 2; size counts the dimension N
     Finite size the law deviates by O(1/N); moments and tail exact
-    Computed by online_sgd.gaussian_law, online_sgd.equator_exceedance, online_sgd.fourth_moment
+    Computed by online_sgd.gaussian_law, online_sgd.equator_exceedance, online_sgd.fourth_moment,
+                online_sgd.recovery.half_sphere_mean (upper_half_mean); as a law online_sgd.recovery.half_sphere_law
     References  benarous2021 Sec 2; vershynin2018 Sec 3.3
     """
 
@@ -34,6 +36,11 @@ class EquatorInitialization(Limit):
             "second_moment": Value(1.0, label="second moment", symbol=r"N\,E\,m^2"),
             "fourth_moment": Value(
                 jnp.asarray(equator.fourth_moment(self.dimension)), label="fourth moment", symbol=r"N^2\,E\,m^4"
+            ),
+            "upper_half_mean": Value(
+                jnp.asarray(equator.half_sphere_mean(self.dimension)),
+                label="mean on the upper half-sphere",
+                symbol=r"\sqrt{N}\,E|m|",
             ),
             "tail": Probability(
                 equator.equator_exceedance(self.threshold, self.dimension),
@@ -53,5 +60,6 @@ class EquatorInitialization(Limit):
             "overlap": overlap,
             "second_moment": overlap**2,
             "fourth_moment": overlap**4,
+            "upper_half_mean": jnp.abs(overlap),
             "tail": (jnp.abs(overlap) > self.threshold).astype(float),
         }

@@ -27,7 +27,9 @@ class SampleComplexityThresholds(Limit):
                 for k = 3 of T ∝ ∫dm/(m²(1 − m²)) = 1/m₀ − (1/η − artanh η) + O(m₀), which is O(N^(−1/2)) but for the
                 root η = 0.834 of the bracket: the default, so that the exponent shows at small N, u₀ = 2.5 being large
                 enough for the noise not to take walks back
-    Computed by online_sgd.tensor_pca, for its conditions; the exponents stand in its own file
+    Computed by online_sgd.tensor_pca, online_sgd.critical_ratio; for any landscape
+                online_sgd.recovery.step_window, online_sgd.recovery.recovery_probability, and on the side of too
+                few samples online_sgd.recovery.no_recovery_bound
     References  benarous2021
     """
 

@@ -29,7 +29,7 @@ class SgdConcentrationRate(Limit):
                 deviation at T/4, T/2, 3T/4 and T is ∝ d^(−1/2) in the mean
     Validity    γ/p = O(1); the constant e^(CT) is real near a saddle; size counts the dimension d
     Finite size the power law is corrected by O(1/d)
-    Computed by two_layer.trajectory
+    Computed by two_layer.trajectory; the constant, and the powers of γ and p, by two_layer.concentration
     References  veiga2022 Thm 3.1
     """
 

@@ -3,7 +3,8 @@
 from deeplimits.doors import door
 
 with door(__name__):
-    from deeplimits.theory.online_sgd.classical import deviation_rate as deviation_rate
+    from deeplimits.theory.online_sgd import deviations as deviations
+    from deeplimits.theory.online_sgd import recovery as recovery
     from deeplimits.theory.online_sgd.classical import (
         gradient_flow_with_fluctuations as gradient_flow_with_fluctuations,
     )

@@ -15,6 +15,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
+from deeplimits.numerics import chebyshev
 from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, argument, known, number, whole
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.theory.online_sgd.landscapes import Landscape, check_order
@@ -80,7 +81,7 @@ def _passed(
     """P(u passes `top`) for du = [growth·u^{k−1} − decay·u]dϑ + √variance dB, from this many points."""
     spread = jnp.sqrt(variance / (2 * decay))
     bottom = jnp.zeros(()) if order % 2 == 0 else jnp.minimum(0.0, u0) - FARTHEST * spread
-    x, first = _chebyshev(points)
+    x, first = (jnp.asarray(part) for part in chebyshev.collocation(points)[:2])
     # u = A sinh(w), with w at Chebyshev points between the ends
     scale = 2 * spread
     ends = jnp.arcsinh(bottom / scale), jnp.arcsinh(top / scale)
@@ -100,15 +101,6 @@ def _passed(
         return 1 - read @ jax.scipy.linalg.expm(time * inside, max_squarings=80) @ jnp.ones(points - 1)
 
     return jax.lax.map(passed, times)
-
-
-def _chebyshev(points: int) -> tuple[Array, Array]:
-    """The points cos(πj/n), j = 0…n, and the matrix that differentiates polynomials through values there."""
-    j = np.arange(points + 1)
-    x = np.cos(np.pi * j / points)
-    scale = np.where((j == 0) | (j == points), 2.0, 1.0) * (-1.0) ** j
-    matrix = np.outer(scale, 1 / scale) / (x[:, None] - x[None, :] + np.eye(points + 1))
-    return jnp.asarray(x), jnp.asarray(matrix - np.diag(matrix.sum(axis=1)))
 
 
 def _interpolation(x: Array, place: Array) -> Array:

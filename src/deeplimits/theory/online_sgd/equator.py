@@ -81,6 +81,31 @@ class Distribution(NamedTuple):
     cdf: Float[Array, "..."]
 
 
+def half_sphere_law(x: ArrayLike, dimension: int) -> "Distribution":
+    """Density and distribution function of √N m for a uniform start on the upper half-sphere, m ≥ 0, exact at every N.
+
+    It is the law of √N|m|, and tends to that of |G|, G standard Gaussian.
+
+    >>> [round(float(part), 10) for part in half_sphere_law(2.0, 100)]
+    [0.1093492419, 0.9550652748]
+    """
+    n, u = _check(dimension), argument("x", x, FINITE)
+    density = 2 * equator_density(u / math.sqrt(n), n) / math.sqrt(n)
+    above = u >= 0
+    return Distribution(jnp.where(above, density, 0.0), jnp.where(above, 1 - equator_exceedance(u, n), 0.0))
+
+
+def half_sphere_mean(dimension: int) -> float:
+    """E √N m on the upper half-sphere, √N Γ(N/2)/(√π Γ((N+1)/2)): exact; √(2/π) as N → ∞.
+
+    >>> round(half_sphere_mean(3) / 3**0.5, 12)  # m is uniform there in three dimensions
+    0.5
+    """
+    n = _check(dimension)
+    # (N−1)/N of Γ(N/2)/Γ((N−1)/2)·2/(N−1)
+    return 2 * math.sqrt(n) / (n - 1) * math.exp(_log_constant(n))
+
+
 def gaussian_law(x: ArrayLike) -> Distribution:
     """Density and distribution function of the limit of √N m: the standard normal law."""
     x = jnp.asarray(x, float)

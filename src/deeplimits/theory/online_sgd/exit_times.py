@@ -76,7 +76,11 @@ class StepWindow(NamedTuple):
 
 
 def step_window(dimension: int, order: int, samples_per_dimension: float) -> StepWindow:
-    """The ends of T_k(N)/α ≪ δ ≪ α^{−1/2}, T_k = 1, log N, N^{(k−2)/2}: admissible steps at α samples per dimension."""
+    """The ends of T_k(N)/α ≪ δ ≪ α^{−1/2}, T_k = 1, log N, N^{(k−2)/2}: admissible steps at α samples per dimension.
+
+    >>> step_window(10_000, 3, 1e6)
+    StepWindow(above=0.0001, below=0.001)
+    """
     alpha = float(arguments.argument("samples_per_dimension", samples_per_dimension, arguments.POSITIVE))
     critical_ratio(dimension, order)
     search = 1.0 if order == 1 else math.log(dimension) if order == 2 else _power(dimension, (order - 2) / 2)
@@ -168,7 +172,9 @@ def search_law(offset: ArrayLike, x: ArrayLike) -> Distribution:
     >>> [round(float(part), 8) for part in search_law(0.0, 1.0)]
     [0.27432027, 0.71296313]
     """
-    size = jnp.exp(jnp.asarray(offset, float) - jnp.asarray(x, float))
+    gap = arguments.argument("offset", offset, arguments.FINITE) - arguments.argument("x", x, arguments.FINITE)
+    # From e⁶ on both are 0 in any digits, and their factors would overflow.
+    size = jnp.exp(jnp.minimum(gap, 6.0))
     density = jnp.sqrt(2 / jnp.pi) * size * jnp.exp(-(size**2) / 2)
     return Distribution(density, erfc(size / jnp.sqrt(2.0)))
 
@@ -251,6 +257,9 @@ def small_step_search(
     """τ_η ≈ N^{k/2}/(δ (k−2) a_k |G|^{k−2}) for k ≥ 3 and δ ≪ N^{−(k−2)/2}, given the start √N m_0 = |G|.
 
     The mean over G is infinite; take quantiles.
+
+    >>> float(small_step_search(4, 2.0, 100, 0.5, 1.0))
+    5000.0
     """
     check_order(order, least=3)
     for name, value in (("drift_constant", drift_constant), ("step", step)):

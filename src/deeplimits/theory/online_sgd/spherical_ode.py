@@ -14,7 +14,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from deeplimits.numerics.arguments import POSITIVE, between, number
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, between, number
 from deeplimits.numerics.roots import on_host
 from deeplimits.theory.online_sgd.effective import EffectiveDynamics, solve_ode
 from deeplimits.theory.online_sgd.landscapes import Landscape
@@ -43,12 +43,13 @@ def correlation(landscape: Landscape, start: ArrayLike, step: ArrayLike, times: 
     0.6735598
     """
     # The velocity is linear in the state that the engine sees: −f is the population part, g the retraction.
-    delta = jnp.asarray(step, float)
+    delta = number("step", step, POSITIVE)
+    m0 = number("start", start, between(-1, 1))
     dynamics = EffectiveDynamics(
         drift=lambda u: delta * (1 - u**2) * landscape.slope(u),
         corrector=lambda u: -(delta**2) / 2 * landscape.squared_gradient(u) * u,
     )
-    return solve_ode(dynamics, jnp.asarray(start, float)[None], times)[:, 0]
+    return solve_ode(dynamics, m0[None], times)[:, 0]
 
 
 def plateau(landscape: Landscape, start: ArrayLike, step: ArrayLike) -> float:
@@ -97,14 +98,24 @@ def pca_correlation(signal: ArrayLike, start: ArrayLike, step: ArrayLike, times:
     >>> round(float(pca_correlation(1.0, 0.2, 0.3, 5.0)), 8)
     0.67355977
     """
-    lam, delta, tau = (jnp.asarray(part, float) for part in (signal, step, times))
-    m0 = jnp.asarray(start, float)
+    lam, delta = argument("signal", signal, POSITIVE), argument("step", step, POSITIVE)
+    m0, tau = argument("start", start, between(-1, 1)), argument("times", times, NOT_NEGATIVE)
     kappa = 2 * delta * (lam - delta)
     # m^{-2} solves a linear equation: m^{-2} = e^{−2κτ}/m_0² + 4δλ(1+δ) ∫_0^τ e^{−2κ(τ−s)} ds
-    x = 2 * kappa * tau
-    safe = jnp.where(jnp.abs(x) < 1e-8, 1.0, x)
-    integral = jnp.where(jnp.abs(x) < 1e-8, tau * (1 - x / 2), -jnp.expm1(-safe) / safe * tau)
-    return m0 / jnp.sqrt(jnp.exp(-x) + m0**2 * 4 * delta * lam * (1 + delta) * integral)
+    return _inverse_square(m0, 2 * kappa * tau, 4 * delta * lam * (1 + delta) * tau)
+
+
+def _inverse_square(m0: Array, x: Array, source: Array) -> Array:
+    """m with m^{-2} = e^{−x}/m_0² + source·(1 − e^{−x})/x, whatever overflows on the way."""
+    size = jnp.abs(x)
+    safe = jnp.where(size < 1e-8, 1.0, size)
+    mean = jnp.where(size < 1e-8, 1 - size / 2, -jnp.expm1(-safe) / safe)
+    # For x < 0 the whole is e^{|x|}(1/m_0² + source·(1 − e^{−|x|})/|x|).
+    away = m0 != 0
+    log = jnp.log(jnp.where(away, jnp.abs(m0), 1.0))
+    below = jnp.exp(jnp.where(x >= 0, -size, 0.0) - 2 * log) + source * mean
+    found = jnp.sign(m0) * jnp.exp(jnp.where(x >= 0, 0.0, -size / 2)) / jnp.sqrt(jnp.where(away, below, 1.0))
+    return jnp.where(away, found, 0.0)
 
 
 def pca_plateau(signal: ArrayLike, step: ArrayLike) -> Array:
@@ -113,7 +124,7 @@ def pca_plateau(signal: ArrayLike, step: ArrayLike) -> Array:
     >>> round(float(pca_plateau(1.0, 0.3)), 10)
     0.7337993857
     """
-    lam, delta = jnp.asarray(signal, float), jnp.asarray(step, float)
+    lam, delta = argument("signal", signal, POSITIVE), argument("step", step, POSITIVE)
     excess = jnp.maximum(lam - delta, 0.0)
     inside = excess > 0
     return jnp.where(inside, jnp.sqrt(jnp.where(inside, excess, 1.0) / (lam * (1 + delta))), 0.0)
@@ -127,14 +138,12 @@ def phase_retrieval_correlation(
     >>> round(float(phase_retrieval_correlation(0.1, 0.03, 20.0)), 10)
     0.9081585389
     """
-    m0, delta, tau = (jnp.asarray(part, float) for part in (start, step, times))
+    m0, delta = argument("start", start, between(-1, 1)), argument("step", step, POSITIVE)
+    tau, sigma = argument("times", times, NOT_NEGATIVE), argument("noise", noise, NOT_NEGATIVE)
     kappa = 8 * delta - 96 * delta**2
-    rate = kappa - 8 * delta**2 * jnp.asarray(noise, float) ** 2
+    rate = kappa - 8 * delta**2 * sigma**2
     # m^{-2} solves a linear equation with rate 2·rate and source 2κ
-    x = 2 * rate * tau
-    safe = jnp.where(jnp.abs(x) < 1e-8, 1.0, x)
-    integral = jnp.where(jnp.abs(x) < 1e-8, tau * (1 - x / 2), -jnp.expm1(-safe) / safe * tau)
-    return m0 / jnp.sqrt(jnp.exp(-x) + m0**2 * 2 * kappa * integral)
+    return _inverse_square(m0, 2 * rate * tau, 2 * kappa * tau)
 
 
 @functools.cache

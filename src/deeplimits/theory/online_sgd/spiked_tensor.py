@@ -104,7 +104,7 @@ def critical_signal(order: int, step: ArrayLike) -> ArrayLike:
     3.0792014357
     """
     check_order(order, least=2)
-    k, c = order, step
+    k, c = order, argument("step", step, NOT_NEGATIVE)
     last = 1.0 if k == 2 else (k / (k - 2)) ** ((k - 2) / 2)
     return c ** (k / 2) * (2 * (k - 1) / k) ** (k - 1) * last
 

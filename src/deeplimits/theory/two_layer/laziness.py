@@ -50,7 +50,9 @@ def expected_laziness(
     >>> round(float(wide / wider), 3)  # laziness falls like p^{s−1}
     2.0
     """
-    p, s, y = (jnp.asarray(value, float) for value in (width, exponent, label))
+    p = arguments.argument("width", width, arguments.at_least(1))
+    s = arguments.argument("exponent", exponent, arguments.FINITE, "the output scale is p^{−s}")
+    y = arguments.argument("label", label, arguments.FINITE)
     square, gradient, largest = _statistics(named(activation), p)
     spread = jnp.sqrt(p ** (1 - 2 * s) * square)
     # E|N(0, τ²) − y| = τ√(2/π) e^{−y²/2τ²} + |y| erf(|y|/(τ√2))
@@ -73,7 +75,8 @@ def laziness_of_identical_neurons(
     arguments.argument("scale", scale, arguments.POSITIVE, "the output scale α")
     width = arguments.whole("width", width, 1)
     _require_smooth(sigma)
-    alpha, a, w, x, y = (jnp.asarray(value, float) for value in (scale, a, w, x, label))
+    named_values = {"scale": scale, "a": a, "w": w, "x": x, "label": label}
+    alpha, a, w, x, y = (arguments.argument(name, value, arguments.FINITE) for name, value in named_values.items())
     u = w * x
     s, slope = sigma.value(u), sigma.derivative(u) * x
     curvature = a * sigma.second_derivative(u) * x**2

@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+from numpy.typing import ArrayLike
 
 from deeplimits.numerics.symmetric import diagonal, filled, upper
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual, Scaled
@@ -30,11 +31,11 @@ class ErfSaad(Fields):
 
     def i4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
         """E σ'_0 σ'_1 σ_2 σ_3: the weight σ'_0 σ'_1 tilts the Gaussian into another one, of covariance S."""
-        inside = jnp.eye(2) + c[:2, :2]
-        tilted = c[2:, 2:] - c[2:, :2] @ jnp.linalg.solve(inside, c[:2, 2:])
-        # (4/π²) det(A)^{−1/2} arcsin( S_cd / √((1 + S_cc)(1 + S_dd)) )
+        once = _tilted(c, 0)
+        tilted = _tilted(once, 1)[2:, 2:]
+        # (4/π²) det(A)^{−1/2} arcsin( S_cd / √((1 + S_cc)(1 + S_dd)) ), det A = (1 + C_aa)(1 + S'_bb)
         correlation = tilted[0, 1] / jnp.sqrt((1 + tilted[0, 0]) * (1 + tilted[1, 1]))
-        return TWO_OVER_PI**2 / jnp.sqrt(jnp.linalg.det(inside)) * arcsin(correlation)
+        return TWO_OVER_PI**2 / jnp.sqrt((1 + c[0, 0]) * (1 + once[1, 1])) * arcsin(correlation)
 
     def j4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
         # E σ'σ'σ'σ' = (2/π)² det(I + C)^{−1/2}
@@ -46,13 +47,9 @@ class ErfSaad(Fields):
 
         def one(pair):
             i, j = pair
-            a, b, off = 1 + c[i, i], 1 + c[j, j], c[i, j]
-            determinant = a * b - off**2
-            ci, cj = c[i], c[j]
-            # S = C − [c_i c_j] A⁻¹ [c_i c_j]ᵀ, written as c_i x' + c_j y'
-            x = (b * ci - off * cj) / determinant
-            y = (a * cj - off * ci) / determinant
-            tilted = c - ci[:, None] * x[None, :] - cj[:, None] * y[None, :]
+            once = _tilted(c, i)
+            tilted = _tilted(once, j)
+            determinant = (1 + c[i, i]) * (1 + once[j, j])
             scale = jax.lax.rsqrt(1 + diagonal(tilted))
             angles = arcsin(tilted * scale[:, None] * scale[None, :])
             return TWO_OVER_PI**2 * (v @ angles @ v) * jax.lax.rsqrt(determinant)
@@ -102,3 +99,15 @@ def _horner(coefficients: tuple[float, ...], x: Array) -> Array:
     for coefficient in coefficients[-2::-1]:
         value = value * x + coefficient
     return value
+
+
+def _tilted(c: Float[Array, "n n"], k: ArrayLike) -> Float[Array, "n n"]:
+    """The covariance C − c_k c_kᵀ/(1 + C_kk) that the weight σ'_k makes of C.
+
+    For k itself, and fields that are the same, that is c_k/(1 + C_kk), of which a difference of large numbers would
+    leave no digit.
+    """
+    row = c[k] / (1 + c[k, k])
+    same = jnp.all(c == c[k], axis=1)
+    left = jnp.where(same[:, None], row, c - c[k][:, None] * row)
+    return jnp.where(same, row[:, None], left)

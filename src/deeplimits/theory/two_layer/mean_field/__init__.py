@@ -3,6 +3,8 @@
 from deeplimits.doors import door
 
 with door(__name__):
+    from deeplimits.theory.two_layer.mean_field.convergence import Convergence as Convergence
+    from deeplimits.theory.two_layer.mean_field.convergence import convergence_conditions as convergence_conditions
     from deeplimits.theory.two_layer.mean_field.fokker_planck import Interaction as Interaction
     from deeplimits.theory.two_layer.mean_field.fokker_planck import Stationary as Stationary
     from deeplimits.theory.two_layer.mean_field.fokker_planck import density_flow as density_flow
@@ -12,6 +14,7 @@ with door(__name__):
     from deeplimits.theory.two_layer.mean_field.incremental import SingleIndex as SingleIndex
     from deeplimits.theory.two_layer.mean_field.incremental import incremental_learning as incremental_learning
     from deeplimits.theory.two_layer.mean_field.incremental import incremental_time_scales as incremental_time_scales
+    from deeplimits.theory.two_layer.mean_field.incremental import learning_time as learning_time
     from deeplimits.theory.two_layer.mean_field.initial_laws import gauss_hermite as gauss_hermite
     from deeplimits.theory.two_layer.mean_field.initial_laws import graded_normal as graded_normal
     from deeplimits.theory.two_layer.mean_field.initial_laws import normal_quantiles as normal_quantiles

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.numerics import flows
-from deeplimits.numerics.arguments import NOT_NEGATIVE, array
+from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, argument, array
 from deeplimits.theory.two_layer.mean_field import frozen_steps
 from deeplimits.theory.two_layer.mean_field.frozen_steps import bernoulli
 from deeplimits.theory.two_layer.mean_field.solvable_flows import check_temperature
@@ -76,6 +76,8 @@ def interaction(
         raise ParameterError(
             f"external and pair have shapes {parts[1].shape}, {parts[2].shape}; the grid has {len(theta)} points"
         )
+    for name, value in zip(("grid", "external", "pair", "constant"), parts[:4], strict=True):
+        argument(name, value, FINITE)
     return Interaction(*parts)
 
 

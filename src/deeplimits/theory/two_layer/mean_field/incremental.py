@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 from numpy.typing import ArrayLike
 
-from deeplimits.errors import ParameterError
+from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.checks import converged
 
@@ -66,6 +66,46 @@ def _powers(s: Array, count: int) -> Float[Array, "degrees n"]:
     for _ in range(1, count):
         powers.append(powers[-1] * s)
     return jnp.stack(powers)
+
+
+def learning_time(problem: SingleIndex, a: ArrayLike, degree: int, latest: float, *, share: float = 0.5) -> float:
+    """When a component is learnt: the first time at which `share` of φ_l is left of it, found to rounding.
+
+    From amplitudes `a` and s = 0, equal weights. As ε → 0 these times are those of `incremental_time_scales`, up to
+    constants for degrees of two or more.
+
+    >>> problem = SingleIndex([0.5, 1.0, 0.8], [0.7, 1.0, 0.6], 1e-4)
+    >>> round(learning_time(problem, [1.0], 1, 10.0), 5)
+    0.43328
+    """
+    degrees = len(problem.target)
+    place = arguments.whole("degree", degree, 0)
+    if place >= degrees:
+        raise ParameterError(f"degree = {place} is not allowed; the target has degrees 0 to {degrees - 1}")
+    part = float(arguments.number("share", share, arguments.inside(0, 1)))
+    end = float(arguments.number("latest", latest, arguments.POSITIVE))
+    start = arguments.array("a", a, ("n",))
+    weights = jnp.full(start.shape, 1 / start.size)
+    wanted = problem.target[place]
+    if not float(wanted) * float(problem.activation_coefficients[place]) != 0:
+        raise OutsideValidity(f"degree = {place} is not in the target or not in the activation, and is never learnt")
+    there = residuals(problem, start, jnp.zeros_like(start), weights)[place]
+    if not abs(float(there)) > part * abs(float(wanted)):
+        raise ParameterError(f"degree = {place} is learnt to more than the share {part:g} already at the start")
+    found = flows.solve_until(
+        lambda t, y: tuple(velocity(problem, y[0], y[1], weights)),
+        (start, jnp.zeros_like(start)),
+        lambda t, y: jnp.abs(residuals(problem, y[0], y[1], weights)[place]) <= part * jnp.abs(wanted),
+        latest=end,
+        first_step=1e-3 * float(problem.epsilon),
+        exactly=True,
+        rtol=1e-9,
+        atol=1e-11,
+        stiff=True,
+        most_steps=50_000,
+        otherwise=f"the component of degree {place} is not learnt before t = {end:g}; raise latest",
+    )
+    return float(found.t)
 
 
 class Velocity(NamedTuple):

@@ -10,8 +10,7 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 from scipy import special
 
-from deeplimits.errors import ParameterError
-from deeplimits.numerics import panels
+from deeplimits.numerics import arguments, panels
 
 
 class Neurons(NamedTuple):
@@ -27,8 +26,7 @@ def normal_quantiles(count: int) -> NDArray[np.float64]:
     >>> normal_quantiles(3).round(4).tolist()
     [-0.9674, 0.0, 0.9674]
     """
-    if count < 1:
-        raise ParameterError(f"count = {count} is not allowed; at least one particle is needed")
+    count = arguments.whole("count", count, 1, "particles")
     return special.ndtri((np.arange(count) + 0.5) / count)
 
 
@@ -39,8 +37,7 @@ def gauss_hermite(degree: int, dimensions: int) -> Neurons:
     >>> round(float(weights @ points[:, 0] ** 4), 12)
     3.0
     """
-    if degree < 1 or dimensions < 1:
-        raise ParameterError(f"degree = {degree}, dimensions = {dimensions} is not allowed; both must be at least 1")
+    degree, dimensions = arguments.whole("degree", degree, 1), arguments.whole("dimensions", dimensions, 1)
     nodes, weights = panels.normal(degree)
     points = np.stack(np.meshgrid(*[nodes] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions)
     products = (
@@ -63,7 +60,8 @@ def graded_normal(count: int, dimensions: int, spread: ArrayLike) -> Neurons:
     >>> round(float(weights @ points[:, 0] ** 2), 2)
     9.0
     """
-    s = jnp.asarray(spread, float)
+    count, dimensions = arguments.whole("count", count, 2), arguments.whole("dimensions", dimensions, 1)
+    s = arguments.number("spread", spread, arguments.POSITIVE)
     g = jnp.minimum(1.0, 4 * s)
     end = jnp.arcsinh(REACH * s / g)
     u = jnp.asarray(np.linspace(-1.0, 1.0, count)) * end

@@ -111,16 +111,26 @@ def wasserstein_flow(
     [0.0832619403, 0.0012305971]
     """
     times = arguments.times("times", times)
-    teacher, outputs = jnp.asarray(teacher, float), jnp.asarray(outputs, float)
+    teacher, outputs = _checked(start, teacher, outputs)
+    sigma = named(activation)
+    flow = _solve(start, teacher, outputs, times, Moments(sigma, sigma), train_outputs)
+    return converged(flow, flow.converged, UNREACHED)
+
+
+def _checked(start: Particles, teacher: ArrayLike, outputs: ArrayLike) -> tuple[Array, Array]:
+    """Teacher and outputs as arrays that fit the particles, all finite, the weights a probability."""
+    for name, value in (("w", start.w), ("a", start.a)):
+        arguments.argument(name, value, arguments.FINITE)
+    arguments.probabilities("weights", start.weights, len(start.weights))
+    teacher = arguments.argument("teacher", teacher, arguments.FINITE)
+    outputs = arguments.argument("outputs", outputs, arguments.FINITE)
     if teacher.ndim != 2 or teacher.shape[1] != start.w.shape[1]:
         raise ParameterError(
             f"teacher has shape {teacher.shape}; its rows must have the dimension {start.w.shape[1]} of w"
         )
     if outputs.shape != teacher.shape[:1]:
         raise ParameterError(f"outputs has shape {outputs.shape}; it must be ({teacher.shape[0]},)")
-    sigma = named(activation)
-    flow = _solve(start, teacher, outputs, times, Moments(sigma, sigma), train_outputs)
-    return converged(flow, flow.converged, UNREACHED)
+    return teacher, outputs
 
 
 @eqx.filter_jit
@@ -148,7 +158,5 @@ def dissipation(
     0.0
     """
     sigma = named(activation)
-    w, a = velocity(
-        particles, jnp.asarray(teacher, float), jnp.asarray(outputs, float), Moments(sigma, sigma), train_outputs
-    )
+    w, a = velocity(particles, *_checked(particles, teacher, outputs), Moments(sigma, sigma), train_outputs)
     return particles.weights @ (jnp.sum(w**2, axis=1) + a**2)

@@ -32,6 +32,8 @@ def noisy_linear_neuron(
     tau, c, lam, beta = (jnp.asarray(value, float) for value in (times, target, ridge, inverse_temperature))
     check_temperature(lam, beta)
     arguments.argument("times", tau, arguments.NOT_NEGATIVE)
+    arguments.argument("target", c, arguments.FINITE)
+    arguments.argument("start.mean", start.mean, arguments.FINITE)
     arguments.argument("start.variance", start.variance, arguments.NOT_NEGATIVE)
     settled = c / (1 + lam)
     spread = 1 / (beta * lam)

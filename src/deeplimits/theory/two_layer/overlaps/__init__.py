@@ -5,6 +5,9 @@ from deeplimits.doors import door
 with door(__name__):
     from deeplimits.models.committees import Overlaps as Overlaps
     from deeplimits.models.committees import Task as Task
+    from deeplimits.theory.two_layer.overlaps.batches import Batch as Batch
+    from deeplimits.theory.two_layer.overlaps.batches import batch_terms as batch_terms
+    from deeplimits.theory.two_layer.overlaps.batches import concentration as concentration
     from deeplimits.theory.two_layer.overlaps.conventions import Convention as Convention
     from deeplimits.theory.two_layer.overlaps.conventions import Foreign as Foreign
     from deeplimits.theory.two_layer.overlaps.conventions import from_convention as from_convention

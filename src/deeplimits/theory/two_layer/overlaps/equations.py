@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.numerics.arguments import argument, at_least
+from deeplimits.numerics.arguments import FINITE, argument, at_least
 from deeplimits.theory.two_layer.overlaps.integrals import Moments, check_covariance
 
 
@@ -53,6 +53,8 @@ def check(task: Task, state: Overlaps) -> None:
             f"m has {state.teachers} columns but the teacher has {task.teachers} units; they must agree"
         )
     check_covariance(task.teacher, "teacher")
+    argument("a", state.a, FINITE)
+    argument("teacher_output", task.teacher_output, FINITE)
     omega = covariance(task, state)
     check_covariance(omega, "Omega")
     moments(task).check_variance(omega)

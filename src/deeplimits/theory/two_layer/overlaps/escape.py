@@ -27,6 +27,8 @@ class Mediocrity(NamedTuple):
     growth: Float[Array, ""]
     diffusion: Float[Array, ""]
     """D in Var(dM) = D (γ/d) dt."""
+    upper: Float[Array, ""]
+    """The upper root Q on M = 0: a student that starts with a larger norm diverges there; infinite at γ = 0."""
 
 
 def discriminant(step: Any, *, noise_variance: Any = 0.0, teacher: Any = 1.0) -> Any:
@@ -56,7 +58,9 @@ def mediocrity(step: ArrayLike, *, noise_variance: ArrayLike = 0.0, teacher: Arr
     norm = 2 * (p + 3 * g * p**2 + g * delta) / (3 + 6 * g * p + jnp.sqrt(jnp.maximum(inside, 0.0)))
     # Var(E σ' λ*) at M = 0 by Wick: 4 E[(λ*² − λ²)² λ² λ*²] + 4ΔPQ
     strength = 4 * p * norm * (15 * p**2 - 18 * p * norm + 15 * norm**2 + delta)
-    return Mediocrity(norm, 6 * (p - norm), strength)
+    moves = g > 0
+    upper = (3 + 6 * g * p + jnp.sqrt(jnp.maximum(inside, 0.0))) / (30 * jnp.where(moves, g, 1.0))
+    return Mediocrity(norm, 6 * (p - norm), strength, jnp.where(moves, upper, jnp.inf))
 
 
 class EscapeTime(NamedTuple):

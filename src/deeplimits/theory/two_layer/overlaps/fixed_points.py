@@ -57,6 +57,8 @@ def fixed_point(
     for _ in range(iterations):
         if residual <= tolerance:
             break
+        if not np.all(np.isfinite(slope)):
+            break
         # Least squares, because a family of fixed points makes the Jacobian singular.
         step = np.linalg.lstsq(slope, -value, rcond=1e-11)[0]
         for halving in range(40):
@@ -69,7 +71,8 @@ def fixed_point(
             break
         vector, value, slope, residual = trial, trial_value, trial_slope, trial_residual
     # Rounding in the risk's differences leaves a floor just above machine precision.
-    if not residual <= max(tolerance, 1e-14 * (1 + np.abs(np.asarray(vector)).max())):
+    found = residual <= max(tolerance, 1e-14 * (1 + np.abs(np.asarray(vector)).max()))
+    if not (found and np.all(np.isfinite(slope))):
         raise NotConverged(
             f"no fixed point was found near the guess: the velocity is still {residual:.2g}, above {tolerance:.2g}; "
             "start closer, for instance from the end of a trajectory"

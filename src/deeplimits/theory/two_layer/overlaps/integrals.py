@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from deeplimits.errors import ParameterError
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
+from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import FINITE, argument, known
 from deeplimits.numerics.symmetric import diagonal
 from deeplimits.theory.gaussian.closed_forms import closed_forms
@@ -168,6 +169,7 @@ def _checked(c: ArrayLike, *indices: int) -> Float[Array, "n n"]:
     c = jnp.asarray(c, float)
     check_covariance(c, "c")
     for index in indices:
+        arguments.whole("index", index, why="a field of the covariance")
         if not 0 <= index < c.shape[0]:
             raise ParameterError(f"index = {index} is not allowed; the covariance has fields 0 to {c.shape[0] - 1}")
     return c

@@ -4,6 +4,7 @@ Short runs use an explicit method of order eight. A long run ends near a fixed p
 back by stability, not accuracy; there an implicit method of order six takes steps as long as the plateau.
 """
 
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -13,14 +14,16 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 from numpy.typing import ArrayLike
 
+from deeplimits.errors import DeeplimitsError, OutsideValidityWarning
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.numerics import arguments, flows, symmetric
+from deeplimits.numerics import arguments, flows, panels, symmetric
 from deeplimits.numerics.checks import converged
-from deeplimits.theory.two_layer.overlaps import equations
+from deeplimits.theory.two_layer.overlaps import equations, stationary_risk
 
 # Beyond this time the implicit method wins.
 LONG = 3e3
 MOST_STEPS = 200_000
+_NODES = panels.normal(40)
 
 
 class Trajectory(NamedTuple):
@@ -109,6 +112,8 @@ def trajectory(
     usual = (1e-11, 1e-13) if method == "explicit" else (1e-9, 1e-11)
     rtol, atol = (usual[0] if rtol is None else rtol), (usual[1] if atol is None else atol)
     solution = _solve(task, start, times, rtol, atol, method, variance)
+    if variance and arguments.known(solution.converged) and bool(solution.converged):
+        _warn_of_large_steps(task, start)
     if arguments.known(solution.q) and bool(solution.converged):
         equations.moments(task).check_variance(jnp.max(solution.q) * jnp.eye(min(start.students + start.teachers, 4)))
     where = f", at learning rate γ = {float(task.step):.4g}" if arguments.known(task.step) else ""
@@ -118,6 +123,32 @@ def trajectory(
         f"the overlaps diverge, or need more than {MOST_STEPS} steps{where}; take a smaller step (see "
         "critical_learning_rate) or an earlier time",
     )
+
+
+def _warn_of_large_steps(task: Task, start: Overlaps) -> None:
+    """Say so where γ is above γ_c: what has been learnt is lost again there, though nothing diverges."""
+    abstract = not arguments.known(task.step, task.batch, task.teacher, task.teacher_output)
+    if abstract or task.schedule is not None or start.students != task.teachers:
+        return
+    step = float(task.step / task.batch)
+    # Two thirds of the rate of uncoupled neurons is below γ_c of those that are met; nearer than that it is found.
+    slope = task.activation.derivative(jnp.sqrt(jnp.diag(task.teacher))[:, None] * jnp.asarray(_NODES.nodes))
+    weights, a = jnp.asarray(_NODES.weights), task.teacher_output
+    alone = 2 * start.students * jnp.min((slope**2 @ weights) / (a**2 * (slope**4 @ weights)))
+    if not step > float(alone) / 2:
+        return
+    try:
+        critical = float(stationary_risk.critical_learning_rate(task))
+    except DeeplimitsError:
+        # Degenerate teachers and activations without these integrals have none.
+        return
+    if step >= critical:
+        warnings.warn(
+            f"step γ/b = {step:.4g} is above the critical learning rate {critical:.4g} of this teacher: there "
+            "is no stationary state near it, and a student that has learnt is thrown out again",
+            OutsideValidityWarning,
+            stacklevel=3,
+        )
 
 
 @eqx.filter_jit

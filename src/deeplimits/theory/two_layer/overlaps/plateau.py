@@ -12,6 +12,8 @@ from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps
 from deeplimits.numerics import arguments
 
+MOST_UNITS = 10_000
+
 
 class Plateau(NamedTuple):
     """The fixed point, its risk, and the rate at which students break the symmetry."""
@@ -32,12 +34,17 @@ def symmetric_plateau(units: int) -> Plateau:
     (0.002902710078, 0.032874903683)
     """
     units = arguments.whole("units", units, 2, "to be alike")
+    if units > MOST_UNITS:
+        raise ParameterError(f"units = {units} is not allowed; overlaps are written out for up to {MOST_UNITS}")
     k = float(units)
     m = np.full((units, units), 1 / math.sqrt(k * (2 * k - 1)))
     q = np.full((units, units), 1 / (2 * k - 1))
     risk = (math.pi / 6 - k * math.asin(1 / (2 * k))) / (math.pi * k)
-    rate = 2 / math.pi / math.sqrt(2 * k - 1) / (2 * k + 1) ** 1.5
-    return Plateau(Overlaps(m, q), risk, rate)
+    return Plateau(Overlaps(m, q), risk, _escape_rate(units))
+
+
+def _escape_rate(units: int) -> float:
+    return 2 / math.pi / math.sqrt(2.0 * units - 1) / (2.0 * units + 1) ** 1.5
 
 
 def plateau_length(units: int, asymmetry: float) -> float:
@@ -48,4 +55,4 @@ def plateau_length(units: int, asymmetry: float) -> float:
     """
     if not 0 < asymmetry < 1:
         raise ParameterError(f"asymmetry = {asymmetry} is not allowed; it must lie between 0 and 1")
-    return math.log(1 / asymmetry) / symmetric_plateau(units).escape_rate
+    return math.log(1 / asymmetry) / _escape_rate(arguments.whole("units", units, 2, "to be alike"))

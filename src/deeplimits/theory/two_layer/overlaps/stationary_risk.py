@@ -16,8 +16,10 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.models.committees import Task
+from deeplimits.numerics.arguments import FINITE, argument
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.two_layer.overlaps.equations import moments
+from deeplimits.theory.two_layer.overlaps.integrals import check_covariance
 
 
 class _Linearization(NamedTuple):
@@ -36,8 +38,14 @@ def critical_learning_rate(task: Task) -> Float[Array, ""]:
     >>> round(float(critical_learning_rate(Task(teacher=[[1.0]]))), 9)
     4.055778676
     """
+    _check(task)
     _, critical, isolation = _around_the_teacher(task)
     return _isolated(task, critical, isolation)
+
+
+def _check(task: Task) -> None:
+    check_covariance(task.teacher, "teacher")
+    argument("teacher_output", task.teacher_output, FINITE)
 
 
 def _isolated(task: Task, critical: Float[Array, ""], isolation: Float[Array, ""]) -> Float[Array, ""]:
@@ -64,6 +72,7 @@ def noise_floor(task: Task) -> Float[Array, ""]:
     >>> round(float(noise_floor(task)), 12)
     0.0524045547
     """
+    _check(task)
     floor, critical, isolation = _around_the_teacher(task)
     critical = _isolated(task, critical, isolation)
     return valid(

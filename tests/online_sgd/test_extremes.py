@@ -1,0 +1,129 @@
+"""The room of online SGD over extreme arguments."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import extremes
+from deeplimits.theory import online_sgd
+from deeplimits.theory.online_sgd import EffectiveDynamics, XorState, deviations, landscapes, recovery
+from extremes import COUNT, NUMBER, POSITIVE, SHARE, TIMES, VECTOR, Case, Kind, one_of
+
+LANDSCAPE = one_of(landscapes.online_pca(1.0), landscapes.tensor_pca(2.0, 3), landscapes.binary_mixture(0.5))
+ORDER = one_of(2, 3, extreme=[1, 0, -1, 12, 2.5])
+LINK = Kind(["tanh", "square"], ["relu", "sign", "step", "no such link", lambda z: 0 * z, lambda z: jnp.exp(z**2)])
+DECAY = one_of(EffectiveDynamics(lambda u: u, jnp.zeros_like))
+PAIR = one_of(
+    np.array([0.3, 0.7]),
+    extreme=[np.zeros(2), np.array([0.3, -1.0]), np.array([1e-12, 1e12]), np.array([np.nan, 1.0]), np.ones(3), 1.0],
+)
+STATE = one_of(
+    XorState(jnp.array([0.3, -0.2]), jnp.array([0.2, 0.1]), jnp.array([0.1, -0.3]), 0.5 * jnp.eye(2)),
+    extreme=[
+        XorState(jnp.zeros(2), jnp.zeros(2), jnp.zeros(2), jnp.zeros((2, 2))),
+        XorState(jnp.ones(2), jnp.ones(2), jnp.ones(2), -jnp.eye(2)),
+        XorState(jnp.ones(2), jnp.ones(3), jnp.ones(2), jnp.eye(2)),
+        XorState(jnp.array([jnp.nan, 1.0]), jnp.ones(2), jnp.ones(2), jnp.eye(2)),
+    ],
+)
+SHORT = one_of(np.array([0.5, 2.0]), extreme=[np.zeros(0), np.array([2.0, 1.0]), np.array([-1.0]), np.array([np.nan])])
+RIDGE = one_of(0.05, extreme=[0.0, 1e-12, 0.125, 0.2, 1e12, -1.0, np.nan])
+
+
+def at_points(landscape):
+    m = jnp.array([0.0, 0.4, 1.0])
+    return [part(m) for part in landscape[:4]], landscape.drift_constant
+
+
+TABLE = {
+    "binary_mixture": Case((NUMBER,), look=at_points),
+    "check_regularity": Case((LANDSCAPE, COUNT, SHARE), look=lambda found: found[:2], examples=5),
+    "classify_xor_rest": Case((STATE, RIDGE), look=lambda found: found.loss),
+    "correlation": Case((LANDSCAPE, NUMBER, POSITIVE, TIMES), low=-1, high=1, examples=12),
+    "critical_ratio": Case((COUNT, ORDER), low=0, infinite=True),
+    "critical_signal": Case((ORDER, POSITIVE), low=0),
+    "critical_step": Case((LANDSCAPE,), low=0),
+    "descent_time": Case((LANDSCAPE, SHARE), low=0),
+    "equator_density": Case((NUMBER, COUNT), low=0, infinite=True),
+    "equator_exceedance": Case((NUMBER, COUNT), low=0, high=1),
+    "information_exponent": Case((LINK, LINK), look=lambda found: found.drift_constant, examples=12),
+    "online_pca": Case((POSITIVE,), look=at_points),
+    "passage_probability": Case(
+        (one_of(landscapes.tensor_pca(2.0, 3)), POSITIVE, NUMBER, POSITIVE, SHORT), low=0, high=1, examples=6
+    ),
+    "passage_time": Case((LANDSCAPE, NUMBER, NUMBER, POSITIVE), low=0),
+    "pca_correlation": Case((POSITIVE, NUMBER, POSITIVE, TIMES), low=-1, high=1),
+    "pca_plateau": Case((POSITIVE, POSITIVE), low=0, high=1),
+    "pca_search_law": Case((POSITIVE, SHARE, POSITIVE, COUNT, NUMBER), low=0),
+    "phase_retrieval_correlation": Case((NUMBER, POSITIVE, TIMES, POSITIVE), low=-1, high=1),
+    "plateau": Case((LANDSCAPE, NUMBER, POSITIVE), low=-1, high=1),
+    "search_law": Case((NUMBER, NUMBER), low=0),
+    "search_offset": Case((LANDSCAPE, SHARE, POSITIVE)),
+    "single_index": Case((LINK, LINK, POSITIVE), look=at_points, examples=12),
+    "solve_ode": Case((DECAY, VECTOR, TIMES)),
+    "spiked_ballistic": Case((NUMBER, ORDER, POSITIVE, PAIR, SHORT), examples=15),
+    "spiked_rest_points": Case((POSITIVE, ORDER, POSITIVE), look=lambda found: [point.overlap for point in found]),
+    "tensor_pca": Case((NUMBER, ORDER), look=at_points),
+    "xor_ballistic": Case((STATE, SHORT, POSITIVE, RIDGE, POSITIVE), keywords={"points": one_of(64)}, examples=6),
+    "xor_component_count": Case((one_of(2, 3, extreme=[0, -1, 2.5]),), low=0),
+    "xor_rest_point": Case((one_of(["mu+", "nu-"], extreme=[[], ["mu"], ["0", "0"], "mu+"]), RIDGE)),
+    "xor_success_probability": Case((COUNT,), low=0, high=1),
+}
+ELSEWHERE = {
+    "fixed_points": "takes a dynamics and guesses; test_online_sgd.py",
+    "fluctuations": "takes two functions; test_online_sgd.py",
+    "gradient_flow_with_fluctuations": "takes two functions; test_online_sgd.py",
+    "spiked_dynamics": "gives functions, which spiked_ballistic solves",
+    "stationary_covariance": "takes two functions; test_online_sgd.py",
+    "zoom": "takes and gives functions; test_online_sgd.py",
+}
+FOUND = {
+    "half_sphere_law": Case((NUMBER, COUNT), low=0),
+    "half_sphere_mean": Case((COUNT,), low=0, high=1),
+    "martingale_bound": Case((LANDSCAPE, POSITIVE, COUNT, POSITIVE), low=0),
+    "no_recovery_bound": Case((LANDSCAPE, POSITIVE, COUNT, POSITIVE, SHARE), low=0, high=1, examples=15),
+    "recovery": Case((LANDSCAPE, POSITIVE), low=-1, high=1, examples=15),
+    "recovery_probability": Case(
+        (one_of(landscapes.online_pca(1.0), landscapes.binary_mixture(0.5)), POSITIVE, COUNT, TIMES, SHARE),
+        low=0, high=1, examples=15,
+    ),
+    "small_step_search": Case((ORDER, POSITIVE, COUNT, POSITIVE, NUMBER), low=0, infinite=True),
+    "step_window": Case((COUNT, ORDER, POSITIVE), low=0, infinite=True),
+}  # fmt: skip
+
+
+def coin(x, p):
+    return jnp.logaddexp(p[0], -p[0]) - jnp.log(2.0) - p @ x
+
+
+HAMILTONIAN = one_of(coin, lambda x, p: p @ p / 2 - p @ x)
+UNLIKELY = {
+    "deviation_rate": Case((POSITIVE, POSITIVE), low=0),
+    "deviation_to": Case((HAMILTONIAN, NUMBER, NUMBER, POSITIVE), look=lambda found: found.rate, low=0, examples=8),
+    "lagrangian": Case((HAMILTONIAN, one_of([0.3], extreme=[[1e12], [], [np.nan]]), VECTOR), examples=8),
+    "path_action": Case(
+        (HAMILTONIAN, one_of([[0.0], [0.2]], extreme=[[[0.0]], [[0.0], [np.nan]], [0.0, 0.2]]), SHORT), examples=8
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_a_right_number_or_one_sentence(name):
+    extremes.check(getattr(online_sgd, name), TABLE[name])
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_recovery(name):
+    extremes.check(getattr(recovery, name), FOUND[name])
+
+
+@pytest.mark.parametrize("name", UNLIKELY)
+def test_deviations(name):
+    extremes.check(getattr(deviations, name), UNLIKELY[name])
+
+
+def test_every_function_is_tried():
+    extremes.covers(online_sgd, TABLE, elsewhere=ELSEWHERE)
+    extremes.covers(recovery, FOUND, elsewhere={})
+    functions = {"hamiltonian_of_data": "gives a function", "tube_exit": "many calls of what deviation_to tries"}
+    extremes.covers(deviations, UNLIKELY, elsewhere=functions)
