@@ -22,10 +22,9 @@ def cover_probability(points: ArrayLike, dimension: ArrayLike) -> Float[Array, "
     """
     if known(points, dimension):
         # Known numbers need no program.
-        n, d = (
-            np.asarray(argument(name, value, POSITIVE_COUNT))
-            for name, value in (("points", points), ("dimension", dimension))
-        )
+        argument("points", points, POSITIVE_COUNT)
+        argument("dimension", dimension, POSITIVE_COUNT)
+        n, d = np.asarray(points, float), np.asarray(dimension, float)
         return jnp.asarray(np.where(n > d, special.betainc(np.maximum(n - d, 1.0), d, 0.5), 1.0))
     n, d = jnp.asarray(points, float), jnp.asarray(dimension, float)
     beyond = n > d

@@ -108,6 +108,6 @@ def _tilted(c: Float[Array, "n n"], k: ArrayLike) -> Float[Array, "n n"]:
     leave no digit.
     """
     row = c[k] / (1 + c[k, k])
-    same = jnp.all(c == c[k], axis=1)
-    left = jnp.where(same[:, None], row, c - c[k][:, None] * row)
-    return jnp.where(same, row[:, None], left)
+    same = jnp.all(c == c[k][None, :], axis=1)
+    left = jnp.where(same[:, None], row[None, :], c - c[k][:, None] * row[None, :])
+    return jnp.where(same[None, :], row[:, None], left)

@@ -133,7 +133,7 @@ def _around_the_ode(landscape: Landscape, delta: Array, n: int, alpha: Array, et
     # √N m is standard Gaussian at the start.
     order = np.argsort(np.asarray(alpha), kind="stable")
     distinct, back = np.unique(np.asarray(alpha)[order], return_inverse=True)
-    path, covariance = fluctuations(dynamics, noise, jnp.zeros(1), distinct, jnp.ones((1, 1)))
+    path, covariance = fluctuations(dynamics, noise, jnp.zeros(1), distinct, covariance=jnp.ones((1, 1)))
     score = math.sqrt(n) * (path[:, 0] - eta) / jnp.sqrt(covariance[:, 0, 0])
     return ndtr(score)[back][np.argsort(order, kind="stable")]
 
