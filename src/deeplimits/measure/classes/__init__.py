@@ -1,0 +1,19 @@
+"""Class structure: gradients, features and backpropagated errors taken apart by class, and neural collapse."""
+
+from deeplimits.doors import door
+
+with door(__name__):
+    from deeplimits.measure.classes.features import Collapse as Collapse
+    from deeplimits.measure.classes.features import FeatureParts as FeatureParts
+    from deeplimits.measure.classes.features import Moments as Moments
+    from deeplimits.measure.classes.features import feature_parts as feature_parts
+    from deeplimits.measure.classes.features import moments as moments
+    from deeplimits.measure.classes.features import neural_collapse as neural_collapse
+    from deeplimits.measure.classes.features import simplex_distance as simplex_distance
+    from deeplimits.measure.classes.parts import Groups as Groups
+    from deeplimits.measure.classes.parts import Matrices as Matrices
+    from deeplimits.measure.classes.parts import Parts as Parts
+    from deeplimits.measure.classes.parts import Traces as Traces
+    from deeplimits.measure.classes.parts import groups as groups
+    from deeplimits.measure.classes.parts import parts as parts
+    from deeplimits.measure.classes.parts import row_spectrum as row_spectrum
