@@ -35,10 +35,10 @@ def open_model(
     """A network of PyTorch, of JAX or of this house, with its loss and data, ready for every instrument.
 
     `network` is a `torch.nn.Module`; a JAX function apply(parameters, x) or an object with such a method (flax,
-    `WideNetwork`) together with its `parameters`; or an equinox module, written for one sample. `loss(outputs, targets)`
-    gives one number for a batch, its mean or its sum, or one number for each sample. `data` is a batch (inputs, targets)
-    or a dictionary with an entry 'labels' or 'targets', a list of batches, or a loader; `split(batch)` says otherwise
-    what inputs and targets are.
+    `WideNetwork`) together with its `parameters`; or an equinox module, written for one sample. `loss(outputs,
+    targets)` gives one number for a batch, its mean or its sum, or one number for each sample. `data` is a batch
+    (inputs, targets) or a dictionary with an entry 'labels' or 'targets', a list of batches, or a loader;
+    `split(batch)` says otherwise what inputs and targets are.
 
     `select` varies only the parameters of these names (shell patterns, or names of layers). Batches are cut into pieces
     of at most `chunk` samples; up to `memory` bytes of data are kept. PyTorch modules are measured in evaluation mode
@@ -97,16 +97,16 @@ def _opened(network: Any, loss: Any, parameters: Any, mode: str, precision: str 
         raise ParameterError(f"loss is a {type(loss).__name__}; it must be a function of outputs and targets")
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(network, torch.nn.Module):
-        from deeplimits.measure.adapters import with_torch
+        from deeplimits.measure.adapters import torch_opening
 
-        made = with_torch.opened(network, loss, mode, precision, seed)
+        made = torch_opening.opened(network, loss, mode, precision, seed)
         return _Opened(made.network, made.notes, made.mixes)
     from deeplimits.measure.adapters import with_jax
 
     if not callable(network) and not hasattr(network, "apply"):
         raise ParameterError(
-            f"the network is a {type(network).__name__}; give a torch.nn.Module, a JAX function of parameters and inputs, "
-            "or an object with such an apply"
+            f"the network is a {type(network).__name__}; give a torch.nn.Module, a JAX function of parameters and "
+            "inputs, or an object with such an apply"
         )
     taken = with_jax.opened(network, loss, parameters, precision)
     return _Opened(taken.network, taken.notes, False)

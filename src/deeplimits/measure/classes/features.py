@@ -64,7 +64,7 @@ class Moments(NamedTuple):
 
 
 class Collapse(NamedTuple):
-    """How far features and a linear classifier are from a simplex frame (Papyan, Han, Donoho 2020); all vanish there."""
+    """How far features and a linear classifier are from a simplex frame, where all of these vanish."""
 
     nc1: Float[Array, ""]
     """tr(Σ_W Σ_B⁺)/C"""
