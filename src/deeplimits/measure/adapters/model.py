@@ -180,8 +180,8 @@ class Model:
             missing = sorted(set(range(shape[1])) - set(found.astype(int).tolist()))
             if missing:
                 raise ParameterError(
-                    f"no sample has the label {', '.join(map(str, missing))}, though there are {shape[1]} outputs; every "
-                    "class needs a sample"
+                    f"no sample has the label {', '.join(map(str, missing))}, though there are {shape[1]} outputs; "
+                    "every class needs a sample"
                 )
             if len(found) > shape[1]:
                 raise ParameterError(f"labels go up to {found[-1]:g}, but the network has {shape[1]} outputs")

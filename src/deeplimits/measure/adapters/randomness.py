@@ -56,13 +56,20 @@ def guarded(source: Any = None) -> Iterator[None]:
         before.restore()
 
 
-def disturb(seed: int) -> None:
-    """Put the global generators elsewhere, to see whether a source depends on them; call it inside `guarded`."""
+def disturb(seed: int, source: Any = None) -> None:
+    """Put all generators elsewhere, to see whether a source depends on them; call it inside `guarded`."""
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002
     torch = sys.modules.get("torch")
     if torch is not None:
         torch.manual_seed(seed)
+    for one in _generators(source):
+        if isinstance(one, np.random.Generator):
+            one.bit_generator.advance(seed) if hasattr(one.bit_generator, "advance") else one.random(7)
+        elif isinstance(one, random.Random | np.random.RandomState):
+            one.seed(seed)
+        else:
+            one.manual_seed(seed)
 
 
 def _generators(source: Any) -> Iterator[Any]:

@@ -45,14 +45,16 @@ class Programs:
     def losses(self, z: jax.Array, y: Any) -> jax.Array:
         """The loss of every sample."""
         if self.reduction == "none":
-            return self.loss(z, y)
-        return jax.vmap(lambda one, target: jnp.reshape(self.loss(*single(one, target)), ()))(z, y)
+            return jnp.asarray(self.loss(z, y)).astype(z.dtype)
+        each = jax.vmap(lambda one, target: jnp.reshape(self.loss(*single(one, target)), ()))(z, y)
+        return each.astype(z.dtype)
 
     def total(self, z: jax.Array, y: Any, share: jax.Array, weights: jax.Array | None) -> jax.Array:
         """F as a function of the outputs."""
         if weights is not None:
             return jnp.sum(weights * self.losses(z, y))
-        return share * reduced(self.loss(z, y), self.reduction, z.shape[0], jnp.mean)
+        value = jnp.asarray(self.loss(z, y)).astype(z.dtype)
+        return share * jnp.reshape(reduced(value, self.reduction, z.shape[0], jnp.mean), ())
 
     # Each program is a function of arrays alone, compiled once for each shape.
 

@@ -10,10 +10,10 @@ with door(__name__):
     from deeplimits.measure.classes.features import moments as moments
     from deeplimits.measure.classes.features import neural_collapse as neural_collapse
     from deeplimits.measure.classes.features import simplex_distance as simplex_distance
-    from deeplimits.measure.classes.parts import Groups as Groups
-    from deeplimits.measure.classes.parts import Matrices as Matrices
-    from deeplimits.measure.classes.parts import Parts as Parts
-    from deeplimits.measure.classes.parts import Traces as Traces
-    from deeplimits.measure.classes.parts import groups as groups
-    from deeplimits.measure.classes.parts import parts as parts
-    from deeplimits.measure.classes.parts import row_spectrum as row_spectrum
+    from deeplimits.measure.classes.papyan import Groups as Groups
+    from deeplimits.measure.classes.papyan import Matrices as Matrices
+    from deeplimits.measure.classes.papyan import Parts as Parts
+    from deeplimits.measure.classes.papyan import Traces as Traces
+    from deeplimits.measure.classes.papyan import groups as groups
+    from deeplimits.measure.classes.papyan import parts as parts
+    from deeplimits.measure.classes.papyan import row_spectrum as row_spectrum

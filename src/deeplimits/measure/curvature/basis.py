@@ -16,6 +16,8 @@ class Ritz(NamedTuple):
     theta: np.ndarray
     s: np.ndarray
     residuals: np.ndarray
+    rounding: np.ndarray
+    """|(T − Tᵀ)s|/2: how far the products are from those of a symmetric matrix, which is rounding in their precision"""
 
 
 class Split(NamedTuple):
@@ -35,9 +37,8 @@ class Basis:
 
     def __init__(self, operator: LinearOperator, most: int, starts: np.ndarray):
         self.operator = operator
-        room = most + len(starts) + 2
-        self.v = np.empty((room, operator.shape[0]))
-        self.t = np.zeros((room, most))
+        self.v = np.empty((most + len(starts) + 1, operator.shape[0]))
+        self.t = np.zeros((len(self.v), most))
         self.size = self.waiting = self.products = 0
         for start in starts:
             self.join(start)
@@ -60,8 +61,11 @@ class Basis:
     def join(self, vector: np.ndarray) -> bool:
         """Queue a vector's part outside the basis; False where there is none."""
         norm = np.linalg.norm(vector)
-        if norm == 0 or self.size + self.waiting >= min(len(self.v), self.operator.shape[0]):
+        if norm == 0 or self.size + self.waiting >= self.operator.shape[0]:
             return False
+        if len(self.v) <= self.most + self.waiting + 1:
+            self.v = np.concatenate([self.v, np.empty_like(self.v[:1])])
+            self.t = np.concatenate([self.t, np.zeros_like(self.t[:1])])
         rest = self._orthogonal(vector / norm).rest
         length = np.linalg.norm(rest)
         if length < DEPENDENT:
@@ -100,7 +104,8 @@ class Basis:
         theta, s = scipy.linalg.eigh((t + t.T) / 2)
         inside = t @ s - s * theta
         outside = self.t[self.size : self.size + self.waiting, : self.size] @ s
-        return Ritz(theta, s, np.sqrt((inside**2).sum(axis=0) + (outside**2).sum(axis=0)))
+        skew = np.linalg.norm((t - t.T) @ s, axis=0) / 2
+        return Ritz(theta, s, np.sqrt((inside**2).sum(axis=0) + (outside**2).sum(axis=0)), skew)
 
     def vectors(self, ritz: Ritz, chosen: np.ndarray) -> np.ndarray:
         """Ritz vectors as rows."""

@@ -6,8 +6,8 @@ With L(θ) = (1/N) Σ_i l(f(θ, x_i), y_i), J_i = ∂f(θ, x_i)/∂θ, A_i = ∂
     Gauss-Newton     G = (1/N) Σ J_iᵀ A_i J_i
     residual         E = (1/N) Σ_ik s_ik ∇²f_k(θ, x_i)
     gradient moment  C = (1/N) Σ J_iᵀ s_i s_iᵀ J_i, with the labels of the data ('empirical Fisher')
-    Fisher           F = (1/N) Σ_i Σ_c p_i(c) J_iᵀ s_i(c) s_i(c)ᵀ J_i, where p_i(c) = exp(−l(z_i, c)) are the network's own
-                     probabilities: exact over the classes, or with labels drawn from them
+    Fisher           F = (1/N) Σ_i Σ_c p_i(c) J_iᵀ s_i(c) s_i(c)ᵀ J_i, where p_i(c) = exp(−l(z_i, c)) are the network's
+                     own probabilities: exact over the classes, or with labels drawn from them
     tangent kernel   Θ = J Jᵀ, over all samples and outputs
 
 Each is exact over all data: batch after batch is multiplied and summed. What has been linearized is kept as long as it
@@ -201,7 +201,7 @@ def _outer(
     shares: Callable[[Piece], np.ndarray] | None,
     inside: np.ndarray | None,
 ) -> Curvature:
-    """Σ_i w_i Σ_a q_ia J_iᵀ s_ia s_iaᵀ J_i; the slopes s (n, a, ...) are found once and kept, since they may be drawn."""
+    """Σ_i w_i Σ_a q_ia J_iᵀ s_ia s_iaᵀ J_i; the slopes s (n, a, ...) are kept, since they may be drawn."""
     found: dict[int, Any] = {}
     begins = np.cumsum([0, *(batch.count for batch in model.data)])
 
@@ -225,7 +225,7 @@ def _outer(
 
 
 def tangent_kernel(model: Model, *, select: Patterns | None = None) -> Curvature:
-    """Θ = J Jᵀ over all samples and outputs, of size N·k; samples first. No prefactor: divide by N for the mean loss."""
+    """Θ = J Jᵀ over all samples and outputs, of size N·k, samples first, without a factor 1/N."""
     chosen = _selected(model, select)
     shape = chosen.network.evaluate(next(iter(chosen.data))).shape[1:]
     size = chosen.samples * int(np.prod(shape))

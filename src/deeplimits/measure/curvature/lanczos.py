@@ -38,7 +38,7 @@ class Eigenpairs(NamedTuple):
     residuals: np.ndarray
     """|Av − θv|: an eigenvalue lies within this distance, for certain"""
     error: np.ndarray
-    """min(residual, residual²/gap)"""
+    """min(residual, residual²/gap), and the rounding of the products (1e-7 of the largest where they are float32)"""
     products: int
     restarts: int
     seed: int
@@ -92,7 +92,7 @@ def eigenpairs(
         ritz.theta[chosen],
         space.vectors(ritz, chosen).T,
         ritz.residuals[chosen],
-        errors(ritz)[chosen],
+        (errors(ritz) + ritz.rounding)[chosen],
         space.products,
         search.restarts,
         seed,
@@ -112,8 +112,8 @@ class _Search:
         while not self.good():
             if self.space.products >= self.most:
                 raise NotConverged(
-                    f"{self.space.products} products did not give {self.wanted} eigenvalues to {self.tolerance:g}; allow "
-                    "more of them, a larger tolerance, or ask for fewer eigenvalues"
+                    f"{self.space.products} products did not give {self.wanted} eigenvalues to {self.tolerance:g}; "
+                    "allow more of them, a larger tolerance, or ask for fewer eigenvalues"
                 )
             self.step()
 
