@@ -1,12 +1,12 @@
 """A user's network with its loss and data, as every instrument takes it."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from deeplimits.errors import ParameterError
-from deeplimits.measure.adapters.data import Batch, Data, arrays, host
+from deeplimits.measure.adapters.data import Batch, Data, arrays, host, mapped
 from deeplimits.measure.adapters.layout import Layout, Patterns
 from deeplimits.measure.adapters.network import Network, Piece
 
@@ -151,6 +151,26 @@ class Model:
             begin += piece.count
         return total
 
+    def by_label(self, size: int = 256) -> Iterator["OfOneLabel"]:
+        """The samples of one class after another, `size` at a time; short ones are filled up with idle samples."""
+        self.require_separable("samples taken class by class")
+        values, shape = np.array(self.classes()), min(size, self.samples)
+        waiting: dict[int, list[Batch]] = {}
+        for batch in self.data:
+            found = np.searchsorted(values, labels_of(batch))
+            for label in np.unique(found).tolist():
+                held = waiting.setdefault(label, [])
+                held.append(taken(batch, np.flatnonzero(found == label)))
+                while sum(one.count for one in held) >= shape:
+                    whole = joined(held)
+                    yield OfOneLabel(label, taken(whole, np.arange(shape)), shape)
+                    held[:] = [taken(whole, np.arange(shape, whole.count))] if whole.count > shape else []
+        for label, held in sorted(waiting.items()):
+            if held:
+                whole = joined(held)
+                filled = taken(whole, np.resize(np.arange(whole.count), shape))
+                yield OfOneLabel(label, filled, whole.count)
+
     def _summed(self, parts: Iterator[np.ndarray]) -> np.ndarray:
         total = np.zeros(self.size)
         for part in parts:
@@ -189,6 +209,40 @@ class Model:
         if len(found) < 2:
             raise ParameterError(f"all samples have the label {found[0]:g}; at least two classes are needed")
         return found.tolist()
+
+
+class OfOneLabel(NamedTuple):
+    """Samples of one class; those after the first `used` are idle repetitions."""
+
+    label: int
+    batch: Batch
+    used: int
+
+
+def taken(batch: Batch, places: np.ndarray) -> Batch:
+    """The samples at these places."""
+
+    def pick(array: Any) -> Any:
+        return host(array)[places] if array.ndim else array
+
+    return Batch(mapped(pick, batch.inputs), mapped(pick, batch.targets), len(places))
+
+
+def joined(batches: list[Batch]) -> Batch:
+    """Batches of one structure, one after another."""
+
+    def together(parts: list[Any]) -> Any:
+        first = parts[0]
+        if hasattr(first, "shape"):
+            return np.concatenate(parts) if first.ndim else first
+        if isinstance(first, Mapping):
+            return {name: together([part[name] for part in parts]) for name in first}
+        if isinstance(first, list | tuple):
+            return type(first)(together(list(part)) for part in zip(*parts, strict=True))
+        return first
+
+    count = sum(batch.count for batch in batches)
+    return Batch(together([batch.inputs for batch in batches]), together([batch.targets for batch in batches]), count)
 
 
 def labels_of(batch: Batch) -> np.ndarray:

@@ -21,6 +21,17 @@ class Labelled(NamedTuple):
     """∂l(z_i, c)/∂z_i, of shape (n, C, ...) as the outputs"""
 
 
+class Inside(NamedTuple):
+    """What happens at one layer: what enters it, and how the outputs respond to what leaves it."""
+
+    entering: np.ndarray
+    """h, shape (n, ...)"""
+    sensitivities: np.ndarray
+    """(∂f/∂z)ᵀ u for what leaves the layer, z, and every direction u: shape (n, directions, ...)"""
+    weights: np.ndarray | None
+    """the layer's matrix, one row for each output, where it is linear"""
+
+
 class Piece(abc.ABC):
     """Some samples at fixed parameters: F(θ) = Σ_i w_i l(f(θ, x_i), y_i), and products with its derivatives.
 
@@ -117,6 +128,10 @@ class Network(abc.ABC):
     @abc.abstractmethod
     def target_of(self, batch: Batch, label: Any) -> Any:
         """Targets of this batch as if all its samples had this label."""
+
+    @abc.abstractmethod
+    def inside(self, batch: Batch, layer: str | int | None, directions: np.ndarray) -> Inside:
+        """What enters a layer (the last linear one by default), and sensitivities in directions (n, m, outputs)."""
 
     @abc.abstractmethod
     def raw_loss(self, batch: Batch) -> np.ndarray:

@@ -13,10 +13,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from deeplimits.ensembles.wide_networks import WideNetwork
 from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters.data import Batch
+from deeplimits.measure.adapters.inside_wide_networks import of_wide_network
 from deeplimits.measure.adapters.layout import Layout
-from deeplimits.measure.adapters.network import Labelled, Network, Piece
+from deeplimits.measure.adapters.network import Inside, Labelled, Network, Piece
 from deeplimits.measure.adapters.reductions import reduced, single
 
 Leaves = tuple[jax.Array, ...]
@@ -34,6 +36,8 @@ class Programs:
 
     def __init__(self, apply: Callable[[Any, Any], Any], loss: Callable[[Any, Any], Any], tree: Any, reduction: str):
         self.apply, self.loss, self.tree, self.reduction = apply, loss, tree, reduction
+        self.owner: Any = None
+        """The object that has this function, where it is one of the house's networks."""
 
     def outputs(self, leaves: Leaves, rest: Leaves, places: tuple[int, ...], x: Any) -> jax.Array:
         """Outputs as a function of the leaves at `places`; all other leaves are in `rest`."""
@@ -200,6 +204,15 @@ class JaxNetwork(Network):
             return jnp.zeros_like(y).at[:, int(label)].set(1)
         return jnp.full_like(y, label)
 
+    def inside(self, batch: Batch, layer: str | int | None, directions: np.ndarray) -> Inside:
+        if not isinstance(self.programs.owner, WideNetwork):
+            raise ParameterError(
+                "layers inside a JAX function cannot be reached; compute features or sensitivities by it and give them "
+                "to classes.moments, classes.neural_collapse or classes.parts as arrays"
+            )
+        parameters = jax.tree.unflatten(self.programs.tree, self.leaves)
+        return of_wide_network(self.programs.owner, parameters, ready(batch.inputs, self.dtype), layer, directions)
+
     def raw_loss(self, batch: Batch) -> np.ndarray:
         z = jnp.asarray(self.evaluate(batch), self.dtype)
         return np.asarray(self.programs.loss(z, ready(batch.targets, self.dtype)))
@@ -211,6 +224,7 @@ class JaxNetwork(Network):
 
     def with_reduction(self, reduction: str) -> "JaxNetwork":
         programs = Programs(self.programs.apply, self.programs.loss, self.programs.tree, reduction)
+        programs.owner = self.programs.owner
         return JaxNetwork(programs, self.leaves, self.names, self.places)
 
 
@@ -334,6 +348,7 @@ def opened(network: Any, loss: Callable[[Any, Any], Any], parameters: Any, preci
     if not places:
         raise ParameterError("the network has no real parameter to vary; all of them are integers or states")
     programs = Programs(apply, loss, structure, "mean")
+    programs.owner = network
     return Opened(JaxNetwork(programs, leaves, names, tuple(places)), notes)
 
 

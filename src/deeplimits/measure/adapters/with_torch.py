@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters.data import Batch, arrays, mapped
 from deeplimits.measure.adapters.layout import Layout
-from deeplimits.measure.adapters.network import Labelled, Network, Piece
+from deeplimits.measure.adapters.network import Inside, Labelled, Network, Piece
 from deeplimits.measure.adapters.randomness import guarded
 from deeplimits.measure.adapters.reductions import reduced, single
 
@@ -113,6 +113,37 @@ class TorchNetwork(Network):
         with careful(), torch.no_grad():
             z, y = self.run({}, self.ready(batch.inputs)), self.ready(batch.targets)
             return array(self.with_reduction("mean").losses(z, y))
+
+    def inside(self, batch: Batch, layer: str | int | None, directions: np.ndarray) -> Inside:
+        name = str(layer) if layer is not None else last_linear(self.body.copy)
+        found = dict(self.body.copy.named_modules()).get(name)
+        if found is None:
+            raise ParameterError(f"the module has no layer called {name!r}")
+        seen: list[torch.Tensor] = []
+
+        def remember(_, given, left):
+            left = left.detach().requires_grad_()
+            seen[:] = [given[0], left]
+            return left
+
+        handle = found.register_forward_hook(remember)
+        try:
+            with careful(), torch.enable_grad():
+                z = self.run({}, self.ready(batch.inputs))
+                if not seen:
+                    raise ParameterError(f"the layer {name!r} is not used")
+                flat = torch.tensor(directions, dtype=z.dtype, device=z.device).unbind(1)
+                pulled = [
+                    torch.autograd.grad(z, seen[1], u.reshape(z.shape), retain_graph=True, materialize_grads=True)[0]
+                    for u in flat
+                ]
+        finally:
+            handle.remove()
+        weight = self.values.get(f"{name}.weight")
+        rows = array(weight) if weight is not None and weight.ndim == 2 else None
+        shape = (batch.count, 0, *seen[1].shape[1:])
+        stacked = np.stack([array(one) for one in pulled], axis=1) if pulled else np.zeros(shape)
+        return Inside(array(seen[0]), stacked, rows)
 
     def losses(self, z: torch.Tensor, y: Any) -> torch.Tensor:
         """The loss of every sample."""
@@ -347,6 +378,14 @@ def the_tensor(found: Any) -> torch.Tensor:
     raise ParameterError(
         f"the module returns a {type(found).__name__}; wrap it so that it returns one tensor of outputs"
     )
+
+
+def last_linear(module: torch.nn.Module) -> str:
+    """The name of the last linear layer."""
+    names = [name for name, one in module.named_modules() if isinstance(one, torch.nn.Linear)]
+    if not names:
+        raise ParameterError("the module has no linear layer; say which layer= is meant")
+    return names[-1]
 
 
 class _Held(NamedTuple):

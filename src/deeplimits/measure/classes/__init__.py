@@ -10,6 +10,11 @@ with door(__name__):
     from deeplimits.measure.classes.features import moments as moments
     from deeplimits.measure.classes.features import neural_collapse as neural_collapse
     from deeplimits.measure.classes.features import simplex_distance as simplex_distance
+    from deeplimits.measure.classes.networks import BackpropDecomposition as BackpropDecomposition
+    from deeplimits.measure.classes.networks import GradientDecomposition as GradientDecomposition
+    from deeplimits.measure.classes.networks import backprop_decomposition as backprop_decomposition
+    from deeplimits.measure.classes.networks import gradient_decomposition as gradient_decomposition
+    from deeplimits.measure.classes.networks import measure_collapse as measure_collapse
     from deeplimits.measure.classes.papyan import Groups as Groups
     from deeplimits.measure.classes.papyan import Matrices as Matrices
     from deeplimits.measure.classes.papyan import Parts as Parts

@@ -24,7 +24,7 @@ from scipy.sparse.linalg import LinearOperator
 from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters.layout import Patterns
 from deeplimits.measure.adapters.model import Model
-from deeplimits.measure.adapters.network import Piece
+from deeplimits.measure.adapters.network import Labelled, Piece
 from deeplimits.numerics import arguments
 
 KEPT = 2**31
@@ -163,12 +163,12 @@ def fisher(
     rng = np.random.default_rng(seed)
     if draws is None:
         return _outer(
-            "Fisher matrix", chosen, lambda piece: _likelihood(piece, labels).slopes, _probabilities(labels), inside
+            "Fisher matrix", chosen, lambda piece: likelihood(piece, labels).slopes, _probabilities(labels), inside
         )
     count = arguments.whole("draws", draws, 1)
 
     def drawn(piece: Piece) -> np.ndarray:
-        found = _likelihood(piece, labels)
+        found = likelihood(piece, labels)
         # By inverting the distribution function, one row of draws for each sample.
         levels = np.cumsum(found.probabilities, axis=1)
         picks = (rng.random((piece.count, count, 1)) > levels[:, None, :-1]).sum(axis=2)
@@ -179,7 +179,8 @@ def fisher(
     return _outer("sampled Fisher matrix", chosen, drawn, None, inside)
 
 
-def _likelihood(piece: Piece, labels: list[Any]):
+def likelihood(piece: Piece, labels: list[Any]) -> Labelled:
+    """Probabilities and slopes at every label; refused where the probabilities do not sum to one."""
     found = piece.labelled(labels)
     gap = np.abs(found.probabilities.sum(axis=1) - 1).max()
     if gap > 1e-4:
@@ -191,7 +192,7 @@ def _likelihood(piece: Piece, labels: list[Any]):
 
 
 def _probabilities(labels: list[Any]) -> Callable[[Piece], np.ndarray]:
-    return lambda piece: _likelihood(piece, labels).probabilities
+    return lambda piece: likelihood(piece, labels).probabilities
 
 
 def _outer(
