@@ -109,7 +109,7 @@ def test_a_pytorch_loop_and_lightnings_hook_are_followed_with_adam():
         optimizer.step()
         held = [one.grad.clone() for one in module.parameters()]
         recorder.on_train_batch_end(None, None, None, None, 0)
-        losses.append(float(loss(module(x), y)))
+        losses.append(loss(module(x), y).item())
         assert all(torch.equal(a, one.grad) for a, one in zip(held, module.parameters(), strict=True))
     record = recorder.record()
     np.testing.assert_allclose(record.losses, losses, rtol=1e-12)
