@@ -65,7 +65,7 @@ def disturb(seed: int, source: Any = None) -> None:
         torch.manual_seed(seed)
     for one in _generators(source):
         if isinstance(one, np.random.Generator):
-            one.bit_generator.advance(seed) if hasattr(one.bit_generator, "advance") else one.random(7)
+            one.random(7)
         elif isinstance(one, random.Random | np.random.RandomState):
             one.seed(seed)
         else:

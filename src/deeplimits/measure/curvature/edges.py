@@ -122,5 +122,5 @@ def _null(seed: int) -> np.ndarray:
     for index in range(DRAWS):
         diagonal = 2 / SPACING**2 + x + np.sqrt(2 / SPACING) * rng.standard_normal(len(x)) * np.sqrt(2)
         lowest = scipy.linalg.eigh_tridiagonal(diagonal, off, eigvals_only=True, select="i", select_range=(0, LEVELS))
-        draws[index] = _statistic(-lowest)
+        draws[index] = _statistic(-np.asarray(lowest))
     return np.sort(draws)

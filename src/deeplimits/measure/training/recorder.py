@@ -8,12 +8,11 @@ has the hooks of Lightning's callbacks. It never touches what it looks at.
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator
 
 from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters.model import Model
 from deeplimits.measure.curvature.lanczos import Eigenpairs, eigenpairs
-from deeplimits.measure.curvature.operators import hessian
+from deeplimits.measure.curvature.operators import Curvature, hessian
 from deeplimits.measure.training.stability import OPTIMIZERS, stable_curvature
 from deeplimits.numerics import arguments
 
@@ -103,10 +102,10 @@ class SharpnessRecorder:
         self.vectors = found.vectors
 
     def _measure(self, model: Model, scale: np.ndarray | None) -> Eigenpairs:
-        matrix: LinearOperator = hessian(model)
+        matrix = plain = hessian(model)
         if scale is not None:
-            plain = matrix
-            matrix = LinearOperator(plain.shape, matvec=lambda v: scale * (plain @ (scale * v)), dtype=float)
+            # P^{-1/2} H P^{-1/2} with P^{-1/2} on the diagonal
+            matrix = Curvature("preconditioned Hessian", model, model.size, lambda _, v: scale * (plain @ (scale * v)))
         start = None if self.vectors is None else self.vectors.T
         return eigenpairs(matrix, self.count, start=start, tolerance=self.tolerance, seed=self.seed + self.calls)
 
