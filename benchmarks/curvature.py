@@ -314,7 +314,7 @@ print(model.size, samples, took, float(held.split()[1]) / 2**20)
 
 
 def growth() -> None:
-    print("growth: one product, by parameters and samples (GiB: most the process held, 0.5 of them the libraries)")
+    print("growth: one product, by parameters and samples (GiB: most the process held, 0.3 of them the libraries)")
     for width, samples in ((64, 1000), (280, 1000), (960, 1000), (3100, 1000), (280, 4000), (280, 16000)):
         found = subprocess.run(
             [sys.executable, "-c", GROWTH, str(width), str(samples)], capture_output=True, text=True, check=True

@@ -277,3 +277,33 @@ def test_products_that_are_not_finite_are_refused():
         made.gradient()
     with pytest.raises(ParameterError, match="NaN or infinite in w"):
         curvature.hessian(made) @ np.ones(2)
+
+
+@pytest.mark.slow
+def test_a_trained_network_has_the_spectrum_of_its_dense_hessian():
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    x, y = torch.tensor(digits.data[:500] / 16), torch.tensor(digits.target[:500])
+    torch.manual_seed(0)
+    sizes = (64, 16), (16, 16), (16, 10)
+    layers = [layer for pair in sizes for layer in (torch.nn.Linear(*pair), torch.nn.Tanh())][:-1]
+    trained, loss = torch.nn.Sequential(*layers).double(), torch.nn.CrossEntropyLoss()
+    optimizer = torch.optim.Adam(trained.parameters(), lr=1e-2)
+    value = loss(trained(x), y)
+    while value.item() > 0.0207:
+        optimizer.zero_grad()
+        value.backward()
+        optimizer.step()
+        value = loss(trained(x), y)
+    matrix = curvature.hessian(open_model(trained, loss, [(x[:300], y[:300]), (x[300:], y[300:])]))
+    exact = np.linalg.eigvalsh(matrix.dense())[::-1]
+    for seed in range(5):
+        found = curvature.eigenpairs(matrix, 5, seed=seed)
+        np.testing.assert_allclose(found.values, exact[:5], rtol=1e-7)
+        assert found.products <= 25
+        density = curvature.spectral_density(matrix, outliers=20, probes=10, steps=76, seed=seed)
+        outliers = exact[np.argsort(-np.abs(exact))][:20]
+        np.testing.assert_allclose(density.outliers, np.sort(outliers)[::-1], rtol=1e-5)
+        assert density.atoms().distance(exact) < 5e-4
+        assert density.nodes.max() < exact[20] + 1e-6

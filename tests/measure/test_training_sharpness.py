@@ -66,7 +66,7 @@ def exact_sharpness(p):
 def test_a_jax_loop_is_followed():
     p = start()
     model = open_model(net, squared, (X, Y), parameters=p)
-    recorder = training.SharpnessRecorder(model, every=2, count=2, optimizer="gd", step=0.3, tolerance=1e-10)
+    recorder = training.SharpnessRecorder(model, every=2, top=2, optimizer="gd", step=0.3, tolerance=1e-10)
     slope = jax.jit(jax.grad(lambda q: squared(net(q, jnp.asarray(X)), jnp.asarray(Y))))
     seen = []
     for _ in range(9):

@@ -59,7 +59,7 @@ class Data:
         if not self.samples:
             raise ParameterError("the data are empty: the source gave no batch with a sample in it")
         if not all(np.all(np.isfinite(sums)) for sums in self.sums):
-            raise ParameterError("the data hold NaN or infinite numbers; remove those samples first")
+            raise ParameterError("the data hold NaN; remove those samples first")
         if loaded:
             self._compare_passes()
         if kept is not None:
@@ -236,6 +236,8 @@ def summary(batch: Batch) -> np.ndarray:
             continue
         rows = np.abs(values) if values.dtype.kind == "c" else values
         rows = rows.reshape(len(rows), -1).astype(float)
+        # Masks may hold −∞; what is not a number may not be there.
+        rows = np.where(np.isinf(rows), np.sign(rows), rows)
         each = rows @ np.cos(1.0 + place + np.arange(rows.shape[1]))
         found += each.sum(), np.cos(each).sum()
     return found

@@ -5,14 +5,11 @@ parameters, gradients, buffers, mode and hooks cannot change, whatever happens. 
 at fixed parameters and kept, so that each product is one pass through it.
 """
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters.data import Batch, arrays, mapped
@@ -20,6 +17,7 @@ from deeplimits.measure.adapters.layout import Layout
 from deeplimits.measure.adapters.network import Inside, Labelled, Network, Piece
 from deeplimits.measure.adapters.randomness import guarded
 from deeplimits.measure.adapters.reductions import reduced, single
+from deeplimits.measure.adapters.torch_tools import Counted, array, careful, joined, last_linear, the_tensor
 
 Tensors = dict[str, torch.Tensor]
 
@@ -330,62 +328,6 @@ class TorchPiece(Piece):
 class _Sloped(NamedTuple):
     losses: np.ndarray
     slopes: np.ndarray
-
-
-class Counted(TorchDispatchMode):
-    """Bytes of all that is computed inside: at least what a graph keeps."""
-
-    def __init__(self):
-        super().__init__()
-        self.bytes, self.seen = 0, set()
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        found = func(*args, **(kwargs or {}))
-        for one in arrays(found if isinstance(found, list | tuple) else [found]):
-            if type(one) is torch.Tensor:
-                with contextlib.suppress(RuntimeError, NotImplementedError):
-                    storage = one.untyped_storage()
-                    if storage.data_ptr() not in self.seen:
-                        self.seen.add(storage.data_ptr())
-                        self.bytes += storage.nbytes()
-        return found
-
-
-@contextlib.contextmanager
-def careful() -> Iterator[None]:
-    """Kernels that can be differentiated twice, and no mode of the user's around them."""
-    with torch.inference_mode(False), sdpa_kernel(SDPBackend.MATH), torch.backends.cudnn.flags(enabled=False):
-        yield
-
-
-def array(tensor: torch.Tensor) -> np.ndarray:
-    """A tensor as a float64 array."""
-    return tensor.detach().to("cpu", torch.float64).numpy()
-
-
-def joined(tensors: Any) -> np.ndarray:
-    """Tensors as one flat float64 vector."""
-    return np.concatenate([array(tensor).ravel() for tensor in tensors])
-
-
-def the_tensor(found: Any) -> torch.Tensor:
-    """The outputs in what a module returns: a tensor, or the logits of the usual named results."""
-    if isinstance(found, torch.Tensor):
-        return found
-    logits = found.get("logits") if isinstance(found, Mapping) else getattr(found, "logits", None)
-    if isinstance(logits, torch.Tensor):
-        return logits
-    raise ParameterError(
-        f"the module returns a {type(found).__name__}; wrap it so that it returns one tensor of outputs"
-    )
-
-
-def last_linear(module: torch.nn.Module) -> str:
-    """The name of the last linear layer."""
-    names = [name for name, one in module.named_modules() if isinstance(one, torch.nn.Linear)]
-    if not names:
-        raise ParameterError("the module has no linear layer; say which layer= is meant")
-    return names[-1]
 
 
 class _Held(NamedTuple):

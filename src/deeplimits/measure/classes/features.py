@@ -134,7 +134,7 @@ def neural_collapse(
                 covariance within class c; every class counts the same, whatever its size
     Result      `Collapse`; nc2 of the weights and nc3 need `weights`, nc4 needs `outputs`
     Validity    at least two classes, every class with a sample, Σ_B ≠ 0; `measure_collapse` checks it for a `Model`
-    References  papyan2020collapse
+    References  papyan2020b
 
     >>> x = jnp.array([[1.0, 0.0], [1.0, 0.2], [0.0, 1.0], [0.1, 1.3], [-1.0, -1.0], [-1.2, -1.0]])
     >>> found = neural_collapse(x, jnp.array([0, 0, 1, 1, 2, 2]), 3)

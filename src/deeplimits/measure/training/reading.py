@@ -37,7 +37,7 @@ def edge_of_stability(record: Record, *, settle: float = 0.25) -> Edge:
     >>> run = Record(steps, 1.0 / (1 + steps), sharpness, steps * 0.0, steps * 0.0, steps, 20.0, 5)
     >>> found = edge_of_stability(run)
     >>> found.reached, round(found.ratio.value, 2), round(found.growth, 1)
-    (True, 1.0, 4.9)
+    (True, 1.0, 5.0)
     """
     if record.threshold is None:
         raise ParameterError("the record has no threshold: give the recorder the optimizer and its step")

@@ -23,11 +23,11 @@ class Record(NamedTuple):
     steps: np.ndarray
     losses: np.ndarray
     sharpness: np.ndarray
-    """(measurements, count) largest eigenvalues of the Hessian, or of the preconditioned one"""
+    """(measurements, top) largest eigenvalues of the Hessian, or of the preconditioned one"""
     gradient_share: np.ndarray
     """|P g|²/|g|² with P onto the measured eigenvectors (C3: near one where the gradient lives in the top subspace)"""
     overlap: np.ndarray
-    """|P_now P_before|²_F/count: 1 where the top subspace stands still; NaN at the first"""
+    """|P_now P_before|²_F/top: 1 where the top subspace stands still; NaN at the first"""
     products: np.ndarray
     threshold: float | None
     """the largest curvature that the optimizer bears"""
@@ -36,7 +36,7 @@ class Record(NamedTuple):
 
 
 class SharpnessRecorder:
-    """A callback that measures the largest eigenvalues of the loss's Hessian every so many steps.
+    """A callback that measures the `top` largest eigenvalues of the loss's Hessian every so many steps.
 
     `model` is any `Model`, opened on the data whose loss is meant (all of the training data, for the edge of stability
     of full-batch descent). With the `optimizer` ('gd', 'momentum', 'nesterov', 'adam'), its `step` and `momentum` the
@@ -62,7 +62,7 @@ class SharpnessRecorder:
         model: Model,
         *,
         every: int = 1,
-        count: int = 1,
+        top: int = 1,
         optimizer: str | None = None,
         step: float | None = None,
         momentum: float = 0.9,
@@ -70,7 +70,8 @@ class SharpnessRecorder:
         tolerance: float = 1e-4,
         seed: int = 0,
     ):
-        self.model, self.every, self.count = model, arguments.whole("every", every, 1), count
+        self.model, self.every = model, arguments.whole("every", every, 1)
+        self.top = arguments.whole("top", top, 1)
         self.tolerance, self.seed = tolerance, seed
         self.torch_optimizer = torch_optimizer
         self.optimizer = None if optimizer is None else arguments.choice("optimizer", optimizer, OPTIMIZERS)
@@ -107,7 +108,7 @@ class SharpnessRecorder:
             # P^{-1/2} H P^{-1/2} with P^{-1/2} on the diagonal
             matrix = Curvature("preconditioned Hessian", model, model.size, lambda _, v: scale * (plain @ (scale * v)))
         start = None if self.vectors is None else self.vectors.T
-        return eigenpairs(matrix, self.count, start=start, tolerance=self.tolerance, seed=self.seed + self.calls)
+        return eigenpairs(matrix, self.top, start=start, tolerance=self.tolerance, seed=self.seed + self.calls)
 
     def _preconditioner(self, model: Model, second_moments: Any) -> np.ndarray | None:
         if self.optimizer != "adam":
