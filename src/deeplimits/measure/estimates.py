@@ -27,6 +27,12 @@ class Estimate(NamedTuple):
     """How many steps a solver took, where there was one."""
     residual: float | None = None
     """How well its equation is solved."""
+    products: int | None = None
+    """How many products with a matrix it took."""
+    seed: int | None = None
+    """What its draws started from."""
+    seconds: float | None = None
+    """How long it took."""
 
     @property
     def z(self) -> Any:

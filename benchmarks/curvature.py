@@ -1,0 +1,341 @@
+"""Hessian spectra: deeplimits against PyHessian, curvlinops, hessian-eigenthings and matfree.
+
+    python -m benchmarks curvature
+
+Net A: 64-16-16-10, tanh, on 500 digits; its dense spectrum in float64 is the oracle. Net B: 784-512-512-10 on 2,000
+digits enlarged to 28×28 with noise. Both are trained by Adam from a fixed seed to a small cross-entropy. Asked for are
+the five largest eigenvalues of B, judged by products with the Hessian, CPU seconds (opening and compiling included) and
+the largest relative error against float64; and the density of A from ten probes, judged by its Wasserstein distance to
+the exact one. Peers live in environments of their own under .peers/; what cannot be installed is skipped with a
+sentence. Last comes how time and memory grow with parameters and samples.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks._peers import environment
+
+COUNT = 5
+LIMIT = 600
+SIZES = {"A": (64, 16, 16, 10), "B": (784, 512, 512, 10)}
+TORCH_PEERS = ("torch==2.13.0", "pyhessian", "curvlinops-for-pytorch==3.0.1", "hessian-eigenthings", "scipy")
+
+COMMON = """
+import json, sys, time, warnings
+import numpy as np
+warnings.simplefilter("ignore")
+data = np.load(sys.argv[1]); count = int(sys.argv[2])
+def said(values, products, begin, **more):
+    values = sorted(map(float, values), reverse=True)
+    print(json.dumps({"values": values, "products": int(products), "seconds": time.process_time() - begin, **more}))
+"""
+TORCH = """
+import torch
+torch.set_num_threads(1)
+def net(name, sizes):
+    layers = []
+    for a, b in zip(sizes[:-1], sizes[1:]):
+        layers += [torch.nn.Linear(a, b), torch.nn.Tanh()]
+    made = torch.nn.Sequential(*layers[:-1])
+    made.load_state_dict({k[2:]: torch.tensor(data[k]) for k in data.files if k.startswith(name + "_") and "." in k})
+    return made
+B = net("B", (784, 512, 512, 10)); xb, yb = torch.tensor(data["B_x"]), torch.tensor(data["B_y"])
+A = net("A", (64, 16, 16, 10)); xa, ya = torch.tensor(data["A_x"]), torch.tensor(data["A_y"])
+loss = torch.nn.CrossEntropyLoss()
+"""
+PEERS = {
+    "curvlinops + eigsh": COMMON + TORCH + """
+from curvlinops import HessianLinearOperator
+from scipy.sparse.linalg import LinearOperator, eigsh
+begin = time.process_time()
+H = HessianLinearOperator(B, loss, [p for p in B.parameters()], [(xb, yb)], check_deterministic=False)
+H = H.to_scipy() if hasattr(H, "to_scipy") else H
+made = [0]
+def times(v):
+    made[0] += 1
+    return H @ v.astype(np.float32)
+op = LinearOperator(H.shape, matvec=times, dtype=np.float32)
+v0 = np.random.default_rng(0).standard_normal(H.shape[0]).astype(np.float32)
+values = eigsh(op, k=count, which="LA", return_eigenvectors=False, v0=v0)
+said(values, made[0], begin)
+""",
+    "PyHessian, default": COMMON + TORCH + """
+from pyhessian import hessian
+inner = sys.modules["pyhessian.hessian"]
+made, real = [0], inner.hessian_vector_product
+def counted(*arguments):
+    made[0] += 1
+    return real(*arguments)
+inner.hessian_vector_product = counted
+begin = time.process_time()
+H = hessian(B, loss, data=(xb, yb), cuda=False)
+values, _ = H.eigenvalues(top_n=count)
+said(values, made[0], begin)
+""",
+    "hessian-eigenthings, 30 steps": COMMON + TORCH + """
+from hessian_eigenthings import HessianOperator, lanczos, supervised_loss
+begin = time.process_time()
+H = HessianOperator(B, [(xb, yb)], supervised_loss(loss))
+found = lanczos(H, k=count, max_iter=30, which="LA", seed=0)
+said(found.eigenvalues, found.iterations, begin)
+""",
+    "hessian-eigenthings, default": COMMON + TORCH + """
+from hessian_eigenthings import HessianOperator, lanczos, supervised_loss
+begin = time.process_time()
+H = HessianOperator(B, [(xb, yb)], supervised_loss(loss))
+found = lanczos(H, k=count, seed=0)
+said(found.eigenvalues, found.iterations, begin)
+""",
+    "matfree, 30 steps": COMMON + """
+import jax, jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from matfree import decomp
+p = {k[2:]: jnp.asarray(data[k]) for k in data.files if k.startswith("B_") and "." in k}
+x, y = jnp.asarray(data["B_x"]), jnp.asarray(data["B_y"])
+flat, restore = ravel_pytree(p)
+def loss(v, x, y):
+    p = restore(v)
+    for i in (0, 2):
+        x = jnp.tanh(x @ p[f"{i}.weight"].T + p[f"{i}.bias"])
+    z = x @ p["4.weight"].T + p["4.bias"]
+    return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(z), y[:, None], 1))
+def times(v, flat, x, y):
+    return jax.jvp(lambda w: jax.grad(loss)(w, x, y), (flat,), (v,))[1]
+begin = time.process_time()
+steps = 30
+tridiag = decomp.tridiag_sym(steps, reortho="full")
+@jax.jit
+def run(v, flat, x, y):
+    return tridiag(lambda u: times(u, flat, x, y), v)
+found = run(jax.random.normal(jax.random.key(0), flat.shape), flat, x, y)
+T = np.asarray(getattr(found, "J_small", found[1] if isinstance(found, tuple) else None))
+if T.ndim != 2:
+    a, b = found[1]
+    T = np.diag(a) + np.diag(b, 1) + np.diag(b, -1)
+said(np.linalg.eigvalsh(T.astype(float))[-count:], steps, begin)
+""",
+}  # fmt: skip
+DENSITIES = {
+    "PyHessian": COMMON + TORCH + """
+from pyhessian import hessian
+begin = time.process_time()
+H = hessian(A, loss, data=(xa, ya), cuda=False)
+nodes, weights = H.density(iter=80, n_v=10)
+said([], 800, begin, nodes=np.real(np.array(nodes)).tolist(), weights=np.real(np.array(weights)).tolist())
+""",
+    "hessian-eigenthings": COMMON + TORCH + """
+from hessian_eigenthings import HessianOperator, lanczos_tridiagonal, supervised_loss
+begin = time.process_time()
+H = HessianOperator(A, [(xa, ya)], supervised_loss(loss))
+nodes, weights = [], []
+torch.manual_seed(0)
+for probe in range(10):
+    found = lanczos_tridiagonal(H, torch.randn(H.size), 80)
+    b = found.betas.double().numpy()[: len(found.alphas) - 1]
+    theta, s = np.linalg.eigh(np.diag(found.alphas.double().numpy()) + np.diag(b, 1) + np.diag(b, -1))
+    nodes.append(theta.tolist()); weights.append((s[0] ** 2).tolist())
+said([], 800, begin, nodes=nodes, weights=weights)
+""",
+}  # fmt: skip
+
+
+def trained(name: str, x: np.ndarray, y: np.ndarray, target: float, step: float) -> dict[str, np.ndarray]:
+    import torch
+
+    torch.manual_seed(0)
+    net = module(SIZES[name])
+    inputs, labels = torch.tensor(x, dtype=torch.float32), torch.tensor(y)
+    optimizer, loss = torch.optim.Adam(net.parameters(), lr=step), torch.nn.CrossEntropyLoss()
+    for _ in range(5000):
+        optimizer.zero_grad()
+        value = loss(net(inputs), labels)
+        if value.item() <= target:
+            break
+        value.backward()
+        optimizer.step()
+    print(f"net {name}: {'-'.join(map(str, SIZES[name]))}, loss {value.item():.4f}")
+    held = {f"{name}_{key}": one.numpy() for key, one in net.state_dict().items()}
+    return {**held, f"{name}_x": inputs.numpy(), f"{name}_y": labels.numpy()}
+
+
+def module(sizes: tuple[int, ...]) -> Any:
+    import itertools
+
+    import torch
+
+    layers = []
+    for before, after in itertools.pairwise(sizes):
+        layers += [torch.nn.Linear(before, after), torch.nn.Tanh()]
+    return torch.nn.Sequential(*layers[:-1])
+
+
+def nets() -> dict[str, np.ndarray]:
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    x, y = digits.data / 16, digits.target
+    rng = np.random.default_rng(0)
+    chosen = rng.integers(0, len(x), 2000)
+    large = np.kron(x[chosen].reshape(-1, 8, 8), np.ones((1, 4, 4)))[:, 2:30, 2:30].reshape(2000, 784)
+    large = large + 0.1 * rng.standard_normal(large.shape)
+    return {**trained("A", x[:500], y[:500], 0.0207, 1e-2), **trained("B", large, y[chosen], 0.0369, 1e-3)}
+
+
+def opened(data: Any, name: str, framework: str, precision: str | None = None):
+    from deeplimits.measure.adapters import open_model
+
+    values = {key[2:]: data[key] for key in data if key.startswith(f"{name}_") and "." in key}
+    batch = data[f"{name}_x"], data[f"{name}_y"]
+    if framework == "torch":
+        import torch
+
+        net = module(SIZES[name])
+        net.load_state_dict({key: torch.tensor(value) for key, value in values.items()})
+        return open_model(net, torch.nn.CrossEntropyLoss(), batch, precision=precision)
+    import jax
+    import jax.numpy as jnp
+
+    def apply(p, x):
+        for layer in (0, 2):
+            x = jnp.tanh(x @ p[f"{layer}.weight"].T + p[f"{layer}.bias"])
+        return x @ p["4.weight"].T + p["4.bias"]
+
+    def loss(z, y):
+        return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(z), y[:, None], axis=1))
+
+    return open_model(
+        apply, loss, batch, parameters={k: jnp.asarray(v) for k, v in values.items()}, precision=precision
+    )
+
+
+def ask(python: Path | None, code: str, file: str) -> Any:
+    if python is None:
+        return "could not be installed"
+    try:
+        found = subprocess.run(
+            [str(python), "-c", code, file, str(COUNT)], capture_output=True, text=True, timeout=LIMIT,
+            env={"OMP_NUM_THREADS": "1", "PATH": "/usr/bin:/bin", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return f"no answer within {LIMIT} s"
+    if found.returncode:
+        return (found.stderr.strip().splitlines() or ["failed"])[-1][:150]
+    return json.loads(found.stdout.strip().splitlines()[-1])
+
+
+def row(name: str, products: int, seconds: float, values: Any, exact: np.ndarray) -> None:
+    error = np.abs(np.asarray(values)[:COUNT] / exact - 1).max()
+    print(f"  {name:<34} {products:>4} products {seconds:>7.2f} CPU s   error {error:.1e}", flush=True)
+
+
+def eigenvalues(data: Any, file: str, peers: Path | None, jax_peers: Path | None) -> None:
+    from deeplimits.measure import curvature
+
+    begin = time.process_time()
+    reference = curvature.eigenpairs(
+        curvature.hessian(opened(data, "B", "jax", "float64")), COUNT, tolerance=1e-12, seed=9
+    )
+    exact = reference.values
+    print(
+        f"five largest eigenvalues of B: {exact.round(6).tolist()} (reference: {time.process_time() - begin:.1f} CPU s)"
+    )
+    for framework in ("jax", "torch"):
+        for precision in (None, "float64"):
+            begin = time.process_time()
+            found = curvature.eigenpairs(curvature.hessian(opened(data, "B", framework, precision)), COUNT)
+            label = f"deeplimits, {framework}, {precision or 'float32'}"
+            row(label, found.products, time.process_time() - begin, found.values, exact)
+    for name, code in PEERS.items():
+        answer = ask(jax_peers if name.startswith("matfree") else peers, code, file)
+        if isinstance(answer, str):
+            print(f"  {name}: {answer}")
+        else:
+            row(name, answer["products"], answer["seconds"], answer["values"], exact)
+
+
+def density(data: Any, file: str, peers: Path | None) -> None:
+    from deeplimits.measure import curvature
+    from deeplimits.measure.curvature.density import Law
+
+    matrix = curvature.hessian(opened(data, "A", "jax", "float64"))
+    exact = np.linalg.eigvalsh(matrix.dense())
+    print(f"density of A, {len(exact)} eigenvalues up to {exact[-1]:.4f}: Wasserstein-1 to the exact one")
+    for outliers, steps in ((20, 40), (20, 76), (0, 80)):
+        begin = time.process_time()
+        found = curvature.spectral_density(matrix, outliers=outliers, probes=10, steps=steps)
+        ghosts = int(np.sum(found.nodes > exact[-outliers - 1] + 1e-6)) if outliers else 0
+        print(
+            f"  deeplimits, {outliers} outliers deflated      {found.products:>4} products "
+            f"{time.process_time() - begin:>7.2f} CPU s   distance {found.atoms().distance(exact):.1e}, ghosts {ghosts}"
+        )
+    for name, code in DENSITIES.items():
+        answer = ask(peers, code, file)
+        if isinstance(answer, str):
+            print(f"  {name}: {answer}")
+            continue
+        nodes, weights = np.array(answer["nodes"]).ravel(), np.array(answer["weights"])
+        weights = (weights / weights.sum(axis=1, keepdims=True) / len(weights)).ravel()
+        order = np.argsort(nodes)
+        distance = Law(nodes[order], weights[order]).distance(exact)
+        told = f"{answer['products']:>4} products {answer['seconds']:>7.2f} CPU s   distance {distance:.1e}"
+        print(f"  {name:<34} {told}")
+
+
+GROWTH = """
+import sys, time
+import numpy as np, jax, jax.numpy as jnp
+from deeplimits.measure import curvature
+from deeplimits.measure.adapters import open_model
+width, samples = int(sys.argv[1]), int(sys.argv[2])
+rng = np.random.default_rng(0)
+p = {"a": jnp.asarray(rng.normal(size=(64, width)) / 8, jnp.float32),
+     "b": jnp.asarray(rng.normal(size=(width, width)) / width**0.5, jnp.float32),
+     "c": jnp.asarray(rng.normal(size=(width, 10)) / width**0.5, jnp.float32)}
+x, y = rng.normal(size=(samples, 64)).astype(np.float32), rng.integers(0, 10, samples)
+net = lambda p, x: jnp.tanh(jnp.tanh(x @ p["a"]) @ p["b"]) @ p["c"]
+loss = lambda z, y: -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(z), y[:, None], 1))
+model = open_model(net, loss, (x, y), parameters=p, chunk=1000)
+H = curvature.hessian(model)
+v = rng.normal(size=model.size)
+H @ v
+begin = time.perf_counter()
+for _ in range(3): H @ v
+took = (time.perf_counter() - begin) / 3
+held = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(model.size, samples, took, float(held.split()[1]) / 2**20)
+"""
+
+
+def growth() -> None:
+    print("growth: one product, by parameters and samples (GiB: most the process held, 0.3 of them the libraries)")
+    for width, samples in ((64, 1000), (280, 1000), (960, 1000), (3100, 1000), (280, 4000), (280, 16000)):
+        found = subprocess.run(
+            [sys.executable, "-c", GROWTH, str(width), str(samples)], capture_output=True, text=True, check=True
+        )
+        size, count, seconds, held = map(float, found.stdout.split())
+        flops = 12 * size * count / seconds / 1e9
+        told = f"{seconds:>8.4f} s {held:>6.2f} GiB {flops:>6.0f} Gflop/s"
+        print(f"  {int(size):>10,} parameters {int(count):>6,} samples {told}", flush=True)
+
+
+def main() -> None:
+    peers = environment("hessian", *TORCH_PEERS)
+    jax_peers = environment("matfree", "jax[cpu]", "matfree", "scipy")
+    data = nets()
+    with tempfile.TemporaryDirectory() as folder:
+        file = str(Path(folder) / "nets.npz")
+        np.savez(file, **data)
+        eigenvalues(data, file, peers, jax_peers)
+        density(data, file, peers)
+    growth()
+
+
+if __name__ == "__main__":
+    main()
