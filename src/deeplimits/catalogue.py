@@ -58,6 +58,7 @@ FUNCTIONS = {
     "information-exponent": "theory.online_sgd:information_exponent",
     "kernel-ridge-gp": "theory.kernels:kernel_ridge",
     "kstar-zero-class": "theory.initialization:decay_to_zero",
+    "large-learning-rate-phases": "theory.landscape:learning_rate_phases",
     "lazy-scaling-alpha-theorem": "theory.kernels:lazy_scaling",
     "lazy-training-bounds": "theory.kernels:lazy_training_bounds",
     "linear-and-nonlinear-shrinkage": "theory.spectra:oracle_shrinkage",
