@@ -11,6 +11,17 @@ with door(__name__):
     from deeplimits.theory.landscape.catapult import lazy_kernel_change as lazy_kernel_change
     from deeplimits.theory.landscape.catapult import learning_rate_phases as learning_rate_phases
     from deeplimits.theory.landscape.catapult import reduced_catapult as reduced_catapult
+    from deeplimits.theory.landscape.class_parts import ClassParts as ClassParts
+    from deeplimits.theory.landscape.class_parts import FeatureParts as FeatureParts
+    from deeplimits.theory.landscape.class_parts import class_decomposition as class_decomposition
+    from deeplimits.theory.landscape.class_parts import feature_decomposition as feature_decomposition
+    from deeplimits.theory.landscape.class_parts import start_gradient_parts as start_gradient_parts
+    from deeplimits.theory.landscape.collapse import CollapsedSolution as CollapsedSolution
+    from deeplimits.theory.landscape.collapse import CollapseMetrics as CollapseMetrics
+    from deeplimits.theory.landscape.collapse import mean_logits as mean_logits
+    from deeplimits.theory.landscape.collapse import neural_collapse_in_noise as neural_collapse_in_noise
+    from deeplimits.theory.landscape.collapse import simplex_frame as simplex_frame
+    from deeplimits.theory.landscape.collapse import unconstrained_features as unconstrained_features
     from deeplimits.theory.landscape.curvature_parts import ClusterCurvature as ClusterCurvature
     from deeplimits.theory.landscape.curvature_parts import CurvatureParts as CurvatureParts
     from deeplimits.theory.landscape.curvature_parts import gauss_newton_rank as gauss_newton_rank
@@ -25,6 +36,7 @@ with door(__name__):
     from deeplimits.theory.landscape.kgmm import kgmm_noiseless_path as kgmm_noiseless_path
     from deeplimits.theory.landscape.kgmm import kgmm_symmetric_path as kgmm_symmetric_path
     from deeplimits.theory.landscape.kgmm import kgmm_weighted_block as kgmm_weighted_block
+    from deeplimits.theory.landscape.kgmm import softmax_curvature as softmax_curvature
     from deeplimits.theory.landscape.softmax import softmax_moments as softmax_moments
     from deeplimits.theory.landscape.stability_edge import growth_factor as growth_factor
     from deeplimits.theory.landscape.stability_edge import product_descent as product_descent

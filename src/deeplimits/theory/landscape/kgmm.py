@@ -293,3 +293,27 @@ def _root(matrix: Array) -> Array:
     """L with LL' = matrix, which may be singular."""
     size = matrix.shape[0]
     return jnp.linalg.cholesky(matrix + JITTER * (1 + jnp.trace(matrix)) * jnp.eye(size))
+
+
+def softmax_curvature(weights: ArrayLike, x: ArrayLike, classes: ArrayLike, kind: str = "hessian") -> Array:
+    """The Hessian of softmax regression over a sample, or the second moment of its gradients, block by block.
+
+    Setting     `weights` (k, d), samples `x` (n, d) with `classes` 0 … k − 1
+    Result      block bc: the mean of π_b(δ_bc − π_c)YY' (hessian), of (π_b − y_b)(π_c − y_c)YY' (gradient)
+    References  benarous2024
+
+    >>> softmax_curvature([[0.0], [0.0]], [[2.0]], [0]).tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
+    """
+    w = arguments.array("weights", weights, ("k", "d"), why="a row for each class")
+    k, d = w.shape
+    y = arguments.array("x", x, ("n", d), why="a row for each sample")
+    allowed = arguments.Allowed(lambda c: (c >= 0) & (c < k) & (c == np.round(c)), f"a class, 0 to {k - 1}")
+    labels = arguments.array("classes", classes, (y.shape[0],), allowed=allowed)
+    chance = jax.nn.softmax(y @ w.T, axis=1)
+    if arguments.choice("kind", kind, ("hessian", "gradient")) == "hessian":
+        middle = chance[:, :, None] * (jnp.eye(k)[None] - chance[:, None, :])
+    else:
+        error = chance - jax.nn.one_hot(labels.astype(int), k, dtype=float)
+        middle = error[:, :, None] * error[:, None, :]
+    return jnp.einsum("nbc,ni,nj->bicj", middle, y, y).reshape(k * d, k * d) / y.shape[0]
