@@ -29,7 +29,7 @@ class NeuralCollapseMetrics(Limit):
     scale: Array = real(1.0, 0.5, 3.0, log=True, symbol=r"\ell", doc="length ℓ of a centred class mean")
     noise: Array = real(1.5, 0.2, 3.0, log=True, symbol="s", doc="standard deviation s of a whole feature vector")
 
-    usual = Run(sizes=(40, 80, 160), samples=400, batch=10)
+    usual = Run(sizes=(40, 80, 160), samples=1500, batch=10)
 
     def theory(self):
         # Per dimension: τ² = s²/d, so that d drops out of everything but NC1 itself, which is asked for times d.

@@ -65,7 +65,7 @@ class NeuralCollapseUfm(Limit):
             for strength in (self.strength, jnp.asarray(BEYOND))
         )
         logits = collapse.mean_logits(inside.scale, c)
-        shared = {"tolerance": 1e-6, "reason": "descent of a few thousand steps"}
+        shared = {"tolerance": 1e-8, "reason": "descent of a few thousand steps, where the penalty is weak"}
         return {
             "logits": Identity(
                 jnp.broadcast_to(logits[:, None, :], (c, n, c)), label="logits of all examples", symbol="WH", **shared

@@ -58,8 +58,8 @@ def class_decomposition(vectors: ArrayLike, weights: ArrayLike, classes: ArrayLi
     Setting     `vectors` g (N, C, P), for every example and every label; `weights` w (N, C), not negative; `classes`
                 (N,), 0 … C − 1
     Result      w_cc' = Σ_i w_icc', g_cc' = Σ_i w_icc' g_icc'/w_cc', w_c and g_c over c' ≠ c in the same way;
-                between Σ_c w_c g_c g_c', cross Σ_{c≠c'} w_cc'(g_cc' − g_c)(…)', within Σ_{c≠c'} Σ_i w_icc'(g_icc' − g_cc')
-                (…)', same Σ_ic w_icc g_icc g_icc'
+                between Σ_c w_c g_c g_c', cross Σ_{c≠c'} w_cc'(g_cc' − g_c)(…)',
+                within Σ_{c≠c'} Σ_i w_icc'(g_icc' − g_cc')(…)', same Σ_ic w_icc g_icc g_icc'
     Validity    any weights; with w = p/N and g = J'(p − e_c') the sum is the Gauss-Newton matrix of cross-entropy
     References  papyan2019; papyan2020
 
