@@ -96,7 +96,7 @@ class KgmmAlignmentTheorems(Limit):
         ]
         both = jax.tree.map(lambda *parts: jnp.stack(parts), *samples)
         found = jax.vmap(weighted_covariance.weighted_outliers)(both)
-        return (jax.tree.map(lambda part: part[i], found) for i in range(2))
+        return type(found)(*(part[0] for part in found)), type(found)(*(part[1] for part in found))
 
     def at_size(self, size):
         d = whole(size, "d", self, least=6 * self.classes)

@@ -39,7 +39,7 @@ class PapyanBackpropDecomposition(Limit):
     per_class: int = integer(4, 2, 8, symbol="n", doc="inputs n of a class")
     overlap: Array = real(0.5, 0.0, 0.95, symbol="q", doc="inner product q of two inputs of a class")
 
-    usual = Run(sizes=(50, 100, 200), samples=300)
+    usual = Run(sizes=(50, 100, 200), samples=600)
 
     def theory(self):
         together = 0.5 - jnp.arccos(self.overlap) / (2 * jnp.pi)

@@ -59,7 +59,7 @@ class PapyanFeatureDecomposition(Limit):
         noise = jax.random.normal(key, (c, per_class, d)) / jnp.sqrt(1.0 * d)
         # Rows of a Fourier basis: orthonormal, and orthogonal to the constant vector
         place = 2 * jnp.pi * jnp.arange(1.0 * d) / d
-        orders = 1.0 + jnp.arange(c) // 2
+        orders = (1 + jnp.arange(c) // 2).astype(float)
         waves = jnp.where((jnp.arange(c) % 2 == 0)[:, None], jnp.cos(orders[:, None] * place[None, :]), 0.0)
         waves = waves + jnp.where((jnp.arange(c) % 2 == 1)[:, None], jnp.sin(orders[:, None] * place[None, :]), 0.0)
         means = waves * jnp.sqrt(2.0 / d) + self.offset / jnp.sqrt(1.0 * d)

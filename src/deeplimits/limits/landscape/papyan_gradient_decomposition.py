@@ -38,7 +38,7 @@ class PapyanGradientDecomposition(Limit):
     noise: Array = real(1.0, 0.3, 3.0, log=True, symbol="s", doc="standard deviation √d·τ of an input about its mean")
     per_class: int = integer(10, 2, 200, log=True, symbol="n", doc="inputs n of a class")
 
-    usual = Run(sizes=(5, 10), samples=800, batch=20)
+    usual = Run(sizes=(5, 10), samples=400, batch=20)
 
     def theory(self):
         parts = class_parts.start_gradient_parts(self.classes, self.per_class, 1.0, self.noise**2)

@@ -48,6 +48,7 @@ with door(__name__):
     from deeplimits.theory.landscape.weighted_covariance import weighted_outliers as weighted_outliers
     from deeplimits.theory.landscape.weighted_covariance import weighted_sample as weighted_sample
     from deeplimits.theory.landscape.xor_blocks import XorBlocks as XorBlocks
+    from deeplimits.theory.landscape.xor_blocks import xor_curvature as xor_curvature
     from deeplimits.theory.landscape.xor_blocks import xor_outlier_counts as xor_outlier_counts
     from deeplimits.theory.landscape.xor_blocks import xor_rest_eigenvalues as xor_rest_eigenvalues
     from deeplimits.theory.landscape.xor_blocks import xor_rest_first_layer as xor_rest_first_layer

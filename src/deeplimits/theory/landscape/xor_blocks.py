@@ -108,9 +108,44 @@ def xor_outlier_counts(width: int) -> Float[Array, "5"]:
     width = arguments.whole("width", width, 1)
     counts = [0.0, *(active_types_probability(width, active) for active in range(1, 5))]
     if not math.isclose(sum(counts), 1.0, rel_tol=1e-9):
-        raise ParameterError(f"width = {width} is too large for alternating sums; almost surely there are four outliers")
+        raise ParameterError(
+            f"width = {width} is too large for alternating sums; almost surely there are four outliers"
+        )
     return jnp.asarray(counts)
 
 
 def _resting(ridge: ArrayLike) -> Array:
     return arguments.number("ridge", ridge, arguments.inside(0.0, CRITICAL_RIDGE), "from 1/8 on everything collapses")
+
+
+def xor_curvature(
+    output: ArrayLike, weights: ArrayLike, x: ArrayLike, labels: ArrayLike, kind: str = "hessian"
+) -> Array:
+    """The Hessian of the mean logistic loss of v·g(WX), or the second moment of its gradients; v first, then W by rows.
+
+    Result      with s = v·g(Wx), e = σ(s) − y, I_i = 1{W_i·x > 0}: hessian vv σ'(s)g g', W_iW_j σ'v_iv_jI_iI_j xx',
+                v_iW_j σ'g_i v_jI_j x + δ_ij e I_i x; gradient e² times g g', v_iv_jI_iI_j xx', g_i v_jI_j x
+    Validity    almost everywhere: the Hessian of the population loss has a delta function at W_i·x = 0 besides
+    References  benarous2024
+
+    >>> xor_curvature([2.0], [[1.0]], [[0.0]], [1.0]).tolist()
+    [[0.0, 0.0], [0.0, 0.0]]
+    """
+    v = arguments.array("output", output, ("K",), why="one for each neuron")
+    w = arguments.array("weights", weights, (v.shape[0], "N"), why="a row for each neuron")
+    y = arguments.array("x", x, ("n", w.shape[1]), why="a row for each sample")
+    label = arguments.array("labels", labels, (y.shape[0],), allowed=arguments.SHARE)
+    count, width = y.shape[0], v.shape[0]
+    h = y @ w.T
+    active, on = jnp.maximum(h, 0.0), jnp.where(h > 0, 1.0, 0.0)
+    chance = jax.nn.sigmoid(active @ v)
+    error = chance - label
+    # ∂s/∂v_i = g_i, ∂s/∂W_i = v_i I_i x
+    slope = jnp.concatenate([active, (v[None, :, None] * on[:, :, None] * y[:, None, :]).reshape(count, -1)], axis=1)
+    gradient = arguments.choice("kind", kind, ("hessian", "gradient")) == "gradient"
+    middle = error**2 if gradient else chance * (1 - chance)
+    found = (slope * middle[:, None]).T @ slope / count
+    if gradient:
+        return found
+    bend = jnp.einsum("n,ni,na,ij->ija", error, on, y, jnp.eye(width)).reshape(width, -1) / count
+    return found.at[:width, width:].add(bend).at[width:, :width].add(bend.T)
