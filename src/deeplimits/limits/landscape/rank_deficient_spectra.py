@@ -16,7 +16,7 @@ class RankDeficientSpectra(Limit):
     r"""A network that misses clusters has a Hessian of lower rank: as many outliers as clusters discerned, 1 to 4.
 
     Setting     XOR without noise, X in {±μ} (y = 1) or {±ν} (y = 0), network v·g(WX) of width K, logistic loss,
-                ridge α, SGD with step δ from v_i ~ N(0, 1), W small; the block vv of the Hessian of the loss, ridge excluded
+                ridge α, SGD with step δ from v_i ~ N(0, 1), W small; block vv of the Hessian, ridge excluded
     Limit       δ → 0, t → ∞
     Result      the block has a nonzero eigenvalues, a the number of types that the K neurons found:
                 P(a) = C(4, a)·#{surjections of K neurons onto a types}/4^K

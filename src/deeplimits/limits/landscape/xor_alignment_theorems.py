@@ -7,13 +7,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.landscape import xor_blocks
 from deeplimits.theory.online_sgd import xor
 
-RECORDS, PER_DIMENSION = 3, 10
+RECORDS, PER_DIMENSION, TOP = 3, 10, 4
 # A start in the basin of all four clusters: one neuron for each, and two that come late.
 OUTPUT = (1.0, 0.8, -0.9, -0.7, 0.4, -0.4)
 ALONG_MU = (0.4, -0.3, 0.0, 0.1, 0.1, 0.0)
@@ -50,9 +50,8 @@ class XorAlignmentTheorems(Limit):
     ridge: Array = real(0.05, 0.01, 0.1, log=True, symbol=r"\beta", doc="ridge parameter β")
     step: Array = real(1.0, 0.2, 2.0, log=True, symbol="c", doc="step constant c = δN")
     horizon: Array = real(6.0, 1.0, 10.0, log=True, symbol="t", doc="time up to which SGD is followed")
-    top: int = integer(4, 1, 5, symbol="k", doc="dimension k of the top eigenspace of the second layer")
 
-    usual = Run(sizes=(50, 100, 200), samples=150, batch=10)
+    usual = Run(sizes=(50, 100), samples=150, batch=10)
 
     def theory(self):
         times = self.horizon * jnp.arange(1.0, RECORDS + 1) / RECORDS
@@ -126,5 +125,5 @@ class XorAlignmentTheorems(Limit):
 
     def _share(self, matrix, v):
         """|P v|²/|v|² for P on the top eigenspace."""
-        inside = v @ jnp.linalg.eigh(matrix)[1][:, -self.top :]
+        inside = v @ jnp.linalg.eigh(matrix)[1][:, -TOP:]
         return inside @ inside / (v @ v)
