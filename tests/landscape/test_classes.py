@@ -59,8 +59,11 @@ def test_feature_parts_of_the_sheet():
 
 @pytest.mark.parametrize(
     ("given", "wanted"),
-    [((4, 3, 0.01, 0.02), (3.632965740071, 0.34329208078868)), ((10, 100, 5e-4, 1e-5), (7.2479445719058, 0.052509934164444))],
-)  # fmt: skip
+    [
+        ((4, 3, 0.01, 0.02), (3.632965740071, 0.34329208078868)),
+        ((10, 100, 5e-4, 1e-5), (7.2479445719058, 0.052509934164444)),
+    ],
+)
 def test_collapse_of_the_sheet(given, wanted):
     np.testing.assert_allclose(landscape.unconstrained_features(*given)[:2], wanted, rtol=1e-12)
 

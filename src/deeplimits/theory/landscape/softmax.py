@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.numerics import arguments
 
-INNER, OUTER = 161, 401
+INNER, OUTER = 201, 501
 REACH, TAIL, FALL = 9.0, 42.0, 6.0
 """Standard deviations of the logits; how far the slower side of a Gumbel variable reaches, and the faster."""
 
@@ -30,7 +30,7 @@ def softmax_moments(raised: ArrayLike, noise: ArrayLike, classes: int) -> Softma
                 Eπ_1 = ∫ g₁(τ − a)F(τ)^{k−1} dτ, Eπ_1² = ∫ g₂(τ − a)F(τ)^{k−1} dτ,
                 Eπ_2² = ∫ g₂(τ)F(τ − a)F(τ)^{k−2} dτ, F(τ) = E exp(−e^{σz−τ}), g_n(τ) = E e^{n(σz−τ)} exp(−e^{σz−τ})
                 (F is the law of a logit plus a Gumbel variable). Trapezoidal sums converge geometrically
-    Validity    σ ≤ 12; |a| ≤ 200
+    Validity    σ ≤ 6; |a| ≤ 200
     References  benarous2024
 
     >>> found = softmax_moments(1.0, 0.0, 3)
@@ -39,7 +39,7 @@ def softmax_moments(raised: ArrayLike, noise: ArrayLike, classes: int) -> Softma
     """
     k = arguments.whole("classes", classes, 2)
     a = arguments.number("raised", raised, arguments.between(-200.0, 200.0))
-    sigma = arguments.number("noise", noise, arguments.between(0.0, 12.0))
+    sigma = arguments.number("noise", noise, arguments.between(0.0, 6.0))
     z = jnp.linspace(-REACH, REACH, INNER)
     weights = jnp.exp(-(z**2) / 2)
     weights = weights / jnp.sum(weights)
