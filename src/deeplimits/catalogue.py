@@ -43,6 +43,7 @@ RESULTS = {
 
 FUNCTIONS = {
     "activation-integrals": "theory.two_layer.overlaps:activation_integrals",
+    "alignment-and-lives-in": "measure:alignment",
     "conjugate-kernel-closed-forms": "theory.gaussian:dual",
     "criticality-solver": "theory.initialization:criticality",
     "difference-convolution-matrix": "theory.spectra:difference_singular_values",

@@ -150,7 +150,7 @@ def test_the_edge_is_that_of_a_generalized_marchenko_pastur_law():
     """A = (1/M) Σ w_l Z_l Z_l'/λ has the nonzero eigenvalues of a sample covariance of population w/λ."""
     weights, lam, alpha = np.array([0.2, 0.7]), 3.0, 4.0
     found = landscape.weighted_outliers(landscape.weighted_sample(weights, np.zeros((2, 1)), lam, alpha))
-    law = spectra.sample_covariance_law(weights * 1.0, alpha)
+    law = spectra.sample_covariance(weights, alpha)
     np.testing.assert_allclose(found.edge, float(np.max(np.asarray(law.edges))) / (lam * alpha), rtol=1e-6)
 
 
