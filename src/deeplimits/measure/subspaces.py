@@ -24,8 +24,7 @@ def alignment(vector: ArrayLike, basis: ArrayLike) -> float:
     """
     v = np.asarray(arguments.array("vector", vector, ("d",)))
     frame = _frame(basis, len(v))
-    length = np.linalg.norm(v)
-    if length == 0:
+    if not np.any(v):
         raise ParameterError("vector is zero, which has no direction")
     # Scaled first, so that squares neither overflow nor vanish
     unit = v / np.max(np.abs(v))
