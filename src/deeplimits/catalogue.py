@@ -42,6 +42,7 @@ RESULTS = {
 
 FUNCTIONS = {
     "activation-integrals": "theory.two_layer.overlaps:activation_integrals",
+    "alignment-and-lives-in": "measure:alignment",
     "conjugate-kernel-closed-forms": "theory.gaussian:dual",
     "criticality-solver": "theory.initialization:criticality",
     "depth-scales": "theory.initialization:depth_scales",
@@ -58,6 +59,7 @@ FUNCTIONS = {
     "information-exponent": "theory.online_sgd:information_exponent",
     "kernel-ridge-gp": "theory.kernels:kernel_ridge",
     "kstar-zero-class": "theory.initialization:decay_to_zero",
+    "large-learning-rate-phases": "theory.landscape:learning_rate_phases",
     "lazy-scaling-alpha-theorem": "theory.kernels:lazy_scaling",
     "lazy-training-bounds": "theory.kernels:lazy_training_bounds",
     "linear-and-nonlinear-shrinkage": "theory.spectra:oracle_shrinkage",

@@ -44,6 +44,9 @@ with door(__name__):
     from deeplimits.measure.spectra import covariance_losses as covariance_losses
     from deeplimits.measure.spectra import regularized_trace as regularized_trace
     from deeplimits.measure.spectra import sample_covariance_eigenvalues as sample_covariance_eigenvalues
+    from deeplimits.measure.subspaces import alignment as alignment
+    from deeplimits.measure.subspaces import distance_from_subspace as distance_from_subspace
+    from deeplimits.measure.subspaces import top_eigenspace as top_eigenspace
     from deeplimits.measure.summary_statistics import Closure as Closure
     from deeplimits.measure.summary_statistics import Coefficients as Coefficients
     from deeplimits.measure.summary_statistics import closability as closability

@@ -1,0 +1,27 @@
+"""What the limits about classes have in common: the four parts, by loops over classes and labels."""
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+
+def parts_by_loops(
+    vectors: Float[Array, "N C P"], weights: Float[Array, "N C"], per_class: int
+) -> tuple[Array, Array, Array, Array]:
+    """Class, cross-class, within and same-label parts of Σ w g g', the examples sorted by class."""
+    classes = vectors.shape[1]
+    between, cross, within, same = (jnp.zeros((vectors.shape[2],) * 2) for _ in range(4))
+    for c in range(classes):
+        own = slice(c * per_class, (c + 1) * per_class)
+        others = [label for label in range(classes) if label != c]
+        sums = {label: weights[own, label] @ vectors[own, label] for label in others}
+        masses = {label: jnp.sum(weights[own, label]) for label in others}
+        mass = sum(masses.values())
+        mean = sum(sums.values()) / mass
+        between = between + mass * jnp.outer(mean, mean)
+        for label in others:
+            centre = sums[label] / masses[label]
+            cross = cross + masses[label] * jnp.outer(centre - mean, centre - mean)
+            inner = vectors[own, label] - centre[None, :]
+            within = within + (inner * weights[own, label][:, None]).T @ inner
+        same = same + (vectors[own, c] * weights[own, c][:, None]).T @ vectors[own, c]
+    return between, cross, within, same
