@@ -12,8 +12,18 @@ INTEGRATED = "two integrations at 1e-11, and what the flow makes of their errors
 
 def squared_cosine(x: Float[Array, "n d"]) -> Float[Array, ""]:
     """The mean of ⟨x_i, x_j⟩² over pairs i ≠ j, which tells how far tokens have come together."""
-    n = x.shape[0]
-    return (jnp.sum((x @ x.T) ** 2) - n) / (n * (n - 1))
+    return squared_cosine_of(x @ x.T)
+
+
+def squared_cosine_of(gram: Float[Array, "n n"]) -> Float[Array, ""]:
+    """The same of a Gram matrix."""
+    n = gram.shape[0]
+    return (jnp.sum(gram**2) - n) / (n * (n - 1))
+
+
+def plane(angles: Float[Array, " n"]) -> Float[Array, "n 2"]:
+    """Tokens in the plane."""
+    return jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
 
 
 def depth_statements(end: Float[Array, ""], step: Array) -> dict[str, Value | Exponent]:

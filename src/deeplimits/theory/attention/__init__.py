@@ -20,7 +20,7 @@ with door(__name__):
     from deeplimits.theory.attention.equiangular import equiangular_bound as equiangular_bound
     from deeplimits.theory.attention.equiangular import equiangular_cosine as equiangular_cosine
     from deeplimits.theory.attention.equiangular import equiangular_time as equiangular_time
-    from deeplimits.theory.attention.gram_flow import gram_flow as gram_flow
+    from deeplimits.theory.attention.gram_matrices import gram_flow as gram_flow
     from deeplimits.theory.attention.kuramoto import antipodal_spectrum as antipodal_spectrum
     from deeplimits.theory.attention.kuramoto import balanced_curvature as balanced_curvature
     from deeplimits.theory.attention.kuramoto import poisson_order as poisson_order
