@@ -3,6 +3,7 @@
 from deeplimits.doors import door
 
 with door(__name__):
+    from deeplimits.theory import attention as attention
     from deeplimits.theory import bias as bias
     from deeplimits.theory import gaussian as gaussian
     from deeplimits.theory import inequalities as inequalities

@@ -1,0 +1,268 @@
+"""Self-attention as a flow of tokens on the unit sphere, and layer by layer with a step.
+
+Rows of `tokens` are unit vectors. A layer has heads with score matrices B = QᵀK and value matrices V, and may have a
+feed-forward part; without a layer B = V = I. `kind` is "softmax" (SA) or "unnormalized" (USA, sums divided by n).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.nn import softmax
+from jaxtyping import Array, Float
+
+from deeplimits.errors import ParameterError
+from deeplimits.models.activations import ActivationLike
+from deeplimits.models.activations import activation as named
+from deeplimits.numerics import arguments, flows
+from deeplimits.numerics.arguments import Given, known
+
+KINDS = ("softmax", "unnormalized")
+UNIT = 1e-9
+"""Tokens may miss the unit sphere by this much."""
+
+
+class FeedForward(NamedTuple):
+    """w σ(a x + b), added inside the projection."""
+
+    out: Float[Array, "d m"]
+    into: Float[Array, "m d"]
+    bias: Float[Array, " m"]
+    activation: ActivationLike = "tanh"
+
+
+class AttentionLayer(NamedTuple):
+    """Score matrices QᵀK and value matrices V of all heads, whose fields are added, and a feed-forward part."""
+
+    scores: Float[Array, "heads d d"]
+    values: Float[Array, "heads d d"]
+    feed_forward: FeedForward | None = None
+
+
+LayerLike = AttentionLayer | Callable[[Array], AttentionLayer] | None
+"""A layer, or one for every time, or none for B = V = I."""
+
+
+def attention_layer(query: Given, key: Given, value: Given, feed_forward: FeedForward | None = None) -> AttentionLayer:
+    """A layer from Q, K (k, d) and V (d, d), or of several heads with an axis in front; heads are added, not averaged.
+
+    ⟨Qx_i, Kx_j⟩ = x_iᵀ(QᵀK)x_j.
+
+    >>> attention_layer(jnp.eye(2), 2 * jnp.eye(2), jnp.eye(2)).scores.tolist()
+    [[[2.0, 0.0], [0.0, 2.0]]]
+    """
+    q, k, v = (
+        arguments.array(name, given, ("k", "d"), ("heads", "k", "d"))
+        for name, given in (("query", query), ("key", key), ("value", value))
+    )
+    q, k, v = (part if part.ndim == 3 else part[None] for part in (q, k, v))
+    if q.shape != k.shape or v.shape[1] != v.shape[2] or v.shape[0] != q.shape[0] or v.shape[2] != q.shape[2]:
+        raise ParameterError(
+            f"query, key and value have shapes {q.shape}, {k.shape} and {v.shape}; they must be (heads, k, d), "
+            "(heads, k, d) and (heads, d, d)"
+        )
+    return AttentionLayer(jnp.einsum("hkd,hke->hde", q, k), v, feed_forward)
+
+
+def on_the_sphere(tokens: Given, *, normalize: bool = False) -> Float[Array, "n d"]:
+    """Tokens as an array of unit rows: refused where they are not, scaled to length one where `normalize`.
+
+    >>> on_the_sphere([[0.0, 4.0]], normalize=True).tolist()
+    [[0.0, 1.0]]
+    """
+    x = arguments.array("tokens", tokens, ("n", "d"), why="a unit vector in each row")
+    lengths = jnp.linalg.norm(x, axis=1, keepdims=True)
+    if normalize:
+        if known(lengths) and not np.all(np.asarray(lengths) > 0):
+            raise ParameterError("tokens holds a row of zeros, which has no direction")
+        return x / lengths
+    if known(lengths) and (off := float(np.max(np.abs(np.asarray(lengths) - 1)))) > UNIT:
+        raise ParameterError(
+            f"tokens are not on the unit sphere: a length misses one by {off:.3g}; normalize=True scales them to it"
+        )
+    return x
+
+
+def attention_matrix(
+    tokens: Float[Array, "n d"], beta: Given, score: Float[Array, "d d"] | None = None
+) -> Float[Array, "n n"]:
+    """The rows A_i = softmax(β x_iᵀB x_j)_j; the largest score of a row is taken off first."""
+    return softmax(jnp.asarray(beta) * _scores(tokens, score), axis=1)
+
+
+def _scores(tokens, score):
+    return tokens @ tokens.T if score is None else tokens @ score @ tokens.T
+
+
+def _pull(tokens, beta, layer, kind, shift):
+    """Σ_h Σ_j A^h_ij V_h x_j + w σ(a x_i + b), before the projection."""
+
+    def weights(score):
+        scores = beta * _scores(tokens, score)
+        return softmax(scores, axis=1) if kind == "softmax" else jnp.exp(scores - shift) / tokens.shape[0]
+
+    if layer is None:
+        return weights(None) @ tokens
+    total = jnp.zeros_like(tokens)
+    for score, value in zip(layer.scores, layer.values, strict=True):
+        total = total + weights(score) @ (tokens @ value.T)
+    if layer.feed_forward is not None:
+        out, into, bias, activation = layer.feed_forward
+        total = total + named(activation).value(tokens @ into.T + bias[None, :]) @ out.T
+    return total
+
+
+def _project(tokens, vectors):
+    return vectors - jnp.sum(vectors * tokens, axis=1, keepdims=True) * tokens
+
+
+def attention_velocity(
+    tokens: Given,
+    beta: Given,
+    layer: AttentionLayer | None = None,
+    *,
+    kind: str = "softmax",
+    shift: Given = 0.0,
+    repulsive: bool = False,
+    normalize: bool = False,
+) -> Float[Array, "n d"]:
+    """ẋ_i = P^⊥ [Σ_h Σ_j A^h_ij V_h x_j + w σ(a x_i + b)], tangent to the sphere.
+
+    Negative β only where `repulsive` says that it is meant. In USA, `shift` measures time in units of e^{−shift}: with
+    shift = β nothing overflows at any β.
+
+    >>> x = jnp.array([[1.0, 0.0], [0.6, 0.8], [-0.8, 0.6]])
+    >>> layer = attention_layer(jnp.array([[1.0, 0.5], [0.0, 1.0]]), jnp.eye(2), jnp.array([[1.0, 0.2], [-0.3, 0.7]]))
+    >>> bool(abs(attention_velocity(x, 1.7, layer)[0, 1] + 0.049269026780) < 1e-11)
+    True
+    """
+    x, b = _checked(tokens, beta, layer, kind, repulsive, normalize)
+    return _project(x, _pull(x, b, layer, kind, shift))
+
+
+def attention_flow(
+    tokens: Given,
+    times: Given,
+    beta: Given,
+    layer: LayerLike = None,
+    *,
+    kind: str = "softmax",
+    shift: Given = 0.0,
+    repulsive: bool = False,
+    normalize: bool = False,
+    stiff: bool = False,
+    rtol: float = 1e-11,
+) -> Float[Array, "times n d"]:
+    """The tokens at increasing times, on the sphere to rounding; `layer` may be a function of time.
+
+    What is integrated is y with x = y/|y|, ẏ = |y| v(x): lengths that drift change no direction, and are divided out.
+    """
+    first = layer(jnp.zeros(())) if callable(layer) else layer
+    x, b = _checked(tokens, beta, first, kind, repulsive, normalize)
+
+    def field(t, y):
+        length = jnp.linalg.norm(y, axis=1, keepdims=True)
+        here = y / length
+        now = layer(t) if callable(layer) else layer
+        return length * _project(here, _pull(here, b, now, kind, shift))
+
+    path = flows.solve(field, x, times, rtol=rtol, atol=1e-13, stiff=stiff).states
+    return path / jnp.linalg.norm(path, axis=2, keepdims=True)
+
+
+def attention_layers(
+    tokens: Given,
+    beta: Given,
+    step: Given,
+    steps: int,
+    layer: LayerLike = None,
+    *,
+    kind: str = "softmax",
+    projected: bool = True,
+    shift: Given = 0.0,
+    repulsive: bool = False,
+    normalize: bool = False,
+) -> Float[Array, "steps+1 n d"]:
+    """A transformer of so many layers: x ← normalized(x + h v(x)), and the tokens before and after each.
+
+    With `projected=False`, as real layers do, what is added is not projected first: the effective step is then
+    h/(1 + h⟨x_i, v_i⟩), smaller by up to 1 + h near a cluster. A `layer` of time is taken at t = 0, h, 2h, …
+    """
+    first = layer(jnp.zeros(())) if callable(layer) else layer
+    x, b = _checked(tokens, beta, first, kind, repulsive, normalize)
+    h = arguments.number("step", step, arguments.POSITIVE)
+    arguments.whole("steps", steps, 1)
+
+    def advance(here, t):
+        pull = _pull(here, b, layer(t) if callable(layer) else layer, kind, shift)
+        moved = here + h * (_project(here, pull) if projected else pull)
+        following = moved / jnp.linalg.norm(moved, axis=1, keepdims=True)
+        return following, following
+
+    _, path = jax.lax.scan(advance, x, h * jnp.arange(float(steps)))
+    return jnp.concatenate([x[None], path])
+
+
+def after_layers(
+    tokens: Float[Array, "n d"],
+    beta: Given,
+    step: Given,
+    steps: Given,
+    layer: AttentionLayer | None = None,
+    *,
+    kind: str = "softmax",
+    shift: Given = 0.0,
+) -> Float[Array, "n d"]:
+    """The tokens after so many layers alone, as `attention_layers` has them; `steps` may be traced."""
+    b, h = jnp.asarray(beta), jnp.asarray(step)
+
+    def advance(_, here):
+        moved = here + h * _project(here, _pull(here, b, layer, kind, shift))
+        return moved / jnp.linalg.norm(moved, axis=1, keepdims=True)
+
+    return jax.lax.fori_loop(0, jnp.asarray(steps).astype(int), advance, tokens)
+
+
+def attention_until(
+    tokens: Given,
+    beta: Given,
+    happened: Callable[[Array], Array],
+    layer: AttentionLayer | None = None,
+    *,
+    kind: str = "softmax",
+    shift: Given = 0.0,
+    latest: Given = jnp.inf,
+    stiff: bool = False,
+    rtol: float = 1e-11,
+    otherwise: str = "what was waited for did not happen",
+) -> flows.Reached:
+    """The time at which `happened(tokens)` first holds, to rounding, and the tokens then."""
+    x, b = _checked(tokens, beta, layer, kind, False, False)
+
+    def unit(y):
+        return y / jnp.linalg.norm(y, axis=1, keepdims=True)
+
+    def field(t, y):
+        length = jnp.linalg.norm(y, axis=1, keepdims=True)
+        here = y / length
+        return length * _project(here, _pull(here, b, layer, kind, shift))
+
+    found = flows.solve_until(
+        field, x, lambda t, y: happened(unit(y)), latest=latest, exactly=True, rtol=rtol, atol=1e-13, stiff=stiff,
+        otherwise=otherwise,
+    )  # fmt: skip
+    return found._replace(state=unit(found.state))
+
+
+def _checked(tokens, beta, layer, kind, repulsive, normalize):
+    arguments.choice("kind", kind, KINDS)
+    x = on_the_sphere(tokens, normalize=normalize)
+    why = "repulsive=True allows β < 0, at which tokens attend to those that are unlike them"
+    b = arguments.number("beta", beta, arguments.FINITE if repulsive else arguments.NOT_NEGATIVE, why)
+    if layer is not None:
+        d = x.shape[1]
+        for name, part in (("scores", layer.scores), ("values", layer.values)):
+            arguments.array(name, part, ("heads", d, d), why="one square matrix a head")
+    return x, b

@@ -1,0 +1,1 @@
+"""Limits about attention: transformers as interacting particles on the sphere."""

@@ -1,0 +1,56 @@
+"""What the limits about attention have in common: how depth is compared with time, and random layers of the plane."""
+
+from itertools import pairwise
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from deeplimits.ensembles.transformers.particles import AttentionLayer, after_layers
+from deeplimits.predictions import Exponent, Value
+
+EXACT = 1e-8
+INTEGRATED = "two integrations at 1e-11, and what the flow makes of their errors"
+
+
+def squared_cosine(x: Float[Array, "n d"]) -> Float[Array, ""]:
+    """The mean of ⟨x_i, x_j⟩² over pairs i ≠ j, which tells how far tokens have come together."""
+    return squared_cosine_of(x @ x.T)
+
+
+def squared_cosine_of(gram: Float[Array, "n n"]) -> Float[Array, ""]:
+    """The same of a Gram matrix."""
+    n = gram.shape[0]
+    return (jnp.sum(gram**2) - n) / (n * (n - 1))
+
+
+def plane(angles: Float[Array, " n"]) -> Float[Array, "n 2"]:
+    """Tokens in the plane."""
+    return jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
+
+
+def depth_statements(end: Float[Array, ""], step: Array) -> dict[str, Value | Exponent]:
+    """A transformer of layers with a step is its flow up to the first order in the step."""
+    symbol, steps = r"\overline{\langle x_i,x_j\rangle^2}", step * jnp.array([1.0, 0.5])
+    return {
+        "layers": Value(end, label="squared cosine after all layers", symbol=symbol, rate=1.0),
+        "order": Exponent(1.0, label="change by halving the step", x=steps, axis="step", rate=1.0),
+    }
+
+
+def depth_measured(
+    x: Float[Array, "n d"],
+    beta: Array,
+    time: Array,
+    depth: Array,
+    layer: AttentionLayer | None = None,
+    kind: str = "softmax",
+    shift: Array | float = 0.0,
+) -> dict[str, Array]:
+    """The end of transformers of L, 2L and 4L layers, L = `depth` per unit of time, and how they differ."""
+    count = jnp.maximum(jnp.round(depth * time), 1.0)
+    ends = [
+        after_layers(x, beta, time / (times * count), times * count, layer, kind=kind, shift=shift)
+        for times in (1.0, 2.0, 4.0)
+    ]
+    apart = [jnp.linalg.norm(one - other) for one, other in pairwise(ends)]
+    return {"layers": squared_cosine(ends[0]), "order": jnp.stack(apart)}

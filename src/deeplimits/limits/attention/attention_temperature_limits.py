@@ -1,0 +1,96 @@
+r"""Attention from uniform to the largest score."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles.transformers import particles as ensemble
+from deeplimits.ensembles.transformers.random_layers import random_tokens
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.measure.tokens import clustering as measure
+from deeplimits.predictions import Bound, Identity, Value
+from deeplimits.theory.attention import temperatures
+
+SMALLEST = 690.0
+"""Minus the logarithm of the smallest numbers."""
+
+
+class AttentionTemperatureLimits(Limit):
+    r"""Attention is uniform at inverse temperature 0 and sees one token alone at ∞.
+
+    Setting     n uniform tokens on the sphere of R^d, B = V = I: a token's row A = softmax(βs), s_j = ⟨x_i, x_j⟩
+    Limit       β = 1/N → 0 and β = N → ∞
+    Result      N max |nA_j − 1| → max |s_j − s̄|; 1 − max A ≥ e^{−βg}/(1+(n−1)e^{−βg}), g = s₁ − s₂, so that the flow
+                freezes (the largest score of a token is its own); at any β dH/dβ = −β Var_A(s), so that the entropy H
+                falls from log n, and ∂_β log Z = ⟨s⟩_A
+    Validity    β ≥ 0, distinct scores; size counts N
+    Finite size O(1/N) for the hot side; the rest holds at every N
+    Computed by attention.hot_deviation (uniform), attention.cold_rate (argmax), attention.gibbs_row (entropy,
+                log_partition)
+    References  geshkovski2025 Sec 2
+    """
+
+    tokens: int = integer(8, 2, 64, symbol="n", doc="number of tokens")
+    dimension: int = integer(3, 2, 64, symbol="d", doc="dimension of the tokens")
+    beta: Array = real(2.0, 0.05, 20.0, symbol=r"\beta", doc="inverse temperature at which the entropy is looked at")
+    extreme: Array = real(50, 1, 1e6, log=True, symbol="N", doc="β on the cold side, 1/β on the hot side")
+
+    usual = Run(sizes=(20, 40, 80), samples=60, batch=20)
+
+    def at_size(self, size):
+        return {}, replace(self, extreme=whole(size, "N", self))
+
+    def draw(self, key):
+        return random_tokens(key, self.tokens, self.dimension)
+
+    def stated(self, system):
+        scores = system @ system.T
+        row = temperatures.gibbs_row(scores, jnp.broadcast_to(self.beta, scores.shape[:1]))
+        places = jnp.arange(1.0, self.tokens + 1)
+        cold = jnp.broadcast_to(self.extreme, scores.shape[:1])
+        # Smaller weights than numbers have are told to be those.
+        rest = jnp.minimum(temperatures.cold_rate(scores, cold).most, SMALLEST / self.extreme)
+        return {
+            "uniform": Value(
+                jnp.max(jnp.abs(temperatures.hot_deviation(scores))), label="deviation of hot attention from uniform",
+                symbol=r"\max|s-\bar s|", rate=1.0,
+            ),
+            "argmax": Bound(
+                rest, label="decay in β of what is left to the other tokens", symbol=r"-\log(1-\max A)/\beta",
+                x=places, axis="token",
+            ),
+            "entropy": Identity(
+                row.entropy_slope, label="slope of the entropy in β", symbol=r"dH/d\beta", tolerance=1e-9,
+                reason="rounding",
+            ),
+            "log_partition": Identity(
+                row.mean_score, label="slope of log Z in β", symbol=r"\langle s\rangle_A", tolerance=1e-9,
+                reason="rounding",
+            ),
+        }  # fmt: skip
+
+    def measured(self, system):
+        n = self.tokens
+        hot = ensemble.attention_matrix(system, 1 / self.extreme)
+        cold = ensemble.attention_matrix(system, self.extreme)
+        others = ~jnp.eye(n, dtype=bool)
+        # All weights but a token's own, added without taking that from one.
+        rest = jnp.sum(jnp.where(others, cold, 0.0), axis=1)
+
+        def partition(beta):
+            # A_ii = e^{βs_ii}/Z_i
+            return beta - jnp.log(jnp.diagonal(ensemble.attention_matrix(system, beta)))
+
+        return {
+            "uniform": self.extreme * jnp.max(jnp.abs(n * hot - 1)),
+            "argmax": -_log(rest) / self.extreme,
+            "entropy": jax.jvp(
+                lambda beta: measure.attention_entropy(system, beta), (self.beta,), (jnp.ones_like(self.beta),)
+            )[1],
+            "log_partition": jax.jvp(partition, (self.beta,), (jnp.ones_like(self.beta),))[1],
+        }
+
+
+def _log(x: Array) -> Array:
+    """The logarithm; what has underflowed is as small as numbers are."""
+    return jnp.log(jnp.maximum(x, jnp.finfo(float).tiny))

@@ -1,0 +1,59 @@
+r"""When do tokens cluster? The step in the plane of time and inverse temperature."""
+
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles.transformers import particles as ensemble
+from deeplimits.ensembles.transformers.random_layers import tokens_in_their_span
+from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.numerics.arguments import known
+from deeplimits.predictions import Value
+from deeplimits.theory.attention import equiangular
+
+
+class ClusteringPhaseDiagram(Limit):
+    r"""In high dimension all pairs of tokens come together at one time t*(β): a sharp step.
+
+    Setting     n independent uniform tokens on the sphere of R^d, SA with B = V = I; a pair is clustered where
+                ⟨x_i, x_j⟩ > c
+    Limit       d → ∞ at fixed n, β and c
+    Result      the share of clustered pairs steps from 0 to 1 at t*(β) = t_SA(c), the time at which equiangular tokens
+                from γ = 0 reach γ = c; measured: when half of the pairs are, and in how short a time they all are
+    Validity    d ≥ n, β ≥ 0; size counts the dimension d
+    Finite size the time of half of the pairs deviates by O(1/d) in the mean, the width of the step is O(d^(−1/2))
+    Computed by attention.equiangular_time
+    References  geshkovski2025 Sec 6
+    """
+
+    tokens: int = integer(8, 2, 32, symbol="n", doc="number of tokens")
+    beta: Array = real(2.0, 0.0, 5.0, symbol=r"\beta", doc="inverse temperature")
+    gap: Array = real(1e-3, 1e-5, 0.5, log=True, symbol="1-c", doc="a pair with a cosine above c is clustered")
+    dimension: Array = real(1000, 2, 1e8, log=True, symbol="d", doc="dimension of the tokens, at least n")
+
+    usual = Run(sizes=(1000, 2000, 4000), samples=200, batch=50)
+
+    def validity(self):
+        if not known(self.dimension) or float(self.dimension) >= self.tokens:
+            return ()
+        return (f"dimension = {float(self.dimension):g} is below tokens = {self.tokens}",)
+
+    def theory(self):
+        time = jnp.exp(equiangular.equiangular_time(1 - self.gap, 0.0, self.tokens, self.beta))
+        return {
+            "transition": Value(time, label="time at which half of the pairs are clustered", symbol="t^*", rate=1.0)
+        }
+
+    def at_size(self, size):
+        return {}, replace(self, dimension=whole(size, "d", self, least=self.tokens))
+
+    def simulate(self, key):
+        n = self.tokens
+        x = tokens_in_their_span(key, n, self.dimension)
+        first, second = jnp.triu_indices(n, 1)
+
+        def half(tokens):
+            apart = jnp.sum((tokens[first] - tokens[second]) ** 2, axis=1) / 2
+            return jnp.mean((apart < self.gap).astype(float)) >= 0.5
+
+        found = ensemble.attention_until(x, self.beta, half, rtol=1e-8, latest=1e6)
+        return {"transition": found.t}

@@ -1,0 +1,127 @@
+"""How clustered tokens are: pairs, clusters, histograms, energies and entropies of attention."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.scipy.special import logsumexp
+from jaxtyping import Array, Float, Int
+
+from deeplimits.ensembles.transformers.particles import attention_matrix, on_the_sphere
+from deeplimits.errors import ParameterError
+from deeplimits.numerics import arguments
+from deeplimits.numerics.arguments import Given, known
+
+CLUSTERED = 0.999
+"""Tokens whose cosine is larger belong together."""
+BLOCK = 1024
+
+
+def clustered_share(
+    tokens: Float[Array, "*places n d"], threshold: Given = CLUSTERED, *, antipodal: bool = False
+) -> Float[Array, "*places"]:
+    """The share of ordered pairs i ≠ j with ⟨x_i, x_j⟩ > threshold; with `antipodal`, |⟨x_i, x_j⟩|.
+
+    >>> float(clustered_share(jnp.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])))
+    0.3333333333333333
+    """
+    level = arguments.number("threshold", threshold, arguments.inside(-1.0, 1.0))
+    n = tokens.shape[-2]
+    if n < 2:
+        raise ParameterError(f"tokens holds {n} of them; a pair needs two")
+    gram = jnp.einsum("...id,...jd->...ij", tokens, tokens)
+    close = (jnp.abs(gram) if antipodal else gram) > level
+    # Every token is close to itself.
+    own = jnp.sum(jnp.einsum("...ii->...i", close), axis=-1)
+    return (jnp.sum(close, axis=(-2, -1)) - own).astype(float) / (n * (n - 1))
+
+
+def cluster_labels(tokens: Float[Array, "n d"], threshold: Given = CLUSTERED) -> Int[Array, " n"]:
+    """The smallest index of a token in the cluster of each.
+
+    Clusters are the connected components of the graph that joins tokens with ⟨x_i, x_j⟩ > threshold (single linkage).
+
+    >>> cluster_labels(jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])).tolist()
+    [0, 1, 0]
+    """
+    level = arguments.number("threshold", threshold, arguments.inside(-1.0, 1.0))
+    n = tokens.shape[0]
+    close = (tokens @ tokens.T > level) | jnp.eye(n, dtype=bool)
+
+    def spread(state):
+        labels, _ = state
+        least = jnp.min(jnp.where(close, labels[None, :], n), axis=1)
+        # Follow labels of labels: a chain is walked in a logarithm of its length.
+        least = least[least]
+        return least, jnp.any(least != labels)
+
+    return jax.lax.while_loop(lambda state: state[1], spread, (jnp.arange(n), jnp.array(True)))[0]
+
+
+def cluster_count(tokens: Float[Array, "n d"], threshold: Given = CLUSTERED) -> Float[Array, ""]:
+    """How many clusters there are: components of the graph of pairs with ⟨x_i, x_j⟩ > threshold.
+
+    On the circle a gap of 0.05 between neighbours is threshold = cos 0.05.
+    """
+    labels = cluster_labels(tokens, threshold)
+    return jnp.sum(labels == jnp.arange(tokens.shape[0])).astype(float)
+
+
+def cosine_histogram(tokens: Given, edges: Given, *, normalize: bool = False) -> Int[np.ndarray, " bins"]:
+    """How many pairs i < j have ⟨x_i, x_j⟩ in each bin, the last one with its upper end; block by block.
+
+    >>> cosine_histogram([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [-1.0, 0.5, 1.0]).tolist()
+    [2, 1]
+    """
+    x = np.asarray(on_the_sphere(tokens, normalize=normalize))
+    marks = np.asarray(arguments.array("edges", edges, ("bins",)))
+    if len(marks) < 2 or np.any(np.diff(marks) <= 0):
+        raise ParameterError(f"edges = {marks.tolist()} is not allowed; give at least two increasing numbers")
+    counts = np.zeros(len(marks) - 1, int)
+    for begin in range(0, len(x), BLOCK):
+        rows = x[begin : begin + BLOCK]
+        # Cosines of equal tokens may exceed one by rounding.
+        cosines = np.clip(rows @ x[begin:].T, -1, 1)
+        counts += np.histogram(cosines[np.triu_indices(len(rows), 1, len(x) - begin)], marks)[0]
+    return counts
+
+
+def log_energy(tokens: Float[Array, "n d"], beta: Given, score: Float[Array, "d d"] | None = None) -> Float[Array, ""]:
+    """log of (1/2βn²) Σ_ij e^{βx_iᵀBx_j}, β > 0, for any B; it is monotone along the flow only where V = B = Bᵀ."""
+    b = arguments.number("beta", beta, arguments.POSITIVE)
+    moved = tokens if score is None else tokens @ score.T
+    n = tokens.shape[0]
+    return logsumexp(b * (tokens @ moved.T)) - jnp.log(2.0 * n**2) - jnp.log(b)
+
+
+def attention_entropy(
+    tokens: Float[Array, "n d"], beta: Given, score: Float[Array, "d d"] | None = None
+) -> Float[Array, " n"]:
+    """Entropy −Σ_j A_ij log A_ij of each token's attention: log n where it is uniform, 0 where it sees one token."""
+    weights = attention_matrix(tokens, beta, score)
+    return jnp.sum(jax.scipy.special.entr(weights), axis=1)
+
+
+def chord(tokens: Float[Array, "*places n d"]) -> Float[Array, "*places"]:
+    """The largest ½|x_i − x_j|² = 1 − ⟨x_i, x_j⟩, without the cancellation that the second form has near a cluster."""
+    apart = tokens[..., :, None, :] - tokens[..., None, :, :]
+    return jnp.max(jnp.sum(apart**2, axis=-1), axis=(-2, -1)) / 2
+
+
+def time_to_collapse(path: Float[Array, "times n d"], times: Given, level: Given = 1e-3) -> float:
+    """The first time, between those given, at which `chord` falls below `level`; inf where it does not.
+
+    Between two times the logarithm of the chord is taken to be straight, which it is near a cluster.
+    """
+    moments = np.asarray(arguments.times("times", times))
+    bound = float(arguments.number("level", level, arguments.POSITIVE))
+    if not known(path) or len(moments) != len(path):
+        raise ParameterError(f"times has {len(moments)} entries and path {len(path)}; give one for each")
+    logs = np.log(np.maximum(np.asarray(chord(path)), 1e-300))
+    below = np.flatnonzero(logs < np.log(bound))
+    if not len(below):
+        return float("inf")
+    last = int(below[0])
+    if last == 0:
+        return float(moments[0])
+    share = (logs[last - 1] - np.log(bound)) / (logs[last - 1] - logs[last])
+    return float(moments[last - 1] + share * (moments[last] - moments[last - 1]))
