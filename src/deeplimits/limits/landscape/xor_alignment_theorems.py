@@ -55,7 +55,7 @@ class XorAlignmentTheorems(Limit):
 
     def theory(self):
         times = self.horizon * jnp.arange(1.0, RECORDS + 1) / RECORDS
-        start = xor.XorState(*(jnp.asarray(part) for part in (OUTPUT, ALONG_MU, ALONG_NU)), SIDE * jnp.eye(6))
+        start = xor.XorState(jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), SIDE * jnp.eye(6))
         path = xor.xor_ballistic(start, times, self.separation, self.ridge, self.step, points=1024)
         along = jnp.sum(path.output**2 * (path.along_mu**2 + path.along_nu**2), axis=1)
         beside = jnp.sum(path.output**2 * jnp.einsum("tii->ti", path.overlaps), axis=1)
@@ -81,7 +81,7 @@ class XorAlignmentTheorems(Limit):
             return reduced_chains.xor_step(sample, state, dimension, self.separation, self.ridge, self.step)
 
         start = reduced_chains.XorStatistics(
-            *(jnp.asarray(part) for part in (OUTPUT, ALONG_MU, ALONG_NU)), SIDE * jnp.eye(6)
+            jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), SIDE * jnp.eye(6)
         )
         samples = reduced_chains.xor_samples(key, (RECORDS * every,), dimension, 6)
         path = reduced_chains.run(step, samples, start, RECORDS)

@@ -94,7 +94,8 @@ def gauss_newton_rank(parameters: int, samples: int, outputs: int, loss: str = "
 def two_cluster_curvature(weight: ArrayLike, noise: ArrayLike, distance: ArrayLike = ROOT_TWO) -> ClusterCurvature:
     """The population Hessian of logistic regression on two Gaussian clusters.
 
-    Setting     x = ±μ + s·g with |μ| = `distance` (√2 for clusters at ±(1, 1)), `noise` the standard deviation s, equally likely labels ±;
+    Setting     x = ±μ + s·g with |μ| = `distance` (√2 for clusters at ±(1, 1)), `noise` the standard
+                deviation s, equally likely labels ±;
                 p = σ(⟨w, x⟩) with w of length `weight` a along μ
     Result      along μ: E σ'(u)(|μ| + s g)², across: s²E σ'(u), u = a(|μ| + s g)
                 a = 0: (|μ|² + s²)/4 and s²/4, an outlier that the noise swallows; the loss is least at a = 2|μ|/s²
