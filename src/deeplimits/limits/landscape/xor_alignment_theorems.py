@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.limit import Limit, Run, real, rounded, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.landscape import xor_blocks
@@ -74,7 +74,7 @@ class XorAlignmentTheorems(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=20)
         every = whole(float(self.horizon) * n / float(self.step) / RECORDS, "steps between records", self)
-        return {"dimension": n, "every": every}, replace(self, horizon=every * RECORDS * float(self.step) / n)
+        return {"dimension": n, "every": every}, rounded(self, horizon=every * RECORDS * float(self.step) / n)
 
     def draw(self, key, *, dimension: int, every: int):
         def step(sample, state):
