@@ -93,7 +93,7 @@ def draw(found: dict[str, np.ndarray], options: argparse.Namespace) -> None:
     panels[0].plot(np.minimum(step, 2 * options.time), fine, color="#e4572e", lw=2)
     panels[0].set_xlim(0, options.time)
     panels[0].set_ylabel(r"inverse temperature $\beta$")
-    figure.colorbar(shown, ax=list(panels), label="share of pairs with a cosine above 0.999")
+    figure.colorbar(shown, ax=list(panels), label="share of pairs, cosine > 0.999")
     figure.suptitle(
         f"Clustering of {options.tokens} tokens in dimension {options.dimension}, {options.systems} systems"
     )

@@ -71,7 +71,7 @@ def test_top_gradient_share():
     assert landscape.top_gradient_share([10, 1, 0.1], [1, 1, 1], 0.199, [30], 1)[0] > 0.999
     # Extreme: a share far below what doubles can hold is 0 and not NaN
     assert landscape.top_gradient_share([10.0, 1.0], [1.0, 1.0], 0.1, [3], 1)[0] == 0
-    with pytest.raises(ParameterError, match="count"):
+    with pytest.raises(ParameterError, match="top"):
         landscape.top_gradient_share([1.0], [1.0], 0.1, [1], 2)
     with pytest.raises(ParameterError, match="a class, 0 to 1"):
         landscape.two_layer_curvature(np.eye(2), np.eye(2), np.eye(2), [0, 2], "tanh")

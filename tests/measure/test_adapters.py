@@ -1,6 +1,8 @@
 """One door for a user's network: the same numbers through PyTorch and JAX, and nothing of the user's changed."""
 
 import random
+import subprocess
+import sys
 
 import equinox as eqx
 import jax
@@ -301,3 +303,15 @@ def linear(p, x):
 def test_bad_input_is_answered_in_a_sentence(call, words):
     with pytest.raises(ParameterError, match=words):
         call()
+
+
+def test_pytorch_is_imported_by_its_users_alone():
+    code = (
+        "import sys, numpy as np, jax.numpy as jnp\n"
+        "from deeplimits.measure import adapters, classes, curvature, training\n"
+        "model = adapters.open_model(lambda w, x: x @ w, lambda z, y: (z - y) ** 2, (np.eye(2), np.ones(2)),"
+        " parameters=jnp.zeros(2))\n"
+        "curvature.eigenpairs(curvature.hessian(model)), training.SharpnessRecorder(model)()\n"
+        "assert 'torch' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -109,6 +109,27 @@ def test_two_classes_with_one_output():
     np.testing.assert_allclose(found @ v, curvature.gauss_newton(model) @ v, atol=1e-14)
 
 
+def test_a_convolutional_network_with_batch_norm():
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 3, 3, padding=1), torch.nn.BatchNorm2d(3), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1),
+        torch.nn.Flatten(), torch.nn.Dropout(0.3), torch.nn.Linear(3, 3),
+    ).double()  # fmt: skip
+    x = torch.randn(17, 1, 5, 5, dtype=torch.float64)
+    model = open_model(net, torch.nn.CrossEntropyLoss(), (x, torch.tensor(LABELS)), chunk=6)
+    piece = next(model.pieces())
+    jacobians = piece.sample_jacobians()
+    np.testing.assert_allclose(jacobians, piece._jacobians_of_the_batch().detach().numpy(), atol=1e-14)
+    v = RNG.normal(size=model.size)
+    np.testing.assert_allclose(jacobians @ v, piece.push(v), atol=1e-13)
+    found, whole = classes.gradient_decomposition(model), curvature.gauss_newton(model)
+    assert np.abs(found @ v - whole @ v).max() < 1e-12 * np.abs(whole @ v).max()
+    np.testing.assert_allclose(sum(one.value for one in found.traces()), np.trace(whole.dense()), rtol=1e-12)
+    mixed = open_model(net, torch.nn.CrossEntropyLoss(), (x, torch.tensor(LABELS)), mode="train")
+    with pytest.raises(ParameterError, match="sum over samples"):
+        classes.gradient_decomposition(mixed)
+
+
 @pytest.mark.parametrize(("call", "words"), [
     (lambda: classes.gradient_decomposition(through_jax().on((X[:2], LABELS[:2]))), "no sample has the label"),
     (lambda: classes.gradient_decomposition(open_model(NET, squared, (X, LABELS), parameters=PARAMETERS)),

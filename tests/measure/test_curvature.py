@@ -307,3 +307,23 @@ def test_a_trained_network_has_the_spectrum_of_its_dense_hessian():
         np.testing.assert_allclose(density.outliers, np.sort(outliers)[::-1], rtol=1e-5)
         assert density.atoms().distance(exact) < 5e-4
         assert density.nodes.max() < exact[20] + 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+def test_digits_have_an_outlier_for_every_class_but_one(seed):
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    x, y = torch.tensor(digits.data / 16), torch.tensor(digits.target)
+    torch.manual_seed(seed)
+    network = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.Tanh(), torch.nn.Linear(32, 10)).double()
+    optimizer, loss = torch.optim.Adam(network.parameters(), lr=1e-2), torch.nn.CrossEntropyLoss()
+    for _ in range(40):
+        optimizer.zero_grad()
+        loss(network(x), y).backward()
+        optimizer.step()
+    top = curvature.eigenpairs(curvature.hessian(open_model(network, loss, (x, y))), 60, tolerance=1e-5)
+    found = curvature.count_outliers(top.values)
+    assert found.count == 9
+    assert found.p_values[8] < 1e-4

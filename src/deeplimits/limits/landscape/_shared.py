@@ -15,8 +15,8 @@ def parts_by_loops(
         others = [label for label in range(classes) if label != c]
         sums = {label: weights[own, label] @ vectors[own, label] for label in others}
         masses = {label: jnp.sum(weights[own, label]) for label in others}
-        mass = sum(masses.values())
-        mean = sum(sums.values()) / mass
+        mass = jnp.sum(jnp.stack(list(masses.values())))
+        mean = jnp.sum(jnp.stack(list(sums.values())), axis=0) / mass
         between = between + mass * jnp.outer(mean, mean)
         for label in others:
             centre = sums[label] / masses[label]

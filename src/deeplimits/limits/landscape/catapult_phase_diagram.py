@@ -1,6 +1,6 @@
 r"""Three phases of the learning rate: lazy, catapult, divergent."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -54,7 +54,7 @@ class CatapultPhaseDiagram(Limit):
 
     def theory(self):
         phases = catapult.learning_rate_phases(1.0)
-        rates = {"axis": "learning rate times λ₀", "axis_symbol": "c"}
+        rates: dict[str, Any] = {"axis": "learning rate times λ₀", "axis_symbol": "c"}
         return {
             "bounded": Curve(
                 self.multiples,

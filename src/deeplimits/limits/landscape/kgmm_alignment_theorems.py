@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from deeplimits.ensembles import mixture_training, reduced_chains
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, integer, real, rounded, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.landscape import kgmm, weighted_covariance
@@ -102,7 +102,7 @@ class KgmmAlignmentTheorems(Limit):
         d = whole(size, "d", self, least=6 * self.classes)
         every = whole(float(self.horizon) * d / float(self.step) / RECORDS, "steps between records", self)
         count = min(max(whole(d * float(self.per_dimension), "test samples", self), 2 * d), 12 * d)
-        realised = replace(self, horizon=every * RECORDS * float(self.step) / d, per_dimension=count / d)
+        realised = rounded(self, horizon=every * RECORDS * float(self.step) / d, per_dimension=count / d)
         return {"dimension": d, "every": every, "count": count}, realised
 
     def draw(self, key, *, dimension: int, every: int, count: int):

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import mixture_training, reduced_chains
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, integer, real, rounded, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve
 from deeplimits.theory.landscape import kgmm
@@ -64,7 +64,7 @@ class KgmmSgdEffectiveDynamics(Limit):
     def at_size(self, size):
         d = whole(size, "d", self, least=4 * self.classes)
         every = whole(float(self.horizon) * d / float(self.step) / POINTS, "steps between records", self)
-        return {"dimension": d, "every": every}, replace(self, horizon=every * POINTS * float(self.step) / d)
+        return {"dimension": d, "every": every}, rounded(self, horizon=every * POINTS * float(self.step) / d)
 
     def simulate(self, key, *, dimension: int, every: int):
         mixture = mixture_training.Mixture(jnp.linalg.cholesky(self._means()), self._probabilities(), self.separation)

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, integer, real, rounded, whole
 from deeplimits.predictions import Identity, Value
 from deeplimits.theory.landscape import class_parts
 
@@ -52,7 +52,7 @@ class PapyanFeatureDecomposition(Limit):
 
     def at_size(self, size):
         n = whole(size, "n", self, least=2)
-        return {"per_class": n}, replace(self, per_class=n)
+        return {"per_class": n}, rounded(self, per_class=n)
 
     def draw(self, key, *, per_class: int):
         c, d = self.classes, self.dimension

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import mixture_training
-from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, rounded, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.landscape import kgmm, weighted_covariance
 
@@ -98,7 +98,7 @@ class WeightedCovarianceSpectrum(Limit):
     def at_size(self, size):
         d = whole(size, "d", self, least=4 * self.classes)
         count = whole(d * float(self.per_dimension), "test samples", self)
-        return {"dimension": d, "count": count}, replace(self, per_dimension=min(max(count / d, 1.0), 10.0))
+        return {"dimension": d, "count": count}, rounded(self, per_dimension=min(max(count / d, 1.0), 10.0))
 
     def simulate(self, key, *, dimension: int, count: int):
         k = self.classes

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.limit import Limit, Run, real, rounded, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Value
 from deeplimits.theory.landscape import xor_blocks
@@ -55,7 +55,7 @@ class XorAlignmentTheorems(Limit):
 
     def theory(self):
         times = self.horizon * jnp.arange(1.0, RECORDS + 1) / RECORDS
-        start = xor.XorState(*(jnp.asarray(part) for part in (OUTPUT, ALONG_MU, ALONG_NU)), SIDE * jnp.eye(6))
+        start = xor.XorState(jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), SIDE * jnp.eye(6))
         path = xor.xor_ballistic(start, times, self.separation, self.ridge, self.step, points=1024)
         along = jnp.sum(path.output**2 * (path.along_mu**2 + path.along_nu**2), axis=1)
         beside = jnp.sum(path.output**2 * jnp.einsum("tii->ti", path.overlaps), axis=1)
@@ -74,14 +74,14 @@ class XorAlignmentTheorems(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=20)
         every = whole(float(self.horizon) * n / float(self.step) / RECORDS, "steps between records", self)
-        return {"dimension": n, "every": every}, replace(self, horizon=every * RECORDS * float(self.step) / n)
+        return {"dimension": n, "every": every}, rounded(self, horizon=every * RECORDS * float(self.step) / n)
 
     def draw(self, key, *, dimension: int, every: int):
         def step(sample, state):
             return reduced_chains.xor_step(sample, state, dimension, self.separation, self.ridge, self.step)
 
         start = reduced_chains.XorStatistics(
-            *(jnp.asarray(part) for part in (OUTPUT, ALONG_MU, ALONG_NU)), SIDE * jnp.eye(6)
+            jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), SIDE * jnp.eye(6)
         )
         samples = reduced_chains.xor_samples(key, (RECORDS * every,), dimension, 6)
         path = reduced_chains.run(step, samples, start, RECORDS)

@@ -1,6 +1,6 @@
 r"""The Hessian of a network that has learnt XOR, layer by layer."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -47,7 +47,7 @@ class XorHessianGBlocks(Limit):
         second = xor_blocks.xor_rest_eigenvalues(self.ridge)
         output = jnp.sqrt(jnp.log((1 - 4 * self.ridge) / (4 * self.ridge)) / self.copies)
         first = xor_blocks.xor_rest_first_layer(self.ridge, output)
-        shared = {"rate": 0.5}
+        shared: dict[str, Any] = {"rate": 0.5}
         return {
             "second_layer": Value(second.hessian, label="Hessian, second layer", symbol=r"\lambda(H_{vv})", **shared),
             "second_layer_gradient": Value(

@@ -154,7 +154,7 @@ class Model:
     def by_label(self, size: int = 256) -> Iterator["OfOneLabel"]:
         """The samples of one class after another, `size` at a time; short ones are filled up with idle samples."""
         self.require_separable("samples taken class by class")
-        values, shape = np.array(self.classes()), min(size, self.samples)
+        values, shape = np.array(self.classes()), min(size, int(np.bincount(self.labels()).max()))
         waiting: dict[int, list[Batch]] = {}
         for batch in self.data:
             found = np.searchsorted(values, labels_of(batch))

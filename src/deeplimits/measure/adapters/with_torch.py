@@ -306,20 +306,27 @@ class TorchPiece(Piece):
         return _Sloped(array(losses), array(slope))
 
     def sample_jacobians(self) -> np.ndarray:
-        z = self.z
-        flat = z.reshape(self.count, -1)
-
-        def row(direction):
-            found = torch.autograd.grad(flat, self.leaves, direction, retain_graph=True, materialize_grads=True)
-            return torch.cat([part.reshape(-1) for part in found])
+        def one(leaves, x):
+            alone = mapped(lambda tensor: tensor[None], x)
+            return self.network.run(dict(zip(self.names, leaves, strict=True)), alone)[0].reshape(-1)
 
         with careful(), torch.enable_grad():
-            units = torch.eye(flat.numel(), dtype=flat.dtype, device=flat.device).reshape(-1, *flat.shape)
             try:
-                rows = torch.func.vmap(row)(units)
-            except RuntimeError:
-                rows = torch.stack([row(unit) for unit in units])
-        return array(rows).reshape(self.count, flat.shape[1], -1)
+                parts = torch.func.vmap(torch.func.jacrev(one), in_dims=(None, 0))(self.leaves, self.x)
+                rows = torch.cat([part.reshape(*part.shape[:2], -1) for part in parts], dim=2)
+            except Exception:
+                rows = self._jacobians_of_the_batch()
+        return array(rows)
+
+    def _jacobians_of_the_batch(self) -> torch.Tensor:
+        """Row by row through the whole batch, for what torch.func cannot vectorize: random layers keep their masks."""
+        z = self.z.reshape(self.count, -1)
+
+        def row(entry):
+            found = torch.autograd.grad(entry, self.leaves, retain_graph=True, materialize_grads=True)
+            return torch.cat([part.reshape(-1) for part in found])
+
+        return torch.stack([row(entry) for entry in z.reshape(-1)]).reshape(*z.shape, -1)
 
     def _in_outputs(self, directions: np.ndarray) -> torch.Tensor:
         return torch.tensor(np.asarray(directions), dtype=self.z.dtype, device=self.z.device).reshape(self.z.shape)

@@ -3,8 +3,6 @@
 from deeplimits.doors import door
 
 with door(__name__):
-    from deeplimits.theory.landscape.catapult import CatapultPath as CatapultPath
-    from deeplimits.theory.landscape.catapult import Phases as Phases
     from deeplimits.theory.landscape.catapult import catapult_end as catapult_end
     from deeplimits.theory.landscape.catapult import catapult_path as catapult_path
     from deeplimits.theory.landscape.catapult import catapult_time as catapult_time
@@ -16,14 +14,10 @@ with door(__name__):
     from deeplimits.theory.landscape.class_parts import class_decomposition as class_decomposition
     from deeplimits.theory.landscape.class_parts import feature_decomposition as feature_decomposition
     from deeplimits.theory.landscape.class_parts import start_gradient_parts as start_gradient_parts
-    from deeplimits.theory.landscape.collapse import CollapsedSolution as CollapsedSolution
-    from deeplimits.theory.landscape.collapse import CollapseMetrics as CollapseMetrics
     from deeplimits.theory.landscape.collapse import mean_logits as mean_logits
     from deeplimits.theory.landscape.collapse import neural_collapse_in_noise as neural_collapse_in_noise
     from deeplimits.theory.landscape.collapse import simplex_frame as simplex_frame
     from deeplimits.theory.landscape.collapse import unconstrained_features as unconstrained_features
-    from deeplimits.theory.landscape.curvature_parts import ClusterCurvature as ClusterCurvature
-    from deeplimits.theory.landscape.curvature_parts import CurvatureParts as CurvatureParts
     from deeplimits.theory.landscape.curvature_parts import gauss_newton_rank as gauss_newton_rank
     from deeplimits.theory.landscape.curvature_parts import top_gradient_share as top_gradient_share
     from deeplimits.theory.landscape.curvature_parts import two_cluster_curvature as two_cluster_curvature
@@ -47,7 +41,6 @@ with door(__name__):
     from deeplimits.theory.landscape.weighted_covariance import bulk_inverse as bulk_inverse
     from deeplimits.theory.landscape.weighted_covariance import weighted_outliers as weighted_outliers
     from deeplimits.theory.landscape.weighted_covariance import weighted_sample as weighted_sample
-    from deeplimits.theory.landscape.xor_blocks import XorBlocks as XorBlocks
     from deeplimits.theory.landscape.xor_blocks import xor_curvature as xor_curvature
     from deeplimits.theory.landscape.xor_blocks import xor_outlier_counts as xor_outlier_counts
     from deeplimits.theory.landscape.xor_blocks import xor_rest_eigenvalues as xor_rest_eigenvalues

@@ -65,7 +65,7 @@ def neural_collapse_in_noise(
     """Metrics of collapse for Gaussian features around a simplex, to first order in the dimension.
 
     Setting     n features of each of C classes in R^d, N(μ_c, τ²I) with centred means of length ℓ = `scale` and cosine
-                −1/(C − 1); τ = `noise`; sample means and covariances
+                −1/(C − 1); `noise` the standard deviation τ; sample means and covariances
     Limit       d, n → ∞ with d/n fixed
     Result      |μ̂_c − μ̂_G|² → ℓ² + (1 − 1/C)τ²d/n;  tr Σ_W = (1 − 1/n)τ²d;
                 NC1 = (C − 1)(1 − 1/n)τ²/(ℓ²C/(C − 1) + τ²d/n), each of the C − 1 eigenvalues of Σ_B being

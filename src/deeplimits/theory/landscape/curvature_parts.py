@@ -94,7 +94,8 @@ def gauss_newton_rank(parameters: int, samples: int, outputs: int, loss: str = "
 def two_cluster_curvature(weight: ArrayLike, noise: ArrayLike, distance: ArrayLike = ROOT_TWO) -> ClusterCurvature:
     """The population Hessian of logistic regression on two Gaussian clusters.
 
-    Setting     x = ±μ + s·g with |μ| = `distance` (√2 for clusters at ±(1, 1)), `noise` s, equally likely labels ±;
+    Setting     x = ±μ + s·g with |μ| = `distance` (√2 for clusters at ±(1, 1)), `noise` the standard
+                deviation s, equally likely labels ±;
                 p = σ(⟨w, x⟩) with w of length `weight` a along μ
     Result      along μ: E σ'(u)(|μ| + s g)², across: s²E σ'(u), u = a(|μ| + s g)
                 a = 0: (|μ|² + s²)/4 and s²/4, an outlier that the noise swallows; the loss is least at a = 2|μ|/s²
@@ -123,12 +124,12 @@ def two_cluster_curvature(weight: ArrayLike, noise: ArrayLike, distance: ArrayLi
 
 
 def top_gradient_share(
-    eigenvalues: ArrayLike, start: ArrayLike, step: ArrayLike, times: ArrayLike, count: int
+    eigenvalues: ArrayLike, start: ArrayLike, step: ArrayLike, times: ArrayLike, top: int
 ) -> Float[Array, " times"]:
     """The share |P_k g|²/|g|² of the gradient in the top eigenspace, along gradient descent on a quadratic.
 
     Setting     `eigenvalues` λ_i, not negative; `start` δ_i, the distance from the minimum along each eigenvector;
-                after `times` steps; k = `count` largest eigenvalues
+                after `times` steps; k = `top` largest eigenvalues
     Result      g_i = λ_i(1 − ηλ_i)^t δ_i: for a small step the gradient leaves the top space, for ηλ₁ near 2 it stays
     Validity    a minimum that is not reached exactly
     References  gurari2018
@@ -140,14 +141,14 @@ def top_gradient_share(
     delta = arguments.array("start", start, values.shape, why="one for each eigenvalue")
     eta = arguments.number("step", step, arguments.POSITIVE)
     moments = jnp.atleast_1d(arguments.argument("times", times, arguments.COUNT))
-    if arguments.whole("count", count, 1) > values.shape[0]:
-        raise ParameterError(f"count = {count} exceeds the {values.shape[0]} eigenvalues; take fewer")
+    if arguments.whole("top", top, 1) > values.shape[0]:
+        raise ParameterError(f"top = {top} exceeds the {values.shape[0]} eigenvalues; take fewer")
     # log g_i² = 2 log|λ_i δ_i| + 2t log|1 − ηλ_i|, summed as logarithms, as a share may be tiny
     kept = jnp.abs(1 - eta * values)
     with_time = jnp.where((moments == 0)[:, None], 0.0, moments[:, None] * jnp.log(kept)[None, :])
     logs = 2 * (jnp.log(jnp.abs(values * delta))[None, :] + with_time)
-    top = jnp.argsort(values, descending=True)[:count]
-    return jnp.exp(jax.nn.logsumexp(logs[:, top], axis=1) - jax.nn.logsumexp(logs, axis=1))
+    largest = jnp.argsort(values, descending=True)[:top]
+    return jnp.exp(jax.nn.logsumexp(logs[:, largest], axis=1) - jax.nn.logsumexp(logs, axis=1))
 
 
 def _checked(first, second, x, y, activation, loss):

@@ -25,7 +25,7 @@ class SoftmaxMoments(NamedTuple):
 def softmax_moments(raised: ArrayLike, noise: ArrayLike, classes: int) -> SoftmaxMoments:
     """E π_1 and E|π|² of the softmax of k independent Gaussian logits, the first raised.
 
-    Setting     `raised` a, `noise` σ, k = `classes`
+    Setting     `raised` a, `noise` the standard deviation σ, k = `classes`
     Result      with 1/S = ∫ e^{−tS} dt and 1/S² = ∫ t e^{−tS} dt, t = e^{−τ}:
                 Eπ_1 = ∫ g₁(τ − a)F(τ)^{k−1} dτ, Eπ_1² = ∫ g₂(τ − a)F(τ)^{k−1} dτ,
                 Eπ_2² = ∫ g₂(τ)F(τ − a)F(τ)^{k−2} dτ, F(τ) = E exp(−e^{σz−τ}), g_n(τ) = E e^{n(σz−τ)} exp(−e^{σz−τ})

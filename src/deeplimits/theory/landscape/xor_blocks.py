@@ -73,7 +73,7 @@ def xor_second_layer(state: XorState, separation: ArrayLike, points: int = 1024)
         blocks.append(
             [(active * w[:, None]).T @ active / (4 * len(z)) for w in (chance * (1 - chance), (chance - label) ** 2)]
         )
-    return XorBlocks(*(sum(parts) for parts in zip(*blocks, strict=True)))
+    return XorBlocks(*(jnp.sum(jnp.stack(parts), axis=0) for parts in zip(*blocks, strict=True)))
 
 
 def xor_rest_eigenvalues(ridge: ArrayLike) -> XorRestEigenvalues:
