@@ -97,6 +97,6 @@ class CatapultRecursion(Limit):
             (first, second),
             step,
             jnp.arange(self.steps + 1),
-            observe,
+            observe=observe,
         )
         return {"output": seen[0], "kernel": seen[1]}

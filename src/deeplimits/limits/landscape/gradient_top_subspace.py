@@ -87,7 +87,7 @@ class GradientTopSubspace(Limit):
         # Singular vectors of the data, not eigenvectors of a Hessian
         _, singular, rows = jnp.linalg.svd(x, full_matrices=False)
         gradients = trainers.gradient_descent(
-            loss, start, 2 * self.step * n / singular[0] ** 2, self._times().astype(int), jax.grad(loss)
+            loss, start, 2 * self.step * n / singular[0] ** 2, self._times().astype(int), observe=jax.grad(loss)
         )
         inside = gradients @ rows[: self.count].T
         share = jnp.sum(inside**2, axis=1) / jnp.sum(gradients**2, axis=1)

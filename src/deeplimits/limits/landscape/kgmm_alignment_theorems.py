@@ -114,8 +114,8 @@ class KgmmAlignmentTheorems(Limit):
 
         start = mixture_training.random_start(draws.neighbour(key, -1, word=0), mixture, dimension)
         samples = mixture_training.samples(key, RECORDS * every, dimension, k)
-        found = reduced_chains.run(step, samples, start, RECORDS)
-        return System(found.means[1:], found.rest[1:], draws.neighbour(key, -2, word=0), jnp.zeros((count, dimension)))
+        found = reduced_chains.run(step, samples, start, every * jnp.arange(1, RECORDS + 1))
+        return System(found.means, found.rest, draws.neighbour(key, -2, word=0), jnp.zeros((count, dimension)))
 
     def stated(self, system):
         state = kgmm.MixtureState(system.means[-1], system.rest[-1])

@@ -75,10 +75,10 @@ class KgmmSgdEffectiveDynamics(Limit):
         start = mixture_training.random_start(draws.neighbour(key, -1, word=0), mixture, dimension)
         start = start._replace(means=jnp.zeros_like(start.means))
         samples = mixture_training.samples(key, POINTS * every, dimension, self.classes)
-        found = reduced_chains.run(step, samples, start, POINTS)
+        found = reduced_chains.run(step, samples, start, every * jnp.arange(1, POINTS + 1))
         return {
-            "own": found.means[1:, 0, 0],
-            "other": found.means[1:, 0, 1],
-            "rarest": found.means[1:, -1, -1],
-            "rest": found.rest[1:, 0, 0],
+            "own": found.means[:, 0, 0],
+            "other": found.means[:, 0, 1],
+            "rarest": found.means[:, -1, -1],
+            "rest": found.rest[:, 0, 0],
         }

@@ -59,7 +59,7 @@ class RankDeficientSpectra(Limit):
         def step(sample, state):
             return reduced_chains.noiseless_xor_step(sample, state, self.ridge, 1 / per_unit)
 
-        end = reduced_chains.run(step, samples, start, 1)
+        end = reduced_chains.run(step, samples, start, [TIME * per_unit])
         mu, nu = end.along_mu[-1], end.along_nu[-1]
         # The block is Σ_θ σ'(s_θ)/4 g(Wθ)g(Wθ)': its rank is that of the four vectors' Gram matrix.
         vectors = jnp.maximum(jnp.stack([mu, -mu, nu, -nu]), 0.0)

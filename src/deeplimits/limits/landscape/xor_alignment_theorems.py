@@ -84,7 +84,7 @@ class XorAlignmentTheorems(Limit):
             jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), SIDE * jnp.eye(6)
         )
         samples = reduced_chains.xor_samples(key, (RECORDS * every,), dimension, 6)
-        path = reduced_chains.run(step, samples, start, RECORDS)
+        path = reduced_chains.run(step, samples, start, every * jnp.arange(RECORDS + 1))
         return System(path, draws.neighbour(key, -1, word=0), jnp.zeros(dimension))
 
     def stated(self, system):
