@@ -36,7 +36,7 @@ class HessianGaussNewton(Limit):
                 rank G ≤ n(C − 1) for cross-entropy, nC for the squared loss; the Fisher matrix of cross-entropy is G
     Validity    smooth σ; fewer directions of the outputs than parameters, K(d + C − 1); size counts the data n
     Finite size exact
-    Computed by landscape.two_layer_curvature (parts, spectrum), landscape.gauss_newton_rank (rank)
+    Computed by landscape.two_layer_curvature (hessian, spectrum), landscape.gauss_newton_rank (rank)
     References  papyan2019; sagun2017
     """
 

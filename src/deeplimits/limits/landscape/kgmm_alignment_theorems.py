@@ -50,7 +50,7 @@ class KgmmAlignmentTheorems(Limit):
     step: Array = real(1.0, 0.2, 2.0, log=True, symbol="c", doc="step constant c = δd")
     horizon: Array = real(12.0, 4.0, 40.0, log=True, symbol="t", doc="time up to which SGD is followed")
 
-    usual = Run(sizes=(40, 80), samples=150)
+    usual = Run(sizes=(40, 80), samples=300)
 
     def validity(self):
         k = self.classes

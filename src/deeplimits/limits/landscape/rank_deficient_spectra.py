@@ -31,7 +31,7 @@ class RankDeficientSpectra(Limit):
     width: int = integer(4, 1, 16, symbol="K", doc="number of neurons K")
     ridge: Array = real(0.02, 0.002, 0.06, log=True, symbol=r"\alpha", doc="ridge parameter α")
 
-    usual = Run(sizes=(6, 12), samples=8000, batch=500)
+    usual = Run(sizes=(6, 12), samples=12_000, batch=500)
 
     def theory(self):
         counts = xor_blocks.xor_outlier_counts(self.width)

@@ -34,7 +34,7 @@ class XorHessianGBlocks(Limit):
                 blocks of any network over any sample: as `landscape.xor_curvature` says, almost everywhere
     Validity    0 < β < 1/8; size counts λ
     Finite size O(λ^(−1/2)): E g(h) − g(m) = √(Q/(2πλ)) at m = 0
-    Computed by landscape.xor_rest_eigenvalues (vv), landscape.xor_rest_first_layer, landscape.xor_curvature (blocks)
+    Computed by landscape.xor_rest_eigenvalues, landscape.xor_rest_first_layer, landscape.xor_curvature (blocks)
     References  benarous2024
     """
 
