@@ -45,9 +45,7 @@ LayerLike = AttentionLayer | Callable[[Array], AttentionLayer] | None
 """A layer, or one for every time, or none for B = V = I."""
 
 
-def attention_layer(
-    query: Given, key: Given, value: Given, feed_forward: FeedForward | None = None
-) -> AttentionLayer:
+def attention_layer(query: Given, key: Given, value: Given, feed_forward: FeedForward | None = None) -> AttentionLayer:
     """A layer from Q, K (k, d) and V (d, d), or of several heads with an axis in front; heads are added, not averaged.
 
     ⟨Qx_i, Kx_j⟩ = x_iᵀ(QᵀK)x_j.

@@ -85,9 +85,7 @@ def cosine_histogram(tokens: Given, edges: Given, *, normalize: bool = False) ->
     return counts
 
 
-def log_energy(
-    tokens: Float[Array, "n d"], beta: Given, score: Float[Array, "d d"] | None = None
-) -> Float[Array, ""]:
+def log_energy(tokens: Float[Array, "n d"], beta: Given, score: Float[Array, "d d"] | None = None) -> Float[Array, ""]:
     """log of (1/2βn²) Σ_ij e^{βx_iᵀBx_j}, β > 0, for any B; it is monotone along the flow only where V = B = Bᵀ."""
     b = arguments.number("beta", beta, arguments.POSITIVE)
     moved = tokens if score is None else tokens @ score.T

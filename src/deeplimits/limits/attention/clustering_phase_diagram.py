@@ -1,6 +1,5 @@
 r"""When do tokens cluster? The step in the plane of time and inverse temperature."""
 
-
 import jax.numpy as jnp
 from jaxtyping import Array
 
@@ -40,7 +39,9 @@ class ClusteringPhaseDiagram(Limit):
 
     def theory(self):
         time = jnp.exp(equiangular.equiangular_time(self.threshold, 0.0, self.tokens, self.beta))
-        return {"transition": Value(time, label="time at which half of the pairs are clustered", symbol="t^*", rate=1.0)}
+        return {
+            "transition": Value(time, label="time at which half of the pairs are clustered", symbol="t^*", rate=1.0)
+        }
 
     def at_size(self, size):
         return {}, replace(self, dimension=whole(size, "d", self, least=self.tokens))

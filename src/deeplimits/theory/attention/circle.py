@@ -16,7 +16,7 @@ from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.checks import converged
 from deeplimits.theory.attention.equiangular import KINDS
 
-UNRESOLVED = "the density has become sharper than the modes resolve; ask for earlier times, a smaller beta or more modes"
+UNRESOLVED = "the density has become sharper than the modes resolve; ask for earlier times, less beta or more modes"
 RESOLVED = 1e-9
 
 

@@ -100,7 +100,8 @@ def equiangular_bound(times: ArrayLike, start: ArrayLike, tokens: ArrayLike, bet
     s = (1 + (n−1)γ₀)/n. For γ₀ = 0 it is at most n e^{−rt}, and attained as β → 0. The exponent e^{−β} is that of the
     slow beginning: the asymptotic rate is 2 at every β (`cluster_rate`).
 
-    >>> round(float(equiangular_bound(2.0, 0.0, 4, 0.0)), 12), round(float(equiangular_cosine(2.0, 0.0, 4, 0.0).gap), 12)
+    >>> exact = equiangular_cosine(2.0, 0.0, 4, 0.0).gap
+    >>> round(float(equiangular_bound(2.0, 0.0, 4, 0.0)), 12), round(float(exact), 12)
     (0.069446674897, 0.069446674897)
     """
     t = arguments.argument("times", times, arguments.NOT_NEGATIVE)

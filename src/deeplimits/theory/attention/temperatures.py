@@ -66,7 +66,7 @@ def cold_remainder(scores: ArrayLike, beta: ArrayLike) -> Float[Array, "..."]:
     return jnp.log(s.shape[-1] - 1.0) - b * (ordered[..., -1] - ordered[..., -2])
 
 
-def frozen_speed(gram: ArrayLike, beta: ArrayLike) -> Float[Array, "n"]:
+def frozen_speed(gram: ArrayLike, beta: ArrayLike) -> Float[Array, " n"]:
     """log of a bound on |ẋ_i| of SA with B = V = I and distinct tokens: log(n − 1) − β(1 − max_{j≠i} ⟨x_i, x_j⟩).
 
     The largest score of a token is its own, so that attention becomes the identity and the flow stands still.
