@@ -60,8 +60,8 @@ def attention_layer(query: Given, key: Given, value: Given, feed_forward: FeedFo
     q, k, v = (part if part.ndim == 3 else part[None] for part in (q, k, v))
     if q.shape != k.shape or v.shape[1] != v.shape[2] or v.shape[0] != q.shape[0] or v.shape[2] != q.shape[2]:
         raise ParameterError(
-            f"query, key and value have shapes {q.shape}, {k.shape} and {v.shape}; they must be (heads, k, d), the same, "
-            "and (heads, d, d)"
+            f"query, key and value have shapes {q.shape}, {k.shape} and {v.shape}; they must be (heads, k, d), "
+            "(heads, k, d) and (heads, d, d)"
         )
     return AttentionLayer(jnp.einsum("hkd,hke->hde", q, k), v, feed_forward)
 

@@ -1,5 +1,7 @@
 """What the limits about attention have in common: how depth is compared with time, and random layers of the plane."""
 
+from itertools import pairwise
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -28,10 +30,11 @@ def plane(angles: Float[Array, " n"]) -> Float[Array, "n 2"]:
 
 def depth_statements(end: Float[Array, ""], step: Array) -> dict[str, Value | Exponent]:
     """A transformer of layers with a step is its flow up to the first order in the step."""
+    symbol, steps = r"\overline{\langle x_i,x_j\rangle^2}", step * jnp.array([1.0, 0.5])
     return {
-        "layers": Value(end, label="squared cosine after all layers", symbol=r"\overline{\langle x_i,x_j\rangle^2}", rate=1.0),
-        "order": Exponent(1.0, label="change by halving the step", x=step * jnp.array([1.0, 0.5]), axis="step", rate=1.0),
-    }  # fmt: skip
+        "layers": Value(end, label="squared cosine after all layers", symbol=symbol, rate=1.0),
+        "order": Exponent(1.0, label="change by halving the step", x=steps, axis="step", rate=1.0),
+    }
 
 
 def depth_measured(
@@ -49,5 +52,5 @@ def depth_measured(
         after_layers(x, beta, time / (times * count), times * count, layer, kind=kind, shift=shift)
         for times in (1.0, 2.0, 4.0)
     ]
-    apart = [jnp.linalg.norm(one - other) for one, other in zip(ends[:-1], ends[1:], strict=True)]
+    apart = [jnp.linalg.norm(one - other) for one, other in pairwise(ends)]
     return {"layers": squared_cosine(ends[0]), "order": jnp.stack(apart)}

@@ -11,22 +11,21 @@ from deeplimits.measure import tokens as measure
 from deeplimits.predictions import Bound, Identity, Value
 from deeplimits.theory.attention import temperatures
 
-ROUNDING = -33.0
-"""Logarithm of what a sum of unit vectors is uncertain by, and of the smallest numbers."""
-SMALLEST = -700.0
+SMALLEST = 690.0
+"""Minus the logarithm of the smallest numbers."""
 
 
 class AttentionTemperatureLimits(Limit):
     r"""Attention is uniform at inverse temperature 0 and sees one token alone at ∞.
 
-    Setting     n uniform tokens on the sphere of R^d, B = V = I: every token's row A = softmax(βs), s_j = ⟨x_i, x_j⟩
+    Setting     n uniform tokens on the sphere of R^d, B = V = I: a token's row A = softmax(βs), s_j = ⟨x_i, x_j⟩
     Limit       β = 1/N → 0 and β = N → ∞
-    Result      N max |nA_j − 1| → max |s_j − s̄|; 1 − max A ≤ (n−1)e^{−β(s₁−s₂)}; |ẋ_i| ≤ (n−1)e^{−β(1−s₂)}: the flow
-                freezes; at any β dH/dβ = −β Var_A(s), so that the entropy H falls from log n, and ∂_β log Z = ⟨s⟩_A
+    Result      N max |nA_j − 1| → max |s_j − s̄|; 1 − max A ≥ e^{−βg}/(1+(n−1)e^{−βg}), g = s₁ − s₂, so that the flow
+                freezes (the largest score of a token is its own); at any β dH/dβ = −β Var_A(s), so that the entropy H
+                falls from log n, and ∂_β log Z = ⟨s⟩_A
     Validity    β ≥ 0, distinct scores; size counts N
     Finite size O(1/N) for the hot side; the rest holds at every N
-    Computed by attention.hot_deviation (uniform), attention.cold_remainder (argmax), attention.frozen_speed (frozen),
-                attention.gibbs_row (entropy, log_partition)
+    Computed by attention.hot_deviation (uniform), attention.cold_rate (argmax), attention.gibbs_row (entropy, log_partition)
     References  geshkovski2025 Sec 2
     """
 
@@ -46,22 +45,18 @@ class AttentionTemperatureLimits(Limit):
     def stated(self, system):
         scores = system @ system.T
         row = temperatures.gibbs_row(scores, jnp.broadcast_to(self.beta, scores.shape[:1]))
+        places = jnp.arange(1.0, self.tokens + 1)
         cold = jnp.broadcast_to(self.extreme, scores.shape[:1])
-        # Numbers do not tell smaller ones from zero.
-        rest = jnp.maximum(temperatures.cold_remainder(scores, cold), SMALLEST)
-        speed = jnp.maximum(temperatures.frozen_speed(scores, self.extreme), ROUNDING)
+        # Smaller weights than numbers have are told to be those.
+        rest = jnp.minimum(temperatures.cold_rate(scores, cold).most, SMALLEST / self.extreme)
         return {
             "uniform": Value(
                 jnp.max(jnp.abs(temperatures.hot_deviation(scores))), label="deviation of hot attention from uniform",
                 symbol=r"\max|s-\bar s|", rate=1.0,
             ),
             "argmax": Bound(
-                rest, label="log of what cold attention leaves to the others",
-                symbol=r"\log(1-\max A)", per_draw="difference", x=jnp.arange(1.0, self.tokens + 1), axis="token",
-            ),
-            "frozen": Bound(
-                speed, label="log of the speed of cold tokens",
-                symbol=r"\log|\dot x|", per_draw="difference", x=jnp.arange(1.0, self.tokens + 1), axis="token",
+                rest, label="decay in β of what is left to the other tokens", symbol=r"-\log(1-\max A)/\beta",
+                x=places, axis="token",
             ),
             "entropy": Identity(
                 row.entropy_slope, label="slope of the entropy in β", symbol=r"dH/d\beta", tolerance=1e-9,
@@ -77,9 +72,9 @@ class AttentionTemperatureLimits(Limit):
         n = self.tokens
         hot = ensemble.attention_matrix(system, 1 / self.extreme)
         cold = ensemble.attention_matrix(system, self.extreme)
-        # All weights but the largest, added without taking that from one.
-        rest = jnp.sum(jnp.where(jnp.eye(n, dtype=bool), 0.0, cold), axis=1)
-        speed = jnp.linalg.norm(ensemble.attention_velocity(system, self.extreme), axis=1)
+        others = ~jnp.eye(n, dtype=bool)
+        # All weights but a token's own, added without taking that from one.
+        rest = jnp.sum(jnp.where(others, cold, 0.0), axis=1)
 
         def partition(beta):
             # A_ii = e^{βs_ii}/Z_i
@@ -87,8 +82,7 @@ class AttentionTemperatureLimits(Limit):
 
         return {
             "uniform": self.extreme * jnp.max(jnp.abs(n * hot - 1)),
-            "argmax": _log(rest),
-            "frozen": _log(speed),
+            "argmax": -_log(rest) / self.extreme,
             "entropy": jax.jvp(
                 lambda beta: measure.attention_entropy(system, beta), (self.beta,), (jnp.ones_like(self.beta),)
             )[1],

@@ -27,7 +27,7 @@ class ClusteringPhaseDiagram(Limit):
 
     tokens: int = integer(8, 2, 32, symbol="n", doc="number of tokens")
     beta: Array = real(2.0, 0.0, 5.0, symbol=r"\beta", doc="inverse temperature")
-    threshold: Array = real(0.999, 0.5, 0.99999, symbol="c", doc="cosine above which a pair is clustered")
+    gap: Array = real(1e-3, 1e-5, 0.5, log=True, symbol="1-c", doc="a pair with a cosine above c is clustered")
     dimension: Array = real(1000, 2, 1e8, log=True, symbol="d", doc="dimension of the tokens, at least n")
 
     usual = Run(sizes=(1000, 2000, 4000), samples=200, batch=50)
@@ -38,7 +38,7 @@ class ClusteringPhaseDiagram(Limit):
         return (f"dimension = {float(self.dimension):g} is below tokens = {self.tokens}",)
 
     def theory(self):
-        time = jnp.exp(equiangular.equiangular_time(self.threshold, 0.0, self.tokens, self.beta))
+        time = jnp.exp(equiangular.equiangular_time(1 - self.gap, 0.0, self.tokens, self.beta))
         return {
             "transition": Value(time, label="time at which half of the pairs are clustered", symbol="t^*", rate=1.0)
         }
@@ -53,7 +53,7 @@ class ClusteringPhaseDiagram(Limit):
 
         def half(tokens):
             apart = jnp.sum((tokens[first] - tokens[second]) ** 2, axis=1) / 2
-            return jnp.mean((apart < 1 - self.threshold).astype(float)) >= 0.5
+            return jnp.mean((apart < self.gap).astype(float)) >= 0.5
 
         found = ensemble.attention_until(x, self.beta, half, rtol=1e-8, latest=1e6)
         return {"transition": found.t}

@@ -26,8 +26,8 @@ class MetastabilityAndStaircase(Limit):
     Setting     SA with B = V = I; a ring of tokens, displaced so that their density is 1 + ε cos kθ; two clusters of
                 m and M − m tokens in R^d at an angle α
     Limit       ε = 1/N → 0
-    Result      waves grow like e^{λ_k t}, λ_k = (k²/β) I_k(β)/I_0(β), fastest at k ≈ √(2β), about the number of clusters
-                that form; c = cos α obeys ċ = (1−c²)[m₂/(m₁e^{β(1−c)}+m₂) + m₁/(m₂e^{β(1−c)}+m₁)], so that clusters
+    Result      waves grow like e^{λ_k t}, λ_k = (k²/β) I_k(β)/I_0(β), fastest at k ≈ √(2β), about the number of
+                clusters; c = cos α obeys ċ = (1−c²)[m₂/(m₁e^{β(1−c)}+m₂) + m₁/(m₂e^{β(1−c)}+m₁)], so that clusters
                 wait for about e^{β(1−c)} and merge one after the other
     Validity    β(1 − c) up to 12, beyond which the waiting is too long to be integrated; size counts N
     Finite size O(1/N²) for the growth; the merging is exact

@@ -55,7 +55,7 @@ class MultiHeadFeedforward(Limit):
         angles, (query, key, value), feed = system
         scores = jnp.einsum("hkd,hke->hde", query, key)
         heads = [circle.AngularHead(scores[h], value[h]) for h in range(self.heads)]
-        forward = circle.AngularFeedForward(*feed, self.activation)
+        forward = circle.AngularFeedForward(feed[0], feed[1], feed[2], self.activation)
         end = plane(circle.angular_flow(angles, self.time[None], self.beta, heads, forward)[0])
         once = plane(circle.angular_flow(angles, self.heads * self.time[None], self.beta)[0])
         return {
@@ -68,7 +68,9 @@ class MultiHeadFeedforward(Limit):
 
     def measured(self, system):
         angles, (query, key, value), feed = system
-        layer = ensemble.attention_layer(query, key, value, ensemble.FeedForward(*feed, self.activation))
+        layer = ensemble.attention_layer(
+            query, key, value, ensemble.FeedForward(feed[0], feed[1], feed[2], self.activation)
+        )
         copies = jnp.broadcast_to(jnp.eye(2), (self.heads, 2, 2))
         x = plane(angles)
         return {

@@ -8,7 +8,7 @@ from deeplimits.ensembles import attention as ensemble
 from deeplimits.ensembles.random_attention import PANELS, panel_layer, random_tokens
 from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.measure import tokens as measure
-from deeplimits.predictions import Bound, Value
+from deeplimits.predictions import Value
 from deeplimits.theory.attention import random_scores
 
 SCORE = {"A": "ginibre", "B": "wigner", "C": "ginibre", "D": "wigner"}
@@ -22,9 +22,9 @@ class RandomQkvEnsembles(Limit):
     Setting     A: B = G₁G₂/√d, V = G₃/√d; B: B Wigner, V = GGᵀ/d; C: B = G₁G₂/√d, V = B/√d; D: B Wigner, V = B/√d; n
                 independent uniform tokens
     Limit       d → ∞
-    Result      E⟨x_i, Bx_j⟩² = 1 for i ≠ j, E⟨x_i, Bx_i⟩² = (2d+1)/(d+2) for Wigner B, 1 for products; ‖B‖/√d and ‖V‖ → 2 for
-                Gaussian and Wigner, 4 for Wishart, √(27/4) for products; in D the energy Σ e^{β⟨x_i,Bx_j⟩} never falls,
-                in the others it may
+    Result      E⟨x_i, Bx_j⟩² = 1 for i ≠ j, E⟨x_i, Bx_i⟩² = (2d+1)/(d+2) for Wigner B, 1 for products; ‖B‖/√d and
+                ‖V‖ → 2 for Gaussian and Wigner, 4 for Wishart, √(27/4) for products; in D the energy
+                Σ e^{β⟨x_i,Bx_j⟩} never falls, in the others it may
     Validity    independent entries with four moments; size counts the dimension d
     Finite size exact for scores, O(d^(−2/3)) for norms, whose extremes fluctuate like Tracy and Widom's law
     Computed by attention.score_law
@@ -45,11 +45,11 @@ class RandomQkvEnsembles(Limit):
         found = {
             "scores": Value(score.variance, label="variance of scores of two tokens", symbol=r"E\langle x,By\rangle^2"),
             "own_scores": Value(score.own_variance, label="variance of own scores", symbol=r"E\langle x,Bx\rangle^2"),
-            "score_norm": Value(score.norm, label="norm of the scores", symbol=r"\|B\|/\sqrt d", rate=2 / 3),
+            "score_norm": Value(score.norm, label="norm of the scores", symbol=r"\|B\|/\sqrt{d}", rate=2 / 3),
             "value_norm": Value(value.norm, label="norm of the values", symbol=r"\|V\|", rate=2 / 3),
         }  # fmt: skip
         if self.panel == "D":
-            found["monotone"] = Bound(0.0, side="lower", label="increase of log E", symbol=r"\Delta\log E")
+            found["monotone"] = Value(1.0, label="share of systems whose energy rises", symbol=r"P(\dot E\geq0)")
         return found
 
     def at_size(self, size):
@@ -73,5 +73,5 @@ class RandomQkvEnsembles(Limit):
             # One short layer climbs already: energies are convex along it, to the order of the step.
             after = ensemble.after_layers(x, self.beta, 1e-3, 1, layer)
             before, later = (measure.log_energy(y, self.beta, score) for y in (x, after))
-            found["monotone"] = later - before
+            found["monotone"] = (later >= before).astype(float)
         return found

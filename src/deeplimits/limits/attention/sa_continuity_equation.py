@@ -22,7 +22,8 @@ class SaContinuityEquation(Limit):
     Result      ∂_tμ + ∂_θ(μ𝒳) = 0, 𝒳 = β⁻¹∂_θ log ∫ e^{β cos(θ−φ)} μ(dφ); moments E cos kθ by Fourier modes, in which
                 a convolution multiplies mode k by I_k(β)
     Validity    times up to a few: densities sharpen like e^t (particles do not mind, modes do); size counts the tokens
-    Finite size the mean moments deviate by O(1/n), those of a single system by O(n^(−1/2)); tokens at quantiles spectrally
+    Finite size the mean moments deviate by O(1/n), those of a single system by O(n^(−1/2)); tokens at quantiles
+                spectrally
     Computed by attention.circle_moments
     References  geshkovski2025 Sec 2; sander2022
     """

@@ -65,7 +65,8 @@ class SelfAttentionDynamics(Limit):
     def measured(self, system):
         angles, tokens, (query, key, value) = system
         layer = ensemble.attention_layer(query, key, value)
-        same = ensemble.attention_layer(*[self.scale * jnp.eye(self.dimension)] * 3)
+        multiple = self.scale * jnp.eye(self.dimension)
+        same = ensemble.attention_layer(multiple, multiple, multiple)
         x = plane(angles)
         alone = ensemble.attention_flow(tokens, self.time[None], self.beta, same)[0]
         return {

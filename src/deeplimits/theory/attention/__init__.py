@@ -35,8 +35,8 @@ with door(__name__):
     from deeplimits.theory.attention.staircase import harmonic_growth as harmonic_growth
     from deeplimits.theory.attention.staircase import merge_time as merge_time
     from deeplimits.theory.attention.staircase import uniform_partition as uniform_partition
+    from deeplimits.theory.attention.temperatures import ColdRate as ColdRate
     from deeplimits.theory.attention.temperatures import GibbsRow as GibbsRow
-    from deeplimits.theory.attention.temperatures import cold_remainder as cold_remainder
-    from deeplimits.theory.attention.temperatures import frozen_speed as frozen_speed
+    from deeplimits.theory.attention.temperatures import cold_rate as cold_rate
     from deeplimits.theory.attention.temperatures import gibbs_row as gibbs_row
     from deeplimits.theory.attention.temperatures import hot_deviation as hot_deviation

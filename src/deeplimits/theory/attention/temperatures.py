@@ -54,28 +54,25 @@ def hot_deviation(scores: ArrayLike) -> Float[Array, "... n"]:
     return s - jnp.mean(s, axis=-1, keepdims=True)
 
 
-def cold_remainder(scores: ArrayLike, beta: ArrayLike) -> Float[Array, "..."]:
-    """log of a bound on 1 − max A, the weight of all but the largest score: log(n − 1) − β(s₁ − s₂).
+class ColdRate(NamedTuple):
+    """Between what −log(1 − max A)/β lies."""
 
-    >>> round(float(cold_remainder([1.0, 0.0, -1.0], 10.0)), 6)
-    -9.306853
+    least: Float[Array, "..."]
+    most: Float[Array, "..."]
+
+
+def cold_rate(scores: ArrayLike, beta: ArrayLike) -> ColdRate:
+    """How fast attention leaves all but the largest score: −log(1 − max A)/β → g = s₁ − s₂, the gap of the scores.
+
+    (n−1)e^{−βg} ≥ 1 − max A ≥ e^{−βg}/(1 + (n−1)e^{−βg}). Of SA with B = V = I and distinct tokens the largest score of a
+    token is its own, s₁ = 1, and |ẋ_i| ≤ 1 − A_ii: at β = ∞ attention is the identity and the flow stands still.
+
+    >>> found = cold_rate([1.0, 0.0, -1.0], 10.0)
+    >>> round(float(found.least), 6), round(float(found.most), 6)
+    (0.930685, 1.000009)
     """
     s = arguments.argument("scores", scores, arguments.FINITE)
-    b = arguments.argument("beta", beta, arguments.NOT_NEGATIVE)
+    b = arguments.argument("beta", beta, arguments.POSITIVE)
     ordered = jnp.sort(s, axis=-1)
-    return jnp.log(s.shape[-1] - 1.0) - b * (ordered[..., -1] - ordered[..., -2])
-
-
-def frozen_speed(gram: ArrayLike, beta: ArrayLike) -> Float[Array, " n"]:
-    """log of a bound on |ẋ_i| of SA with B = V = I and distinct tokens: log(n − 1) − β(1 − max_{j≠i} ⟨x_i, x_j⟩).
-
-    The largest score of a token is its own, so that attention becomes the identity and the flow stands still.
-
-    >>> frozen_speed(jnp.array([[1.0, 0.5], [0.5, 1.0]]), 100.0).tolist()
-    [-50.0, -50.0]
-    """
-    g = arguments.array("gram", gram, ("n", "n"))
-    b = arguments.number("beta", beta, arguments.NOT_NEGATIVE)
-    n = g.shape[0]
-    nearest = jnp.max(jnp.where(jnp.eye(n, dtype=bool), -jnp.inf, g), axis=1)
-    return jnp.log(n - 1.0) - b * (1 - nearest)
+    gap, others = ordered[..., -1] - ordered[..., -2], s.shape[-1] - 1.0
+    return ColdRate(gap - jnp.log(others) / b, gap + jnp.log1p(others * jnp.exp(-b * gap)) / b)
