@@ -3,6 +3,7 @@
 from deeplimits.doors import door
 
 with door(__name__):
+    from deeplimits.measure import tokens as tokens
     from deeplimits.measure.committees import batch_gradient as batch_gradient
     from deeplimits.measure.committees import laziness as laziness
     from deeplimits.measure.committees import risk_on_fresh_inputs as risk_on_fresh_inputs

@@ -5,7 +5,7 @@ from itertools import pairwise
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from deeplimits.ensembles.attention import AttentionLayer, after_layers
+from deeplimits.ensembles.transformers.particles import AttentionLayer, after_layers
 from deeplimits.predictions import Exponent, Value
 
 EXACT = 1e-8

@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import attention as ensemble
-from deeplimits.ensembles.random_attention import random_tokens
+from deeplimits.ensembles.transformers import particles as ensemble
+from deeplimits.ensembles.transformers.random_layers import random_tokens
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
-from deeplimits.measure import tokens as measure
+from deeplimits.measure.tokens import clustering as measure
 from deeplimits.predictions import Bound, Identity, Value
 from deeplimits.theory.attention import temperatures
 
@@ -25,7 +25,8 @@ class AttentionTemperatureLimits(Limit):
                 falls from log n, and ∂_β log Z = ⟨s⟩_A
     Validity    β ≥ 0, distinct scores; size counts N
     Finite size O(1/N) for the hot side; the rest holds at every N
-    Computed by attention.hot_deviation (uniform), attention.cold_rate (argmax), attention.gibbs_row (entropy, log_partition)
+    Computed by attention.hot_deviation (uniform), attention.cold_rate (argmax), attention.gibbs_row (entropy,
+                log_partition)
     References  geshkovski2025 Sec 2
     """
 

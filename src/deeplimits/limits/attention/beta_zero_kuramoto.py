@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import attention as ensemble
+from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.ensembles.data import gaussian_arrays
 from deeplimits.limit import Limit, Run, axis, integer, real, whole
 from deeplimits.limits.attention._shared import plane

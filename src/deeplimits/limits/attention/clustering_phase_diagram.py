@@ -3,8 +3,8 @@ r"""When do tokens cluster? The step in the plane of time and inverse temperatur
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import attention as ensemble
-from deeplimits.ensembles.random_attention import tokens_in_their_span
+from deeplimits.ensembles.transformers import particles as ensemble
+from deeplimits.ensembles.transformers.random_layers import tokens_in_their_span
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Value

@@ -4,10 +4,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import attention as ensemble
-from deeplimits.ensembles.random_attention import random_score, random_tokens
+from deeplimits.ensembles.transformers import particles as ensemble
+from deeplimits.ensembles.transformers.random_layers import random_score, random_tokens
 from deeplimits.limit import Limit, Run, choice, integer, real, whole
-from deeplimits.measure import tokens as measure
+from deeplimits.measure.tokens import clustering as measure
 from deeplimits.predictions import Identity, Value
 from deeplimits.theory.attention import energies
 

@@ -3,7 +3,7 @@ r"""Several heads and a feed-forward layer."""
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import attention as ensemble
+from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.ensembles.data import gaussian_arrays
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
 from deeplimits.limits.attention._shared import (

@@ -3,8 +3,8 @@ r"""Attention without its normalization."""
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles import attention as ensemble
-from deeplimits.ensembles.random_attention import random_tokens
+from deeplimits.ensembles.transformers import particles as ensemble
+from deeplimits.ensembles.transformers.random_layers import random_tokens
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.limits.attention._shared import (
     EXACT,

@@ -64,8 +64,8 @@ class ColdRate(NamedTuple):
 def cold_rate(scores: ArrayLike, beta: ArrayLike) -> ColdRate:
     """How fast attention leaves all but the largest score: −log(1 − max A)/β → g = s₁ − s₂, the gap of the scores.
 
-    (n−1)e^{−βg} ≥ 1 − max A ≥ e^{−βg}/(1 + (n−1)e^{−βg}). Of SA with B = V = I and distinct tokens the largest score of a
-    token is its own, s₁ = 1, and |ẋ_i| ≤ 1 − A_ii: at β = ∞ attention is the identity and the flow stands still.
+    (n−1)e^{−βg} ≥ 1 − max A ≥ e^{−βg}/(1 + (n−1)e^{−βg}). Of SA with B = V = I and distinct tokens the largest score
+    of a token is its own, s₁ = 1, and |ẋ_i| ≤ 1 − A_ii: at β = ∞ attention is the identity and the flow stands still.
 
     >>> found = cold_rate([1.0, 0.0, -1.0], 10.0)
     >>> round(float(found.least), 6), round(float(found.most), 6)

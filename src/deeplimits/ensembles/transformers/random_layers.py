@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from deeplimits.ensembles.attention import AttentionLayer
+from deeplimits.ensembles.transformers.particles import AttentionLayer
 from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import Given
 

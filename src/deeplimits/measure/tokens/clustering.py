@@ -6,7 +6,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
-from deeplimits.ensembles.attention import attention_matrix, on_the_sphere
+from deeplimits.ensembles.transformers.particles import attention_matrix, on_the_sphere
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import Given, known
