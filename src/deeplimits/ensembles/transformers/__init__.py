@@ -18,6 +18,8 @@ with door(__name__):
     from deeplimits.ensembles.transformers.pretrained import Encoding as Encoding
     from deeplimits.ensembles.transformers.pretrained import encode as encode
     from deeplimits.ensembles.transformers.pretrained import load_encoder as load_encoder
+    from deeplimits.ensembles.transformers.pretrained import particle_layers as particle_layers
+    from deeplimits.ensembles.transformers.pretrained import particle_path as particle_path
     from deeplimits.ensembles.transformers.random_layers import panel_layer as panel_layer
     from deeplimits.ensembles.transformers.random_layers import random_layer as random_layer
     from deeplimits.ensembles.transformers.random_layers import random_score as random_score

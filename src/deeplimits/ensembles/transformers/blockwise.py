@@ -17,7 +17,8 @@ from deeplimits.models.activations import activation as named
 from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import Given
 
-BLOCK = 512
+CPU_BLOCK, ACCELERATOR_BLOCK = 512, 8192
+"""Tiles that stay in a cache; and tiles that keep an accelerator busy."""
 
 
 def blockwise_velocity(
@@ -27,7 +28,7 @@ def blockwise_velocity(
     *,
     kind: str = "softmax",
     shift: Given = 0.0,
-    block: int = BLOCK,
+    block: int | None = None,
     normalize: bool = False,
 ) -> Float[Array, "n d"]:
     """`attention_velocity` of a hundred thousand tokens: tiles of `block` × `block` scores, in the precision of `tokens`.
@@ -40,7 +41,8 @@ def blockwise_velocity(
     """
     arguments.choice("kind", kind, KINDS)
     b = arguments.number("beta", beta, arguments.NOT_NEGATIVE)
-    size = arguments.whole("block", block, 1)
+    usual = CPU_BLOCK if jax.default_backend() == "cpu" else ACCELERATOR_BLOCK
+    size = arguments.whole("block", usual if block is None else block, 1)
     if isinstance(tokens, jax.Array) and tokens.dtype == jnp.float32:
         x = tokens / jnp.linalg.norm(tokens, axis=1, keepdims=True) if normalize else tokens
     else:

@@ -7,7 +7,6 @@ bring PyTorch, which is not needed here).
 
 import importlib.util
 import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -153,10 +152,3 @@ def particle_path(encoder: Encoder, hidden: Float[np.ndarray, "n d"]) -> Float[n
     for layer in particle_layers(encoder):
         path.append(onwards(path[-1], layer))
     return np.stack([np.asarray(tokens) for tokens in path])
-
-
-def encode_all(encoder: Encoder, texts: Sequence[str]) -> list[Encoding]:
-    """`encode` of several texts."""
-    if isinstance(texts, str) or not len(texts):
-        raise ParameterError("texts must be a list of at least one text")
-    return [encode(encoder, text) for text in texts]

@@ -1,0 +1,135 @@
+"""One step of attention for many tokens: tile by tile, beside naive full matrices and PyTorch's attention.
+
+    python -m benchmarks attention
+
+ẋ = P^⊥ softmax(β x xᵀ) x for n = 10³, 10⁴, 10⁵ unit tokens in dimension 128, float32, β = 2. On a CPU the peer,
+`torch.nn.functional.scaled_dot_product_attention`, and the naive way (the n × n matrix, in PyTorch too; not at 10⁵, where it
+takes 40 GB) run turn by turn with it, one thread each; medians are compared. PyTorch's attention does not project; that
+is not counted against it. Peak memory is that of a fresh process, less that of one that only draws the tokens. Growth is the
+exponent of the time between two sizes. On a GPU the time stands beside that of the products alone, 4n²d operations at the
+rate of a large matrix product of the same precision.
+"""
+
+import math
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+DIMENSION = 128
+BETA = 2.0
+SIZES = (1000, 10_000, 100_000)
+TURNS = {1000: 7, 10_000: 5, 100_000: 1}
+NAIVE_UP_TO = 10_000
+WAYS = ("deeplimits", "with weights", "PyTorch", "naive")
+
+
+def tokens(n: int) -> np.ndarray:
+    x = np.random.default_rng(0).standard_normal((n, DIMENSION)).astype(np.float32)
+    return x / np.linalg.norm(x, axis=1, keepdims=True)
+
+
+def step(way: str, x: np.ndarray):
+    """A function that takes one step and waits for it."""
+    if way in ("deeplimits", "with weights"):
+        import jax
+        import jax.numpy as jnp
+
+        from deeplimits.ensembles.transformers import AttentionLayer, blockwise_velocity
+
+        places = jnp.asarray(x)
+        eye = jnp.eye(DIMENSION, dtype=places.dtype)[None]
+        # With weights, that happen to be the identity, no symmetry is used.
+        layer = AttentionLayer(eye, eye) if way == "with weights" else None
+        return lambda: jax.block_until_ready(blockwise_velocity(places, BETA, layer))
+    import torch
+
+    torch.set_num_threads(1)
+    y = torch.from_numpy(x)[None, None]
+    if way == "PyTorch":
+        return lambda: torch.nn.functional.scaled_dot_product_attention(y, y, y, scale=BETA)
+    return lambda: torch.softmax(BETA * (y @ y.transpose(-1, -2)), -1) @ y
+
+
+def seconds(run) -> float:
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin
+
+
+def peak(way: str, n: int) -> float:
+    """Gigabytes at the peak of a fresh process that takes one step."""
+    code = f"from benchmarks.attention import memory_of; memory_of({way!r}, {n})"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=os.environ)
+    return float(answer.stdout.split()[-1]) if answer.returncode == 0 else math.nan
+
+
+def memory_of(way: str, n: int) -> None:
+    # Everything that is loaded and compiled is there before the step that counts.
+    step(way, tokens(256))()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    step(way, tokens(n))()
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1e6)
+
+
+def on_cpu() -> None:
+    print(f"{'n':>7}  {'way':<13} {'seconds':>9} {'of PyTorch':>11} {'growth':>7} {'peak GB':>8}")
+    last: dict[str, float] = {}
+    for n in SIZES:
+        x = tokens(n)
+        ways = [way for way in WAYS if way != "naive" or n <= NAIVE_UP_TO]
+        runs = {way: step(way, x) for way in ways}
+        if TURNS[n] > 1:
+            for run in runs.values():
+                run()
+        turns = [{way: seconds(run) for way, run in runs.items()} for _ in range(TURNS[n])]
+        for way in ways:
+            middle = statistics.median(turn[way] for turn in turns)
+            beside = statistics.median(turn[way] / turn["PyTorch"] for turn in turns)
+            growth = f"{math.log10(middle / last[way]):.2f}" if way in last else ""
+            last[way] = middle
+            print(f"{n:>7}  {way:<13} {middle:>9.4f} {beside:>11.2f} {growth:>7} {peak(way, n):>8.3f}", flush=True)
+
+
+def on_accelerator() -> None:
+    import jax
+    import jax.numpy as jnp
+
+    def best(run, count: int = 5) -> float:
+        run()
+        return min(seconds(run) for _ in range(count))
+
+    side = 8192
+    a = jnp.asarray(np.random.default_rng(0).standard_normal((side, side)), jnp.float32)
+    product = jax.jit(lambda a: a @ a)
+    rate = 2 * side**3 / best(lambda: jax.block_until_ready(product(a)))
+    print(f"{jax.devices()[0].device_kind}: a float32 product of {side} x {side} at {rate / 1e12:.1f} TFLOP/s")
+    for n in SIZES:
+        x = tokens(n)
+        for way in WAYS[:2]:
+            took = best(step(way, x))
+            # What must be computed: with symmetry each score once, 2n²d/2 + 2n²d, else 4n²d.
+            needed = (3 if way == "deeplimits" else 4) * n**2 * DIMENSION
+            print(f"{n:>7}  {way:<13} {took:>9.5f} s, {needed / took / rate:.2f} of the rate of products", flush=True)
+
+
+def main() -> None:
+    import jax
+
+    if jax.default_backend() == "cpu":
+        try:
+            import torch  # noqa: F401
+        except ImportError:
+            print("PyTorch is not installed, and this benchmark is skipped: pip install torch")
+            return
+        on_cpu()
+    else:
+        on_accelerator()
+
+
+if __name__ == "__main__":
+    main()
