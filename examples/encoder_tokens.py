@@ -46,9 +46,7 @@ def means(paths: list[np.ndarray]) -> np.ndarray:
 def draw(real: np.ndarray, particles: np.ndarray, averages: tuple[np.ndarray, np.ndarray], name: str) -> None:
     figure = Figure(figsize=(2.1 * len(real), 4.4), layout="constrained")
     panels = figure.subplots(2, len(real), sharex=True, sharey="row")
-    for row, (counts, mean, color) in enumerate(
-        ((real, averages[0], "#3b6ea8"), (particles, averages[1], "#e08a3c"))
-    ):
+    for row, (counts, mean, color) in enumerate(((real, averages[0], "#3b6ea8"), (particles, averages[1], "#e08a3c"))):
         for layer, axes in enumerate(panels[row]):
             axes.stairs(counts[layer] / counts[layer].sum() / np.diff(EDGES), EDGES, fill=True, color=color)
             axes.axvline(mean[layer], color="black", lw=1)

@@ -83,7 +83,9 @@ def draw(found: dict[str, np.ndarray], options: argparse.Namespace) -> None:
     panels = figure.subplots(1, len(found), sharey=True)
     shown = None
     for axes, (panel, values) in zip(panels, found.items(), strict=True):
-        shown = axes.pcolormesh(times, betas, values, vmin=0, vmax=1, cmap="viridis", shading="nearest", rasterized=True)
+        shown = axes.pcolormesh(
+            times, betas, values, vmin=0, vmax=1, cmap="viridis", shading="nearest", rasterized=True
+        )
         axes.set_title(TITLES[panel], fontsize=9)
         axes.set_xlabel("time $t$")
     fine = jnp.linspace(options.low, options.high, 200)
@@ -91,8 +93,10 @@ def draw(found: dict[str, np.ndarray], options: argparse.Namespace) -> None:
     panels[0].plot(np.minimum(step, 2 * options.time), fine, color="#e4572e", lw=2)
     panels[0].set_xlim(0, options.time)
     panels[0].set_ylabel(r"inverse temperature $\beta$")
-    figure.colorbar(shown, ax=list(panels), label="share of pairs with a cosine above 0.999")
-    figure.suptitle(f"Clustering of {options.tokens} tokens in dimension {options.dimension}, {options.systems} systems")
+    figure.colorbar(shown, ax=list(panels), label="share of pairs, cosine > 0.999")
+    figure.suptitle(
+        f"Clustering of {options.tokens} tokens in dimension {options.dimension}, {options.systems} systems"
+    )
     figure.savefig(options.figure, dpi=150)
 
 

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from matplotlib.colors import ListedColormap
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 from tqdm import tqdm
 
 from deeplimits.ensembles import transformers
@@ -68,6 +69,8 @@ def draw(shares: np.ndarray, options: argparse.Namespace) -> None:
     axes.axvline(n, color="#2f6b36", ls=":", lw=1)
     axes.text(n * 1.02, betas[-1] / 3, "$d\\geq n$: exponential rate", fontsize=8, color="#2f6b36")
     axes.set(xscale="log", yscale="log", xlabel="dimension $d$", ylabel=r"inverse temperature $\beta$")
+    axes.set_xticks(options.dimensions, [str(d) for d in options.dimensions])
+    axes.xaxis.set_minor_locator(NullLocator())
     axes.set_title(f"One cluster from almost every start: proven where green (n = {n}), simulated in dots", fontsize=10)
     figure.savefig(options.figure, dpi=150)
 

@@ -87,7 +87,7 @@ def test_phase_diagram_in_small(tmp_path):
     theory = np.exp(figure["attention"].equiangular_time(0.999, 0.0, 8, np.array([1.0, 3.0])))
     reached = [0.1 * np.argmax(row > 0.5) for row in found["identity"]]
     np.testing.assert_allclose(reached, theory, rtol=0.12)
-    assert all(0 <= values.min() and values.max() <= 1 for values in found.values())
+    assert all(values.min() >= 0 and values.max() <= 1 for values in found.values())
     kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "store").iterdir()}
     assert len(kept) == 10
     again = figure["main"]([str(tmp_path / "two.png"), *options])

@@ -110,7 +110,9 @@ def test_bessel_ratios(beta):
     np.testing.assert_allclose(found.over_beta, over, atol=1e-13)
 
 
-@pytest.mark.parametrize(("degree", "beta", "d"), [(3, 4.0, 2), (1, 10.0, 128), (5, 25.0, 2), (2, 700.0, 5), (4, 0.3, 7)])
+@pytest.mark.parametrize(
+    ("degree", "beta", "d"), [(3, 4.0, 2), (1, 10.0, 128), (5, 25.0, 2), (2, 700.0, 5), (4, 0.3, 7)]
+)
 def test_growth_of_harmonics(degree, beta, d):
     nu = d / 2 - 1
     exact = degree * (degree + d - 2) / beta * special.ive(degree + nu, beta) / special.ive(nu, beta)
@@ -126,7 +128,9 @@ def test_growth_without_temperature():
     assert float(attention.uniform_growth(5)) == 0.8
 
 
-@pytest.mark.parametrize(("mass", "beta", "start", "end"), [(0.3, 4.0, 0.1, 0.9), (0.5, 12.0, -0.5, 0.99), (0.9, 0.0, 0.0, 0.5)])
+@pytest.mark.parametrize(
+    ("mass", "beta", "start", "end"), [(0.3, 4.0, 0.1, 0.9), (0.5, 12.0, -0.5, 0.99), (0.9, 0.0, 0.0, 0.5)]
+)
 def test_merge_times_are_those_of_quadrature(mass, beta, start, end):
     m, n = mass, 1 - mass
 
@@ -146,7 +150,9 @@ def test_energies_against_their_definition():
     exact = np.mean(np.exp(beta * np.asarray(X @ X.T))) / (2 * beta)
     assert float(attention.log_interaction_energy(X, beta)) == pytest.approx(np.log(exact), abs=1e-14)
     # e^{1000} would overflow.
-    assert float(attention.log_interaction_energy(X, 1000.0)) == pytest.approx(1000 + np.log(3 / (2 * 1000 * 9)), abs=1e-9)
+    assert float(attention.log_interaction_energy(X, 1000.0)) == pytest.approx(
+        1000 + np.log(3 / (2 * 1000 * 9)), abs=1e-9
+    )
     with pytest.raises(ParameterError, match="not symmetric"):
         attention.energy_growth(X, beta, jnp.array([[1.0, 0.5], [0.0, 1.0]]))
     with pytest.raises(ParameterError, match="mean_energy"):

@@ -3,6 +3,7 @@
 from deeplimits.doors import door
 
 with door(__name__):
+    from deeplimits.ensembles import transformers as transformers
     from deeplimits.ensembles.classic_network import ClassicNetwork as ClassicNetwork
     from deeplimits.ensembles.classic_network import random_network as random_network
     from deeplimits.ensembles.classic_network import train_classic_network as train_classic_network
@@ -43,7 +44,6 @@ with door(__name__):
     from deeplimits.ensembles.trainers import gradient_descent as gradient_descent
     from deeplimits.ensembles.trainers import noisy_gradient_descent as noisy_gradient_descent
     from deeplimits.ensembles.trainers import stochastic_gradient_descent as stochastic_gradient_descent
-    from deeplimits.ensembles import transformers as transformers
     from deeplimits.ensembles.two_layer_networks import TwoLayer as TwoLayer
     from deeplimits.ensembles.two_layer_networks import two_layer as two_layer
     from deeplimits.ensembles.two_layer_networks import two_layer_model as two_layer_model

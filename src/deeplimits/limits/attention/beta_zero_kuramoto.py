@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.ensembles.data import gaussian_arrays
+from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.limit import Limit, Run, axis, integer, real, whole
 from deeplimits.limits.attention._shared import plane
 from deeplimits.numerics.arguments import known

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.ensembles.matrices import uniform_orthogonal
+from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.ensembles.transformers.random_layers import tokens_in_their_span
 from deeplimits.limit import Limit, Run, axis, choice, integer, real, replace, whole
 from deeplimits.numerics.arguments import known

@@ -6,8 +6,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.ensembles.matrices import uniform_orthogonal
+from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.limits.attention._shared import plane
 from deeplimits.numerics.arguments import known

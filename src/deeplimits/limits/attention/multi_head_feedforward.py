@@ -3,8 +3,8 @@ r"""Several heads and a feed-forward layer."""
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.ensembles.data import gaussian_arrays
+from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
 from deeplimits.limits.attention._shared import (
     EXACT,

@@ -4,8 +4,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles.transformers import residual
 from deeplimits.ensembles.data import gaussian_arrays
+from deeplimits.ensembles.transformers import residual
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Exponent, Value

@@ -3,8 +3,8 @@ r"""Self-attention moves tokens on the sphere: layers, flow and angles."""
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.ensembles.data import gaussian_arrays
+from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.limits.attention._shared import (
     EXACT,

@@ -4,11 +4,11 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.ensembles.data import gaussian_arrays
+from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.limit import Limit, Run, axis, choice, integer, real, replace, whole
-from deeplimits.measure.tokens import clustering as measure
 from deeplimits.measure.separability import is_separable
+from deeplimits.measure.tokens import clustering as measure
 from deeplimits.predictions import Bound, Value
 from deeplimits.theory.attention import cluster_rates, equiangular
 from deeplimits.theory.bias import cover_count
