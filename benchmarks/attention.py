@@ -24,7 +24,7 @@ import numpy as np
 DIMENSION = 128
 BETA = 2.0
 SIZES = (1000, 10_000, 100_000)
-TURNS = {1000: 7, 10_000: 5, 100_000: 1}
+TURNS = {1000: 25, 10_000: 5, 100_000: 1}
 NAIVE_UP_TO = 10_000
 WAYS = ("deeplimits", "with weights", "PyTorch", "naive")
 

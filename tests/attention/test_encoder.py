@@ -98,7 +98,7 @@ def test_phase_diagram_in_small(tmp_path):
 def test_proven_regimes_in_small(tmp_path):
     figure = runpy.run_path(str(EXAMPLES / "proven_regimes.py"))
     found = figure["main"]([str(tmp_path / "map.png"), "--tokens", "5", "--dimensions", "2", "8", "--betas", "0.1", "1",
-                            "--starts", "4", "--time", "40", "--quiet", "--store", str(tmp_path / "store")])  # fmt: skip
+                            "--starts", "4", "--time", "40", "--quiet", "--store", str(tmp_path / "s")])  # fmt: skip
     # d = 8 ≥ n: proven with an exponential rate at both.
     np.testing.assert_array_equal(found[:, 1], [1.0, 1.0])
     assert (tmp_path / "map.png").exists()
