@@ -162,12 +162,7 @@ def attention_flow(
     first = layer(jnp.zeros(())) if callable(layer) else layer
     x, b = _checked(tokens, beta, first, kind, repulsive, normalize)
 
-    def field(t, y):
-        length = jnp.linalg.norm(y, axis=1, keepdims=True)
-        here = y / length
-        now = layer(t) if callable(layer) else layer
-        return length * _project(here, _pull(here, b, now, kind, shift))
-
+    field = _on_directions(b, layer, kind, shift)
     path = flows.solve(field, x, times, rtol=rtol, atol=1e-13, stiff=stiff).states
     return path / jnp.linalg.norm(path, axis=2, keepdims=True)
 
@@ -244,16 +239,25 @@ def attention_until(
     def unit(y):
         return y / jnp.linalg.norm(y, axis=1, keepdims=True)
 
-    def field(t, y):
-        length = jnp.linalg.norm(y, axis=1, keepdims=True)
-        here = y / length
-        return length * _project(here, _pull(here, b, layer, kind, shift))
+    field = _on_directions(b, layer, kind, shift)
 
     found = flows.solve_until(
         field, x, lambda t, y: happened(unit(y)), latest=latest, exactly=True, rtol=rtol, atol=1e-13, stiff=stiff,
         otherwise=otherwise,
     )  # fmt: skip
     return found._replace(state=unit(found.state))
+
+
+def _on_directions(beta, layer, kind, shift):
+    """ẏ = |y| v(y/|y|), whose directions move by v whatever becomes of the lengths."""
+
+    def field(t, y):
+        length = jnp.linalg.norm(y, axis=1, keepdims=True)
+        here = y / length
+        now = layer(t) if callable(layer) else layer
+        return length * _project(here, _pull(here, beta, now, kind, shift))
+
+    return field
 
 
 def _checked(tokens, beta, layer, kind, repulsive, normalize):
