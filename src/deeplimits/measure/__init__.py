@@ -3,15 +3,11 @@
 from deeplimits.doors import door
 
 with door(__name__):
-<<<<<<< HEAD
     from deeplimits.measure import adapters as adapters
     from deeplimits.measure import classes as classes
     from deeplimits.measure import curvature as curvature
     from deeplimits.measure import tokens as tokens
     from deeplimits.measure import training as training
-=======
-    from deeplimits.measure import tokens as tokens
->>>>>>> attention
     from deeplimits.measure.committees import batch_gradient as batch_gradient
     from deeplimits.measure.committees import laziness as laziness
     from deeplimits.measure.committees import laziness_on_data as laziness_on_data
