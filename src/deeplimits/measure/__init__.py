@@ -22,8 +22,6 @@ with door(__name__):
     from deeplimits.measure.fluctuation_dissipation import Report as Report
     from deeplimits.measure.fluctuation_dissipation import observe as observe
     from deeplimits.measure.fluctuation_dissipation import report as report
-    from deeplimits.measure.localizing import Growth as Growth
-    from deeplimits.measure.localizing import Localizability as Localizability
     from deeplimits.measure.localizing import System as System
     from deeplimits.measure.localizing import localizability as localizability
     from deeplimits.measure.margins import Criticality as Criticality
@@ -32,10 +30,7 @@ with door(__name__):
     from deeplimits.measure.margins import flat_outputs as flat_outputs
     from deeplimits.measure.margins import normalized_margin as normalized_margin
     from deeplimits.measure.margins import smoothed_margin as smoothed_margin
-    from deeplimits.measure.motion import TrainingMotion as TrainingMotion
     from deeplimits.measure.motion import training_motion as training_motion
-    from deeplimits.measure.recovery import Frequency as Frequency
-    from deeplimits.measure.recovery import RecoveryReport as RecoveryReport
     from deeplimits.measure.recovery import recovery_report as recovery_report
     from deeplimits.measure.separability import is_separable as is_separable
     from deeplimits.measure.shrinkage import LinearShrinkage as LinearShrinkage
@@ -48,7 +43,6 @@ with door(__name__):
     from deeplimits.measure.subspaces import alignment as alignment
     from deeplimits.measure.subspaces import distance_from_subspace as distance_from_subspace
     from deeplimits.measure.subspaces import top_eigenspace as top_eigenspace
-    from deeplimits.measure.summary_statistics import Closure as Closure
     from deeplimits.measure.summary_statistics import Coefficients as Coefficients
     from deeplimits.measure.summary_statistics import closability as closability
     from deeplimits.measure.summary_statistics import coefficients as coefficients
