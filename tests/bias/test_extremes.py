@@ -51,9 +51,9 @@ FEATURES = one_of(np.eye(3), extreme=[np.zeros((3, 3)), np.full((3, 3), NAN), np
 TABLE = {
     "cover_probability": Case((COUNT | (2.5,), COUNT | (2.5,)), low=0, high=1),
     "diagonal_interpolant": Case((WIDE, TARGETS, POSITIVE), keywords={"depth": DEPTH}, examples=15),
-    "diagonal_potential": Case((NUMBER, DEPTH), low=0, examples=15),
+    "diagonal_potential": Case((NUMBER,), keywords={"depth": DEPTH}, low=0, examples=15),
     "diagonal_regularizer": Case(
-        (VECTOR, POSITIVE, one_of(np.ones(3), extreme=[np.zeros(3), np.ones(2), NAN]), DEPTH), low=0
+        (VECTOR, POSITIVE, one_of(np.ones(3), extreme=[np.zeros(3), np.ones(2), NAN])), keywords={"depth": DEPTH}, low=0
     ),
     "diagonal_trajectory": Case(
         (WIDE, TARGETS, POSITIVE, one_of(np.array([0.0, 1.0]), extreme=[TIMES.extreme[1], np.array([-1.0, 1.0])])),
@@ -73,14 +73,25 @@ TABLE = {
     "proportional_best_step": Case((POSITIVE,), low=0),
     "robbins_monro": Case((POSITIVE, POSITIVE, WEIGHT), look=lambda found: found[:2]),
     "stationary_variance": Case((POSITIVE, POSITIVE, WEIGHT), low=0),
-    "proportional_max_margin": Case((POSITIVE, one_of("sign", extreme=["no such", "logistic"]), POSITIVE), examples=6),
+    "proportional_max_margin": Case(
+        (POSITIVE,),
+        keywords={"labels": one_of("sign", extreme=["no such", "logistic"]), "strength": POSITIVE},
+        examples=6,
+    ),
     "separability_threshold": Case(
-        (one_of("sign", "logistic", extreme=["no such"]), POSITIVE), low=0, infinite=True, examples=6
+        (one_of("sign", "logistic", extreme=["no such"]),),
+        keywords={"strength": POSITIVE},
+        low=0,
+        infinite=True,
+        examples=6,
     ),
     "first_order_path": Case((FEATURES, FORMS, LABELS, START, TIMES), examples=10),
     "quadratic_perturbation": Case((FEATURES, FORMS, LABELS, START), look=lambda found: found[:1], examples=10),
     "largest_separable_step": Case(
-        (SEPARABLE, one_of("logistic", "exponential", extreme=["no such"])), low=0, infinite=True
+        (SEPARABLE,),
+        keywords={"loss": one_of("logistic", "exponential", extreme=["no such"])},
+        low=0,
+        infinite=True,
     ),
     "log_time_law": Case(
         (SEPARABLE, one_of(np.array([1.0, -1.0, 1.0]), extreme=LABELS.extreme)), look=lambda law: law[:1]
@@ -90,7 +101,9 @@ TABLE = {
         (POINTS, LABELS, START, POSITIVE, WHOLE, SAMPLING, one_of(3, extreme=[0, -1, 2.5])), infinite=True, examples=10
     ),
     "sgd_stationary": Case((POINTS, LABELS, POSITIVE, WHOLE, SAMPLING), look=lambda found: found[:1], infinite=True),
-    "diffusion_density": Case((VECTOR, one_of("ito", "stratonovich", extreme=["no such"])), low=0),
+    "diffusion_density": Case(
+        (VECTOR,), keywords={"convention": one_of("ito", "stratonovich", extreme=["no such"])}, low=0
+    ),
     "slow_half_mass": Case((POSITIVE, POSITIVE), low=0, high=1),
     "valley_drift": Case((POSITIVE, POSITIVE, one_of(np.array([0.0, 0.1]), extreme=TIMES.extreme)), examples=12),
     "hard_margin": Case(

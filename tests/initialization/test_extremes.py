@@ -45,7 +45,9 @@ TABLE = {
     ),
     "preactivation_variance": Case((VECTOR, POSITIVE, BIAS), low=0),
     "vertex_path": Case((ACTIVATION, POSITIVE, POSITIVE, BIAS, FEW), infinite=True, examples=12),
-    "susceptibilities": Case((ACTIVATION, POSITIVE, POSITIVE), infinite=True, examples=15),
+    "susceptibilities": Case(
+        (ACTIVATION, POSITIVE), keywords={"weight_variance": POSITIVE}, infinite=True, examples=15
+    ),
     "largest_stable_rate": Case((KERNEL,), low=0),
     "tangent_kernels": Case((ACTIVATION, KERNEL, POSITIVE, BIAS, RATES, RATES), examples=8),
     "critical_weight_variance": Case((ACTIVATION, BIAS), low=0, examples=12),

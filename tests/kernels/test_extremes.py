@@ -26,7 +26,7 @@ TABLE = {
     "inclusion_probability": Case((KERNEL, SUBSET), low=0, high=1),
     "marginal_kernel": Case((KERNEL,)),
     "subset_probability": Case((KERNEL, SUBSET), low=0, high=1),
-    "fourier_features": Case((NUMBER, POSITIVE)),
+    "fourier_features": Case((NUMBER,), keywords={"scale": POSITIVE}),
     "neuron_features": Case(
         (CLOSED, POSITIVE, POSITIVE, one_of(0.1, -0.2, extreme=NUMBER.extreme)),
         examples=3,
@@ -43,7 +43,12 @@ TABLE = {
     "two_layer_expansion": Case((ACTIVATION, POINTS, POINTS, LABELS, START), examples=12),
     "linearized_flow": Case((POINTS, LABELS, LABELS, START, TIMES), examples=15),
     "tangent_interpolant": Case((POINTS, LABELS, LABELS, START, POSITIVE)),
-    "mercer_of_gaussian": Case((COUNT, POSITIVE, POSITIVE), look=lambda found: found.eigenvalues, low=0),
+    "mercer_of_gaussian": Case(
+        (COUNT,),
+        keywords={"scale": POSITIVE, "deviation": POSITIVE},
+        look=lambda found: found.eigenvalues,
+        low=0,
+    ),
     "mercer_of_minimum": Case((COUNT,), look=lambda found: found.eigenvalues, low=0),
     "nystrom": Case((KERNEL,), look=lambda found: found.eigenvalues, low=-1e-6),
     "least_norm_interpolant": Case((KERNEL, LABELS)),

@@ -14,7 +14,7 @@ def allowed(alpha, f, y, slow, low, high, sharp):
     """The theorem's own condition, with R₀(α) = ½‖αf₀ − y‖²."""
     risk = np.sum((alpha * f - y) ** 2) / 2
     try:
-        lazy_scaling(float(alpha), slow, low, high, float(risk), sharp)
+        lazy_scaling(float(alpha), slow, low, high, float(risk), sharp=sharp)
     except OutsideValidity:
         return False
     return True

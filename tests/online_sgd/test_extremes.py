@@ -37,7 +37,9 @@ def at_points(landscape):
 
 TABLE = {
     "binary_mixture": Case((NUMBER,), look=at_points),
-    "check_regularity": Case((LANDSCAPE, COUNT, SHARE), look=lambda found: found[:2], examples=5),
+    "check_regularity": Case(
+        (LANDSCAPE,), keywords={"points": COUNT, "edge": SHARE}, look=lambda found: found[:2], examples=5
+    ),
     "classify_xor_rest": Case((STATE, RIDGE), look=lambda found: found.loss),
     "correlation": Case((LANDSCAPE, NUMBER, POSITIVE, TIMES), low=-1, high=1, examples=12),
     "critical_ratio": Case((COUNT, ORDER), low=0, infinite=True),
@@ -46,7 +48,9 @@ TABLE = {
     "descent_time": Case((LANDSCAPE, SHARE), low=0),
     "equator_density": Case((NUMBER, COUNT), low=0, infinite=True),
     "equator_exceedance": Case((NUMBER, COUNT), low=0, high=1),
-    "information_exponent": Case((LINK, LINK), look=lambda found: found.drift_constant, examples=12),
+    "information_exponent": Case(
+        (LINK,), keywords={"student": LINK}, look=lambda found: found.drift_constant, examples=12
+    ),
     "online_pca": Case((POSITIVE,), look=at_points),
     "passage_probability": Case(
         (one_of(landscapes.tensor_pca(2.0, 3)), POSITIVE, NUMBER, POSITIVE, SHORT), low=0, high=1, examples=6
@@ -55,7 +59,7 @@ TABLE = {
     "pca_correlation": Case((POSITIVE, NUMBER, POSITIVE, TIMES), low=-1, high=1),
     "pca_plateau": Case((POSITIVE, POSITIVE), low=0, high=1),
     "pca_search_law": Case((POSITIVE, SHARE, POSITIVE, COUNT, NUMBER), low=0),
-    "phase_retrieval_correlation": Case((NUMBER, POSITIVE, TIMES, POSITIVE), low=-1, high=1),
+    "phase_retrieval_correlation": Case((NUMBER, POSITIVE, TIMES), keywords={"noise": POSITIVE}, low=-1, high=1),
     "plateau": Case((LANDSCAPE, NUMBER, POSITIVE), low=-1, high=1),
     "search_law": Case((NUMBER, NUMBER), low=0),
     "search_offset": Case((LANDSCAPE, SHARE, POSITIVE)),

@@ -36,19 +36,22 @@ TABLE = {
     "classification_dynamics": Case(
         (TIMES, ASPECT, STRENGTH), keywords={"start": WEIGHT, "ridge": WEIGHT}, examples=15
     ),
-    "optimal_stopping": Case((ASPECT, STRENGTH, WEIGHT), infinite=True, examples=8),
+    "optimal_stopping": Case((ASPECT, STRENGTH), keywords={"start": WEIGHT}, infinite=True, examples=8),
     "from_covariance": Case((KERNEL, VECTOR)),
     "latent_features": Case((POSITIVE, SHARE, WEIGHT, WEIGHT), low=0),
     "population": Case(
         (PLACES, one_of(None, extreme=[np.array([1.0, 1.0]), np.array([NAN, 1.0]), np.ones(3) / 3])), low=0
     ),
     "feature_regression": Case(
-        (POINTS, LABELS, POINTS, LABELS, extremes.ACTIVATION),
+        (POINTS, LABELS, POINTS, LABELS),
+        keywords={"activation": extremes.ACTIVATION},
         look=lambda found: found.errors(0.1, 10),
         low=0,
         examples=10,
     ),
-    "misspecified_risk": Case((GAMMA, WEIGHT, SHARE, WEIGHT, WEIGHT), low=0, infinite=True),
+    "misspecified_risk": Case(
+        (GAMMA, WEIGHT, WEIGHT), keywords={"seen": SHARE, "ridge": WEIGHT}, low=0, infinite=True
+    ),
     "optimal_ridge": Case((POSITIVE, POPULATION, WEIGHT, WEIGHT), infinite=True, examples=10),
     "ridge_risk": Case((GAMMA, WEIGHT, POPULATION, WEIGHT, WEIGHT), low=0, infinite=True),
     "ablation": Case((POINTS, VECTOR, VECTOR, VECTOR)),

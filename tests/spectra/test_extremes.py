@@ -76,7 +76,7 @@ TABLE = {
     "quadratic_form_variance": Case(
         (MATRIX,), keywords={"kurtosis": one_of(3.0, 1.0, extreme=[0.5, 1e12, NAN])}, low=0
     ),
-    "rank_one_solve": Case((KERNEL, VECTOR, NUMBER)),
+    "rank_one_solve": Case((KERNEL, VECTOR), keywords={"strength": NUMBER}),
     "resolvent_equivalent": Case((POSITIVE, EIGENVALUES, POPULATION, POSITIVE), low=0),
     "trace_covariance": Case((Z, Z, POSITIVE)),
     "trace_fluctuation": Case((Z, POSITIVE)),

@@ -60,9 +60,13 @@ OVERLAPS = {
     "concentration": Case((TASK, STATE, SHORT, COUNT), low=0, examples=6, keywords={"points": one_of(16)}),
     "critical_learning_rate": Case((TASK,), low=0, examples=10),
     "drift": Case((TASK, STATE), look=tuple),
-    "escape_time": Case((POSITIVE, POSITIVE, POSITIVE, SHARE, POSITIVE), look=tuple, examples=12),
+    "escape_time": Case(
+        (POSITIVE, POSITIVE, POSITIVE, SHARE), keywords={"alignment": POSITIVE}, look=tuple, examples=12
+    ),
     "mean_increment": Case((TASK, STATE, COUNT), look=lambda found: (found.m, found.q)),
-    "mediocrity": Case((POSITIVE, POSITIVE, POSITIVE), look=tuple, infinite=True),
+    "mediocrity": Case(
+        (POSITIVE,), keywords={"noise_variance": POSITIVE, "teacher": POSITIVE}, look=tuple, infinite=True
+    ),
     "noise_floor": Case((TASK,), low=0, examples=10),
     "plateau_length": Case((COUNT, SHARE), low=0),
     "regime": Case((POSITIVE, NUMBER), keywords={"boundary": one_of("norm", extreme=["none"])}),

@@ -161,7 +161,7 @@ def _quantities(key: PRNGKeyArray, system: System, draws: int) -> list[float]:
 
     slopes = jax.vmap(lambda key: jax.grad(loss)(flat, system.draw(key)))(jax.random.split(key, draws))
     mean = slopes.mean(axis=0)
-    noise = slopes - mean
+    noise = slopes - mean[None, :]
     count = statistics(flat).shape[0]
 
     def curved(index, direction):

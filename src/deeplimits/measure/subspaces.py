@@ -17,6 +17,7 @@ def alignment(vector: ArrayLike, basis: ArrayLike) -> float:
     Setting     `vector` (d,), not zero; `basis` (d, k), columns that may depend on each other
     Result      a number between 0 and 1; v lives in B up to ε where it is at least 1 − ε. For v in a random direction
                 and B of dimension k, E ρ² = k/d
+    Validity    any vector and columns that are finite and not all zero
     References  benarous2024
 
     >>> alignment([3.0, 4.0], [[1.0], [0.0]])

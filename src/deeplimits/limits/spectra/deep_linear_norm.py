@@ -19,7 +19,7 @@ class DeepLinearNorm(Limit):
                 log‖θ‖ → N(−δ/2, δ/2)
     Validity    δ > 0; size counts the width n
     Finite size mean and variance are exact at every width; the normal law deviates by O(1/n)
-    Computed by spectra.deep_linear_log_norm, spectra.deep_linear_norm (any widths)
+    Computed by spectra.deep_linear_log_norm, spectra.deep_linear_norm
     References  hanin2023
     """
 

@@ -30,7 +30,7 @@ class NoiseFloorAndCriticalLearningRate(Limit):
                 γ_c = smallest γ at which the operator has a zero eigenvalue: π√(5/3) for one erf neuron
     Validity    0 < γ < γ_c; 6pR/(1 − γ/γ_c) ≪ 1, beyond which the second order in Δ shows; size counts the dimension d
     Finite size O(1/d) and O(Δ)
-    Computed by two_layer.noise_floor, two_layer.critical_learning_rate, two_layer.fixed_point (any noise)
+    Computed by two_layer.noise_floor, two_layer.critical_learning_rate, two_layer.fixed_point
     References  saad1995b; goldt2019
     """
 

@@ -132,7 +132,7 @@ def _warn_of_large_steps(task: Task, start: Overlaps) -> None:
         return
     step = float(task.step / task.batch)
     # Two thirds of the rate of uncoupled neurons is below γ_c of those that are met; nearer than that it is found.
-    slope = task.activation.derivative(jnp.sqrt(jnp.diag(task.teacher))[:, None] * jnp.asarray(_NODES.nodes))
+    slope = task.activation.derivative(jnp.sqrt(jnp.diag(task.teacher))[:, None] * jnp.asarray(_NODES.nodes)[None, :])
     weights, a = jnp.asarray(_NODES.weights), task.teacher_output
     alone = 2 * start.students * jnp.min((slope**2 @ weights) / (a**2 * (slope**4 @ weights)))
     if not step > float(alone) / 2:
