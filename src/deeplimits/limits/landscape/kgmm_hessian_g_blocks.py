@@ -10,7 +10,7 @@ from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Identity, Value
 from deeplimits.theory.landscape import kgmm
 
-# Test samples of a system, and those among them whose whole matrices are compared entry by entry.
+# About how many test samples a system has, and those among them whose whole matrices are compared entry by entry.
 COUNT, FEW = 400, 8
 
 
@@ -56,8 +56,9 @@ class KgmmHessianGBlocks(Limit):
 
     def draw(self, key, *, separation: int):
         k = self.classes
-        classes = jnp.arange(COUNT) % k
-        noise = jax.random.normal(key, (COUNT, k)) / jnp.sqrt(1.0 * separation)
+        # As many of every class
+        classes = jnp.tile(jnp.arange(k), COUNT // k)
+        noise = jax.random.normal(key, (len(classes), k)) / jnp.sqrt(1.0 * separation)
         return System(jnp.eye(k)[classes] + noise, classes.astype(float))
 
     def stated(self, system):
@@ -72,7 +73,7 @@ class KgmmHessianGBlocks(Limit):
         }
 
     def measured(self, system):
-        k, weights = self.classes, self._weights()
+        k, weights, count = self.classes, self._weights(), len(system.classes)
 
         def loss(w, x, label):
             return -jax.nn.log_softmax(w.reshape(k, k) @ x) @ jax.nn.one_hot(label.astype(int), k)
@@ -88,7 +89,7 @@ class KgmmHessianGBlocks(Limit):
             chance[:, 0] * (1 - chance[:, 0]),
             (chance[:, 0] - jnp.where(system.classes == 0, 1.0, 0.0)) ** 2,
         )
-        hessian, gradient = curved @ squares / COUNT, slopes @ squares / COUNT
+        hessian, gradient = curved @ squares / count, slopes @ squares / count
         # Along e_1 in x^1 and minus the same in all others, an eigenvector of the whole Hessian without noise
         others = jnp.eye(k)[0] - 1 / k
         second = (chance @ others**2 - (chance @ others) ** 2) / (others @ others)
@@ -99,7 +100,7 @@ class KgmmHessianGBlocks(Limit):
             "hessian_other": jnp.mean(hessian[1:]),
             "gradient_own": gradient[0],
             "gradient_other": jnp.mean(gradient[1:]),
-            "between_classes": second @ squares[:, 0] / COUNT,
+            "between_classes": second @ squares[:, 0] / count,
         }
 
     def _weights(self):
