@@ -49,7 +49,7 @@ def depth_measured(
     """The end of transformers of L, 2L and 4L layers, L = `depth` per unit of time, and how they differ."""
     count = jnp.maximum(jnp.round(depth * time), 1.0)
     ends = [
-        after_layers(x, beta, time / (times * count), times * count, layer, kind=kind, shift=shift)
+        after_layers(x, beta, time / (times * count), times * count, layer=layer, kind=kind, shift=shift)
         for times in (1.0, 2.0, 4.0)
     ]
     apart = [jnp.linalg.norm(one - other) for one, other in pairwise(ends)]

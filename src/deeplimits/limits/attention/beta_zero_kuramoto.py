@@ -54,7 +54,7 @@ class BetaZeroKuramoto(Limit):
     def theory(self):
         return {
             "order": Curve(
-                self.times, kuramoto.poisson_order(self.times, self.start), axis="time", axis_symbol="t",
+                self.times, kuramoto.poisson_order(self.start, self.times), axis="time", axis_symbol="t",
                 label="order of the angles", symbol="r", rate=1.0,
             )
         }  # fmt: skip

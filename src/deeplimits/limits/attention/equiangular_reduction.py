@@ -51,7 +51,7 @@ class EquiangularReduction(Limit):
         return tuple(wrong)
 
     def theory(self):
-        high = equiangular.equiangular_cosine(self.times, 0.0, self.tokens, self.beta, kind=self.kind)
+        high = equiangular.equiangular_cosine(0.0, self.times, self.tokens, self.beta, kind=self.kind)
         return {
             "uniform": Curve(
                 self.times, high.cosine, axis="time", axis_symbol="t", label="cosine of uniform tokens",
@@ -71,7 +71,7 @@ class EquiangularReduction(Limit):
         return jnp.stack([equal, tokens_in_their_span(free_key, n, self.dimension)])
 
     def stated(self, system):
-        found = equiangular.equiangular_cosine(self.times, self.start, self.tokens, self.beta, kind=self.kind)
+        found = equiangular.equiangular_cosine(self.start, self.times, self.tokens, self.beta, kind=self.kind)
         pairs = self.tokens * (self.tokens - 1) // 2
         return {
             "equal_angles": Identity(

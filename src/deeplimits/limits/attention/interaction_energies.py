@@ -49,11 +49,11 @@ class InteractionEnergies(Limit):
         tokens, matrix = system
         return {
             "energy": Identity(
-                energies.log_interaction_energy(tokens, self.beta, matrix), label="logarithm of the energy",
+                energies.log_interaction_energy(tokens, self.beta, score=matrix), label="logarithm of the energy",
                 symbol=r"\log E", tolerance=1e-9, reason="rounding, where log E is near zero",
             ),
             "growth": Identity(
-                energies.energy_growth(tokens, self.beta, matrix, kind=self.kind).growth, label="growth of the energy",
+                energies.energy_growth(tokens, self.beta, score=matrix, kind=self.kind).growth, label="growth of the energy",
                 symbol=r"\dot E", tolerance=1e-8, reason="rounding, where forces nearly cancel",
             ),
             "monotone": Value(1.0, label="share of times at which the energy has not fallen", symbol=r"P(\dot E\geq0)"),
@@ -64,13 +64,13 @@ class InteractionEnergies(Limit):
         layer = ensemble.AttentionLayer(matrix[None], matrix[None])
 
         def log_energy(x):
-            return measure.log_energy(x, self.beta, matrix)
+            return measure.log_energy(x, self.beta, score=matrix)
 
-        velocity = ensemble.attention_velocity(tokens, self.beta, layer, kind=self.kind)
+        velocity = ensemble.attention_velocity(tokens, self.beta, layer=layer, kind=self.kind)
         value, slope = jax.jvp(log_energy, (tokens,), (velocity,))
         # USA is faster by e^{β⟨x,Bx⟩}: its clock is set by the largest score.
         shift = self.beta * jnp.max(tokens @ matrix @ tokens.T)
-        path = ensemble.attention_flow(tokens, jnp.array(MOMENTS), self.beta, layer, kind=self.kind, shift=shift)
+        path = ensemble.attention_flow(tokens, jnp.array(MOMENTS), self.beta, layer=layer, kind=self.kind, shift=shift)
         levels = jnp.concatenate([value[None], jax.vmap(log_energy)(path)])
         return {
             "energy": value,

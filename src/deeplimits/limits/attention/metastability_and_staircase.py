@@ -62,7 +62,7 @@ class MetastabilityAndStaircase(Limit):
 
     def theory(self):
         growth = staircase.harmonic_growth(self.degree, self.beta, 2.0)
-        wait = jnp.exp(staircase.merge_time(NEAR, jnp.cos(self.angle), self.beta, self.first / self.tokens))
+        wait = jnp.exp(staircase.merge_time(NEAR, jnp.cos(self.angle), self.beta, mass=self.first / self.tokens))
         return {
             "growth": Value(growth, label="growth rate of a wave", symbol=r"\lambda_k", rate=2.0, resolution=1e-9),
             "merging": Value(wait, label="time until two clusters have merged", symbol="T", resolution=1e-7),

@@ -56,7 +56,7 @@ class MultiHeadFeedforward(Limit):
         scores = jnp.einsum("hkd,hke->hde", query, key)
         heads = [circle.AngularHead(scores[h], value[h]) for h in range(self.heads)]
         forward = circle.AngularFeedForward(feed[0], feed[1], feed[2], self.activation)
-        end = plane(circle.angular_flow(angles, self.time[None], self.beta, heads, forward)[0])
+        end = plane(circle.angular_flow(angles, self.time[None], self.beta, heads=heads, feed_forward=forward)[0])
         once = plane(circle.angular_flow(angles, self.heads * self.time[None], self.beta)[0])
         return {
             "flow": Identity(end, label="tokens", symbol="x", tolerance=EXACT, reason=INTEGRATED),
@@ -69,14 +69,14 @@ class MultiHeadFeedforward(Limit):
     def measured(self, system):
         angles, (query, key, value), feed = system
         layer = ensemble.attention_layer(
-            query, key, value, ensemble.FeedForward(feed[0], feed[1], feed[2], self.activation)
+            query, key, value, feed_forward=ensemble.FeedForward(feed[0], feed[1], feed[2], self.activation)
         )
         copies = jnp.broadcast_to(jnp.eye(2), (self.heads, 2, 2))
         x = plane(angles)
         return {
-            "flow": ensemble.attention_flow(x, self.time[None], self.beta, layer)[0],
+            "flow": ensemble.attention_flow(x, self.time[None], self.beta, layer=layer)[0],
             "identical_heads": ensemble.attention_flow(
-                x, self.time[None], self.beta, ensemble.AttentionLayer(copies, copies)
+                x, self.time[None], self.beta, layer=ensemble.AttentionLayer(copies, copies)
             )[0],
             **depth_measured(x, self.beta, self.time, self.layers, layer),
         }

@@ -40,8 +40,8 @@ class RandomQkvEnsembles(Limit):
     usual = Run(sizes=(32, 64, 128), samples=60, batch=10)
 
     def theory(self):
-        score = random_scores.score_law(SCORE[self.panel], self.dimension)
-        value = random_scores.score_law(VALUE[self.panel], self.dimension)
+        score = random_scores.score_law(SCORE[self.panel], dimension=self.dimension)
+        value = random_scores.score_law(VALUE[self.panel], dimension=self.dimension)
         found = {
             "scores": Value(score.variance, label="variance of scores of two tokens", symbol=r"E\langle x,By\rangle^2"),
             "own_scores": Value(score.own_variance, label="variance of own scores", symbol=r"E\langle x,Bx\rangle^2"),
@@ -71,7 +71,7 @@ class RandomQkvEnsembles(Limit):
         }
         if self.panel == "D":
             # One short layer climbs already: energies are convex along it, to the order of the step.
-            after = ensemble.after_layers(x, self.beta, 1e-3, 1, layer)
-            before, later = (measure.log_energy(y, self.beta, score) for y in (x, after))
+            after = ensemble.after_layers(x, self.beta, 1e-3, 1, layer=layer)
+            before, later = (measure.log_energy(y, self.beta, score=score) for y in (x, after))
             found["monotone"] = (later >= before).astype(float)
         return found

@@ -52,7 +52,7 @@ class SelfAttentionDynamics(Limit):
     def stated(self, system):
         angles, tokens, (query, key, value) = system
         head = circle.AngularHead(query.T @ key, value)
-        end = plane(circle.angular_flow(angles, self.time[None], self.beta, [head])[0])
+        end = plane(circle.angular_flow(angles, self.time[None], self.beta, heads=[head])[0])
         alone = gram_matrices.gram_flow(tokens @ tokens.T, (self.scale * self.time)[None], self.beta * self.scale**2)
         return {
             "flow": Identity(end, label="tokens in the plane", symbol="x", tolerance=EXACT, reason=INTEGRATED),
@@ -68,9 +68,9 @@ class SelfAttentionDynamics(Limit):
         multiple = self.scale * jnp.eye(self.dimension)
         same = ensemble.attention_layer(multiple, multiple, multiple)
         x = plane(angles)
-        alone = ensemble.attention_flow(tokens, self.time[None], self.beta, same)[0]
+        alone = ensemble.attention_flow(tokens, self.time[None], self.beta, layer=same)[0]
         return {
-            "flow": ensemble.attention_flow(x, self.time[None], self.beta, layer)[0],
+            "flow": ensemble.attention_flow(x, self.time[None], self.beta, layer=layer)[0],
             "gram": alone @ alone.T,
             **depth_measured(x, self.beta, self.time, self.layers, layer),
         }

@@ -50,7 +50,7 @@ class SingleClusterConvergence(Limit):
             "decay": Value(speed, label="decay of 1 − ⟨x_i, x_j⟩ near a cluster", symbol="2r", rate=2.0),
             "hemisphere": Value(share, label="share of tokens in an open hemisphere", symbol="P"),
             "orthogonal": Bound(
-                equiangular.equiangular_bound(self.times, 0.0, self.tokens, self.beta), x=self.times, axis="time",
+                equiangular.equiangular_bound(0.0, self.times, self.tokens, self.beta), x=self.times, axis="time",
                 label="what orthogonal tokens lack of a cluster", symbol=r"1-\gamma",
             ),
         }  # fmt: skip

@@ -1,6 +1,7 @@
 r"""The overlap equations of one-pass SGD."""
 
 import functools
+import math
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +12,14 @@ from deeplimits.ensembles import committees as ensemble
 from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, replace, whole
 from deeplimits.limits.two_layer._shared import aligned_start, steps_at, time_curve
 from deeplimits.measure import committees as measure
+from deeplimits.models.activations import activation
 from deeplimits.models.committees import Task
+from deeplimits.numerics.arguments import known
 from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import integration
+
+LARGEST_KICK = 0.1
+"""Of an output weight in one step, per input; at three times as much one of thousands of runs diverged."""
 
 
 class SaadSollaOde(Limit):
@@ -71,6 +77,19 @@ class SaadSollaOde(Limit):
             "output": curve(single.a[:, 0], "output weight", "a_1"),
             "minibatch": curve(batched.q[:, 0, 0], "squared norm of a student, mini-batches", "Q_{11}"),
         }
+
+    def validity_at(self, size):
+        if activation(self.activation).bounded or not known(self.step, self.output_rate):
+            return ()
+        # One step moves an output weight by ρ_aγ/(dp) Eσ: in few dimensions fast layers of unbounded units run away.
+        kick = float(self.step) * float(self.output_rate) / self.students
+        if kick <= LARGEST_KICK * size:
+            return ()
+        return (
+            f"at d = {size} single steps of the second layer may make it run away with output_rate = "
+            f"{float(self.output_rate):g} and step = {float(self.step):g}; take sizes of at least "
+            f"{math.ceil(kick / LARGEST_KICK)}, or smaller ones of these",
+        )
 
     def at_size(self, size):
         d = whole(size, "d", self, least=self.students + self.teachers)
