@@ -46,7 +46,7 @@ def step(way: str, x: np.ndarray):
         eye = jnp.eye(DIMENSION, dtype=places.dtype)[None]
         # With weights, that happen to be the identity, no symmetry is used.
         layer = AttentionLayer(eye, eye) if way == "with weights" else None
-        return lambda: jax.block_until_ready(blockwise_velocity(places, BETA, layer))
+        return lambda: jax.block_until_ready(blockwise_velocity(places, BETA, layer=layer))
     import torch
 
     torch.set_num_threads(1)

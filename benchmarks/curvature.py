@@ -240,7 +240,7 @@ def eigenvalues(data: Any, file: str, peers: Path | None, jax_peers: Path | None
 
     begin = time.process_time()
     reference = curvature.eigenpairs(
-        curvature.hessian(opened(data, "B", "jax", "float64")), COUNT, tolerance=1e-12, seed=9
+        curvature.hessian(opened(data, "B", "jax", "float64")), count=COUNT, tolerance=1e-12, seed=9
     )
     exact = reference.values
     print(
@@ -249,7 +249,7 @@ def eigenvalues(data: Any, file: str, peers: Path | None, jax_peers: Path | None
     for framework in ("jax", "torch"):
         for precision in (None, "float64"):
             begin = time.process_time()
-            found = curvature.eigenpairs(curvature.hessian(opened(data, "B", framework, precision)), COUNT)
+            found = curvature.eigenpairs(curvature.hessian(opened(data, "B", framework, precision)), count=COUNT)
             label = f"deeplimits, {framework}, {precision or 'float32'}"
             row(label, found.products, time.process_time() - begin, found.values, exact)
     for name, code in PEERS.items():

@@ -65,7 +65,7 @@ def main(arguments: list[str] | None = None) -> tuple[np.ndarray, np.ndarray]:
     parser.add_argument("sentences", nargs="*", default=SENTENCES)
     parser.add_argument("--folder", help="with config.json, vocab.txt and model.safetensors of another encoder")
     options = parser.parse_args(arguments)
-    encoder = transformers.load_encoder(options.folder)
+    encoder = transformers.load_encoder(folder=options.folder)
     texts = [transformers.encode(encoder, text) for text in options.sentences]
     real = [text.hidden for text in texts]
     particles = [transformers.particle_path(encoder, text.hidden[0]) for text in texts]

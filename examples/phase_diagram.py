@@ -39,8 +39,8 @@ def program(panel: str, tokens: int, dimension: int, step: float, steps: int):
         token_key, layer_key = jax.random.split(key)
         x = transformers.random_tokens(token_key, tokens, dimension)
         layer = None if panel == "identity" else transformers.panel_layer(layer_key, panel, dimension)
-        path = transformers.attention_layers(x, beta, step, steps, layer)
-        return measure.clustered_share(path, 0.999)
+        path = transformers.attention_layers(x, beta, step, steps, layer=layer)
+        return measure.clustered_share(path, threshold=0.999)
 
     return one
 

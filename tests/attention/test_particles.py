@@ -21,9 +21,11 @@ FEED = ensemble.FeedForward(
 
 
 def test_reference_values_of_the_field():
-    one = ensemble.attention_velocity(X, 1.7, ensemble.attention_layer(QUERY[0], KEY[0], VALUE[0]))
-    two = ensemble.attention_velocity(X, 1.7, ensemble.attention_layer(QUERY, KEY, VALUE))
-    all_of_it = ensemble.attention_velocity(X, 1.7, ensemble.attention_layer(QUERY, KEY, VALUE, FEED))
+    one = ensemble.attention_velocity(X, 1.7, layer=ensemble.attention_layer(QUERY[0], KEY[0], VALUE[0]))
+    two = ensemble.attention_velocity(X, 1.7, layer=ensemble.attention_layer(QUERY, KEY, VALUE))
+    all_of_it = ensemble.attention_velocity(
+        X, 1.7, layer=ensemble.attention_layer(QUERY, KEY, VALUE, feed_forward=FEED)
+    )
     exact = (
         [(0, -0.049269026780), (0.445015734969, -0.333761801227), (0.179458780862, 0.239278374483)],
         [(0, -0.178245845533), (0.644700752888, -0.483525564666), (0.142020170706, 0.189360227609)],
@@ -42,7 +44,7 @@ def test_equivariance_and_rescaling():
     np.testing.assert_allclose(ensemble.attention_velocity(x[order], 2.0), field[order], atol=1e-14)
     # Q = K = V = λI is β' = βλ² at λ times the speed.
     same = 1.3 * jnp.eye(4)
-    scaled = ensemble.attention_velocity(x, 2.0, ensemble.attention_layer(same, same, same))
+    scaled = ensemble.attention_velocity(x, 2.0, layer=ensemble.attention_layer(same, same, same))
     np.testing.assert_allclose(scaled, 1.3 * ensemble.attention_velocity(x, 2.0 * 1.3**2), atol=1e-14)
 
 
@@ -53,18 +55,18 @@ def test_tokens_stay_on_the_sphere_and_follow_the_closed_form(kind):
     start = jnp.linalg.cholesky(0.9 * jnp.eye(n) + 0.1)
     path = ensemble.attention_flow(start, times, 2.0, kind=kind)
     np.testing.assert_allclose(jnp.linalg.norm(path, axis=2), 1.0, atol=1e-14)
-    exact = attention.equiangular_cosine(times, 0.1, n, 2.0, kind=kind)
+    exact = attention.equiangular_cosine(0.1, times, n, 2.0, kind=kind)
     for tokens, cosine in zip(path, exact.cosine, strict=True):
         np.testing.assert_allclose((tokens @ tokens.T)[np.triu_indices(n, 1)], float(cosine), atol=1e-9)
 
 
 def test_layers_have_an_error_of_first_order():
-    layer = ensemble.attention_layer(QUERY, KEY, VALUE, FEED)
-    end = ensemble.attention_flow(X, [1.0], 1.7, layer)[0]
-    errors = [jnp.linalg.norm(ensemble.after_layers(X, 1.7, 1 / n, n, layer) - end) for n in (100, 200)]
+    layer = ensemble.attention_layer(QUERY, KEY, VALUE, feed_forward=FEED)
+    end = ensemble.attention_flow(X, [1.0], 1.7, layer=layer)[0]
+    errors = [jnp.linalg.norm(ensemble.after_layers(X, 1.7, 1 / n, n, layer=layer) - end) for n in (100, 200)]
     assert float(errors[0] / errors[1]) == pytest.approx(2.0, abs=0.05)
-    path = ensemble.attention_layers(X, 1.7, 0.01, 100, layer)
-    np.testing.assert_allclose(path[-1], ensemble.after_layers(X, 1.7, 0.01, 100, layer), atol=1e-14)
+    path = ensemble.attention_layers(X, 1.7, 0.01, 100, layer=layer)
+    np.testing.assert_allclose(path[-1], ensemble.after_layers(X, 1.7, 0.01, 100, layer=layer), atol=1e-14)
     np.testing.assert_allclose(jnp.linalg.norm(path, axis=2), 1.0, atol=1e-14)
 
 
@@ -80,7 +82,9 @@ def test_what_is_not_projected_is_slower_near_a_cluster():
 
 def test_weights_may_depend_on_time():
     """V(t) = cos(t) I, whose clock is sin t."""
-    flow = ensemble.attention_flow(X, [1.2], 1.0, lambda t: ensemble.AttentionLayer(EYE[None], jnp.cos(t) * EYE[None]))
+    flow = ensemble.attention_flow(
+        X, [1.2], 1.0, layer=lambda t: ensemble.AttentionLayer(EYE[None], jnp.cos(t) * EYE[None])
+    )
     np.testing.assert_allclose(flow[0], ensemble.attention_flow(X, [np.sin(1.2)], 1.0)[0], atol=1e-9)
 
 
@@ -98,8 +102,8 @@ def test_energy_rises_for_symmetric_weights_and_may_fall_for_others():
     times = jnp.linspace(0.1, 4.0, 20)
 
     def increments(layer):
-        path = ensemble.attention_flow(x, times, 1.5, layer)
-        return np.diff([float(measure.log_energy(y, 1.5, layer.scores[0])) for y in path])
+        path = ensemble.attention_flow(x, times, 1.5, layer=layer)
+        return np.diff([float(measure.log_energy(y, 1.5, score=layer.scores[0])) for y in path])
 
     symmetric = ensemble.random_layer(key, "wigner", "score", 6)
     assert increments(symmetric).min() > -1e-10
@@ -130,7 +134,7 @@ def test_bad_input_is_refused_in_a_sentence():
     with pytest.raises(ParameterError, match="row of zeros"):
         ensemble.on_the_sphere([[0.0, 0.0]], normalize=True)
     with pytest.raises(ParameterError, match="shape"):
-        ensemble.attention_velocity(X, 1.0, ensemble.AttentionLayer(jnp.eye(3)[None], jnp.eye(2)[None]))
+        ensemble.attention_velocity(X, 1.0, layer=ensemble.AttentionLayer(jnp.eye(3)[None], jnp.eye(2)[None]))
     with pytest.raises(ParameterError, match="shapes"):
         ensemble.attention_layer(EYE, EYE, jnp.ones((2, 3)))
     with pytest.raises(ParameterError, match="ensemble"):
@@ -146,10 +150,10 @@ def test_tiles_are_the_whole(block, kind):
     x = ensemble.random_tokens(jax.random.key(7), 20, 5)
     for layer in (None, ensemble.random_layer(jax.random.key(8), "ginibre", "gaussian", 5)):
         for beta in (0.0, 3.0):
-            found = ensemble.blockwise_velocity(x, beta, layer, kind=kind, block=block)
-            np.testing.assert_allclose(found, ensemble.attention_velocity(x, beta, layer, kind=kind), atol=1e-13)
-    cold = ensemble.blockwise_velocity(x, 1e3, layer, block=block)
-    np.testing.assert_allclose(cold, ensemble.attention_velocity(x, 1e3, layer), atol=1e-13)
+            found = ensemble.blockwise_velocity(x, beta, layer=layer, kind=kind, block=block)
+            np.testing.assert_allclose(found, ensemble.attention_velocity(x, beta, layer=layer, kind=kind), atol=1e-13)
+    cold = ensemble.blockwise_velocity(x, 1e3, layer=layer, block=block)
+    np.testing.assert_allclose(cold, ensemble.attention_velocity(x, 1e3, layer=layer), atol=1e-13)
 
 
 def test_many_tokens_need_no_square_matrix():
@@ -195,17 +199,17 @@ def test_instruments_of_tokens():
     angles = jnp.array([0.0, 0.02, 0.04, 1.0, 1.01, np.pi])
     x = jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
     # Single linkage: 0 and 0.04 are joined through 0.02. π is opposite to 0 and to 0.02.
-    assert measure.cluster_labels(x, np.cos(0.03)).tolist() == [0, 0, 0, 3, 3, 5]
-    assert float(measure.cluster_count(x, np.cos(0.03))) == 3
-    assert float(measure.clustered_share(x, np.cos(0.03))) == pytest.approx(6 / 30)
-    assert float(measure.clustered_share(x, np.cos(0.03), antipodal=True)) == pytest.approx(10 / 30)
+    assert measure.cluster_labels(x, threshold=np.cos(0.03)).tolist() == [0, 0, 0, 3, 3, 5]
+    assert float(measure.cluster_count(x, threshold=np.cos(0.03))) == 3
+    assert float(measure.clustered_share(x, threshold=np.cos(0.03))) == pytest.approx(6 / 30)
+    assert float(measure.clustered_share(x, threshold=np.cos(0.03), antipodal=True)) == pytest.approx(10 / 30)
     cosines = np.cos(np.asarray(angles)[:, None] - np.asarray(angles))[np.triu_indices(6, 1)]
     edges = np.linspace(-1, 1, 9)
     np.testing.assert_array_equal(measure.cosine_histogram(x, edges), np.histogram(np.clip(cosines, -1, 1), edges)[0])
     assert float(measure.chord(x)) == pytest.approx(2.0)
     np.testing.assert_allclose(measure.attention_entropy(x, 0.0), np.log(6))
     with pytest.raises(ParameterError, match="threshold"):
-        measure.clustered_share(x, 1.0)
+        measure.clustered_share(x, threshold=1.0)
     with pytest.raises(ParameterError, match="pair"):
         measure.clustered_share(x[:1])
     with pytest.raises(ParameterError, match="edges"):
@@ -216,7 +220,7 @@ def test_time_to_collapse_of_equal_angles():
     n, times = 5, jnp.linspace(0.0, 8.0, 200)
     path = ensemble.attention_flow(jnp.eye(n), times, 1.0)
     exact = float(jnp.exp(attention.equiangular_time(1 - 1e-3, 0.0, n, 1.0)))
-    assert measure.time_to_collapse(path, times, 1e-3) == pytest.approx(exact, abs=1e-4)
+    assert measure.time_to_collapse(path, times, level=1e-3) == pytest.approx(exact, abs=1e-4)
     assert measure.time_to_collapse(path[:5], times[:5]) == float("inf")
 
 
@@ -224,6 +228,6 @@ def test_metastable_clusters_on_the_circle():
     """About √(2β) clusters, long before there is one: 60 random tokens, β = 25."""
     x = ensemble.random_tokens(jax.random.key(12), 60, 2)
     end = ensemble.after_layers(x, 25.0, 0.1, 200)
-    count = float(measure.cluster_count(end, np.cos(0.05)))
+    count = float(measure.cluster_count(end, threshold=np.cos(0.05)))
     assert 2 <= count <= 2 * np.sqrt(50)
     assert float(attention.fastest_mode(25.0, 2).degree) == 7

@@ -43,13 +43,13 @@ def test_times_at_a_large_inverse_temperature_do_not_overflow():
     # t ≈ e^{β(1−γ₀)}/(2β(1−γ₀)(1+(n−1)γ₀)): the integrand falls like e^{−βg}
     leading = beta * 0.9 - np.log(2 * beta * 0.9 * (1 + 2 * 0.1))
     assert float(attention.equiangular_time(0.5, 0.1, n, beta)) == pytest.approx(leading, abs=3e-3)
-    assert np.isfinite(attention.equiangular_cosine(1e5, 0.1, n, beta).cosine)
+    assert np.isfinite(attention.equiangular_cosine(0.1, 1e5, n, beta).cosine)
 
 
 @pytest.mark.parametrize(("kind", "beta"), [("softmax", 0.0), ("softmax", 4.0), ("unnormalized", 2.5)])
 def test_the_equation_and_its_closed_form_are_inverse(kind, beta):
     times = jnp.array([0.1, 1.0, 4.0])
-    found = attention.equiangular_cosine(times, 0.05, 8, beta, kind=kind)
+    found = attention.equiangular_cosine(0.05, times, 8, beta, kind=kind)
     back = [attention.equiangular_time(g, 0.05, 8, beta, kind=kind) for g in found.cosine[:2]]
     np.testing.assert_allclose(back, np.log(times[:2]), atol=1e-9)
 
@@ -58,29 +58,29 @@ def test_no_temperature_is_a_logistic_curve():
     n, start, t = 5, 0.1, 0.7
     grown = (1 + (n - 1) * start) * np.exp(2 * t)
     exact = (grown - (1 - start)) / (grown + (n - 1) * (1 - start))
-    assert float(attention.equiangular_cosine(t, start, n, 0.0).cosine) == pytest.approx(exact, abs=1e-12)
+    assert float(attention.equiangular_cosine(start, t, n, 0.0).cosine) == pytest.approx(exact, abs=1e-12)
 
 
 def test_fixed_points_rest_and_what_is_impossible_is_refused():
-    assert float(attention.equiangular_cosine(3.0, -0.25, 5, 2.0).cosine) == -0.25
-    assert float(attention.equiangular_cosine(3.0, 1.0, 5, 2.0).gap) == 0.0
+    assert float(attention.equiangular_cosine(-0.25, 3.0, 5, 2.0).cosine) == -0.25
+    assert float(attention.equiangular_cosine(1.0, 3.0, 5, 2.0).gap) == 0.0
     for start, tokens, beta in ((-0.3, 5, 1.0), (1.1, 5, 1.0), (0.0, 1, 1.0), (0.0, 5, -1.0), (float("nan"), 5, 1.0)):
         with pytest.raises(ParameterError):
-            attention.equiangular_cosine(1.0, start, tokens, beta)
+            attention.equiangular_cosine(start, 1.0, tokens, beta)
     with pytest.raises(ParameterError, match="not reached"):
         attention.equiangular_time(0.1, 0.5, 5, 1.0)
 
 
 def test_near_the_cluster_the_gap_keeps_its_digits():
-    late = attention.equiangular_cosine(jnp.array([50.0, 51.0]), 0.0, 6, 2.0).gap
+    late = attention.equiangular_cosine(0.0, jnp.array([50.0, 51.0]), 6, 2.0).gap
     assert float(jnp.log(late[0] / late[1])) == pytest.approx(2.0, abs=1e-9)
 
 
 @pytest.mark.parametrize("beta", [0.0, 1.0, 5.0])
 def test_the_bound_holds_at_all_times(beta):
     times = jnp.geomspace(0.01, 50.0, 40)
-    gap = attention.equiangular_cosine(times, 0.0, 6, beta).gap
-    assert np.all(np.asarray(gap) <= np.asarray(attention.equiangular_bound(times, 0.0, 6, beta)) * (1 + 1e-9))
+    gap = attention.equiangular_cosine(0.0, times, 6, beta).gap
+    assert np.all(np.asarray(gap) <= np.asarray(attention.equiangular_bound(0.0, times, 6, beta)) * (1 + 1e-9))
 
 
 def test_quantile_particles_carry_the_density():
@@ -139,7 +139,9 @@ def test_merge_times_are_those_of_quadrature(mass, beta, start, end):
         return 1 / ((1 - c**2) * (n / (m * w + n) + m / (n * w + m)))
 
     exact = integrate.quad(slowness, start, end, limit=500, epsrel=1e-12)[0]
-    assert float(attention.merge_time(end, np.float64(start), beta, mass)) == pytest.approx(np.log(exact), abs=1e-9)
+    assert float(attention.merge_time(end, np.float64(start), beta, mass=mass)) == pytest.approx(
+        np.log(exact), abs=1e-9
+    )
     if mass == 0.5:
         two = attention.equiangular_time(end, start, 2, beta)
         assert float(attention.merge_time(end, start, beta)) == pytest.approx(float(two), abs=1e-10)
@@ -154,7 +156,7 @@ def test_energies_against_their_definition():
         1000 + np.log(3 / (2 * 1000 * 9)), abs=1e-9
     )
     with pytest.raises(ParameterError, match="not symmetric"):
-        attention.energy_growth(X, beta, jnp.array([[1.0, 0.5], [0.0, 1.0]]))
+        attention.energy_growth(X, beta, score=jnp.array([[1.0, 0.5], [0.0, 1.0]]))
     with pytest.raises(ParameterError, match="mean_energy"):
         attention.log_interaction_energy(X, 0.0)
 

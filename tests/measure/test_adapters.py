@@ -32,7 +32,7 @@ def module(dtype=torch.float64, *extra):
 
 
 def mlp(parameters, x):
-    hidden = jnp.tanh(x @ parameters["0"]["weight"].T + parameters["0"]["bias"])
+    hidden = jnp.tanh(x @ parameters["0"]["weight"].T + parameters["0"]["bias"][None, :])
     return hidden @ parameters["2"]["weight"].T
 
 
@@ -113,7 +113,7 @@ def test_every_kind_of_network_opens():
 
     class Flax:
         def apply(self, variables, x):
-            return (x - variables["batch_stats"]["mean"]) @ variables["params"]["kernel"]
+            return (x - variables["batch_stats"]["mean"][None, :]) @ variables["params"]["kernel"]
 
     variables = {"params": {"kernel": jnp.ones((3, 4))}, "batch_stats": {"mean": jnp.ones(3)}}
     found = open_model(Flax(), cross_entropy, (X, Y), parameters=variables)

@@ -64,7 +64,7 @@ def test_gradient_parts_are_those_of_the_definition_and_sum_to_gauss_newton():
     spectra = found.spectra()
     np.testing.assert_allclose(spectra.classes[0], np.linalg.eigvalsh(matrices.classes)[-1], rtol=1e-12)
     assert np.sum(spectra.cross > 1e-14) <= 3
-    estimated = curvature.trace(found.within, 27)
+    estimated = curvature.trace(found.within, products=27)
     assert abs(estimated.value - traces.within.value) < 5 * estimated.error
 
 
@@ -74,8 +74,8 @@ def test_pytorch_has_the_same_parts():
     sizes = [[float(one.value) for one in found.traces()] for found in (ours, theirs)]
     np.testing.assert_allclose(*sizes, rtol=1e-10)
     for layer in (0, 1):
-        one = classes.backprop_decomposition(through_jax(), layer)
-        other = classes.backprop_decomposition(through_torch(), str(2 * layer))
+        one = classes.backprop_decomposition(through_jax(), layer=layer)
+        other = classes.backprop_decomposition(through_torch(), layer=str(2 * layer))
         np.testing.assert_allclose(other.traces, one.traces, rtol=1e-10)
         np.testing.assert_allclose(other.whole, one.whole, atol=1e-13)
         np.testing.assert_allclose(jnp.sum(jnp.stack(one.traces)), np.trace(one.whole), rtol=1e-12)
@@ -136,8 +136,8 @@ def test_a_convolutional_network_with_batch_norm():
      "no cross-entropy"),
     (lambda: classes.measure_collapse(open_model(
         lambda p, x: x @ p, cross_entropy, (X, LABELS), parameters=jnp.ones((4, 3)))), "cannot be reached"),
-    (lambda: classes.measure_collapse(through_torch(), "head"), "no layer called"),
-    (lambda: classes.measure_collapse(through_jax(), 5), "layers 0 … 1"),
+    (lambda: classes.measure_collapse(through_torch(), layer="head"), "no layer called"),
+    (lambda: classes.measure_collapse(through_jax(), layer=5), "layers 0 … 1"),
 ])  # fmt: skip
 def test_bad_input_is_answered_in_a_sentence(call, words):
     with pytest.raises(ParameterError, match=words):

@@ -95,7 +95,7 @@ def test_blocks_of_layers_and_parts_of_classes():
     np.testing.assert_allclose(blocks["a"] @ V[:12], exact[:12, :12] @ V[:12], atol=1e-13)
     np.testing.assert_allclose(curvature.hessian(model(), select="b") @ V[12:], exact[12:, 12:] @ V[12:], atol=1e-13)
     for kind in ("hessian", "gradient_moment", "gauss_newton"):
-        parts = [part @ V for part in curvature.by_class(model(), kind)]
+        parts = [part @ V for part in curvature.by_class(model(), kind=kind)]
         np.testing.assert_allclose(np.sum(parts, axis=0), dense()[kind] @ V, atol=1e-13)
     with pytest.raises(ParameterError, match="3 classes"):
         curvature.hessian(model(), label=3)
@@ -154,7 +154,7 @@ BULK = np.linspace(-1, 1, 390)
 @pytest.mark.parametrize("basis", [None, 14])
 def test_close_pairs_are_resolved_and_bounds_hold(which, basis):
     exact = np.sort(np.concatenate([[10.0, 9.999, 5.0, 4.0, 3.9], BULK, [-3.0, -2.99, -2.5, -2.4, -2.2]]))[::-1]
-    found = curvature.eigenpairs(symmetric(exact), 3, which=which, basis=basis, seed=5)
+    found = curvature.eigenpairs(symmetric(exact), count=3, which=which, basis=basis, seed=5)
     wanted = {
         "largest": exact[:3], "smallest": exact[::-1][:3], "both": [*exact[:3], *exact[-3:]], "magnitude": exact[:3],
     }[which]  # fmt: skip
@@ -169,19 +169,19 @@ def test_close_pairs_are_resolved_and_bounds_hold(which, basis):
 
 def test_copies_are_found_when_they_are_looked_for():
     exact = np.concatenate([[5.0, 5.0, 5.0, 4.0], BULK])
-    found = curvature.eigenpairs(symmetric(exact), 4, copies=12)
+    found = curvature.eigenpairs(symmetric(exact), count=4, copies=12)
     np.testing.assert_allclose(found.values, exact[:4], rtol=1e-6)
-    np.testing.assert_allclose(curvature.eigenpairs(np.eye(5), 3, copies=3).values, 1.0)
-    np.testing.assert_allclose(curvature.eigenpairs(np.zeros((5, 5)), 2).values, 0.0)
-    assert curvature.eigenpairs(np.diag([3.0, 1.0]), 7).values.tolist() == [3.0, 1.0]
+    np.testing.assert_allclose(curvature.eigenpairs(np.eye(5), count=3, copies=3).values, 1.0)
+    np.testing.assert_allclose(curvature.eigenpairs(np.zeros((5, 5)), count=2).values, 0.0)
+    assert curvature.eigenpairs(np.diag([3.0, 1.0]), count=7).values.tolist() == [3.0, 1.0]
 
 
 def test_a_warm_start_saves_products_and_single_precision_is_seen():
     exact = np.concatenate([[5.0, 4.8, 4.0], BULK])
     matrix = symmetric(exact)
-    cold = curvature.eigenpairs(matrix, 1)
+    cold = curvature.eigenpairs(matrix, count=1)
     moved = matrix + 1e-4 * symmetric(BULK[:393] if len(BULK) >= 393 else np.resize(BULK, 393), 1)
-    warm = curvature.eigenpairs(moved, 1, start=cold.vectors.T)
+    warm = curvature.eigenpairs(moved, count=1, start=cold.vectors.T)
     assert warm.products < cold.products
     np.testing.assert_allclose(warm.values[0], np.linalg.eigvalsh(moved)[-1], rtol=1e-7)
     rounded = matrix.astype(np.float32)
@@ -193,14 +193,14 @@ def test_a_warm_start_saves_products_and_single_precision_is_seen():
         def matvec(v):
             return (rounded @ v.astype(np.float32)).astype(float)
 
-    found = curvature.eigenpairs(Single, 3)
+    found = curvature.eigenpairs(Single, count=3)
     assert 1e-9 < found.error.max() < 1e-5
     assert np.abs(found.values - exact[:3]).max() < 30 * found.error.max()
 
 
 def test_what_does_not_converge_is_said():
     with pytest.raises(NotConverged, match="20 products"):
-        curvature.eigenpairs(symmetric(np.linspace(0, 1, 300)), 5, most_products=20)
+        curvature.eigenpairs(symmetric(np.linspace(0, 1, 300)), count=5, most_products=20)
     with pytest.raises(ParameterError, match="which"):
         curvature.eigenpairs(np.eye(3), which="top")
     with pytest.raises(ParameterError, match="rows of 3"):
@@ -236,15 +236,17 @@ def test_density_has_exact_outliers_no_ghosts_and_an_honest_band():
 def test_traces_and_norms_within_their_errors():
     exact = np.concatenate([[50.0, 40.0], np.linspace(0, 1, 298)])
     matrix = symmetric(exact)
-    found = {method: curvature.trace(matrix, 60, method=method, seed=2) for method in ("hutchinson", "hutch++")}
+    found = {
+        method: curvature.trace(matrix, products=60, method=method, seed=2) for method in ("hutchinson", "hutch++")
+    }
     for one in found.values():
         assert abs(one.value - exact.sum()) < 5 * one.error
         assert one.products == 60
     assert found["hutch++"].error < found["hutchinson"].error / 3
-    norm = curvature.frobenius(matrix, 60)
+    norm = curvature.frobenius(matrix, products=60)
     assert abs(norm.value - np.linalg.norm(exact)) < 5 * norm.error
-    assert curvature.trace(np.diag([1.0, 2.0]), 9).value == pytest.approx(3.0)
-    assert curvature.trace(np.diag([1.0, 2.0]), 9).error == 0.0
+    assert curvature.trace(np.diag([1.0, 2.0]), products=9).value == pytest.approx(3.0)
+    assert curvature.trace(np.diag([1.0, 2.0]), products=9).error == 0.0
 
 
 def test_outliers_are_counted_and_a_bulk_has_none():
@@ -253,10 +255,10 @@ def test_outliers_are_counted_and_a_bulk_has_none():
     for _ in range(120):
         noise = rng.standard_normal((90, 180))
         values = np.linalg.eigvalsh(noise @ noise.T / 180)[::-1]
-        p.append(curvature.count_outliers(values[:13], 1).p_values[0])
+        p.append(curvature.count_outliers(values[:13], most=1).p_values[0])
         noise[:3] *= np.array([[4.0], [3.9], [3.0]])
         spiked = np.linalg.eigvalsh(noise @ noise.T / 180)[::-1]
-        counts.append(curvature.count_outliers(spiked[:20], 8).count)
+        counts.append(curvature.count_outliers(spiked[:20], most=8).count)
     # p-values of a bulk are uniform: counts below a tenth and a half are binomial.
     assert abs(np.mean(np.array(p) < 0.1) - 0.1) < 4.5 * np.sqrt(0.09 / 120)
     assert abs(np.mean(np.array(p) < 0.5) - 0.5) < 4.5 * np.sqrt(0.25 / 120)
@@ -299,7 +301,7 @@ def test_a_trained_network_has_the_spectrum_of_its_dense_hessian():
     matrix = curvature.hessian(open_model(trained, loss, [(x[:300], y[:300]), (x[300:], y[300:])]))
     exact = np.linalg.eigvalsh(matrix.dense())[::-1]
     for seed in range(5):
-        found = curvature.eigenpairs(matrix, 5, seed=seed)
+        found = curvature.eigenpairs(matrix, count=5, seed=seed)
         np.testing.assert_allclose(found.values, exact[:5], rtol=1e-7)
         assert found.products <= 25
         density = curvature.spectral_density(matrix, outliers=20, probes=10, steps=76, seed=seed)
@@ -323,7 +325,7 @@ def test_digits_have_an_outlier_for_every_class_but_one(seed):
         optimizer.zero_grad()
         loss(network(x), y).backward()
         optimizer.step()
-    top = curvature.eigenpairs(curvature.hessian(open_model(network, loss, (x, y))), 60, tolerance=1e-5)
+    top = curvature.eigenpairs(curvature.hessian(open_model(network, loss, (x, y))), count=60, tolerance=1e-5)
     found = curvature.count_outliers(top.values)
     assert found.count == 9
     assert found.p_values[8] < 1e-4

@@ -20,7 +20,7 @@ def squared(z, y):
 
 
 def net(p, x):
-    return jnp.tanh(x @ p["a"] + p["b"]) @ p["c"]
+    return jnp.tanh(x @ p["a"] + p["b"][None, :]) @ p["c"]
 
 
 def start(inputs=3, width=8, outputs=1, seed=0):
@@ -132,7 +132,7 @@ def test_catapults_are_those_of_the_recursion():
         path.append((a, b))
         a, b = a + b * (a - 4), b * (1 - a + b) ** 2
     a, b = np.array(path).T
-    (found,) = training.catapults(b, a)
+    (found,) = training.catapults(b, sharpness=a)
     assert found.begin == 0
     assert found.peak == int(np.argmax(b))
     assert found.flattening < 2 / 3

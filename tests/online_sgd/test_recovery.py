@@ -179,7 +179,7 @@ def test_reports_of_runs():
     ("attempt", "why"),
     [
         (lambda: recovery_report({}, 0.5), "empty"),
-        (lambda: recovery_report({100: [1.5]}, 0.5), "overlaps"),
+        (lambda: recovery_report({100: [1.5]}, 0.5), "observations"),
         (lambda: recovery_report({100: [0.5]}, 1.0), "threshold"),
         (lambda: recovery.recovery(online_pca(1.0), -0.1), "step"),
         (lambda: recovery.recovery_probability(online_pca(1.0), 0.3, 100, [1.0], 0.9), "plateau"),

@@ -49,11 +49,9 @@ TABLE = {
         low=0,
         examples=10,
     ),
-    "misspecified_risk": Case(
-        (GAMMA, WEIGHT, WEIGHT), keywords={"seen": SHARE, "ridge": WEIGHT}, low=0, infinite=True
-    ),
-    "optimal_ridge": Case((POSITIVE, POPULATION, WEIGHT, WEIGHT), infinite=True, examples=10),
-    "ridge_risk": Case((GAMMA, WEIGHT, POPULATION, WEIGHT, WEIGHT), low=0, infinite=True),
+    "misspecified_risk": Case((GAMMA, WEIGHT, WEIGHT), keywords={"seen": SHARE, "ridge": WEIGHT}, low=0, infinite=True),
+    "optimal_ridge": Case((POPULATION, POSITIVE, WEIGHT, WEIGHT), infinite=True, examples=10),
+    "ridge_risk": Case((WEIGHT, POPULATION, GAMMA, WEIGHT, WEIGHT), low=0, infinite=True),
     "ablation": Case((POINTS, VECTOR, VECTOR, VECTOR)),
     "best_overparametrization": Case((POSITIVE, POSITIVE), infinite=True),
     "design_risk": Case((POINTS, VECTOR, WEIGHT), low=0),
@@ -70,8 +68,8 @@ TABLE = {
     "singular_kernel_risk": Case(
         (COUNT, DIMENSION, one_of(0.5, extreme=[0.0, 1e-6, 1.5, NAN]), SHARE, POSITIVE, WEIGHT, SHARE), low=0
     ),
-    "descent_risk": Case((POSITIVE, STEPS, POSITIVE, POPULATION, WEIGHT, WEIGHT), low=0, examples=10),
-    "flow_risk": Case((TIME, POSITIVE, POPULATION, WEIGHT, WEIGHT), low=0, examples=10),
+    "descent_risk": Case((POSITIVE, STEPS, POPULATION, POSITIVE, WEIGHT, WEIGHT), low=0, examples=10),
+    "flow_risk": Case((TIME, POPULATION, POSITIVE, WEIGHT, WEIGHT), low=0, examples=10),
 }
 
 

@@ -60,8 +60,8 @@ def test_laziness_over_data():
     rng = np.random.default_rng(3)
     w, a = jnp.asarray(rng.normal(size=(4, 2))), jnp.asarray([1.0, -1.0, 1.0, 0.5])
     x, y = jnp.asarray(rng.normal(size=(5, 2))), jnp.asarray(rng.normal(size=5))
-    one = laziness(jnp.asarray(0.3), w, a, x[0], y[0], "tanh")
-    assert float(laziness_on_data(0.3, w, a, x[:1], y[:1], "tanh")) == pytest.approx(float(one), rel=1e-9)
+    one = laziness("tanh", jnp.asarray(0.3), w, a, x[0], y[0])
+    assert float(laziness_on_data("tanh", 0.3, w, a, x[:1], y[:1])) == pytest.approx(float(one), rel=1e-9)
 
     def outputs(theta):
         theta = theta.reshape(4, 3)
@@ -77,7 +77,7 @@ def test_laziness_over_data():
     starts = np.concatenate([rng.normal(size=(20, 12)), np.eye(12)])
     curvature = np.sqrt(-min(minimize(minus, u).fun for u in starts))
     stated = np.sqrt(np.mean((np.asarray(outputs(theta)) - y) ** 2)) * curvature / np.linalg.norm(jacobian, 2) ** 2 * 5
-    assert float(laziness_on_data(0.3, w, a, x, y, "tanh")) == pytest.approx(stated, rel=1e-5)
+    assert float(laziness_on_data("tanh", 0.3, w, a, x, y)) == pytest.approx(stated, rel=1e-5)
 
 
 def test_what_global_convergence_asks():
@@ -140,8 +140,8 @@ def test_steps_above_the_critical_one_are_warned_of():
         (lambda: trajectory(Task([[1.0]]), Overlaps([[0.1]], [[0.5]]), []), "empty"),
         (lambda: activation_integrals("tanh").i2(np.eye(2), 0, 1.0), "index = 1.0"),
         (lambda: expected_laziness("tanh", -5, 0.5, 1.0), "width"),
-        (lambda: laziness(1.0, jnp.ones((3, 2)), jnp.ones(3), jnp.ones(2), jnp.ones(()), "relu"), "no second"),
-        (lambda: laziness(-1.0, jnp.ones((3, 2)), jnp.ones(3), jnp.ones(2), jnp.ones(()), "tanh"), "scale"),
+        (lambda: laziness("relu", 1.0, jnp.ones((3, 2)), jnp.ones(3), jnp.ones(2), jnp.ones(())), "no second"),
+        (lambda: laziness("tanh", -1.0, jnp.ones((3, 2)), jnp.ones(3), jnp.ones(2), jnp.ones(())), "scale"),
         (lambda: mean_field.learning_time(SingleIndex([1.0], [1.0], 0.1), [0.0], 3, 1.0), "degrees 0 to 0"),
         (lambda: mean_field.learning_time(SingleIndex([1.0, 1.0], [1.0, 0.0], 0.1), [0.0], 1, 1.0), "never"),
     ],

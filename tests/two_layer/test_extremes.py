@@ -110,6 +110,9 @@ LAZY = {
     "laziness_of_identical_neurons": Case(
         (ACTIVATION, POSITIVE, COUNT, NUMBER, NUMBER, NUMBER, NUMBER), low=0, infinite=True
     ),
+    "output_scaling": Case(
+        (ACTIVATION, POSITIVE, COUNT), keywords={"squared_norm": POSITIVE, "output_second_moment": POSITIVE}, low=0
+    ),
 }
 
 

@@ -84,12 +84,13 @@ def laziness(
 
 
 def laziness_on_data(
+    activation: ActivationLike,
     scale: Float[Array, ""],
     w: Float[Array, "p d"],
     a: Float[Array, " p"],
     x: Float[Array, "n d"],
     labels: Float[Array, " n"],
-    activation: ActivationLike,
+    *,
     iterations: int = 200,
 ) -> Float[Array, ""]:
     """κ = ‖h − y‖ ‖D²h‖/‖Dh‖² of h(a, w) = α Σ_i a_i σ(⟨w_i, x⟩) over a data set, with norms in L²(data).
@@ -98,7 +99,7 @@ def laziness_on_data(
     largest of theirs, sup_u (mean over x of (uᵀH_x u)²)^{1/2} over unit u: found by powers of this form of degree four,
     which only rise, from the leading axes of mean H_x².
 
-    >>> one = laziness_on_data(0.1, jnp.zeros((20, 1)), jnp.ones(20), jnp.ones((1, 1)), jnp.ones(1), "tanh")
+    >>> one = laziness_on_data("tanh", 0.1, jnp.zeros((20, 1)), jnp.ones(20), jnp.ones((1, 1)), jnp.ones(1))
     >>> round(float(one), 12)  # of identical neurons at one input
     0.5
     """

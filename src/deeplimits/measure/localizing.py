@@ -16,6 +16,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import PRNGKeyArray
 
 from deeplimits.errors import OutsideValidityWarning
+from deeplimits.measure.estimates import Estimate
 from deeplimits.measure.summary_statistics import coefficients
 from deeplimits.numerics import arguments
 
@@ -46,24 +47,23 @@ class Growth(NamedTuple):
     """How a quantity grows with 1/δ, fitted over the systems, and how much it may."""
 
     name: str
-    exponent: float
+    exponent: Estimate
     """−inf for what is zero."""
-    error: float
     bound: float
 
     @property
     def holds(self) -> bool:
         """Whether the exponent is not above the bound by more than three standard errors (and 0.1)."""
-        return not self.exponent > self.bound + max(3 * self.error, 0.1)
+        return not self.exponent.value > self.bound + max(3 * self.exponent.error, 0.1)
 
 
 class Localizability(NamedTuple):
     """The conditions one by one, and the kind of the limit."""
 
     conditions: tuple[Growth, ...]
-    corrector_exponent: float
+    corrector_exponent: Estimate
     """Of |g| as a power of N; −inf where it is zero."""
-    diffusion_exponent: float
+    diffusion_exponent: Estimate
     """Of |Σ| as a power of N."""
 
     @property
@@ -73,17 +73,17 @@ class Localizability(NamedTuple):
     @property
     def scaling(self) -> str:
         """ "critical" where corrector or diffusion stay as N grows, "sub-critical" where both vanish."""
-        stays = max(self.corrector_exponent, self.diffusion_exponent) > VANISHES
+        stays = max(self.corrector_exponent.value, self.diffusion_exponent.value) > VANISHES
         return "critical" if stays else "sub-critical"
 
     @property
     def kind(self) -> str:
         """ "diffusive" where Σ stays as N grows, "ballistic" where it vanishes."""
-        return "diffusive" if self.diffusion_exponent > VANISHES else "ballistic"
+        return "diffusive" if self.diffusion_exponent.value > VANISHES else "ballistic"
 
 
 def localizability(
-    key: PRNGKeyArray, system: Callable[[int], System], dimensions: Sequence[int], draws: int = 400
+    key: PRNGKeyArray, system: Callable[[int], System], dimensions: Sequence[int], *, draws: int = 400
 ) -> Localizability:
     """The exponents of the five conditions of localizability from systems of several dimensions, and the limit's kind.
 
@@ -116,7 +116,7 @@ def localizability(
         found = coefficients(keys[1], one.loss, one.draw, one.statistics, one.point, one.step, draws)
         sizes.append([_size(found.corrector), _size(found.diffusion)])
     log_n, log_delta = np.log(np.asarray(dimensions, float)), np.log(np.asarray(steps))
-    if _slope(log_n, np.exp(log_delta + log_n))[0] > 0.1:
+    if _slope(log_n, np.exp(log_delta + log_n)).value > 0.1:
         warnings.warn(
             "δN grows with N; effective dynamics are for steps δ = O(1/N), so take smaller ones",
             OutsideValidityWarning,
@@ -124,9 +124,9 @@ def localizability(
         )
     table = np.array(rows)
     conditions = tuple(
-        Growth(name, *_slope(-log_delta, table[:, place]), bound) for place, (name, bound) in enumerate(BOUNDS.items())
+        Growth(name, _slope(-log_delta, table[:, place]), bound) for place, (name, bound) in enumerate(BOUNDS.items())
     )
-    corrector, diffusion = (_slope(log_n, column)[0] for column in np.array(sizes).T)
+    corrector, diffusion = (_slope(log_n, column) for column in np.array(sizes).T)
     return Localizability(conditions, corrector, diffusion)
 
 
@@ -136,17 +136,17 @@ def _size(estimate) -> float:
     return float(np.max(np.where(value > 4 * error + 1e-12, value, 0.0)))
 
 
-def _slope(x: np.ndarray, values: np.ndarray) -> tuple[float, float]:
+def _slope(x: np.ndarray, values: np.ndarray) -> Estimate:
     """The slope of log values against x and its standard error; −inf where a value is zero."""
     if np.any(values <= 0):
-        return -math.inf, 0.0
+        return Estimate(-math.inf, 0.0, len(x))
     y, centred = np.log(values), x - x.mean()
     if not centred @ centred > 0:
-        return 0.0, 0.0
+        return Estimate(0.0, 0.0, len(x))
     slope = float(centred @ y / (centred @ centred))
     left = y - y.mean() - slope * centred
     freedom = max(len(x) - 2, 1)
-    return slope, float(np.sqrt(left @ left / freedom / (centred @ centred)))
+    return Estimate(slope, float(np.sqrt(left @ left / freedom / (centred @ centred))), len(x))
 
 
 def _quantities(key: PRNGKeyArray, system: System, draws: int) -> list[float]:

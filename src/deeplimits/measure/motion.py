@@ -26,7 +26,7 @@ class TrainingMotion(NamedTuple):
 
 
 def training_motion(
-    network: WideNetwork, start: Parameters, end: Parameters, x: Float[Array, "n d"], output: int = 0
+    network: WideNetwork, start: Parameters, end: Parameters, x: Float[Array, "n d"], *, output: int = 0
 ) -> TrainingMotion:
     """How far a network has moved from `start` to `end`, as seen at the points `x`.
 

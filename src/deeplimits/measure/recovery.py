@@ -39,7 +39,7 @@ class RecoveryReport(NamedTuple):
 
 
 def recovery_report(
-    overlaps: Mapping[int, ArrayLike],
+    observations: Mapping[int, ArrayLike],
     threshold: float,
     *,
     absolute: bool = False,
@@ -47,7 +47,7 @@ def recovery_report(
 ) -> RecoveryReport:
     """How often runs recover a signal: the share with m ≥ η in each dimension, and its trend.
 
-    `overlaps` maps each dimension N to the final correlations m of runs there, one number a run; `absolute` looks at
+    `observations` maps each dimension N to the final correlations m of runs there, one number a run; `absolute` looks at
     |m|, as an even loss asks. Weak recovery at η says that the share tends to 1, strong recovery that it does for
     every η < 1; a single N proves neither.
 
@@ -57,13 +57,13 @@ def recovery_report(
     """
     eta = float(arguments.number("threshold", threshold, arguments.inside(0, 1)))
     level = float(arguments.number("confidence", confidence, arguments.inside(0, 1)))
-    if not overlaps:
-        raise ParameterError("overlaps is empty; give the runs of at least one dimension")
+    if not observations:
+        raise ParameterError("observations is empty; give the runs of at least one dimension")
     found = []
-    for dimension in sorted(overlaps):
+    for dimension in sorted(observations):
         n = arguments.whole("dimension", dimension, 2)
         runs = np.asarray(
-            arguments.array(f"overlaps[{n}]", overlaps[dimension], ("runs",), allowed=arguments.between(-1, 1))
+            arguments.array(f"observations[{n}]", observations[dimension], ("runs",), allowed=arguments.between(-1, 1))
         )
         count = int(np.sum((np.abs(runs) if absolute else runs) >= eta))
         found.append(Frequency(n, len(runs), count, *tails.binomial_interval(count, len(runs), level)))

@@ -24,8 +24,8 @@ CPU_BLOCK, ACCELERATOR_BLOCK = 512, 8192
 def blockwise_velocity(
     tokens: Given,
     beta: Given,
-    layer: AttentionLayer | None = None,
     *,
+    layer: AttentionLayer | None = None,
     kind: str = "softmax",
     shift: Given = 0.0,
     block: int | None = None,

@@ -45,7 +45,9 @@ LayerLike = AttentionLayer | Callable[[Array], AttentionLayer] | None
 """A layer, or one for every time, or none for B = V = I."""
 
 
-def attention_layer(query: Given, key: Given, value: Given, feed_forward: FeedForward | None = None) -> AttentionLayer:
+def attention_layer(
+    queries: Given, keys: Given, values: Given, *, feed_forward: FeedForward | None = None
+) -> AttentionLayer:
     """A layer from Q, K (k, d) and V (d, d), or of several heads with an axis in front; heads are added, not averaged.
 
     ⟨Qx_i, Kx_j⟩ = x_iᵀ(QᵀK)x_j.
@@ -55,12 +57,12 @@ def attention_layer(query: Given, key: Given, value: Given, feed_forward: FeedFo
     """
     q, k, v = (
         arguments.array(name, given, ("k", "d"), ("heads", "k", "d"))
-        for name, given in (("query", query), ("key", key), ("value", value))
+        for name, given in (("queries", queries), ("keys", keys), ("values", values))
     )
     q, k, v = (part if part.ndim == 3 else part[None] for part in (q, k, v))
     if q.shape != k.shape or v.shape[1] != v.shape[2] or v.shape[0] != q.shape[0] or v.shape[2] != q.shape[2]:
         raise ParameterError(
-            f"query, key and value have shapes {q.shape}, {k.shape} and {v.shape}; they must be (heads, k, d), "
+            f"queries, keys and values have shapes {q.shape}, {k.shape} and {v.shape}; they must be (heads, k, d), "
             "(heads, k, d) and (heads, d, d)"
         )
     return AttentionLayer(jnp.einsum("hkd,hke->hde", q, k), v, feed_forward)
@@ -86,9 +88,13 @@ def on_the_sphere(tokens: Given, *, normalize: bool = False) -> Float[Array, "n 
 
 
 def attention_matrix(
-    tokens: Float[Array, "n d"], beta: Given, score: Float[Array, "d d"] | None = None
+    tokens: Float[Array, "n d"], beta: Given, *, score: Float[Array, "d d"] | None = None
 ) -> Float[Array, "n n"]:
-    """The rows A_i = softmax(β x_iᵀB x_j)_j; the largest score of a row is taken off first."""
+    """The rows A_i = softmax(β x_iᵀB x_j)_j; the largest score of a row is taken off first.
+
+    >>> attention_matrix(jnp.eye(2), jnp.log(3.0)).round(12).tolist()
+    [[0.75, 0.25], [0.25, 0.75]]
+    """
     return softmax(jnp.asarray(beta) * _scores(tokens, score), axis=1)
 
 
@@ -121,8 +127,8 @@ def _project(tokens, vectors):
 def attention_velocity(
     tokens: Given,
     beta: Given,
-    layer: AttentionLayer | None = None,
     *,
+    layer: AttentionLayer | None = None,
     kind: str = "softmax",
     shift: Given = 0.0,
     repulsive: bool = False,
@@ -135,7 +141,7 @@ def attention_velocity(
 
     >>> x = jnp.array([[1.0, 0.0], [0.6, 0.8], [-0.8, 0.6]])
     >>> layer = attention_layer(jnp.array([[1.0, 0.5], [0.0, 1.0]]), jnp.eye(2), jnp.array([[1.0, 0.2], [-0.3, 0.7]]))
-    >>> bool(abs(attention_velocity(x, 1.7, layer)[0, 1] + 0.049269026780) < 1e-11)
+    >>> bool(abs(attention_velocity(x, 1.7, layer=layer)[0, 1] + 0.049269026780) < 1e-11)
     True
     """
     x, b = _checked(tokens, beta, layer, kind, repulsive, normalize)
@@ -146,8 +152,8 @@ def attention_flow(
     tokens: Given,
     times: Given,
     beta: Given,
-    layer: LayerLike = None,
     *,
+    layer: LayerLike = None,
     kind: str = "softmax",
     shift: Given = 0.0,
     repulsive: bool = False,
@@ -158,6 +164,10 @@ def attention_flow(
     """The tokens at increasing times, on the sphere to rounding; `layer` may be a function of time.
 
     What is integrated is y with x = y/|y|, ẏ = |y| v(x): lengths that drift change no direction, and are divided out.
+
+    >>> path = attention_flow(jnp.eye(2), [0.0, 50.0], 1.0)
+    >>> path.shape, bool(jnp.max(jnp.abs(path[1] - jnp.sqrt(0.5))) < 1e-9)  # both in the middle
+    ((2, 2, 2), True)
     """
     first = layer(jnp.zeros(())) if callable(layer) else layer
     x, b = _checked(tokens, beta, first, kind, repulsive, normalize)
@@ -172,8 +182,8 @@ def attention_layers(
     beta: Given,
     step: Given,
     steps: int,
-    layer: LayerLike = None,
     *,
+    layer: LayerLike = None,
     kind: str = "softmax",
     projected: bool = True,
     shift: Given = 0.0,
@@ -184,6 +194,10 @@ def attention_layers(
 
     With `projected=False`, as real layers do, what is added is not projected first: the effective step is then
     h/(1 + h⟨x_i, v_i⟩), smaller by up to 1 + h near a cluster. A `layer` of time is taken at t = 0, h, 2h, …
+
+    >>> path = attention_layers(jnp.eye(2), 0.0, 1.0, 1)
+    >>> path.shape, (path[1] ** 2).round(12).tolist()  # (1, 0) + (0, 1/2), of length one
+    ((2, 2, 2), [[0.8, 0.2], [0.2, 0.8]])
     """
     first = layer(jnp.zeros(())) if callable(layer) else layer
     x, b = _checked(tokens, beta, first, kind, repulsive, normalize)
@@ -205,12 +219,16 @@ def after_layers(
     beta: Given,
     step: Given,
     steps: Given,
-    layer: AttentionLayer | None = None,
     *,
+    layer: AttentionLayer | None = None,
     kind: str = "softmax",
     shift: Given = 0.0,
 ) -> Float[Array, "n d"]:
-    """The tokens after so many layers alone, as `attention_layers` has them; `steps` may be traced."""
+    """The tokens after so many layers alone, as `attention_layers` has them; `steps` may be traced.
+
+    >>> (after_layers(jnp.eye(2), 0.0, 1.0, 1) ** 2).round(12).tolist()
+    [[0.8, 0.2], [0.2, 0.8]]
+    """
     b, h = jnp.asarray(beta), jnp.asarray(step)
 
     def advance(_, here):
@@ -224,8 +242,8 @@ def attention_until(
     tokens: Given,
     beta: Given,
     happened: Callable[[Array], Array],
-    layer: AttentionLayer | None = None,
     *,
+    layer: AttentionLayer | None = None,
     kind: str = "softmax",
     shift: Given = 0.0,
     latest: Given = jnp.inf,
@@ -233,7 +251,12 @@ def attention_until(
     rtol: float = 1e-11,
     otherwise: str = "what was waited for did not happen",
 ) -> flows.Reached:
-    """The time at which `happened(tokens)` first holds, to rounding, and the tokens then."""
+    """The time at which `happened(tokens)` first holds, to rounding, and the tokens then.
+
+    >>> found = attention_until(jnp.eye(2), 0.0, lambda x: x[0] @ x[1] > 0.5)
+    >>> round(float(found.state[0] @ found.state[1]), 9)
+    0.5
+    """
     x, b = _checked(tokens, beta, layer, kind, False, False)
 
     def unit(y):

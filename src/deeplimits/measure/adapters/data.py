@@ -103,8 +103,8 @@ class Data:
 
     def _compare_passes(self) -> None:
         """Read the source once more from other random numbers, and say what changed."""
-        with guarded(self.source):
-            disturb(1_234_567, self.source)
+        with guarded(source=self.source):
+            disturb(1_234_567, source=self.source)
             again = [summary(self._batch(raw)) for raw in self.source]
         if len(again) == len(self.sums) and all(map(np.array_equal, again, self.sums)):
             return

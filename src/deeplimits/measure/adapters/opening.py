@@ -58,7 +58,7 @@ def open_model(
         raise ParameterError(f"mode = {mode!r} is not allowed; it must be 'eval' or 'train'")
     if precision not in (None, "float32", "float64"):
         raise ParameterError(f"precision = {precision!r} is not allowed; it must be 'float32' or 'float64'")
-    with guarded(data):
+    with guarded(source=data):
         source = Data(data, split=split, chunk=chunk, memory=memory)
         opened = _opened(network, loss, parameters, mode, precision, seed)
         found = opened.network
@@ -108,7 +108,7 @@ def _opened(network: Any, loss: Any, parameters: Any, mode: str, precision: str 
             f"the network is a {type(network).__name__}; give a torch.nn.Module, a JAX function of parameters and "
             "inputs, or an object with such an apply"
         )
-    taken = with_jax.opened(network, loss, parameters, precision)
+    taken = with_jax.opened(network, loss, parameters, precision=precision)
     return _Opened(taken.network, taken.notes, False)
 
 

@@ -39,7 +39,7 @@ class State:
 
 
 @contextlib.contextmanager
-def guarded(source: Any = None) -> Iterator[None]:
+def guarded(*, source: Any = None) -> Iterator[None]:
     """Inside, random numbers may be drawn; afterwards all generators are as before, whatever happened.
 
     >>> import random
@@ -56,7 +56,7 @@ def guarded(source: Any = None) -> Iterator[None]:
         before.restore()
 
 
-def disturb(seed: int, source: Any = None) -> None:
+def disturb(seed: int, *, source: Any = None) -> None:
     """Put all generators elsewhere, to see whether a source depends on them; call it inside `guarded`."""
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002

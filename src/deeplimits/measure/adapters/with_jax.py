@@ -320,7 +320,7 @@ def ready(tree: Any, dtype: Any) -> Any:
     return jax.tree.map(one, tree)
 
 
-def opened(network: Any, loss: Callable[[Any, Any], Any], parameters: Any, precision: str | None = None) -> Opened:
+def opened(network: Any, loss: Callable[[Any, Any], Any], parameters: Any, *, precision: str | None = None) -> Opened:
     """A JAX function, an equinox module or an object with `apply` (flax, `WideNetwork`), with its parameters."""
     notes: list[str] = []
     apply, tree = _function_and_tree(network, parameters)

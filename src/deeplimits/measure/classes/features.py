@@ -145,13 +145,16 @@ def neural_collapse(
     member = (labels[:, None] == jnp.arange(classes)[None, :]).astype(features.dtype)
     centred = features - found.means[labels]
     each = (member / found.counts[None, :] / classes).sum(axis=1)
-    return collapse_of(found.means, (each[:, None] * centred).T @ centred, weights, _mismatch(features, found, outputs))
+    return collapse_of(
+        found.means, (each[:, None] * centred).T @ centred, weights, mismatch=_mismatch(features, found, outputs)
+    )
 
 
 def collapse_of(
     means: Float[Array, "classes d"],
     within: Float[Array, "d d"],
     weights: Float[Array, "classes d"] | None = None,
+    *,
     mismatch: Float[Array, ""] | None = None,
 ) -> Collapse:
     """The same from class means and the covariance within classes, averaged over classes."""

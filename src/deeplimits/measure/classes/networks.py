@@ -58,7 +58,7 @@ class GradientDecomposition(NamedTuple):
             rest = _exact_traces(model, self.groups)
             found = [Estimate(value, 0.0) for value in (*exact, rest.within, rest.same)]
         else:
-            estimated = [trace(part, products, seed=seed) for part in (self.within, self.same)]
+            estimated = [trace(part, products=products, seed=seed) for part in (self.within, self.same)]
             found = [*(Estimate(value, 0.0) for value in exact), *estimated]
         return PartTraces(*found)
 
@@ -231,11 +231,22 @@ class BackpropDecomposition(NamedTuple):
     """(d, d) matrix Σ w δ δᵀ, summed by itself"""
 
 
-def backprop_decomposition(model: Model, layer: str | int | None = None) -> BackpropDecomposition:
+def backprop_decomposition(model: Model, *, layer: str | int | None = None) -> BackpropDecomposition:
     """The same decomposition of the errors δ_icc' = ∂l(f(x_i), c')/∂z at what leaves a layer of the network.
 
     `layer` is the name of a module of PyTorch or the number of a layer of a `WideNetwork`; the last by default, where
     δ = p − e_c'. Entries of what leaves the layer are taken together as one vector.
+
+    >>> import jax
+    >>> from deeplimits.ensembles.wide_networks import WideNetwork
+    >>> from deeplimits.measure.adapters import open_model
+    >>> from deeplimits.models.architectures import FullyConnected
+    >>> network = WideNetwork(FullyConnected(1, "tanh"), inputs=2, widths=4, outputs=2)
+    >>> model = open_model(network, lambda z, y: -jax.nn.log_softmax(z)[jnp.arange(len(y)), y],
+    ...                    (np.eye(2), np.array([0, 1])), parameters=network.init(jax.random.key(0)))
+    >>> found = backprop_decomposition(model)
+    >>> bool(np.isclose(found.traces.whole, np.trace(found.whole)))
+    True
     """
     source = _ByClass(model, 256)
     count = len(source.labels)
@@ -273,11 +284,22 @@ def _errors(model: Model, source: _ByClass, layer: str | int | None) -> Iterator
         yield _WithErrors(part, inside.sensitivities.reshape(n, c, -1))
 
 
-def measure_collapse(model: Model, layer: str | int | None = None) -> feature_moments.Collapse:
+def measure_collapse(model: Model, *, layer: str | int | None = None) -> feature_moments.Collapse:
     """NC1 to NC4 at what enters a layer: the last linear one by default, whose rows are the classifier's weights.
 
     Streams over the data: class means first, then what is around them. NC3 and the geometry of the weights are left out
     where the layer has no matrix with one row for each class.
+
+    >>> import jax
+    >>> from deeplimits.ensembles.wide_networks import WideNetwork
+    >>> from deeplimits.measure.adapters import open_model
+    >>> from deeplimits.models.architectures import FullyConnected
+    >>> network = WideNetwork(FullyConnected(1, "tanh"), inputs=2, widths=4, outputs=2)
+    >>> model = open_model(network, lambda z, y: -jax.nn.log_softmax(z)[jnp.arange(len(y)), y],
+    ...                    (np.eye(2), np.array([0, 1])), parameters=network.init(jax.random.key(0)))
+    >>> found = measure_collapse(model)  # one sample of each class
+    >>> bool(found.within_between < 1e-12)
+    True
     """
     labels = model.classes()
     count, values = len(labels), np.array(labels)
@@ -300,7 +322,7 @@ def measure_collapse(model: Model, layer: str | int | None = None) -> feature_mo
         wrong += float(np.sum(found.chosen != nearest))
     rows = jnp.asarray(weights) if weights is not None and weights.shape == means.shape else None
     return feature_moments.collapse_of(
-        jnp.asarray(means), jnp.asarray(within), rows, jnp.asarray(wrong / model.samples)
+        jnp.asarray(means), jnp.asarray(within), rows, mismatch=jnp.asarray(wrong / model.samples)
     )
 
 

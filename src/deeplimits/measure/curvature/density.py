@@ -147,7 +147,7 @@ def _outliers(matrix: LinearOperator, outliers: int | Eigenpairs, tolerance: flo
         return _Found(outliers, 0)
     if arguments.whole("outliers", outliers) == 0:
         return _Found(None, 0)
-    pairs = eigenpairs(matrix, outliers, which="magnitude", tolerance=tolerance, seed=seed)
+    pairs = eigenpairs(matrix, count=outliers, which="magnitude", tolerance=tolerance, seed=seed)
     return _Found(pairs, pairs.products)
 
 

@@ -39,7 +39,7 @@ class Outliers(NamedTuple):
     seed: int
 
 
-def count_outliers(eigenvalues: np.ndarray, most: int | None = None, *, level: float = 0.01, seed: int = 0) -> Outliers:
+def count_outliers(eigenvalues: np.ndarray, *, most: int | None = None, level: float = 0.01, seed: int = 0) -> Outliers:
     """The number of outliers among eigenvalues, largest first: the last one that its bulk does not explain.
 
     At least `most` + 12 of the largest are needed; `most` values are tested, by default all that can be. The chance of
@@ -50,7 +50,7 @@ def count_outliers(eigenvalues: np.ndarray, most: int | None = None, *, level: f
     >>> noise = rng.standard_normal((300, 300)) / np.sqrt(300)
     >>> spiked = (noise + noise.T) / np.sqrt(2)
     >>> spiked[0, 0], spiked[1, 1] = 5.0, 4.0
-    >>> count_outliers(np.linalg.eigvalsh(spiked)[::-1], 5).count
+    >>> count_outliers(np.linalg.eigvalsh(spiked)[::-1], most=5).count
     2
     """
     values = np.asarray(eigenvalues, float)
@@ -63,13 +63,13 @@ def count_outliers(eigenvalues: np.ndarray, most: int | None = None, *, level: f
     if most > testable:
         raise ParameterError(f"most = {most} needs {most + LEVELS} eigenvalues; there are {len(values)}")
     arguments.number("level", level, arguments.PART)
-    p = np.array([p_value(values[k : k + LEVELS + 1], seed) for k in range(most)])
+    p = np.array([p_value(values[k : k + LEVELS + 1], seed=seed) for k in range(most)])
     found = np.flatnonzero(p < level / most)
     count = int(found[-1]) + 1 if len(found) else 0
     return Outliers(count, p, _fit(values[count : count + LEVELS]).edge, level, seed)
 
 
-def p_value(values: np.ndarray, seed: int = 0) -> float:
+def p_value(values: np.ndarray, *, seed: int = 0) -> float:
     """The chance that the first of these, descending, stands out as far from the rest if all are of one bulk."""
     seen = _statistic(values)
     null = _null(seed)

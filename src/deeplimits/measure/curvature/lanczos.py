@@ -49,8 +49,8 @@ class Eigenpairs(NamedTuple):
 
 def eigenpairs(
     operator: LinearOperator | np.ndarray,
-    count: int = 1,
     *,
+    count: int = 1,
     which: str = "largest",
     tolerance: float = 1e-7,
     start: np.ndarray | None = None,
@@ -69,7 +69,7 @@ def eigenpairs(
     Eigenvalues below a thousandth of the largest wanted one are found to `tolerance` times that thousandth. What does
     not converge within `most_products` raises `NotConverged`.
 
-    >>> found = eigenpairs(np.diag([1.0, 2.0, 3.0, 10.0, 10.5]), 2)
+    >>> found = eigenpairs(np.diag([1.0, 2.0, 3.0, 10.0, 10.5]), count=2)
     >>> found.values.round(10).tolist()
     [10.5, 10.0]
     """

@@ -123,25 +123,56 @@ def hessian(model: Model, *, select: Patterns | None = None, label: int | None =
     """H = ∇²L; of the parameters named by `select`, and the part that the samples of class `label` have in it.
 
     The parts of all classes sum to the whole.
+
+    >>> import jax.numpy as jnp
+    >>> from deeplimits.measure.adapters import open_model
+    >>> model = open_model(lambda w, x: x @ w, lambda z, y: (z - y) ** 2 / 2, (np.eye(2), np.ones(2)),
+    ...                    parameters=jnp.zeros(2))
+    >>> hessian(model).dense().tolist()
+    [[0.5, 0.0], [0.0, 0.5]]
     """
     chosen = _selected(model, select)
     return _summed("Hessian", chosen, lambda piece, v: piece.hessian(v), of_label(chosen, label))
 
 
 def gauss_newton(model: Model, *, select: Patterns | None = None, label: int | None = None) -> Curvature:
-    """G = (1/N) Σ Jᵀ (∂²l/∂z²) J, positive wherever the loss is convex in the outputs."""
+    """G = (1/N) Σ Jᵀ (∂²l/∂z²) J, positive wherever the loss is convex in the outputs.
+
+    >>> import jax.numpy as jnp
+    >>> from deeplimits.measure.adapters import open_model
+    >>> model = open_model(lambda w, x: x @ w, lambda z, y: (z - y) ** 2 / 2, (np.eye(2), np.ones(2)),
+    ...                    parameters=jnp.zeros(2))
+    >>> gauss_newton(model).dense().tolist()
+    [[0.5, 0.0], [0.0, 0.5]]
+    """
     chosen = _selected(model, select)
     return _summed("Gauss-Newton matrix", chosen, lambda p, v: p.pull(p.bend(p.push(v))), of_label(chosen, label))
 
 
 def residual_part(model: Model, *, select: Patterns | None = None, label: int | None = None) -> Curvature:
-    """E = (1/N) Σ_ik (∂l/∂z_ik) ∇²f_k(θ, x_i): what the Hessian has beyond Gauss-Newton, from its own definition."""
+    """E = (1/N) Σ_ik (∂l/∂z_ik) ∇²f_k(θ, x_i): what the Hessian has beyond Gauss-Newton, from its own definition.
+
+    >>> import jax.numpy as jnp
+    >>> from deeplimits.measure.adapters import open_model
+    >>> model = open_model(lambda w, x: x @ w, lambda z, y: (z - y) ** 2 / 2, (np.eye(2), np.ones(2)),
+    ...                    parameters=jnp.zeros(2))
+    >>> float(np.abs(residual_part(model).dense()).max())  # of a linear network
+    0.0
+    """
     chosen = _selected(model, select)
     return _summed("residual part", chosen, lambda piece, v: piece.residual(v), of_label(chosen, label))
 
 
 def gradient_moment(model: Model, *, select: Patterns | None = None, label: int | None = None) -> Curvature:
-    """C = (1/N) Σ ∇l_i ∇l_iᵀ, the second moment of the samples' gradients, not centred."""
+    """C = (1/N) Σ ∇l_i ∇l_iᵀ, the second moment of the samples' gradients, not centred.
+
+    >>> import jax.numpy as jnp
+    >>> from deeplimits.measure.adapters import open_model
+    >>> model = open_model(lambda w, x: x @ w, lambda z, y: (z - y) ** 2 / 2, (np.eye(2), np.ones(2)),
+    ...                    parameters=jnp.zeros(2))
+    >>> gradient_moment(model).dense().tolist()
+    [[0.5, 0.0], [0.0, 0.5]]
+    """
     chosen = _selected(model, select)
     chosen.require_separable("gradients of samples")
     inside = of_label(chosen, label)
@@ -155,6 +186,13 @@ def fisher(
 
     Exact over the classes, or with `draws` labels drawn for each sample. For a cross-entropy F is the Gauss-Newton
     matrix, by another road. A loss that is no cross-entropy (whose p do not sum to one) is refused.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from deeplimits.measure.adapters import open_model
+    >>> model = open_model(lambda w, x: x @ w, lambda z, y: -jax.nn.log_softmax(z)[jnp.arange(len(y)), y],
+    ...                    (np.eye(2), np.array([0, 1])), parameters=jnp.zeros((2, 2)))
+    >>> bool(np.allclose(fisher(model).dense(), gauss_newton(model).dense()))
+    True
     """
     chosen = _selected(model, select)
     chosen.require_separable("gradients at other labels")
@@ -226,7 +264,15 @@ def _outer(
 
 
 def tangent_kernel(model: Model, *, select: Patterns | None = None) -> Curvature:
-    """Θ = J Jᵀ over all samples and outputs, of size N·k, samples first, without a factor 1/N."""
+    """Θ = J Jᵀ over all samples and outputs, of size N·k, samples first, without a factor 1/N.
+
+    >>> import jax.numpy as jnp
+    >>> from deeplimits.measure.adapters import open_model
+    >>> model = open_model(lambda w, x: x @ w, lambda z, y: (z - y) ** 2 / 2, (np.eye(2), np.ones(2)),
+    ...                    parameters=jnp.zeros(2))
+    >>> tangent_kernel(model).dense().tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
     chosen = _selected(model, select)
     shape = chosen.network.evaluate(next(iter(chosen.data))).shape[1:]
     size = chosen.samples * int(np.prod(shape))
@@ -251,14 +297,31 @@ KINDS: dict[str, Callable[..., Curvature]] = {
 }
 
 
-def by_layer(model: Model, kind: str = "hessian") -> dict[str, Curvature]:
-    """The diagonal block of every layer, by the layer's name."""
+def by_layer(model: Model, *, kind: str = "hessian") -> dict[str, Curvature]:
+    """The diagonal block of every layer, by the layer's name.
+
+    >>> import jax.numpy as jnp
+    >>> from deeplimits.measure.adapters import open_model
+    >>> model = open_model(lambda w, x: x @ w, lambda z, y: (z - y) ** 2 / 2, (np.eye(2), np.ones(2)),
+    ...                    parameters=jnp.zeros(2))
+    >>> [block.shape for block in by_layer(model).values()]
+    [(2, 2)]
+    """
     make = KINDS[arguments.choice("kind", kind, KINDS)]
     return {layer: make(model, select=names) for layer, names in model.layers.items()}
 
 
-def by_class(model: Model, kind: str = "hessian") -> list[Curvature]:
-    """What the samples of each class contribute; the parts sum to the whole."""
+def by_class(model: Model, *, kind: str = "hessian") -> list[Curvature]:
+    """What the samples of each class contribute; the parts sum to the whole.
+
+    >>> import jax, jax.numpy as jnp
+    >>> from deeplimits.measure.adapters import open_model
+    >>> model = open_model(lambda w, x: x @ w, lambda z, y: -jax.nn.log_softmax(z)[jnp.arange(len(y)), y],
+    ...                    (np.eye(2), np.array([0, 1])), parameters=jnp.zeros((2, 2)))
+    >>> parts = by_class(model)
+    >>> bool(np.allclose(sum(part.dense() for part in parts), hessian(model).dense()))
+    True
+    """
     make = KINDS[arguments.choice("kind", kind, KINDS)]
     return [make(model, label=index) for index in range(len(model.classes()))]
 

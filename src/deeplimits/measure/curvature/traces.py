@@ -13,7 +13,7 @@ METHODS = ("hutchinson", "hutch++")
 
 
 def trace(
-    operator: LinearOperator | np.ndarray, products: int = 30, *, method: str = "hutch++", seed: int = 0
+    operator: LinearOperator | np.ndarray, *, products: int = 30, method: str = "hutch++", seed: int = 0
 ) -> Estimate:
     r"""tr A from about `products` products.
 
@@ -21,7 +21,7 @@ def trace(
     products on a sketch Q of the range, a third on tr QᵀAQ, which is exact, and the rest on Hutchinson outside Q: far
     better where a few eigenvalues carry the trace. Where Q spans everything the answer is exact, with error 0.
 
-    >>> found = trace(np.diag(np.arange(1.0, 101.0)), 60)
+    >>> found = trace(np.diag(np.arange(1.0, 101.0)), products=60)
     >>> abs(found.value - 5050) < 4 * found.error
     True
     """
@@ -49,10 +49,10 @@ def trace(
     )
 
 
-def frobenius(operator: LinearOperator | np.ndarray, products: int = 30, *, seed: int = 0) -> Estimate:
+def frobenius(operator: LinearOperator | np.ndarray, *, products: int = 30, seed: int = 0) -> Estimate:
     r"""|A|_F = √(Σ λ²) from |Az|² averaged over random signs z; the error by the delta method.
 
-    >>> found = frobenius(np.eye(50), 10)
+    >>> found = frobenius(np.eye(50), products=10)
     >>> round(float(found.value), 12), float(found.error) < 1e-12
     (7.071067811865, True)
     """

@@ -17,7 +17,7 @@ BLOCK = 1024
 
 
 def clustered_share(
-    tokens: Float[Array, "*places n d"], threshold: Given = CLUSTERED, *, antipodal: bool = False
+    tokens: Float[Array, "*places n d"], *, threshold: Given = CLUSTERED, antipodal: bool = False
 ) -> Float[Array, "*places"]:
     """The share of ordered pairs i ≠ j with ⟨x_i, x_j⟩ > threshold; with `antipodal`, |⟨x_i, x_j⟩|.
 
@@ -35,7 +35,7 @@ def clustered_share(
     return (jnp.sum(close, axis=(-2, -1)) - own).astype(float) / (n * (n - 1))
 
 
-def cluster_labels(tokens: Float[Array, "n d"], threshold: Given = CLUSTERED) -> Int[Array, " n"]:
+def cluster_labels(tokens: Float[Array, "n d"], *, threshold: Given = CLUSTERED) -> Int[Array, " n"]:
     """The smallest index of a token in the cluster of each.
 
     Clusters are the connected components of the graph that joins tokens with ⟨x_i, x_j⟩ > threshold (single linkage).
@@ -57,12 +57,15 @@ def cluster_labels(tokens: Float[Array, "n d"], threshold: Given = CLUSTERED) ->
     return jax.lax.while_loop(lambda state: state[1], spread, (jnp.arange(n), jnp.array(True)))[0]
 
 
-def cluster_count(tokens: Float[Array, "n d"], threshold: Given = CLUSTERED) -> Float[Array, ""]:
+def cluster_count(tokens: Float[Array, "n d"], *, threshold: Given = CLUSTERED) -> Float[Array, ""]:
     """How many clusters there are: components of the graph of pairs with ⟨x_i, x_j⟩ > threshold.
 
     On the circle a gap of 0.05 between neighbours is threshold = cos 0.05.
+
+    >>> float(cluster_count(jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])))
+    2.0
     """
-    labels = cluster_labels(tokens, threshold)
+    labels = cluster_labels(tokens, threshold=threshold)
     return jnp.sum(labels == jnp.arange(tokens.shape[0])).astype(float)
 
 
@@ -85,8 +88,14 @@ def cosine_histogram(tokens: Given, edges: Given, *, normalize: bool = False) ->
     return counts
 
 
-def log_energy(tokens: Float[Array, "n d"], beta: Given, score: Float[Array, "d d"] | None = None) -> Float[Array, ""]:
-    """log of (1/2βn²) Σ_ij e^{βx_iᵀBx_j}, β > 0, for any B; it is monotone along the flow only where V = B = Bᵀ."""
+def log_energy(
+    tokens: Float[Array, "n d"], beta: Given, *, score: Float[Array, "d d"] | None = None
+) -> Float[Array, ""]:
+    """log of (1/2βn²) Σ_ij e^{βx_iᵀBx_j}, β > 0, for any B; it is monotone along the flow only where V = B = Bᵀ.
+
+    >>> round(float(log_energy(jnp.ones((3, 1)), 0.5)), 12)  # e^β/2β
+    0.5
+    """
     b = arguments.number("beta", beta, arguments.POSITIVE)
     moved = tokens if score is None else tokens @ score.T
     n = tokens.shape[0]
@@ -94,23 +103,35 @@ def log_energy(tokens: Float[Array, "n d"], beta: Given, score: Float[Array, "d 
 
 
 def attention_entropy(
-    tokens: Float[Array, "n d"], beta: Given, score: Float[Array, "d d"] | None = None
+    tokens: Float[Array, "n d"], beta: Given, *, score: Float[Array, "d d"] | None = None
 ) -> Float[Array, " n"]:
-    """Entropy −Σ_j A_ij log A_ij of each token's attention: log n where it is uniform, 0 where it sees one token."""
-    weights = attention_matrix(tokens, beta, score)
+    """Entropy −Σ_j A_ij log A_ij of each token's attention: log n where it is uniform, 0 where it sees one token.
+
+    >>> attention_entropy(jnp.eye(2), 1e3).tolist()
+    [0.0, 0.0]
+    """
+    weights = attention_matrix(tokens, beta, score=score)
     return jnp.sum(jax.scipy.special.entr(weights), axis=1)
 
 
 def chord(tokens: Float[Array, "*places n d"]) -> Float[Array, "*places"]:
-    """The largest ½|x_i − x_j|² = 1 − ⟨x_i, x_j⟩, without the cancellation that the second form has near a cluster."""
+    """The largest ½|x_i − x_j|² = 1 − ⟨x_i, x_j⟩, without the cancellation that the second form has near a cluster.
+
+    >>> float(chord(jnp.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])))
+    2.0
+    """
     apart = tokens[..., :, None, :] - tokens[..., None, :, :]
     return jnp.max(jnp.sum(apart**2, axis=-1), axis=(-2, -1)) / 2
 
 
-def time_to_collapse(path: Float[Array, "times n d"], times: Given, level: Given = 1e-3) -> float:
+def time_to_collapse(path: Float[Array, "times n d"], times: Given, *, level: Given = 1e-3) -> float:
     """The first time, between those given, at which `chord` falls below `level`; inf where it does not.
 
     Between two times the logarithm of the chord is taken to be straight, which it is near a cluster.
+
+    >>> path = jnp.stack([jnp.eye(2), jnp.array([[0.6, 0.8], [0.8, 0.6]])])  # chords 1 and 0.04
+    >>> round(time_to_collapse(path, [0.0, 1.0], level=0.2), 12)
+    0.5
     """
     moments = np.asarray(arguments.times("times", times))
     bound = float(arguments.number("level", level, arguments.POSITIVE))

@@ -103,7 +103,7 @@ class Catapult(NamedTuple):
     """sharpness at the end over that at the beginning; NaN where it is not recorded"""
 
 
-def catapults(losses: np.ndarray, sharpness: np.ndarray | None = None, *, rise: float = 2.0) -> list[Catapult]:
+def catapults(losses: np.ndarray, *, sharpness: np.ndarray | None = None, rise: float = 2.0) -> list[Catapult]:
     """Every time the loss rose by the factor `rise` above its lowest value so far and came back below it.
 
     >>> [(one.begin, one.peak, one.end, one.rise) for one in catapults(np.array([1.0, 3.0, 9.0, 2.0, 0.5, 0.4]))]

@@ -108,7 +108,7 @@ class SharpnessRecorder:
             # P^{-1/2} H P^{-1/2} with P^{-1/2} on the diagonal
             matrix = Curvature("preconditioned Hessian", model, model.size, lambda _, v: scale * (plain @ (scale * v)))
         start = None if self.vectors is None else self.vectors.T
-        return eigenpairs(matrix, self.top, start=start, tolerance=self.tolerance, seed=self.seed + self.calls)
+        return eigenpairs(matrix, count=self.top, start=start, tolerance=self.tolerance, seed=self.seed + self.calls)
 
     def _preconditioner(self, model: Model, second_moments: Any) -> np.ndarray | None:
         if self.optimizer != "adam":
@@ -191,7 +191,12 @@ def flat_of(model: Model, parameters: Any) -> np.ndarray:
 
 
 def adam_denominators(optimizer: Any, model: Model) -> np.ndarray:
-    """√v̂ + ε of a PyTorch Adam or AdamW, in the order of the model's parameters; read, not changed."""
+    """√v̂ + ε of a PyTorch Adam or AdamW, in the order of the model's parameters; read, not changed.
+
+    >>> adam_denominators(None, SimpleNamespace(network=None))
+    Traceback (most recent call last):
+    deeplimits.errors.ParameterError: torch_optimizer needs a model opened from a PyTorch module
+    """
     module = getattr(getattr(model.network, "body", None), "module", None)
     if module is None:
         raise ParameterError("torch_optimizer needs a model opened from a PyTorch module")

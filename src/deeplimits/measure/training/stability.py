@@ -15,7 +15,7 @@ OPTIMIZERS = ("gd", "momentum", "nesterov", "adam")
 
 
 def update_matrix(
-    optimizer: str, step: float, curvature: float, momentum: float = 0.9, ridge: float = 0.0
+    optimizer: str, step: float, curvature: float, *, momentum: float = 0.9, ridge: float = 0.0
 ) -> np.ndarray:
     """One step on λθ²/2 as a matrix on (θ, velocity); `ridge` decays the weights beside the gradient (AdamW).
 
@@ -51,7 +51,7 @@ def stable_curvature(optimizer: str, step: float, *, momentum: float = 0.9, ridg
     arguments.number("ridge", ridge, arguments.NOT_NEGATIVE)
 
     def radius(curvature: float) -> float:
-        found = np.linalg.eigvals(update_matrix(optimizer, step, curvature, momentum, ridge))
+        found = np.linalg.eigvals(update_matrix(optimizer, step, curvature, momentum=momentum, ridge=ridge))
         return float(np.abs(found).max())
 
     return _crossing(radius, 1 / step)

@@ -39,9 +39,9 @@ class AngularFeedForward(NamedTuple):
 def angular_velocity(
     angles: ArrayLike,
     beta: ArrayLike,
+    *,
     heads: Sequence[AngularHead] = (),
     feed_forward: AngularFeedForward | None = None,
-    *,
     kind: str = "softmax",
 ) -> Float[Array, " n"]:
     """θ̇_i = ⟨τ_i, Σ_h Σ_j A^h_ij V_h x_j + w σ(a x_i + b)⟩ with x = (cos θ, sin θ), τ = (−sin θ, cos θ).
@@ -77,9 +77,9 @@ def angular_flow(
     start: ArrayLike,
     times: ArrayLike,
     beta: ArrayLike,
+    *,
     heads: Sequence[AngularHead] = (),
     feed_forward: AngularFeedForward | None = None,
-    *,
     kind: str = "softmax",
     rtol: float = 1e-11,
 ) -> Float[Array, "times n"]:
@@ -91,7 +91,7 @@ def angular_flow(
     theta = arguments.array("start", start, ("n",))
 
     def field(t, angles):
-        return angular_velocity(angles, beta, heads, feed_forward, kind=kind)
+        return angular_velocity(angles, beta, heads=heads, feed_forward=feed_forward, kind=kind)
 
     return flows.solve(field, theta, times, rtol=rtol, atol=1e-13).states
 

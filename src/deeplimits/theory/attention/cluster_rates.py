@@ -7,6 +7,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.numerics import arguments
+from deeplimits.numerics.ranks import same_rank
 from deeplimits.theory.attention.equiangular import KINDS
 
 CIRCLE_LOW, CIRCLE_HIGH = 1.0, 1.0
@@ -50,6 +51,7 @@ def proven_regime(dimension: ArrayLike, beta: ArrayLike, tokens: ArrayLike) -> R
     d = arguments.argument("dimension", dimension, arguments.at_least(2), "tokens move on a sphere of dimension d − 1")
     b = arguments.argument("beta", beta, arguments.NOT_NEGATIVE)
     n = arguments.argument("tokens", tokens, arguments.at_least(2))
+    d, b, n = same_rank(d, b, n)
     circle = (b <= CIRCLE_LOW / n) | (b >= CIRCLE_HIGH * n**2)
     hemisphere = (d >= n) & (b >= 0)
     return Regime((d >= 3) | circle | hemisphere, hemisphere)

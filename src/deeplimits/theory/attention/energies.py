@@ -22,7 +22,7 @@ class EnergyGrowth(NamedTuple):
     growth: Float[Array, ""]
 
 
-def log_interaction_energy(tokens: ArrayLike, beta: ArrayLike, score: ArrayLike | None = None) -> Float[Array, ""]:
+def log_interaction_energy(tokens: ArrayLike, beta: ArrayLike, *, score: ArrayLike | None = None) -> Float[Array, ""]:
     """log E_β, E_β(X) = (1/2βn²) Σ_ij e^{β⟨x_i, Bx_j⟩}, B symmetric (identity unless given), β > 0.
 
     The logarithm, because E is of the order e^β. A B that is not symmetric has no energy, and is refused.
@@ -37,7 +37,7 @@ def log_interaction_energy(tokens: ArrayLike, beta: ArrayLike, score: ArrayLike 
 
 
 def energy_growth(
-    tokens: ArrayLike, beta: ArrayLike, score: ArrayLike | None = None, *, kind: str = "softmax"
+    tokens: ArrayLike, beta: ArrayLike, *, score: ArrayLike | None = None, kind: str = "softmax"
 ) -> EnergyGrowth:
     """E_β and dE/dt along SA or USA with V = B symmetric: (1/n²) Σ Z_i|ẋ_i|², and (1/n) Σ |ẋ_i|² in USA.
 

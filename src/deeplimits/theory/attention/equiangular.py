@@ -19,6 +19,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.arguments import known
+from deeplimits.numerics.ranks import same_rank
 
 KINDS = ("softmax", "unnormalized")
 """SA, whose rows of the attention matrix sum to one, and USA, which divides by n instead."""
@@ -39,7 +40,7 @@ class Equiangular(NamedTuple):
 
 
 def equiangular_cosine(
-    times: ArrayLike, start: ArrayLike, tokens: ArrayLike, beta: ArrayLike, *, kind: str = "softmax"
+    start: ArrayLike, times: ArrayLike, tokens: ArrayLike, beta: ArrayLike, *, kind: str = "softmax"
 ) -> Equiangular:
     """γ(t) of n tokens on the sphere that begin with ⟨x_i, x_j⟩ = `start` for all i ≠ j, B = V = I, β ≥ 0.
 
@@ -48,9 +49,9 @@ def equiangular_cosine(
     `kind` is softmax (SA) or unnormalized (USA). −1/(n−1), the simplex, and 1, the cluster, are fixed points.
     Reference: Geshkovski et al. (2025), Section 6.
 
-    >>> round(float(equiangular_cosine(3.0, 0.0, 5, 3.0).cosine), 12)
+    >>> round(float(equiangular_cosine(0.0, 3.0, 5, 3.0).cosine), 12)
     0.617398657906
-    >>> round(float(equiangular_cosine(5.0, 0.0, 32, 4.0).cosine), 12)
+    >>> round(float(equiangular_cosine(0.0, 5.0, 32, 4.0).cosine), 12)
     0.952774849743
     """
     t = arguments.argument("times", times, arguments.NOT_NEGATIVE)
@@ -91,21 +92,23 @@ def equiangular_time(
         raise ParameterError(
             f"cosine = {end} is not reached from start = {gamma}: cosines grow, from above −1/(n−1) (the simplex rests)"
         )
+    end, gamma, n, b = same_rank(end, gamma, n, b)
     return _log_time(_place(end, n), _place(gamma, n), n, b, kind)
 
 
-def equiangular_bound(times: ArrayLike, start: ArrayLike, tokens: ArrayLike, beta: ArrayLike) -> Float[Array, "..."]:
+def equiangular_bound(start: ArrayLike, times: ArrayLike, tokens: ArrayLike, beta: ArrayLike) -> Float[Array, "..."]:
     """What 1 − γ(t) of SA stays below at all times: (1−γ₀)/((1−s) + s e^{rt}), r = 2n/(e^{β(1−γ₀)} + n − 1).
 
     s = (1 + (n−1)γ₀)/n. For γ₀ = 0 it is at most n e^{−rt}, and attained as β → 0. The exponent e^{−β} is that of the
     slow beginning: the asymptotic rate is 2 at every β (`cluster_rate`).
 
-    >>> exact = equiangular_cosine(2.0, 0.0, 4, 0.0).gap
-    >>> round(float(equiangular_bound(2.0, 0.0, 4, 0.0)), 12), round(float(exact), 12)
+    >>> exact = equiangular_cosine(0.0, 2.0, 4, 0.0).gap
+    >>> round(float(equiangular_bound(0.0, 2.0, 4, 0.0)), 12), round(float(exact), 12)
     (0.069446674897, 0.069446674897)
     """
     t = arguments.argument("times", times, arguments.NOT_NEGATIVE)
     gamma, n, b = _checked(start, tokens, beta, "softmax")
+    t, gamma, n, b = same_rank(t, gamma, n, b)
     share = (1 + (n - 1) * gamma) / n
     grown = jnp.exp(2 * n * t / (jnp.exp(b * (1 - gamma)) + n - 1))
     return (1 - gamma) / ((1 - share) + share * grown)
@@ -148,7 +151,8 @@ def _log_area(u, place, n, beta):
     # −[Ei(w) + e^w ℰ(y)] is an integral of e^w, with y = βn/(n−1) − w
     grown = b * n / (n - 1)
     ends = jnp.stack(jnp.broadcast_arrays(first, last))
-    sums = _scaled_ei(ends) + _scaled_e1(grown - ends)
+    others = jnp.stack(jnp.broadcast_arrays(grown - first, grown - last))
+    sums = _scaled_ei(ends) + _scaled_e1(others)
     area = sums[0] - jnp.exp(last - first) * sums[1]
     # ∫ (1 + w − w₀) du, with ∫ (1 − γ) du = (n/(n−1)) [u − log(e^u + n − 1)]
     inside = n / (n - 1) * ((u - place) - jnp.logaddexp(u, jnp.log(n - 1)) + jnp.logaddexp(place, jnp.log(n - 1)))

@@ -21,7 +21,7 @@ def gram_flow(
     >>> round(float(gram_flow(start, [2.0], 1.5)[0, 0, 1]), 9)
     0.894538815
     >>> from deeplimits.theory.attention import equiangular_cosine
-    >>> round(float(equiangular_cosine(2.0, 0.1, 3, 1.5).cosine), 9)
+    >>> round(float(equiangular_cosine(0.1, 2.0, 3, 1.5).cosine), 9)
     0.894538815
     """
     arguments.choice("kind", kind, KINDS)

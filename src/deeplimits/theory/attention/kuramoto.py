@@ -8,12 +8,12 @@ from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 
 
-def poisson_order(times: ArrayLike, start: ArrayLike) -> Float[Array, "..."]:
+def poisson_order(start: ArrayLike, times: ArrayLike) -> Float[Array, "..."]:
     """|E e^{iθ}| at time t for infinitely many tokens on the circle with a Poisson kernel of modulus `start`.
 
     ṙ = r(1 − r²)/2 on the manifold of Ott and Antonsen: r(t) = r₀/√(r₀² + (1 − r₀²)e^{−t}).
 
-    >>> [round(float(r), 12) for r in poisson_order(jnp.array([1.0, 3.0]), 0.2)]
+    >>> [round(float(r), 12) for r in poisson_order(0.2, jnp.array([1.0, 3.0]))]
     [0.318964961149, 0.674984275546]
     """
     t = arguments.argument("times", times, arguments.NOT_NEGATIVE)

@@ -31,7 +31,7 @@ class ScoreLaw(NamedTuple):
     """Var ⟨x, Bx⟩ of a token's score with itself."""
 
 
-def score_law(ensemble: str, dimension: ArrayLike = jnp.inf) -> ScoreLaw:
+def score_law(ensemble: str, *, dimension: ArrayLike = jnp.inf) -> ScoreLaw:
     """Operator norm and variance of scores of a random ensemble in the scaling of `ensembles.random_layer`.
 
     Scores: ginibre B = G₁G₂/√d, wigner (symmetric, unit variances), goe (diagonal variance 2). Values: gaussian
@@ -43,7 +43,7 @@ def score_law(ensemble: str, dimension: ArrayLike = jnp.inf) -> ScoreLaw:
 
     >>> round(score_law("ginibre").norm, 9), score_law("wishart").norm
     (2.598076211, 4.0)
-    >>> float(score_law("wigner", 4).own_variance)
+    >>> float(score_law("wigner", dimension=4).own_variance)
     1.5
     """
     arguments.choice("ensemble", ensemble, NORMS)

@@ -103,16 +103,16 @@ def uniform_partition(beta: ArrayLike, dimension: ArrayLike) -> Float[Array, "..
 
 
 def merge_time(
-    cosine: ArrayLike, start: ArrayLike, beta: ArrayLike, mass: ArrayLike = 0.5, *, kind: str = "softmax"
+    cosine: ArrayLike, start: ArrayLike, beta: ArrayLike, *, mass: ArrayLike = 0.5, kind: str = "softmax"
 ) -> Float[Array, "..."]:
     """log of the time in which two clusters of masses m and 1 − m come from ⟨x₁, x₂⟩ = `start` to `cosine`.
 
     SA: ċ = (1−c²)[m₂/(m₁e^{β(1−c)} + m₂) + m₁/(m₂e^{β(1−c)} + m₁)], USA: ċ = (1−c²)e^{βc}. About e^{β(1−c₀)} for large
     β: clusters at different distances merge at times that differ exponentially, and the energy is a staircase.
 
-    >>> round(float(jnp.exp(merge_time(0.99, np.cos(1.2), 4.0, 0.625))), 10)
+    >>> round(float(jnp.exp(merge_time(0.99, np.cos(1.2), 4.0, mass=0.625))), 10)
     3.9118760612
-    >>> round(float(jnp.exp(merge_time(0.9, np.cos(1.0), 10.0, 0.25))), 10)
+    >>> round(float(jnp.exp(merge_time(0.9, np.cos(1.0), 10.0, mass=0.25))), 10)
     5.7889627826
     """
     arguments.choice("kind", kind, KINDS)

@@ -69,7 +69,8 @@ def check(activation: ActivationLike, variance: ArrayLike) -> None:
     if not ends.size:
         return
     if closed_forms(sigma).dual is not None:
-        found = np.asarray(second_moment(sigma, ends))
+        # What a recursion has reached may be infinite: that is said of the moment, not of an argument.
+        found = np.asarray(_second_moment(sigma, jnp.asarray(ends)))
         _resolved(sigma, found, np.abs(found), np.zeros_like(found), found)
     else:
         ends = np.array([np.min(ends), np.max(ends)])

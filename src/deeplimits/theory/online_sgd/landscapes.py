@@ -257,8 +257,10 @@ def _moment(f: Callable, g: Callable, g_slope: Callable, noise: Array, kinks: tu
     errors, weights = (jnp.asarray(part) for part in panels.normal(40))
 
     def power(z, a):
-        residual = (f(a) - g(z))[..., None] + noise * errors
-        return (2 * jnp.abs(residual * g_slope(z)[..., None])) ** q @ weights
+        # One z and many a: a row for each a, a column for each error of the label.
+        difference = jnp.broadcast_to(f(a) - g(z), a.shape)[:, None]
+        slope = g_slope(z)
+        return (2 * jnp.abs((difference + noise * errors[None, :]) * slope)) ** q @ weights
 
     def at(m):
         value, size, outskirts = quadrature.joint_rule(power, pair(1.0, 1.0, m), kinks)
