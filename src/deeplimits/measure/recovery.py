@@ -47,8 +47,8 @@ def recovery_report(
 ) -> RecoveryReport:
     """How often runs recover a signal: the share with m ≥ η in each dimension, and its trend.
 
-    `observations` maps each dimension N to the final correlations m of runs there, one number a run; `absolute` looks at
-    |m|, as an even loss asks. Weak recovery at η says that the share tends to 1, strong recovery that it does for
+    `observations` maps each dimension N to the final correlations m of runs there, one number a run; `absolute` looks
+    at |m|, as an even loss asks. Weak recovery at η says that the share tends to 1, strong recovery that it does for
     every η < 1; a single N proves neither.
 
     >>> report = recovery_report({100: [0.1, 0.7, 0.6, 0.8], 400: [0.7, 0.6, 0.9, 0.8]}, 0.5)

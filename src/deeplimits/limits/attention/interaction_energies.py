@@ -53,8 +53,9 @@ class InteractionEnergies(Limit):
                 symbol=r"\log E", tolerance=1e-9, reason="rounding, where log E is near zero",
             ),
             "growth": Identity(
-                energies.energy_growth(tokens, self.beta, score=matrix, kind=self.kind).growth, label="growth of the energy",
-                symbol=r"\dot E", tolerance=1e-8, reason="rounding, where forces nearly cancel",
+                energies.energy_growth(tokens, self.beta, score=matrix, kind=self.kind).growth,
+                label="growth of the energy", symbol=r"\dot E", tolerance=1e-8,
+                reason="rounding, where forces nearly cancel",
             ),
             "monotone": Value(1.0, label="share of times at which the energy has not fallen", symbol=r"P(\dot E\geq0)"),
         }  # fmt: skip
