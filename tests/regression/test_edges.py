@@ -250,7 +250,7 @@ def test_features_of_huge_inputs_are_signs():
     x = np.array([[1.0, 0.2], [-0.4, 1.0], [0.3, -0.8]])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        huge = feature_regression(1e6 * x, np.ones(3), 1e6 * x, np.ones(3), "tanh")
+        huge = feature_regression(1e6 * x, np.ones(3), 1e6 * x, np.ones(3), activation="tanh")
     unit = x / np.linalg.norm(x, axis=1)[:, None]
     # E sign(u) sign(v) = (2/π) arcsin ρ
     exact = np.linalg.eigvalsh(2 / np.pi * np.arcsin(np.clip(unit @ unit.T, -1, 1)))

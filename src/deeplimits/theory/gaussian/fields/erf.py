@@ -105,9 +105,14 @@ def _tilted(c: Float[Array, "n n"], k: ArrayLike) -> Float[Array, "n n"]:
     """The covariance C − c_k c_kᵀ/(1 + C_kk) that the weight σ'_k makes of C.
 
     For k itself, and fields that are the same, that is c_k/(1 + C_kk), of which a difference of large numbers would
-    leave no digit.
+    leave no digit. Fields that are the same here need not stay so: their derivative is that of the difference.
     """
     row = c[k] / (1 + c[k, k])
-    same = jnp.all(c == c[k][None, :], axis=1)
-    left = jnp.where(same[:, None], row[None, :], c - c[k][:, None] * row[None, :])
-    return jnp.where(same[None, :], row[:, None], left)
+    plain = c - c[k][:, None] * row[None, :]
+
+    def put(fields):
+        left = jnp.where(fields[:, None], row[None, :], plain)
+        return jnp.where(fields[None, :], row[:, None], left)
+
+    alone = put(jnp.arange(c.shape[0]) == k)
+    return alone + jax.lax.stop_gradient(put(jnp.all(c == c[k][None, :], axis=1)) - alone)

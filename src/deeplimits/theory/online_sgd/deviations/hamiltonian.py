@@ -90,6 +90,7 @@ def lagrangian(hamiltonian: Hamiltonian, x: ArrayLike, velocity: ArrayLike) -> L
         return p + sizes[jnp.argmax(better)] * move, count + 1
 
     p, _ = jax.lax.while_loop(going, advance, (jnp.zeros_like(place), 0))
+    # Where Newton does not arrive there is nothing to arrive at: H grows too slowly to reach this velocity.
     found = jnp.max(jnp.abs(slope(p))) <= 1e-8 * (1 + jnp.max(jnp.abs(speed)))
     return valid(Lagrangian(-excess(p), p), found & jnp.all(jnp.isfinite(p)), UNREACHABLE)
 
