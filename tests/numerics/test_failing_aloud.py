@@ -225,8 +225,18 @@ def test_other_errors_of_compiled_programs_pass_as_they_are():
 
 
 LOOPS = {"while_loop", "fori_loop", "throw"}
-PLAIN = {"kernels/recursion.py", "kernels/tiling.py", "gaussian/duals/numerical.py", "inequalities/growth.py"}
-"""Loops that add up so many terms, and have nothing to converge to."""
+PLAIN = {
+    "attention/equiangular.py",
+    "attention/staircase.py",
+    "gaussian/duals/numerical.py",
+    "inequalities/growth.py",
+    "kernels/recursion.py",
+    "kernels/tiling.py",
+    "landscape/stability_edge.py",
+}
+"""Loops that add up so many terms, or go so many steps, and have nothing to converge to."""
+REFUSED = {"online_sgd/deviations/hamiltonian.py"}
+"""A loop that ends elsewhere has shown that there is no answer; `valid` says so."""
 
 
 def test_no_loop_of_the_theory_goes_unwatched():
@@ -242,7 +252,7 @@ def test_no_loop_of_the_theory_goes_unwatched():
         }
         if names & LOOPS and "converged" not in called:
             unwatched.add(path.relative_to(theory).as_posix())
-    assert unwatched == PLAIN
+    assert unwatched == PLAIN | REFUSED
 
 
 def test_a_failed_check_in_a_program_logs_no_traceback(caplog):
