@@ -337,5 +337,7 @@ def weighted_line(x: Floats, y: Floats, errors: Floats, extra: Floats | None = N
     """Weighted least squares of y on 1, x and, where given, one more regressor: coefficients and their covariance."""
     columns = [np.ones_like(x), x] + ([] if extra is None else [extra])
     design = np.stack(columns, axis=1) / errors[:, None]
-    covariance = np.linalg.inv(design.T @ design)
-    return covariance @ design.T @ (y / errors), covariance
+    # By orthogonal factors: weights of some sizes may be 1e8 times those of others, and squared they leave no digit.
+    q, r = np.linalg.qr(design)
+    inverse = np.linalg.inv(r)
+    return inverse @ (q.T @ (y / errors)), inverse @ inverse.T

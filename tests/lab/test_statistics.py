@@ -118,3 +118,11 @@ def test_too_little_to_judge_is_refused():
         statistics.mean_of(np.ones(3))
     with pytest.raises(ParameterError, match="one distinct size"):
         statistics.fit_weights([100], 1.0)
+
+
+def test_lines_through_points_of_very_unlike_certainty():
+    x, y = np.array([1.0, 2.0, 3.0]), np.array([0.0, 1.0, 2.0])
+    coefficients, covariance = statistics.weighted_line(x, y, np.array([1e-13, 1.0, 1.0]))
+    np.testing.assert_allclose(coefficients, [-1.0, 1.0], atol=1e-9)
+    # Through the first point, which is certain: the slope's variance is 1/Σ (x − 1)².
+    assert covariance[1, 1] == pytest.approx(1 / 5, rel=1e-6)
