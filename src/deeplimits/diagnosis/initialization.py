@@ -166,10 +166,10 @@ def _picture(path: Path) -> Picture:
 
 
 def _gradient_size(chain: tuple[LayerSignal, ...], independent: bool) -> Finding | None:
-    hidden = [one for one in chain[:-1] if one.gradient is not None]
-    if len(hidden) < 2 or not all(np.mean(one.gradient) > 0 for one in hidden):
+    hidden = chain[:-1]
+    sums = [0.0 if one.gradient is None else one.width * float(np.mean(one.gradient)) for one in hidden]
+    if len(hidden) < 2 or not min(sums) > 0:
         return None
-    sums = [one.width * float(np.mean(one.gradient)) for one in hidden]
     factor = sums[0] / sums[-1]
     stated = 1.0
     for below, layer in itertools.pairwise(chain[:-1]):
@@ -196,7 +196,7 @@ def _gradient_size(chain: tuple[LayerSignal, ...], independent: bool) -> Finding
 
 def _angles(chain: tuple[LayerSignal, ...], independent: bool) -> Iterator[Finding]:
     last, first = chain[-2], chain[0]
-    names = {one.before for one in chain[1:]}
+    names = {one.before or "" for one in chain[1:]}
     if len(chain) < 4 or len(names) != 1 or math.isnan(last.cosine):
         return
     (name,) = names

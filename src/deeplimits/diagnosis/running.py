@@ -86,10 +86,12 @@ def diagnose(
     used = read_optimizer(optimizer)
     arguments.whole("seed", seed)
     title = f"{type(model).__name__} diagnosed"
+    if not isinstance(model, Model):
+        for name, value in (("loss", loss), ("data", data)):
+            if value is None:
+                raise ParameterError(f"{name} is missing: diagnose(model, loss, data)")
     try:
-        opened = model if isinstance(model, Model) else open_model(
-            model, _given(loss, "loss"), _given(data, "data"), parameters=parameters, seed=seed, **options
-        )  # fmt: skip
+        opened = _opened(model, loss, data, parameters=parameters, seed=seed, **options)
     except ParameterError as error:
         return _unopened(title, model, str(error), seed, begin)
     subject = Subject(opened, used, seed, begin + seconds)
@@ -151,10 +153,8 @@ def _chosen(only: Any) -> tuple[Part, ...]:
     return tuple(part for part in PARTS if part.name in names)
 
 
-def _given(value: Any, name: str) -> Any:
-    if value is None:
-        raise ParameterError(f"{name} is missing: diagnose(model, loss, data)")
-    return value
+def _opened(model: Any, loss: Any, data: Any, **options: Any) -> Model:
+    return model if isinstance(model, Model) else open_model(model, loss, data, **options)
 
 
 def _unopened(title: str, model: Any, said: str, seed: int, begin: float) -> Report:

@@ -8,6 +8,7 @@ import numpy as np
 
 from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters import Model
+from deeplimits.measure.adapters.data import arrays, host
 from deeplimits.measure.signals import Signals, layer_signals
 from deeplimits.measure.training import OPTIMIZERS
 from deeplimits.numerics import arguments
@@ -58,7 +59,10 @@ class Subject:
 
     @functools.cached_property
     def classes(self) -> int | None:
-        """How many classes there are; None where the targets are no classes."""
+        """How many classes there are; None where the targets are no classes: real numbers that are not one-hot."""
+        target = host(arrays(next(iter(self.model.data)).targets)[0])
+        if target.dtype.kind == "f" and (target.ndim < 2 or target.shape[1] == 1):
+            return None
         try:
             found = len(self.model.classes())
         except ParameterError:
