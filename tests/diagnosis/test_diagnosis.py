@@ -8,7 +8,8 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from deeplimits.diagnosis import changes, diagnose, gradient_noise, initialization, largest_stable_step, weights
+from deeplimits import diagnose
+from deeplimits.diagnosis import changes, gradient_noise, initialization, largest_stable_step, weights
 from deeplimits.diagnosis.running import budget_of
 from deeplimits.diagnosis.subject import Optimizer, Subject, read_optimizer
 from deeplimits.errors import ParameterError
