@@ -14,7 +14,7 @@ from deeplimits.diagnosis.running import budget_of
 from deeplimits.diagnosis.subject import Optimizer, Subject, read_optimizer
 from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters import open_model
-from deeplimits.measure.signals import layer_signals
+from deeplimits.measure.adapters.signals import layer_signals
 
 ACTIVATIONS = {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh, "gelu": torch.nn.GELU}
 CRITICAL = {"relu": (2.0, 0.0), "tanh": (1.0, 0.0), "gelu": (1.98, 0.17)}

@@ -1,4 +1,4 @@
-"""A user's own network, measured and set beside the theory."""
+"""A user's own network, measured and set beside the theory: reports, and the powers of its width."""
 
 from deeplimits.doors import door
 
@@ -11,3 +11,7 @@ with door(__name__):
     from deeplimits.diagnosis.report import changes as changes
     from deeplimits.diagnosis.running import diagnose as diagnose
     from deeplimits.diagnosis.subject import Optimizer as Optimizer
+    from deeplimits.diagnosis.width_powers import CoordinateCheck as CoordinateCheck
+    from deeplimits.diagnosis.width_powers import Factor as Factor
+    from deeplimits.diagnosis.width_powers import LayerPowers as LayerPowers
+    from deeplimits.diagnosis.width_powers import coordinate_check as coordinate_check

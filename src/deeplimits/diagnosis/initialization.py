@@ -10,8 +10,8 @@ import numpy as np
 from deeplimits.diagnosis.findings import Assumption, Finding, graded, times
 from deeplimits.diagnosis.subject import Subject
 from deeplimits.errors import DeeplimitsError
+from deeplimits.measure.adapters.signals import LayerSignal, Signals
 from deeplimits.measure.estimates import Estimate
-from deeplimits.measure.signals import LayerSignal, Signals
 from deeplimits.models.activations import activation
 from deeplimits.predictions.picture import Axis, Line, Picture, Points
 from deeplimits.theory import initialization as theory

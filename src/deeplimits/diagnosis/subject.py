@@ -9,8 +9,8 @@ import numpy as np
 from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters import Model
 from deeplimits.measure.adapters.data import arrays, host
-from deeplimits.measure.signals import Signals, layer_signals
-from deeplimits.measure.training import OPTIMIZERS
+from deeplimits.measure.adapters.signals import Signals, layer_signals
+from deeplimits.measure.training.stability import OPTIMIZERS
 from deeplimits.numerics import arguments
 
 

@@ -1,6 +1,5 @@
 """What passes through the layers of a PyTorch network, forwards and backwards. Imported only where there is one."""
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,10 +97,3 @@ def _power(module: Any, given: torch.Tensor, weight: torch.Tensor) -> torch.Tens
     with torch.no_grad():
         squares = module._conv_forward(given**2, torch.ones_like(weight), None)
     return squares.reshape(squares.shape[0], -1).mean(dim=1) / fan_in
-
-
-def activations(network: TorchNetwork) -> Iterator[tuple[str, str]]:
-    """Names and kinds of the modules without parameters."""
-    for name, module in network.body.copy.named_modules():
-        if name and not list(module.parameters()) and not list(module.children()):
-            yield name, type(module).__name__

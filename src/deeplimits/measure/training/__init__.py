@@ -14,6 +14,5 @@ with door(__name__):
     from deeplimits.measure.training.recorder import adam_denominators as adam_denominators
     from deeplimits.measure.training.recorder import gradient_share as gradient_share
     from deeplimits.measure.training.recorder import subspace_overlap as subspace_overlap
-    from deeplimits.measure.training.stability import OPTIMIZERS as OPTIMIZERS
     from deeplimits.measure.training.stability import stable_curvature as stable_curvature
     from deeplimits.measure.training.stability import update_matrix as update_matrix

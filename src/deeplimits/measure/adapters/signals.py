@@ -104,7 +104,7 @@ def layer_signals(model: Model, *, samples: int = 64) -> Signals:
     >>> net = torch.nn.Sequential(torch.nn.Linear(20, 300), torch.nn.ReLU(), torch.nn.Linear(300, 1)).double()
     >>> x, y = np.random.default_rng(0).normal(size=(50, 20)), np.zeros((50, 1))
     >>> first, second = layer_signals(open_model(net, torch.nn.MSELoss(), (x, y))).layers
-    >>> first.before, second.before, first.width, abs(first.ratio.value - 1) < 4 * first.ratio.error
+    >>> first.before, second.before, first.width, bool(abs(first.ratio.z - 1 / first.ratio.error) < 4)
     ('data', 'relu', 300, True)
     """
     count = arguments.whole("samples", samples, 2)
