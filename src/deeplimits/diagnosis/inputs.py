@@ -75,8 +75,8 @@ def _spectrum(rows: np.ndarray) -> Finding:
             Axis("eigenvalue of the covariance", log=True),
             (
                 Points(
-                    np.arange(1, len(values) + 1)[values > 0],
-                    values[values > 0],
+                    np.arange(1, len(values) + 1)[values > 1e-9 * values[0]],
+                    values[values > 1e-9 * values[0]],
                     label="measured",
                     role="simulation",
                     series=0,
