@@ -72,6 +72,7 @@ DOORS = {
     "deeplimits.models": "Definitions",
     "deeplimits.ensembles": "Finite systems",
     "deeplimits.measure": "Measurements",
+    "deeplimits.diagnosis": "Diagnosis",
     "deeplimits.numerics": "Numerics",
 }
 

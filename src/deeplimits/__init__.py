@@ -9,6 +9,8 @@ from deeplimits.catalogue import catalogue
 
 if TYPE_CHECKING:
     from deeplimits import limits as limits
+    from deeplimits.diagnosis.running import diagnose as diagnose
+    from deeplimits.diagnosis.width_powers import coordinate_check as coordinate_check
     from deeplimits.lab.compare import compare as compare
     from deeplimits.lab.predict import Prediction as Prediction
     from deeplimits.lab.predict import predict as predict
@@ -19,11 +21,24 @@ try:
     __version__ = version("deeplimits")
 except PackageNotFoundError:  # run from a source tree that nobody installed
     __version__ = "0+unknown"
-__all__ = ["Limit", "Prediction", "__version__", "catalogue", "compare", "limits", "predict", "simulate"]
+__all__ = [
+    "Limit",
+    "Prediction",
+    "__version__",
+    "catalogue",
+    "compare",
+    "coordinate_check",
+    "diagnose",
+    "limits",
+    "predict",
+    "simulate",
+]
 
 _LAZY = {
     "Limit": "deeplimits.limit",
     "compare": "deeplimits.lab.compare",
+    "coordinate_check": "deeplimits.diagnosis.width_powers",
+    "diagnose": "deeplimits.diagnosis.running",
     "predict": "deeplimits.lab.predict",
     "Prediction": "deeplimits.lab.predict",
     "simulate": "deeplimits.lab.simulate",

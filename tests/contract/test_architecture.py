@@ -35,6 +35,8 @@ ALLOWED = {
     "render": {"errors", "predictions"},
     # Results show themselves, so the lab knows how things look.
     "lab": BASE | {"limit", "predictions", "catalogue", "numerics", "render"},
+    # A report shows itself, as results of the lab do.
+    "diagnosis": BELOW | {"theory", "measure", "predictions", "render"},
     "atlas": BASE | {"lab", "limit", "catalogue", "render"},
     "flags": BASE | {"catalogue"},
     "showing": BASE | {"catalogue", "flags"},

@@ -1,4 +1,4 @@
-"""One door for a user's network: PyTorch modules, JAX functions and the house's own networks become one `Model`."""
+"""One door for a user's network, of PyTorch, JAX or the house: it becomes a `Model`; and what passes through it."""
 
 from deeplimits.doors import door
 
@@ -10,3 +10,6 @@ with door(__name__):
     from deeplimits.measure.adapters.network import Piece as Piece
     from deeplimits.measure.adapters.opening import open_model as open_model
     from deeplimits.measure.adapters.randomness import guarded as guarded
+    from deeplimits.measure.adapters.signals import LayerSignal as LayerSignal
+    from deeplimits.measure.adapters.signals import Signals as Signals
+    from deeplimits.measure.adapters.signals import layer_signals as layer_signals

@@ -1,0 +1,94 @@
+"""What a diagnosis finds: a measurement, the theory's line beside it, a sentence, and what to do."""
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from deeplimits.measure.estimates import Estimate
+from deeplimits.predictions.picture import Picture
+
+SEVERITIES = ("critical", "warning", "note", "fine")
+"""Worst first: training will fail or is failing; it is likely to suffer; worth knowing; as theory expects."""
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """What the theory's value rests on, and whether this network has it; None where that was not looked at."""
+
+    what: str
+    holds: bool | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at.
+
+    >>> found = Finding("step-size", "learning rate", "critical", "the step is 3 times too large.", "take 0.1.",
+    ...                 measured=Estimate(20.0, 0.1), theory=6.7)
+    >>> print(found)
+    critical  step-size: the step is 3 times too large.
+              → take 0.1.
+    """
+
+    name: str
+    room: str
+    severity: str
+    sentence: str
+    """What was found, in plain words."""
+    action: str = ""
+    """What to do about it; nothing where all is well."""
+    measured: Estimate | None = None
+    what: str = ""
+    """What `measured` and `theory` are a value of."""
+    theory: float | None = None
+    """The theory's value for this very network."""
+    assumptions: tuple[Assumption, ...] = ()
+    references: tuple[str, ...] = ()
+    picture: Picture | None = dataclasses.field(default=None, repr=False)
+    seconds: float = 0.0
+
+    def __str__(self) -> str:
+        lines = [f"{self.severity:<8}  {self.name}: {self.sentence}"]
+        return "\n".join([*lines, *([f"          → {self.action}"] if self.action else [])])
+
+    @property
+    def rank(self) -> int:
+        """0 for the worst."""
+        return SEVERITIES.index(self.severity)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, ready for `json.dumps`."""
+        measured = self.measured
+        return {
+            "name": self.name,
+            "room": self.room,
+            "severity": self.severity,
+            "sentence": self.sentence,
+            "action": self.action,
+            "what": self.what,
+            "measured": None if measured is None else number(measured.value),
+            "error": None if measured is None else number(measured.error),
+            "theory": number(self.theory),
+            "assumptions": [dataclasses.asdict(one) for one in self.assumptions],
+            "references": list(self.references),
+            "picture": None if self.picture is None else self.picture.to_json(),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+def number(value: Any) -> float | None:
+    """A float for JSON, None for what is not finite."""
+    import math
+
+    return None if value is None or not math.isfinite(float(value)) else float(value)
+
+
+def graded(value: float, warning: float, critical: float) -> str:
+    """The severity of a value that should be small."""
+    return "critical" if not value <= critical else "warning" if value > warning else "fine"
+
+
+def times(factor: float) -> str:
+    """A factor in words that do not depend on its direction: 1/50 and 50 are '50 times'."""
+    away = max(factor, 1 / factor) if factor > 0 else float("inf")
+    return f"{away:.3g} times"

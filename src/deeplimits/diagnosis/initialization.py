@@ -1,0 +1,277 @@
+"""Signals and gradients through the depth: what arrives, beside what the recursion for wide layers says."""
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from deeplimits.diagnosis.findings import Assumption, Finding, graded, times
+from deeplimits.diagnosis.subject import Subject
+from deeplimits.errors import DeeplimitsError
+from deeplimits.measure.adapters.signals import LayerSignal, Signals
+from deeplimits.measure.estimates import Estimate
+from deeplimits.models.activations import activation
+from deeplimits.predictions.picture import Axis, Line, Picture, Points
+from deeplimits.theory import initialization as theory
+from deeplimits.theory.gaussian import second_moment, slope_moment
+
+SIGNAL = (1e2, 1e4)
+"""By which factor signals, or gradients, may change from the first layer to the last: a warning, critical."""
+IDLE = (0.5, 0.95)
+SATURATED = (0.3, 0.8)
+OUTPUT = (25.0, 2500.0)
+"""Second moments of the outputs of a classifier: logits of 5 and of 50."""
+CERTAIN = 5.0
+"""Standard errors beyond which weights are not taken to be independent any more."""
+
+
+class Path(NamedTuple):
+    """Second moments along the chain of layers that was read."""
+
+    names: list[str]
+    measured: np.ndarray
+    predicted: np.ndarray
+    error: np.ndarray
+    """of the measured moments around the prediction, relative, from the finite widths of all layers below"""
+
+
+def examine(subject: Subject) -> Iterator[Finding]:
+    """All findings about initialization."""
+    signals = subject.signals
+    chain = signals.chain
+    independent = independent_weights(signals)
+    if len(chain) >= 2:
+        yield _signal_size(chain, independent)
+        found = _gradient_size(chain, independent)
+        if found is not None:
+            yield found
+        yield from _angles(chain, independent)
+    yield from _units(signals)
+    if signals.layers and subject.classes:
+        yield _output_size(signals.layers[-1])
+
+
+def independent_weights(signals: Signals) -> bool:
+    """Whether every layer treats its input as independent weights would, up to chance."""
+    return all(abs(one.ratio.value - 1) <= CERTAIN * one.ratio.error + 1e-6 for one in signals.layers)
+
+
+def predicted_path(chain: tuple[LayerSignal, ...]) -> Path:
+    """K^(l) = C_b + C_w E σ(√K^(l−1) z)² from the first layer's own input on, and how far finite widths scatter it."""
+    kernel = chain[0].expected
+    predicted, spread = [float(kernel.mean())], [chain[0].chance ** 2]
+    for below, layer in itertools.pairwise(chain):
+        sigma = activation(layer.before or "identity")
+        # One expectation for every sample: inputs differ in length.
+        square = np.asarray(second_moment(sigma, kernel))
+        fourth = np.asarray(second_moment(_squared(sigma), kernel))
+        following = layer.bias_variance + layer.weight_variance * square
+        # Relative variance: that of the layer below, passed on, plus that of a mean over its neurons, plus the own.
+        passed = _elasticity(sigma, kernel, below, layer) ** 2 * spread[-1]
+        mean = float(following.mean())
+        fresh = layer.weight_variance**2 * float(np.mean(fourth - square**2)) / below.width / mean**2 if mean else 0.0
+        spread.append(passed + fresh + layer.chance**2)
+        predicted.append(mean)
+        kernel = following
+    return Path(
+        [one.name for one in chain],
+        np.array([float(one.leaving.mean()) for one in chain]),
+        np.array(predicted),
+        np.sqrt(spread),
+    )
+
+
+def _squared(sigma):
+    from deeplimits.models.activations import from_function
+
+    return from_function(lambda u: sigma.value(u) ** 2, sigma.kinks, f"{sigma.name}²")
+
+
+def _elasticity(sigma, kernel: np.ndarray, below: LayerSignal, layer: LayerSignal) -> float:
+    """d log K'/d log K, by a small change."""
+    up, down = (float(np.mean(np.asarray(second_moment(sigma, kernel * factor)))) for factor in (1.01, 1 / 1.01))
+    total = [layer.bias_variance + layer.weight_variance * one for one in (up, down)]
+    if min(total) <= 0:
+        return 1.0
+    return math.log(total[0] / total[1]) / (2 * math.log(1.01))
+
+
+def _signal_size(chain: tuple[LayerSignal, ...], independent: bool) -> Finding:
+    path = predicted_path(chain)
+    hidden = slice(0, max(len(chain) - 1, 1))
+    first, last = path.measured[hidden][0], path.measured[hidden][-1]
+    factor = last / first if first > 0 else float("inf")
+    stated = path.predicted[hidden][-1] / path.predicted[hidden][0]
+    away = max(factor, 1 / factor) if factor > 0 else float("inf")
+    severity = graded(away, *SIGNAL)
+    verb = "grow" if factor > 1 else "shrink"
+    sentence = (
+        f"signals {verb} {times(factor)} in mean square from the first of {len(chain) - 1} hidden layers to the last; "
+        f"wide layers of these variances: {times(stated)}."
+    )
+    return Finding(
+        "signal-size",
+        "initialization",
+        severity,
+        sentence,
+        "" if severity == "fine" else recommended(chain),
+        Estimate(factor, factor * float(path.error[hidden][-1])),
+        "mean square in the last hidden layer over that in the first",
+        stated,
+        _assumptions(independent),
+        ("roberts2022", "poole2016"),
+        _picture(path),
+    )
+
+
+def _assumptions(independent: bool) -> tuple[Assumption, ...]:
+    return (
+        Assumption("weights are independent and centred, as at initialization", independent),
+        Assumption("layers are wide", None),
+    )
+
+
+def recommended(chain: tuple[LayerSignal, ...]) -> str:
+    """The critical variances of the network's activation, in words."""
+    names = [one.before for one in chain[1:] if one.before]
+    if not names:
+        return "initialize every layer with weights of variance 1/fan-in."
+    name = max(set(names), key=names.count)
+    try:
+        point = theory.criticality(name)
+    except DeeplimitsError:
+        return f"{name} networks have no critical initialization: put a normalization between the layers, or change it."
+    biases = "biases 0" if point.bias_variance == 0 else f"biases of variance {point.bias_variance:.3g}"
+    own = float(np.median([one.weight_variance for one in chain]))
+    return (
+        f"initialize with weights of variance {point.weight_variance:.3g}/fan-in and {biases}, which {name} networks "
+        f"keep at every depth (now {own:.3g}/fan-in)."
+    )
+
+
+def _picture(path: Path) -> Picture:
+    layers = np.arange(1, len(path.names) + 1)
+    low, high = path.predicted * np.exp(-2 * path.error), path.predicted * np.exp(2 * path.error)
+    return Picture(
+        Axis("layer", whole=True),
+        Axis("mean square of what leaves it", log=bool(np.all(path.predicted > 0) and np.all(path.measured > 0))),
+        (
+            Line(layers, path.predicted, label="wide layers of these variances"),
+            Points(layers, path.predicted, low, high, label="two standard errors of finite widths"),
+            Points(layers, path.measured, label="measured", role="simulation", series=0),
+        ),
+    )
+
+
+def _gradient_size(chain: tuple[LayerSignal, ...], independent: bool) -> Finding | None:
+    hidden = chain[:-1]
+    sums = [0.0 if one.gradient is None else one.width * float(np.mean(one.gradient)) for one in hidden]
+    if len(hidden) < 2 or not min(sums) > 0:
+        return None
+    factor = sums[0] / sums[-1]
+    stated = 1.0
+    for below, layer in itertools.pairwise(chain[:-1]):
+        # Σ_j (∂l/∂h_j)² = Σ_j σ'(h_j)² (Σ_i W_ij ∂l/∂h'_i)², Σ_i over n' rows of variance C_w/n
+        slope = float(np.mean(np.asarray(slope_moment(activation(layer.before or "identity"), below.leaving))))
+        stated *= layer.weight_variance * slope
+    away = max(factor, 1 / factor)
+    severity = graded(away, *SIGNAL)
+    what = "larger" if factor > 1 else "smaller"
+    return Finding(
+        "gradient-size",
+        "initialization",
+        severity,
+        f"gradients are {times(factor)} {what} in square at the first hidden layer than at the last; "
+        f"independent weights of these variances: {times(stated)}{'' if stated > 1 else ' smaller'}.",
+        "" if severity == "fine" else recommended(chain),
+        Estimate(factor, factor * math.sqrt(sum(2 / one.width for one in hidden))),
+        "squared gradient at the first hidden layer over that at the last",
+        stated,
+        _assumptions(independent),
+        ("schoenholz2017", "roberts2022"),
+    )
+
+
+def _angles(chain: tuple[LayerSignal, ...], independent: bool) -> Iterator[Finding]:
+    last, first = chain[-2], chain[0]
+    names = {one.before or "" for one in chain[1:]}
+    if len(chain) < 4 or len(names) != 1 or math.isnan(last.cosine):
+        return
+    (name,) = names
+    c_w = float(np.mean([one.weight_variance for one in chain[1:-1]]))
+    c_b = float(np.mean([one.bias_variance for one in chain[1:-1]]))
+    try:
+        phase, scales = theory.phase(name, c_w, c_b), theory.depth_scales(name, c_w, c_b)
+    except DeeplimitsError:
+        return
+    depth = len(chain) - 1
+    merged = 1 - last.cosine < 0.01 * (1 - first.cosine)
+    lost = scales.correlation_scale < depth / 6
+    severity = "critical" if merged and lost else "warning" if merged or lost else "fine"
+    end = "become the same" if phase.name == "ordered" else "lose their resemblance"
+    keeps = (
+        "keep their angle" if math.isinf(scales.correlation_scale) else f"{end} within {scales.correlation_scale:.3g}"
+    )
+    layers = "" if math.isinf(scales.correlation_scale) else " layers or so"
+    yield Finding(
+        "depth-scale",
+        "initialization",
+        severity,
+        f"weights of variance {c_w:.3g}/fan-in, biases of {c_b:.3g}: {name} networks of these are {phase.name}: inputs "
+        f"{keeps}{layers}, and the network is {depth} deep. Two samples have a cosine of {first.cosine:.3f} after the "
+        f"first layer and {last.cosine:.3f} before the output.",
+        "" if severity == "fine" else recommended(chain),
+        Estimate(last.cosine, None),
+        "mean cosine of two samples before the output",
+        None,
+        _assumptions(independent),
+        ("schoenholz2017", "poole2016"),
+    )
+
+
+def _units(signals: Signals) -> Iterator[Finding]:
+    for share, limits, name, what in (
+        ("idle", IDLE, "idle-units", "pass nothing on for any sample"),
+        ("saturated", SATURATED, "saturated-units", "are saturated: their slope is below 1 % of the largest"),
+    ):
+        if not signals.layers:
+            continue
+        worst = max(signals.layers, key=lambda one: getattr(one, share))
+        value = float(getattr(worst, share))
+        severity = graded(value, *limits)
+        if severity == "fine":
+            continue
+        action = (
+            "a smaller step early on, zero biases or a leaky activation bring them back; a network that starts like "
+            "this needs another initialization."
+            if share == "idle"
+            else "smaller weights, or a normalization before the activation, bring them back to where they slope."
+        )
+        yield Finding(
+            name,
+            "initialization",
+            severity,
+            f"{value:.0%} of the units of layer {worst.name} {what}; no gradient goes through them.",
+            action,
+            Estimate(value, math.sqrt(value * (1 - value) / worst.width)),
+            "share of the layer's units",
+        )
+
+
+def _output_size(last: LayerSignal) -> Finding:
+    value = float(last.leaving.mean())
+    severity = graded(value, *OUTPUT)
+    return Finding(
+        "output-size",
+        "initialization",
+        severity,
+        f"the outputs are {math.sqrt(value):.3g} in root mean square.",
+        ""
+        if severity == "fine"
+        else "a classifier that starts with such logits is certain of arbitrary classes: scale the last layer down.",
+        Estimate(value, value * last.chance),
+        "mean square of the outputs",
+        float(last.expected.mean()),
+    )

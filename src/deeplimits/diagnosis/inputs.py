@@ -1,0 +1,126 @@
+"""The data: where its variance is, whether classes are balanced, whether labels contradict each other."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from deeplimits.diagnosis.findings import Finding
+from deeplimits.diagnosis.subject import Subject
+from deeplimits.measure.adapters.data import arrays, host
+from deeplimits.measure.estimates import Estimate
+from deeplimits.predictions.picture import Axis, Picture, Points
+
+LARGEST = 2**26
+"""Entries of the inputs that are looked at."""
+MEAN_SHARE = (0.9, 0.999)
+IMBALANCE = (20.0, 1e4)
+
+
+def flat_inputs(subject: Subject) -> np.ndarray | None:
+    """Real inputs as rows; None where they are whole numbers (tokens), several arrays, or of unlike shapes."""
+    rows, entries = [], 0
+    for batch in subject.model.data:
+        found = arrays(batch.inputs)
+        if len(found) != 1:
+            return None
+        values = host(found[0])
+        if values.dtype.kind != "f" or (rows and values.shape[1:] != rows[0].shape[1:]):
+            return None
+        rows.append(values)
+        entries += values.size
+        if entries > LARGEST:
+            break
+    joined = np.concatenate(rows)
+    return joined.reshape(len(joined), -1).astype(float)
+
+
+def examine(subject: Subject) -> Iterator[Finding]:
+    """Spectrum of the inputs, classes, contradictions."""
+    rows = flat_inputs(subject)
+    if rows is not None and min(rows.shape) > 1:
+        yield _spectrum(rows)
+        if subject.classes:
+            yield from _contradictions(subject, rows)
+    if subject.classes:
+        yield _balance(subject)
+
+
+def _spectrum(rows: np.ndarray) -> Finding:
+    mean = rows.mean(axis=0)
+    centred = rows - mean
+    values = np.linalg.svd(centred, compute_uv=False) ** 2 / len(rows)
+    total = float(values.sum())
+    size = float(mean @ mean) + total
+    if total == 0:
+        return Finding(
+            "inputs", "data", "critical", "all inputs are the same sample.", "look at how the data are loaded."
+        )
+    dimension = total**2 / float(np.sum(values**2))
+    share = float(mean @ mean) / size
+    severity = "warning" if share > MEAN_SHARE[0] else "fine"
+    said = (
+        f"{rows.shape[0]:,} samples of {rows.shape[1]:,} features have an effective dimension of {dimension:.3g}; "
+        f"their mean carries {share:.0%} of their mean square"
+    )
+    return Finding(
+        "inputs",
+        "data",
+        severity,
+        f"{said}: one large eigenvalue of every kernel, which limits the step." if severity != "fine" else f"{said}.",
+        "" if severity == "fine" else "subtract the mean of each feature.",
+        Estimate(dimension, None),
+        "effective dimension (Σλ)²/Σλ² of the centred inputs",
+        picture=Picture(
+            Axis("rank", log=True),
+            Axis("eigenvalue of the covariance", log=True),
+            (
+                Points(
+                    np.arange(1, len(values) + 1)[values > 1e-9 * values[0]],
+                    values[values > 1e-9 * values[0]],
+                    label="measured",
+                    role="simulation",
+                    series=0,
+                ),
+            ),
+        ),
+    )
+
+
+def _contradictions(subject: Subject, rows: np.ndarray) -> Iterator[Finding]:
+    labels = subject.model.labels()[: len(rows)]
+    _, place = np.unique(rows, axis=0, return_inverse=True)
+    place = np.ravel(place)
+    low = np.full(place.max() + 1, labels.max() + 1)
+    high = np.full(place.max() + 1, -1)
+    np.minimum.at(low, place, labels)
+    np.maximum.at(high, place, labels)
+    count = int(np.sum(low[place] != high[place]))
+    if not count:
+        return
+    share = count / len(rows)
+    yield Finding(
+        "contradictions",
+        "data",
+        "warning" if share > 0.01 else "note",
+        f"{count} samples ({share:.1%}) have the same input as one with another label: no network fits them all.",
+        "remove duplicates, or look at how labels were made.",
+        Estimate(share, None),
+        "share of samples",
+        theory=0.0,
+    )
+
+
+def _balance(subject: Subject) -> Finding:
+    counts = np.bincount(subject.model.labels(), minlength=subject.classes or 0)
+    ratio = float(counts.max() / max(counts.min(), 1))
+    severity = "warning" if ratio > IMBALANCE[0] else "fine"
+    return Finding(
+        "balance",
+        "data",
+        severity,
+        f"the largest of {len(counts)} classes has {counts.max():,} samples, the smallest {counts.min():,}.",
+        "" if severity == "fine" else "weight the loss by class, or sample the rare ones more often.",
+        Estimate(ratio, None),
+        "largest class over smallest",
+        theory=1.0,
+    )

@@ -1,0 +1,145 @@
+"""The largest step that the curvature bears, for the optimizer in use."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.optimize import brentq
+
+from deeplimits.diagnosis.findings import Assumption, Finding
+from deeplimits.diagnosis.subject import Optimizer, Subject
+from deeplimits.measure.curvature import Eigenpairs, eigenpairs, hessian
+from deeplimits.measure.curvature.operators import Curvature
+from deeplimits.measure.estimates import Estimate
+from deeplimits.measure.training import adam_denominators, stable_curvature
+
+EDGE = 0.1
+"""Steps this close to the largest stable one are at the edge of stability."""
+TOLERANCE = 1e-3
+WORDS = {"gd": "gradient descent", "momentum": "momentum", "nesterov": "Nesterov's momentum", "adam": "Adam"}
+USUAL = (Optimizer("gd", 1.0), Optimizer("momentum", 1.0, 0.9))
+
+
+def largest_stable_step(optimizer: Optimizer, sharpness: float) -> float:
+    """The step at which the optimizer's largest stable curvature is `sharpness`.
+
+    >>> round(largest_stable_step(Optimizer("momentum", 1.0, 0.9), 38.0), 9)
+    0.1
+    """
+
+    def excess(log_step: float) -> float:
+        step = float(np.exp(log_step))
+        bears = stable_curvature(optimizer.name, step, momentum=optimizer.momentum, ridge=optimizer.decay)
+        return np.log(max(bears, 1e-300) / sharpness)
+
+    # Without decay of the weights the product of step and curvature is a constant.
+    near = np.log(stable_curvature(optimizer.name, 1.0, momentum=optimizer.momentum) / sharpness)
+    if not optimizer.decay:
+        return float(np.exp(near))
+    return math.exp(float(brentq(excess, near - 20, near, xtol=1e-10)))  # type: ignore[arg-type]
+
+
+def sharpness(subject: Subject) -> Eigenpairs:
+    """The largest eigenvalue of the Hessian, or for Adam of the Hessian in the metric of its second moments."""
+    matrix = plain = hessian(subject.model)
+    optimizer = subject.optimizer
+    if optimizer is not None and optimizer.name == "adam":
+        scale = 1 / np.sqrt(denominators(subject))
+        matrix = Curvature(
+            "preconditioned Hessian",
+            subject.model,
+            subject.model.size,
+            lambda _, v: scale * np.asarray(plain @ (scale * v)),
+        )
+    return eigenpairs(matrix, count=1, tolerance=TOLERANCE, seed=subject.seed)
+
+
+def denominators(subject: Subject) -> np.ndarray:
+    """√v̂ + ε: of the optimizer's state where it has one, else of its first step on the whole data."""
+    optimizer = subject.optimizer
+    torch = None if optimizer is None else optimizer.torch
+    if optimizer is not None and settled(optimizer):
+        return adam_denominators(torch, subject.model)
+    epsilon = 1e-8 if torch is None else float(torch.param_groups[0]["eps"])
+    return np.abs(subject.gradient) + epsilon
+
+
+def settled(optimizer: Optimizer) -> bool:
+    """Whether Adam's second moments are known: those of its first step alone say little of the next ones."""
+    return optimizer.torch is not None and bool(optimizer.torch.state)
+
+
+def examine(subject: Subject) -> Iterator[Finding]:
+    """The finding about the step; without an optimizer, what gradient descent would bear."""
+    found = sharpness(subject)
+    value, error = float(found.values[0]), float(found.error[0])
+    measured = Estimate(value, error, residual=float(found.residuals[0]), products=found.products, seed=subject.seed)
+    if value <= 0:
+        yield Finding(
+            "step-size",
+            "learning rate",
+            "note",
+            "the Hessian has no positive eigenvalue: curvature sets no limit to the step here.",
+            measured=measured,
+            what="largest eigenvalue of the Hessian",
+        )
+        return
+    optimizer = subject.optimizer
+    if optimizer is None:
+        bounds = ", ".join(f"{WORDS[one.name]} {largest_stable_step(one, value):.3g}" for one in USUAL)
+        yield Finding(
+            "step-size",
+            "learning rate",
+            "note",
+            f"the sharpness is {value:.3g}; the largest stable steps on the whole data set: {bounds}.",
+            "give optimizer= to hear about the one in use.",
+            measured,
+            "largest eigenvalue of the Hessian",
+            references=("cohen2021",),
+        )
+        return
+    yield _judged(subject, optimizer, measured)
+
+
+def _judged(subject: Subject, optimizer: Optimizer, measured: Estimate) -> Finding:
+    largest = largest_stable_step(optimizer, measured.value)
+    share = optimizer.step / largest
+    bears = stable_curvature(optimizer.name, optimizer.step, momentum=optimizer.momentum, ridge=optimizer.decay)
+    metric = " in Adam's metric" if optimizer.name == "adam" else ""
+    said = (
+        f"the step is {optimizer.step:g}; with the sharpness measured ({measured.value:.3g}{metric}) "
+        f"{WORDS[optimizer.name]} is stable up to {largest:.3g}"
+    )
+    if optimizer.name == "adam" and not settled(optimizer):
+        severity, action = "note", "train for some steps and look again, with the optimizer itself given."
+        sentence = f"{said}; this metric is that of Adam's first step, and changes fast in the next ones."
+    elif share > 1 + EDGE:
+        severity = "critical" if share > 2 else "warning"
+        sentence = f"{said}: {share:.3g} times too large. The loss will jump, and flatten out elsewhere or diverge."
+        action = f"take a step of at most {0.9 * largest:.3g}, or warm up to it."
+    elif share > 1 - EDGE:
+        severity, action = "note", ""
+        sentence = f"{said}: training stands at the edge of stability, as full-batch training does after a while."
+    else:
+        severity, action = "fine", ""
+        sentence = f"{said}: {1 / share:.3g} times more."
+        if share < 1e-3:
+            severity, action = (
+                "note",
+                f"training may be {1 / share:.2g} times faster with a step nearer to {largest:.2g}.",
+            )
+    return Finding(
+        "step-size",
+        "learning rate",
+        severity,
+        sentence,
+        action,
+        measured,
+        f"largest eigenvalue of the Hessian{metric}",
+        bears,
+        (
+            Assumption("every step sees the whole data set; noise of small batches lowers the bound", None),
+            Assumption("the loss is a quadratic around here", None),
+        ),
+        ("cohen2021",),
+    )

@@ -1,0 +1,332 @@
+r"""Which parametrization does a network really have? Sizes of signals and updates against the width, layer by layer.
+
+With weights W = n^{−a} w, w ~ N(0, n^{−2b}) and learning rates ∝ n^{−c}, the first updates of a layer change what
+leaves it, ΔW x, by n^s with
+
+    SGD     s = [fan-in grows] − (2a + c) − (a + b of the output layer, for all layers below it)
+    Adam    s = [fan-in grows] − (a + c)
+
+since gradients reach a hidden layer through the output layer's weights, and Adam's steps do not depend on their size.
+Where all s are 0 and outputs do not grow, every layer learns as much at every width (maximal update); `standard` and
+`ntk` do not have that. These are powers of what an input does to itself; those of one input on another set in at larger
+widths only, so that few samples are taken.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deeplimits.errors import ParameterError
+from deeplimits.measure.adapters.randomness import guarded
+from deeplimits.measure.estimates import Estimate
+from deeplimits.numerics import arguments
+from deeplimits.predictions.picture import Axis, Line, Picture, Points
+
+ROLES = ("input", "hidden", "output")
+OWN = {
+    ("standard", "sgd"): (-0.5, 0.5, 1.0),
+    ("ntk", "sgd"): (-0.5, -0.5, 0.0),
+    ("maximal update", "sgd"): (0.0, 0.0, 0.0),
+    ("standard", "adam"): (0.0, 1.0, 1.0),
+    ("ntk", "adam"): (0.0, 0.5, 0.5),
+    ("maximal update", "adam"): (0.0, 0.0, 0.0),
+}
+"""Powers of the width in a layer's own update ΔW x, for layers in the order of `ROLES`."""
+START = {"standard": 0.0, "ntk": 0.0, "maximal update": -0.5}
+"""Powers of the width in the outputs at the start."""
+CLEAR = 0.2
+"""Powers closer than this are not told apart: those of the theory differ by 1/2, and finite widths bend them."""
+CERTAIN = 4.0
+
+
+class LayerPowers(NamedTuple):
+    """One affine layer: which power of the width its signals have."""
+
+    name: str
+    role: str
+    """'input' (only its outputs grow in number), 'hidden', or 'output' (only its inputs do)"""
+    start: Estimate
+    """of what leaves it at the start"""
+    own: Estimate
+    """of ΔW x, the part of the change that the layer's own update makes, x as at the start"""
+    change: Estimate
+    """of the whole change of what leaves it"""
+
+
+@dataclass(frozen=True)
+class CoordinateCheck:
+    """What a network's layers do as it grows."""
+
+    layers: tuple[LayerPowers, ...]
+    widths: tuple[int, ...]
+    rule: str
+    """'sgd' or 'adam'"""
+    parametrization: str
+    """The one whose powers are nearest."""
+    broken: tuple[str, ...]
+    """The layers that do not have the powers of that parametrization."""
+    sizes: np.ndarray
+    """(seeds, widths, layers, 3): root mean squares of start, own update and change"""
+
+    @property
+    def transfers(self) -> bool:
+        """Whether a learning rate found at one width is right at another."""
+        return self.parametrization == "maximal update" and not self.broken
+
+    def factors(self, width: int, base: int) -> dict[str, "Factor"]:
+        """What would make a network of this width learn as the one of width `base` does, layer by layer."""
+        for name, value in (("width", width), ("base", base)):
+            arguments.whole(name, value, 1)
+        growth = width / base
+        output = next((one for one in self.layers if one.role == "output"), None)
+        # Outputs that do not shrink at the start are made to, like n^(−1/2); gradients below shrink with them.
+        shrink = 0.0 if output is None else min(0.0, -0.5 - nearest(output.start.value))
+        found = {}
+        for one in self.layers:
+            power = nearest(one.own.value)
+            if self.rule == "sgd" and one.role != "output":
+                power += shrink
+            initial = growth**shrink if one.role == "output" else 1.0
+            found[one.name] = Factor(initial, growth**-power)
+        return found
+
+    def __str__(self) -> str:
+        said = f"{self.parametrization} parametrization"
+        said += f", but for {', '.join(self.broken)}" if self.broken else ""
+        lines = [f"{said} ({self.rule}, widths {', '.join(map(str, self.widths))})"]
+        expected = OWN[self.parametrization, self.rule]
+        for one in self.layers:
+            stated = expected[ROLES.index(one.role)]
+            flag = "  ← broken" if one.name in self.broken else ""
+            lines.append(
+                f"  {one.name} ({one.role}): starts as n^{_said(one.start)}, its updates as n^{_said(one.own)} "
+                f"(stated {stated:g}){flag}"
+            )
+        if not self.transfers:
+            lines.append(
+                "  learning rates do not carry over to other widths; .factors(width, base) says what would help"
+            )
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+    def picture(self) -> Picture:
+        """Updates of all layers against the width, with the fitted powers."""
+        marks: list[Any] = []
+        widths = np.array(self.widths, float)
+        for place, one in enumerate(self.layers):
+            logs = np.log(self.sizes[:, :, place, 1])
+            middle, error = logs.mean(axis=0), logs.std(axis=0, ddof=1) / math.sqrt(len(logs))
+            line = np.exp(middle.mean() + float(one.own.value) * (np.log(widths) - np.log(widths).mean()))
+            marks.append(Line(widths, line, series=place))
+            marks.append(
+                Points(
+                    widths,
+                    np.exp(middle),
+                    np.exp(middle - error),
+                    np.exp(middle + error),
+                    label=f"{one.name}: n^{_said(one.own)}",
+                    role="simulation",
+                    series=place,
+                )
+            )
+        return Picture(Axis("width", "n", log=True), Axis("root mean square of ΔW x", log=True), tuple(marks))
+
+
+class Factor(NamedTuple):
+    """By what to multiply a layer's initial weights, and its learning rate."""
+
+    weights: float
+    learning_rate: float
+
+
+def _said(power: Estimate) -> str:
+    return f"{float(power.value):.2f}({float(power.error):.2f})"
+
+
+def nearest(power: Any) -> float:
+    """The nearest multiple of one half."""
+    return round(2 * float(power)) / 2
+
+
+def coordinate_check(
+    make: Callable[[int], Any],
+    widths: Sequence[int],
+    data: Any,
+    *,
+    loss: Callable[[Any, Any], Any],
+    optimizer: Callable[[Any], Any] | None = None,
+    steps: int = 1,
+    samples: int = 4,
+    seeds: int = 8,
+    seed: int = 0,
+) -> CoordinateCheck:
+    """How a PyTorch network's signals and updates grow with its width, and which parametrization that is.
+
+    `make(width)` builds a fresh network, with its own random weights, or a pair of it and its optimizer;
+    otherwise `optimizer(module)` makes one, by default plain SGD with a step of 0.01. `data` is a batch (inputs,
+    targets). Each width is built `seeds` times and trained `steps` steps on `samples` of the batch, others each time.
+    Random generators are afterwards as before.
+
+    >>> import torch
+    >>> random = np.random.default_rng(0)
+    >>> data = random.normal(size=(32, 10)).astype("float32"), random.integers(0, 3, 32)
+    >>> def make(width):
+    ...     return torch.nn.Sequential(torch.nn.Linear(10, width), torch.nn.ReLU(), torch.nn.Linear(width, width),
+    ...                                torch.nn.ReLU(), torch.nn.Linear(width, 3))
+    >>> found = coordinate_check(make, [32, 64, 128, 256], data, loss=torch.nn.CrossEntropyLoss())
+    >>> found.parametrization, found.broken
+    ('standard', ())
+    """
+    import torch
+
+    sizes = [arguments.whole("widths", width, 1) for width in widths]
+    if len(set(sizes)) < 3 or sizes != sorted(sizes):
+        raise ParameterError(f"widths = {list(widths)} is not allowed; give three or more, increasing")
+    arguments.whole("steps", steps, 1)
+    arguments.whole("seeds", seeds, 2)
+    inputs, targets = _tensors(data)
+    count = min(arguments.whole("samples", samples, 1), len(inputs))
+    measured, names, rule = [], [], "sgd"
+    roles: list[dict[str, tuple[int, ...]]] = []
+    with guarded():
+        for number in range(seeds):
+            row = []
+            taken = np.random.default_rng([seed, number]).choice(len(inputs), count, replace=False)
+            for width in sizes:
+                torch.manual_seed(seed + 7919 * number)
+                run = _trained(make, width, _Part(inputs[taken], targets[taken]), loss, optimizer, steps)
+                rule, names = run.rule, list(run.sizes)
+                roles.append(run.shapes)
+                row.append(list(run.sizes.values()))
+            measured.append(row)
+    found = np.array(measured)  # seeds, widths, layers, kinds
+    where = {name: _role(name, roles[0], roles[len(sizes) - 1]) for name in names}
+    kept = [place for place, name in enumerate(names) if where[name] != "fixed"]
+    if not kept:
+        raise ParameterError(
+            "no layer of the network changes its size with the width; make(width) must use its argument"
+        )
+    layers = []
+    for place in kept:
+        powers = [_power(sizes, found[:, :, place, kind]) for kind in range(3)]
+        layers.append(LayerPowers(names[place], where[names[place]], *powers))
+    parametrization, broken = _verdict(layers, rule)
+    return CoordinateCheck(tuple(layers), tuple(sizes), rule, parametrization, broken, found[:, :, kept])
+
+
+class _Part(NamedTuple):
+    inputs: Any
+    targets: Any
+
+
+def _tensors(data: Any) -> _Part:
+    import torch
+
+    if not isinstance(data, tuple | list) or len(data) != 2:
+        raise ParameterError(f"data is a {type(data).__name__}; give one batch, a pair (inputs, targets)")
+    found = _Part(*(part if isinstance(part, torch.Tensor) else torch.as_tensor(np.asarray(part)) for part in data))
+    if not len(found.inputs) or len(found.inputs) != len(found.targets):
+        raise ParameterError(
+            f"data has {len(found.inputs)} inputs and {len(found.targets)} targets; give as many, some"
+        )
+    return found
+
+
+class _Run(NamedTuple):
+    rule: str
+    sizes: dict[str, tuple[float, float, float]]
+    shapes: dict[str, tuple[int, ...]]
+
+
+def _trained(make: Any, width: int, data: _Part, loss: Any, optimizer: Any, steps: int) -> _Run:
+    import torch
+
+    made = make(width)
+    module, descent = made if isinstance(made, tuple) else (made, None)
+    if not isinstance(module, torch.nn.Module):
+        raise ParameterError(f"make({width}) gave a {type(module).__name__}; it must give a torch.nn.Module, or a pair")
+    if descent is None:
+        descent = torch.optim.SGD(module.parameters(), lr=0.01) if optimizer is None else optimizer(module)
+    inputs, targets = data
+    affine = {name: one for name, one in module.named_modules() if isinstance(one, torch.nn.Linear)}
+    before = _seen(module, affine, inputs)
+    weights = {name: one.weight.detach().clone() for name, one in affine.items()}
+    for _ in range(steps):
+        descent.zero_grad()
+        value = loss(module(inputs), targets)
+        value.backward()
+        descent.step()
+    after = _seen(module, affine, inputs)
+    sizes = {}
+    for name in before:
+        entering, left = before[name]
+        own = entering @ (affine[name].weight.detach() - weights[name]).T
+        sizes[name] = tuple(float((part**2).mean()) ** 0.5 for part in (left, own, after[name][1] - left))
+    broken = [name for name, found in sizes.items() if not np.all(np.isfinite(found)) or min(found[:2]) == 0]
+    if broken:
+        raise ParameterError(
+            f"at width {width} the layer {broken[0]} starts at zero, does not move, or diverges; check that it is "
+            "trained, and take a smaller learning rate"
+        )
+    kind = type(descent).__name__
+    return _Run("adam" if kind.startswith("Adam") else "sgd", sizes, {n: tuple(w.shape) for n, w in weights.items()})
+
+
+def _seen(module: Any, affine: dict[str, Any], inputs: Any) -> dict[str, tuple[Any, Any]]:
+    """What enters and leaves each linear layer, at its first call."""
+    import torch
+
+    found: dict[str, tuple[Any, Any]] = {}
+
+    def remember(name: str):
+        def hook(_: Any, given: Any, left: Any) -> None:
+            found.setdefault(name, (given[0].detach(), left.detach()))
+
+        return hook
+
+    handles = [one.register_forward_hook(remember(name)) for name, one in affine.items()]
+    try:
+        with torch.no_grad():
+            module(inputs)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return found
+
+
+def _role(name: str, small: dict[str, tuple[int, ...]], large: dict[str, tuple[int, ...]]) -> str:
+    outside, inside = (large[name][axis] != small[name][axis] for axis in (0, 1))
+    return {(True, False): "input", (True, True): "hidden", (False, True): "output"}.get((outside, inside), "fixed")
+
+
+def _power(widths: list[int], sizes: np.ndarray) -> Estimate:
+    """The slope of log size on log width, for every seed, and the standard error of their mean."""
+    x = np.log(np.array(widths, float))
+    x = x - x.mean()
+    slopes = np.log(np.maximum(sizes, 1e-300)) @ x / (x @ x)
+    return Estimate(float(slopes.mean()), float(slopes.std(ddof=1) / math.sqrt(len(slopes))), draws=len(slopes))
+
+
+def _verdict(layers: list[LayerPowers], rule: str) -> tuple[str, tuple[str, ...]]:
+    """The parametrization with the fewest layers off, then with the nearest powers; and those layers."""
+
+    def judged(parametrization: str) -> tuple[int, float, tuple[str, ...]]:
+        stated = OWN[parametrization, rule]
+        off, distance = [], 0.0
+        for one in layers:
+            gaps = [(one.own, stated[ROLES.index(one.role)])]
+            if one.role == "output":
+                gaps.append((one.start, START[parametrization]))
+            worst = max(abs(float(found.value) - power) - CERTAIN * float(found.error) for found, power in gaps)
+            distance += sum((float(found.value) - power) ** 2 for found, power in gaps)
+            if worst > CLEAR:
+                off.append(one.name)
+        return len(off), distance, tuple(off)
+
+    choices = [name for name, kind in OWN if kind == rule]
+    best = min(choices, key=lambda name: judged(name)[:2])
+    return best, judged(best)[2]
