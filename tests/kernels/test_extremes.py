@@ -41,7 +41,7 @@ TABLE = {
     "smooth_remainder_bound": Case((ACTIVATION, COUNT, POSITIVE), low=0, examples=12),
     "two_layer_expansion": Case((ACTIVATION, POINTS, POINTS, LABELS, START), examples=12),
     "linearized_flow": Case((POINTS, LABELS, LABELS, START, TIMES), examples=15),
-    "tangent_interpolant": Case((POINTS, LABELS, LABELS, START, POSITIVE)),
+    "tangent_interpolant": Case((POINTS, LABELS, LABELS, START), keywords={"alpha": POSITIVE}),
     "mercer_of_gaussian": Case(
         (COUNT,),
         keywords={"scale": POSITIVE, "deviation": POSITIVE},

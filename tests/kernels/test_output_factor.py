@@ -62,7 +62,7 @@ def test_displacement_and_distance_of_a_trained_model(alpha):
     end = solve_ivp(
         lambda t, w: -alpha * np.cos(w) * (alpha * np.sin(w) - 1), (0, 60 / alpha**2), [0.0], rtol=1e-12, atol=1e-14
     ).y[0, -1]
-    tangent = tangent_interpolant([[1.0]], [0.0], [1.0], [0.0], alpha)
+    tangent = tangent_interpolant([[1.0]], [0.0], [1.0], [0.0], alpha=alpha)
     assert end == pytest.approx(math.asin(1 / alpha), rel=1e-9)
     assert float(tangent.parameters[0]) == pytest.approx(1 / alpha, rel=1e-14)
     bounds = lazy_scaling(alpha, 1.0, 1.0, 1.0, 0.5)
@@ -80,7 +80,7 @@ def test_bounds_from_a_start_at_which_the_model_vanishes():
 def test_the_tangent_model_ends_at_the_nearest_solution():
     rng = np.random.default_rng(0)
     j, f, y, w = rng.standard_normal((3, 6)), rng.standard_normal(3), rng.standard_normal(3), rng.standard_normal(6)
-    end = tangent_interpolant(j, f, y, w, 2.0)
+    end = tangent_interpolant(j, f, y, w, alpha=2.0)
     move = np.asarray(end.parameters) - w
     np.testing.assert_allclose(2.0 * (f + j @ move), y, atol=1e-12)
     # Nearest: orthogonal to what J does not see.

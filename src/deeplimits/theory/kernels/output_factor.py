@@ -103,7 +103,7 @@ class TangentEnd(NamedTuple):
 
 
 def tangent_interpolant(
-    jacobian: ArrayLike, outputs: ArrayLike, targets: ArrayLike, start: ArrayLike, alpha: ArrayLike = 1.0
+    jacobian: ArrayLike, outputs: ArrayLike, targets: ArrayLike, start: ArrayLike, *, alpha: ArrayLike = 1.0
 ) -> TangentEnd:
     r"""û = w₀ + J₀⁺(y/α − f₀): where gradient flow on ½‖αf̃(u) − y‖² ends, f̃(u) = f₀ + J₀(u − w₀).
 
@@ -113,7 +113,7 @@ def tangent_interpolant(
     Validity    α > 0; singular values below max(n, p) rounding errors of the largest count as zero
     References  chizat2019; telgarsky2021
 
-    >>> end = tangent_interpolant([[1.0]], [0.0], [1.0], [0.0], 24.0)
+    >>> end = tangent_interpolant([[1.0]], [0.0], [1.0], [0.0], alpha=24.0)
     >>> round(float(end.parameters[0]), 15), float(end.residual)
     (0.041666666666667, 0.0)
     """

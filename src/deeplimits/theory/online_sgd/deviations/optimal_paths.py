@@ -75,7 +75,7 @@ def deviation_to(hamiltonian: Hamiltonian, start: ArrayLike, end: ArrayLike, hor
 
 
 def tube_exit(
-    hamiltonian: Hamiltonian, start: ArrayLike, deviation: float, horizon: float, moments: int = 8
+    hamiltonian: Hamiltonian, start: ArrayLike, deviation: float, horizon: float, *, moments: int = 8
 ) -> Deviation:
     """The rate I(ε) at which SGD with small steps leaves the tube of radius ε around the gradient flow before T.
 

@@ -31,7 +31,12 @@ class MartingaleBound(NamedTuple):
 
 
 def martingale_bound(
-    landscape: Landscape, step: ArrayLike, dimension: ArrayLike, samples_per_dimension: ArrayLike, points: int = POINTS
+    landscape: Landscape,
+    step: ArrayLike,
+    dimension: ArrayLike,
+    samples_per_dimension: ArrayLike,
+    *,
+    points: int = POINTS,
 ) -> MartingaleBound:
     """Doob's bound of the directional error M_t over T = αN steps, for any landscape.
 
@@ -59,6 +64,7 @@ def no_recovery_bound(
     dimension: int,
     samples_per_dimension: ArrayLike,
     threshold: ArrayLike,
+    *,
     start: ArrayLike | None = None,
 ) -> Float[Array, ""]:
     """A bound on P(sup |m_t| ≥ η over αN samples): small where α ≪ α_c, so that nothing is recovered.

@@ -30,7 +30,7 @@ class Convergence(NamedTuple):
         return self.homogeneous and self.both_signs and self.imbalance <= 1e-12
 
 
-def convergence_conditions(start: Particles, activation: ActivationLike, points: int = 512) -> Convergence:
+def convergence_conditions(start: Particles, activation: ActivationLike, *, points: int = 512) -> Convergence:
     """Whether a start satisfies what global convergence asks: homogeneity, both signs, every direction, |a| ≤ |w|.
 
     Setting     f_ρ(x) = ∫ a σ(⟨w, x⟩) dρ(a, w), both layers trained by `wasserstein_flow` from `start`

@@ -62,7 +62,7 @@ def batch_terms(task: Task, state: Overlaps, dimension: ArrayLike) -> Batch:
 
 
 def concentration(
-    task: Task, start: Overlaps, times: ArrayLike, dimension: ArrayLike, points: int = 2048
+    task: Task, start: Overlaps, times: ArrayLike, dimension: ArrayLike, *, points: int = 2048
 ) -> Float[Array, " times"]:
     """E max|Ω^ν − Ω(t)| in dimension d: √(γ/(dp)) times the mean largest entry of a Gaussian with the covariance Σ(t).
 
