@@ -49,8 +49,8 @@ def write_limits(app):
 
     parts = []
     for entry in catalogue():
-        statement = entry.about.doc.partition("\n")[2].strip("\n")
-        parts.append(f"## {entry.name}\n\n{entry.about.title}.\n")
+        statement = entry.about.statement.doc.partition("\n")[2].strip("\n")
+        parts.append(f"## {entry.name}\n\n{entry.about.statement.title}.\n")
         if entry.role == "result":
             owner = catalogue.name_of_target(entry.target)
             parts.append(f"The result `{entry.result}` of [{owner}](#{owner}).\n")

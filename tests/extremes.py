@@ -7,12 +7,9 @@ A room has a table with one line a function, each argument with a kind of value:
         "azuma": Case((POSITIVE, VECTOR), low=0),
     }
 
-    @pytest.mark.parametrize("name", TABLE)
-    def test_a_right_number_or_one_sentence(name):
-        extremes.check(getattr(inequalities, name), TABLE[name])
+    test_values, test_coverage = extremes.room_tests(inequalities, TABLE, elsewhere={"gronwall": "takes a function"})
 
-    def test_every_function_is_tried():
-        extremes.covers(inequalities, TABLE, elsewhere={"gronwall": "takes a function"})
+The first tries every function of the table, the second sees to it that the table has every function of the door.
 
 A kind holds usual values and extreme ones: scales from 1e-12 to 1e12, zeros, what is degenerate, empty or not
 finite, and wrong shapes. Mostly one argument is extreme and the others are usual, so that each check is reached;
@@ -31,6 +28,7 @@ from typing import Any, NamedTuple
 import jax
 import jaxtyping
 import numpy as np
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -174,6 +172,21 @@ def check(function: Callable, case: Case) -> None:
         answer(function, case, values[:count], dict(zip(case.keywords, values[count:], strict=True)))
 
     run()
+
+
+def room_tests(
+    room: Any, table: Mapping[str, Case], *, elsewhere: Mapping[str, str] | None = None
+) -> Iterator[Callable]:
+    """The two tests of a room."""
+
+    @pytest.mark.parametrize("name", table)
+    def a_right_number_or_one_sentence(name):
+        check(getattr(room, name), table[name])
+
+    def every_function_is_tried():
+        covers(room, table, elsewhere or {})
+
+    yield from (a_right_number_or_one_sentence, every_function_is_tried)
 
 
 def covers(room: Any, table: Mapping[str, Case], elsewhere: Mapping[str, str]) -> None:

@@ -112,7 +112,7 @@ class Entry:
 
     @property
     def title(self) -> str:
-        title = self.about.title
+        title = self.about.statement.title
         return f"{self.result.replace('_', ' ')}: {title[0].lower()}{title[1:]}" if self.result else title
 
     def load(self) -> Any:
@@ -125,7 +125,7 @@ class Entry:
             "role": self.role,
             "room": self.room,
             "title": self.title,
-            "references": list(self.about.references),
+            "references": list(self.about.statement.references),
             "target": self.target,
             **({"result": self.result} if self.result else {}),
         }
@@ -186,8 +186,8 @@ class Catalogue(Mapping[str, Any]):
 
         def text(entry: Entry) -> str:
             # A limit of another package may cite what is not in this one's references.
-            cited = (references.short(key) for key in entry.about.references if key in references.entries())
-            return " ".join((entry.name, entry.about.name, entry.room, entry.about.doc, *cited)).lower()
+            cited = (references.short(key) for key in entry.about.statement.references if key in references.entries())
+            return " ".join((entry.name, entry.about.name, entry.room, entry.about.statement.doc, *cited)).lower()
 
         wanted = words.lower().replace("-", " ").split()
         return Listing(entry for entry in self._entries.values() if all(word in text(entry) for word in wanted))

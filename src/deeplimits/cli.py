@@ -52,7 +52,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _cite(options: argparse.Namespace) -> int:
-    print(references.bibtex(catalogue.entry(options.name).about.references))
+    print(references.bibtex(catalogue.entry(options.name).about.statement.references))
     return 0
 
 

@@ -7,7 +7,8 @@
 reads like any list of imports, to a type checker too. But the files behind it are imported one by one, when one of
 their names is first used: `import deeplimits.theory.spectra` costs nothing, a limit imports only what it needs, and
 rooms that need each other do not go in circles. `dir(room)` shows the list and nothing else. Python 3.15 has a keyword
-for it, `lazy`.
+for it, `lazy`. Until then the block takes the place of `__import__`, for the room's own file and as long as it lasts:
+the other ways write every name twice, or read source files when the program runs.
 """
 
 import builtins
@@ -19,7 +20,8 @@ import threading
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-_ONE_AT_A_TIME = threading.Lock()
+# Again by the same thread: a finalizer that runs inside a block may import too.
+_ONE_AT_A_TIME = threading.RLock()
 
 
 class Promise(NamedTuple):

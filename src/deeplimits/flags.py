@@ -44,15 +44,11 @@ Lists and ranges are run one value after the other. NAME stands before its param
 """
 
 
-class Parser(argparse.ArgumentParser):
-    """argparse, but bad input is one line and exit code 1."""
+class _Parser(argparse.ArgumentParser):
+    """argparse with the habits of this command line."""
 
     def __init__(self, **options: Any):
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
-
-    def error(self, message: str) -> NoReturn:
-        sys.stderr.write(f"{self.prog}: {message}\n")
-        raise SystemExit(BAD_INPUT)
 
     def refuse(self, unknown: Sequence[str]) -> NoReturn:
         """An error about what no flag of this command takes, with the flags that may have been meant."""
@@ -65,11 +61,19 @@ class Parser(argparse.ArgumentParser):
         self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
 
 
+class Parser(_Parser):
+    """Bad input is one line and exit code 1."""
+
+    def error(self, message: str) -> NoReturn:
+        sys.stderr.write(f"{self.prog}: {message}\n")
+        raise SystemExit(BAD_INPUT)
+
+
 class _Unfinished(Exception):
     """The first reading did not get to the end; the second will say why."""
 
 
-class _FirstParser(Parser):
+class _FirstParser(_Parser):
     def error(self, message: str) -> NoReturn:
         raise _Unfinished
 
@@ -103,14 +107,16 @@ def _limit_named_in(arguments: Sequence[str], run: Mapping[str, Callable]) -> En
     return entry
 
 
-def _parser(entry: Entry | None, run: Mapping[str, Callable], first: bool = False) -> tuple[Parser, dict[str, Parser]]:
+def _parser(
+    entry: Entry | None, run: Mapping[str, Callable], first: bool = False
+) -> tuple[_Parser, Mapping[str, _Parser]]:
     make = _FirstParser if first else Parser
     parser = make(prog="deeplimits", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=_version())
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")
     commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command", parser_class=make)
 
-    def command(word: str, sentence: str, **options: Any) -> Parser:
+    def command(word: str, sentence: str, **options: Any) -> _Parser:
         made = commands.add_parser(word, help=sentence, **options)
         made.add_argument("--debug", action="store_true", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
         made.set_defaults(run=run[word])
@@ -134,7 +140,9 @@ def _parser(entry: Entry | None, run: Mapping[str, Callable], first: bool = Fals
         if entry is None:
             made.epilog = f"`deeplimits {word} NAME --help` lists the parameters of that limit.\n{PARAMETERS}"
         else:
-            made.description = f"{entry.about.title}.\n`deeplimits show {entry.name}` gives the full statement."
+            made.description = (
+                f"{entry.about.statement.title}.\n`deeplimits show {entry.name}` gives the full statement."
+            )
             _add_parameters(made, entry)
 
     atlas = command("atlas", "every limit predicted, simulated, compared and drawn, as one static page")

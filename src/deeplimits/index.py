@@ -32,9 +32,10 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Record(Statement):
+class Record:
     """What is known of a limit or function without importing it."""
 
+    statement: Statement
     target: str
     """Full path `package.module:Name`."""
     parameters: dict[str, Parameter]
@@ -61,27 +62,27 @@ class Record(Statement):
             found = getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError) as error:
             raise UnknownName(f"{target} cannot be imported: {error}") from None
-        doc = Statement.of(found).doc
+        statement = Statement.of(found)
         if isinstance(found, type):
-            parts = [part_of(*named) for named in Statement.of(found).computed_by.items()]
-            return cls(doc, target, parameters_of(found), parts=tuple(parts))
+            parts = [part_of(*named) for named in statement.computed_by.items()]
+            return cls(statement, target, parameters_of(found), parts=tuple(parts))
         # Names of arguments and defaults; types and shapes are in the docstring's words.
         arguments = [one.replace(annotation=one.empty) for one in inspect.signature(found).parameters.values()]
-        return cls(doc, target, {}, f"{name}{inspect.Signature(arguments)}")
+        return cls(statement, target, {}, f"{name}{inspect.Signature(arguments)}")
 
     def to_json(self) -> dict[str, Any]:
         parameters = {
             name: {"kind": parameter.kind, **{key: _finite(value) for key, value in asdict(parameter).items()}}
             for name, parameter in self.parameters.items()
         }
-        return {"doc": self.doc, "target": self.target, "parameters": parameters, "signature": self.signature,
+        return {"doc": self.statement.doc, "target": self.target, "parameters": parameters, "signature": self.signature,
                 "parts": [asdict(part) for part in self.parts]}  # fmt: skip
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> "Record":
         parameters = {name: _parameter(dict(spec)) for name, spec in document["parameters"].items()}
         parts = tuple(Part(**{**part, "results": tuple(part["results"])}) for part in document["parts"])
-        return cls(document["doc"], document["target"], parameters, document["signature"], parts)
+        return cls(Statement(document["doc"]), document["target"], parameters, document["signature"], parts)
 
 
 def part_of(name: str, results: tuple[str, ...] = ()) -> Part:

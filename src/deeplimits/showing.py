@@ -15,16 +15,16 @@ WIDTH = 100
 def page(entry: Entry) -> str:
     """Everything there is to say about a name."""
     about = entry.about
-    parts = [f"{entry.name}\n{about.title}."]
+    parts = [f"{entry.name}\n{about.statement.title}."]
     if entry.role == "result":
         parts.append(f"This is the result `{entry.result}` of the limit {catalogue.name_of_target(entry.target)}.")
-    parts.append(about.without("Computed by"))
+    parts.append(about.statement.without("Computed by"))
     if about.parameters:
         parts.append("Parameters\n" + "\n".join(_parameters(about)))
     if entry.role != "function":
         parts.append("Computed by\n" + "\n".join(_computed_by(about, entry.result)))
-    if about.references:
-        cited = (_filled(references.short(key), "  ", "    ") for key in about.references)
+    if about.statement.references:
+        cited = (_filled(references.short(key), "  ", "    ") for key in about.statement.references)
         parts.append("Cited\n" + "\n".join(cited))
     parts.append(f"Source\n  {about.module}")
     parts.append("To call it\n" + "\n".join(f"  {line}" for line in _call(entry, about)))

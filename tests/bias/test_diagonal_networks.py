@@ -97,10 +97,13 @@ def test_dependent_equations_and_derivatives():
     np.testing.assert_allclose(doubled.beta, networks.diagonal_interpolant(X, Y, 0.5, start=START).beta, rtol=1e-11)
 
     def first(alpha):
-        return networks.traced_interpolant(jnp.asarray(X), jnp.asarray(Y), alpha, jnp.asarray(START)).beta[0]
+        return networks.diagonal_interpolant(jnp.asarray(X), jnp.asarray(Y), alpha, start=jnp.asarray(START)).beta[0]
 
     slope = (first(jnp.asarray(0.5001)) - first(jnp.asarray(0.4999))) / 2e-4
     assert float(jax.grad(first)(jnp.asarray(0.5))) == pytest.approx(float(slope), rel=1e-5)
+    compiled = jax.jit(lambda x, y: networks.diagonal_interpolant(x, y, 0.5, start=START))
+    for ours, theirs in zip(compiled(X, Y), networks.diagonal_interpolant(X, Y, 0.5, start=START), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-11, atol=1e-13)
 
 
 @pytest.mark.parametrize("alpha", [0.0, -1.0, float("nan")])

@@ -1,7 +1,6 @@
 """The room of implicit bias over extreme arguments."""
 
 import numpy as np
-import pytest
 
 import extremes
 from deeplimits.theory import bias
@@ -116,12 +115,6 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_a_right_number_or_one_sentence(name):
-    extremes.check(getattr(bias, name), TABLE[name])
-
-
-def test_every_function_is_tried():
-    extremes.covers(
-        bias, TABLE, elsewhere={"entropic_drift": "takes the curvatures of the fast directions as a function"}
-    )
+test_values, test_coverage = extremes.room_tests(
+    bias, TABLE, elsewhere={"entropic_drift": "takes the curvatures of the fast directions as a function"}
+)

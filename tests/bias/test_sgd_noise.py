@@ -9,6 +9,7 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics.checks import aloud
 from deeplimits.theory.bias import noisy_descent, proportional_margin, quadratic_model, sgd_noise, slow_directions
 
 X, Y = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0], [1.0, 4.0]]), np.array([0.0, 1.0, 1.0, 3.0])
@@ -83,7 +84,7 @@ def test_stability_limits():
         largest = float(sgd_noise.largest_sgd_step(X, 2, sampling))
         assert largest < 2 / top
         below = jnp.asarray(largest * (1 - 1e-11))  # at the bound itself rounding decides
-        radius = sgd_noise.traced_stationary(jnp.asarray(X), jnp.asarray(Y), below, 2, sampling).radius
+        radius = sgd_noise.sgd_stationary(jnp.asarray(X), jnp.asarray(Y), below, 2, sampling).radius
         assert float(radius) == pytest.approx(1, rel=1e-10)
         with pytest.raises(OutsideValidity, match="finite for 0 < step"):
             sgd_noise.sgd_stationary(X, Y, 1.001 * largest, 2, sampling)
@@ -95,6 +96,14 @@ def test_stability_limits():
         sgd_noise.sgd_stationary(np.ones((4, 2)), Y, 0.01, 2, "bernoulli")
     with pytest.raises(ParameterError, match="one label for each row of x"):
         sgd_noise.sgd_stationary(X, Y[:2], 0.01, 2, "bernoulli")
+
+
+def test_compiled_it_is_the_same_and_raises_too():
+    compiled = jax.jit(lambda x, y, step: sgd_noise.sgd_stationary(x, y, step, 2, "bernoulli"))
+    for ours, theirs in zip(compiled(X, Y, 0.05), sgd_noise.sgd_stationary(X, Y, 0.05, 2, "bernoulli"), strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-10, atol=1e-12)
+    with pytest.raises(OutsideValidity, match="grow without bound"), aloud("test"):
+        jax.block_until_ready(compiled(X, Y, 5.0))
 
 
 def test_noisy_descent():
@@ -195,8 +204,12 @@ def test_quadratic_model_that_does_not_interpolate():
     found = quadratic_model.quadratic_perturbation(phi, psi, y, THETA)
     late = quadratic_model.first_order_path(phi, psi, y, THETA, [200.0])[0]
     np.testing.assert_allclose(found.correction, late, rtol=1e-8)
-    with pytest.raises(OutsideValidity, match="grows linearly in time"):
-        quadratic_model.quadratic_perturbation([[1.0, 1.0], [0.0, 0.0]], np.ones((2, 2, 2)), [0.0, 1.0], [0.0, 0.0])
+    contradicting = ([[1.0, 1.0], [0.0, 0.0]], np.ones((2, 2, 2)), [0.0, 1.0], [0.0, 0.0])
+    compiled = jax.jit(quadratic_model.quadratic_perturbation)
+    for find in (quadratic_model.quadratic_perturbation, compiled):
+        with pytest.raises(OutsideValidity, match="grows linearly in time"), aloud("test"):
+            jax.block_until_ready(find(*map(jnp.asarray, contradicting)))
+    np.testing.assert_allclose(compiled(PHI, PSI, LABELS, THETA).correction, [-13 / 42, -25 / 21, 71 / 84], rtol=1e-12)
     with pytest.raises(ParameterError, match="symmetric"):
         quadratic_model.quadratic_perturbation(PHI, PSI + np.triu(np.ones((3, 3)), 1), LABELS, THETA)
     with pytest.raises(ParameterError, match="one matrix for each sample"):

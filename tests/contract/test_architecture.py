@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -138,6 +139,29 @@ def reachable(start, uses, owner):
         key = name.replace("self.", f"{owner}.", 1) if name.startswith("self.") else name
         waiting += uses.get(key, ())
     return seen
+
+
+@pytest.mark.parametrize("top", ["theory", "models"])
+def test_what_is_stated_draws_nothing(top):
+    """No random numbers on this side: whatever is drawn is drawn in `ensembles`, `measure` or `numerics.draws`."""
+    drawing = set()
+    for path in (ROOT / top).rglob("*.py"):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        named = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        named |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+        if named & {"random", "PRNGKeyArray", "default_rng", "draws", "rvs"}:
+            drawing.add(path.name)
+    assert not drawing
+
+
+def test_limits_tests_and_pages_stand_under_the_names_of_the_rooms():
+    tests = Path(__file__).parents[1]
+    found = {path.parent.relative_to(tests).as_posix() for path in tests.glob("*/**/test_*.py")}
+    rooms = {path.name for path in (ROOT / "theory").iterdir() if (path / "__init__.py").exists()}
+    assert found == rooms | {"models", "numerics", "ensembles", "measure", "lab", "contract", "docs"}
+    assert {path.name for path in (ROOT / "limits").iterdir() if (path / "__init__.py").exists()} <= rooms
+    pages = {path.stem for path in (tests.parent / "docs" / "rooms").glob("*.md")}
+    assert pages == rooms | {"measuring_a_network"}
 
 
 def test_a_file_name_occurs_once_inside_theory():

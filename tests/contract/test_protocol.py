@@ -29,12 +29,12 @@ def test_is_a_final_limit_with_a_complete_docstring(name):
     assert isinstance(limit, Limit)
     assert isinstance(limit.usual, Run)
     assert len(limit.usual.sizes) >= 2
-    sections = dl.catalogue.entry(name).about.sections
+    sections = dl.catalogue.entry(name).about.statement.sections
     assert {"Setting", "Result", "Validity", "Finite size", "Computed by", "References"} <= set(sections)
     validity = " ".join(sections["Validity"].lower().split())
     assert "size counts" in validity, "the docstring must say what a size counts"
-    assert dl.catalogue.entry(name).about.references
-    assert all(key in references.entries() for key in dl.catalogue.entry(name).about.references)
+    assert dl.catalogue.entry(name).about.statement.references
+    assert all(key in references.entries() for key in dl.catalogue.entry(name).about.statement.references)
 
 
 @each_limit
@@ -49,7 +49,9 @@ def test_class_and_file_are_named_like_the_entry(name):
 def test_what_it_is_computed_by_is_there(name):
     """`Computed by` names functions of the theory; a limit that calls none says that it needs none."""
     about = dl.catalogue.entry(name).about
-    assert [f"{part.name}" for part in about.parts] == [named.rpartition(".")[2] for named in about.computed_by]
+    assert [f"{part.name}" for part in about.parts] == [
+        named.rpartition(".")[2] for named in about.statement.computed_by
+    ]
     for part in about.parts:
         assert callable(getattr(importlib.import_module(part.module), part.name))
         assert part.title

@@ -18,7 +18,7 @@ ROOMS = [f"docs/rooms/{path.name}" for path in sorted((ROOT / "docs/rooms").glob
 @pytest.mark.parametrize("page", ["docs/tour.md", "CONTRIBUTING.md", *ROOMS])
 def test_code_on_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    # Written to a file, because a limit is read off its source.
+    # Written to a file and imported, as a reader would do it.
     text = "\n".join(blocks(ROOT / page))
     module = tmp_path / f"page_{Path(page).stem.lower()}.py"
     module.write_text(text, encoding="utf-8")

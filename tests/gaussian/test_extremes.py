@@ -1,7 +1,6 @@
 """The room of Gaussian expectations over extreme arguments."""
 
 import jax.numpy as jnp
-import pytest
 
 import extremes
 from deeplimits.theory import gaussian
@@ -32,10 +31,4 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_a_right_number_or_one_sentence(name):
-    extremes.check(getattr(gaussian, name), TABLE[name])
-
-
-def test_every_function_is_tried():
-    extremes.covers(gaussian, TABLE, elsewhere=ELSEWHERE)
+test_values, test_coverage = extremes.room_tests(gaussian, TABLE, elsewhere=ELSEWHERE)

@@ -1,7 +1,5 @@
 """The room of inequalities over extreme arguments."""
 
-import pytest
-
 import extremes
 from deeplimits.theory import inequalities
 from extremes import COUNT, KERNEL, MATRIX, NUMBER, POSITIVE, TIMES, VECTOR, WHOLE, Case, one_of
@@ -26,10 +24,4 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_a_right_number_or_one_sentence(name):
-    extremes.check(getattr(inequalities, name), TABLE[name])
-
-
-def test_every_function_is_tried():
-    extremes.covers(inequalities, TABLE, elsewhere={})
+test_values, test_coverage = extremes.room_tests(inequalities, TABLE)

@@ -2,7 +2,6 @@
 
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import extremes
 from deeplimits.theory import initialization
@@ -63,10 +62,4 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_a_right_number_or_one_sentence(name):
-    extremes.check(getattr(initialization, name), TABLE[name])
-
-
-def test_every_function_is_tried():
-    extremes.covers(initialization, TABLE, elsewhere=ELSEWHERE)
+test_values, test_coverage = extremes.room_tests(initialization, TABLE, elsewhere=ELSEWHERE)

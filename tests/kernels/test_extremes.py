@@ -2,7 +2,6 @@
 
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import extremes
 from deeplimits.theory import kernels
@@ -42,7 +41,7 @@ TABLE = {
     "smooth_remainder_bound": Case((ACTIVATION, COUNT, POSITIVE), low=0, examples=12),
     "two_layer_expansion": Case((ACTIVATION, POINTS, POINTS, LABELS, START), examples=12),
     "linearized_flow": Case((POINTS, LABELS, LABELS, START, TIMES), examples=15),
-    "tangent_interpolant": Case((POINTS, LABELS, LABELS, START, POSITIVE)),
+    "tangent_interpolant": Case((POINTS, LABELS, LABELS, START), keywords={"alpha": POSITIVE}),
     "mercer_of_gaussian": Case(
         (COUNT,),
         keywords={"scale": POSITIVE, "deviation": POSITIVE},
@@ -80,10 +79,4 @@ ELSEWHERE = {
 }
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_a_right_number_or_one_sentence(name):
-    extremes.check(getattr(kernels, name), TABLE[name])
-
-
-def test_every_function_is_tried():
-    extremes.covers(kernels, TABLE, elsewhere=ELSEWHERE)
+test_values, test_coverage = extremes.room_tests(kernels, TABLE, elsewhere=ELSEWHERE)

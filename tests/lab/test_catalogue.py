@@ -36,11 +36,11 @@ def test_names_lead_to_classes_and_functions():
 @pytest.mark.parametrize("entry", dl.catalogue(), ids=lambda entry: entry.name)
 def test_every_name_resolves(entry):
     loaded = entry.load()
-    assert entry.about.title
-    assert entry.title.lower().endswith(entry.about.title.lower())
-    assert entry.about.references, f"{entry.name} must cite its source"
-    assert references.bibtex(entry.about.references)
-    assert all(references.short(key) for key in entry.about.references)
+    assert entry.about.statement.title
+    assert entry.title.lower().endswith(entry.about.statement.title.lower())
+    assert entry.about.statement.references, f"{entry.name} must cite its source"
+    assert references.bibtex(entry.about.statement.references)
+    assert all(references.short(key) for key in entry.about.statement.references)
     if entry.role == "result":
         assert entry.result in everything_stated(loaded())
 
@@ -75,7 +75,7 @@ def everything_stated(limit):
 
 
 def test_every_reference_is_used_and_complete():
-    used = {key for entry in dl.catalogue() for key in entry.about.references}
+    used = {key for entry in dl.catalogue() for key in entry.about.statement.references}
     for key, text in references.entries().items():
         assert {"author", "title", "year"} <= {line.split("=")[0].strip() for line in text.splitlines()}, key
     assert used <= set(references.entries())

@@ -8,10 +8,13 @@ import pytest
 
 import deeplimits as dl
 from deeplimits.errors import DeeplimitsError, OutsideValidity, ParameterError
+from deeplimits.lab import compare, simulate
 from deeplimits.lab.predict import check_limit
 from deeplimits.lab.simulate import check_count
+from deeplimits.lab.task import Task
 from deeplimits.limit import Limit, Run, real, replace
 from deeplimits.predictions import Value
+from deeplimits.render import bars
 
 
 class Constant(Limit):
@@ -50,6 +53,36 @@ def test_limits_outside_the_catalogue_work_too():
     assert comparison.agrees
     assert "level agrees" in comparison.verdict
     assert comparison.to_json()["name"] == "Constant"
+
+
+def test_nothing_is_simulated_twice(monkeypatch):
+    """What decides nothing is made larger; the systems that were simulated serve again."""
+    simulated = []
+
+    def run(task, bar):
+        simulated.append((task.size, task.samples))
+        return simulate.run(task, bar)
+
+    monkeypatch.setattr(compare, "run", run)
+    found = dl.compare(Constant())
+    assert len(found.sizes) > len(Constant.usual.sizes)
+    assert sorted(simulated) == [(size, found.samples) for size in found.sizes]
+
+
+def test_a_size_is_rounded_once(monkeypatch):
+    """For the cost of its systems and for the run."""
+    rounded = []
+
+    def at_size(limit, size):
+        rounded.append(size)
+        return {"size": size}, limit
+
+    monkeypatch.setattr(Constant, "at_size", at_size)
+    task = Task(Constant(), 10, 40)
+    simulate.seconds(task)
+    with bars.progress(40, "simulating", False) as bar:
+        simulate.run(task, bar)
+    assert rounded == [10]
 
 
 def test_gradient_of_a_prediction():

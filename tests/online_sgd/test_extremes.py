@@ -2,7 +2,6 @@
 
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 import extremes
 from deeplimits.theory import online_sgd
@@ -111,23 +110,10 @@ UNLIKELY = {
 }
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_a_right_number_or_one_sentence(name):
-    extremes.check(getattr(online_sgd, name), TABLE[name])
-
-
-@pytest.mark.parametrize("name", FOUND)
-def test_recovery(name):
-    extremes.check(getattr(recovery, name), FOUND[name])
-
-
-@pytest.mark.parametrize("name", UNLIKELY)
-def test_deviations(name):
-    extremes.check(getattr(deviations, name), UNLIKELY[name])
-
-
-def test_every_function_is_tried():
-    extremes.covers(online_sgd, TABLE, elsewhere=ELSEWHERE)
-    extremes.covers(recovery, FOUND, elsewhere={})
-    functions = {"hamiltonian_of_data": "gives a function", "tube_exit": "many calls of what deviation_to tries"}
-    extremes.covers(deviations, UNLIKELY, elsewhere=functions)
+test_values, test_coverage = extremes.room_tests(online_sgd, TABLE, elsewhere=ELSEWHERE)
+test_recovery, test_coverage_of_recovery = extremes.room_tests(recovery, FOUND)
+test_deviations, test_coverage_of_deviations = extremes.room_tests(
+    deviations,
+    UNLIKELY,
+    elsewhere={"hamiltonian_of_data": "gives a function", "tube_exit": "many calls of what deviation_to tries"},
+)

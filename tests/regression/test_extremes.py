@@ -1,7 +1,6 @@
 """The room of regression over extreme arguments."""
 
 import numpy as np
-import pytest
 
 import extremes
 from deeplimits.theory import regression
@@ -73,10 +72,6 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_a_right_number_or_one_sentence(name):
-    extremes.check(getattr(regression, name), TABLE[name])
-
-
-def test_every_function_is_tried():
-    extremes.covers(regression, TABLE, elsewhere={"worst_flow_to_ridge": "takes no argument"})
+test_values, test_coverage = extremes.room_tests(
+    regression, TABLE, elsewhere={"worst_flow_to_ridge": "takes no argument"}
+)

@@ -1,7 +1,6 @@
 """The room of spectra over extreme arguments."""
 
 import numpy as np
-import pytest
 
 import extremes
 from deeplimits.models.atoms import Atoms
@@ -161,10 +160,4 @@ TABLE = {
 }
 
 
-@pytest.mark.parametrize("name", TABLE)
-def test_a_right_number_or_one_sentence(name):
-    extremes.check(getattr(spectra, name), TABLE[name])
-
-
-def test_every_function_is_tried():
-    extremes.covers(spectra, TABLE, elsewhere={})
+test_values, test_coverage = extremes.room_tests(spectra, TABLE)

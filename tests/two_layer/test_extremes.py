@@ -1,7 +1,6 @@
 """The rooms of two-layer networks over extreme arguments."""
 
 import numpy as np
-import pytest
 
 import extremes
 from deeplimits.models.committees import Overlaps, Task
@@ -116,21 +115,6 @@ LAZY = {
 }
 
 
-@pytest.mark.parametrize("name", OVERLAPS)
-def test_overlaps(name):
-    extremes.check(getattr(overlaps, name), OVERLAPS[name])
-
-
-@pytest.mark.parametrize("name", FIELD)
-def test_mean_field(name):
-    extremes.check(getattr(mean_field, name), FIELD[name])
-
-
-@pytest.mark.parametrize("name", LAZY)
-def test_laziness(name):
-    extremes.check(getattr(two_layer, name), LAZY[name])
-
-
 def test_problems_of_noisy_flows():
     extremes.check(problem, Case((MODERATE, MODERATE, NUMBER), look=numbers))
 
@@ -143,17 +127,16 @@ def test_integrals():
     extremes.check(second, Case((ACTIVATION, MATRIX, INDEX, INDEX)))
 
 
-def test_every_function_is_tried():
-    events = "waits for an event; test_overlap_equations.py"
-    extremes.covers(
-        overlaps, OVERLAPS,
-        elsewhere={
-            "activation_integrals": "gives functions, tried above",
-            "covariance_flow": "what concentration calls", "fixed_point": "what stationary_covariance calls",
-            "first_time": events, "plateau_exit": events, "specialization_time": events,
-            "from_convention": "takes what to_convention gives; test_overlap_equations.py",
-            "to_convention": "takes the name of a convention; test_overlap_equations.py",
-        },
-    )  # fmt: skip
-    extremes.covers(mean_field, FIELD, elsewhere={"interaction": "tried above"})
-    extremes.covers(two_layer, LAZY, elsewhere={})
+_EVENTS = "waits for an event; test_overlap_equations.py"
+test_overlaps, test_coverage_of_overlaps = extremes.room_tests(
+    overlaps, OVERLAPS,
+    elsewhere={
+        "activation_integrals": "gives functions, tried above",
+        "covariance_flow": "what concentration calls", "fixed_point": "what stationary_covariance calls",
+        "first_time": _EVENTS, "plateau_exit": _EVENTS, "specialization_time": _EVENTS,
+        "from_convention": "takes what to_convention gives; test_overlap_equations.py",
+        "to_convention": "takes the name of a convention; test_overlap_equations.py",
+    },
+)  # fmt: skip
+test_fields, test_coverage_of_fields = extremes.room_tests(mean_field, FIELD, elsewhere={"interaction": "tried above"})
+test_laziness, test_coverage_of_laziness = extremes.room_tests(two_layer, LAZY)

@@ -127,9 +127,9 @@ def _about(entry: Entry) -> dict[str, Any]:
     return {
         "name": entry.name,
         "room": entry.room,
-        "title": about.title,
-        "statement": about.sections,
-        "references": {key: references.short(key) for key in about.references},
+        "title": about.statement.title,
+        "statement": about.statement.sections,
+        "references": {key: references.short(key) for key in about.statement.references},
     }
 
 

@@ -10,10 +10,10 @@ with door(__name__):
     from deeplimits.ensembles.committees import Network as Network
     from deeplimits.ensembles.committees import one_pass_sgd as one_pass_sgd
     from deeplimits.ensembles.committees import with_overlaps as with_overlaps
+    from deeplimits.ensembles.data import from_law as from_law
     from deeplimits.ensembles.data import in_ball as in_ball
     from deeplimits.ensembles.data import independent_entries as independent_entries
     from deeplimits.ensembles.data import on_sphere as on_sphere
-    from deeplimits.ensembles.deep_networks import PairChain as PairChain
     from deeplimits.ensembles.deep_networks import pair_chain as pair_chain
     from deeplimits.ensembles.deep_networks import preactivations as preactivations
     from deeplimits.ensembles.deep_networks import variance_chain as variance_chain

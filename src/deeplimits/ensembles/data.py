@@ -1,6 +1,7 @@
 """Random data."""
 
 import math
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
@@ -25,6 +26,19 @@ def independent_entries(
     if law == "uniform":
         return jax.random.uniform(key, shape, minval=-jnp.sqrt(3.0), maxval=jnp.sqrt(3.0))
     return jax.random.normal(key, shape)
+
+
+def from_law(
+    key: PRNGKeyArray, quantile: Callable[[Float[Array, "..."]], Float[Array, "..."]], shape: tuple[int, ...]
+) -> Float[Array, "..."]:
+    """Independent draws from a law on the line, by inverting its distribution function.
+
+    `quantile` is the law's, such as `ppf` of a `SpectralMeasure` or of a law of scipy.
+
+    >>> from_law(jax.random.key(0), lambda q: jnp.where(q < 2.0, 3.0, jnp.inf), (2, 2)).tolist()
+    [[3.0, 3.0], [3.0, 3.0]]
+    """
+    return jnp.asarray(quantile(jax.random.uniform(key, shape)))
 
 
 def gaussian_arrays(key: PRNGKeyArray, *shapes: tuple[int, ...]) -> list[Float[Array, "..."]]:

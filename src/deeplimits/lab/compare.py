@@ -173,30 +173,36 @@ def compare(
     require_valid(limit)
     use_cache()
     tasks = [Task(limit, size, samples, seed) for size in sizes]
+    done: _Done = {}
     if chosen:
-        return _compared(tasks, progress)
+        return _compared(tasks, progress, done)
     tasks = large_enough(tasks)
-    found = _compared(tasks, progress)
+    found = _compared(tasks, progress, done)
     for _ in range(MOST_ROUNDS):
         if found.agrees or (larger := enlarged(found, tasks)) is None:
             break
         tasks = larger
-        found = _compared(tasks, progress)
+        found = _compared(tasks, progress, done)
     return found
 
 
-def _compared(tasks: Sequence[Task], progress: bool | None) -> Comparison:
-    total, largest = sum(task.samples for task in tasks), max(task.size for task in tasks)
+_Done = dict[tuple[int, int], Simulation]
+"""Simulations by size and number of systems."""
+
+
+def _compared(tasks: Sequence[Task], progress: bool | None, done: _Done) -> Comparison:
+    """The tasks run and judged; what is `done` is not run again, what is run is added to it."""
+    missing = {(task.size, task.samples): task for task in tasks if (task.size, task.samples) not in done}
     with (
-        bars.progress(total, "comparing", progress) as bar,
-        few_threads(largest),
+        bars.progress(sum(task.samples for task in missing.values()), "comparing", progress) as bar,
+        few_threads(max(task.size for task in tasks)),
         ThreadPoolExecutor(min(threads(), len(tasks))) as pool,
     ):
         # Programs are compiled side by side, the largest size's first; meanwhile this thread computes the theory.
-        running = [pool.submit(run, task, bar) for task in reversed(tasks)]
+        running = {place: pool.submit(run, missing[place], bar) for place in reversed(missing)}
         prediction = theory(tasks[0].limit)
-        simulations = [found.result() for found in reversed(running)]
-    return judge(prediction, tasks, simulations)
+        done |= {place: running[place].result() for place in missing}
+    return judge(prediction, tasks, [done[task.size, task.samples] for task in tasks])
 
 
 BUDGET = 60.0

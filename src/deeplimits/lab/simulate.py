@@ -16,7 +16,7 @@ from deeplimits.lab.compilation import few_threads, use_cache
 from deeplimits.lab.predict import check_limit
 from deeplimits.lab.programs import Program
 from deeplimits.lab.task import Task
-from deeplimits.limit import Limit, require_valid, speaks_of_draws, to_json, values_of
+from deeplimits.limit import Limit, speaks_of_draws, to_json, values_of
 from deeplimits.numerics.checks import aloud
 from deeplimits.predictions import Kind
 from deeplimits.render import bars, notebook, text
@@ -135,26 +135,18 @@ def simulate(
 
 def seconds(task: Task) -> float:
     """About how long the simulations of a task will take on one core; see `lab.cost`."""
-    sizes, realised = _realised(task)
+    sizes, realised = task.realised
     chunk = chunk_size(task.limit, task.samples)
     place = np.array([task.seed, task.size, task.first])
     rounds = realised.rounds(**sizes)
     return systems.seconds(realised, place, chunk, sizes, rounds=rounds) * math.ceil(task.samples / chunk)
 
 
-def _realised(task: Task) -> tuple[dict[str, Any], Limit]:
-    """The integers of the finite systems, and the limit at the ratios that they have."""
-    require_valid(task.limit, task.size)
-    sizes, realised = task.limit.at_size(task.size)
-    require_valid(realised)
-    return sizes, realised
-
-
 def run(task: Task, bar: Any) -> Simulation:
     """Carry out a task, reporting to a progress bar."""
     limit, size, samples, seed = task.limit, task.size, task.samples, task.seed
     use_cache()
-    sizes, realised = _realised(task)
+    sizes, realised = task.realised
     pieces = []
     chunk = chunk_size(limit, samples)
     for first in range(0, samples, chunk):

@@ -14,14 +14,21 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from deeplimits.limit import Limit, values_of
+from deeplimits.limit import Limit, require_valid, values_of
 
 ALWAYS = ("deeplimits.lab.simulate", "deeplimits.lab.predict", "deeplimits.predictions")
 """Every result runs through these, whether or not a limit imports them."""
 COMPUTING = ("jax", "jaxlib", "numpy", "scipy", "equinox", "diffrax")
 """Packages whose version may change a digit."""
+
+
+class Realised(NamedTuple):
+    """The integers of finite systems, and the limit at the ratios that they have."""
+
+    sizes: dict[str, Any]
+    limit: Limit
 
 
 @dataclass(frozen=True)
@@ -40,6 +47,14 @@ class Task:
         cls = type(self.limit)
         block = [self.size, self.samples, self.seed, self.first]
         return digest(code_of(cls), cls.__qualname__, values_of(self.limit), block, surroundings())
+
+    @functools.cached_property
+    def realised(self) -> Realised:
+        """The systems of this size, or a sentence why there are none; found once, for their cost and for the run."""
+        require_valid(self.limit, self.size)
+        realised = Realised(*self.limit.at_size(self.size))
+        require_valid(realised.limit)
+        return realised
 
     def blocks(self, samples: int) -> list["Task"]:
         """The same work in blocks of at most that many systems."""

@@ -72,7 +72,7 @@ class DiagonalNetworkBias(Limit):
 
     def stated(self, system):
         x, y, start, times = system
-        found = diagonal_networks.traced_interpolant(x, y, self.alpha, start, depth=self.depth)
+        found = diagonal_networks.diagonal_interpolant(x, y, self.alpha, start=start, depth=self.depth)
         path = diagonal_networks.diagonal_trajectory(x, y, self.alpha, times, start=start, depth=self.depth)
         return {
             "limit": Identity(

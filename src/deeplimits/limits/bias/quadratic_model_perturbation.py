@@ -79,7 +79,7 @@ class QuadraticModelPerturbation(Limit):
         )
 
     def stated(self, system):
-        found = quadratic_model.traced_perturbation(system.features, system.forms, system.y, system.start)
+        found = quadratic_model.quadratic_perturbation(system.features, system.forms, system.y, system.start)
         change = quadratic_model.feature_change(system.features, system.probe, system.y, system.start, self.time)
         return {
             "parallel": Value(

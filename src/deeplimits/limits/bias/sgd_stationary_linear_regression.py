@@ -59,7 +59,7 @@ class SgdStationaryLinearRegression(Limit):
     def theory(self):
         x, y = designs.polynomial_regression(self.samples, self.features)
         step = self.step / top_eigenvalue(x)
-        found = sgd_noise.traced_stationary(x, y, step, self.batch_size, self.sampling)
+        found = sgd_noise.sgd_stationary(x, y, step, self.batch_size, self.sampling)
         upper = np.triu_indices(self.features)
         entries = found.covariance[upper]
         return {

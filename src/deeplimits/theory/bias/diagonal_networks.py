@@ -116,7 +116,7 @@ def diagonal_interpolant(
     Setting     β = w₊^D − w₋^D, gradient flow on ½‖Xβ − y‖² from w± = αθ₀; `x` (n, d), `y` (n,), `start` = θ₀ (d,)
     Result      β = c h(k X'ν) with Xβ = y, by Newton's method on the dual; from the ℓ1 norm (α → 0) to a weighted ℓ2
                 norm (α → ∞)
-    Validity    α > 0, no zero in θ₀, y in the column space of X
+    Validity    α > 0, no zero in θ₀, y in the column space of X; inside `jit` the rows of X are independent
     References  woodworth2020 Thm 1, Thm 3
 
     >>> x = [[1, 2, 0.5, -1, 0.3], [0.2, -1, 1.5, 0.7, 2]]
@@ -124,27 +124,32 @@ def diagonal_interpolant(
     >>> [round(v, 10) for v in found.beta.tolist()]
     [0.1926612603, 0.072092158, 0.8045747836, -0.1238573505, 0.456698938]
     """
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    start = np.broadcast_to(np.asarray(start, float), x.shape[1:])
     alpha = _check(x, y, alpha, start, depth)
-    # Dependent equations are dropped, so that Newton's matrix is invertible.
+    x, y = jnp.asarray(x, float), jnp.asarray(y, float)
+    start = jnp.broadcast_to(jnp.asarray(start, float), x.shape[1:])
+    rows, labels, back = _independent(np.asarray(x), np.asarray(y)) if arguments.known(x, y) else (x, y, None)
+    found = _newton(rows, labels, alpha, start, depth)
+    sentence = "Newton's method for the diagonal network did not fit the labels; take a larger alpha"
+    found = converged(found, found.residual <= TOLERANCE, sentence)
+    return found if back is None else found._replace(dual=back @ found.dual)
+
+
+class _Equations(NamedTuple):
+    """Independent equations with the same solutions, and the way back from their multipliers."""
+
+    x: Float[Array, "r d"]
+    y: Float[Array, " r"]
+    back: Float[Array, "n r"]
+
+
+def _independent(x: Float[np.ndarray, "n d"], y: Float[np.ndarray, " n"]) -> _Equations:
+    """Dependent equations are dropped, so that Newton's matrix is invertible."""
     left, values, right = np.linalg.svd(x, full_matrices=False)
     kept = values > max(x.shape) * np.finfo(float).eps * values[0]
     projected = left[:, kept].T @ y
     if np.max(np.abs(left[:, kept] @ projected - y), initial=0.0) > TOLERANCE * max(np.max(np.abs(y)), 1e-300):
         raise OutsideValidity("X β = y has no solution, so no interpolant exists; remove the contradicting samples")
-    reduced = jnp.asarray(values[kept, None] * right[kept])
-    found = traced_interpolant(reduced, jnp.asarray(projected), alpha, jnp.asarray(start), depth=depth)
-    return found._replace(dual=jnp.asarray(left[:, kept]) @ found.dual)
-
-
-def traced_interpolant(
-    x: Float[Array, "n d"], y: Float[Array, " n"], alpha: Float[Array, ""], start: Float[Array, " d"], *, depth: int = 2
-) -> Interpolant:
-    """`diagonal_interpolant` for traced arguments: X of full row rank. Differentiable."""
-    found = _newton(x, y, alpha, start, depth)
-    sentence = "Newton's method for the diagonal network did not fit the labels; take a larger alpha"
-    return converged(found, found.residual <= TOLERANCE, sentence)
+    return _Equations(jnp.asarray(values[kept, None] * right[kept]), jnp.asarray(projected), jnp.asarray(left[:, kept]))
 
 
 @partial(jax.jit, static_argnames="depth")

@@ -14,8 +14,9 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
+from deeplimits.numerics.checks import valid
 
 INTERPOLATES = 1e-9
 
@@ -54,20 +55,6 @@ def quadratic_perturbation(features: ArrayLike, forms: ArrayLike, y: ArrayLike, 
     [[1.0, 0.0], [-0.5, 0.0], [0.0, 1.0]]
     """
     phi, psi, y, start = _checked(features, forms, y, start)
-    found = traced_perturbation(phi, psi, y, start)
-    rank = np.linalg.matrix_rank(np.asarray(phi))
-    if float(found.misfit) > INTERPOLATES * (1 + float(jnp.max(jnp.abs(y)))) and rank < phi.shape[0]:
-        raise OutsideValidity(
-            f"the linear model misfits by {float(found.misfit):.2g} and its features span only {rank} of "
-            f"{phi.shape[0]} dimensions: the perpendicular part then grows linearly in time; use `first_order_path`"
-        )
-    return found
-
-
-def traced_perturbation(
-    phi: Float[Array, "p m"], psi: Float[Array, "m p p"], y: Float[Array, " m"], start: Float[Array, " p"]
-) -> Perturbation:
-    """`quadratic_perturbation` for traced arguments; the caller looks at the misfit."""
     modes = _modes(phi, y, start)
     linear, delta = modes.limit, modes.delta
     residuals = phi.T @ linear - y
@@ -85,7 +72,15 @@ def traced_perturbation(
     inner = (seen * delta[:, None]).T @ overlaps * delta[None, :]
     pushed = jnp.einsum("apq,aq->p", psi, drawn[:, None] * linear[None, :] + inner @ modes.vectors.T)
     perpendicular = -(pushed - modes.vectors @ (jnp.where(modes.kept, 1.0, 0.0) * (modes.vectors.T @ pushed)))
-    return Perturbation(linear, parallel, perpendicular, jnp.max(jnp.abs(residuals)))
+    misfit = jnp.max(jnp.abs(residuals))
+    determined = (misfit <= INTERPOLATES * (1 + jnp.max(jnp.abs(y)))) | jnp.all(modes.kept)
+    return valid(
+        Perturbation(linear, parallel, perpendicular, misfit),
+        determined,
+        "the linear model misfits and its features do not span all directions: the perpendicular part then grows "
+        "linearly in time; use `first_order_path`",
+        lambda: f" (a misfit of {float(misfit):.2g}, {int(modes.kept.sum())} of {len(linear)} dimensions)",
+    )
 
 
 def linear_path(features: ArrayLike, y: ArrayLike, start: ArrayLike, times: ArrayLike) -> Float[Array, "times p"]:
@@ -108,9 +103,7 @@ def first_order_path(
     >>> round(float(path[0, 0]), 6)  # θ + εθ²/2 = 1 has the solution 1 − ε/2 + …
     -0.5
     """
-    if arguments.known(features, forms, y, start):
-        features, forms, y, start = _checked(features, forms, y, start)
-    phi, psi, y, start = (jnp.asarray(part, float) for part in (features, forms, y, start))
+    phi, psi, y, start = _checked(features, forms, y, start)
     times = arguments.times("times", times)
     modes = _modes(phi, y, start)
     u, delta = modes.vectors, modes.delta
@@ -198,7 +191,7 @@ def _checked(features, forms, y, start):
     phi = arguments.array("features", features, ("p", "m"), why="one column for each sample")
     p, m = phi.shape
     psi = arguments.array("forms", forms, (m, p, p), why="one matrix for each sample, of the size of the features")
-    if not np.allclose(psi, psi.transpose(0, 2, 1)):
+    if arguments.known(psi) and not np.allclose(psi, psi.transpose(0, 2, 1)):
         raise ParameterError("forms must be symmetric matrices; replace each by the mean of it and its transpose")
     y = arguments.array("y", y, (m,), why="one label for each sample")
     return phi, psi, y, arguments.array("start", start, (p,), why="one parameter for each feature")

@@ -93,22 +93,11 @@ def sgd_stationary(x: ArrayLike, y: ArrayLike, step: ArrayLike, batch: ArrayLike
     >>> round(float(sgd_stationary(x, y, 0.05, 2, "bernoulli").position_side), 14)
     0.00287458212886
     """
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    _check(x, y, batch, sampling)
-    largest = float(largest_sgd_step(x, batch, sampling))
-    if not 0 < float(step) < largest:  # pyright: ignore[reportArgumentType]
-        raise OutsideValidity(
-            f"step = {float(step):g} is not allowed; the stationary covariance is finite for "  # pyright: ignore[reportArgumentType]
-            f"0 < step < {largest:g} on these data with batches of {batch} {sampling}"
-        )
-    return traced_stationary(x, y, jnp.asarray(step, float), batch, sampling)
-
-
-def traced_stationary(x: Matrix, y: Vector, step: Float[Array, ""], batch: ArrayLike, sampling: str) -> Stationary:
-    """`sgd_stationary` for traced arguments; raises where the recursion of second moments does not contract.
-
-    What does not depend on the step is computed at once where data are NumPy arrays, and not compiled.
-    """
+    # NumPy arrays where that is possible: what does not depend on the step is then computed at once, and not compiled.
+    numpy = np if arguments.known(x, y) else jnp
+    x, y, step = numpy.asarray(x, float), numpy.asarray(y, float), jnp.asarray(step, float)
+    if arguments.known(x, y, batch):
+        _check(x, y, batch, sampling)
     moments = _moments(x, y, batch, sampling)
     d = x.shape[1]
     drift = jnp.asarray(_drift(moments[0]))
@@ -133,9 +122,13 @@ def traced_stationary(x: Matrix, y: Vector, step: Float[Array, ""], batch: Array
         radius,
         jnp.max(jnp.abs(equation)) / jnp.max(jnp.abs(step * second)),
     )
-    return valid(
-        found, radius < 1, "step is too large on these data: second moments grow without bound; take a smaller one"
-    )
+
+    def allowed():
+        largest = largest_sgd_step(np.asarray(x), batch, sampling)
+        return f" (it is finite for 0 < step < {largest:g} with batches of {batch} {sampling}; step = {float(step):g})"
+
+    sentence = "second moments grow without bound at this step on these data; take one at which their limit is finite"
+    return valid(found, (step > 0) & (radius < 1), sentence, allowed)
 
 
 def largest_sgd_step(x: ArrayLike, batch: ArrayLike, sampling: str) -> float:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, Float
@@ -283,16 +282,6 @@ class SpectralMeasure(ABC):
     def var(self) -> Float[Array, ""]:
         """∫ (x − mean)² dμ."""
         return self.moment(2) - self.mean() ** 2
-
-    def rvs(
-        self, size: int | tuple[int, ...] = (), key: Array | None = None, seed: int | None = None
-    ) -> Float[Array, "..."]:
-        """Independent draws, by inverting the distribution function; from a JAX key or from a whole number `seed`."""
-        if (key is None) == (seed is None):
-            raise ParameterError("rvs needs either key, a JAX random key, or seed, a whole number")
-        key = jax.random.key(seed) if key is None else key  # pyright: ignore[reportArgumentType]
-        shape = (size,) if isinstance(size, int) else tuple(size)
-        return self.quantile(jax.random.uniform(key, shape))
 
     def affine(self, scale: float, shift: float = 0.0) -> "SpectralMeasure":
         """The law of scale·λ + shift, scale > 0."""
