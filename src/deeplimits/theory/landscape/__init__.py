@@ -31,6 +31,7 @@ with door(__name__):
     from deeplimits.theory.landscape.kgmm import kgmm_symmetric_path as kgmm_symmetric_path
     from deeplimits.theory.landscape.kgmm import kgmm_weighted_block as kgmm_weighted_block
     from deeplimits.theory.landscape.kgmm import softmax_curvature as softmax_curvature
+    from deeplimits.theory.landscape.open_questions import open_directions as open_directions
     from deeplimits.theory.landscape.softmax import softmax_moments as softmax_moments
     from deeplimits.theory.landscape.stability_edge import growth_factor as growth_factor
     from deeplimits.theory.landscape.stability_edge import product_descent as product_descent
