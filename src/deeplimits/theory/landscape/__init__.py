@@ -40,6 +40,7 @@ with door(__name__):
     from deeplimits.theory.landscape.weighted_covariance import Outliers as Outliers
     from deeplimits.theory.landscape.weighted_covariance import WeightedSample as WeightedSample
     from deeplimits.theory.landscape.weighted_covariance import bulk_inverse as bulk_inverse
+    from deeplimits.theory.landscape.weighted_covariance import outlier_alignment as outlier_alignment
     from deeplimits.theory.landscape.weighted_covariance import weighted_outliers as weighted_outliers
     from deeplimits.theory.landscape.weighted_covariance import weighted_sample as weighted_sample
     from deeplimits.theory.landscape.xor_blocks import xor_curvature as xor_curvature
@@ -47,3 +48,4 @@ with door(__name__):
     from deeplimits.theory.landscape.xor_blocks import xor_rest_eigenvalues as xor_rest_eigenvalues
     from deeplimits.theory.landscape.xor_blocks import xor_rest_first_layer as xor_rest_first_layer
     from deeplimits.theory.landscape.xor_blocks import xor_second_layer as xor_second_layer
+    from deeplimits.theory.landscape.xor_blocks import xor_weighted_block as xor_weighted_block
