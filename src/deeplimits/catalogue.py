@@ -72,6 +72,7 @@ FUNCTIONS = {
     "nonlinear-quadratic-form": "theory.kernels:nonlinear_quadratic_form",
     "ntk-two-layer": "theory.kernels:two_layer_ntk",
     "ntk-universal-approximation": "theory.kernels:ring_coefficients",
+    "open-directions": "theory.landscape:open_directions",
     "regularity-assumptions": "theory.online_sgd:check_regularity",
     "review-model-and-errors": "measure:error_split",
     "ridge-gradient-flow": "theory.regression:ridge_flow",

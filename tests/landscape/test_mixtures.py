@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from deeplimits.errors import ParameterError
+from deeplimits.limits.landscape.kgmm_hessian_g_blocks import KgmmHessianGBlocks
 from deeplimits.theory import landscape, spectra
+from deeplimits.theory.online_sgd import XorState
 
 
 def test_fixed_points_of_the_sheet():
@@ -173,6 +175,49 @@ def test_outliers_of_a_large_matrix():
     # Fluctuations O(d^{-1/2}), 3 % here
     np.testing.assert_allclose(values[::-1][:2], found.eigenvalues[:2], rtol=0.08)
     np.testing.assert_allclose(np.sum(vectors[: 2 * k, -1] ** 2), found.projections[0], atol=0.03)
+
+
+def test_the_first_layer_of_a_network_on_xor():
+    """Block W_0W_0 of test matrices, their outliers, and how much of W_0 lies in the top eigenspaces."""
+    from deeplimits import statistics
+
+    random = np.random.default_rng(1)
+    d, lam, alpha, width = 240, 10.0, 6.0, 3
+    v, rest = np.array([1.3, -1.0, 0.5]), 0.2 * np.eye(width) + 0.05
+    mu, nu = np.array([1.2, 0.2, -0.4]), np.array([-0.1, 1.1, 0.3])
+    weights = np.concatenate([mu[:, None], nu[:, None], np.linalg.cholesky(rest)], axis=1)
+    state = XorState(*map(jnp.asarray, (v, mu, nu, rest)))
+    cluster = np.arange(int(alpha * d)) % 4
+    # The Hessian's block has two outliers, that of the gradients one.
+    for kind, count in (("hessian", 2), ("gradient", 1)):
+        found = landscape.weighted_outliers(landscape.xor_weighted_block(state, lam, alpha, 0, kind))
+        assert int(np.sum(found.exist)) == count
+        seen = []
+        for _ in range(6):
+            y = random.normal(size=(len(cluster), d)) / np.sqrt(lam)
+            y[np.arange(len(cluster)), cluster // 2] += 1 - 2.0 * (cluster % 2)
+            h = y[:, :5] @ weights.T
+            chance = 1 / (1 + np.exp(-np.maximum(h, 0) @ v))
+            middle = chance * (1 - chance) if kind == "hessian" else (chance - (cluster < 2)) ** 2
+            w = v[0] ** 2 * middle * (h[:, 0] > 0)
+            values, vectors = np.linalg.eigh((y * w[:, None]).T @ y / len(y))
+            inside = weights[0] @ vectors[:5, -count:]
+            seen.append([*values[-count:], inside @ inside / (weights[0] @ weights[0])])
+        mean = statistics.mean_of(np.array(seen))
+        stated = [*found.eigenvalues[:count][::-1], landscape.outlier_alignment(found, weights[0], count)]
+        assert np.max(np.abs(mean.value - np.array(stated)) / np.sqrt(mean.variance)) < 5
+    with pytest.raises(ParameterError, match="3 neurons"):
+        landscape.xor_weighted_block(state, lam, alpha, 3)
+    with pytest.raises(ParameterError, match="candidates"):
+        landscape.outlier_alignment(found, weights[0], 6)
+
+
+def test_every_class_has_as_many_test_samples():
+    """Where the number of classes does not divide that of samples, 7 of 400, blocks were off by the share missing."""
+    limit = KgmmHessianGBlocks(classes=7, amplitude=0.688)
+    classes = np.asarray(limit.draw(jax.random.key(0), separation=25).classes).astype(int)
+    assert np.ptp(np.bincount(classes)) == 0
+    assert len(classes) > 390
 
 
 def test_bad_input():

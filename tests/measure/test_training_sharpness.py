@@ -125,6 +125,63 @@ def test_a_pytorch_loop_and_lightnings_hook_are_followed_with_adam():
         training.SharpnessRecorder(model, optimizer="adam", step=0.1)()
 
 
+LIGHTNING = (
+    "setup", "on_fit_start", "on_sanity_check_start", "on_sanity_check_end", "on_train_start", "on_train_epoch_start",
+)  # fmt: skip
+
+
+class StandIn:
+    """A trainer that calls its callbacks as Lightning's does: every hook of every callback, by name."""
+
+    def __init__(self, callbacks, every):
+        self.callbacks, self.every, self.global_step, self.optimizers = callbacks, every, 0, []
+
+    def call(self, hook, *arguments):
+        for callback in self.callbacks:
+            assert callable(getattr(callback, hook))
+            assert isinstance(callback.state_key, str)
+            getattr(callback, hook)(self, None, *arguments)
+
+    def fit(self, module, loss, data, batches):
+        for hook in LIGHTNING:
+            self.call(hook)
+        self.optimizers = [torch.optim.Adam(module.parameters(), lr=1e-2)]
+        (optimizer,) = self.optimizers
+        for index in range(batches):
+            self.call("on_train_batch_start", data, index)
+            loss(module(data[0]), data[1]).backward()
+            self.call("on_after_backward")
+            if (index + 1) % self.every == 0:
+                self.call("on_before_optimizer_step", optimizer)
+                optimizer.step()
+                optimizer.zero_grad()
+                self.global_step += 1
+            self.call("on_train_batch_end", None, data, index)
+        self.call("on_train_epoch_end")
+        self.call("on_save_checkpoint", {"callbacks": {one.state_key: one.state_dict() for one in self.callbacks}})
+        self.call("teardown", "fit")
+
+
+def test_trainers_take_a_recorder_as_a_callback():
+    torch.manual_seed(0)
+    module = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1)).double()
+    data, loss = (torch.tensor(X), torch.tensor(Y)), torch.nn.MSELoss()
+    model = open_model(module, loss, data)
+    recorder = training.SharpnessRecorder(model, optimizer="adam", step=1e-2)
+    StandIn([recorder], every=2).fit(module, loss, data, 8)
+    record = recorder.record()
+    # Eight batches are four steps, and Adam's moments are those of the trainer's own optimizer.
+    assert record.steps.tolist() == [0, 1, 2, 3]
+    assert record.losses[-1] == pytest.approx(loss(module(data[0]), data[1]).item(), rel=1e-12)
+    assert np.all(record.sharpness > 0)
+    # transformers' trainer: every event by name, the optimizer as a keyword
+    plain = training.SharpnessRecorder(model, optimizer="gd", step=0.1)
+    for event in ("on_init_end", "on_train_begin", "on_step_begin", "on_step_end", "on_log", "on_train_end"):
+        assert getattr(plain, event)(None, None, None, model=module, optimizer=None) is None
+    assert len(plain.record().steps) == 1
+    assert not hasattr(recorder, "fit")
+
+
 def test_catapults_are_those_of_the_recursion():
     # F3 with y = 0: a = ηλ, b = η²wz²: b' = b(1 − a + b)², a' = a + b(a − 4)
     a, b, path = 3.0, 1e-4, []

@@ -39,7 +39,8 @@ class KgmmAlignmentTheorems(Limit):
     Validity    k ≥ 3; k outliers of the Hessian's block stand apart from its edge, by a factor of 1.15, and the first
                 of the gradients' from the second; size counts the dimension d
     Finite size O(1/d)
-    Computed by landscape.kgmm_symmetric_path (span), landscape.weighted_outliers, landscape.kgmm_weighted_block
+    Computed by landscape.kgmm_symmetric_path (span), landscape.weighted_outliers, landscape.kgmm_weighted_block,
+                landscape.outlier_alignment (hessian)
     References  benarous2024
     """
 
@@ -122,10 +123,12 @@ class KgmmAlignmentTheorems(Limit):
         hessian, gradient = self._outliers(state)
         k = self.classes
         x = jnp.concatenate([state.means, jnp.linalg.cholesky(state.rest)], axis=1)[0]
-        shares = hessian.projections[:k] * (hessian.directions[:k] @ x) ** 2
         return {
             "hessian": Value(
-                jnp.sum(shares) / (x @ x), label="in the Hessian's top space", symbol=r"\rho(x^1,E_k(H))^2", rate=1.0
+                weighted_covariance.outlier_alignment(hessian, x, k),
+                label="in the Hessian's top space",
+                symbol=r"\rho(x^1,E_k(H))^2",
+                rate=1.0,
             ),
             "gradient": Value(
                 gradient.projections[0] * gradient.directions[0, 0] ** 2,

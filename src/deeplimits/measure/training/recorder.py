@@ -13,6 +13,7 @@ from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters.model import Model
 from deeplimits.measure.curvature.lanczos import Eigenpairs, eigenpairs
 from deeplimits.measure.curvature.operators import Curvature, hessian
+from deeplimits.measure.training.hooks import TrainerHooks
 from deeplimits.measure.training.stability import OPTIMIZERS, stable_curvature
 from deeplimits.numerics import arguments
 
@@ -35,14 +36,14 @@ class Record(NamedTuple):
     """how many parameters"""
 
 
-class SharpnessRecorder:
+class SharpnessRecorder(TrainerHooks):
     """A callback that measures the `top` largest eigenvalues of the loss's Hessian every so many steps.
 
     `model` is any `Model`, opened on the data whose loss is meant (all of the training data, for the edge of stability
     of full-batch descent). With the `optimizer` ('gd', 'momentum', 'nesterov', 'adam'), its `step` and `momentum` the
     record knows the largest stable curvature; for Adam the second moments must be given with each call (in PyTorch,
-    give the optimizer itself as `torch_optimizer`), and what is measured is P^{-1/2} H P^{-1/2}. Eigenvalues are found
-    to `tolerance`, eigenvectors to about its square root.
+    give the optimizer itself as `torch_optimizer`; a trainer gives its own), and what is measured is
+    P^{-1/2} H P^{-1/2}. Eigenvalues are found to `tolerance`, eigenvectors to about its square root.
 
     >>> import jax.numpy as jnp
     >>> from deeplimits.measure.adapters import open_model
@@ -124,14 +125,6 @@ class SharpnessRecorder:
 
     def _flat(self, parameters: Any) -> np.ndarray:
         return flat_of(self.model, parameters)
-
-    def on_train_batch_end(self, *_: Any, **__: Any) -> None:
-        """Lightning's hook after each step."""
-        self()
-
-    def on_step_end(self, *_: Any, **__: Any) -> None:
-        """The hook of transformers' trainer after each step."""
-        self()
 
     def record(self) -> Record:
         """Everything measured so far."""

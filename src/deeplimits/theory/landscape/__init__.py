@@ -31,6 +31,7 @@ with door(__name__):
     from deeplimits.theory.landscape.kgmm import kgmm_symmetric_path as kgmm_symmetric_path
     from deeplimits.theory.landscape.kgmm import kgmm_weighted_block as kgmm_weighted_block
     from deeplimits.theory.landscape.kgmm import softmax_curvature as softmax_curvature
+    from deeplimits.theory.landscape.open_questions import open_directions as open_directions
     from deeplimits.theory.landscape.softmax import softmax_moments as softmax_moments
     from deeplimits.theory.landscape.stability_edge import growth_factor as growth_factor
     from deeplimits.theory.landscape.stability_edge import product_descent as product_descent
@@ -39,6 +40,7 @@ with door(__name__):
     from deeplimits.theory.landscape.weighted_covariance import Outliers as Outliers
     from deeplimits.theory.landscape.weighted_covariance import WeightedSample as WeightedSample
     from deeplimits.theory.landscape.weighted_covariance import bulk_inverse as bulk_inverse
+    from deeplimits.theory.landscape.weighted_covariance import outlier_alignment as outlier_alignment
     from deeplimits.theory.landscape.weighted_covariance import weighted_outliers as weighted_outliers
     from deeplimits.theory.landscape.weighted_covariance import weighted_sample as weighted_sample
     from deeplimits.theory.landscape.xor_blocks import xor_curvature as xor_curvature
@@ -46,3 +48,4 @@ with door(__name__):
     from deeplimits.theory.landscape.xor_blocks import xor_rest_eigenvalues as xor_rest_eigenvalues
     from deeplimits.theory.landscape.xor_blocks import xor_rest_first_layer as xor_rest_first_layer
     from deeplimits.theory.landscape.xor_blocks import xor_second_layer as xor_second_layer
+    from deeplimits.theory.landscape.xor_blocks import xor_weighted_block as xor_weighted_block

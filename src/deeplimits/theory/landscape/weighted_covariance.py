@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Bool, Float
 
+from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.roots import bracketed
 
@@ -121,6 +122,27 @@ def weighted_outliers(sample: WeightedSample) -> Outliers:
         directions,
         edge,
     )
+
+
+def outlier_alignment(found: Outliers, vector: ArrayLike, count: int) -> Float[Array, ""]:
+    """ρ² = |P x|²/|x|² of a vector in U, P onto the eigenvectors of the `count` largest outliers.
+
+    Setting     `vector` x in the coordinates of the sample that `found` belongs to
+    Result      Σ_j |P_U v_j|²⟨e_j, x⟩²/|x|² over the outliers that there are
+    Validity    d → ∞; eigenvectors of the bulk have no part in U
+    References  benarous2024
+
+    >>> z = jnp.sqrt(0.1) * jnp.array([[1.0], [-1.0]]) + 1.0
+    >>> found = weighted_outliers(weighted_sample([1.0, 1.0], z, 10.0, 4.0))
+    >>> round(float(outlier_alignment(found, [2.0], 1)), 9)  # (1 − 1/(α(ℓ − 1)²))/(1 + 1/(α(ℓ − 1))), ℓ − 1 = 10
+    0.973170732
+    """
+    q = found.eigenvalues.shape[0]
+    x = arguments.array("vector", vector, (q,), why="a coordinate for each direction")
+    if arguments.whole("count", count, 1) > q:
+        raise ParameterError(f"count = {count} exceeds the {q} candidates; take fewer")
+    inside = found.projections[:count] * (found.directions[:count] @ x) ** 2
+    return jnp.sum(inside) / (x @ x)
 
 
 def _scale(sample: WeightedSample) -> Array:

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.quasi_random import gaussian_points
+from deeplimits.theory.landscape.weighted_covariance import WeightedSample, weighted_sample
 from deeplimits.theory.online_sgd.xor import XorState, active_types_probability, check_state
 
 JITTER = 1e-12
@@ -74,6 +75,39 @@ def xor_second_layer(state: XorState, separation: ArrayLike, points: int = 1024)
             [(active * w[:, None]).T @ active / (4 * len(z)) for w in (chance * (1 - chance), (chance - label) ** 2)]
         )
     return XorBlocks(*(jnp.sum(jnp.stack(parts), axis=0) for parts in zip(*blocks, strict=True)))
+
+
+def xor_weighted_block(
+    state: XorState, separation: ArrayLike, per_dimension: ArrayLike, neuron: int = 0, kind: str = "hessian",
+    points: int = 1024,
+) -> WeightedSample:  # fmt: skip
+    """Block W_iW_i of the test matrix at a state, for `weighted_outliers`.
+
+    Coordinates: μ, ν, then an orthonormal frame of the rest, in which the W_i are the rows of L, LL' = R: W_i is
+    (m^μ_i, m^ν_i, L_i). Weights: hessian v_i²σ'(s)1{W_i·Y > 0}, gradient v_i²(σ(s) − y)²1{W_i·Y > 0}.
+
+    >>> at = XorState(jnp.ones(3), jnp.ones(3), jnp.zeros(3), jnp.eye(3))
+    >>> xor_weighted_block(at, 10.0, 10.0, points=16).coordinates.shape
+    (128, 5)
+    """
+    check_state(state)
+    arguments.choice("kind", kind, ("hessian", "gradient"))
+    lam = arguments.number("separation", separation, arguments.POSITIVE)
+    v, mu, nu, rest = (jnp.asarray(part, float) for part in state)
+    width = v.shape[0]
+    if arguments.whole("neuron", neuron) >= width:
+        raise ParameterError(f"neuron = {neuron} is not allowed; there are {width} neurons, counted from 0")
+    root = jnp.linalg.cholesky(rest + JITTER * (1 + jnp.trace(rest)) * jnp.eye(width))
+    weights = jnp.concatenate([mu[:, None], nu[:, None], root], axis=1)
+    noise = jnp.asarray(gaussian_points(width + 2, points)) / jnp.sqrt(lam)
+    means = jnp.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
+    u = noise[None] + jnp.pad(means, ((0, 0), (0, width)))[:, None, :]
+    h = u @ weights.T
+    chance = jax.nn.sigmoid(jnp.maximum(h, 0.0) @ v)
+    label = jnp.array([1.0, 1.0, 0.0, 0.0])[:, None]
+    middle = chance * (1 - chance) if kind == "hessian" else (chance - label) ** 2
+    w = v[neuron] ** 2 * middle * jnp.where(h[:, :, neuron] > 0, 1.0, 0.0)
+    return weighted_sample(w.ravel(), u.reshape(-1, width + 2), lam, per_dimension)
 
 
 def xor_rest_eigenvalues(ridge: ArrayLike) -> XorRestEigenvalues:
