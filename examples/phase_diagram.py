@@ -92,6 +92,7 @@ def draw(found: dict[str, np.ndarray], options: argparse.Namespace) -> None:
     step = jnp.exp(attention.equiangular_time(0.999, 0.0, options.tokens, fine))
     panels[0].plot(np.minimum(step, 2 * options.time), fine, color="#e4572e", lw=2)
     panels[0].set_xlim(0, options.time)
+    panels[0].set_ylim(options.low, options.high)
     panels[0].set_ylabel(r"inverse temperature $\beta$")
     figure.colorbar(shown, ax=list(panels), label="share of pairs, cosine > 0.999")
     figure.suptitle(

@@ -30,7 +30,7 @@ def simulated(dimension: int, beta: float, options: argparse.Namespace) -> float
     @jax.jit
     def one(key):
         x = transformers.random_tokens(key, options.tokens, dimension)
-        end = transformers.after_layers(x, beta, options.step, options.time / options.step)
+        end = transformers.after_layers(x, beta, options.step, round(options.time / options.step))
         return measure.chord(end) < COLLAPSED
 
     return float(np.mean([bool(one(key)) for key in jax.random.split(jax.random.key(0), options.starts)]))

@@ -45,15 +45,48 @@ def test_pieces_and_embeddings_are_those_of_the_package(encoder):
         assert found.hidden.shape == (7, len(numbers), 384)
 
 
+def test_layers_are_those_of_pytorch(encoder):
+    """Each layer from the hidden states before it, by PyTorch's own encoder layer with the same weights."""
+    torch = pytest.importorskip("torch", reason="needs pip install torch")
+    found = transformers.encode(encoder, TEXTS[1])
+    for layer in range(encoder.layers):
+        name = f"encoder.layer.{layer}."
+        w = {key.removeprefix(name): torch.from_numpy(part) for key, part in encoder.weights.items() if name in key}
+        theirs = torch.nn.TransformerEncoderLayer(
+            384, encoder.heads, 1536, 0.0, "gelu", encoder.epsilon, batch_first=True, dtype=torch.float64
+        ).eval()
+        inside, three = "attention.self.", ("query", "key", "value")
+        theirs.load_state_dict({
+            f"self_attn.in_proj_{part}": torch.cat([w[f"{inside}{which}.{part}"] for which in three])
+            for part in ("weight", "bias")
+        } | {
+            f"{mine}.{part}": w[f"{other}.{part}"] for part in ("weight", "bias") for mine, other in (
+                ("self_attn.out_proj", "attention.output.dense"), ("norm1", "attention.output.LayerNorm"),
+                ("linear1", "intermediate.dense"), ("linear2", "output.dense"), ("norm2", "output.LayerNorm"))
+        })  # fmt: skip
+        with torch.no_grad():
+            after = theirs(torch.from_numpy(found.hidden[layer])[None])[0].numpy()
+        np.testing.assert_allclose(found.hidden[layer + 1], after, atol=1e-12)
+
+
+def test_embeddings_know_what_texts_are_about(encoder):
+    cat, feline, market = (
+        transformers.encode(encoder, text).embedding
+        for text in ("A cat sleeps on the sofa.", "A kitten is napping on the couch.", "The stock market fell sharply.")
+    )
+    assert cat @ feline > 0.6 > 0.2 > cat @ market
+
+
 def test_tokens_come_together_layer_by_layer(encoder, tmp_path):
     """The figure: cosines of pairs grow with every layer, in the encoder and, faster, for its particles."""
     figure = runpy.run_path(str(EXAMPLES / "encoder_tokens.py"))
-    real, particles = figure["main"]([str(tmp_path / "tokens.png"), TEXTS[1]])
+    real, particles, constant = figure["main"]([str(tmp_path / "tokens.png"), TEXTS[1]])
     assert (tmp_path / "tokens.png").stat().st_size > 10_000
     np.testing.assert_allclose(real, [0.049, 0.146, 0.181, 0.222, 0.253, 0.27, 0.402], atol=1e-3)
     assert np.all(np.diff(real) > 0)
     assert np.all(np.diff(particles) > 0)
     assert particles[-1] > real[-1]
+    assert constant[-1] > constant[0]
 
 
 def test_particles_stay_on_the_sphere(encoder):
@@ -93,6 +126,32 @@ def test_phase_diagram_in_small(tmp_path):
     again = figure["main"]([str(tmp_path / "two.png"), *options])
     assert kept == {path: path.stat().st_mtime_ns for path in (tmp_path / "store").iterdir()}
     np.testing.assert_array_equal(found["D"], again["D"])
+
+
+@pytest.mark.parametrize(("name", "step"), [("phase_diagram", "shares"), ("proven_regimes", "simulated")])
+def test_an_interrupted_figure_goes_on_where_it_was(name, step, tmp_path, monkeypatch):
+    """Stopped in the third of its cells; the second run computes all but the two that are there."""
+    figure = runpy.run_path(str(EXAMPLES / f"{name}.py"))
+    asked = []
+
+    def counted(*arguments):
+        asked.append(arguments[:2])
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return np.zeros((1, 3)) if step == "shares" else 0.5
+
+    monkeypatch.setitem(figure["main"].__globals__, step, counted)
+    sizes = {"phase_diagram": ["--time", "0.2", "--betas", "2"], "proven_regimes": ["--betas", "0.1", "1"]}[name]
+    options = [str(tmp_path / "a.png"), *sizes, "--tokens", "4", "--quiet", "--store", str(tmp_path / "store")]
+    with pytest.raises(KeyboardInterrupt):
+        figure["main"](options)
+    assert not (tmp_path / "a.png").exists()
+    cells = {"phase_diagram": 10, "proven_regimes": 12}[name]
+    figure["main"](options)
+    assert len(asked) == 3 + cells - 2
+    assert len(set(asked)) == cells
+    figure["main"](options)
+    assert len(asked) == 3 + cells - 2
 
 
 def test_proven_regimes_in_small(tmp_path):

@@ -19,6 +19,8 @@ Given = Any
 """What a caller may write: numbers, arrays, lists of lists."""
 MASS = 1e-9
 """Weights may miss the sum of one by this much."""
+UNIT, UNIT_SINGLE = 1e-9, 1e-5
+"""Lengths may miss one by this much, in double and in single precision."""
 
 
 class Allowed(NamedTuple):
@@ -71,8 +73,15 @@ def argument(name: str, value: Given, allowed: Allowed, why: str = "") -> Float[
     deeplimits.errors.ParameterError: ridge[1] = -1 is not allowed; it must be positive and finite (a pole lies at 0)
     """
     if known(value):
-        _refuse(name, np.asarray(value, float), allowed, why)
+        _refuse(name, _numbers(name, value), allowed, why)
     return jnp.asarray(value, float)
+
+
+def _numbers(name: str, value: Given) -> np.ndarray:
+    try:
+        return np.asarray(value, float)
+    except (ValueError, TypeError):
+        raise ParameterError(f"{name} = {value!r} is not allowed; give a number, or an array of numbers") from None
 
 
 def _refuse(name: str, numbers: np.ndarray, allowed: Allowed, why: str) -> None:
@@ -140,12 +149,48 @@ def array(
     ...
     deeplimits.errors.ParameterError: y[1] = nan is not allowed; it must be finite
     """
-    found = jnp.asarray(value, float)
+    found = jnp.asarray(_numbers(name, value) if known(value) else value, float)
     if not any(_fits(found.shape, shape) for shape in shapes):
         words = " or ".join(f"({', '.join(map(str, shape))}{',' * (len(shape) == 1)})" for shape in shapes)
         reason = f" ({why})" if why else ""
         raise ParameterError(f"{name} has shape {found.shape}; it must have shape {words}{reason}")
     return argument(name, value, allowed, why)
+
+
+def unit_rows(
+    name: str, value: Given, *, normalize: bool = False, many: bool = False, single: bool = False
+) -> Float[Array, "*places n d"]:
+    """`value` as points of the unit sphere, one in each row; off the sphere they are refused, or scaled to it if asked.
+
+    With `many`, axes may stand before those of points and coordinates; with `single`, single precision is kept.
+
+    >>> unit_rows("tokens", [[0.0, 4.0]], normalize=True).tolist()
+    [[0.0, 1.0]]
+    >>> unit_rows("tokens", [[0.0, 4.0]])
+    Traceback (most recent call last):
+    ...
+    deeplimits.errors.ParameterError: tokens are not on the unit sphere: a length misses one by 3; normalize=True scales them to it
+    """  # noqa: E501
+    coarse = getattr(value, "dtype", None) == np.float32
+    rows = jnp.asarray(value if coarse or not known(value) else _numbers(name, value))
+    if rows.ndim < 2 or (rows.ndim > 2 and not many) or 0 in rows.shape:
+        wanted = "(..., n, d)" if many else "(n, d)"
+        raise ParameterError(f"{name} has shape {rows.shape}; it must have shape {wanted} (a unit vector in each row)")
+    if not (coarse and single):
+        rows = rows.astype(float)
+    lengths = jnp.linalg.norm(rows, axis=-1, keepdims=True)
+    if known(lengths):
+        there = np.asarray(lengths)
+        if not np.all(np.isfinite(there)):
+            _refuse(name, np.asarray(rows, float), FINITE, "")
+        if normalize and not np.all(there > 0):
+            raise ParameterError(f"{name} holds a row of zeros, which has no direction")
+        off = float(np.max(np.abs(there - 1)))
+        if not normalize and off > (UNIT_SINGLE if coarse else UNIT):
+            raise ParameterError(
+                f"{name} are not on the unit sphere: a length misses one by {off:.3g}; normalize=True scales them to it"
+            )
+    return rows / lengths if normalize else rows
 
 
 def _fits(found: tuple[int, ...], wanted: tuple[int | str, ...]) -> bool:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from deeplimits.ensembles.transformers.particles import KINDS, AttentionLayer, on_the_sphere
+from deeplimits.ensembles.transformers.particles import KINDS, AttentionLayer, check_layer, finite
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import Given
@@ -43,14 +43,19 @@ def blockwise_velocity(
     b = arguments.number("beta", beta, arguments.NOT_NEGATIVE)
     usual = CPU_BLOCK if jax.default_backend() == "cpu" else ACCELERATOR_BLOCK
     size = arguments.whole("block", usual if block is None else block, 1)
-    if isinstance(tokens, jax.Array) and tokens.dtype == jnp.float32:
-        x = tokens / jnp.linalg.norm(tokens, axis=1, keepdims=True) if normalize else tokens
-    else:
-        x = on_the_sphere(tokens, normalize=normalize)
-    b, shifted = b.astype(x.dtype), jnp.asarray(shift).astype(x.dtype)
+    x = arguments.unit_rows("tokens", tokens, normalize=normalize, single=True)
+    b, shifted = b.astype(x.dtype), arguments.number("shift", shift, arguments.FINITE).astype(x.dtype)
+    size = min(size, x.shape[0])
     if layer is None:
-        return _symmetric(x, b, shifted, kind, min(size, x.shape[0]))
-    return _general(x, b, shifted, layer, kind, min(size, x.shape[0]))
+        return finite(_symmetric(x, b, shifted, kind, size))
+    check_layer(layer, x.shape[1])
+    scores, values = (jnp.asarray(part).astype(x.dtype) for part in (layer.scores, layer.values))
+    pull = _attended(x, b, shifted, scores, values, kind, size)
+    if layer.feed_forward is not None:
+        out, into, bias, activation = layer.feed_forward
+        hidden = x @ jnp.asarray(into).T.astype(x.dtype) + jnp.asarray(bias)[None, :].astype(x.dtype)
+        pull = pull + named(activation).value(hidden) @ jnp.asarray(out).T.astype(x.dtype)
+    return finite(_project(x, pull))
 
 
 def _blocks(x, block):
@@ -93,24 +98,22 @@ def _symmetric(x, beta, shift, kind, block):
     return _project(x, total[:, :-1] / scale)
 
 
-@functools.partial(jax.jit, static_argnums=(4, 5))
-def _general(x, beta, shift, layer, kind, block):
+@functools.partial(jax.jit, static_argnums=(5, 6))
+def _attended(x, beta, shift, scores, values, kind, block):
+    """Σ_h Σ_j A^h_ij V_h x_j."""
     n, d = x.shape
     parts, there = _blocks(x, block)
     pull = jnp.zeros_like(x)
-    for score, value in zip(layer.scores, layer.values, strict=True):
-        values, _ = _blocks(x @ value.T.astype(x.dtype), block)
-        values = jnp.concatenate([values, there[:, :, None]], axis=2)
-        queries = parts @ score.astype(x.dtype)
-        rows = functools.partial(_rows, keys=parts, values=values, there=there, beta=beta)
+    for score, value in zip(scores, values, strict=True):
+        carried, _ = _blocks(x @ value.T, block)
+        carried = jnp.concatenate([carried, there[:, :, None]], axis=2)
+        queries = parts @ score
+        rows = functools.partial(_rows, keys=parts, values=carried, there=there, beta=beta)
         total, top = jax.lax.map(rows, queries)
         total, top = total.reshape(-1, d + 1)[:n], top.reshape(-1, 1)[:n]
         scale = total[:, -1:] if kind == "softmax" else n * jnp.exp(shift - top)
         pull = pull + total[:, :-1] / scale
-    if layer.feed_forward is not None:
-        out, into, bias, activation = layer.feed_forward
-        pull = pull + named(activation).value(x @ into.T + bias[None, :]) @ out.T
-    return _project(x, pull)
+    return pull
 
 
 def _rows(query, keys, values, there, beta):

@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax.nn import softmax
 from jaxtyping import Array, Float
 
@@ -20,8 +19,10 @@ from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.arguments import Given, known
 
 KINDS = ("softmax", "unnormalized")
-UNIT = 1e-9
-"""Tokens may miss the unit sphere by this much."""
+OVERFLOW = (
+    "attention without its normalization is too large for numbers; give shift, β times the largest score of a pair"
+)
+WHY_NOT_NEGATIVE = "repulsive=True allows β < 0, at which tokens attend to those that are unlike them"
 
 
 class FeedForward(NamedTuple):
@@ -74,28 +75,27 @@ def on_the_sphere(tokens: Given, *, normalize: bool = False) -> Float[Array, "n 
     >>> on_the_sphere([[0.0, 4.0]], normalize=True).tolist()
     [[0.0, 1.0]]
     """
-    x = arguments.array("tokens", tokens, ("n", "d"), why="a unit vector in each row")
-    lengths = jnp.linalg.norm(x, axis=1, keepdims=True)
-    if normalize:
-        if known(lengths) and not np.all(np.asarray(lengths) > 0):
-            raise ParameterError("tokens holds a row of zeros, which has no direction")
-        return x / lengths
-    if known(lengths) and (off := float(np.max(np.abs(np.asarray(lengths) - 1)))) > UNIT:
-        raise ParameterError(
-            f"tokens are not on the unit sphere: a length misses one by {off:.3g}; normalize=True scales them to it"
-        )
-    return x
+    return arguments.unit_rows("tokens", tokens, normalize=normalize)
 
 
 def attention_matrix(
-    tokens: Float[Array, "n d"], beta: Given, *, score: Float[Array, "d d"] | None = None
+    tokens: Given,
+    beta: Given,
+    *,
+    score: Given | None = None,
+    repulsive: bool = False,
+    normalize: bool = False,
 ) -> Float[Array, "n n"]:
     """The rows A_i = softmax(β x_iᵀB x_j)_j; the largest score of a row is taken off first.
+
+    Negative β only where `repulsive` says that it is meant.
 
     >>> attention_matrix(jnp.eye(2), jnp.log(3.0)).round(12).tolist()
     [[0.75, 0.25], [0.25, 0.75]]
     """
-    return softmax(jnp.asarray(beta) * _scores(tokens, score), axis=1)
+    x, b = _checked(tokens, beta, None, "softmax", repulsive, normalize)
+    form = None if score is None else arguments.array("score", score, (x.shape[1], x.shape[1]))
+    return softmax(b * _scores(x, form), axis=1)
 
 
 def _scores(tokens, score):
@@ -145,7 +145,14 @@ def attention_velocity(
     True
     """
     x, b = _checked(tokens, beta, layer, kind, repulsive, normalize)
-    return _project(x, _pull(x, b, layer, kind, shift))
+    return finite(_project(x, _pull(x, b, layer, kind, shift)))
+
+
+def finite(velocity: Float[Array, "*places n d"]) -> Float[Array, "*places n d"]:
+    """What has not overflowed, which only attention without its normalization can."""
+    if known(velocity) and not bool(jnp.all(jnp.isfinite(velocity))):
+        raise ParameterError(OVERFLOW)
+    return velocity
 
 
 def attention_flow(
@@ -196,8 +203,8 @@ def attention_layers(
     h/(1 + h⟨x_i, v_i⟩), smaller by up to 1 + h near a cluster. A `layer` of time is taken at t = 0, h, 2h, …
 
     >>> path = attention_layers(jnp.eye(2), 0.0, 1.0, 1)
-    >>> path.shape, (path[1] ** 2).round(12).tolist()  # (1, 0) + (0, 1/2), of length one
-    ((2, 2, 2), [[0.8, 0.2], [0.2, 0.8]])
+    >>> path.shape, [round(float(part), 12) for part in path[1, 0] ** 2]  # (1, 0) + (0, 1/2), of length one
+    ((2, 2, 2), [0.8, 0.2])
     """
     first = layer(jnp.zeros(())) if callable(layer) else layer
     x, b = _checked(tokens, beta, first, kind, repulsive, normalize)
@@ -205,37 +212,46 @@ def attention_layers(
     arguments.whole("steps", steps, 1)
 
     def advance(here, t):
-        pull = _pull(here, b, layer(t) if callable(layer) else layer, kind, shift)
-        moved = here + h * (_project(here, pull) if projected else pull)
-        following = moved / jnp.linalg.norm(moved, axis=1, keepdims=True)
+        following = _advanced(here, t, b, h, layer, kind, projected, shift)
         return following, following
 
     _, path = jax.lax.scan(advance, x, h * jnp.arange(float(steps)))
-    return jnp.concatenate([x[None], path])
+    return finite(jnp.concatenate([x[None], path]))
 
 
 def after_layers(
-    tokens: Float[Array, "n d"],
+    tokens: Given,
     beta: Given,
     step: Given,
     steps: Given,
     *,
-    layer: AttentionLayer | None = None,
+    layer: LayerLike = None,
     kind: str = "softmax",
+    projected: bool = True,
     shift: Given = 0.0,
+    repulsive: bool = False,
+    normalize: bool = False,
 ) -> Float[Array, "n d"]:
     """The tokens after so many layers alone, as `attention_layers` has them; `steps` may be traced.
 
-    >>> (after_layers(jnp.eye(2), 0.0, 1.0, 1) ** 2).round(12).tolist()
-    [[0.8, 0.2], [0.2, 0.8]]
+    >>> [round(float(part), 12) for part in after_layers(jnp.eye(2), 0.0, 1.0, 1)[0] ** 2]
+    [0.8, 0.2]
     """
-    b, h = jnp.asarray(beta), jnp.asarray(step)
+    first = layer(jnp.zeros(())) if callable(layer) else layer
+    x, b = _checked(tokens, beta, first, kind, repulsive, normalize)
+    h = arguments.number("step", step, arguments.POSITIVE)
+    count = arguments.number("steps", steps, arguments.COUNT)
 
-    def advance(_, here):
-        moved = here + h * _project(here, _pull(here, b, layer, kind, shift))
-        return moved / jnp.linalg.norm(moved, axis=1, keepdims=True)
+    def advance(k, here):
+        return _advanced(here, h * k, b, h, layer, kind, projected, shift)
 
-    return jax.lax.fori_loop(0, jnp.asarray(steps).astype(int), advance, tokens)
+    return finite(jax.lax.fori_loop(0, count.astype(int), advance, x))
+
+
+def _advanced(here, time, beta, step, layer, kind, projected, shift):
+    pull = _pull(here, beta, layer(time) if callable(layer) else layer, kind, shift)
+    moved = here + step * (_project(here, pull) if projected else pull)
+    return moved / jnp.linalg.norm(moved, axis=1, keepdims=True)
 
 
 def attention_until(
@@ -286,10 +302,20 @@ def _on_directions(beta, layer, kind, shift):
 def _checked(tokens, beta, layer, kind, repulsive, normalize):
     arguments.choice("kind", kind, KINDS)
     x = on_the_sphere(tokens, normalize=normalize)
-    why = "repulsive=True allows β < 0, at which tokens attend to those that are unlike them"
-    b = arguments.number("beta", beta, arguments.FINITE if repulsive else arguments.NOT_NEGATIVE, why)
+    b = arguments.number("beta", beta, arguments.FINITE if repulsive else arguments.NOT_NEGATIVE, WHY_NOT_NEGATIVE)
     if layer is not None:
-        d = x.shape[1]
-        for name, part in (("scores", layer.scores), ("values", layer.values)):
-            arguments.array(name, part, ("heads", d, d), why="one square matrix a head")
+        check_layer(layer, x.shape[1])
     return x, b
+
+
+def check_layer(layer: AttentionLayer, dimension: int) -> None:
+    """A layer whose matrices fit tokens of this dimension, or a sentence that says which does not."""
+    d = dimension
+    scores = arguments.array("scores", layer.scores, ("heads", d, d), why="one square matrix a head")
+    arguments.array("values", layer.values, (scores.shape[0], d, d), why="one square matrix a head")
+    if layer.feed_forward is not None:
+        out, into, bias, activation = layer.feed_forward
+        m = arguments.array("bias", bias, ("m",), why="one number for each hidden unit").shape[0]
+        arguments.array("out", out, (d, m), why="from the hidden units to a token")
+        arguments.array("into", into, (m, d), why="from a token to the hidden units")
+        named(activation)

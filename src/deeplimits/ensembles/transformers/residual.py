@@ -6,7 +6,12 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from deeplimits.numerics.arguments import Given
+from deeplimits.errors import NotConverged, ParameterError
+from deeplimits.numerics import arguments
+from deeplimits.numerics.arguments import Allowed, Given, known
+
+SOME = Allowed(lambda x: (x >= 1) & (x == jnp.round(x)), "a whole number, at least 1")
+BLOWN_UP = "the states of the network grow without bound; take more layers, less time or a block of bounded slope"
 
 
 def residual_network(
@@ -17,6 +22,15 @@ def residual_network(
     >>> round(float(residual_network(lambda t, x: jnp.tanh(x), jnp.array(0.5), 1.0, 10) - 1.147525913662), 9)
     -0.02283516
     """
-    count = jnp.asarray(layers, float)
-    h = jnp.asarray(time, float) / count
-    return jax.lax.fori_loop(0, count.astype(int), lambda k, x: x + h * block(h * k, x), start)
+    count = arguments.number("layers", layers, SOME)
+    h = arguments.number("time", time, arguments.FINITE) / count
+    x = jnp.asarray(start, float)
+    shape = jax.eval_shape(block, jnp.zeros(()), x).shape
+    if shape != x.shape:
+        raise ParameterError(
+            f"block gives shape {shape} from shape {x.shape}; what is added must have the state's shape"
+        )
+    end = jax.lax.fori_loop(0, count.astype(int), lambda k, x: x + h * block(h * k, x), x)
+    if known(end) and not bool(jnp.all(jnp.isfinite(end))):
+        raise NotConverged(BLOWN_UP)
+    return end

@@ -6,7 +6,7 @@ import numpy as np
 from jax.scipy.special import logsumexp
 from jaxtyping import Array, Float, Int
 
-from deeplimits.ensembles.transformers.particles import attention_matrix, on_the_sphere
+from deeplimits.ensembles.transformers.particles import attention_matrix
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import Given, known
@@ -17,25 +17,39 @@ BLOCK = 1024
 
 
 def clustered_share(
-    tokens: Float[Array, "*places n d"], *, threshold: Given = CLUSTERED, antipodal: bool = False
+    tokens: Given, *, threshold: Given = CLUSTERED, antipodal: bool = False, normalize: bool = False
 ) -> Float[Array, "*places"]:
     """The share of ordered pairs i ≠ j with ⟨x_i, x_j⟩ > threshold; with `antipodal`, |⟨x_i, x_j⟩|.
+
+    Tokens (..., n, d), of a path say; row by row where there are very many.
 
     >>> float(clustered_share(jnp.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]])))
     0.3333333333333333
     """
+    x = arguments.unit_rows("tokens", tokens, normalize=normalize, many=True)
     level = arguments.number("threshold", threshold, arguments.inside(-1.0, 1.0))
-    n = tokens.shape[-2]
+    n = x.shape[-2]
     if n < 2:
         raise ParameterError(f"tokens holds {n} of them; a pair needs two")
-    gram = jnp.einsum("...id,...jd->...ij", tokens, tokens)
-    close = (jnp.abs(gram) if antipodal else gram) > level
-    # Every token is close to itself.
-    own = jnp.sum(jnp.einsum("...ii->...i", close), axis=-1)
-    return (jnp.sum(close, axis=(-2, -1)) - own).astype(float) / (n * (n - 1))
+
+    def others(index):
+        cosines = jnp.einsum("...d,...jd->...j", jnp.take(x, index, axis=-2), x)
+        close = (jnp.abs(cosines) if antipodal else cosines) > level
+        # Every token is close to itself.
+        return jnp.sum(close, axis=-1, where=jnp.broadcast_to(jnp.arange(n) != index, close.shape)).astype(float)
+
+    if n <= BLOCK:
+        gram = jnp.einsum("...id,...jd->...ij", x, x)
+        close = (jnp.abs(gram) if antipodal else gram) > level
+        found = jnp.sum(close, axis=(-2, -1), where=jnp.broadcast_to(~jnp.eye(n, dtype=bool), close.shape)).astype(
+            float
+        )
+    else:
+        found = jnp.sum(jax.lax.map(others, jnp.arange(n), batch_size=BLOCK // 8), axis=0)
+    return found / (n * (n - 1.0))
 
 
-def cluster_labels(tokens: Float[Array, "n d"], *, threshold: Given = CLUSTERED) -> Int[Array, " n"]:
+def cluster_labels(tokens: Given, *, threshold: Given = CLUSTERED, normalize: bool = False) -> Int[Array, " n"]:
     """The smallest index of a token in the cluster of each.
 
     Clusters are the connected components of the graph that joins tokens with ⟨x_i, x_j⟩ > threshold (single linkage).
@@ -43,9 +57,10 @@ def cluster_labels(tokens: Float[Array, "n d"], *, threshold: Given = CLUSTERED)
     >>> cluster_labels(jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])).tolist()
     [0, 1, 0]
     """
+    x = arguments.unit_rows("tokens", tokens, normalize=normalize)
     level = arguments.number("threshold", threshold, arguments.inside(-1.0, 1.0))
-    n = tokens.shape[0]
-    close = (tokens @ tokens.T > level) | jnp.eye(n, dtype=bool)
+    n = x.shape[0]
+    close = (x @ x.T > level) | jnp.eye(n, dtype=bool)
 
     def spread(state):
         labels, _ = state
@@ -57,7 +72,7 @@ def cluster_labels(tokens: Float[Array, "n d"], *, threshold: Given = CLUSTERED)
     return jax.lax.while_loop(lambda state: state[1], spread, (jnp.arange(n), jnp.array(True)))[0]
 
 
-def cluster_count(tokens: Float[Array, "n d"], *, threshold: Given = CLUSTERED) -> Float[Array, ""]:
+def cluster_count(tokens: Given, *, threshold: Given = CLUSTERED, normalize: bool = False) -> Float[Array, ""]:
     """How many clusters there are: components of the graph of pairs with ⟨x_i, x_j⟩ > threshold.
 
     On the circle a gap of 0.05 between neighbours is threshold = cos 0.05.
@@ -65,8 +80,8 @@ def cluster_count(tokens: Float[Array, "n d"], *, threshold: Given = CLUSTERED) 
     >>> float(cluster_count(jnp.array([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])))
     2.0
     """
-    labels = cluster_labels(tokens, threshold=threshold)
-    return jnp.sum(labels == jnp.arange(tokens.shape[0])).astype(float)
+    labels = cluster_labels(tokens, threshold=threshold, normalize=normalize)
+    return jnp.sum(labels == jnp.arange(labels.shape[0])).astype(float)
 
 
 def cosine_histogram(tokens: Given, edges: Given, *, normalize: bool = False) -> Int[np.ndarray, " bins"]:
@@ -75,7 +90,7 @@ def cosine_histogram(tokens: Given, edges: Given, *, normalize: bool = False) ->
     >>> cosine_histogram([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [-1.0, 0.5, 1.0]).tolist()
     [2, 1]
     """
-    x = np.asarray(on_the_sphere(tokens, normalize=normalize))
+    x = np.asarray(arguments.unit_rows("tokens", tokens, normalize=normalize))
     marks = np.asarray(arguments.array("edges", edges, ("bins",)))
     if len(marks) < 2 or np.any(np.diff(marks) <= 0):
         raise ParameterError(f"edges = {marks.tolist()} is not allowed; give at least two increasing numbers")
@@ -88,40 +103,46 @@ def cosine_histogram(tokens: Given, edges: Given, *, normalize: bool = False) ->
     return counts
 
 
-def log_energy(
-    tokens: Float[Array, "n d"], beta: Given, *, score: Float[Array, "d d"] | None = None
-) -> Float[Array, ""]:
+def log_energy(tokens: Given, beta: Given, *, score: Given | None = None, normalize: bool = False) -> Float[Array, ""]:
     """log of (1/2βn²) Σ_ij e^{βx_iᵀBx_j}, β > 0, for any B; it is monotone along the flow only where V = B = Bᵀ.
 
     >>> round(float(log_energy(jnp.ones((3, 1)), 0.5)), 12)  # e^β/2β
     0.5
     """
+    x = arguments.unit_rows("tokens", tokens, normalize=normalize)
     b = arguments.number("beta", beta, arguments.POSITIVE)
-    moved = tokens if score is None else tokens @ score.T
-    n = tokens.shape[0]
-    return logsumexp(b * (tokens @ moved.T)) - jnp.log(2.0 * n**2) - jnp.log(b)
+    n, d = x.shape
+    moved = x if score is None else x @ arguments.array("score", score, (d, d)).T
+    return logsumexp(b * (x @ moved.T)) - jnp.log(2.0 * n**2) - jnp.log(b)
 
 
 def attention_entropy(
-    tokens: Float[Array, "n d"], beta: Given, *, score: Float[Array, "d d"] | None = None
+    tokens: Given, beta: Given, *, score: Given | None = None, repulsive: bool = False, normalize: bool = False
 ) -> Float[Array, " n"]:
     """Entropy −Σ_j A_ij log A_ij of each token's attention: log n where it is uniform, 0 where it sees one token.
 
     >>> attention_entropy(jnp.eye(2), 1e3).tolist()
     [0.0, 0.0]
     """
-    weights = attention_matrix(tokens, beta, score=score)
+    weights = attention_matrix(tokens, beta, score=score, repulsive=repulsive, normalize=normalize)
     return jnp.sum(jax.scipy.special.entr(weights), axis=1)
 
 
-def chord(tokens: Float[Array, "*places n d"]) -> Float[Array, "*places"]:
+def chord(tokens: Given, *, normalize: bool = False) -> Float[Array, "*places"]:
     """The largest ½|x_i − x_j|² = 1 − ⟨x_i, x_j⟩, without the cancellation that the second form has near a cluster.
+
+    Tokens (..., n, d); one token after the other, so that there are never n² differences.
 
     >>> float(chord(jnp.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])))
     2.0
     """
-    apart = tokens[..., :, None, :] - tokens[..., None, :, :]
-    return jnp.max(jnp.sum(apart**2, axis=-1), axis=(-2, -1)) / 2
+    x = arguments.unit_rows("tokens", tokens, normalize=normalize, many=True)
+
+    def farthest(index):
+        apart = jnp.take(x, index[None], axis=-2) - x
+        return jnp.max(jnp.sum(apart**2, axis=-1), axis=-1)
+
+    return jnp.max(jax.lax.map(farthest, jnp.arange(x.shape[-2])), axis=0) / 2
 
 
 def time_to_collapse(path: Float[Array, "times n d"], times: Given, *, level: Given = 1e-3) -> float:

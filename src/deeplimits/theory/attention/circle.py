@@ -10,9 +10,11 @@ from jax.scipy.special import i0e
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from deeplimits.errors import ParameterError
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import arguments, flows
+from deeplimits.numerics.arguments import known
 from deeplimits.numerics.checks import converged
 from deeplimits.theory.attention.equiangular import KINDS
 
@@ -43,17 +45,22 @@ def angular_velocity(
     heads: Sequence[AngularHead] = (),
     feed_forward: AngularFeedForward | None = None,
     kind: str = "softmax",
+    repulsive: bool = False,
 ) -> Float[Array, " n"]:
     """θ̇_i = ⟨τ_i, Σ_h Σ_j A^h_ij V_h x_j + w σ(a x_i + b)⟩ with x = (cos θ, sin θ), τ = (−sin θ, cos θ).
 
     Without heads B = V = I: θ̇_i = −Σ_j A_ij sin(θ_i − θ_j), A_ij ∝ e^{β cos(θ_i − θ_j)}, divided by Z_i or by n.
+    Negative β only where `repulsive` says that it is meant.
 
     >>> [round(float(speed), 9) for speed in angular_velocity([0.0, 1.0, 2.5], 2.0)]
     [0.246742553, -0.115802143, -0.145226671]
     """
     arguments.choice("kind", kind, KINDS)
     theta = arguments.array("angles", angles, ("n",))
-    b = arguments.number("beta", beta, arguments.FINITE)
+    b = arguments.number(
+        "beta", beta, arguments.FINITE if repulsive else arguments.NOT_NEGATIVE, "repulsive=True allows β < 0"
+    )
+    _refuse_misfits(heads, feed_forward)
     x = jnp.stack([jnp.cos(theta), jnp.sin(theta)], axis=1)
     along = jnp.stack([-jnp.sin(theta), jnp.cos(theta)], axis=1)
 
@@ -62,7 +69,7 @@ def angular_velocity(
 
     if not heads and feed_forward is None:
         apart = theta[:, None] - theta[None, :]
-        return -jnp.sum(weights(b * jnp.cos(apart)) * jnp.sin(apart), axis=1)
+        return _finite(-jnp.sum(weights(b * jnp.cos(apart)) * jnp.sin(apart), axis=1))
     speed = jnp.zeros_like(theta)
     for head in heads:
         # ⟨τ_i, V x_j⟩ for all pairs at once: no sum of vectors is formed
@@ -70,6 +77,22 @@ def angular_velocity(
     if feed_forward is not None:
         hidden = named(feed_forward.activation).value(x @ feed_forward.into.T + feed_forward.bias[None, :])
         speed = speed + jnp.sum((along @ feed_forward.out) * hidden, axis=1)
+    return _finite(speed)
+
+
+def _refuse_misfits(heads, feed_forward):
+    for head in heads:
+        arguments.array("score", head.score, (2, 2), why="a head on the circle")
+        arguments.array("value", head.value, (2, 2), why="a head on the circle")
+    if feed_forward is not None:
+        m = arguments.array("bias", feed_forward.bias, ("m",), why="one number for each hidden unit").shape[0]
+        arguments.array("out", feed_forward.out, (2, m), why="from the hidden units to the plane")
+        arguments.array("into", feed_forward.into, (m, 2), why="from the plane to the hidden units")
+
+
+def _finite(speed):
+    if known(speed) and not np.all(np.isfinite(speed)):
+        raise ParameterError("attention without its normalization is too large for numbers; take a smaller beta")
     return speed
 
 
@@ -81,6 +104,7 @@ def angular_flow(
     heads: Sequence[AngularHead] = (),
     feed_forward: AngularFeedForward | None = None,
     kind: str = "softmax",
+    repulsive: bool = False,
     rtol: float = 1e-11,
 ) -> Float[Array, "times n"]:
     """The angles of tokens on the circle at increasing times: `angular_velocity`, integrated.
@@ -89,9 +113,11 @@ def angular_flow(
     [0.65935839, 0.80573144, 1.85042105]
     """
     theta = arguments.array("start", start, ("n",))
+    how = {"heads": heads, "feed_forward": feed_forward, "kind": kind, "repulsive": repulsive}
+    angular_velocity(theta, beta, **how)
 
     def field(t, angles):
-        return angular_velocity(angles, beta, heads=heads, feed_forward=feed_forward, kind=kind)
+        return angular_velocity(angles, beta, **how)
 
     return flows.solve(field, theta, times, rtol=rtol, atol=1e-13).states
 
@@ -114,6 +140,9 @@ def circle_moments(
     order = np.arange(1.0, count + 1)
     grid = np.arange(3 * count) * (2 * np.pi / (3 * count))
     cosines, sines = jnp.asarray(np.cos(grid[:, None] * order)), jnp.asarray(np.sin(grid[:, None] * order))
+    lowest = jnp.min(1 + 2 * cosines[:, : given.shape[0]] @ given)
+    if known(lowest) and float(lowest) < -RESOLVED:
+        raise ParameterError(f"start = {given} are the moments of no density: 1 + 2Σ m_k cos kθ falls to {lowest:.3g}")
     blurred = bessel_ratios(count, b)
 
     def field(t, m):

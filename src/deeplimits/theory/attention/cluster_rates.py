@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.numerics import arguments
 from deeplimits.numerics.ranks import same_rank
-from deeplimits.theory.attention.equiangular import KINDS
+from deeplimits.theory.attention.equiangular import KINDS, LARGEST_EXPONENT
 
 CIRCLE_LOW, CIRCLE_HIGH = 1.0, 1.0
 """Constants of β ≲ 1/n and β ≳ n² on the circle; the theorems state that there are some."""
@@ -24,7 +24,8 @@ def cluster_rate(beta: ArrayLike, *, kind: str = "softmax") -> Float[Array, "...
     (1.0, 5.43656)
     """
     arguments.choice("kind", kind, KINDS)
-    b = arguments.argument("beta", beta, arguments.NOT_NEGATIVE, "at β < 0 tokens repel each other less or more")
+    allowed = arguments.NOT_NEGATIVE if kind == "softmax" else arguments.between(0.0, LARGEST_EXPONENT)
+    b = arguments.argument("beta", beta, allowed, "the rate is stated for β ≥ 0, and e^β must be a number")
     return jnp.ones_like(b) if kind == "softmax" else jnp.exp(b)
 
 

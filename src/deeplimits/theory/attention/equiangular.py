@@ -29,6 +29,8 @@ TERMS = 40
 FLAT = 1e-5
 """Below this β the first two orders in β have no error left."""
 AT_REST = 1e-12
+LARGEST_EXPONENT = 700.0
+"""e to a larger power is no number in double precision."""
 
 
 class Equiangular(NamedTuple):
@@ -44,7 +46,8 @@ def equiangular_cosine(
 ) -> Equiangular:
     """γ(t) of n tokens on the sphere that begin with ⟨x_i, x_j⟩ = `start` for all i ≠ j, B = V = I, β ≥ 0.
 
-    By the equation for u, at one time or at increasing ones; `equiangular_time` is its inverse in closed form.
+    By the equation for u, at one time or at increasing ones, whose axis stands before those of the other arguments;
+    `equiangular_time` is its inverse in closed form.
 
     `kind` is softmax (SA) or unnormalized (USA). −1/(n−1), the simplex, and 1, the cluster, are fixed points.
     Reference: Geshkovski et al. (2025), Section 6.
@@ -55,7 +58,7 @@ def equiangular_cosine(
     0.952774849743
     """
     t = arguments.argument("times", times, arguments.NOT_NEGATIVE)
-    gamma, n, b = (jnp.asarray(part) for part in _checked(start, tokens, beta, kind))
+    gamma, n, b = jnp.broadcast_arrays(*same_rank(*_checked(start, tokens, beta, kind)))
     at_rest = (gamma <= -1 / (n - 1) + AT_REST) | (gamma >= 1 - AT_REST)
     place = _place(jnp.where(at_rest, 0.0, gamma), n)
 
@@ -70,7 +73,8 @@ def equiangular_cosine(
     u = flows.solve(field, place, jnp.atleast_1d(t), rtol=1e-12, atol=1e-13).states
     u = u[0] if t.ndim == 0 else u
     gap = jnp.where(at_rest, 1 - gamma, _gap(u, n))
-    return Equiangular(jnp.where(at_rest | (t == 0), gamma, 1 - gap), gap)
+    begin = (t == 0).reshape(t.shape + (1,) * gamma.ndim)
+    return Equiangular(jnp.where(at_rest | begin, gamma, 1 - gap), gap)
 
 
 def equiangular_time(

@@ -6,6 +6,10 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
+from deeplimits.numerics.arguments import known
+
+BALANCED = 1e-9
+"""Tokens balance each other where their mean is no longer than this."""
 
 
 def poisson_order(start: ArrayLike, times: ArrayLike) -> Float[Array, "..."]:
@@ -59,5 +63,8 @@ def balanced_curvature(tokens: ArrayLike) -> Float[Array, ""]:
     >>> round(float(balanced_curvature([[1.0, 0.0], [-0.5, 0.75**0.5], [-0.5, -(0.75**0.5)]])), 12)
     0.5
     """
-    x = arguments.array("tokens", tokens, ("n", "d"))
+    x = arguments.unit_rows("tokens", tokens)
+    off = jnp.linalg.norm(jnp.mean(x, axis=0))
+    if known(off) and float(off) > BALANCED:
+        raise ParameterError(f"tokens has a mean of length {float(off):.3g}; this is stated where the mean is zero")
     return 1 - jnp.linalg.eigvalsh(x.T @ x)[0] / x.shape[0]

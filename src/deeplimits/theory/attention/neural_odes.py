@@ -8,7 +8,11 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments, flows
+
+LARGE = 300.0
+"""Beyond this a hyperbolic sine is half an exponential to all digits."""
 
 
 class NeuralODE(NamedTuple):
@@ -37,6 +41,11 @@ def neural_ode(
     x = arguments.array("start", start, ("d",))
     t = arguments.number("time", time, arguments.POSITIVE)
     d = x.shape[0]
+    shape = jax.eval_shape(block, jnp.zeros(()), x).shape
+    if shape != x.shape:
+        raise ParameterError(
+            f"block gives shape {shape} from shape {x.shape}; what is added must have the state's shape"
+        )
 
     def field(now, state):
         place, jacobian, error = state
@@ -61,4 +70,13 @@ def tanh_flow(start: ArrayLike, slope: ArrayLike, weight: ArrayLike, time: Array
         for name, value in (("start", start), ("slope", slope), ("weight", weight), ("time", time))
     )
     safe = jnp.where(a == 0, 1.0, a)
-    return jnp.where(a == 0, x, jnp.arcsinh(jnp.sinh(safe * x) * jnp.exp(safe * w * t)) / safe)
+    far, grown = jnp.abs(safe * x), safe * w * t
+    # Where sinh or the exponential is too large: log 2sinh u = u + log(1 − e^{−2u}), arcsinh(e^L/2) = L + O(e^{−2L}).
+    large = jnp.maximum(far, far + grown) > LARGE
+    level = jnp.where(far > 0, far, 1.0)
+    logarithm = level + jnp.log(-jnp.expm1(-2 * level)) + grown
+    asymptote = jnp.where(logarithm > LARGE / 2, logarithm, jnp.arcsinh(jnp.exp(jnp.minimum(logarithm, LARGE)) / 2))
+    near = jnp.where(large, 0.0, safe * x), jnp.where(large, 0.0, grown)
+    reached = jnp.arcsinh(jnp.sinh(near[0]) * jnp.exp(near[1]))
+    beyond = jnp.where(far > 0, jnp.sign(safe * x) * asymptote, 0.0)
+    return jnp.where(a == 0, x, jnp.where(large, beyond, reached) / safe)

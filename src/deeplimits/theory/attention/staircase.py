@@ -9,8 +9,10 @@ from jax.scipy.special import logsumexp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments, panels
-from deeplimits.theory.attention.equiangular import KINDS
+from deeplimits.numerics.arguments import known
+from deeplimits.theory.attention.equiangular import KINDS, LARGEST_EXPONENT
 
 LARGEST_BETA = 1e4
 STEPS = 1500
@@ -38,7 +40,8 @@ def harmonic_growth(
     """
     arguments.choice("kind", kind, KINDS)
     k = arguments.whole("degree", degree, 1)
-    b = arguments.argument("beta", beta, arguments.between(0.0, LARGEST_BETA))
+    most = LARGEST_BETA if kind == "softmax" else LARGEST_EXPONENT
+    b = arguments.argument("beta", beta, arguments.between(0.0, most))
     d = arguments.argument("dimension", dimension, arguments.at_least(2))
     rates = _growths(k, b, d)[-1]
     return rates if kind == "softmax" else rates * uniform_partition(b, d)
@@ -93,7 +96,7 @@ def uniform_partition(beta: ArrayLike, dimension: ArrayLike) -> Float[Array, "..
     >>> round(float(uniform_partition(2.0, 3)), 12), round(float(np.sinh(2.0) / 2.0), 12)
     (1.813430203924, 1.813430203924)
     """
-    b = arguments.argument("beta", beta, arguments.NOT_NEGATIVE)
+    b = arguments.argument("beta", beta, arguments.between(0.0, LARGEST_EXPONENT))
     d = arguments.argument("dimension", dimension, arguments.at_least(2))
     # ∫ e^{β cos φ} sin^{d−2}φ dφ over ∫ sin^{d−2}φ dφ
     rule = panels.even(0.0, np.pi, 16, NODES // 16)
@@ -118,8 +121,11 @@ def merge_time(
     arguments.choice("kind", kind, KINDS)
     b = arguments.argument("beta", beta, arguments.NOT_NEGATIVE)
     m = arguments.argument("mass", mass, arguments.inside(0.0, 1.0))
-    low = jnp.arctanh(arguments.argument("start", start, arguments.inside(-1.0, 1.0)))
-    high = jnp.arctanh(arguments.argument("cosine", cosine, arguments.inside(-1.0, 1.0)))
+    begin = arguments.argument("start", start, arguments.inside(-1.0, 1.0))
+    end = arguments.argument("cosine", cosine, arguments.inside(-1.0, 1.0))
+    if known(begin, end) and not bool(jnp.all(end >= begin)):
+        raise ParameterError(f"cosine = {end} is not reached from start = {begin}: clusters attract each other")
+    low, high = jnp.arctanh(begin), jnp.arctanh(end)
     # in v = artanh c: dt = dv/[…]; fine panels at the beginning, where e^{β(1−c)} is largest
     rule = panels.composite(np.concatenate([[0.0], 2.0 ** np.arange(-24.0, 0.5)]), 16)
     width = (high - low)[..., None]

@@ -7,6 +7,7 @@ from jax.scipy.special import logsumexp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 
 
@@ -31,7 +32,7 @@ def gibbs_row(scores: ArrayLike, beta: ArrayLike) -> GibbsRow:
     >>> gibbs_row([1.0, 0.0, -1.0], 1e4).weights.tolist()
     [1.0, 0.0, 0.0]
     """
-    s = arguments.argument("scores", scores, arguments.FINITE)
+    s = _row(scores, 1)
     b = arguments.argument("beta", beta, arguments.NOT_NEGATIVE)[..., None]
     top = jnp.max(s, axis=-1, keepdims=True)
     log_weights = b * (s - top) - logsumexp(b * (s - top), axis=-1, keepdims=True)
@@ -50,7 +51,7 @@ def hot_deviation(scores: ArrayLike) -> Float[Array, "... n"]:
     >>> hot_deviation([1.0, 0.0, -1.0]).tolist()
     [1.0, 0.0, -1.0]
     """
-    s = arguments.argument("scores", scores, arguments.FINITE)
+    s = _row(scores, 1)
     return s - jnp.mean(s, axis=-1, keepdims=True)
 
 
@@ -71,8 +72,15 @@ def cold_rate(scores: ArrayLike, beta: ArrayLike) -> ColdRate:
     >>> round(float(found.least), 6), round(float(found.most), 6)
     (0.930685, 1.000009)
     """
-    s = arguments.argument("scores", scores, arguments.FINITE)
+    s = _row(scores, 2)
     b = arguments.argument("beta", beta, arguments.POSITIVE)
     ordered = jnp.sort(s, axis=-1)
     gap, others = ordered[..., -1] - ordered[..., -2], s.shape[-1] - 1.0
     return ColdRate(gap - jnp.log(others) / b, gap + jnp.log1p(others * jnp.exp(-b * gap)) / b)
+
+
+def _row(scores, least):
+    found = arguments.argument("scores", scores, arguments.FINITE)
+    if found.ndim == 0 or found.shape[-1] < least:
+        raise ParameterError(f"scores has shape {found.shape}; it must hold {least} or more along its last axis")
+    return found
