@@ -158,10 +158,10 @@ def test_limits_tests_and_pages_stand_under_the_names_of_the_rooms():
     tests = Path(__file__).parents[1]
     found = {path.parent.relative_to(tests).as_posix() for path in tests.glob("*/**/test_*.py")}
     rooms = {path.name for path in (ROOT / "theory").iterdir() if (path / "__init__.py").exists()}
-    assert found == rooms | {"models", "numerics", "ensembles", "measure", "lab", "contract", "docs"}
+    assert found == rooms | {"models", "numerics", "ensembles", "measure", "diagnosis", "lab", "contract", "docs"}
     assert {path.name for path in (ROOT / "limits").iterdir() if (path / "__init__.py").exists()} <= rooms
     pages = {path.stem for path in (tests.parent / "docs" / "rooms").glob("*.md")}
-    assert pages == rooms | {"measuring_a_network"}
+    assert pages == rooms | {"measuring_a_network", "diagnosing_a_network"}
 
 
 def test_a_file_name_occurs_once_inside_theory():

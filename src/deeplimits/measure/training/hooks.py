@@ -1,9 +1,10 @@
 """The hooks by which trainers call a recorder: Lightning's and transformers', without either being imported."""
 
+import abc
 from typing import Any
 
 
-class TrainerHooks:
+class TrainerHooks(abc.ABC):
     """A callback of Lightning's and transformers' trainers that looks at the module after each step of the optimizer.
 
     Trainers call every hook of theirs on every callback; those that have nothing to measure do nothing.
@@ -14,9 +15,9 @@ class TrainerHooks:
     """The name under which Lightning would keep a callback's state in checkpoints."""
     _last: Any = 0
 
+    @abc.abstractmethod
     def __call__(self) -> None:
         """Look at the user's module as it is now."""
-        raise NotImplementedError
 
     def on_train_batch_end(self, trainer: Any = None, *_: Any, **__: Any) -> None:
         """Lightning's hook after each batch; a batch whose gradient is only accumulated is no step."""
@@ -34,7 +35,7 @@ class TrainerHooks:
         """Nothing that a checkpoint would keep: a record is of one run."""
         return {}
 
-    def load_state_dict(self, state: dict[str, Any]) -> None:
+    def load_state_dict(self, state: dict[str, Any]) -> None:  # noqa: B027  nothing is kept
         """Nothing to take up."""
 
     def __getattr__(self, name: str) -> Any:
