@@ -87,3 +87,24 @@ def test_stopping_ends_what_runs_and_cancels_what_waits():
 def test_no_workers_are_refused():
     with pytest.raises(ParameterError, match="workers = 0"):
         Workers(0)
+
+
+def test_the_folder_of_compiled_programs_is_bounded(tmp_path):
+    from deeplimits.lab import compilation
+
+    folder = tmp_path / "jax"
+    folder.mkdir()
+    for number in range(6):
+        (folder / f"program{number}").write_bytes(bytes(100))
+        os.utime(folder / f"program{number}", (1000 + number, 1000 + number))
+    os.utime(folder / "program0", (5000, 1000))  # made first, used last
+    compilation.bound(folder, 250)
+    assert sorted(path.name for path in folder.glob("program*")) == ["program0", "program5"]
+    (folder / "program6").write_bytes(bytes(1000))
+    compilation.bound(folder, 250)  # looked at a moment ago
+    assert (folder / "program6").exists()
+    os.utime(folder / ".looked-after", (0, 0))
+    compilation.bound(folder, 250)
+    assert not list(folder.glob("program*"))
+    compilation.bound(tmp_path / "nowhere" / "jax", 250)
+    assert (tmp_path / "nowhere" / "jax").is_dir()

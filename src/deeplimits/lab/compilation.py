@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -42,7 +43,9 @@ def _known(chosen: dict[str, int]) -> bool:
 LARGE = 1000
 """Size above which linear algebra may use all cores."""
 CACHE_BYTES = 2 * 2**30
-"""How large the folder of compiled programs may become; the oldest go first."""
+"""How large the folder of compiled programs may become; those that were not used for longest go first."""
+LOOKED_AFTER = 3600.0
+"""Seconds between two looks at its size."""
 
 
 @functools.cache
@@ -54,9 +57,30 @@ def use_cache() -> None:
     if os.environ.get("DEEPLIMITS_CACHE") == "0" or getattr(jax.config, "jax_compilation_cache_dir", None):
         return
     home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    jax.config.update("jax_compilation_cache_dir", str(Path(home) / "deeplimits" / "jax"))
+    folder = Path(home) / "deeplimits" / "jax"
+    jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
-    jax.config.update("jax_compilation_cache_max_size", CACHE_BYTES)
+    # Its size is looked after here: JAX would read a file for each program that is kept whenever it keeps another.
+    with contextlib.suppress(OSError):
+        bound(folder, CACHE_BYTES)
+
+
+def bound(folder: Path, most: int) -> None:
+    """Remove what was not used for longest, so that a folder holds at most so many bytes; looks once an hour."""
+    mark = folder / ".looked-after"
+    if mark.exists() and time.time() - mark.stat().st_mtime < LOOKED_AFTER:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    mark.touch()
+    with os.scandir(folder) as files:
+        found = [(file.stat(), file.path) for file in files if file.is_file() and file.path != str(mark)]
+    size = sum(stat.st_size for stat, _ in found)
+    for stat, path in sorted(found, key=lambda one: max(one[0].st_atime, one[0].st_mtime)):
+        if size <= most:
+            return
+        with contextlib.suppress(FileNotFoundError):  # another process looks after it too
+            os.remove(path)
+        size -= stat.st_size
 
 
 def threads() -> int:
