@@ -18,6 +18,7 @@ from deeplimits.numerics.arguments import NOT_NEGATIVE, PART, POSITIVE, argument
 from deeplimits.numerics.roots import bracketed
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.quadrature import line_nodes
+from deeplimits.theory.initialization.phases import edge_of_chaos
 from deeplimits.theory.spectra import laws
 from deeplimits.theory.spectra.atomic import Atomic
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
@@ -28,7 +29,7 @@ FAR = 700.0
 """Beyond it exp overflows."""
 
 
-class Criticality(NamedTuple):
+class CriticalPoint(NamedTuple):
     """The point of the critical line χ = 1 with a given fixed point q*."""
 
     weight_variance: float
@@ -49,22 +50,22 @@ def slope_moments(activation: ActivationLike, variance: float) -> SlopeMoments:
     return SlopeMoments(*(float(moments.slope_moment(activation, variance, power=power)) for power in (2, 4)))
 
 
-def critical_point(activation: ActivationLike, variance: float) -> Criticality:
-    """σ_w² = 1/μ₁ and σ_b² = q* − σ_w² E φ², where perturbations neither grow nor fade.
+def critical_point(activation: ActivationLike, variance: float) -> CriticalPoint:
+    """The edge of chaos at q*, with the spread of the slopes: σ_w² = 1/μ₁, σ_b² = q* − σ_w² E φ².
 
     >>> [round(part, 8) for part in critical_point("tanh", 0.5)]
     [1.68797512, 0.0380412, 1.29924413]
     """
     found = named(activation)
     variance = float(number("variance", variance, POSITIVE))
-    first, second = slope_moments(found, variance)
-    power = float(moments.second_moment(found, variance))
-    if power > variance * first * (1 + 1e-12):
+    edge = edge_of_chaos(found, variance)
+    if edge.bias_variance < -1e-12 * variance:
         raise OutsideValidity(
             f"activation = {found.name} has no critical point at variance {variance:g}: σ_b² = q − E φ²/E φ'² = "
-            f"{variance - power / first:.6g} would be negative; take another variance"
+            f"{float(edge.bias_variance):.6g} would be negative; take another variance"
         )
-    return Criticality(1 / first, max(variance - power / first, 0.0), second / first**2)
+    first, second = slope_moments(found, variance)
+    return CriticalPoint(float(edge.weight_variance), max(float(edge.bias_variance), 0.0), second / first**2)
 
 
 def slope_law(activation: ActivationLike, variance: float) -> Atomic:
