@@ -8,8 +8,7 @@ import pytest
 
 import deeplimits as dl
 from deeplimits.errors import DeeplimitsError, OutsideValidity, ParameterError
-from deeplimits.lab.predict import check_limit
-from deeplimits.lab.simulate import check_count
+from deeplimits.lab.predict import check_count, check_limit
 from deeplimits.limit import Limit, Run, real, replace
 from deeplimits.predictions import Value
 

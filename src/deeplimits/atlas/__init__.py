@@ -129,7 +129,7 @@ def _about(entry: Entry) -> dict[str, Any]:
         "room": entry.room,
         "title": about.title,
         "statement": about.sections,
-        "references": {key: references.short(key) for key in about.references},
+        "references": references.lines(about.references, about.module),
     }
 
 
