@@ -72,9 +72,11 @@ def _limits(options: argparse.Namespace) -> Iterator[Any]:
 def _predict(options: argparse.Namespace) -> int:
     _check_outputs(options)
     from deeplimits.lab.predict import check_results, predict
+    from deeplimits.limit import require_valid
 
-    limits = list(_limits(options))
-    only = _only(options)
+    limits, only = list(_limits(options)), _only(options)
+    for limit in limits:
+        require_valid(limit)
     for limit in limits[:1] if only else []:
         check_results(limit, only)
     found = [predict(limit) for limit in limits]

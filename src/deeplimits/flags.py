@@ -55,6 +55,8 @@ class Parser(argparse.ArgumentParser):
         if found := re.match(r"argument COMMAND: invalid choice: '([^']*)'", message):
             hint = did_you_mean(found[1], COMMANDS) or f"; there are {', '.join(COMMANDS)}"
             message = f"there is no command {found[1]!r}{hint}"
+        if message.endswith("required: COMMAND"):
+            message = f"a command must be given: {', '.join(COMMANDS)}; `deeplimits --help` says more"
         sys.stderr.write(f"{self.prog}: {message}\n")
         raise SystemExit(BAD_INPUT)
 

@@ -15,7 +15,7 @@ from jaxtyping import Array
 from deeplimits.errors import DeeplimitsError, require
 from deeplimits.lab import beforehand, export
 from deeplimits.lab.compilation import few_threads, use_cache
-from deeplimits.lab.predict import MOST_SEED, check_count, limit_of, named, stated_shapes
+from deeplimits.lab.predict import MOST_SEED, check_count, limit_of, named, stated_shapes, theory
 from deeplimits.lab.programs import Program
 from deeplimits.lab.task import Task
 from deeplimits.limit import Limit, require_valid, speaks_of_draws, to_json, values_of
@@ -69,12 +69,19 @@ class Simulation(Mapping[str, np.ndarray]):
     def to_xarray(self):
         """An `xarray.Dataset` of the raw draws."""
         xarray = require("xarray", "data")
-        variables = {
-            name: (("sample", *(f"{name}_{axis}" for axis in range(draws.ndim - 1))), draws)
-            for name, draws in self.results.items()
-        }
+        # Curves lie over the axis on which the theory states them.
+        curves = any(draws.ndim > 1 for draws in self.results.values()) and not speaks_of_draws(self.limit)
+        said = export.labelled(theory(self.limit) if curves else {})
+        variables: dict[str, Any] = {}
+        for name, draws in self.results.items():
+            own = said.dims.get(name, ())
+            fits = tuple(len(said.coordinates[dim][1]) for dim in own if dim in said.coordinates) == draws.shape[1:]
+            dims = own if fits else tuple(f"{name}_{axis}" for axis in range(draws.ndim - 1))
+            variables[name] = (("sample", *dims), draws)
+        used = {dim for dims, _ in variables.values() for dim in dims}
+        coordinates = {dim: grid for dim, grid in said.coordinates.items() if dim in used}
         sizes = {f"size.{name}": str(value) for name, value in self.sizes.items()}
-        return xarray.Dataset(variables, attrs=export.attributes(self.limit, seed=self.seed, **sizes))
+        return xarray.Dataset(variables, coordinates, export.attributes(self.limit, seed=self.seed, **sizes))
 
     def to_json(self) -> dict[str, Any]:
         """Name, parameters, sizes, seed and every draw, ready for `json.dumps`."""

@@ -100,19 +100,13 @@ class Sweep(Sequence):
             line = {place: float(one[result]) for place, one in dense.items() if result in one}
             for place, one in zip(places, self.comparisons, strict=True):
                 line[place] = float(np.asarray(one.predictions[result].arrays()[""][1]))
-            across_line = sorted(line.items())
             across = Axis(parameter.doc, parameter.symbol, log=bool(getattr(parameter, "log", False) and _wide(places)))
             sizes = {one.trials[result][-1].size for one in self.comparisons}
             label = f"n = {min(sizes)}" if len(sizes) == 1 else "the largest sizes"
             means = [one.trials[result][-1].mean for one in self.comparisons]
             marks = (
-                Line(*zip(*line, strict=True), label="theory"),
-                with_errors(
-                    places,
-                    [one.trials[result][-1].mean for one in self.comparisons],
-                    f"simulation ± 2 s.e., {label}",
-                    0,
-                ),
+                Line(*zip(*sorted(line.items()), strict=True), label="theory"),
+                with_errors(places, means, f"simulation ± 2 s.e., {label}", 0),
             )
             heights = list(line.values())
             upright = replace_field(kind.axis_of_values, log=bool(_wide(heights, 30.0)))
