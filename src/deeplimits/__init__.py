@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from deeplimits.lab.predict import predict as predict
     from deeplimits.lab.simulate import simulate as simulate
     from deeplimits.limit import Limit as Limit
+    from deeplimits.showing import cite as cite
+    from deeplimits.showing import show as show
 
 try:
     __version__ = version("deeplimits")
@@ -26,11 +28,13 @@ __all__ = [
     "Prediction",
     "__version__",
     "catalogue",
+    "cite",
     "compare",
     "coordinate_check",
     "diagnose",
     "limits",
     "predict",
+    "show",
     "simulate",
 ]
 
@@ -42,6 +46,8 @@ _LAZY = {
     "predict": "deeplimits.lab.predict",
     "Prediction": "deeplimits.lab.predict",
     "simulate": "deeplimits.lab.simulate",
+    "show": "deeplimits.showing",
+    "cite": "deeplimits.showing",
 }
 
 
@@ -65,7 +71,9 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("deeplimits.limits")
     if name in _LAZY:
         return getattr(importlib.import_module(_LAZY[name]), name)
-    raise AttributeError(f"module 'deeplimits' has no attribute {name!r}")
+    from deeplimits.errors import did_you_mean
+
+    raise AttributeError(f"module 'deeplimits' has no attribute {name!r}{did_you_mean(name, __all__)}")
 
 
 def __dir__() -> list[str]:

@@ -4,7 +4,6 @@ Nothing here imports JAX; what a name leads to is imported when it is asked for,
 stands in the index. Limits are named like their files, and their classes like them: `dpp` is `Dpp`.
 """
 
-import difflib
 import functools
 import importlib
 from collections.abc import Iterator, Mapping
@@ -12,8 +11,8 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import Any, Literal
 
-from deeplimits import index, references
-from deeplimits.errors import UnknownName
+from deeplimits import index, references, searching
+from deeplimits.errors import UnknownName, did_you_mean
 from deeplimits.render import notebook
 
 ENTRY_POINT_GROUP = "deeplimits.limits"
@@ -87,6 +86,23 @@ FUNCTIONS = {
 """Functions: name -> room:function, below `deeplimits`."""
 
 
+ROOMS = {
+    "attention": "attention, transformers, tokens",
+    "bias": "implicit bias: which solution the optimizer picks",
+    "gaussian": "Gaussian integrals, dual activations, conjugate kernels",
+    "inequalities": "concentration inequalities",
+    "initialization": "initialization: signal propagation, criticality",
+    "kernels": "wide networks and kernels, infinite width",
+    "landscape": "the loss landscape: Hessians, sharpness, edge of stability",
+    "measure": "instruments for finite systems",
+    "online_sgd": "online SGD, one-pass stochastic gradient descent",
+    "regression": "exact learning curves: linear regression, double descent",
+    "spectra": "laws of eigenvalues, random matrices",
+    "two_layer": "two-layer networks: overlaps, mean field, feature learning",
+}
+"""What the rooms are about, in words that one would search for."""
+
+
 @dataclass(frozen=True)
 class Entry:
     """One name of the catalogue."""
@@ -97,6 +113,8 @@ class Entry:
     """Full path `package.module:Name` of the limit's class or of the function."""
     result: str = ""
     """Which of the limit's results the name stands for."""
+    said: str = ""
+    """The title of a function that a room offers and the catalogue does not list."""
 
     @property
     def about(self) -> index.Record:
@@ -113,7 +131,7 @@ class Entry:
 
     @property
     def title(self) -> str:
-        title = self.about.statement.title
+        title = self.said or self.about.statement.title
         return f"{self.result.replace('_', ' ')}: {title[0].lower()}{title[1:]}" if self.result else title
 
     def load(self) -> Any:
@@ -126,7 +144,7 @@ class Entry:
             "role": self.role,
             "room": self.room,
             "title": self.title,
-            "references": list(self.about.statement.references),
+            "references": [] if self.said else list(self.about.statement.references),
             "target": self.target,
             **({"result": self.result} if self.result else {}),
         }
@@ -170,28 +188,62 @@ class Catalogue(Mapping[str, Any]):
         return len(self._entries)
 
     def entry(self, name: str) -> Entry:
-        """What a name leads to; an unknown name is answered with the nearest ones."""
-        try:
+        """What a name leads to, in the catalogue or in a room; an unknown name is answered with the nearest ones."""
+        if name in self._entries:
             return self._entries[name]
-        except KeyError:
-            near = difflib.get_close_matches(name, self._entries, n=3, cutoff=0.5)
-            hint = f"; did you mean {' or '.join(near)}?" if near else "; `deeplimits list` shows all names"
-            raise UnknownName(f"the catalogue has no entry {name!r}{hint}") from None
+        offered = self._offered
+        meant = [one for one in offered.values() if name.replace("-", "_") in (one.name, one.name.rpartition(".")[2])]
+        if len(meant) == 1:
+            return meant[0]
+        if meant:
+            raise UnknownName(f"{name!r} is in several rooms; say {' or '.join(one.name for one in meant)}")
+        classes = {entry.about.name: entry.name for entry in self._entries.values() if entry.role == "limit"}
+        if name in classes:
+            return self._entries[classes[name]]
+        hint = did_you_mean(name, self._entries) or "; `deeplimits list` shows all names"
+        raise UnknownName(f"the catalogue has no entry {name!r}{hint}")
 
     def limits(self) -> Listing:
         """The entries that are limits of their own."""
         return Listing(entry for entry in self._entries.values() if entry.role == "limit")
 
     def search(self, words: str) -> Listing:
-        """The entries whose name, class, room, statement or cited titles contain every one of these words."""
+        """What has every one of these words, or of their synonyms, in its name, class, room, statement or cited titles.
+
+        After the names of the catalogue come the functions that the rooms offer for one's own data.
+
+        >>> [entry.name for entry in catalogue.search("svm")][:1]
+        ['hard-margin-predictor']
+        """
 
         def text(entry: Entry) -> str:
-            # A limit of another package may cite what is not in this one's references.
-            cited = (references.short(key) for key in entry.about.statement.references if key in references.entries())
-            return " ".join((entry.name, entry.about.name, entry.room, entry.about.statement.doc, *cited)).lower()
+            room = f"{entry.room} {ROOMS.get(entry.room, '')}"
+            if entry.said:
+                return searching.plain(f"{entry.name} {room} {entry.said}")
+            stated = entry.about.statement
+            cited = references.lines(stated.references, entry.about.module).values()
+            return searching.plain(" ".join((entry.name, entry.about.name, room, stated.doc, *cited)))
 
-        wanted = words.lower().replace("-", " ").split()
-        return Listing(entry for entry in self._entries.values() if all(word in text(entry) for word in wanted))
+        wanted = searching.meant(words)
+
+        def rank(entry: Entry) -> tuple[bool, int]:
+            # What is called so stands before what only mentions it, and the catalogue before the rooms.
+            said = (entry.name, entry.name if entry.said else entry.about.name, entry.title)
+            near = [searching.matches(searching.plain(one), wanted) for one in said]
+            return bool(entry.said), near.index(True) if any(near) else len(near)
+
+        everything = (*self._entries.values(), *self._offered.values())
+        return Listing(sorted((entry for entry in everything if searching.matches(text(entry), wanted)), key=rank))
+
+    @functools.cached_property
+    def _offered(self) -> dict[str, Entry]:
+        """The functions of the rooms that have no name in the catalogue, by `room.function`."""
+        listed = {entry.target for entry in self._entries.values()}
+        found = {
+            name: Entry(name, "function", f"{part.module}:{part.name}", said=part.title)
+            for name, part in index.offered().items()
+        }
+        return {name: entry for name, entry in found.items() if entry.target not in listed}
 
     def name_of(self, cls: type) -> str:
         """The catalogue's name of a limit's class; the class's own name where it is not in the catalogue."""

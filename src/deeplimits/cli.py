@@ -4,6 +4,7 @@ What each takes is said in `flags`; here is what each does.
 """
 
 import argparse
+import contextlib
 import itertools
 import json
 import sys
@@ -11,30 +12,28 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from deeplimits import flags, references, showing
+from deeplimits import flags, guard, index, showing
 from deeplimits.catalogue import Listing, catalogue
-from deeplimits.errors import DeeplimitsError, ParameterError
+from deeplimits.errors import ParameterError, did_you_mean
 
-DISAGREES, NOT_RUN, UNDECIDED, INTERRUPTED = 2, 3, 4, 130
+DISAGREES, NOT_RUN, UNDECIDED = 2, 3, 4
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
     The exit code is 0, 1 for bad input, 2 when a comparison disagrees, 3 when a limit of the atlas could not be run,
-    4 when a comparison decides nothing.
+    4 when a comparison decides nothing, 130 when it was interrupted.
     """
-    arguments = list(sys.argv[1:] if arguments is None else arguments)
-    try:
-        options = flags.read(arguments or ["--help"], COMMANDS)
-        return options.run(options)
-    except DeeplimitsError as error:
-        if "--debug" in arguments:
-            raise
-        print(f"deeplimits: {error}", file=sys.stderr)
-        return flags.BAD_INPUT
-    except BrokenPipeError:
-        return 0
+    given = list(sys.argv[1:] if arguments is None else arguments)
+
+    def command() -> int:
+        options = flags.read(given or ["--help"], COMMANDS)
+        # Atlas and campaign end an interrupt's work themselves: what is done is kept.
+        with guard.ended_by_interrupts() if options.command in flags.RUNS else contextlib.nullcontext():
+            return options.run(options)
+
+    return guard.guarded(command, debug="--debug" in given)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -43,6 +42,11 @@ def _list(options: argparse.Namespace) -> int:
         print(json.dumps([entry.to_json() for entry in found], indent=1, ensure_ascii=False))
     else:
         print(Listing(found))
+        if not found:
+            words = " ".join(options.words)
+            hint = did_you_mean(words.replace(" ", "-"), [*catalogue, *index.offered()])
+            hint = hint or "; `deeplimits list` shows all names"
+            print(f"nothing has all of the words {words!r}{hint}", file=sys.stderr)
     return 0
 
 
@@ -52,7 +56,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _cite(options: argparse.Namespace) -> int:
-    print(references.bibtex(catalogue.entry(options.name).about.statement.references))
+    print(showing.cite(options.name))
     return 0
 
 
@@ -66,9 +70,16 @@ def _limits(options: argparse.Namespace) -> Iterator[Any]:
 
 
 def _predict(options: argparse.Namespace) -> int:
-    from deeplimits.lab.predict import predict
+    _check_outputs(options)
+    from deeplimits.lab.predict import check_results, predict
+    from deeplimits.limit import require_valid
 
-    found = [predict(limit) for limit in _limits(options)]
+    limits, only = list(_limits(options)), _only(options)
+    for limit in limits:
+        require_valid(limit)
+    for limit in limits[:1] if only else []:
+        check_results(limit, only)
+    found = [predict(limit) for limit in limits]
     if options.json:
         _print_json([prediction.to_json() for prediction in found])
     elif len(found) == 1:
@@ -76,8 +87,25 @@ def _predict(options: argparse.Namespace) -> int:
     else:
         print(_swept(found))
     if options.plot:
-        _plot(found, options.plot)
+        _plot(found, options.plot, only)
     return 0
+
+
+def _check_outputs(options: argparse.Namespace) -> None:
+    """Refuse before the work what could not be written, or drawn, after it."""
+    for flag in ("plot", "html"):
+        path = getattr(options, flag, None)
+        if path:
+            from deeplimits.render import with_matplotlib
+
+            guard.check_output(path, flag)
+            with_matplotlib.check_format(path if flag == "plot" else "page.svg")
+    if getattr(options, "only", None) and not options.plot:
+        raise ParameterError("only = ... chooses what is drawn; give --plot FILE with it")
+
+
+def _only(options: argparse.Namespace) -> list[str] | None:
+    return [name.strip().replace("-", "_") for name in options.only.split(",")] if options.only else None
 
 
 def _swept(found: Sequence[Any]) -> str:
@@ -107,17 +135,24 @@ def _simulate(options: argparse.Namespace) -> int:
 
 
 def _compare(options: argparse.Namespace) -> int:
+    _check_outputs(options)
     from deeplimits.lab.compare import compare
+    from deeplimits.lab.predict import check_results
 
-    found = []
-    for limit in _limits(options):
+    found, limits, only = [], list(_limits(options)), _only(options)
+    varying = _varying(options)
+    if len(limits) > 1:
+        _announce(limits, varying, options)
+    for limit in limits[:1] if only else []:
+        check_results(limit, only)
+    for limit in limits:
         found.append(compare(limit, options.sizes, options.samples, options.seed))
         if not options.json:
             print(found[-1], flush=True)
     if options.json:
         _print_json([comparison.to_json() for comparison in found])
     if options.plot:
-        _plot(found, options.plot)
+        _plot(_as_one_figure(found, varying), options.plot, only)
     if options.html:
         for path, comparison in _numbered(options.html, found):
             comparison.to_html(path)
@@ -125,26 +160,50 @@ def _compare(options: argparse.Namespace) -> int:
     return DISAGREES if "disagrees" in outcomes else UNDECIDED if "undecided" in outcomes else 0
 
 
+def _varying(options: argparse.Namespace) -> dict[str, list[Any]]:
+    given = flags.values(catalogue.entry(options.name), options)
+    return {name: values for name, values in given if len(values) > 1}
+
+
+def _announce(limits: Sequence[Any], varying: dict[str, list[Any]], options: argparse.Namespace) -> None:
+    """Say beforehand how much is run, with every value checked."""
+    from deeplimits.lab.compare import tasks_of
+    from deeplimits.lab.simulate import seconds
+    from deeplimits.lab.sweep import announced
+
+    tasks = [tasks_of(limit, options.sizes, options.samples, options.seed) for limit in limits]
+    print(announced(limits, varying, sum(map(seconds, tasks[0]))), file=sys.stderr, flush=True)
+
+
+def _as_one_figure(found: Sequence[Any], varying: dict[str, list[Any]]) -> Sequence[Any]:
+    """Comparisons along one parameter as one thing to draw, where there is a number to draw over it."""
+    from deeplimits.lab.sweep import Sweep
+
+    if len(found) > 1 and len(varying) == 1:
+        sweep = Sweep(tuple(found), varying)
+        if sweep.drawn:
+            return [sweep]
+    return found
+
+
 def _print_json(documents: list[Any]) -> None:
     print(json.dumps(documents[0] if len(documents) == 1 else documents, indent=1, ensure_ascii=False))
 
 
-def _plot(found: Sequence[Any], path: str) -> None:
+def _plot(found: Sequence[Any], path: str, only: Sequence[str] | None) -> None:
     for name, result in _numbered(path, found):
-        try:
-            result.plot(name)
-        except (ValueError, OSError) as error:
-            raise ParameterError(f"plot = {name!r} cannot be written: {error}") from None
+        result.plot(name, only=only)
 
 
 def _numbered(path: str, found: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     """`figure.png` for one result, `figure-1.png`, `figure-2.png`, ... for several."""
     stem, dot, ending = path.rpartition(".")
-    for index, result in enumerate(found, start=1):
-        yield (path if len(found) == 1 else f"{stem}-{index}{dot}{ending}"), result
+    for number, result in enumerate(found, start=1):
+        yield (path if len(found) == 1 else f"{stem}-{number}{dot}{ending}"), result
 
 
 def _atlas(options: argparse.Namespace) -> int:
+    guard.check_output(options.out, "out", folder=True)
     from deeplimits.atlas import build
 
     found = build(options.out, options.only, options.size)
@@ -157,7 +216,7 @@ def _atlas(options: argparse.Namespace) -> int:
         print(f"could not be run: {name}")
     if found.interrupted:
         print("interrupted; the next run does what is missing")
-        return INTERRUPTED
+        return guard.INTERRUPTED
     if found.disagreeing:
         return DISAGREES
     if found.failed:
@@ -173,6 +232,9 @@ def _campaign(options: argparse.Namespace) -> int:
     from deeplimits.render import bars, campaign_page, text
 
     entries = list(catalogue.limits()) if options.only is None else [catalogue.entry(name) for name in options.only]
+    guard.check_output(options.out, "out")
+    if options.page:
+        guard.check_output(options.page, "page")
     if options.cases:
         cases = campaign.load(Path(options.cases).read_text(encoding="utf-8"))
     else:
@@ -190,13 +252,18 @@ def _campaign(options: argparse.Namespace) -> int:
         out.open("a", encoding="utf-8") as file,
         bars.progress(len(missing), "campaign", None) as bar,
     ):
-        for row in campaign.run(missing, workers):
-            rows.append(row)
-            file.write(json.dumps(row.to_json()) + "\n")
-            file.flush()
-            bar.update(1)
-            if row.outcome in campaign.FAULTS:
-                print(f"{row.outcome}: {row.case.name} {row.case.values} seed {row.case.seed}: {row.what}", flush=True)
+        try:
+            for row in campaign.run(missing, workers):
+                rows.append(row)
+                file.write(json.dumps(row.to_json()) + "\n")
+                file.flush()
+                bar.update(1)
+                if row.outcome in campaign.FAULTS:
+                    about = f"{row.case.name} {row.case.values} seed {row.case.seed}"
+                    print(f"{row.outcome}: {about}: {row.what}", flush=True)
+        except KeyboardInterrupt:
+            workers.stop()
+            raise
     print(text.table(*campaign.table(rows)))
     complaints = campaign.complaints(rows)
     for sentence in complaints:

@@ -1,5 +1,8 @@
 """The ways things can go wrong, each with a message that says what to do."""
 
+import difflib
+from collections.abc import Iterable
+
 
 class DeeplimitsError(Exception):
     """Base of every error that deeplimits raises on purpose."""
@@ -31,6 +34,16 @@ class UnknownName(DeeplimitsError, LookupError):
 
 class MissingExtra(DeeplimitsError, ImportError):
     """An optional dependency is not installed."""
+
+
+def did_you_mean(name: str, names: Iterable[str], count: int = 3, least: float = 0.5) -> str:
+    """The end of a sentence about an unknown name: the nearest of those there are, nothing where none is near.
+
+    >>> did_you_mean("gama", ["gamma", "noise"])
+    '; did you mean gamma?'
+    """
+    near = difflib.get_close_matches(name, list(names), n=count, cutoff=least)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def require(module: str, extra: str):

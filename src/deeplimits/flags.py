@@ -7,15 +7,15 @@ second knows the parameters of that limit too. Everything stands in the index, s
 import argparse
 import difflib
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from deeplimits.catalogue import Entry, catalogue
-from deeplimits.errors import ParameterError, UnknownName
+from deeplimits.errors import ParameterError, UnknownName, did_you_mean
+from deeplimits.guard import BAD_INPUT
 from deeplimits.parameters import Integer, Parameter
-
-BAD_INPUT = 1
 
 DESCRIPTION = """\
 Compute the limit, simulate the network, see whether they agree.
@@ -27,13 +27,14 @@ Compute the limit, simulate the network, see whether they agree.
   deeplimits atlas --out site/                       every limit, compared and drawn, as one page
 """
 
+COMMANDS = ("list", "show", "cite", "predict", "simulate", "compare", "atlas", "campaign")
 RUNS = {
     "predict": "what the theory says",
     "simulate": "finite systems, drawn and measured",
     "compare": "theory against simulation, with a verdict",
 }
 """The commands that take a limit and its parameters."""
-WORDS = ("json", "samples", "seed", "size", "sizes", "plot", "html", "debug", "help")
+WORDS = ("json", "samples", "seed", "size", "sizes", "plot", "only", "html", "debug", "help")
 """What these commands call their own flags. A parameter of such a name is --param.NAME in all of them."""
 
 PARAMETERS = f"""\
@@ -49,6 +50,15 @@ class _Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any):
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        if found := re.match(r"argument COMMAND: invalid choice: '([^']*)'", message):
+            hint = did_you_mean(found[1], COMMANDS) or f"; there are {', '.join(COMMANDS)}"
+            message = f"there is no command {found[1]!r}{hint}"
+        if message.endswith("required: COMMAND"):
+            message = f"a command must be given: {', '.join(COMMANDS)}; `deeplimits --help` says more"
+        sys.stderr.write(f"{self.prog}: {message}\n")
+        raise SystemExit(BAD_INPUT)
 
     def refuse(self, unknown: Sequence[str]) -> NoReturn:
         """An error about what no flag of this command takes, with the flags that may have been meant."""
@@ -125,11 +135,9 @@ def _parser(
     listing = command("list", "every name in the catalogue")
     listing.add_argument("words", nargs="*", help="show only entries that contain all these words")
     listing.add_argument("--json", action="store_true", help="print JSON")
-    for word, sentence in (
-        ("show", "what a name states, its parameters, how to call it"),
-        ("cite", "BibTeX of what a name rests on"),
-    ):
-        command(word, sentence).add_argument("name", metavar="NAME")
+    command("show", "what a name states, its parameters, how to call it").add_argument("name", metavar="NAME")
+    citing = command("cite", "BibTeX of what a name rests on; of deeplimits itself, without a name")
+    citing.add_argument("name", metavar="NAME", nargs="?")
     for word, sentence in RUNS.items():
         # In the first reading --help waits until the parameters are known.
         made = command(word, sentence, add_help=not first)
@@ -151,8 +159,8 @@ def _parser(
     atlas.add_argument("--size", choices=("small", "medium", "large"), default="medium", help="how much to simulate")
 
     campaign = command("campaign", "do the verdicts hold at random parameters inside the ranges?")
-    campaign.add_argument("--draws", type=int, default=2, help="how many of each limit (default: 2)")
-    campaign.add_argument("--seed", type=int, help="seed of the draws (default: a fresh one, printed)")
+    campaign.add_argument("--draws", type=_count, default=2, help="how many of each limit (default: 2)")
+    campaign.add_argument("--seed", type=_seed, help="seed of the draws (default: a fresh one, printed)")
     campaign.add_argument("--only", nargs="+", metavar="NAME", help="just these limits")
     campaign.add_argument("--cases", metavar="FILE", help="instead of draws, the cases in a file that --out wrote")
     campaign.add_argument(
@@ -160,9 +168,11 @@ def _parser(
         default="campaign.jsonl",
         help="file for the outcomes; what stands there is kept (default: campaign.jsonl)",
     )
-    campaign.add_argument("--time-limit", type=float, metavar="SECONDS", help="how long a case may take (default: 300)")
+    campaign.add_argument(
+        "--time-limit", type=_positive, metavar="SECONDS", help="how long a case may take (default: 300)"
+    )
     campaign.add_argument("--page", metavar="FILE", help="write what was found, with all that --out holds, as a page")
-    campaign.add_argument("--workers", type=int, help="how many processes (default: one for each core)")
+    campaign.add_argument("--workers", type=_count, help="how many processes (default: one for each core)")
     return parser, commands.choices
 
 
@@ -170,22 +180,48 @@ def _add_words(command: argparse.ArgumentParser, word: str) -> None:
     command.add_argument("--json", action="store_true", help="print JSON")
     if word != "predict":
         command.add_argument("--samples", type=_count, help="how many systems to draw at each size")
-        command.add_argument("--seed", type=int, default=0, help="seed of the random numbers (default: 0)")
+        command.add_argument("--seed", type=_seed, default=0, help="seed of the random numbers (default: 0)")
     if word == "simulate":
         command.add_argument("--size", type=_count, help="size of the system")
     if word == "compare":
         command.add_argument("--sizes", type=_counts, help="sizes to simulate, as 100,200,400 or 100:400:4")
     if word != "simulate":
         command.add_argument("--plot", metavar="FILE", help="write the figure to FILE (png, svg, pdf)")
+        command.add_argument("--only", metavar="RESULTS", help="draw just these results, as risk_curve or risk,bias")
     if word == "compare":
         command.add_argument("--html", metavar="FILE", help="write a page with statement, figure and verdict to FILE")
 
 
 def _counts(text: str) -> list[int]:
     try:
-        return Integer(default=1, low=1, high=math.inf).read_many(text)
+        found = Integer(default=1, low=1, high=math.inf).read_many(text)
+    except (ValueError, OverflowError):
+        found = []
+    if not found or min(found) < 1:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} cannot be read; give positive whole numbers, as 100,200,400 or 100:400:4"
+        )
+    return found
+
+
+def _seed(text: str) -> int:
+    try:
+        found = int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} cannot be read; give whole numbers, as 100,200,400") from None
+        found = -1
+    if not 0 <= found < 2**63:
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; give a whole number between 0 and {2**63 - 1}")
+    return found
+
+
+def _positive(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not (math.isfinite(found) and found > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; give a positive number")
+    return found
 
 
 def _count(text: str) -> int:

@@ -29,6 +29,13 @@ class Part:
     title: str
     results: tuple[str, ...] = ()
     """The results it gives; none are named if it is behind all."""
+    example: tuple[str, ...] = ()
+    """Lines that run: its imports and its docstring's example; only for what a door offers."""
+
+    @property
+    def called(self) -> str:
+        """`room.function`, as `Computed by` names it."""
+        return f"{self.module.removeprefix('deeplimits.').removeprefix('theory.')}.{self.name}"
 
 
 @dataclass(frozen=True)
@@ -81,7 +88,7 @@ class Record:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> "Record":
         parameters = {name: _parameter(dict(spec)) for name, spec in document["parameters"].items()}
-        parts = tuple(Part(**{**part, "results": tuple(part["results"])}) for part in document["parts"])
+        parts = tuple(map(_part, document["parts"]))
         return cls(Statement(document["doc"]), document["target"], parameters, document["signature"], parts)
 
 
@@ -121,11 +128,27 @@ def _parameter(spec: dict[str, Any]) -> Parameter:
     return kind(**{key: tuple(value) if isinstance(value, list) else value for key, value in plain.items()})
 
 
+def _part(document: dict[str, Any]) -> Part:
+    lists: dict[str, Any] = {key: tuple(value) for key, value in document.items() if isinstance(value, list)}
+    return Part(**{**document, **lists})
+
+
+@functools.cache
+def _document() -> dict[str, Any]:
+    return json.loads(resources.files("deeplimits").joinpath("index.json").read_text(encoding="utf-8"))
+
+
 @functools.cache
 def records() -> dict[str, Record]:
     """Every record of the index, by target."""
-    text = resources.files("deeplimits").joinpath("index.json").read_text(encoding="utf-8")
-    return {record["target"]: Record.from_json(record) for record in json.loads(text)}
+    return {record["target"]: Record.from_json(record) for record in _document()["names"]}
+
+
+@functools.cache
+def offered() -> dict[str, Part]:
+    """What the doors of `theory` and `measure` offer, by `room.function`."""
+    parts = map(_part, _document()["doors"])
+    return {part.called: part for part in parts}
 
 
 @functools.cache

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, PRNGKeyArray
 
-from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.errors import OutsideValidity, ParameterError, did_you_mean
 from deeplimits.models.activations import Activation, names
 from deeplimits.numerics.arguments import known
 from deeplimits.parameters import Axis, Choice, Integer, Parameter, Real, parameters_of
@@ -163,6 +163,12 @@ class Limit(eqx.Module):
         """The conditions of the theorem that the present parameters violate, a sentence each."""
         return ()
 
+    def __new__(cls, *values: Any, **parameters: Any):
+        unknown = [name for name in parameters if name not in {field.name for field in dataclasses.fields(cls)}]
+        if unknown:
+            raise ParameterError(_no_parameter(cls, unknown[0]))
+        return super().__new__(cls)
+
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
         for name in RESERVED:
@@ -222,7 +228,13 @@ def _check_names(limit: Limit, changes: Mapping[str, Any]) -> None:
     known_names = parameters_of(type(limit))
     unknown = sorted(set(changes) - set(known_names))
     if unknown:
-        raise ParameterError(f"{type(limit).__name__} has no parameter {unknown[0]}; it has {', '.join(known_names)}")
+        raise ParameterError(_no_parameter(type(limit), unknown[0]))
+
+
+def _no_parameter(cls: type, name: str) -> str:
+    names = parameters_of(cls)
+    hint = did_you_mean(name, names)
+    return f"{cls.__name__} has no parameter {name}; it has {', '.join(names) or 'none'}{hint}"
 
 
 def speaks_of_draws(limit: Limit) -> bool:

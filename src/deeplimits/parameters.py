@@ -135,6 +135,8 @@ class Axis(_Ranged):
 
     def check(self, owner, name, value):
         entries = _entries(value)
+        if getattr(value, "ndim", 1) == 0:
+            raise self.refuse(owner, name, value)
         if not entries or not all(isinstance(entry, float) for entry in entries):
             raise self.refuse(owner, name, value)
         for entry in entries:
@@ -194,6 +196,14 @@ def _entries(value: Any) -> list[Any]:
 def _short(value: Any) -> str:
     if hasattr(value, "tolist"):
         value = value.tolist()
-    if isinstance(value, float):
-        return f"{value:g}"
-    return repr(value)
+    return short(value) if isinstance(value, float) else repr(value)
+
+
+def short(value: float) -> str:
+    """A number in six digits, or in as many as it takes not to look like a rounder one that it is not.
+
+    >>> short(2 / 3), short(1.0), short(0.9999999)
+    ('0.666667', '1', '0.9999999')
+    """
+    said = f"{value:.6g}"
+    return said if f"{value:.3g}" != said or float(said) == float(f"{value:.12g}") else f"{value:.12g}"

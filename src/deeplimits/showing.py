@@ -1,13 +1,18 @@
-"""What `deeplimits show NAME` prints: the statement, the parameters, what it is computed by, how to call it."""
+"""What `deeplimits show NAME` and `cite NAME` print: the statement, the parameters, what it is computed by, how to call
+it, also on one's own data; and whom to cite.
+"""
 
 import re
 import textwrap
 import unicodedata
 from collections.abc import Iterator
+from typing import Any
 
-from deeplimits import flags, references
+from deeplimits import flags, index, references
 from deeplimits.catalogue import Entry, catalogue
+from deeplimits.errors import ParameterError
 from deeplimits.index import Record
+from deeplimits.render.text import Words
 
 WIDTH = 100
 
@@ -23,12 +28,53 @@ def page(entry: Entry) -> str:
         parts.append("Parameters\n" + "\n".join(_parameters(about)))
     if entry.role != "function":
         parts.append("Computed by\n" + "\n".join(_computed_by(about, entry.result)))
+        own = list(_own_data(about, entry.result))
+        if own:
+            parts.append("On your own data\n" + "\n".join(f"  {line}" if line else "" for line in own))
     if about.statement.references:
-        cited = (_filled(references.short(key), "  ", "    ") for key in about.statement.references)
+        lines = references.lines(about.statement.references, about.module)
+        cited = (_filled(line, "  ", "    ") for line in lines.values())
         parts.append("Cited\n" + "\n".join(cited))
     parts.append(f"Source\n  {about.module}")
     parts.append("To call it\n" + "\n".join(f"  {line}" for line in _call(entry, about)))
     return "\n\n".join(parts)
+
+
+def show(what: Any) -> Words:
+    """What a name of the catalogue states, takes and is computed by; also that of a limit, or of a limit's class.
+
+    >>> import deeplimits as dl
+    >>> "Marchenko" in dl.show("marchenko-pastur-law")
+    True
+    """
+    return Words(page(_entry(what)))
+
+
+def cite(what: Any = None) -> Words:
+    """BibTeX of what a name, a limit or a result of the verbs rests on; of the library itself, where nothing is given.
+
+    >>> import deeplimits as dl
+    >>> print(dl.cite("ridgeless-double-descent").partition("\\n")[0])
+    @article{hastie2022,
+    """
+    if what is None:
+        return Words(references.library())
+    about = _entry(what).about
+    return Words(references.bibtex(about.statement.references, about.module))
+
+
+def _entry(what: Any) -> Entry:
+    if isinstance(what, str):
+        return catalogue.entry(what)
+    if not isinstance(what, type) and not hasattr(what, "at_size"):
+        what = getattr(what, "limit", what)  # of a prediction, simulation or comparison
+    cls = what if isinstance(what, type) else type(what)
+    if not hasattr(cls, "at_size"):
+        raise ParameterError(
+            f"{what!r} is neither a name of the catalogue nor a limit; `deeplimits list` shows all names"
+        )
+    name = catalogue.name_of(cls)
+    return catalogue.entry(name) if name in catalogue else Entry(name, "limit", f"{cls.__module__}:{cls.__qualname__}")
 
 
 def _parameters(about: Record) -> Iterator[str]:
@@ -45,18 +91,34 @@ def _computed_by(about: Record, result: str) -> Iterator[str]:
     if not parts:
         yield f"  a formula of one line in {about.module}"
     for part in parts:
-        yield f"  from {part.module} import {part.name}"
-        yield _filled(part.title, "    ", "    ")
+        yield _filled(f"{part.called}: {part.title}", "  ", "    ")
+
+
+MOST_EXAMPLES = 3
+"""So many functions are shown at work; of the others it is said how to import them."""
+
+
+def _own_data(about: Record, result: str) -> Iterator[str]:
+    """The general functions behind a limit, each with lines that run."""
+    parts = [index.offered()[part.called] for part in about.parts_of(result) if part.called in index.offered()]
+    for number, part in enumerate(parts):
+        if number < MOST_EXAMPLES:
+            yield from ("", *part.example) if number else part.example
+        else:
+            yield f"from {part.module} import {part.name}"
 
 
 def _call(entry: Entry, about: Record) -> Iterator[str]:
     if entry.role == "function":
-        yield f"from {about.module} import {about.name}"
+        called = index.Part(about.name, about.module, "").called
+        example = index.offered()[called].example if called in index.offered() else ()
+        yield from example or (f"from {about.module} import {about.name}",)
         yield about.signature
         return
     result = f'["{entry.result}"]' if entry.result else ""
     yield "import deeplimits as dl"
     yield f"dl.predict(dl.limits.{about.name}()){result}"
+    yield f'dl.compare("{catalogue.name_of_target(entry.target)}")'
     yield f"deeplimits compare {catalogue.name_of_target(entry.target)}"
 
 

@@ -219,16 +219,21 @@ def _combine(weights: Floats, values: Floats) -> Floats:
     return np.asarray(np.tensordot(weights, values, axes=1))
 
 
-def fit_weights(sizes: Sequence[float], rate: float | None) -> tuple[Floats, Floats]:
-    """The linear functionals of the gaps that give the value at infinite size, and the coefficient of size**-rate."""
-    count = len(sizes)
-    if rate is None:
-        return np.full(count, 1 / count), np.full(count, 1 / count)
+def require_sizes(sizes: Sequence[float], rate: float) -> None:
+    """Refuse sizes at which a gap that closes is not told from one that stays."""
     if len(set(sizes)) < 2:
         raise ParameterError(
             f"sizes = {list(sizes)} has one distinct size: the gap closes like size**-{rate:g}, "
             "and only two or more sizes tell it from an error in the theory"
         )
+
+
+def fit_weights(sizes: Sequence[float], rate: float | None) -> tuple[Floats, Floats]:
+    """The linear functionals of the gaps that give the value at infinite size, and the coefficient of size**-rate."""
+    count = len(sizes)
+    if rate is None:
+        return np.full(count, 1 / count), np.full(count, 1 / count)
+    require_sizes(sizes, rate)
     design = np.stack([np.ones(count), np.asarray(sizes, float) ** -rate], axis=1)
     return tuple(np.linalg.pinv(design))
 

@@ -20,10 +20,11 @@ ALLOWED = {
     "tails": set(),
     "statement": set(),
     "index": {"errors", "parameters", "statement"},
-    "indexing": {"catalogue", "index"},
+    "indexing": {"catalogue", "index", "statement"},
     "references": {"errors"},
     "statistics": {"errors", "tails"},
-    "catalogue": {"errors", "index", "render", "references"},
+    "catalogue": {"errors", "index", "render", "references", "searching"},
+    "searching": set(),
     "numerics": {"doors", "errors"},
     "models": BASE | {"numerics"},
     "theory": BELOW,
@@ -33,15 +34,16 @@ ALLOWED = {
     "limit": BASE | {"predictions", "catalogue", "models", "numerics"},
     "limits": BELOW | {"limit", "predictions", "theory", "ensembles", "measure", "catalogue"},
     # What is drawn and written comes as data: pictures, documents, rows of tables.
-    "render": {"errors", "predictions"},
+    "render": {"errors", "parameters", "predictions"},
     # Results show themselves, so the lab knows how things look.
     "lab": BASE | {"limit", "predictions", "catalogue", "numerics", "render"},
     # A report shows itself, as results of the lab do.
     "diagnosis": BELOW | {"theory", "measure", "predictions", "render"},
     "atlas": BASE | {"lab", "limit", "catalogue", "render"},
-    "flags": BASE | {"catalogue"},
-    "showing": BASE | {"catalogue", "flags"},
-    "cli": BASE | {"lab", "limit", "atlas", "flags", "showing", "catalogue", "render"},
+    "guard": {"errors"},
+    "flags": BASE | {"catalogue", "guard"},
+    "showing": BASE | {"catalogue", "flags", "limit", "render"},
+    "cli": BASE | {"lab", "limit", "atlas", "flags", "guard", "showing", "catalogue", "render"},
 }
 
 

@@ -168,10 +168,12 @@ def test_pictures_are_data_that_can_be_drawn(case):
             assert picture.y.label
         panel = Figure().subplots()
         with_matplotlib.draw(picture, panel)
-        assert panel.has_data()
+        assert panel.has_data() or panel.texts  # a number alone is said
 
 
-@pytest.mark.parametrize(("shape", "mark"), [((), "rule"), ((5,), "points"), ((3, 4), "field"), ((2, 3, 4), "points")])
+@pytest.mark.parametrize(
+    ("shape", "mark"), [((), "number"), ((5,), "points"), ((3, 4), "field"), ((2, 3, 4), "points")]
+)
 def test_an_identity_alone_shows_the_numbers_it_states(shape, mark):
     stated = Identity(np.arange(1.0, 1 + np.prod(shape)).reshape(shape), label="i", tolerance=1e-12, reason="rounding")
     picture = stated.picture()

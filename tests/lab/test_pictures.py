@@ -10,7 +10,7 @@ import deeplimits as dl
 from deeplimits import statistics
 from deeplimits.limit import Limit
 from deeplimits.predictions import Picture
-from deeplimits.predictions.picture import MARKS, Axis, Band, Field, Histogram, Line, Points, Rule, Stem
+from deeplimits.predictions.picture import MARKS, Axis, Band, Field, Histogram, Line, Number, Points, Rule, Stem
 from deeplimits.render import page, with_matplotlib
 
 EVERY_MARK = Picture(
@@ -26,6 +26,7 @@ EVERY_MARK = Picture(
         Rule(0.5, label="level"),
         Stem(1.0, 2.0, label="atom"),
         Field([0, 1], [0, 1], [[1, 2], [3, 4]]),
+        Number(0.75, label="theory"),
     ),
 )
 

@@ -9,8 +9,7 @@ import pytest
 import deeplimits as dl
 from deeplimits.errors import DeeplimitsError, OutsideValidity, ParameterError
 from deeplimits.lab import compare, simulate
-from deeplimits.lab.predict import check_limit
-from deeplimits.lab.simulate import check_count
+from deeplimits.lab.predict import check_count, check_limit
 from deeplimits.lab.task import Task
 from deeplimits.limit import Limit, Run, real, replace
 from deeplimits.predictions import Value
@@ -59,9 +58,9 @@ def test_nothing_is_simulated_twice(monkeypatch):
     """What decides nothing is made larger; the systems that were simulated serve again."""
     simulated = []
 
-    def run(task, bar):
+    def run(task, bar, stop):
         simulated.append((task.size, task.samples))
-        return simulate.run(task, bar)
+        return simulate.run(task, bar, stop)
 
     monkeypatch.setattr(compare, "run", run)
     found = dl.compare(Constant())

@@ -129,7 +129,7 @@ def _about(entry: Entry) -> dict[str, Any]:
         "room": entry.room,
         "title": about.statement.title,
         "statement": about.statement.sections,
-        "references": {key: references.short(key) for key in about.statement.references},
+        "references": references.lines(about.statement.references, about.module),
     }
 
 

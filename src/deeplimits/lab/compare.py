@@ -3,20 +3,22 @@
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from threading import Event
+from typing import Any, overload
 
 import numpy as np
 
 from deeplimits import statistics
-from deeplimits.errors import DeeplimitsError, OutsideValidity, TooCostly, require
+from deeplimits.errors import DeeplimitsError, OutsideValidity, ParameterError, TooCostly, require
 from deeplimits.lab import export
 from deeplimits.lab.compilation import few_threads, threads, use_cache
-from deeplimits.lab.predict import Prediction, check_limit, theory
-from deeplimits.lab.simulate import Simulation, check_count, run, seconds
+from deeplimits.lab.predict import MOST_SEED, Prediction, check_count, chosen, limit_of, named, theory
+from deeplimits.lab.simulate import Simulation, check, run, seconds
+from deeplimits.lab.sweep import Sweep, each, listed
 from deeplimits.lab.task import Task
 from deeplimits.limit import Limit, require_valid, to_json
 from deeplimits.predictions import Finding, Kind, Picture, Trial
@@ -41,6 +43,12 @@ class Comparison:
     findings: dict[str, Finding]
     realised: tuple[Limit, ...] = ()
     """The limit at the ratios that the systems of each size really have."""
+
+    def __getitem__(self, name: str) -> Finding:
+        return named(name, self.findings)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.findings)
 
     @property
     def outcome(self) -> str:
@@ -75,9 +83,11 @@ class Comparison:
         """What was run, and what came out, a line each."""
         sizes = ", ".join(map(str, self.sizes))
         counts = Counter(finding.outcome for finding in self.findings.values())
-        share = ", ".join(f"{counts[one]} {one}" for one in (DISAGREES, UNDECIDED) if counts[one])
-        share = share or f"all {len(self.findings)} predictions"
-        closing = f"{self.outcome.upper()}: {share}; closest to its threshold: {self.verdict}"
+        total = len(self.findings)
+        share = f"{counts[self.outcome]} of {total}" if counts[self.outcome] < total else f"all {total}"
+        rest = f", {counts[UNDECIDED]} undecided" if self.outcome == DISAGREES and counts[UNDECIDED] else ""
+        which = {DISAGREES: "worst", UNDECIDED: "first"}.get(self.outcome, "closest to its threshold")
+        closing = f"{self.outcome.upper()}: {share} prediction{'s'[: total != 1]}{rest}; {which}: {self.verdict}"
         return f"n = {sizes}, {self.samples} samples each, seed {self.seed}", closing
 
     def __repr__(self) -> str:
@@ -92,10 +102,22 @@ class Comparison:
         """What is to be seen of each result, as data: theory and simulations."""
         return {name: kind.picture(self.trials[name]) for name, kind in self.predictions.items()}
 
-    def plot(self, path: str | Path | None = None):
-        """A figure with a panel for each result; written to `path` where one is given."""
-        settings = export.settings(self.limit, self.realised)
-        return with_matplotlib.figure(Statement.of(type(self.limit)).title, settings, self.pictures(), path)
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        only: Sequence[str] | str | None = None,
+        ax: Any = None,
+        size: tuple[float, float] | None = None,
+        dpi: float | None = None,
+    ) -> Any:
+        """A figure with a panel for each result, or for `only` some; written to `path` where one is given.
+
+        One result can be drawn on your own axes, `ax`. `size` is width and height in inches, `dpi` dots an inch.
+        """
+        title, settings = Statement.of(type(self.limit)).title, export.settings(self.limit, self.realised)
+        pictures = chosen(self.pictures(), only)
+        return with_matplotlib.figure(title, settings, pictures, path, ax=ax, size=size, dpi=dpi)
 
     def to_json(self) -> dict[str, Any]:
         """Everything found, ready for `json.dumps`."""
@@ -118,18 +140,23 @@ class Comparison:
         Path(path).write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
 
     def to_xarray(self):
-        """An `xarray.Dataset`: each prediction, and the mean and standard error of its simulations by size."""
+        """An `xarray.Dataset`: each prediction, and the mean and standard error of its simulations by size.
+
+        Both have the same axes with their values as coordinates: `data.risk_curve_measured - data.risk_curve`.
+        """
         xarray = require("xarray", "data")
-        variables = export.variables(self.predictions)
+        found = export.labelled(self.predictions)
+        variables = found.variables
         for name, trials in self.trials.items():
             if len({trial.measured.shape for trial in trials}) > 1:
                 continue  # eigenvalues of matrices of different sizes do not stack
             means = [trial.mean for trial in trials]
-            dims = ("size", *(f"{name}_{axis}" for axis in range(means[0].value.ndim)))
+            own, rank = found.dims[name], means[0].value.ndim
+            dims = ("size", *(own if len(own) == rank else (f"{name}_{axis}" for axis in range(rank))))
             variables[f"{name}_measured"] = (dims, np.stack([mean.value for mean in means]))
             variables[f"{name}_error"] = (dims, np.sqrt(np.stack([mean.variance for mean in means])))
         attributes = export.attributes(self.limit, verdict=self.verdict, agrees=int(self.agrees))
-        return xarray.Dataset(variables, coords={"size": list(self.sizes)}, attrs=attributes)
+        return xarray.Dataset(variables, {"size": list(self.sizes), **found.coordinates}, attributes)
 
     def document(self) -> dict[str, Any]:
         """Everything a page says and shows, as data: statement, findings, parameters, pictures."""
@@ -148,15 +175,40 @@ class Comparison:
         return export.cite(self.limit)
 
 
+@overload
 def compare(
-    limit: Limit,
+    limit: Limit | str,
     sizes: Sequence[int] | None = None,
     samples: int | None = None,
     seed: int = 0,
     progress: bool | None = None,
-) -> Comparison:
+    **parameters: float | str,
+) -> Comparison: ...
+
+
+@overload
+def compare(
+    limit: Limit | str,
+    sizes: Sequence[int] | None = None,
+    samples: int | None = None,
+    seed: int = 0,
+    progress: bool | None = None,
+    **parameters: Any,
+) -> Comparison | Sweep: ...
+
+
+def compare(
+    limit: Limit | str,
+    sizes: Sequence[int] | None = None,
+    samples: int | None = None,
+    seed: int = 0,
+    progress: bool | None = None,
+    **parameters: Any,
+) -> Comparison | Sweep:
     """Simulate at several sizes and judge every prediction of the limit.
 
+    The limit may be given by its name in the catalogue, with values of its parameters. A list of values of one
+    parameter makes a comparison for each, with one table and one figure over the parameter.
     At each size the theory is evaluated at the ratios the finite system really has. What is left of the gap at
     infinite size is tested against a threshold from the false-alarm budget of the whole catalogue; see
     `deeplimits.statistics`.
@@ -165,20 +217,45 @@ def compare(
     >>> dl.compare(dl.limits.KnnBiasVariance(neighbours=5), samples=2000).agrees
     True
     """
-    check_limit(limit)
-    chosen = sizes is not None or samples is not None
-    sizes = tuple(check_count(size, "sizes") for size in sorted(limit.usual.sizes if sizes is None else sizes))
+    if varying := listed(limit, parameters):
+        limits = [limit_of(limit, {**parameters, **one}) for one in each(varying)]
+        for one in limits:
+            tasks_of(one, sizes, samples, seed)  # a value that is refused is refused before the first is run
+        return Sweep(tuple(compare(one, sizes, samples, seed, progress) for one in limits), varying)
+    limit = limit_of(limit, parameters)
+    return compared(limit, tasks_of(limit, sizes, samples, seed), progress, sizes is not None or samples is not None)
+
+
+def tasks_of(limit: Limit, sizes: Sequence[int] | None = None, samples: int | None = None, seed: int = 0) -> list[Task]:
+    """The simulations of a comparison, as asked for; refused in a sentence where they cannot be made."""
+    sizes = check_sizes(limit.usual.sizes if sizes is None else sizes)
     samples = check_count(limit.usual.samples if samples is None else samples, "samples", statistics.FEWEST_SAMPLES)
-    seed = check_count(seed, "seed", 0)
+    seed = check_count(seed, "seed", 0, MOST_SEED)
     require_valid(limit)
+    return [Task(limit, size, samples, seed) for size in sizes]
+
+
+def check_sizes(sizes: Any) -> tuple[int, ...]:
+    """Sizes in increasing order, or a sentence about them."""
+    if isinstance(sizes, str) or not isinstance(sizes, Iterable):
+        raise ParameterError(
+            f"sizes = {sizes!r} is not allowed; it must be a list of whole numbers, as (100, 200, 400)"
+        )
+    found = sorted(check_count(size, "sizes") for size in sizes)
+    if not found:
+        raise ParameterError("sizes = [] is not allowed; it must have at least one whole number")
+    return tuple(found)
+
+
+def compared(limit: Limit, tasks: list[Task], progress: bool | None, chosen: bool) -> Comparison:
+    """The comparison that these tasks make; enlarged, unless `chosen` by the user, until it decides."""
     use_cache()
-    tasks = [Task(limit, size, samples, seed) for size in sizes]
     done: _Done = {}
-    if chosen:
-        return _compared(tasks, progress, done)
-    tasks = large_enough(tasks)
+    if not chosen:
+        tasks = large_enough(tasks)
+    check(tasks)
     found = _compared(tasks, progress, done)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(0 if chosen else MOST_ROUNDS):
         if found.agrees or (larger := enlarged(found, tasks)) is None:
             break
         tasks = larger
@@ -196,12 +273,20 @@ def _compared(tasks: Sequence[Task], progress: bool | None, done: _Done) -> Comp
     with (
         bars.progress(sum(task.samples for task in missing.values()), "comparing", progress) as bar,
         few_threads(max(task.size for task in tasks)),
-        ThreadPoolExecutor(min(threads(), len(tasks))) as pool,
+        ThreadPoolExecutor(min(threads(), len(tasks)) + 1) as pool,
     ):
-        # Programs are compiled side by side, the largest size's first; meanwhile this thread computes the theory.
-        running = {place: pool.submit(run, missing[place], bar) for place in reversed(missing)}
-        prediction = theory(tasks[0].limit)
-        done |= {place: running[place].result() for place in missing}
+        # Programs are compiled side by side, the largest size's first, and the theory beside them. This thread only
+        # waits: an interrupt that arrived in the middle of a compilation would end the process.
+        stop = Event()
+        first = pool.submit(theory, tasks[0].limit)
+        running = {place: pool.submit(run, missing[place], bar, stop) for place in reversed(missing)}
+        try:
+            prediction = first.result()
+            done |= {place: running[place].result() for place in missing}
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
     return judge(prediction, tasks, [done[task.size, task.samples] for task in tasks])
 
 

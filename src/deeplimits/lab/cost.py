@@ -57,6 +57,36 @@ def seconds(jaxpr: Any, arguments: Sequence[Any] = (), rounds: float = UNKNOWN) 
     return total
 
 
+WHOLE = {"dot_general", "sort", "scan", "while", *DECOMPOSITIONS}
+"""Operations whose inputs and results lie in memory whole; others are fused, and may need no memory of their own."""
+
+
+def memory(jaxpr: Any) -> float:
+    """The bytes that a program needs at least: its results, or its largest operation with all that goes in and out.
+
+    >>> import jax.numpy as jnp
+    >>> memory(jax.make_jaxpr(lambda x: x @ x)(jnp.ones((100, 100)))) == 2 * 100 * 100 * 8
+    True
+    """
+    inner = _open(jaxpr)
+    most = sum(map(_bytes, inner.outvars))
+    for equation in inner.eqns:
+        if equation.primitive.name in WHOLE:
+            most = max(most, sum(map(_bytes, {id(one): one for one in equation.invars}.values()))
+                       + sum(map(_bytes, equation.outvars)))  # fmt: skip
+        for value in equation.params.values():
+            parts = value if isinstance(value, tuple | list) else (value,)
+            most = max([most, *(memory(part) for part in parts if hasattr(_open(part), "eqns"))])
+    return float(most)
+
+
+def _bytes(variable: Any) -> float:
+    about = variable.aval
+    if not hasattr(about, "shape") or not hasattr(about, "dtype"):
+        return 0.0
+    return math.prod(about.shape) * getattr(about.dtype, "itemsize", 4)
+
+
 def _open(jaxpr: Any) -> Any:
     """The operations of a program, which some versions of JAX hand out closed over its constants."""
     return getattr(jaxpr, "jaxpr", jaxpr)

@@ -1,7 +1,10 @@
 """Results as plain data, for other programs and for `render`: documents, xarray, BibTeX, a heading."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from deeplimits import references
 from deeplimits.catalogue import catalogue
@@ -22,19 +25,55 @@ def attributes(limit: Limit, **run: Any) -> dict[str, Any]:
     return {**own, **{f"param.{name}" if name in own else name: value for name, value in values}}
 
 
-def variables(results: Mapping[str, Kind]) -> dict[str, Any]:
-    """xarray variables of predictions; dimensions carry the result's name, so that grids of two results never mix."""
-    found = {}
-    for name, kind in results.items():
-        for part, (dims, values) in kind.arrays().items():
-            label = f"{name}_{part.replace(' ', '_')}" if part else name
-            found[label] = (tuple(f"{name}_{dim.replace(' ', '_')}_index" for dim in dims), values)
+@dataclass(frozen=True)
+class Labelled:
+    """Predictions as xarray wants them: every axis one named dimension, with its values as coordinate."""
+
+    variables: dict[str, Any]
+    coordinates: dict[str, Any]
+    dims: dict[str, tuple[str, ...]]
+    """The dimensions of each result itself, which its simulations have too."""
+
+
+def labelled(results: Mapping[str, Kind]) -> Labelled:
+    """Results with the same axis share its dimension; where their grids differ, each has its own, by its name."""
+    found = Labelled({}, {}, {})
+    for result, kind in results.items():
+        arrays = {part: (dims, np.asarray(values)) for part, (dims, values) in kind.arrays().items()}
+        names: dict[str, str] = {}
+        for dim in dict.fromkeys(dim for dims, _ in arrays.values() for dim in dims):
+            grid = arrays[dim][1] if dim in arrays and arrays[dim][0] == (dim,) else None
+            names[dim] = _dimension(found, result, dim.replace(" ", "_"), grid)
+        for part, (dims, values) in arrays.items():
+            if part and dims == (part,):
+                continue  # the coordinate
+            label = f"{result}_{part.replace(' ', '_')}" if part else result
+            found.variables[label] = (tuple(names[dim] for dim in dims), values)
+        found.dims[result] = tuple(names[dim] for dim in arrays[""][0])
     return found
+
+
+def _dimension(found: Labelled, result: str, name: str, grid: np.ndarray | None) -> str:
+    """The name of an axis: its own where no other result uses that for another grid."""
+    own = f"{result}_{name}"
+    if grid is None:
+        return own
+    if name == "size" or name in found.variables or name in found.dims:
+        name = own
+    if name in found.coordinates and not np.array_equal(found.coordinates[name][1], grid):
+        name = own
+    found.coordinates[name] = ((name,), grid)
+    return name
+
+
+def name(limit: Limit) -> str:
+    """The catalogue's name of a limit."""
+    return catalogue.name_of(type(limit))
 
 
 def heading(limit: Limit) -> str:
     """Name and parameters in one line."""
-    return text.heading(catalogue.name_of(type(limit)), values_of(limit))
+    return text.heading(name(limit), values_of(limit))
 
 
 def settings(limit: Limit, realised: Sequence[Limit] = ()) -> list[dict[str, Any]]:
@@ -56,7 +95,7 @@ def document(
     return {
         "title": statement.title,
         "statement": statement.sections,
-        "references": {key: references.short(key) for key in statement.references},
+        "references": references.lines(statement.references, type(limit).__module__),
         **found,
         "parameter_notes": {
             key: {"symbol": one.symbol, "doc": one.doc} for key, one in parameters_of(type(limit)).items()
@@ -66,5 +105,5 @@ def document(
     }
 
 
-def cite(limit: Limit) -> str:
-    return references.bibtex(Statement.of(type(limit)).references)
+def cite(limit: Limit) -> text.Words:
+    return text.Words(references.bibtex(Statement.of(type(limit)).references, type(limit).__module__))

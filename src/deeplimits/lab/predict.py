@@ -1,7 +1,7 @@
 """`predict`: what the theory says."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,12 +9,14 @@ from typing import Any
 import jax
 import numpy as np
 
-from deeplimits.errors import NotConverged, ParameterError, require
-from deeplimits.lab import export
+from deeplimits.catalogue import catalogue
+from deeplimits.errors import NotConverged, ParameterError, did_you_mean, require
+from deeplimits.lab import beforehand, export
 from deeplimits.lab.compilation import use_cache
 from deeplimits.lab.programs import Program
-from deeplimits.limit import Limit, require_valid, speaks_of_draws, to_json, values_of
+from deeplimits.limit import Limit, replace, require_valid, speaks_of_draws, to_json, values_of
 from deeplimits.numerics.checks import aloud
+from deeplimits.parameters import parameters_of
 from deeplimits.predictions import Kind, Picture
 from deeplimits.render import notebook, text, with_matplotlib
 from deeplimits.statement import Statement
@@ -28,10 +30,7 @@ class Prediction(Mapping[str, Kind]):
     results: dict[str, Kind]
 
     def __getitem__(self, name: str) -> Kind:
-        try:
-            return self.results[name]
-        except KeyError:
-            raise ParameterError(f"there is no result {name!r}; there are {', '.join(self.results)}") from None
+        return named(name, self.results)
 
     def __iter__(self):
         return iter(self.results)
@@ -53,15 +52,28 @@ class Prediction(Mapping[str, Kind]):
         """What is to be seen of each result, as data."""
         return {name: kind.picture() for name, kind in self.results.items()}
 
-    def plot(self, path: str | Path | None = None):
-        """A figure with a panel for each result; written to `path` where one is given."""
+    def plot(
+        self,
+        path: str | Path | None = None,
+        *,
+        only: Sequence[str] | str | None = None,
+        ax: Any = None,
+        size: tuple[float, float] | None = None,
+        dpi: float | None = None,
+    ) -> Any:
+        """A figure with a panel for each result, or for `only` some; written to `path` where one is given.
+
+        One result can be drawn on your own axes, `ax`. `size` is width and height in inches, `dpi` dots an inch.
+        """
         title = Statement.of(type(self.limit)).title
-        return with_matplotlib.figure(title, export.settings(self.limit), self.pictures(), path)
+        pictures = chosen(self.pictures(), only)
+        return with_matplotlib.figure(title, export.settings(self.limit), pictures, path, ax=ax, size=size, dpi=dpi)
 
     def to_xarray(self):
-        """An `xarray.Dataset`, a variable for each result, the parameters as attributes."""
+        """An `xarray.Dataset`: a variable for each result, coordinates for its axes, the parameters as attributes."""
         xarray = require("xarray", "data")
-        return xarray.Dataset(export.variables(self.results), attrs=export.attributes(self.limit))
+        found = export.labelled(self.results)
+        return xarray.Dataset(found.variables, found.coordinates, export.attributes(self.limit))
 
     def to_json(self) -> dict[str, Any]:
         """Name, parameters and every result, ready for `json.dumps`."""
@@ -76,22 +88,33 @@ class Prediction(Mapping[str, Kind]):
         return export.cite(self.limit)
 
 
+def named(name: str, results: Mapping[str, Any]) -> Any:
+    """The result of that name, or a sentence with those there are."""
+    if name not in results:
+        hint = did_you_mean(str(name), results)
+        raise ParameterError(f"there is no result {name!r}; there are {', '.join(results)}{hint}")
+    return results[name]
+
+
 def _stated(limit: Limit) -> list[tuple[str, Kind]]:
     # As a list, because JAX sorts dictionaries and the order in which a limit states its results is meant.
-    return list(limit.theory().items())
+    return list(beforehand.stated(limit, "theory", limit.theory()).items())
 
 
 def _stated_of_draw(limit: Limit, realised: Limit, seed: Any, sizes: dict[str, Any]) -> list:
     system = realised.draw(jax.random.key(seed), **sizes)
-    return [*limit.theory().items(), *realised.stated(system).items()]
+    whatever = beforehand.stated(limit, "theory", limit.theory())
+    return [*whatever.items(), *beforehand.stated(limit, "stated", realised.stated(system)).items()]
 
 
 _theory = Program(_stated, level=0)
 _theory_of_draw = Program(_stated_of_draw, level=0)
 
 
-def predict(limit: Limit, seed: int = 0) -> Prediction:
+def predict(limit: Limit | str, seed: int = 0, **parameters: Any) -> Prediction:
     """Compute what the theory says.
+
+    The limit may be given by its name in the catalogue, with values of its parameters.
 
     A limit that speaks of the system that was drawn is shown one, drawn with `seed` at the largest of its usual sizes.
     Raises `OutsideValidity` where the theorem does not cover the parameters. A prediction is compiled once per class
@@ -100,14 +123,16 @@ def predict(limit: Limit, seed: int = 0) -> Prediction:
     >>> import deeplimits as dl
     >>> float(dl.predict(dl.limits.RidgelessDoubleDescent(gamma=2.0, noise=1.0, signal=1.0))["risk"].value)
     1.5
+    >>> float(dl.predict("ridgeless-double-descent", gamma=2.0, noise=1.0)["risk"].value)
+    1.5
     """
-    check_limit(limit)
+    limit, seed = limit_of(limit, parameters), check_count(seed, "seed", 0, MOST_SEED)
     require_valid(limit)
     use_cache()
     if speaks_of_draws(limit):
         size = max(limit.usual.sizes)
         require_valid(limit, size)
-        sizes, realised = limit.at_size(size)
+        sizes, realised = beforehand.finite(limit, limit.at_size(size))
         with aloud(type(limit).__name__):
             found = _theory_of_draw(limit, realised, np.asarray(seed), sizes)
         return checked(limit, dict(found))
@@ -133,12 +158,70 @@ def checked(limit: Limit, results: dict[str, Kind]) -> Prediction:
     return Prediction(limit, results)
 
 
+def stated_shapes(limit: Limit) -> dict[str, Kind]:
+    """What the theory will say whatever the draw, without its numbers."""
+    with aloud(type(limit).__name__):
+        return dict(_theory.shapes(limit))
+
+
+def check_results(limit: Limit, only: Sequence[str] | str | None) -> None:
+    """Refuse results that the limit does not have, before anything is computed."""
+    require_valid(limit)
+    names = dict(stated_shapes(limit))
+    if speaks_of_draws(limit):
+        sizes, realised = beforehand.finite(limit, limit.at_size(max(limit.usual.sizes)))
+        names = dict(_theory_of_draw.shapes(limit, realised, np.asarray(0), sizes))
+    chosen(names, only)
+
+
+def chosen(results: Mapping[str, Any], only: Sequence[str] | str | None) -> dict[str, Any]:
+    """The results to be drawn: all, or `only` one or some, in the order they are named."""
+    if only is None:
+        return dict(results)
+    names = [only] if isinstance(only, str) else list(only)
+    if not names:
+        raise ParameterError(f"only = {only!r} names no result; there are {', '.join(results)}")
+    return {name: named(name, results) for name in names}
+
+
+def limit_of(limit: Any, parameters: Mapping[str, Any]) -> Limit:
+    """The limit that is meant: itself, or the one of that name in the catalogue, with these parameters."""
+    if isinstance(limit, str):
+        entry = catalogue.entry(limit)
+        if entry.role == "function":
+            raise ParameterError(
+                f"{entry.name} is a function and no limit; `deeplimits show {entry.name}` says how to call it"
+            )
+        limit = entry.load()(**parameters)
+    elif parameters and isinstance(limit, Limit):
+        limit = replace(limit, **parameters)
+    check_limit(limit)
+    return limit
+
+
 def check_limit(limit: Any) -> None:
     """Refuse what is not a limit; the usual slip is to pass the class."""
     if not isinstance(limit, Limit):
         hint = ""
         if isinstance(limit, type):
             hint = f"; construct it first, as in {limit.__name__}()"
-        elif isinstance(limit, str):
-            hint = f"; for the limit of that name write dl.catalogue[{limit!r}]()"
         raise ParameterError(f"limit = {limit!r} is not a limit{hint}")
+    for name, parameter in parameters_of(type(limit)).items():
+        value = getattr(limit, name)
+        if parameter.kind == "real" and np.ndim(value) > 0:
+            raise ParameterError(
+                f"{type(limit).__name__}: {name} = {values_of(limit)[name]} is more than one number; give "
+                f"{name}=[...] to `compare`, which takes them one after the other, or use jax.vmap"
+            )
+
+
+MOST_SEED = 2**63 - 1
+
+
+def check_count(value: Any, name: str, least: int = 1, most: int | None = None) -> int:
+    """A whole number of at least `least`, or a sentence about it."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        allowed = f"of at least {least}" if most is None else f"between {least} and {most}"
+        raise ParameterError(f"{name} = {value!r} is not allowed; it must be a whole number {allowed}")
+    return int(value)

@@ -1,14 +1,18 @@
 """Compiled programs: several are compiled at once, in threads; they are run one at a time."""
 
+import sysconfig
 import threading
+import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
+from pathlib import Path
 from typing import Any
 
 import equinox as eqx
 import jax
 import numpy as np
 
+from deeplimits.errors import DeeplimitsError
 from deeplimits.lab import cost
 from deeplimits.lab.compilation import options
 
@@ -29,6 +33,8 @@ class Program:
         self._function, self._level = function, level
         self._traced: OrderedDict[Hashable, Any] = OrderedDict()
         self._compiled: OrderedDict[Hashable, Any] = OrderedDict()
+        self._shapes: OrderedDict[Hashable, Any] = OrderedDict()
+        self._bytes: OrderedDict[Hashable, float] = OrderedDict()
         programs.append(self)
 
     def prepare(self, *arguments: Any) -> tuple[Callable, Any]:
@@ -45,6 +51,20 @@ class Program:
         """About how long the program will run, before it is compiled; see `cost`."""
         return cost.seconds(self._trace(_key(arguments), arguments)[0].jaxpr, (), rounds or cost.UNKNOWN)
 
+    def memory(self, *arguments: Any) -> float:
+        """About how many bytes the program needs at least, before it is compiled; see `cost`."""
+        key = _key(arguments)
+        if key not in self._bytes:
+            _keep(self._bytes, key, cost.memory(self._trace(key, arguments)[0].jaxpr))
+        return self._bytes[key]
+
+    def shapes(self, *arguments: Any) -> Any:
+        """What a call returns, with `jax.ShapeDtypeStruct` for each array; nothing is compiled."""
+        key = _key(arguments)
+        if key not in self._shapes:
+            self._trace(key, arguments)
+        return self._shapes[key]
+
     def _trace(self, key: Hashable, arguments: Any) -> tuple[Any, Any]:
         found = self._traced.get(key)
         if found is None:
@@ -56,8 +76,12 @@ class Program:
                 besides.append(rest)
                 return returned
 
-            traced = jax.jit(function, compiler_options=options(self._level)).trace(arrays)
+            try:
+                traced = jax.jit(function, compiler_options=options(self._level)).trace(arrays)
+            except UNKNOWN_YET as error:
+                raise DeeplimitsError(_too_early(error)) from error
             found = _keep(self._traced, key, (traced, besides[0]))
+            _keep(self._shapes, key, eqx.combine(traced.out_info, besides[0]))
         return found
 
     def __call__(self, *arguments: Any) -> Any:
@@ -70,6 +94,31 @@ class Program:
         """Forget what was traced and compiled."""
         self._traced.clear()
         self._compiled.clear()
+        self._shapes.clear()
+        self._bytes.clear()
+
+
+UNKNOWN_YET = (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError,
+               jax.errors.TracerIntegerConversionError)  # fmt: skip
+
+
+def _too_early(error: Exception) -> str:
+    """Which line of whose code asks for a number that is known only when the program runs, and what to write there."""
+    libraries = [Path(place) for place in (sysconfig.get_path("purelib"), sysconfig.get_path("stdlib"))]
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if Path(frame.filename) != Path(__file__)
+        and not any(Path(frame.filename).is_relative_to(library) for library in libraries)
+    ]
+    where = f"{Path(frames[-1].filename).name}, line {frames[-1].lineno}: `{frames[-1].line}`" if frames else "it"
+    if isinstance(error, jax.errors.TracerArrayConversionError):
+        remedy = "write it with jax.numpy in place of NumPy"
+    elif isinstance(error, jax.errors.TracerBoolConversionError):
+        remedy = "write jnp.where(condition, a, b), or declare the parameter as integer(...) or choice(...)"
+    else:
+        remedy = "keep it an array, or declare the parameter as integer(...), which is known"
+    return f"{where} asks for a number that is known only when the compiled program runs; {remedy}"
 
 
 def _is_array(leaf: Any) -> bool:

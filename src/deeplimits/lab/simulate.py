@@ -1,8 +1,10 @@
 """`simulate`: finite systems, drawn and measured."""
 
+import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
 import jax
@@ -10,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from deeplimits.errors import DeeplimitsError, ParameterError, require
-from deeplimits.lab import export
+from deeplimits.errors import DeeplimitsError, require
+from deeplimits.lab import beforehand, export
 from deeplimits.lab.compilation import few_threads, use_cache
-from deeplimits.lab.predict import check_limit
+from deeplimits.lab.predict import MOST_SEED, check_count, limit_of, named, stated_shapes, theory
 from deeplimits.lab.programs import Program
 from deeplimits.lab.task import Task
 from deeplimits.limit import Limit, speaks_of_draws, to_json, values_of
@@ -37,7 +39,7 @@ class Simulation(Mapping[str, np.ndarray]):
     """What the theory says of each of these very systems, stacked on the first axis; empty for most limits."""
 
     def __getitem__(self, name: str) -> np.ndarray:
-        return self.results[name]
+        return named(name, self.results)
 
     def __iter__(self):
         return iter(self.results)
@@ -67,12 +69,19 @@ class Simulation(Mapping[str, np.ndarray]):
     def to_xarray(self):
         """An `xarray.Dataset` of the raw draws."""
         xarray = require("xarray", "data")
-        variables = {
-            name: (("sample", *(f"{name}_{axis}" for axis in range(draws.ndim - 1))), draws)
-            for name, draws in self.results.items()
-        }
+        # Curves lie over the axis on which the theory states them.
+        curves = any(draws.ndim > 1 for draws in self.results.values()) and not speaks_of_draws(self.limit)
+        said = export.labelled(theory(self.limit) if curves else {})
+        variables: dict[str, Any] = {}
+        for name, draws in self.results.items():
+            own = said.dims.get(name, ())
+            fits = tuple(len(said.coordinates[dim][1]) for dim in own if dim in said.coordinates) == draws.shape[1:]
+            dims = own if fits else tuple(f"{name}_{axis}" for axis in range(draws.ndim - 1))
+            variables[name] = (("sample", *dims), draws)
+        used = {dim for dims, _ in variables.values() for dim in dims}
+        coordinates = {dim: grid for dim, grid in said.coordinates.items() if dim in used}
         sizes = {f"size.{name}": str(value) for name, value in self.sizes.items()}
-        return xarray.Dataset(variables, attrs=export.attributes(self.limit, seed=self.seed, **sizes))
+        return xarray.Dataset(variables, coordinates, export.attributes(self.limit, seed=self.seed, **sizes))
 
     def to_json(self) -> dict[str, Any]:
         """Name, parameters, sizes, seed and every draw, ready for `json.dumps`."""
@@ -96,9 +105,10 @@ def _many(limit: Limit, place: Any, count: int, sizes: dict[str, Any]) -> tuple[
     def one(index):
         key = jax.random.fold_in(stream, index)
         if not speaks_of_draws(limit):
-            return limit.simulate(key, **sizes), {}
+            return beforehand.measured(limit, "simulate", limit.simulate(key, **sizes)), {}
         system = limit.draw(key, **sizes)
-        return limit.measured(system), dict(limit.stated(system))
+        found = beforehand.measured(limit, "measured", limit.measured(system))
+        return found, beforehand.stated(limit, "stated", limit.stated(system))
 
     indices = first + jnp.arange(count)
     # On a GPU many systems at once are nearly free. On a CPU that only spoils the cache, unless they are tiny.
@@ -112,10 +122,16 @@ systems = Program(_many, level=1)
 
 
 def simulate(
-    limit: Limit, size: int | None = None, samples: int | None = None, seed: int = 0, progress: bool | None = None
+    limit: Limit | str,
+    size: int | None = None,
+    samples: int | None = None,
+    seed: int = 0,
+    progress: bool | None = None,
+    **parameters: Any,
 ) -> Simulation:
     """Draw and measure `samples` independent finite systems of a given size.
 
+    The limit may be given by its name in the catalogue, with values of its parameters.
     `size` is the largest of the limit's usual sizes unless given; what it counts is said in the limit's documentation.
     The same seed gives the same systems, whatever the number of samples. `progress` shows a bar: by default where
     standard error is a terminal and the run takes more than a second.
@@ -125,33 +141,67 @@ def simulate(
     >>> simulation["eigenvalues"].shape
     (8, 20)
     """
-    check_limit(limit)
+    limit = limit_of(limit, parameters)
     size = check_count(max(limit.usual.sizes) if size is None else size, "size")
     samples = check_count(limit.usual.samples if samples is None else samples, "samples")
-    seed = check_count(seed, "seed", 0)
+    task = Task(limit, size, samples, check_count(seed, "seed", 0, MOST_SEED))
+    check([task], compared=False)
     with bars.progress(samples, "simulating", progress) as bar, few_threads(size):
-        return run(Task(limit, size, samples, seed), bar)
+        return run(task, bar)
+
+
+def check(tasks: Sequence[Task], compared: bool = True) -> None:
+    """Refuse, before anything runs, what would end in an error: what does not fit into memory or to what is stated."""
+    for task in tasks:
+        realised = task.realised.limit
+        with aloud(type(task.limit).__name__):
+            found, own = systems.shapes(*_block(task))
+            needed = systems.memory(*_block(task))
+        if compared:
+            said = {**stated_shapes(realised), **{name: _of_one(kind) for name, kind in own.items()}}
+            beforehand.fitting(task.limit, said, found)
+            beforehand.several_sizes(said, [one.size for one in tasks])
+        if needed > beforehand.SHARE * beforehand.free_memory():
+            beforehand.enough_memory(task.limit, task.size, needed, _at_a_smaller_size(task))
+
+
+def _of_one(kind: Kind) -> Kind:
+    """What is stated of one system, from the shapes of statements about many."""
+    return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), kind)
+
+
+def _at_a_smaller_size(task: Task) -> tuple[int, float] | None:
+    smaller = dataclasses.replace(task, size=max(1, task.size // 4))
+    try:
+        return smaller.size, systems.memory(*_block(smaller))
+    except DeeplimitsError:
+        return None
 
 
 def seconds(task: Task) -> float:
     """About how long the simulations of a task will take on one core; see `lab.cost`."""
-    sizes, realised = task.realised
-    chunk = chunk_size(task.limit, task.samples)
-    place = np.array([task.seed, task.size, task.first])
+    realised, place, chunk, sizes = _block(task)
     rounds = realised.rounds(**sizes)
     return systems.seconds(realised, place, chunk, sizes, rounds=rounds) * math.ceil(task.samples / chunk)
 
 
-def run(task: Task, bar: Any) -> Simulation:
-    """Carry out a task, reporting to a progress bar."""
+def _block(task: Task) -> tuple[Limit, np.ndarray, int, dict[str, Any]]:
+    """What the compiled program is called with for the first systems of a task."""
+    sizes, realised = task.realised
+    return realised, np.array([task.seed, task.size, task.first]), chunk_size(task.limit, task.samples), sizes
+
+
+def run(task: Task, bar: Any, stop: Event | None = None) -> Simulation:
+    """Carry out a task, reporting to a progress bar, until `stop` is set."""
     limit, size, samples, seed = task.limit, task.size, task.samples, task.seed
     use_cache()
-    sizes, realised = task.realised
+    realised, _, chunk, sizes = _block(task)
     pieces = []
-    chunk = chunk_size(limit, samples)
     for first in range(0, samples, chunk):
+        if stop is not None and stop.is_set():
+            raise DeeplimitsError("interrupted")
         # All pieces have one shape and compile once; what the last one has too many is cut off.
-        with aloud(type(limit).__name__):
+        with aloud(type(limit).__name__), beforehand.in_memory(limit, size):
             piece = systems(realised, np.array([seed, size, task.first + first]), chunk, sizes)
             pieces.append(jax.tree.map(np.asarray, piece))
         bar.update(min(chunk, samples - first))
@@ -174,10 +224,3 @@ def chunk_size(limit: Limit, samples: int) -> int:
     batch = limit.usual.batch
     chunk = min(samples, max(math.ceil(limit.usual.samples / CHUNKS), batch))
     return chunk if chunk <= batch else math.ceil(chunk / batch) * batch
-
-
-def check_count(value: Any, name: str, least: int = 1) -> int:
-    """A whole number of at least `least`, or a sentence about it."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ParameterError(f"{name} = {value!r} is not allowed; it must be a whole number of at least {least}")
-    return int(value)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from deeplimits.lab import beforehand
 from deeplimits.limit import Limit, require_valid, values_of
 
 ALWAYS = ("deeplimits.lab.simulate", "deeplimits.lab.predict", "deeplimits.predictions")
@@ -52,7 +53,7 @@ class Task:
     def realised(self) -> Realised:
         """The systems of this size, or a sentence why there are none; found once, for their cost and for the run."""
         require_valid(self.limit, self.size)
-        realised = Realised(*self.limit.at_size(self.size))
+        realised = Realised(*beforehand.finite(self.limit, self.limit.at_size(self.size)))
         require_valid(realised.limit)
         return realised
 

@@ -353,6 +353,15 @@ def from_function(
     def value(u):
         return jnp.asarray(function(u), float)
 
+    try:
+        jax.eval_shape(lambda u: function(u), jax.ShapeDtypeStruct((), float))
+    except jax.errors.TracerArrayConversionError:
+        called = getattr(function, "__name__", "it")
+        raise ParameterError(
+            f"activation = {called} is not allowed: it uses NumPy, which JAX cannot trace; write it with jax.numpy"
+        ) from None
+    except Exception:  # what else may be wrong with it shows where it is used
+        pass
     return Activation(
         name or getattr(function, "__name__", "function"),
         elementwise(value),

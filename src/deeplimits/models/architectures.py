@@ -24,6 +24,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import ParameterError
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as activation_named
+from deeplimits.models.shown import call, one_or_all
 from deeplimits.numerics.arguments import NOT_NEGATIVE, array, choice, known, whole
 
 PARAMETRIZATIONS = ("ntk", "standard", "mup")
@@ -73,6 +74,21 @@ class FullyConnected(eqx.Module):
         self.layer_norm = bool(layer_norm)
         choice("parametrization", parametrization, (*PARAMETRIZATIONS, *_ALIASES))
         self.parametrization = _ALIASES.get(parametrization, parametrization)
+
+    def __repr__(self) -> str:
+        distinct = self.activations if len({one.name for one in self.activations}) > 1 else self.activations[:1]
+        names = [one.name for one in distinct]
+        rest = {"skip": self.skip} if self.residual else {}
+        rest |= {"layer_norm": True} if self.layer_norm else {}
+        return call(
+            self,
+            hidden_layers=self.hidden_layers,
+            activation=names[0] if len(names) == 1 else names,
+            weight_variance=one_or_all(self.weight_variance),
+            bias_variance=one_or_all(self.bias_variance),
+            **rest,
+            parametrization=self.parametrization,
+        )
 
     @property
     def rates(self) -> tuple[Float[Array, " affine"], Float[Array, " affine"]]:

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from deeplimits.models.shown import shown
 from deeplimits.numerics.arguments import array, probabilities
 
 Numbers = Float[Array, " atoms"] | Float[np.ndarray, " atoms"]
@@ -22,6 +23,9 @@ class Atoms(NamedTuple):
 
     values: Numbers
     weights: Numbers
+
+    def __repr__(self) -> str:
+        return f"Atoms(values={shown(self.values)}, weights={shown(self.weights)})"
 
     @property
     def mean(self) -> Float[Array, ""]:

@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from deeplimits.errors import ParameterError
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
+from deeplimits.models.shown import call
 from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, at_least, known, whole
 
 
@@ -48,6 +49,9 @@ class Overlaps(eqx.Module):
     @property
     def students(self) -> int:
         return self.m.shape[0]
+
+    def __repr__(self) -> str:
+        return call(self, m=self.m, q=self.q, a=self.a)
 
     @property
     def teachers(self) -> int:
@@ -115,6 +119,12 @@ class Task(eqx.Module):
         self.activation = named(activation)
         self.teacher_activation = self.activation if teacher_activation is None else named(teacher_activation)
         self.schedule = schedule
+
+    def __repr__(self) -> str:
+        names = ("teacher", "step", "noise", "activation", "teacher_output", "output_rate", "batch")
+        rest = {"teacher_activation": self.teacher_activation} if self.teacher_activation != self.activation else {}
+        rest |= {"schedule": self.schedule} if self.schedule is not None else {}
+        return call(self, **{name: getattr(self, name) for name in names}, **rest)
 
     @property
     def teachers(self) -> int:

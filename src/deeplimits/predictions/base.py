@@ -147,6 +147,11 @@ class Kind(eqx.Module):
         """The same statement wrong by a factor; None where there is nothing to multiply."""
 
     @property
+    def shape_of_one(self) -> tuple[int, ...] | None:
+        """The shape of what one simulation must return; None where several will do."""
+        return None
+
+    @property
     def exact(self) -> bool:
         """Whether this is stated of systems of every size, and not only of the limit."""
         return getattr(self, "rate", None) is None

@@ -98,9 +98,7 @@ class Bound(Kind):
             line, found = Line(stated.x, stated.value, label=name), _ranges(trials)
             return Picture(Axis(self.axis), heights, (self._beyond(stated.x, stated.value), line, *found))
         if not trials:
-            picture = alone(heights, float(self.value), name)
-            shown = (self._beyond([0.0, 1.0], [self.value, self.value]), *picture.marks)
-            return dataclasses.replace(picture, marks=shown)
+            return alone(heights, float(self.value), name)
         sizes = [trial.size for trial in trials]
         across = size_axis(sizes)
         stated = np.array([float(trial.stated.value) for trial in trials])

@@ -1,13 +1,11 @@
 """Parts of pictures that several kinds have in common."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from deeplimits.predictions.base import number
-from deeplimits.predictions.picture import SIMULATION, Axis, Line, Mark, Picture, Points, Rule
+from deeplimits.predictions.picture import SIMULATION, Axis, Line, Mark, Number, Picture, Points, Rule
 from deeplimits.statistics import Mean
 
 MOST_DOTS = 200
@@ -49,11 +47,8 @@ def dots(sizes: Sequence[int], found: Sequence[np.ndarray], label: str = "simula
 
 
 def alone(values: Axis, value: float, label: str = "theory") -> Picture:
-    """A number with nothing beside it, on an axis that begins at zero."""
-    low, high = sorted((0.0, 1.25 * value)) if value else (-1.0, 1.0)
-    nothing = Axis(low=0.0, high=1.0, ticks=())
-    stated = Rule(value, label=f"{label}: {number(value)}")
-    return Picture(nothing, replace(values, low=low, high=high), (stated,))
+    """A number with nothing beside it."""
+    return Picture(Axis(), values, (Number(value, label=label),))
 
 
 def wide(*values: Any) -> bool:

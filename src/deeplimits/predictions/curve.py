@@ -12,8 +12,8 @@ from jaxtyping import Array, Float
 from deeplimits import statistics
 from deeplimits.predictions.base import Report, Trial, as_floats, beside_mean, gap_law, number, option, standardized
 from deeplimits.predictions.composing import with_errors
-from deeplimits.predictions.means import Averaged, fit
-from deeplimits.predictions.picture import Axis, Line, Picture
+from deeplimits.predictions.means import Averaged, carried, fit
+from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
 
 VISIBLE = 0.03
 """Lines that differ by less than this share of a panel are drawn as one."""
@@ -103,6 +103,13 @@ class Curve(Averaged):
             with_errors(trial.stated.x, [trial.reduced], f"simulation, n = {trial.size}", index)
             for index, trial in enumerate(trials)
         ]
+        fitted = carried(trials, max((trial.size for trial in trials), default=1))
+        if fitted is not None and self._differ(dataclasses.replace(stated[-1], y=trials[-1].mean.value), stated[-1]):
+            reach, middle = 2 * fitted.error, np.asarray(stated[-1].y) + fitted.gap
+            found.append(
+                Points(stated[-1].x, middle, middle - reach, middle + reach, label="fitted, n → ∞", role=SIMULATION,
+                       series=len(trials))
+            )  # fmt: skip
         heights = Axis(self.label, self.symbol, self.log_y, *self._ends(stated))
         whole = all(bool(np.all(one.x == np.round(one.x))) for one in stated)
         return Picture(Axis(self.axis, self.axis_symbol, self.log_x, whole=whole), heights, (*lines, *found))

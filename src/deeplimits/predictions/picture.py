@@ -138,7 +138,16 @@ class Field(Mark):
     values: Row = _row()
 
 
-MARKS: dict[str, type[Mark]] = {one.name: one for one in (Line, Points, Band, Histogram, Rule, Stem, Field)}
+@dataclass(frozen=True)
+class Number(Mark):
+    """A number with nothing to set it beside: said, not drawn."""
+
+    name = "number"
+
+    value: float
+
+
+MARKS: dict[str, type[Mark]] = {one.name: one for one in (Line, Points, Band, Histogram, Rule, Stem, Field, Number)}
 
 
 @dataclass(frozen=True)

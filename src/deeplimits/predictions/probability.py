@@ -42,6 +42,10 @@ class Probability(Kind):
     _: KW_ONLY
     rate: float | None = option(default=None)
 
+    @property
+    def shape_of_one(self) -> tuple[int, ...]:
+        return ()
+
     def reduced(self, measured: np.ndarray) -> "_Count":
         return _Count(int(measured.sum()), measured.size)
 

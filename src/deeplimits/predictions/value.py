@@ -12,8 +12,8 @@ from jaxtyping import Array, Float
 from deeplimits import statistics
 from deeplimits.predictions.base import Report, Trial, as_floats, beside_mean, gap_law, number, option, standardized
 from deeplimits.predictions.composing import alone, over_sizes, size_axis, wide, with_errors
-from deeplimits.predictions.means import Averaged, fit
-from deeplimits.predictions.picture import Axis, Picture
+from deeplimits.predictions.means import Averaged, carried, fit
+from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture
 
 
 class Record(NamedTuple):
@@ -92,7 +92,16 @@ class Value(Averaged):
             heights = dataclasses.replace(self.axis_of_values, log=True)
         else:
             heights = _not_rounding_alone(self.axis_of_values, (*stated, *found.low, *found.high), self.resolution)
-        return Picture(size_axis(sizes), heights, (over_sizes(sizes, stated), found))
+        return Picture(size_axis(sizes), heights, (over_sizes(sizes, stated), *self._fitted(trials, stated), found))
+
+    def _fitted(self, trials: Sequence[Trial], stated: np.ndarray) -> list[Line]:
+        """The fit to infinite size, where the verdict rests on it and the theory is one line."""
+        fitted = carried(trials, size_axis([trial.size for trial in trials]).high or 1.0)
+        if fitted is None or np.ptp(stated) > 1e-3 * np.max(np.abs(stated)):
+            return []
+        left = number(stated[-1] + float(fitted.gap), float(fitted.error))
+        label = f"fit: {left} as n → ∞"
+        return [Line(fitted.sizes, stated[-1] + fitted.gaps, label=label, role=SIMULATION)]
 
     @classmethod
     def example(cls, rng: np.random.Generator) -> list[Trial]:

@@ -3,6 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from deeplimits.parameters import short
+
+
+class Words(str):
+    """A text that shows itself as it is, in several lines, at a prompt and in a notebook."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
 
 def heading(name: str, values: Mapping[str, Any]) -> str:
     """Name and parameters in one line."""
@@ -12,7 +23,7 @@ def heading(name: str, values: Mapping[str, Any]) -> str:
 def brief(value: Any) -> str:
     if isinstance(value, list):
         return f"[{len(value)} points from {value[0]:.4g} to {value[-1]:.4g}]"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return short(value) if isinstance(value, float) else str(value)
 
 
 def setting(given: Mapping[str, Any]) -> str:
@@ -20,7 +31,8 @@ def setting(given: Mapping[str, Any]) -> str:
     value = given["value"]
     if isinstance(value, str):
         return f"{given['name']}: {value}"
-    return f"${given['symbol']} = {value:.4g}$" if given["symbol"] else f"{given['name']} = {value:.4g}"
+    said = short(value) if f"{value:.3g}" == f"{value:.4g}" else f"{value:.4g}"
+    return f"${given['symbol']} = {said}$" if given["symbol"] else f"{given['name']} = {said}"
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -3,6 +3,7 @@
 Theory is a line, simulations are markers, and black and white is enough to tell them.
 """
 
+import functools
 import io
 import math
 import textwrap
@@ -12,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from deeplimits.errors import MissingExtra, require
+from deeplimits.errors import MissingExtra, ParameterError, require
 from deeplimits.predictions.picture import (
     EXCLUDED,
     SIMULATION,
@@ -23,6 +24,7 @@ from deeplimits.predictions.picture import (
     Histogram,
     Line,
     Mark,
+    Number,
     Picture,
     Points,
     Rule,
@@ -41,37 +43,133 @@ STEPS = [1, 2, 2.5, 5, 10]
 """The distances of ticks, up to powers of ten."""
 LETTERS = 14.5
 """Letters of a legend or label in an inch, about."""
+HEADER = ("result", "meaning", "theory")
+"""Of the table of numbers that have nothing beside them."""
 ROW = 0.17
 """Inches of a row of a legend."""
 
 
 def figure(
-    title: str, settings: Sequence[Mapping[str, Any]], pictures: Mapping[str, Picture], path: str | Path | None = None
+    title: str,
+    settings: Sequence[Mapping[str, Any]],
+    pictures: Mapping[str, Picture],
+    path: str | Path | None = None,
+    *,
+    ax: Any = None,
+    size: tuple[float, float] | None = None,
+    dpi: float | None = None,
 ) -> Any:
-    """One panel for each picture, under the title and the settings in words; written to `path` where one is given."""
+    """One panel for each picture, under the title and the settings in words; written to `path` where one is given.
+
+    Numbers with nothing beside them stand in one table. A single picture can be drawn on given axes, `ax`.
+    """
     require("matplotlib", "plot")
-    from matplotlib.figure import Figure
+    if path is not None:
+        check_format(path)
+    _check_looks(pictures, ax, size, dpi)
+    if ax is not None:
+        for picture in pictures.values():
+            draw(picture, ax)
+            if _labelled(picture):
+                ax.legend(fontsize=8.5, frameon=False)
+        drawn = ax.figure
+    else:
+        drawn = _panels(title, settings, pictures, size)
+    if dpi is not None:
+        drawn.set_dpi(dpi)
+    if path is not None:
+        drawn.savefig(path, dpi=dpi or 150)
+    return drawn
+
+
+def _panels(title: str, settings: Any, pictures: Mapping[str, Picture], size: tuple[float, float] | None) -> Any:
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    columns = min(2, len(pictures))
-    rows = math.ceil(len(pictures) / columns)
-    legends = [_rows_of_legend(picture, columns) for picture in pictures.values()]
+    numbers = {name: picture for name, picture in pictures.items() if _is_number(picture)}
+    shown = {name: picture for name, picture in pictures.items() if name not in numbers}
+    count = len(shown) + bool(numbers)
+    columns = min(2, count)
+    rows = math.ceil(count / columns)
+    legends = [_rows_of_legend(picture, columns) for picture in shown.values()]
     heights = [HEIGHT + ROW * max(legends[i : i + columns]) for i in range(0, len(legends), columns)]
+    if len(heights) < rows:  # the table stands alone in the last row
+        heights.append(ROW * (3 + 2 * len(numbers)))
     caption = _caption(title, settings, int(9.4 * WIDTH[columns] * columns))
-    size = (WIDTH[columns] * columns, sum(heights) + 0.22 * len(caption))
-    drawn = Figure(figsize=size, layout=ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.08))
+    usual = (WIDTH[columns] * columns, sum(heights) + 0.22 * len(caption))
+    drawn = _shown()(figsize=size or usual, layout=ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.08))
     panels = drawn.subplots(rows, columns, squeeze=False, height_ratios=heights).ravel()
-    for panel, (name, picture) in zip(panels, pictures.items(), strict=False):
+    for panel, (name, picture) in zip(panels, shown.items(), strict=False):
         draw(picture, panel)
         _legend(panel, picture, columns)
         panel.set_title(name.replace("_", " "), fontsize=11, pad=6 + 72 * ROW * _rows_of_legend(picture, columns))
         panel.spines[["top", "right"]].set_visible(False)
-    for panel in panels[len(pictures) :]:
+    if numbers:
+        _table(panels[len(shown)], numbers)
+    for panel in panels[count:]:
         panel.set_visible(False)
     drawn.suptitle("\n".join(caption), fontsize=12)
-    if path is not None:
-        drawn.savefig(path, dpi=150)
     return drawn
+
+
+@functools.cache
+def _shown() -> type:
+    """A figure that shows itself in a notebook, with no backend chosen and no window opened."""
+    from matplotlib.figure import Figure
+
+    class ShownFigure(Figure):
+        def _repr_png_(self) -> bytes:
+            buffer = io.BytesIO()
+            self.savefig(buffer, format="png", dpi=self.get_dpi())
+            return buffer.getvalue()
+
+    return ShownFigure
+
+
+def check_format(path: str | Path) -> None:
+    """Refuse a file whose ending names no format that can be drawn."""
+    require("matplotlib", "plot")
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    known = FigureCanvasBase.get_supported_filetypes()
+    ending = Path(path).suffix.removeprefix(".").lower()
+    if ending not in known:
+        raise ParameterError(
+            f"plot = {str(path)!r} cannot be written: its ending must be one of {', '.join(sorted(known))}"
+        )
+
+
+def _check_looks(pictures: Mapping[str, Picture], ax: Any, size: Any, dpi: Any) -> None:
+    if ax is not None and len(pictures) > 1:
+        raise ParameterError(f"ax takes one result; choose it with only=..., of {', '.join(pictures)}")
+    if ax is not None and not hasattr(ax, "errorbar"):
+        raise ParameterError(f"ax = {ax!r} is not allowed; it must be matplotlib axes, as of plt.subplots()")
+    good = isinstance(size, tuple | list) and len(size) == 2
+    if size is not None and not (good and all(isinstance(one, int | float) and 0 < one < 200 for one in size)):
+        raise ParameterError(f"size = {size!r} is not allowed; it must be width and height in inches, as (6, 4)")
+    if dpi is not None and not (isinstance(dpi, int | float) and 0 < dpi <= 5000):
+        raise ParameterError(f"dpi = {dpi!r} is not allowed; it must be dots an inch, as 150")
+
+
+def _is_number(picture: Picture) -> bool:
+    return all(isinstance(mark, Number) for mark in picture.marks)
+
+
+def _table(panel: Any, numbers: Mapping[str, Picture]) -> None:
+    """Numbers with nothing beside them, a row each: result, meaning, value."""
+    panel.axis("off")
+    rows = [
+        [name.replace("_", " "), "\n".join(_lines(picture.y, 44)), f"{mark.value:.6g}"]
+        for name, picture in numbers.items()
+        for mark in picture.marks
+        if isinstance(mark, Number)
+    ]
+    table = panel.table(
+        rows, colLabels=["result", "meaning", "theory"], cellLoc="left", colLoc="left", loc="center", edges="B"
+    )
+    table.auto_set_font_size(False)
+    table.set_fontsize(9.5)
+    table.auto_set_column_width([0, 1, 2])
+    table.scale(1, 1.7)
 
 
 def figure_of(document: Mapping[str, Any]) -> Any:
@@ -179,7 +277,11 @@ def _band(mark: Band, panel: Any, ends: tuple[float, float]) -> None:
     panel.fill_between(_floats(mark.x), low, high, label=mark.label, zorder=1, **SHADE)
 
 
-DRAWN = {Line: _line, Points: _points, Histogram: _histogram, Rule: _rule, Stem: _stem, Field: _field}
+def _number(mark: Number, panel: Any) -> None:
+    panel.text(0.5, 0.5, f"{mark.label}: {mark.value:.6g}", ha="center", va="center", transform=panel.transAxes)
+
+
+DRAWN = {Number: _number, Line: _line, Points: _points, Histogram: _histogram, Rule: _rule, Stem: _stem, Field: _field}
 
 
 def _floats(row: Any) -> np.ndarray:
@@ -192,7 +294,9 @@ def _colour(mark: Mark) -> str:
 
 
 def _line_style(mark: Mark) -> dict[str, Any]:
-    return {"color": INK if mark.series is None else _colour(mark), "linewidth": 1.8, "zorder": 2}
+    style = {"color": INK if mark.series is None else _colour(mark), "linewidth": 1.8, "zorder": 2}
+    # A line through what was measured is a fit.
+    return style if mark.role == THEORY else {**style, "linestyle": "--", "linewidth": 1.2, "color": _colour(mark)}
 
 
 def _finish(axis: Any, given: Axis) -> None:

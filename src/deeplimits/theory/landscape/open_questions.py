@@ -53,6 +53,7 @@ def open_directions() -> tuple[Direction, ...]:
                 to dimension, the edge of stability
     Result      for each a question and the names of the catalogue that an experiment could start from; what is known
                 about it stands on the page 'Open directions' of the documentation, docs/open_directions.md
+    Validity    questions, not statements: there is nothing to agree with
     References  benarous2024
 
     >>> [one.title for one in open_directions()][:2]

@@ -1,0 +1,357 @@
+"""The surface as a new user meets it: finding things, figures one can use, values that print, endings of a command."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import deeplimits as dl
+from deeplimits import cli, guard, references
+from deeplimits.errors import ParameterError, UnknownName
+from deeplimits.limit import Limit, Run, real
+from deeplimits.models import Atoms, FullyConnected, Overlaps, Task
+from deeplimits.predictions import Curve, Picture, Trial, Value
+from house import run_command
+
+
+@pytest.fixture(scope="module")
+def comparison():
+    return dl.compare("ridgeless-double-descent", gammas=[0.5, 2.0], sizes=(40, 80), samples=60)
+
+
+@pytest.fixture(scope="module")
+def sweep():
+    values = {"gamma": [0.5, 2.0, 4.0], "gammas": [0.5, 2.0]}
+    return dl.compare("ridgeless-double-descent", sizes=(40, 80), samples=60, **values)
+
+
+# Finding things
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("edge of chaos", "order-chaos-phase-diagram"),
+        ("edge-of-chaos", "order-chaos-phase-diagram"),
+        ("neural tangent kernel", "ntk-recursion"),
+        ("svm", "hard-margin-predictor"),
+        ("svm", "bias.multiclass_hard_margin"),
+        ("mish", "criticality-solver"),
+        ("learning curve", "ridgeless-double-descent"),
+        ("exact learning curves", "ridgeless-double-descent"),
+        ("early stopping", "early-stopped-gradient-flow-risk"),
+        ("optimal transport", "mean-field-wasserstein-flow"),
+        ("implicit bias", "hard-margin-predictor"),
+        ("pca", "generalized-mp-silverstein"),
+    ],
+)
+def test_words_find_names_rooms_and_functions(words, name):
+    assert name in [entry.name for entry in dl.catalogue.search(words)]
+
+
+def test_what_is_called_so_stands_first():
+    assert dl.catalogue.search("hard margin")[0].name == "hard-margin-predictor"
+    assert dl.catalogue.search("marchenko pastur law")[0].name == "marchenko-pastur-law"
+
+
+def test_functions_of_the_rooms_have_names_too(capsys):
+    assert callable(dl.catalogue["bias.hard_margin"])
+    assert dl.catalogue["hard_margin"] is dl.catalogue["bias.hard_margin"]
+    code, out, _ = run_command(capsys, "show", "bias.hard_margin")
+    assert code == 0
+    assert "from deeplimits.theory.bias import hard_margin" in out
+    with pytest.raises(UnknownName, match="is in several rooms; say"):
+        dl.catalogue.entry("alignment" if "alignment" in _twice() else next(iter(_twice())))
+
+
+def _twice():
+    from deeplimits import index
+
+    names = [part.name for part in index.offered().values()]
+    return {name for name in names if names.count(name) > 1 and name not in dl.catalogue}
+
+
+@pytest.mark.parametrize("name", ["hard-margin-predictor", "saad-solla-ode", "marchenko-pastur-law"])
+def test_show_has_lines_that_run_on_ones_own_data(capsys, name):
+    _, out, _ = run_command(capsys, "show", name)
+    own = out.partition("On your own data\n")[2].partition("\n\nCited")[0]
+    assert "from deeplimits.theory" in own
+    exec("\n".join(line[2:] for line in own.splitlines()), {})
+
+
+def test_every_function_of_a_room_is_shown_with_lines_that_can_be_read():
+    from deeplimits import index
+
+    assert len(index.offered()) > 300
+    for part in index.offered().values():
+        compile("\n".join(part.example), part.called, "exec")
+        assert any(part.name in line for line in part.example)
+
+
+def test_nothing_found_is_answered_with_the_nearest(capsys):
+    code, out, err = run_command(capsys, "list", "marchenk-pastur")
+    assert (code, out) == (0, "(no entries)\n")
+    assert "did you mean marchenko-pastur" in err
+
+
+def test_the_library_cites_itself(capsys):
+    code, out, _ = run_command(capsys, "cite")
+    assert code == 0
+    assert out.startswith("@software{deeplimits,")
+    assert str(dl.cite()) == out.strip()
+    assert dl.__version__ in out
+
+
+def test_show_and_cite_in_python(comparison):
+    assert repr(dl.show("ridgeless-double-descent")).startswith("ridgeless-double-descent\n")
+    assert dl.show(dl.limits.RidgelessDoubleDescent()) == dl.show("ridgeless-double-descent")
+    assert repr(comparison.cite()).startswith("@article{hastie2022,\n")
+    assert dl.cite(comparison) == dl.cite(dl.limits.RidgelessDoubleDescent) == comparison.cite()
+
+
+def test_deeplimits_alone_prints_the_help(capsys):
+    code, out, _ = run_command(capsys)
+    assert code == 0
+    assert "deeplimits compare marchenko-pastur-law" in out
+
+
+def test_names_are_taken_for_limits(comparison):
+    assert float(dl.predict("ridgeless-double-descent", gamma=2, noise=1.0)["risk"].value) == 1.5
+    assert dl.simulate("knn-bias-variance", size=20, samples=8, neighbours=3)["risk"].shape == (8,)
+    assert comparison["risk"].agrees
+    assert list(comparison) == list(comparison.findings)
+    with pytest.raises(ParameterError, match="did you mean risk_curve"):
+        _ = comparison["risk_curv"]
+
+
+# Figures
+
+
+def test_a_figure_of_one_result_on_ones_own_axes(comparison, tmp_path):
+    from matplotlib.figure import Figure
+
+    drawn = comparison.plot(tmp_path / "one.png", only="risk_curve", size=(5, 3), dpi=50)
+    assert len(drawn.axes) == 1
+    assert tuple(drawn.get_size_inches()) == (5, 3)
+    own = Figure().subplots()
+    assert comparison.plot(only="risk_curve", ax=own) is own.figure
+    assert own.has_data()
+    with pytest.raises(ParameterError, match="ax takes one result"):
+        comparison.plot(ax=own)
+
+
+def test_a_figure_is_an_image_without_a_backend(comparison):
+    assert comparison.plot(only="risk")._repr_png_().startswith(b"\x89PNG")
+
+
+def test_numbers_alone_are_one_small_table():
+    prediction = dl.predict("ridgeless-double-descent")
+    drawn = prediction.plot()
+    assert len([panel for panel in drawn.axes if panel.get_visible()]) == 2
+    (table,) = [panel.tables[0] for panel in drawn.axes if panel.tables]
+    assert [row[0] for row in _cells(table)] == ["result", "risk", "bias", "variance", "norm", "training error"]
+    assert prediction.plot(only=["risk", "bias"]).get_size_inches()[1] < 2.5
+
+
+def _cells(table):
+    cells = table.get_celld()
+    rows = {row for row, _ in cells}
+    return [[cells[row, column].get_text().get_text() for column in range(3)] for row in sorted(rows)]
+
+
+def test_the_fit_is_drawn_where_the_verdict_rests_on_it():
+    rng = np.random.default_rng(0)
+
+    def picture(gap):
+        stated = Value(2.0, label="level", rate=0.5)
+        trials = [Trial(n, stated, 2 + gap * n**-0.5 + 0.01 * rng.standard_normal(400)) for n in (50, 100, 200)]
+        return stated.picture(trials)
+
+    labels = [mark.label for mark in picture(1.0).marks]
+    assert [label for label in labels if re.match(r"fit: 2\.00\d*\(\d+\) as n → ∞", label) or "fit: 1.99" in label]
+    assert not any("fit" in mark.label for mark in picture(0.0).marks)
+
+
+def test_a_curve_shows_where_it_is_carried():
+    rng = np.random.default_rng(1)
+    x = np.linspace(0.0, 1.0, 4)
+    stated = Curve(x, 1 + x, axis="place", label="wave", rate=1.0)
+    trials = [Trial(n, stated, 1 + x + 20 / n + 0.01 * rng.standard_normal((400, 4))) for n in (50, 100, 200)]
+    (carried,) = [mark for mark in stated.picture(trials).marks if "n → ∞" in mark.label]
+    np.testing.assert_allclose(np.array(carried.y), 1 + x, atol=0.02)
+
+
+def test_the_command_line_draws_only_what_is_named(capsys, tmp_path):
+    figure = tmp_path / "figure.svg"
+    arguments = ("predict", "ridgeless-double-descent", "--plot", str(figure), "--only", "risk-curve")
+    assert run_command(capsys, *arguments)[0] == 0
+    assert figure.exists()
+
+
+# Ranges
+
+
+def test_a_list_makes_one_table_and_one_figure(sweep, tmp_path):
+    assert len(sweep) == 3
+    assert sweep[1].limit.gamma == 2.0
+    assert repr(sweep).count("\n") == 6
+    assert sweep.outcome in ("agrees", "undecided")
+    pictures = sweep.pictures()
+    assert set(pictures) == {"risk", "bias", "variance", "norm", "training_error"}
+    line, points = pictures["risk"].marks
+    assert len(line.x) > 50
+    assert points.x == (0.5, 2.0, 4.0)
+    assert Picture.from_json(pictures["risk"].to_json()) == pictures["risk"]
+    sweep.plot(tmp_path / "sweep.png", only="risk")
+    assert "<svg" in sweep._repr_html_()
+    assert len(sweep.to_json()) == 3
+
+
+def test_a_range_on_the_command_line_says_what_it_will_run(capsys, tmp_path):
+    figure = tmp_path / "figure.png"
+    few = ("--gammas", "0.5,2", "--sizes", "40,80", "--samples", "1e2", "--plot", str(figure), "--only", "risk")
+    code, _, err = run_command(capsys, "compare", "ridgeless-double-descent", "--gamma", "2:4:2", *few)
+    assert code in (0, 4)
+    assert "2 comparisons along gamma: about" in err
+    assert "--gammas in place of --gamma" in err
+    assert [path.name for path in tmp_path.iterdir()] == ["figure.png"]
+
+
+# Words and values
+
+
+def test_measured_minus_predicted_is_one_line(comparison):
+    data = comparison.to_xarray()
+    difference = data.risk_curve_measured - data.risk_curve
+    assert difference.dims == ("size", "features_per_sample")
+    assert difference.features_per_sample.values.tolist() == [0.5, 2.0]
+    assert abs(float(difference.sel(size=80, features_per_sample=2.0))) < 0.1
+    draws = dl.simulate("ridgeless-double-descent", size=40, samples=8, gammas=[0.5, 2.0]).to_xarray()
+    assert draws.risk_curve.dims == ("sample", "features_per_sample")
+
+
+class Unlike(Limit):
+    """Two numbers of three that are wrong."""
+
+    usual = Run(sizes=(10, 20), samples=100)
+    level: object = real(1.0, 0.0, 10.0, doc="the number")
+
+    def theory(self):
+        return {name: Value(self.level, label=name) for name in ("one", "two", "three")}
+
+    def at_size(self, size):
+        return {"size": size}, self
+
+    def simulate(self, key, *, size):
+        import jax
+
+        noise = 0.01 * jax.random.normal(key)
+        return {"one": self.level + noise, "two": self.level + 1 + noise, "three": self.level + 2 + noise}
+
+
+def test_the_last_line_counts_what_it_names():
+    last = str(dl.compare(Unlike())).splitlines()[-1]
+    assert last.startswith("DISAGREES: 2 of 3 predictions; worst: ")
+
+
+def test_values_are_not_rounded_onto_others():
+    assert "gamma = 0.9999999," in str(dl.predict("ridgeless-double-descent", gamma=0.9999999))
+    with pytest.raises(ParameterError, match=r"gamma = 100.000001 is not allowed; .* between 0.01 and 100"):
+        dl.limits.RidgelessDoubleDescent(gamma=100.000001)
+
+
+def test_descriptions_print_their_values():
+    said = repr(FullyConnected(2, "tanh", weight_variance=2.0))
+    assert said == (
+        "FullyConnected(hidden_layers=2, activation='tanh', weight_variance=2, bias_variance=0, parametrization='ntk')"
+    )
+    assert "noise=0.1" in repr(Task([[1.0]], noise=0.1))
+    assert repr(Overlaps([[0.5]], [[0.7]])) == "Overlaps(m=[[0.5]], q=[[0.7]], a=[1])"
+    assert repr(Atoms(jnp.linspace(1, 2, 50), jnp.ones(50) / 50)).startswith("Atoms(values=<50 numbers from 1 to 2>")
+    assert repr(dl.limits.RidgelessDoubleDescent(gamma=2)).startswith("RidgelessDoubleDescent(gamma=2.0, noise=0.5")
+
+
+# Endings
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (MemoryError(), "not enough memory"),
+        (PermissionError(13, "Permission denied", "/etc/x"), "/etc/x: permission denied"),
+        (RuntimeError("first\nsecond"), "RuntimeError: first; --debug shows where"),
+    ],
+)
+def test_what_nobody_foresaw_is_one_line(capsys, error, said):
+    def command():
+        raise error
+
+    assert guard.guarded(command) == 1
+    err = capsys.readouterr().err
+    assert said in err
+    assert err.count("\n") == 1
+    with pytest.raises(type(error)):
+        guard.guarded(command, debug=True)
+
+
+def test_an_interrupt_has_its_own_code(capsys):
+    def command():
+        raise KeyboardInterrupt
+
+    assert guard.guarded(command) == 130
+    assert capsys.readouterr().err == "deeplimits: interrupted\n"
+
+
+def _process(*arguments, **options):
+    command = [sys.executable, "-m", "deeplimits.cli", *arguments]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, **options)
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no full disk to write to")
+def test_a_full_disk():
+    with open("/dev/full", "w") as full:
+        process = _process("list", stdout=full)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert err == "deeplimits: no space left on device\n"
+
+
+def test_an_encoding_without_some_letters():
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    process = _process("show", "marchenko-pastur-law", stdout=subprocess.PIPE, env=environment)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (0, "")
+    assert "Marchenko" in out
+
+
+@pytest.mark.parametrize(
+    "wait", [3.0, pytest.param(6.0, marks=pytest.mark.slow), pytest.param(9.0, marks=pytest.mark.slow)]
+)
+def test_interrupts_end_a_comparison(wait, tmp_path):
+    """In the middle of importing or compiling: code 130, one line, no traceback, no segmentation fault."""
+    environment = {**os.environ, "DEEPLIMITS_CACHE": "0"}
+    environment.pop("JAX_COMPILATION_CACHE_DIR", None)
+    # In the shell's background interrupts are ignored, and in whatever it starts.
+    restore = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
+    process = _process("compare", "random-feature-ridge-mse", stdout=subprocess.PIPE, env=environment, **restore)
+    time.sleep(wait)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert err.strip() == "deeplimits: interrupted"
+
+
+def test_the_version_that_is_cited_is_the_one_of_the_citation_file():
+    from house import ROOT
+
+    text = (ROOT.parents[1] / "CITATION.cff").read_text(encoding="utf-8")
+    title = re.search(r'^title: "(.*)"', text, re.MULTILINE)
+    assert title is not None
+    assert title[1] in references.library()
+    assert cli.main(["cite"]) == 0
