@@ -1,4 +1,5 @@
-"""The command line: `deeplimits list`, `show`, `predict`, `simulate`, `compare`, `cite`, `atlas`, `campaign`.
+"""The command line: `deeplimits list`, `show`, `predict`, `simulate`, `compare`, `cite`, `diagnose`, `atlas`,
+`campaign`.
 
 What each takes is said in `flags`; here is what each does.
 """
@@ -17,6 +18,8 @@ from deeplimits.catalogue import Listing, catalogue
 from deeplimits.errors import ParameterError, did_you_mean
 
 DISAGREES, NOT_RUN, UNDECIDED = 2, 3, 4
+CRITICAL = 2
+"""A diagnosis found something critical."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -202,6 +205,30 @@ def _numbered(path: str, found: Sequence[Any]) -> Iterator[tuple[str, Any]]:
         yield (path if len(found) == 1 else f"{stem}-{number}{dot}{ending}"), result
 
 
+def _diagnose(options: argparse.Namespace) -> int:
+    from deeplimits.diagnosis.loading import loaded
+    from deeplimits.diagnosis.running import diagnose
+
+    given = loaded(options.model)
+    report = diagnose(
+        given.model,
+        given.loss,
+        given.data,
+        optimizer=given.optimizer,
+        budget=options.budget,
+        seed=options.seed,
+        only=options.only,
+        dry_run=options.dry_run,
+    )
+    if options.json:
+        _print_json([report.to_json()])
+    else:
+        print(report)
+    if options.html:
+        report.to_html(options.html)
+    return CRITICAL if report.worst == "critical" else 0
+
+
 def _atlas(options: argparse.Namespace) -> int:
     guard.check_output(options.out, "out", folder=True)
     from deeplimits.atlas import build
@@ -282,6 +309,7 @@ COMMANDS = {
     "predict": _predict,
     "simulate": _simulate,
     "compare": _compare,
+    "diagnose": _diagnose,
     "atlas": _atlas,
     "campaign": _campaign,
 }

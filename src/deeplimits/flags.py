@@ -24,10 +24,11 @@ Compute the limit, simulate the network, see whether they agree.
   deeplimits show marchenko-pastur-law               what it states, its parameters, how to call it
   deeplimits predict marchenko-pastur-law --gamma 2  what the theory says
   deeplimits compare marchenko-pastur-law --gamma 2  theory against simulation, with a verdict
+  deeplimits diagnose my_model.py:make               a network of your own beside the theory
   deeplimits atlas --out site/                       every limit, compared and drawn, as one page
 """
 
-COMMANDS = ("list", "show", "cite", "predict", "simulate", "compare", "atlas", "campaign")
+COMMANDS = ("list", "show", "cite", "predict", "simulate", "compare", "diagnose", "atlas", "campaign")
 RUNS = {
     "predict": "what the theory says",
     "simulate": "finite systems, drawn and measured",
@@ -152,6 +153,19 @@ def _parser(
                 f"{entry.about.statement.title}.\n`deeplimits show {entry.name}` gives the full statement."
             )
             _add_parameters(made, entry)
+
+    diagnosis = command("diagnose", "a network of your own, measured and set beside the theory")
+    diagnosis.add_argument(
+        "model",
+        metavar="FILE.py:NAME",
+        help="a function NAME in FILE.py (or module:NAME) that returns model, loss, data, and perhaps the optimizer",
+    )
+    diagnosis.add_argument("--budget", default="60s", help="how long it may take, as 30s or 5m (default: 60s)")
+    diagnosis.add_argument("--only", nargs="+", metavar="PART", help="just these parts, as weights or 'learning rate'")
+    diagnosis.add_argument("--seed", type=_seed, default=0, help="seed of the random numbers (default: 0)")
+    diagnosis.add_argument("--dry-run", action="store_true", help="say what each part would cost, and look at nothing")
+    diagnosis.add_argument("--json", action="store_true", help="print JSON")
+    diagnosis.add_argument("--html", metavar="FILE", help="write the report as a page to FILE")
 
     atlas = command("atlas", "every limit predicted, simulated, compared and drawn, as one static page")
     atlas.add_argument("--out", default="site", help="folder to write to (default: site)")

@@ -43,7 +43,7 @@ ALLOWED = {
     "guard": {"errors"},
     "flags": BASE | {"catalogue", "guard"},
     "showing": BASE | {"catalogue", "flags", "limit", "render"},
-    "cli": BASE | {"lab", "limit", "atlas", "flags", "guard", "showing", "catalogue", "render"},
+    "cli": BASE | {"lab", "limit", "atlas", "diagnosis", "flags", "guard", "showing", "catalogue", "render"},
 }
 
 

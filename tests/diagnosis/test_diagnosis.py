@@ -271,3 +271,41 @@ def test_a_jax_function_is_diagnosed_as_far_as_it_can_be_seen():
     )
     assert report["step-size"].severity in ("fine", "note")
     assert "cannot be seen from outside" in report.left_out[0]
+
+
+SCRIPT = """
+import numpy as np, torch
+def make():
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(10, 40), torch.nn.ReLU(), torch.nn.Linear(40, 3))
+    x = np.random.default_rng(0).normal(size=(60, 10)).astype("float32")
+    return net, torch.nn.CrossEntropyLoss(), (x, np.arange(60) % 3), torch.optim.SGD(net.parameters(), lr=LR)
+def wrong():
+    return 3
+def broken():
+    raise RuntimeError("no data here")
+"""
+
+
+def test_the_command(tmp_path, capsys):
+    from deeplimits.cli import main
+
+    for name, lr, code in (("gentle", 0.1, 0), ("wild", 500.0, 2)):
+        path = tmp_path / f"{name}.py"
+        path.write_text(SCRIPT.replace("LR", str(lr)))
+        page = tmp_path / f"{name}.html"
+        assert main(["diagnose", f"{path}:make", "--only", "learning rate", "data", "--html", str(page)]) == code
+        assert "step-size" in capsys.readouterr().out
+        assert "<svg" in page.read_text()
+    assert main(["diagnose", f"{path}:make", "--dry-run", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)["left_out"]) == 7
+    for place, words in (
+        (f"{path}:nothing", "has no function 'nothing'"),
+        (f"{path}:wrong", "returned a int; it must return"),
+        (f"{path}:broken", "no data here"),
+        (f"{tmp_path}/no.py:make", "there is no file"),
+        ("no_such_module:make", "cannot be imported"),
+        ("make", "as my_model.py:make"),
+    ):
+        assert main(["diagnose", place]) == 1
+        assert words in capsys.readouterr().err
