@@ -1,31 +1,44 @@
-"""Online SGD aligns with the outlier eigenspaces of its Hessian: five figures, theory as lines, simulation as points.
+"""Online SGD on a mixture aligns with the outlier eigenspaces of its Hessian; theory as lines, SGD as points.
 
-Run with `python examples/spectral_alignment.py figure.png`: k = 10 classes in d = 200 dimensions, 20 s. With `--full`,
-d = 1000 (d = 500 for the entries of weights and eigenvectors), some minutes. λ = 10, β = 0.01, δ = 1/d; test samples,
-10 for each dimension, are fresh at every checkpoint.
+Three figures, one command each (half a minute; with `--full` minutes):
+
+    python examples/spectral_alignment.py alignment alignment.png        # x^c with E_k of block cc of Hessian and G
+    python examples/spectral_alignment.py entries entries.png            # entries of x¹ and of k eigenvectors
+    python examples/spectral_alignment.py eigenvalues eigenvalues.png    # eigenvalues and overlaps over training
+
+k = 10 classes, d = 200, λ = 10, β = 0.01, δ = 1/d, up to t = 50; test samples, 10 for each dimension, are fresh at
+every checkpoint. `--full` takes d = 1000; for the entries d = 500, where 50d are 25,000 steps and the means are e_50,
+e_100, ….
 """
 
 import argparse
-import itertools
-import sys
+import functools
+from typing import NamedTuple
 
+import jax
 import numpy as np
+import scipy.linalg
 from matplotlib.figure import Figure
+from tqdm import tqdm
 
 from deeplimits import measure
 from deeplimits.theory import landscape
 
 CLASSES, SEPARATION, RIDGE, PER_DIMENSION = 10, 10.0, 0.01, 10
 TIMES = np.array([0.5, 2, 5, 10, 15, 20, 30, 40, 50])
-XOR_WIDTH, XOR_RIDGE = 20, 0.05
+KINDS = {"hessian": "Hessian", "gradient": "G"}
 
 
-def progress(iterable, total, words):
-    """The items, with a bar on the standard error."""
-    for done, item in enumerate(iterable, 1):
-        yield item
-        filled = 30 * done // total
-        print(f"\r{words:<28} [{'#' * filled:<30}]", end="" if done < total else "\n", file=sys.stderr, flush=True)
+class Stated(NamedTuple):
+    """What theory says at one time, of the block 11 of one matrix."""
+
+    alignment: float
+    """ρ(x¹, E_k)"""
+    eigenvalues: np.ndarray
+    """The k largest: outliers, or the edge where there is none."""
+    edge: float
+    first: float
+    """|⟨v_1, μ_1⟩|"""
 
 
 def softmax(z):
@@ -33,13 +46,11 @@ def softmax(z):
     return z / z.sum(axis=-1, keepdims=True)
 
 
-def train_mixture(random, d, means, times, words):
+def trained(random, means, times):
     """Weights of softmax regression at these times."""
-    k = len(means)
-    x, step = random.normal(size=(k, d)) / np.sqrt(d), 1 / d
-    marks = np.round(np.asarray(times) * d).astype(int)
-    done = 0
-    for mark in progress(marks, len(marks), words):
+    k, d = means.shape
+    x, step, done = random.normal(size=(k, d)) / np.sqrt(d), 1 / d, 0
+    for mark in np.round(np.asarray(times) * d).astype(int):
         for _ in range(done, mark):
             a = random.integers(k)
             y = means[a] + random.normal(size=d) / np.sqrt(SEPARATION)
@@ -50,148 +61,148 @@ def train_mixture(random, d, means, times, words):
         yield x
 
 
-def blocks(random, x, means):
-    """Block 11 of the Hessian and of the gradients' second moment over fresh samples."""
+def eigenpairs(random, x, means, classes, count):
+    """The largest eigenpairs of blocks cc of the Hessian and of the gradients' second moment, over fresh samples."""
     k, d = x.shape
     labels = random.integers(k, size=PER_DIMENSION * d)
     y = means[labels] + random.normal(size=(len(labels), d)) / np.sqrt(SEPARATION)
-    chance = softmax(y @ x.T)[:, 0]
-    for w in (chance * (1 - chance), (chance - (labels == 0)) ** 2):
-        yield (y * w[:, None]).T @ y / len(y)
+    chance = softmax(y @ x.T)
+    for c in classes:
+        weights = chance[:, c] * (1 - chance[:, c]), (chance[:, c] - (labels == c)) ** 2
+        for kind, w in zip(KINDS, weights, strict=True):
+            values, vectors = scipy.linalg.eigh((y * w[:, None]).T @ y / len(y), subset_by_index=[d - count, d - 1])
+            yield c, kind, values[::-1], vectors[:, ::-1]
 
 
-def mixture(random, d):
-    """Alignment and eigenvalues over training, measured and stated."""
-    k, means = CLASSES, np.eye(CLASSES, d)
-    path = landscape.kgmm_symmetric_path(TIMES, k, SEPARATION, RIDGE, 1.0)
-    found, stated = [], []
+@functools.cache
+def path():
+    """The summary statistics over the times."""
+    return landscape.kgmm_symmetric_path(TIMES, CLASSES, SEPARATION, RIDGE, 1.0)
+
+
+outliers = jax.jit(landscape.weighted_outliers)
+
+
+def stated(index, kind):
+    """Theory at the time of this index."""
+    k, along = CLASSES, path()
+    amplitude, rest, common = (float(part[index]) for part in along)
     projector = np.eye(k) - 1 / k
-    for index, x in enumerate(train_mixture(random, d, means, TIMES, f"mixture, d = {d}")):
-        row = {"span": np.mean([measure.alignment(one, means.T) for one in x])}
-        for name, matrix in zip(("hessian", "gradient"), blocks(random, x, means), strict=True):
-            values, vectors = np.linalg.eigh(matrix)
-            row[name] = measure.alignment(x[0], vectors[:, -k:])
-            row[f"{name}_values"], row["vector"] = values, vectors[:, -1]
-        found.append(row)
-        amplitude, rest, common = (float(part[index]) for part in path)
-        state = landscape.MixtureState(amplitude * projector, rest * projector + common / k)
-        level = {}
-        for name in ("hessian", "gradient"):
-            sample = landscape.kgmm_weighted_block(state, SEPARATION, PER_DIMENSION, 0, name, points=128)
-            outliers = landscape.weighted_outliers(sample)
-            start = np.append(amplitude * projector[0], np.linalg.cholesky(state.rest)[0])
-            shares = np.asarray(outliers.projections)[:k] * (np.asarray(outliers.directions)[:k] @ start) ** 2
-            level[name] = float(np.sqrt(shares.sum() / (start @ start)))
-            level[f"{name}_values"] = np.asarray(outliers.eigenvalues)[:k]
-            level[f"{name}_edge"] = float(outliers.edge)
-        stated.append(level)
-    return np.asarray(path.alignment(k)), found, stated
+    state = landscape.MixtureState(amplitude * projector, rest * projector + common / k)
+    found = outliers(landscape.kgmm_weighted_block(state, SEPARATION, PER_DIMENSION, 0, kind, points=128))
+    x = np.append(state.means[0], np.linalg.cholesky(state.rest)[0])
+    first = np.sqrt(found.projections[0]) * abs(found.directions[0, 0])
+    level = np.sqrt(landscape.outlier_alignment(found, x, k))
+    return Stated(float(level), np.asarray(found.eigenvalues)[:k], float(found.edge), float(first))
 
 
-def train_xor(random, d, width, output, weights, until):
-    """A network that learns XOR; the weights at the end."""
-    v, w, step = output.copy(), weights.copy(), 1 / d
-    for _ in range(round(until * d)):
-        cluster = random.integers(4)
-        y = random.normal(size=d) / np.sqrt(SEPARATION)
-        y[cluster // 2] += 1 - 2 * (cluster % 2)
-        h = w @ y
-        active = np.maximum(h, 0)
-        error = 1 / (1 + np.exp(-v @ active)) - (cluster < 2)
-        v, w = (
-            (1 - step * XOR_RIDGE) * v - step * error * active,
-            (1 - step * XOR_RIDGE) * w - step * error * np.outer(v * (h > 0), y),
-        )
-    return v, w
+def alignment(random, d):
+    """x^c with the k leading eigenvectors of its block, for every class c."""
+    means = np.eye(CLASSES, d)
+    found = {kind: np.zeros((len(TIMES), CLASSES)) for kind in KINDS}
+    for index, x in enumerate(tqdm(trained(random, means, TIMES), "alignment", len(TIMES))):
+        for c, kind, _, vectors in eigenpairs(random, x, means, range(CLASSES), CLASSES):
+            found[kind][index, c] = measure.alignment(x[c], vectors)
+    lines = {kind: [stated(index, kind).alignment for index in range(len(TIMES))] for kind in KINDS}
+    figure = Figure(figsize=(11, 4.5), layout="constrained")
+    for ax, (kind, words) in zip(figure.subplots(1, 2, sharey=True), KINDS.items(), strict=True):
+        ax.plot(TIMES, found[kind], "C7.", ms=4, alpha=0.7)
+        ax.errorbar(
+            TIMES, found[kind].mean(axis=1), found[kind].std(axis=1, ddof=1) / np.sqrt(CLASSES), fmt="C0o",
+            label="SGD, mean of the classes (grey: each)",
+        )  # fmt: skip
+        ax.plot(TIMES, lines[kind], "C1", label=f"theory, {PER_DIMENSION} test samples for each dimension")
+        ax.plot(TIMES, path().alignment(CLASSES), "k--", lw=1, label="theory, Span μ (infinitely many)")
+        ax.set(title=f"ρ(x^c, E_k) of block cc of {words}, d = {d}", xlabel="t", ylim=(0, 1))
+        ax.legend(frameon=False, loc="lower right")
+    gap = {kind: found[kind][-1].mean() - lines[kind][-1] for kind in KINDS}
+    words = ", ".join(
+        f"{name} {found[kind][-1].mean():.3f} against {lines[kind][-1]:.3f}" for kind, name in KINDS.items()
+    )
+    return figure, f"alignment at t = {TIMES[-1]:g}, measured against theory: {words}", gap
 
 
-def second_layer(random, v, w, count=5000):
-    """The block vv of the Hessian over fresh samples."""
-    cluster = random.integers(4, size=count)
-    y = random.normal(size=(count, w.shape[1])) / np.sqrt(SEPARATION)
-    y[np.arange(count), cluster // 2] += 1 - 2 * (cluster % 2)
-    active = np.maximum(y @ w.T, 0)
-    chance = 1 / (1 + np.exp(-active @ v))
-    return (active * (chance * (1 - chance))[:, None]).T @ active / count
+def entries(random, d):
+    """Entries over the coordinate, at the end: x¹ and the k leading eigenvectors of block 11 of both matrices."""
+    places = np.arange(1, CLASSES + 1) * d // CLASSES - 1
+    means = np.eye(d)[places]
+    with tqdm(total=2, desc="entries") as bar:
+        (x,) = trained(random, means, TIMES[-1:])
+        bar.update()
+        vectors = {kind: found for _, kind, _, found in eigenpairs(random, x, means, [0], CLASSES)}
+        bar.update()
+    figure = Figure(figsize=(13, 4.5), layout="constrained")
+    axes = figure.subplots(1, 3)
+    amplitude = float(path().amplitude[-1])
+    levels = np.where(np.arange(CLASSES) == 0, amplitude * (1 - 1 / CLASSES), -amplitude / CLASSES)
+    axes[0].plot(np.arange(1, d + 1), x[0], "C0", lw=0.6, label="x¹")
+    axes[0].plot(places + 1, levels, "C1_", ms=14, mew=2, label="theory: ⟨x¹, μ_a⟩")
+    axes[0].set(title=f"x¹ after {round(TIMES[-1] * d):,} steps, d = {d}")
+    axes[0].legend(frameon=False)
+    gap = {"weights": float(np.max(np.abs(x[0][places] - levels)))}
+    for ax, (kind, words) in zip(axes[1:], KINDS.items(), strict=True):
+        for j, vector in enumerate(vectors[kind].T):
+            ax.plot(np.arange(1, d + 1), vector * np.sign(vector[np.argmax(np.abs(vector))]) - j, lw=0.6)
+        level = stated(len(TIMES) - 1, kind).first
+        ax.plot(places[0] + 1, level, "k_", ms=14, mew=2, label="theory: ⟨v₁, μ₁⟩")
+        ax.set(title=f"eigenvectors 1 (top) to {CLASSES} of {words}, block 11", xlabel="coordinate", yticks=[])
+        ax.legend(frameon=False, loc="upper right")
+        gap[kind] = float(abs(vectors[kind][places[0], 0])) - level
+    axes[0].set(xlabel="coordinate")
+    words = ", ".join(f"{name} {gap[kind]:+.3f}" for kind, name in KINDS.items())
+    return figure, f"⟨v₁, μ₁⟩, measured minus theory: {words}; ⟨x¹, μ_a⟩: at most {gap['weights']:.3f} off", gap
 
 
-def xor(random, d):
-    """Alignment of both layers over training."""
-    v, w = random.normal(size=XOR_WIDTH), random.normal(size=(XOR_WIDTH, d)) / np.sqrt(d)
-    times, rows = np.array([0.0, 5, 10, 15, 20, 30, 45, 60]), []
-    for before, now in progress(itertools.pairwise(np.append(0.0, times)), len(times), f"XOR, d = {d}"):
-        v, w = train_xor(random, d, XOR_WIDTH, v, w, now - before)
-        top = measure.top_eigenspace(second_layer(random, v, w), 4)
-        plane = np.sum(v**2 * np.sum(w[:, :2] ** 2, axis=1)) / np.sum(v**2 * np.sum(w**2, axis=1))
-        rows.append((now, np.sqrt(plane), measure.alignment(v, top)))
-    return np.array(rows)
+def eigenvalues(random, d):
+    """Eigenvalues of block 11 over training, and the overlaps of x¹ with the means."""
+    means = np.eye(CLASSES, d)
+    top, overlaps = {kind: [] for kind in KINDS}, []
+    for x in tqdm(trained(random, means, TIMES), "eigenvalues", len(TIMES)):
+        overlaps.append(x[0] @ means.T)
+        for _, kind, values, _ in eigenpairs(random, x, means, [0], CLASSES + 8):
+            top[kind].append(values)
+    figure = Figure(figsize=(13, 4.5), layout="constrained")
+    axes, gap = figure.subplots(1, 3), {}
+    for ax, (kind, words) in zip(axes[:2], KINDS.items(), strict=True):
+        levels = [stated(index, kind) for index in range(len(TIMES))]
+        ax.plot(TIMES, np.array(top[kind])[:, :CLASSES], "C0.", ms=5)
+        ax.plot(TIMES, np.array(top[kind])[:, CLASSES:], "C7.", ms=3)
+        ax.plot(TIMES, [level.eigenvalues for level in levels], "C1", lw=1)
+        ax.plot(TIMES, [level.edge for level in levels], "k--", lw=1, label="theory: edge of the bulk")
+        ax.plot([], [], "C1", lw=1, label="theory: outliers")
+        ax.plot([], [], "C0.", label=f"{CLASSES} largest eigenvalues (grey: the next)")
+        ax.set(title=f"Block 11 of {words}, d = {d}", xlabel="t")
+        ax.legend(frameon=False)
+        gap[kind] = top[kind][-1][0] / levels[-1].eigenvalues[0] - 1
+    along = np.array(overlaps)
+    amplitude = np.asarray(path().amplitude)
+    axes[2].plot(TIMES, along[:, 1:], "C7.", ms=4)
+    axes[2].plot(TIMES, along[:, 0], "C0o", label="⟨x¹, μ₁⟩ (grey: the other means)")
+    axes[2].plot(TIMES, amplitude * (1 - 1 / CLASSES), "C1", label="theory")
+    axes[2].plot(TIMES, -amplitude / CLASSES, "C1")
+    axes[2].set(title="Overlaps of x¹ with the means", xlabel="t")
+    axes[2].legend(frameon=False)
+    gap["overlap"] = along[-1, 0] - amplitude[-1] * (1 - 1 / CLASSES)
+    words = ", ".join(f"{name} {gap[kind]:+.1%}" for kind, name in KINDS.items())
+    return figure, f"largest eigenvalue at t = {TIMES[-1]:g}, measured over theory: {words}", gap
 
 
-def clusters(random, d):
-    """Eigenvalues of the second layer of networks that discern 1, 2, 3 and 4 clusters."""
-    found = []
-    for active in progress(range(1, 5), 4, f"outliers, d = {d}"):
-        kinds = np.arange(XOR_WIDTH) % active
-        # One and two: ±μ; three and four: ±ν. A small overlap puts a neuron into the basin of its type.
-        w = random.normal(size=(XOR_WIDTH, d)) * 0.05 / np.sqrt(d)
-        w[np.arange(XOR_WIDTH), kinds // 2] += 0.3 * (1 - 2 * (kinds % 2))
-        v = np.where(kinds < 2, 0.5, -0.5)
-        v, w = train_xor(random, d, XOR_WIDTH, v, w, 40.0)
-        found.append(np.linalg.eigvalsh(second_layer(random, v, w))[::-1][:8])
-    return found
+FIGURES = {"alignment": (alignment, 1000), "entries": (entries, 500), "eigenvalues": (eigenvalues, 1000)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("figure", nargs="?", default="spectral-alignment.png")
-    parser.add_argument("--full", action="store_true", help="the full sizes: d = 1000")
+    parser.add_argument("what", choices=FIGURES)
+    parser.add_argument("figure", nargs="?", help="the file to write (default: WHAT.png)")
+    parser.add_argument("--full", action="store_true", help="the full sizes")
+    parser.add_argument("--dimension", type=int, help="any other dimension (default: 200)")
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
-    d, random = (1000 if chosen.full else 200), np.random.default_rng(chosen.seed)
-
-    span, found, stated = mixture(random, d)
-    figure = Figure(figsize=(12, 7), layout="constrained")
-    axes = figure.subplots(2, 3)
-    ax = axes[0, 0]
-    ax.plot(TIMES, span, "C0", label="Span μ")
-    ax.plot(TIMES, [row["span"] for row in found], "C0o")
-    for name, colour, words in (("hessian", "C1", "E_k(Hessian)"), ("gradient", "C2", "E_k(G)")):
-        ax.plot(TIMES, [row[name] for row in stated], colour, label=words)
-        ax.plot(TIMES, [row[name] for row in found], f"{colour}o")
-    ax.set(title="Alignment of x¹ (lines: theory)", xlabel="t", ylim=(0, 1))
-    ax.legend(frameon=False)
-
-    for ax, name, words in ((axes[0, 1], "hessian", "Hessian"), (axes[0, 2], "gradient", "G")):
-        top = np.array([row[f"{name}_values"][::-1][: CLASSES + 2] for row in found])
-        ax.plot(TIMES, top, "C7.", ms=4)
-        ax.plot(TIMES, [row[f"{name}_values"] for row in stated], "C1", lw=1)
-        ax.plot(TIMES, [row[f"{name}_edge"] for row in stated], "k--", lw=1, label="edge of the bulk")
-        ax.set(title=f"Largest eigenvalues of {words}, block 11", xlabel="t")
-        ax.legend(frameon=False)
-
-    ax, small = axes[1, 0], (500 if chosen.full else 200)
-    spaced = np.eye(small)[np.arange(CLASSES) * small // CLASSES]
-    x = next(iter(train_mixture(random, small, spaced, [50.0], f"entries, d = {small}")))
-    leading = np.linalg.eigh(next(iter(blocks(random, x, spaced))))[1][:, -1]
-    ax.plot(x[0], "C0", lw=0.8, label="x¹")
-    ax.plot(
-        leading * np.sign(leading @ x[0]) * np.linalg.norm(x[0]) - 3, "C1", lw=0.8, label="first eigenvector, shifted"
-    )
-    ax.set(title="Entries over the coordinate", xlabel="coordinate")
-    ax.legend(frameon=False)
-
-    rows = xor(random, d)
-    axes[1, 1].plot(rows[:, 0], rows[:, 1], "C0o-", lw=0.6, label="first layer, Span(μ, ν)")
-    axes[1, 1].plot(rows[:, 0], rows[:, 2], "C1o-", lw=0.6, label="second layer, E₄(Hessian)")
-    axes[1, 1].set(title=f"XOR, K = {XOR_WIDTH}", xlabel="t", ylim=(0, 1.02))
-    axes[1, 1].legend(frameon=False)
-    for active, values in enumerate(clusters(random, d), 1):
-        axes[1, 2].plot(np.arange(1, 9) + 0.1 * active, values, "o", ms=4, label=f"{active} discerned")
-    limit = landscape.xor_rest_eigenvalues(XOR_RIDGE)
-    axes[1, 2].axhline(float(limit.hessian), color="k", lw=0.8, ls="--", label="λ = ∞")
-    axes[1, 2].set(title="XOR, second layer: eigenvalues", xlabel="number")
-    axes[1, 2].legend(frameon=False)
-    figure.savefig(chosen.figure, dpi=130)
+    draw, full = FIGURES[chosen.what]
+    d = chosen.dimension or (full if chosen.full else 200)
+    figure, words, _ = draw(np.random.default_rng(chosen.seed), d)
+    figure.savefig(chosen.figure or f"{chosen.what}.png", dpi=130)
+    print(words)
 
 
 if __name__ == "__main__":
