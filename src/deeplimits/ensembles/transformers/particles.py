@@ -109,6 +109,9 @@ def _pull(tokens, beta, layer, kind, shift):
         scores = beta * _scores(tokens, score)
         return softmax(scores, axis=1) if kind == "softmax" else jnp.exp(scores - shift) / tokens.shape[0]
 
+    if layer is None and kind == "softmax" and isinstance(beta, float):
+        # β = 0, known before anything runs: all weights are 1/n.
+        return jnp.broadcast_to(jnp.mean(tokens, axis=0, keepdims=True), tokens.shape)
     if layer is None:
         return weights(None) @ tokens
     total = jnp.zeros_like(tokens)
@@ -305,7 +308,7 @@ def _checked(tokens, beta, layer, kind, repulsive, normalize):
     b = arguments.number("beta", beta, arguments.FINITE if repulsive else arguments.NOT_NEGATIVE, WHY_NOT_NEGATIVE)
     if layer is not None:
         check_layer(layer, x.shape[1])
-    return x, b
+    return x, 0.0 if isinstance(beta, int | float) and beta == 0 else b
 
 
 def check_layer(layer: AttentionLayer, dimension: int) -> None:

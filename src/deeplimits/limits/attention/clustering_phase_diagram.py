@@ -18,7 +18,7 @@ class ClusteringPhaseDiagram(Limit):
                 ⟨x_i, x_j⟩ > c
     Limit       d → ∞ at fixed n, β and c
     Result      the share of clustered pairs steps from 0 to 1 at t*(β) = t_SA(c), the time at which equiangular tokens
-                from γ = 0 reach γ = c; measured: when half of the pairs are, and in how short a time they all are
+                from γ = 0 reach γ = c; measured: when half of the pairs are clustered
     Validity    d ≥ n, β ≥ 0; size counts the dimension d
     Finite size the time of half of the pairs deviates by O(1/d) in the mean, the width of the step is O(d^(−1/2))
     Computed by attention.equiangular_time
