@@ -89,7 +89,7 @@ def stated(index, kind):
     amplitude, rest, common = (float(part[index]) for part in along)
     projector = np.eye(k) - 1 / k
     state = landscape.MixtureState(amplitude * projector, rest * projector + common / k)
-    found = outliers(landscape.kgmm_weighted_block(state, SEPARATION, PER_DIMENSION, 0, kind, points=128))
+    found = outliers(landscape.kgmm_weighted_block(state, SEPARATION, PER_DIMENSION, kind=kind, points=128))
     x = np.append(state.means[0], np.linalg.cholesky(state.rest)[0])
     first = np.sqrt(found.projections[0]) * abs(found.directions[0, 0])
     level = np.sqrt(landscape.outlier_alignment(found, x, k))

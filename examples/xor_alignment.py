@@ -80,7 +80,7 @@ outliers_of = jax.jit(landscape.weighted_outliers)
 def first_layer(state, neuron, kind):
     """ρ(W_i, E_2) in theory."""
     v, mu, nu, rest = state
-    sample = landscape.xor_weighted_block(state, SEPARATION, PER_DIMENSION, neuron, kind, points=128)
+    sample = landscape.xor_weighted_block(state, SEPARATION, PER_DIMENSION, neuron=neuron, kind=kind, points=128)
     root = jnp.linalg.cholesky(rest + 1e-12 * jnp.eye(len(v)))
     x = jnp.concatenate([mu[neuron, None], nu[neuron, None], root[neuron]])
     return float(jnp.sqrt(landscape.outlier_alignment(outliers_of(sample), x, 2)))

@@ -48,7 +48,7 @@ def sweep():
         ("early stopping", "early-stopped-gradient-flow-risk"),
         ("optimal transport", "mean-field-wasserstein-flow"),
         ("implicit bias", "hard-margin-predictor"),
-        ("pca", "generalized-mp-silverstein"),
+        ("pca", "spiked-covariance-bbp"),
     ],
 )
 def test_words_find_names_rooms_and_functions(words, name):
@@ -95,7 +95,7 @@ def test_every_function_of_a_room_is_shown_with_lines_that_can_be_read():
 
 
 def test_nothing_found_is_answered_with_the_nearest(capsys):
-    code, out, err = run_command(capsys, "list", "marchenk-pastur")
+    code, out, err = run_command(capsys, "list", "marchenko-pasteur")
     assert (code, out) == (0, "(no entries)\n")
     assert "did you mean marchenko-pastur" in err
 
@@ -337,9 +337,13 @@ def test_interrupts_end_a_comparison(wait, tmp_path):
     """In the middle of importing or compiling: code 130, one line, no traceback, no segmentation fault."""
     environment = {**os.environ, "DEEPLIMITS_CACHE": "0"}
     environment.pop("JAX_COMPILATION_CACHE_DIR", None)
-    # In the shell's background interrupts are ignored, and in whatever it starts.
-    restore = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
-    process = _process("compare", "random-feature-ridge-mse", stdout=subprocess.PIPE, env=environment, **restore)
+    # In the shell's background interrupts are ignored, and in whatever it starts: the command must hear them anyhow.
+    heard = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); "
+        "from deeplimits.cli import main; sys.exit(main())"
+    )
+    command = [sys.executable, "-c", heard, "compare", "random-feature-ridge-mse"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
     time.sleep(wait)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)

@@ -9,7 +9,7 @@ import pytest
 
 import deeplimits as dl
 from deeplimits.errors import OutsideValidity, TooCostly
-from deeplimits.lab import compare, cost
+from deeplimits.lab import budget, compare, cost
 from deeplimits.lab.task import Task
 from deeplimits.limit import Run
 from deeplimits.predictions import Curve, Trial, Value
@@ -138,7 +138,7 @@ def test_sizes_are_doubled_where_the_parameters_need_larger_ones():
     """At p = 0.3 the scale α² = m^0.6 of 32 neurons is 8, too small to be lazy."""
     limit = dl.catalogue["ntk-vs-mean-field-scaling"](exponent=0.3)
     tasks = [Task(limit, n, 60) for n in (32, 128, 512)]
-    assert [task.size for task in compare.large_enough(tasks)] == [256, 1024, 4096]
+    assert [task.size for task in budget.large_enough(tasks)] == [256, 1024, 4096]
     with pytest.raises(OutsideValidity, match=r"exponent = 0.3 gives m = 32 neurons"):
         dl.compare(limit, sizes=(32, 128, 512), samples=60)
 
@@ -177,11 +177,11 @@ def test_costs_are_known_before():
 
 def test_what_takes_too_long_is_made_smaller_or_refused_with_an_estimate(monkeypatch):
     tasks = [Task(dl.limits.BaiYinEdges(), n, 600) for n in (20, 40, 80)]
-    monkeypatch.setattr(compare, "seconds", lambda task: 40.0 * task.samples / 600)
-    assert [task.samples for task in compare.within_budget(tasks)] == [300] * 3
-    monkeypatch.setattr(compare, "seconds", lambda task: 4000.0 * task.samples / 600)
+    monkeypatch.setattr(budget, "seconds", lambda task: 40.0 * task.samples / 600)
+    assert [task.samples for task in budget.within_budget(tasks)] == [300] * 3
+    monkeypatch.setattr(budget, "seconds", lambda task: 4000.0 * task.samples / 600)
     with pytest.raises(TooCostly, match=r"20 minutes for 60 systems .* give sizes or samples"):
-        compare.within_budget(tasks)
+        budget.within_budget(tasks)
 
 
 def test_a_statement_that_is_zero_at_some_sizes_is_judged():

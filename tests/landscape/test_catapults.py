@@ -74,13 +74,13 @@ def test_the_lazy_kernel_change_is_the_first_order():
 @pytest.mark.parametrize(("method", "threshold"), [("gd", 20), ("heavy-ball", 38), ("nesterov", 13.571428571429)])
 def test_thresholds_against_companion_matrices(method, threshold):
     beta, eta = 0.9, 0.1
-    np.testing.assert_allclose(landscape.stability_threshold(eta, method, beta), threshold, rtol=1e-12)
+    np.testing.assert_allclose(landscape.stability_threshold(eta, method=method, momentum=beta), threshold, rtol=1e-12)
     for h in (0.3, 5.0, 13.0, 14.0, 21.0, 37.0, 45.0):
         k = 1 - eta * h
         matrix = {"gd": [[k, 0], [1, 0]], "heavy-ball": [[k + beta, -beta], [1, 0]],
                   "nesterov": [[(1 + beta) * k, -beta * k], [1, 0]]}[method]  # fmt: skip
         radius = np.max(np.abs(np.linalg.eigvals(np.array(matrix))))
-        np.testing.assert_allclose(landscape.growth_factor(h, eta, method, beta), radius, rtol=1e-9)
+        np.testing.assert_allclose(landscape.growth_factor(h, eta, method=method, momentum=beta), radius, rtol=1e-9)
         assert (radius < 1) == (h < threshold)
 
 
@@ -107,8 +107,8 @@ def test_the_product_of_two_numbers():
         (lambda: landscape.catapult_path(1.0, 1.0, 0.0, 0.0, 1.0, 3), "weight"),
         (lambda: landscape.catapult_path(float("nan"), 1.0, 0.0, 0.1, 1.0, 3), "output"),
         (lambda: landscape.catapult_path(1.0, 1.0, 0.0, 0.1, 1.0, -3), "steps"),
-        (lambda: landscape.stability_threshold(0.1, "adam"), "method"),
-        (lambda: landscape.stability_threshold(0.1, "nesterov", 1.0), "momentum"),
+        (lambda: landscape.stability_threshold(0.1, method="adam"), "method"),
+        (lambda: landscape.stability_threshold(0.1, method="nesterov", momentum=1.0), "momentum"),
         (lambda: landscape.learning_rate_phases(0.0), "kernel"),
         (lambda: landscape.lazy_kernel_change(2.5, 0.1), "kernel"),
         (lambda: landscape.product_flow([1.0, 2.0], [1.0]), "v has shape"),

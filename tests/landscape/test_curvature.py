@@ -11,7 +11,7 @@ from deeplimits.theory import landscape
 
 
 def test_reference_values_of_the_parts():
-    parts = landscape.two_layer_curvature([[0.5]], [[2.0]], [[1.0]], [[1.0]], "tanh", "squared")
+    parts = landscape.two_layer_curvature("tanh", [[0.5]], [[2.0]], [[1.0]], [[1.0]], loss="squared")
     g, e = np.asarray(parts.gauss_newton), np.asarray(parts.rest)
     found = [g[0, 0], g[0, 1], g[1, 1], e[0, 0], e[0, 1], e[1, 1]]
     wanted = [2.474000146749, 0.72686198138359, 0.21355226703407, 0.11014239253773, -0.05958575158234, 0]
@@ -23,7 +23,7 @@ def test_ranks_of_the_sheet():
     random = np.random.default_rng(1)
     w, v = random.normal(size=(5, 3)), random.normal(size=(3, 5))
     x, y = np.append(random.normal(size=(12, 2)), np.ones((12, 1)), axis=1), np.arange(12) % 3
-    parts = landscape.two_layer_curvature(w, v, x, y, "tanh")
+    parts = landscape.two_layer_curvature("tanh", w, v, x, y)
     assert np.linalg.matrix_rank(parts.gauss_newton) == landscape.gauss_newton_rank(30, 12, 3) == 24
     # The shift of all logits: one direction for each neuron of the second layer
     assert np.linalg.matrix_rank(parts.hessian) == 30 - 5
@@ -74,4 +74,4 @@ def test_top_gradient_share():
     with pytest.raises(ParameterError, match="top"):
         landscape.top_gradient_share([1.0], [1.0], 0.1, [1], 2)
     with pytest.raises(ParameterError, match="a class, 0 to 1"):
-        landscape.two_layer_curvature(np.eye(2), np.eye(2), np.eye(2), [0, 2], "tanh")
+        landscape.two_layer_curvature("tanh", np.eye(2), np.eye(2), np.eye(2), [0, 2])

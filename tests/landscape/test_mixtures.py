@@ -68,7 +68,7 @@ def test_whole_hessian_of_the_means_alone(classes):
     labels = np.arange(classes)
     blocks = landscape.kgmm_blocks(a, classes)
     hessian = np.linalg.eigvalsh(landscape.softmax_curvature(weights, np.eye(classes), labels))
-    gradient = np.linalg.eigvalsh(landscape.softmax_curvature(weights, np.eye(classes), labels, "gradient"))
+    gradient = np.linalg.eigvalsh(landscape.softmax_curvature(weights, np.eye(classes), labels, kind="gradient"))
     wanted = sorted([*[blocks.full_hessian[0]] * classes, *[blocks.full_hessian[1]] * (classes * (classes - 2))])
     np.testing.assert_allclose(hessian[classes:], np.array(wanted, float), rtol=1e-12)
     np.testing.assert_allclose(gradient[-classes:], blocks.full_gradient * np.ones(classes), rtol=1e-12)
@@ -190,10 +190,10 @@ def test_the_first_layer_of_a_network_on_xor():
     cluster = np.arange(int(alpha * d)) % 4
     # The Hessian's block has two outliers, that of the gradients one.
     for kind, count in (("hessian", 2), ("gradient", 1)):
-        found = landscape.weighted_outliers(landscape.xor_weighted_block(state, lam, alpha, 0, kind))
+        found = landscape.weighted_outliers(landscape.xor_weighted_block(state, lam, alpha, kind=kind))
         assert int(np.sum(found.exist)) == count
         seen = []
-        for _ in range(6):
+        for _ in range(8):
             y = random.normal(size=(len(cluster), d)) / np.sqrt(lam)
             y[np.arange(len(cluster)), cluster // 2] += 1 - 2.0 * (cluster % 2)
             h = y[:, :5] @ weights.T
@@ -207,7 +207,7 @@ def test_the_first_layer_of_a_network_on_xor():
         stated = [*found.eigenvalues[:count][::-1], landscape.outlier_alignment(found, weights[0], count)]
         assert np.max(np.abs(mean.value - np.array(stated)) / np.sqrt(mean.variance)) < 5
     with pytest.raises(ParameterError, match="3 neurons"):
-        landscape.xor_weighted_block(state, lam, alpha, 3)
+        landscape.xor_weighted_block(state, lam, alpha, neuron=3)
     with pytest.raises(ParameterError, match="candidates"):
         landscape.outlier_alignment(found, weights[0], 6)
 

@@ -12,6 +12,7 @@ import numpy as np
 from deeplimits.catalogue import catalogue
 from deeplimits.errors import DeeplimitsError, ParameterError
 from deeplimits.lab import export
+from deeplimits.lab.budget import duration
 from deeplimits.lab.predict import chosen, theory
 from deeplimits.limit import Limit, replace, require_valid, values_of
 from deeplimits.parameters import Parameter, parameters_of
@@ -181,14 +182,10 @@ def announced(limits: Sequence[Limit], varying: dict[str, list[Any]], seconds: f
     """What is about to be run, on a line: how many comparisons, and how long each simulates, once compiled."""
     limit = limits[0]
     said = [
-        f"{len(limits)} comparisons along {', '.join(varying)}: {_duration(seconds * len(limits))} of simulation on "
-        "one core, and compiling"
+        f"{len(limits)} comparisons along {', '.join(varying)}: about {duration(seconds * len(limits))} of simulation "
+        "on one core, and compiling"
     ]
     for name in varying:
         ways = [axis for axis, one in parameters_of(type(limit)).items() if one.kind == "axis" and axis == f"{name}s"]
         said += [f"one curve over {name} is in a single comparison: --{axis} in place of --{name}" for axis in ways]
     return "; ".join(said)
-
-
-def _duration(seconds: float) -> str:
-    return f"about {max(seconds, 1):.0f} seconds" if seconds < 120 else f"about {seconds / 60:.0f} minutes"

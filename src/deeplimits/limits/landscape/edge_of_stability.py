@@ -55,7 +55,7 @@ class EdgeOfStability(Limit):
 
     def validity(self):
         for method in NAMES.values():
-            edge = float(stability_edge.stability_threshold(2.0, method, self.momentum))
+            edge = float(stability_edge.stability_threshold(2.0, method=method, momentum=self.momentum))
             near = [c for c in self.sharpnesses.tolist() if abs(c / edge - 1) < NEAR]
             if near:
                 return (
@@ -67,7 +67,7 @@ class EdgeOfStability(Limit):
     def theory(self):
         def stable(method, name):
             # In units of 2/η: the threshold of each method over that of gradient descent
-            edge = stability_edge.stability_threshold(2.0, method, self.momentum)
+            edge = stability_edge.stability_threshold(2.0, method=method, momentum=self.momentum)
             return Curve(
                 self.sharpnesses,
                 jnp.where(self.sharpnesses < edge, 1.0, 0.0),

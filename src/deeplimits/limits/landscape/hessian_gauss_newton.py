@@ -69,8 +69,8 @@ class HessianGaussNewton(Limit):
         first, second, x, classes = system
         n, c = x.shape[0], second.shape[0]
         y = jax.nn.one_hot(classes.astype(int), c) if self.loss == "squared" else classes
-        parts = curvature_parts.two_layer_curvature(first, second, x, y, self.activation, self.loss)
-        rank = curvature_parts.gauss_newton_rank(first.size + second.size, n, c, self.loss)
+        parts = curvature_parts.two_layer_curvature(self.activation, first, second, x, y, loss=self.loss)
+        rank = curvature_parts.gauss_newton_rank(first.size + second.size, n, c, loss=self.loss)
         eigenvalues = jnp.linalg.eigvalsh(parts.gauss_newton)[::-1][: min(first.size + second.size, n * c)]
         shared = {"tolerance": 1e-12, "reason": "rounding of sums over parameters and data"}
         return {

@@ -92,7 +92,7 @@ class KgmmAlignmentTheorems(Limit):
     def _outliers(self, state):
         """Of the Hessian's block and of the gradients', in one program."""
         samples = [
-            kgmm.kgmm_weighted_block(state, self.separation, self.per_dimension, 0, kind, points=POINTS)
+            kgmm.kgmm_weighted_block(state, self.separation, self.per_dimension, kind=kind, points=POINTS)
             for kind in ("hessian", "gradient")
         ]
         both = jax.tree.map(lambda *parts: jnp.stack(parts), *samples)

@@ -67,7 +67,7 @@ class KgmmHessianGBlocks(Limit):
         shared = {"tolerance": 1e-13, "reason": "rounding"}
         return {
             name: Identity(
-                kgmm.softmax_curvature(weights, x, classes, kind), label=f"{kind} blocks", symbol=symbol, **shared
+                kgmm.softmax_curvature(weights, x, classes, kind=kind), label=f"{kind} blocks", symbol=symbol, **shared
             )
             for name, kind, symbol in (("hessian", "hessian", "H"), ("gradient", "gradient", "G"))
         }

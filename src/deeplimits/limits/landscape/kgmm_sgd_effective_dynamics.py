@@ -51,7 +51,13 @@ class KgmmSgdEffectiveDynamics(Limit):
         times = self.horizon * jnp.arange(1.0, POINTS + 1) / POINTS
         start = kgmm.MixtureState(jnp.zeros((k, k)), jnp.eye(k))
         path = kgmm.kgmm_ballistic(
-            start, times, self.separation, self.ridge, self.step, self._probabilities(), self._means()
+            start,
+            times,
+            self.separation,
+            self.ridge,
+            self.step,
+            probabilities=self._probabilities(),
+            gram=self._means(),
         )
         shared = {"axis": "time", "axis_symbol": "t", "rate": 1.0}
         return {

@@ -60,7 +60,7 @@ class WeightedCovarianceSpectrum(Limit):
         """The law of weights and coordinates in the two sectors of the symmetry that keeps class 1."""
         k = self.classes
         state = kgmm.MixtureState(self.amplitude * (jnp.eye(k) - 1 / k), jnp.zeros((k, k)))
-        found = kgmm.kgmm_weighted_block(state, self.separation, self.per_dimension, 0, self.block, points=POINTS)
+        found = kgmm.kgmm_weighted_block(state, self.separation, self.per_dimension, kind=self.block, points=POINTS)
         u = found.coordinates
         others = jnp.sum(u[:, 1:k], axis=1) / jnp.sqrt(k - 1.0)
         # Two of the other classes against each other; with two classes there is only noise.

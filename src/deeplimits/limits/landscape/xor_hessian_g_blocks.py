@@ -72,7 +72,7 @@ class XorHessianGBlocks(Limit):
     def stated(self, system):
         few = system.x[:FEW], system.labels[:FEW]
         blocks = [
-            xor_blocks.xor_curvature(system.output, system.weights, *few, kind) for kind in ("hessian", "gradient")
+            xor_blocks.xor_curvature(system.output, system.weights, *few, kind=kind) for kind in ("hessian", "gradient")
         ]
         return {
             "blocks": Identity(

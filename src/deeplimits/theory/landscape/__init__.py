@@ -39,7 +39,6 @@ with door(__name__):
     from deeplimits.theory.landscape.stability_edge import stability_threshold as stability_threshold
     from deeplimits.theory.landscape.weighted_covariance import Outliers as Outliers
     from deeplimits.theory.landscape.weighted_covariance import WeightedSample as WeightedSample
-    from deeplimits.theory.landscape.weighted_covariance import bulk_inverse as bulk_inverse
     from deeplimits.theory.landscape.weighted_covariance import outlier_alignment as outlier_alignment
     from deeplimits.theory.landscape.weighted_covariance import weighted_outliers as weighted_outliers
     from deeplimits.theory.landscape.weighted_covariance import weighted_sample as weighted_sample

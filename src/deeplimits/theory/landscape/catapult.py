@@ -111,7 +111,7 @@ def catapult_end(kernel: ArrayLike, energy: ArrayLike) -> Float[Array, ""]:
     return converged(a, (count < MOST_STEPS) & jnp.isfinite(b), "the catapult has not come to rest in a million steps")
 
 
-def learning_rate_phases(kernel: ArrayLike, samples: int = 1) -> Phases:
+def learning_rate_phases(kernel: ArrayLike, *, samples: int = 1) -> Phases:
     """The two critical learning rates 2/λ₀ and 4/λ₀.
 
     Setting     loss Σ(z − y)²/(2m) over m = `samples`; `kernel` the largest eigenvalue of the tangent kernel Θ at the

@@ -42,8 +42,8 @@ class ClusterCurvature(NamedTuple):
 
 
 def two_layer_curvature(
-    first: ArrayLike, second: ArrayLike, x: ArrayLike, y: ArrayLike, activation: ActivationLike,
-    loss: str = "cross-entropy",
+    activation: ActivationLike, first: ArrayLike, second: ArrayLike, x: ArrayLike, y: ArrayLike,
+    *, loss: str = "cross-entropy",
 ) -> CurvatureParts:  # fmt: skip
     """The Hessian of a two-layer network, split into the Gauss-Newton matrix and the curvature of the network itself.
 
@@ -54,7 +54,7 @@ def two_layer_curvature(
     Validity    σ'' almost everywhere: kinks contribute nothing
     References  papyan2019; sagun2017
 
-    >>> parts = two_layer_curvature([[0.5]], [[2.0]], [[1.0]], [[1.0]], "tanh", "squared")
+    >>> parts = two_layer_curvature("tanh", [[0.5]], [[2.0]], [[1.0]], [[1.0]], loss="squared")
     >>> [round(float(part), 12) for part in (*parts.gauss_newton[0], *parts.rest[0])]
     [2.474000146749, 0.726861981384, 0.110142392538, -0.059585751582]
     """
@@ -77,12 +77,12 @@ def two_layer_curvature(
     return CurvatureParts(gauss_newton, rest)
 
 
-def gauss_newton_rank(parameters: int, samples: int, outputs: int, loss: str = "cross-entropy") -> int:
+def gauss_newton_rank(parameters: int, samples: int, outputs: int, *, loss: str = "cross-entropy") -> int:
     """The most that the Gauss-Newton matrix can have as its rank: parameters, or directions of the outputs of the data.
 
     Cross-entropy does not see a shift of all logits: one direction less for each datum.
 
-    >>> gauss_newton_rank(33, 12, 3), gauss_newton_rank(33, 12, 3, "squared")
+    >>> gauss_newton_rank(33, 12, 3), gauss_newton_rank(33, 12, 3, loss="squared")
     (24, 33)
     """
     arguments.choice("loss", loss, LOSSES)
@@ -91,7 +91,7 @@ def gauss_newton_rank(parameters: int, samples: int, outputs: int, loss: str = "
     return min(p, n * (c - (loss == "cross-entropy")))
 
 
-def two_cluster_curvature(weight: ArrayLike, noise: ArrayLike, distance: ArrayLike = ROOT_TWO) -> ClusterCurvature:
+def two_cluster_curvature(weight: ArrayLike, noise: ArrayLike, *, distance: ArrayLike = ROOT_TWO) -> ClusterCurvature:
     """The population Hessian of logistic regression on two Gaussian clusters.
 
     Setting     x = ±μ + s·g with |μ| = `distance` (√2 for clusters at ±(1, 1)), `noise` the standard

@@ -70,7 +70,7 @@ class BlockEigenvalues(NamedTuple):
 
 def kgmm_ballistic(
     start: MixtureState, times: ArrayLike, separation: ArrayLike, ridge: ArrayLike, step: ArrayLike,
-    probabilities: ArrayLike | None = None, gram: ArrayLike | None = None, points: int = 2048,
+    *, probabilities: ArrayLike | None = None, gram: ArrayLike | None = None, points: int = 2048,
 ) -> MixtureState:  # fmt: skip
     """The statistics of online SGD at increasing times, for any means and class probabilities.
 
@@ -219,8 +219,8 @@ def kgmm_blocks(amplitude: ArrayLike, classes: int) -> BlockEigenvalues:
 
 
 def kgmm_weighted_block(
-    state: MixtureState, separation: ArrayLike, per_dimension: ArrayLike, block: int = 0, kind: str = "hessian",
-    probabilities: ArrayLike | None = None, points: int = 1024,
+    state: MixtureState, separation: ArrayLike, per_dimension: ArrayLike,
+    *, block: int = 0, kind: str = "hessian", probabilities: ArrayLike | None = None, points: int = 1024,
 ) -> WeightedSample:  # fmt: skip
     """Block cc of the test matrix at a state, for `weighted_outliers`; orthonormal means.
 
@@ -245,7 +245,7 @@ def kgmm_weighted_block(
     else:
         w = (chance - jnp.eye(k)[c][:, None]) ** 2
     mass = jnp.broadcast_to(p[:, None] / len(noise), w.shape)
-    return weighted_sample(w.ravel(), u.reshape(-1, 2 * k), lam, per_dimension, mass.ravel())
+    return weighted_sample(w.ravel(), u.reshape(-1, 2 * k), lam, per_dimension, probabilities=mass.ravel())
 
 
 class _Drift(NamedTuple):
@@ -295,7 +295,7 @@ def _root(matrix: Array) -> Array:
     return jnp.linalg.cholesky(matrix + JITTER * (1 + jnp.trace(matrix)) * jnp.eye(size))
 
 
-def softmax_curvature(weights: ArrayLike, x: ArrayLike, classes: ArrayLike, kind: str = "hessian") -> Array:
+def softmax_curvature(weights: ArrayLike, x: ArrayLike, classes: ArrayLike, *, kind: str = "hessian") -> Array:
     """The Hessian of softmax regression over a sample, or the second moment of its gradients, block by block.
 
     Setting     `weights` (k, d), samples `x` (n, d) with `classes` 0 … k − 1

@@ -25,7 +25,7 @@ class ProductEnd(NamedTuple):
         return jnp.sum(self.u**2) + jnp.sum(self.v**2)
 
 
-def stability_threshold(step: ArrayLike, method: str = "gd", momentum: ArrayLike = 0.0) -> Float[Array, "..."]:
+def stability_threshold(step: ArrayLike, *, method: str = "gd", momentum: ArrayLike = 0.0) -> Float[Array, "..."]:
     """The largest curvature at which a method with this learning rate is stable on a quadratic.
 
     Setting     curvature h, learning rate `step` η, `momentum` β; heavy ball θ' = θ + β(θ − θ₋) − ηhθ; Nesterov
@@ -34,7 +34,7 @@ def stability_threshold(step: ArrayLike, method: str = "gd", momentum: ArrayLike
     Validity    0 ≤ β < 1; sharpness of the loss that is descended, averaged as it is there
     References  cohen2021; polyak1964
 
-    >>> [round(float(stability_threshold(0.1, method, 0.9)), 6) for method in METHODS]
+    >>> [round(float(stability_threshold(0.1, method=method, momentum=0.9)), 6) for method in METHODS]
     [20.0, 38.0, 13.571429]
     """
     eta = arguments.argument("step", step, arguments.POSITIVE)
@@ -45,7 +45,7 @@ def stability_threshold(step: ArrayLike, method: str = "gd", momentum: ArrayLike
 
 
 def growth_factor(
-    curvature: ArrayLike, step: ArrayLike, method: str = "gd", momentum: ArrayLike = 0.0
+    curvature: ArrayLike, step: ArrayLike, *, method: str = "gd", momentum: ArrayLike = 0.0
 ) -> Float[Array, "..."]:
     """By which factor a method multiplies its distance from the minimum of a quadratic, a step, after many of them.
 
@@ -54,7 +54,8 @@ def growth_factor(
                 nesterov τ = (1 + β)(1 − ηh), δ = β(1 − ηh)
     References  polyak1964
 
-    >>> [round(float(growth_factor(stability_threshold(0.1, one, 0.9), 0.1, one, 0.9)), 9) for one in METHODS]
+    >>> edges = [stability_threshold(0.1, method=one, momentum=0.9) for one in METHODS]
+    >>> [round(float(growth_factor(h, 0.1, method=one, momentum=0.9)), 9) for one, h in zip(METHODS, edges)]
     [1.0, 1.0, 1.0]
     """
     h = arguments.argument("curvature", curvature, arguments.FINITE)

@@ -48,7 +48,7 @@ class Outliers(NamedTuple):
 
 def weighted_sample(
     weights: ArrayLike, coordinates: ArrayLike, separation: ArrayLike, per_dimension: ArrayLike,
-    probabilities: ArrayLike | None = None,
+    *, probabilities: ArrayLike | None = None,
 ) -> WeightedSample:  # fmt: skip
     """The law of weights and coordinates, checked; equal probabilities unless given.
 

@@ -47,7 +47,7 @@ class XorRestBlocks(NamedTuple):
     gradient: Float[Array, ""]
 
 
-def xor_second_layer(state: XorState, separation: ArrayLike, points: int = 1024) -> XorBlocks:
+def xor_second_layer(state: XorState, separation: ArrayLike, *, points: int = 1024) -> XorBlocks:
     """Population blocks of the second layer at given summary statistics; `separation` may be infinite.
 
     Setting     `state` (v, Wμ, Wν, R), R the Gram matrix of the rest of W
@@ -78,8 +78,8 @@ def xor_second_layer(state: XorState, separation: ArrayLike, points: int = 1024)
 
 
 def xor_weighted_block(
-    state: XorState, separation: ArrayLike, per_dimension: ArrayLike, neuron: int = 0, kind: str = "hessian",
-    points: int = 1024,
+    state: XorState, separation: ArrayLike, per_dimension: ArrayLike,
+    *, neuron: int = 0, kind: str = "hessian", points: int = 1024,
 ) -> WeightedSample:  # fmt: skip
     """Block W_iW_i of the test matrix at a state, for `weighted_outliers`.
 
@@ -153,7 +153,7 @@ def _resting(ridge: ArrayLike) -> Array:
 
 
 def xor_curvature(
-    output: ArrayLike, weights: ArrayLike, x: ArrayLike, labels: ArrayLike, kind: str = "hessian"
+    output: ArrayLike, weights: ArrayLike, x: ArrayLike, labels: ArrayLike, *, kind: str = "hessian"
 ) -> Array:
     """The Hessian of the mean logistic loss of v·g(WX), or the second moment of its gradients; v first, then W by rows.
 
