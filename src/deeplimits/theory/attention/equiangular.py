@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax.scipy.special import exp1, expi
+from jax.scipy.special import expi
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
@@ -24,8 +24,9 @@ from deeplimits.numerics.ranks import same_rank
 KINDS = ("softmax", "unnormalized")
 """SA, whose rows of the attention matrix sum to one, and USA, which divides by n instead."""
 FAR = 40.0
-"""Beyond this the exponential integrals are their asymptotic series, or continued fraction."""
+"""Beyond this Ei is its asymptotic series."""
 TERMS = 40
+FRACTIONS = 100
 FLAT = 1e-5
 """Below this β the first two orders in β have no error left."""
 AT_REST = 1e-12
@@ -186,13 +187,22 @@ def _scaled_ei(w):
 
 
 def _scaled_e1(y):
-    """ℰ(y) = e^y E₁(y) for y > 0."""
-    near, far = jnp.minimum(y, 20.0), jnp.maximum(y, 20.0)
+    """ℰ(y) = e^y E₁(y) for y > 0; `exp1` takes 1/y steps for each of many arguments."""
+    low, high = jnp.minimum(y, 1.0), jnp.maximum(y, 1.0)
 
-    # 1/(y + 1 − 1²/(y + 3 − 2²/(y + 5 − …))), from the bottom
+    # E₁(y) = −γ_E − log y − Σ (−y)^k/(k k!)
+    def longer(k, carry):
+        term, total = carry
+        term = -term * low / k
+        return term, total + term / k
+
+    _, series = jax.lax.fori_loop(1, 20, longer, (jnp.ones_like(low), jnp.zeros_like(low)))
+    small = jnp.exp(low) * (-jnp.euler_gamma - jnp.log(jnp.maximum(low, 1e-300)) - series)
+
+    # 1/(y + 1 − 1²/(y + 3 − 2²/(y + 5 − …))), from the bottom; the error falls like e^{−4√(ky)}
     def up(i, tail):
-        k = 60.0 - i
-        return k**2 / (far + 2 * k + 1 - tail)
+        k = FRACTIONS - 1.0 * i
+        return k**2 / (high + 2 * k + 1 - tail)
 
-    tail = jax.lax.fori_loop(0, 60, up, jnp.zeros_like(far))
-    return jnp.where(y < 20, jnp.exp(near) * exp1(jnp.maximum(near, 1e-300)), 1 / (far + 1 - tail))
+    tail = jax.lax.fori_loop(0, FRACTIONS, up, jnp.zeros_like(high))
+    return jnp.where(y < 1, small, 1 / (high + 1 - tail))
