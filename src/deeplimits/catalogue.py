@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from deeplimits import index, references, searching
 from deeplimits.errors import UnknownName, did_you_mean
-from deeplimits.render import notebook
+from deeplimits.render import notebook, text
 
 ENTRY_POINT_GROUP = "deeplimits.limits"
 
@@ -156,11 +156,7 @@ class Listing(tuple[Entry, ...]):
     def __repr__(self) -> str:
         if not self:
             return "(no entries)"
-        wide = max(len(entry.name) for entry in self)
-        broad = max(len(entry.room) for entry in self)
-        return "\n".join(
-            f"{entry.name:<{wide}}  {entry.role:<8}  {entry.room:<{broad}}  {entry.title}" for entry in self
-        )
+        return "\n".join(text.aligned([(entry.name, entry.role, entry.room, entry.title) for entry in self]))
 
     __str__ = __repr__
 

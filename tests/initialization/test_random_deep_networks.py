@@ -66,7 +66,7 @@ def test_critical_networks_keep_their_signal_and_detuned_ones_do_not():
 
     stated = Value(found.kernel, label="variance at the critical point", rate=1.0)
     widths = (200, 400, 800)
-    finding = stated.judge([Trial(width, stated, last(found.weight_variance, width, 4000)) for width in widths])
+    finding = stated.judge([Trial(width, stated, last(found.weight_variance, width, 1500)) for width in widths])
     assert finding.agrees, finding.verdict
     assert last(1.2 * found.weight_variance, 200).mean() > 50 * found.kernel
 

@@ -359,3 +359,12 @@ def test_the_version_that_is_cited_is_the_one_of_the_citation_file():
     assert title is not None
     assert title[1] in references.library()
     assert cli.main(["cite"]) == 0
+
+
+def test_a_narrow_terminal_gets_narrow_lines(monkeypatch):
+    wide = str(dl.catalogue.search("svm"))
+    assert "\n " not in wide
+    monkeypatch.setenv("COLUMNS", "40")
+    narrow = str(dl.catalogue.search("svm"))
+    assert max(map(len, narrow.splitlines())) <= 40
+    assert "".join(narrow.split()) == "".join(wide.split())

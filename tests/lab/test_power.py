@@ -120,8 +120,9 @@ def too_large(**changes):
     return Wrong()
 
 
-def test_a_disagreement_about_the_limit_must_stay_at_larger_sizes():
+def test_a_disagreement_about_the_limit_must_stay_at_larger_sizes(monkeypatch):
     """What is wrong stays wrong, and is told after sizes were doubled; what is stated of every size is told at once."""
+    monkeypatch.setattr(compare, "MOST_ROUNDS", 1)
     found = dl.compare(too_large())
     assert found.outcome == "disagrees"
     assert found.sizes[0] > 20

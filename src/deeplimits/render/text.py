@@ -1,9 +1,14 @@
 """Tables, headings and numbers in words."""
 
+import shutil
+import sys
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deeplimits.parameters import short
+
+INDENT = 4
 
 
 class Words(str):
@@ -37,9 +42,29 @@ def setting(given: Mapping[str, Any]) -> str:
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Aligned columns under a line."""
+    head, *lines = aligned([header, *rows])
+    if "\n" in head:  # too narrow for columns: a heading over them says nothing
+        return "\n".join(lines)
     widths = [max(len(str(row[i])) for row in (header, *rows)) for i in range(len(header))]
+    return "\n".join([head, "  ".join("─" * width for width in widths), *lines])
 
-    def line(row: Sequence[str]) -> str:
-        return "  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
-    return "\n".join([line(header), "  ".join("─" * width for width in widths), *map(line, rows)])
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows in columns; on a terminal too narrow for them, the last cell of each stands under the others.
+
+    >>> aligned([("a", "one"), ("bcd", "two")])
+    ['a    one', 'bcd  two']
+    """
+    widths = [max(len(str(row[i])) for row in rows) for i in range(len(rows[0]))] if rows else []
+    narrow = shutil.get_terminal_size((sys.maxsize, 24)).columns  # of a pipe or a page, as wide as one likes
+    if sum(widths) + 2 * (len(widths) - 1) <= narrow:
+        return [
+            "  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+        ]
+
+    def under(row: Sequence[str]) -> str:
+        *first, last = map(str, row)
+        cells = textwrap.wrap("  ".join(first), narrow, subsequent_indent=INDENT * " ")
+        return "\n".join([*cells, textwrap.indent(textwrap.fill(last, narrow - INDENT), INDENT * " ")])
+
+    return [under(row) for row in rows]
