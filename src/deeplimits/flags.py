@@ -47,7 +47,7 @@ Lists and ranges are run one value after the other. NAME stands before its param
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse with the habits of this command line."""
+    """argparse with the habits of this command line: bad input is one line, and exit code 1."""
 
     def __init__(self, **options: Any):
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
@@ -70,14 +70,6 @@ class _Parser(argparse.ArgumentParser):
         near = [long] if long in flags else difflib.get_close_matches(word, flags, n=2)
         hint = f"; did you mean {' or '.join(near)}?" if near else f"; `{self.prog} --help` lists the flags"
         self.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
-
-
-class Parser(_Parser):
-    """Bad input is one line and exit code 1."""
-
-    def error(self, message: str) -> NoReturn:
-        sys.stderr.write(f"{self.prog}: {message}\n")
-        raise SystemExit(BAD_INPUT)
 
 
 class _Unfinished(Exception):
@@ -121,7 +113,7 @@ def _limit_named_in(arguments: Sequence[str], run: Mapping[str, Callable]) -> En
 def _parser(
     entry: Entry | None, run: Mapping[str, Callable], first: bool = False
 ) -> tuple[_Parser, Mapping[str, _Parser]]:
-    make = _FirstParser if first else Parser
+    make = _FirstParser if first else _Parser
     parser = make(prog="deeplimits", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=_version())
     parser.add_argument("--debug", action="store_true", help="show the traceback of an error")

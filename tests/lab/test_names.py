@@ -10,7 +10,7 @@ from crowded import Crowded
 from deeplimits.catalogue import Entry, catalogue
 from deeplimits.cli import main
 from deeplimits.errors import ParameterError
-from deeplimits.flags import RUNS, WORDS, _parser
+from deeplimits.flags import COMMANDS, RUNS, WORDS, _parser
 from deeplimits.limit import RESERVED, Limit, from_json, real, replace, rounded, to_json, values_of
 from deeplimits.parameters import parameters_of
 from house import run_command
@@ -99,7 +99,7 @@ def test_help_says_the_rule(crowded, capsys):
 
 
 def test_the_words_are_all_the_words():
-    _, commands = _parser(None, dict.fromkeys(("list", "show", "cite", "atlas", "campaign", *RUNS), main))
+    _, commands = _parser(None, dict.fromkeys(COMMANDS, main))
     found = {flag[2:] for word in RUNS for flag in commands[word]._option_string_actions if flag.startswith("--")}
     assert found == set(WORDS)
 

@@ -152,8 +152,7 @@ class Comparison:
             if len({trial.measured.shape for trial in trials}) > 1:
                 continue  # eigenvalues of matrices of different sizes do not stack
             means = [trial.mean for trial in trials]
-            own, rank = found.dims[name], means[0].value.ndim
-            dims = ("size", *(own if len(own) == rank else (f"{name}_{axis}" for axis in range(rank))))
+            dims = ("size", *found.of(name, means[0].value.shape))
             variables[f"{name}_measured"] = (dims, np.stack([mean.value for mean in means]))
             variables[f"{name}_error"] = (dims, np.sqrt(np.stack([mean.variance for mean in means])))
         attributes = export.attributes(self.limit, verdict=self.verdict, agrees=int(self.agrees))

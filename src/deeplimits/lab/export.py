@@ -32,7 +32,13 @@ class Labelled:
     variables: dict[str, Any]
     coordinates: dict[str, Any]
     dims: dict[str, tuple[str, ...]]
-    """The dimensions of each result itself, which its simulations have too."""
+    """The dimensions of each result itself."""
+
+    def of(self, name: str, shape: tuple[int, ...]) -> tuple[str, ...]:
+        """The dimensions of what is measured of a result: those of the result where it has this shape, or new ones."""
+        if name in self.dims and np.shape(self.variables[name][1]) == shape:
+            return self.dims[name]
+        return tuple(f"{name}_{axis}" for axis in range(len(shape)))
 
 
 def labelled(results: Mapping[str, Kind]) -> Labelled:

@@ -74,10 +74,7 @@ class Simulation(Mapping[str, np.ndarray]):
         said = export.labelled(theory(self.limit) if curves else {})
         variables: dict[str, Any] = {}
         for name, draws in self.results.items():
-            own = said.dims.get(name, ())
-            fits = tuple(len(said.coordinates[dim][1]) for dim in own if dim in said.coordinates) == draws.shape[1:]
-            dims = own if fits else tuple(f"{name}_{axis}" for axis in range(draws.ndim - 1))
-            variables[name] = (("sample", *dims), draws)
+            variables[name] = (("sample", *said.of(name, draws.shape[1:])), draws)
         used = {dim for dims, _ in variables.values() for dim in dims}
         coordinates = {dim: grid for dim, grid in said.coordinates.items() if dim in used}
         sizes = {f"size.{name}": str(value) for name, value in self.sizes.items()}

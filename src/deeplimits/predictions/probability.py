@@ -28,7 +28,7 @@ class Record(NamedTuple):
 
 
 class Probability(Kind):
-    """The probability of an event; a simulation returns whether it happened (1 or 0).
+    """The probability of an event; a simulation returns whether it happened (1 or 0), or that of several tries.
 
     Where the theory is exact at every size (`rate=None`) each size has an exact binomial test; otherwise the
     frequencies are extrapolated in size.
@@ -41,10 +41,6 @@ class Probability(Kind):
     value: Float[Array, "..."] = eqx.field(converter=as_floats)
     _: KW_ONLY
     rate: float | None = option(default=None)
-
-    @property
-    def shape_of_one(self) -> tuple[int, ...]:
-        return ()
 
     def reduced(self, measured: np.ndarray) -> "_Count":
         return _Count(int(measured.sum()), measured.size)
