@@ -298,7 +298,7 @@ def measure_collapse(model: Model, *, layer: str | int | None = None) -> feature
     >>> model = open_model(network, lambda z, y: -jax.nn.log_softmax(z)[jnp.arange(len(y)), y],
     ...                    (np.eye(2), np.array([0, 1])), parameters=network.init(jax.random.key(0)))
     >>> found = measure_collapse(model)  # one sample of each class
-    >>> bool(found.within_between < 1e-12)
+    >>> bool(found.within_over_between < 1e-12)
     True
     """
     labels = model.classes()

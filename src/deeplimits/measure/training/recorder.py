@@ -186,6 +186,7 @@ def flat_of(model: Model, parameters: Any) -> np.ndarray:
 def adam_denominators(optimizer: Any, model: Model) -> np.ndarray:
     """√v̂ + ε of a PyTorch Adam or AdamW, in the order of the model's parameters; read, not changed.
 
+    >>> from types import SimpleNamespace
     >>> adam_denominators(None, SimpleNamespace(network=None))
     Traceback (most recent call last):
     deeplimits.errors.ParameterError: torch_optimizer needs a model opened from a PyTorch module
