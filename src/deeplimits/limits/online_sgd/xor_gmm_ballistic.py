@@ -29,7 +29,7 @@ class XorGmmBallistic(Limit):
                 e = σ(v·g(h)) − y
     Validity    λ, K fixed; from m = 0 the limit never leaves m = 0; size counts the dimension N
     Finite size mean gap O(1/N)
-    Computed by online_sgd.xor_ballistic
+    Computed by online_sgd.xor_ballistic; out of the plane m = 0 by online_sgd.escape_matrix
     References  benarous2022
     """
 
