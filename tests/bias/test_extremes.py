@@ -4,6 +4,7 @@ import numpy as np
 
 import extremes
 from deeplimits.theory import bias
+from deeplimits.theory.bias import least_squares, noisy_descent, quadratic_model, separable_descent, slow_directions
 from extremes import COUNT, INF, LABELS, NAN, NUMBER, POINTS, POSITIVE, TIMES, VECTOR, WHOLE, Case, one_of
 
 WEIGHT = one_of(0.0, 0.5, extreme=[1e-12, 1e12, -1.0, NAN, INF])
@@ -113,6 +114,43 @@ TABLE = {
         (SEPARABLE, one_of(np.array([0.0, 1.0, 2.0]), extreme=LABELS.extreme)), look=lambda found: found[:1]
     ),
 }
+
+
+SIGNED = one_of(np.array([[1.0, 0.5], [0.3, 1.2], [2.0, 2.0]]), extreme=SEPARABLE.extreme)
+MULTIPLIERS = one_of(
+    np.array([0.5, 0.3, 0.0]), extreme=[np.zeros(3), np.ones(2), -np.ones(3), np.full(3, NAN), 1e12 * np.ones(3)]
+)
+PAIR = one_of(np.array([0.6, 0.2]), extreme=[np.zeros(2), np.ones(3), np.full(2, NAN), 1e12 * np.ones(2)])
+HESSIAN = one_of(
+    np.diag([1.0, 2.0, 0.5]),
+    extreme=[np.zeros((3, 3)), -np.eye(3), np.full((3, 3), NAN), np.ones((2, 3)), np.triu(np.ones((3, 3)))],
+)
+LATE = one_of(1.0, extreme=[0.0, INF, -1.0, NAN, 1e12])
+BEHIND = {
+    "approach_rate": Case((SIGNED, PAIR, MULTIPLIERS), infinite=True),
+    "contraction_factor": Case((CURVATURES, POSITIVE), low=0),
+    "degenerate_flow": Case((NUMBER,)),
+    "descent_path": Case((HESSIAN, START, POSITIVE, one_of(3, extreme=[0, -1, 2.5]))),
+    "fast_variance": Case((POSITIVE, POSITIVE, POSITIVE), low=0),
+    "feature_change": Case((FEATURES, FEATURES, LABELS, START, LATE)),
+    "in_row_space": Case((WIDE, START)),
+    "in_support_span": Case((SIGNED, MULTIPLIERS, PAIR)),
+    "lattice_slow_mass": Case(
+        (one_of(10, extreme=[2.5, 0, -4]), one_of(2, extreme=[0, -1, 6, 1.5]), one_of(1, 2)), low=0
+    ),
+    "linear_path": Case((FEATURES, LABELS, START, TIMES)),
+    "schedule_converges": Case((NUMBER,)),
+    "support_offset": Case((SIGNED, MULTIPLIERS, POSITIVE)),
+    "temperature": Case((POSITIVE, WEIGHT), low=0),
+    "variance_path": Case((NUMBER, TIMES, WEIGHT), keywords={"start": WEIGHT}, infinite=True, low=0),
+}
+
+
+def test_functions_behind_the_door():
+    """What limits name and files offer, on the same terms."""
+    files = (least_squares, noisy_descent, quadratic_model, separable_descent, slow_directions)
+    for name, case in BEHIND.items():
+        extremes.check(next(getattr(file, name) for file in files if hasattr(file, name)), case)
 
 
 test_values, test_coverage = extremes.room_tests(

@@ -88,3 +88,12 @@ def test_sub_gaussian_norms():
         assert float(sub_gaussian_norm([-scale, scale])) == pytest.approx(scale / np.sqrt(np.log(2)), rel=1e-12)
     with pytest.raises(OutsideValidity, match="all zero"):
         sub_gaussian_norm([0.0, 0.0])
+
+
+def test_bounds_do_not_depend_on_the_unit():
+    """Zero times an overflow was no number, and squares of small units vanished."""
+    assert float(inequalities.gronwall(0.0, 1e12, 1e12)) == 0
+    assert float(inequalities.gronwall(1e-12, 1.0, 720.0)) == pytest.approx(np.exp(720 + np.log(1e-12)), rel=1e-12)
+    for unit in (1e-200, 1.0, 1e200):
+        assert float(inequalities.azuma(2 * unit, [unit, unit])) == pytest.approx(2 * np.exp(-1), rel=1e-14)
+        assert float(inequalities.hoeffding(0.1 * unit, 100, 0.0, unit)) == pytest.approx(2 * np.exp(-2), rel=1e-14)

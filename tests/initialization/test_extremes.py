@@ -5,6 +5,7 @@ import numpy as np
 
 import extremes
 from deeplimits.theory import initialization
+from deeplimits.theory.initialization import correlations, depth_laws, phases
 from extremes import ACTIVATION, INF, KERNEL, NAN, POSITIVE, VECTOR, Case, one_of
 
 BIAS = one_of(0.0, 0.1, extreme=[1e-12, 1e12, -1.0, NAN, INF])
@@ -60,6 +61,13 @@ ELSEWHERE = {
     "feature_exponent": "takes a parametrization, which checks itself",
     "learns_features": "takes a parametrization, which checks itself",
 }
+
+
+def test_functions_behind_the_door():
+    """What limits and files use, on the same terms."""
+    extremes.check(correlations.correlation_response, Case((ACTIVATION, GAP, POSITIVE, POSITIVE), infinite=True))
+    extremes.check(depth_laws.iterate, Case((ACTIVATION, POSITIVE, POSITIVE, BIAS, FEW), low=0, examples=8))
+    extremes.check(phases.scale_gain, Case((ACTIVATION,)))
 
 
 test_values, test_coverage = extremes.room_tests(initialization, TABLE, elsewhere=ELSEWHERE)

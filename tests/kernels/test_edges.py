@@ -16,6 +16,7 @@ from deeplimits.theory.kernels import (
     linearization,
     subset_probability,
     tiling,
+    training,
     two_layer_kernels,
 )
 
@@ -187,3 +188,12 @@ def test_deviation_of_a_quadratic_form_is_given_where_it_is_known():
 def test_a_subset_holds_indices():
     with pytest.raises(ParameterError, match="distinct indices"):
         subset_probability(np.eye(3), [0.7])
+
+
+def test_descent_takes_whole_steps():
+    """Half a step of a mode that changes sign has no value; it used to get one."""
+    for steps in (2.5, [1.0, 0.5], -1):
+        with pytest.raises(ParameterError, match="whole number"):
+            training.gradient_descent([[2.0, 0.5], [0.5, 1.0]], [1.0, -1.0], 0.3, steps)
+    found = training.gradient_descent([[2.0, 0.5], [0.5, 1.0]], [1.0, -1.0], 0.3, [3, np.inf])
+    np.testing.assert_allclose(found.train[1], [1.0, -1.0], atol=1e-14)

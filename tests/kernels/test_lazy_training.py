@@ -105,6 +105,14 @@ def test_lazy_bounds_on_the_toy_model():
     distance = np.linalg.norm(found.y - linear, axis=0)
     np.testing.assert_allclose(distance[1:], [0.0060501250369308, 0.010344675775296], rtol=1e-6)
     assert np.all(distance <= bounds.distance)
+    outputs = np.abs(found.y.prod(axis=0) - 2 - 5 * 0.5 * (1 - np.exp(-5 * found.t)) / 5)
+    assert np.all(outputs <= np.asarray(bounds.output_distance_at(found.t)) + 1e-9)
+    # (20σ_max L r₀²/3σ_min³)(e^{−λ₀t/2} − e^{−2λ₀t}) with σ² = 5, and its largest value over all times
+    times = np.linspace(0.0, 4.0, 4001)
+    curve = 20 * 0.25 / 15 * (np.exp(-1.25 * times) - np.exp(-5 * times))
+    np.testing.assert_allclose(bounds.output_distance_at(times), curve, rtol=1e-12, atol=1e-15)
+    assert bounds.output_distance == pytest.approx(curve.max(), rel=1e-6)
+    assert bounds.quadratic_distance == pytest.approx(0.7155417528, rel=1e-9)
     with pytest.raises(OutsideValidity, match="not below 1"):
         lazy_bounds.lazy_training_bounds(1.0, 1.0, 1.0, 0.5)
     with pytest.raises(OutsideValidity, match="kink"):

@@ -1,5 +1,6 @@
 """The one table of activations: what an entry declares is true, and one entry is enough."""
 
+import math
 import subprocess
 import sys
 
@@ -7,6 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
 
 from deeplimits.errors import ParameterError, UnknownName
 from deeplimits.models.activations import NAMED, activation, from_function, hermite, names, rescaled
@@ -14,6 +17,7 @@ from deeplimits.theory.gaussian import closed_forms, dual, moments
 from deeplimits.theory.gaussian.duals.numerical import Quadrature
 from deeplimits.theory.gaussian.fields import trapezoid
 from deeplimits.theory.gaussian.pairs import pair
+from deeplimits.theory.spectra import critical_point
 
 LINE = np.linspace(-30.0, 30.0, 6001)
 
@@ -185,3 +189,26 @@ def test_functions_of_ones_own_are_activations():
     mine = from_function(lambda u: u / (1 + jnp.exp(-u)))
     assert abs(dual(mine, 1.3, 0.7, 0.5) - dual("swish", 1.3, 0.7, 0.5)) < 1e-13
     assert abs(mine.second_derivative(0.7) - activation("swish").second_derivative(0.7)) < 1e-14
+
+
+@pytest.mark.parametrize("function", [math.sin, lambda u: u if u > 0 else 0.0, np.sinc])
+def test_what_jax_cannot_trace_is_refused_in_a_sentence(function):
+    with pytest.raises(ParameterError, match=r"jax\.numpy"):
+        dual(function, 1.0, 1.0, 0.5)
+
+
+def test_hard_tanh_is_cut_at_both_kinks():
+    """Pairs by one-dimensional quadrature of the conditional law; the critical point of a network in closed form."""
+    a, b, c = 1.3, 0.7, 0.5
+    slope, spread = c / a, np.sqrt(b - c**2 / a)
+
+    def product(u):
+        # clip(v) given u: v is normal with mean cu/a and variance b − c²/a
+        low, high = ((end - slope * u) / spread for end in (-1, 1))
+        inside = slope * u * (norm.cdf(high) - norm.cdf(low)) + spread * (norm.pdf(low) - norm.pdf(high))
+        return np.clip(u, -1, 1) * norm.pdf(u, scale=np.sqrt(a)) * (inside + norm.sf(high) - norm.cdf(low))
+
+    exact = 2 * (quad(product, 0, 1, epsabs=1e-14)[0] + quad(product, 1, 12, epsabs=1e-14)[0])
+    assert float(dual("hard_tanh", a, b, c)) == pytest.approx(exact, rel=1e-10)
+    found = critical_point("hard_tanh", 1.0)
+    np.testing.assert_allclose([found.weight_variance, found.bias_variance], [1.46479477349, 0.24408013174], rtol=1e-9)

@@ -12,6 +12,7 @@ from deeplimits.theory.inequalities import growth
 from deeplimits.theory.online_sgd import (
     classical,
     critical_window,
+    effective,
     equator,
     exit_times,
     landscapes,
@@ -362,3 +363,42 @@ def test_kinks_jumps_and_roots_of_links_are_found_wherever_they_are(link, exact,
 def test_a_link_without_rest_is_refused():
     with pytest.raises(NotConverged, match="too rough"):
         landscapes.information_exponent(lambda z: jnp.sin(1e6 * z**3))
+
+
+@pytest.mark.parametrize(("signal", "order", "step"), [(1e12, 3, 1.0), (1e6, 10, 1e-6), (1e12, 2, 1.0)])
+def test_actions_over_a_distant_saddle(signal, order, step):
+    """From the signal it was 32 % too small at λ = 1e12: saddle and rest point lie sixteen powers of ten apart."""
+    found = spiked_tensor.escape_actions(signal, order, step)
+    saddle, rest = (float(m) for m in spiked_tensor.overlap_roots(signal, order, step))
+    with mp.workdps(40):
+        lam, c = mp.mpf(signal), mp.mpf(step)
+
+        def integrand(m):
+            square = m**2 + c
+            drift = m * (lam * m ** (order - 2) - square ** (order - 1))
+            return drift / (c * (square ** (order - 1) + (order - 1) * square ** (order - 2) * m**2))
+
+        low = max(saddle, 1e-12 * rest)
+        ends = [low * (rest / low) ** (mp.mpf(part) / 40) for part in range(41)]
+        exact = mp.quad(integrand, ends if saddle > 0 else [0, *ends])
+    assert found.from_signal == pytest.approx(float(exact), rel=1e-9)
+
+
+def test_fluctuations_of_a_strong_spike():
+    """At λ = 1e4 the covariance was not found at all; at rest it solves Lyapunov's equation."""
+    found = spiked_tensor.ballistic_with_fluctuations(1e4, 2, 1.0, [0.3, 0.7], [1.0])
+    dynamics = spiked_tensor.spiked_dynamics(1e4, 2, 1.0)
+    still = effective.stationary_covariance(dynamics, lambda u: spiked_tensor.path_noise(u, 2, 1.0), found.path[0])
+    np.testing.assert_allclose(found.covariance[0], still, rtol=1e-5)
+
+
+def test_few_points_for_the_clusters_are_refused():
+    """With 32 points the output weight was 0.858 for 0.835, and nothing said so."""
+    start = xor.XorState(
+        jnp.array([1.0, -0.8]), jnp.array([0.5, 0.3]), jnp.array([-0.2, 0.6]), jnp.array([[0.6, 0.2], [0.2, 0.5]])
+    )
+    with pytest.raises(NotConverged, match="points"):
+        xor.xor_ballistic(start, [4.0], 4.0, 0.05, 2.0, points=32)
+    assert float(xor.xor_ballistic(start, [4.0], 4.0, 0.05, 2.0, points=1024).output[0, 0]) == pytest.approx(
+        0.83515, abs=1e-3
+    )

@@ -5,7 +5,19 @@ import numpy as np
 
 import extremes
 from deeplimits.theory import online_sgd
-from deeplimits.theory.online_sgd import EffectiveDynamics, XorState, deviations, landscapes, recovery
+from deeplimits.theory.online_sgd import (
+    EffectiveDynamics,
+    XorState,
+    classical,
+    deviations,
+    equator,
+    exit_times,
+    landscapes,
+    recovery,
+    spherical_ode,
+    spiked_tensor,
+    xor,
+)
 from extremes import COUNT, NUMBER, POSITIVE, SHARE, TIMES, VECTOR, Case, Kind, one_of
 
 LANDSCAPE = one_of(landscapes.online_pca(1.0), landscapes.tensor_pca(2.0, 3), landscapes.binary_mixture(0.5))
@@ -108,6 +120,53 @@ UNLIKELY = {
         (HAMILTONIAN, one_of([[0.0], [0.2]], extreme=[[[0.0]], [[0.0], [np.nan]], [0.0, 0.2]]), SHORT), examples=8
     ),
 }
+
+
+WEIGHTS = one_of(np.array([0.5, 1.0]), extreme=[np.zeros(2), np.array([np.nan, 1.0]), np.ones((2, 2)), np.zeros(0)])
+GRAM = one_of(0.5 * np.eye(2), extreme=[np.zeros((2, 2)), -np.eye(2), np.ones((2, 3)), np.full((2, 2), np.nan), 1e12])
+BEHIND = {
+    "active_types_probability": Case((COUNT, ORDER), low=0, high=1),
+    "ballistic_with_fluctuations": Case((NUMBER, ORDER, POSITIVE, PAIR, SHORT), look=tuple, examples=8),
+    "components_by_enumeration": Case((one_of(2, 3, extreme=[0, -1, 2.5, 9, 10**6]),), low=1),
+    "escape_actions": Case((POSITIVE, ORDER, POSITIVE), low=0),
+    "escape_matrix": Case((WEIGHTS, GRAM, POSITIVE, RIDGE), examples=10, keywords={"points": one_of(16)}),
+    "exit_offset": Case((POSITIVE, POSITIVE, POSITIVE, POSITIVE)),
+    "fourth_moment": Case((COUNT,), low=1, high=3),
+    "gaussian_law": Case((NUMBER,), low=0, high=1),
+    "growth_rate": Case((LANDSCAPE, POSITIVE)),
+    "interpolation": Case((VECTOR, POSITIVE, TIMES)),
+    "least_dimension": Case((POSITIVE, POSITIVE), low=3),
+    "microscopic_variance": Case(
+        (NUMBER, POSITIVE, TIMES, POSITIVE), keywords={"radius": POSITIVE}, low=0, examples=40
+    ),
+    "noiseless_ballistic": Case((STATE, SHORT, RIDGE), examples=3),
+    "noiseless_velocity": Case((STATE, RIDGE)),
+    "overlap_roots": Case((POSITIVE, ORDER, POSITIVE), low=0),
+    "path_noise": Case((PAIR, ORDER, POSITIVE)),
+    "pca_deviation_rate": Case((POSITIVE, SHARE, POSITIVE, POSITIVE, SHARE), low=0, examples=15),
+    "pca_search_correction": Case((POSITIVE, POSITIVE)),
+    "quadratic_variance": Case((POSITIVE, COUNT), low=0),
+    "rest_loss": Case((RIDGE, ORDER), low=0),
+    "tail_bound": Case((NUMBER,), low=0, high=2),
+    "tensor_microscopic_variance": Case(
+        (ORDER, POSITIVE, SHORT, POSITIVE), keywords={"radius": POSITIVE}, low=0, examples=12
+    ),
+    "type_mass": Case((RIDGE,), low=0),
+    "velocity": Case(
+        (STATE, POSITIVE, RIDGE, POSITIVE), keywords={"points": one_of(16, extreme=[0, 1, 2.5])}, examples=5
+    ),
+}
+
+
+def test_functions_behind_the_door():
+    """What limits name and files offer, on the same terms."""
+    files = (classical, equator, exit_times, spherical_ode, spiked_tensor, xor)
+    for name, case in BEHIND.items():
+        extremes.check(next(getattr(file, name) for file in reversed(files) if hasattr(file, name)), case)
+
+
+def test_speed_of_the_correlation():
+    extremes.check(spherical_ode.velocity, Case((LANDSCAPE, NUMBER, POSITIVE)))
 
 
 test_values, test_coverage = extremes.room_tests(online_sgd, TABLE, elsewhere=ELSEWHERE)

@@ -200,6 +200,17 @@ def test_gradient_methods_refuse_what_is_no_time():
             call()
 
 
+def test_ridge_flow_at_the_end_of_training():
+    """t = ∞ was refused; without ridge it is the solution closest to the start, also for dependent samples."""
+    x, y = np.array([[1.0, 2.0, 0.0, 1.0], [0.0, 1.0, 1.0, 3.0], [0.0, 1.0, 1.0, 3.0]]), [1.0, 2.0, 2.0]
+    start = [1.0, 0.0, 0.0, 0.0]
+    found = gradient_flow.ridge_flow(x, y, 0.0, [50.0, np.inf], start=start)
+    np.testing.assert_allclose(found[1], np.array([31, -8, 12, 26]) / 41, atol=1e-14)
+    np.testing.assert_allclose(found[0], found[1], atol=1e-9)
+    ridge = np.linalg.solve(x.T @ x / 3 + 0.3 * np.eye(4), x.T @ np.array(y) / 3)
+    np.testing.assert_allclose(gradient_flow.ridge_flow(x, y, 0.3, np.inf, start=start), ridge, atol=1e-14)
+
+
 def test_late_times_do_not_overflow():
     found = gradient_flow.early_stopped_risk(1e160, 0.5, 1.0, 1.0)
     assert float(found.variance) == pytest.approx(1, rel=1e-10)

@@ -61,6 +61,8 @@ def test_the_form_with_delta_gives_the_same(toy, features, ridge):
     assert float(found.test) == pytest.approx(test, rel=1e-9)
     assert float(found.effective_ridge) == pytest.approx(ridge / scale, rel=1e-9)
     assert float(toy.resolvent(features, ridge)) == pytest.approx(Y @ q @ Y / n, rel=1e-9)
+    assert float(toy.delta(features, ridge)) == pytest.approx(delta, rel=1e-9)
+    np.testing.assert_allclose(toy.equivalent_eigenvalues(features, ridge), np.linalg.eigvalsh(q)[::-1], rtol=1e-9)
 
 
 def test_many_features_are_kernel_ridge_regression(toy):

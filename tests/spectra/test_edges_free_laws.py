@@ -64,6 +64,34 @@ def test_products_at_zero_and_near_it():
         assert float(law.stieltjes(z).real) == pytest.approx(float(-(1 + root) / w), rel=1e-12)
 
 
+@pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
+@pytest.mark.parametrize("depth", [3, 41])
+def test_jacobians_of_odd_depth(depth, weights):
+    """An odd number of units at rest once left a gap of mass beyond one, and no law."""
+    for active in (0.1, 0.5):
+        law = isometry.jacobian_spectrum(depth, weights, 1 / active, active)
+        top = float(isometry.largest_squared_singular_value(depth, weights, active))
+        np.testing.assert_allclose(law.edges, [[0.0, top]], rtol=1e-9)
+        np.testing.assert_allclose(law.atoms.weights, [1 - active], rtol=1e-12)
+        assert float(law.var()) == pytest.approx(
+            float(isometry.relative_variance(depth, weights, 1 / active)), rel=1e-8
+        )
+
+
+def test_a_product_is_that_of_its_different_factors():
+    """Equal factors are counted, products in products opened and scales taken out: 25 factors took minutes."""
+    one, two = laws.marchenko_pastur(1.0), laws.from_atoms([1.0, 2.5])
+    together = laws.free_product((one, 25))
+    apart = laws.free_product(*[one] * 24, laws.marchenko_pastur(1.0, 1e12))
+    np.testing.assert_allclose(apart.edges, 1e12 * np.asarray(together.edges), rtol=1e-12)
+    nested = laws.free_product(laws.marchenko_pastur(0.5, 1e-12), laws.free_product(two.affine(1e9), two.affine(1e3)))
+    flat = laws.free_product(laws.marchenko_pastur(0.5), (two, 2))
+    x = np.array([0.7, 2.0, 5.0])
+    np.testing.assert_allclose(nested.cdf(x), flat.cdf(x), rtol=1e-12)
+    with pytest.raises(OutsideValidity, match="beyond the range of numbers"):
+        isometry.jacobian_spectrum(100, "gaussian", 1e6, 0.5)
+
+
 @pytest.mark.parametrize("depth", [1, 16, 100])
 @pytest.mark.parametrize("weights", ["gaussian", "orthogonal"])
 def test_jacobians_of_any_depth(depth, weights):

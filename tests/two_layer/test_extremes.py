@@ -7,6 +7,7 @@ from deeplimits.models.committees import Overlaps, Task
 from deeplimits.theory import two_layer
 from deeplimits.theory.two_layer import mean_field, overlaps
 from deeplimits.theory.two_layer.mean_field import Gaussian, Particles, Reduced, SingleIndex
+from deeplimits.theory.two_layer.overlaps import equations, escape, fluctuations
 from extremes import ACTIVATION, COUNT, NUMBER, POSITIVE, SHARE, TIMES, VECTOR, Case, one_of
 
 ONE, TWO = [[1.0]], np.eye(2)
@@ -113,6 +114,13 @@ LAZY = {
         (ACTIVATION, POSITIVE, COUNT), keywords={"squared_norm": POSITIVE, "output_second_moment": POSITIVE}, low=0
     ),
 }
+
+
+def test_functions_behind_the_door():
+    """What limits and files use, on the same terms."""
+    extremes.check(escape.discriminant, Case((POSITIVE,), keywords={"noise_variance": POSITIVE, "teacher": POSITIVE}))
+    extremes.check(equations.squared_gradient_at, Case((TASK, STATE, COUNT), low=0))
+    extremes.check(fluctuations.step_covariance, Case((TASK, STATE), examples=5))
 
 
 def test_problems_of_noisy_flows():

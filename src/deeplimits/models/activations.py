@@ -241,6 +241,17 @@ NAMED = {
         rescaled(_ERF, 1 / math.sqrt(2), name="erf_saad"),
         Activation("normal_cdf", ndtr, _bell, lambda u: -u * _bell(u), **SIGMOIDAL),
         Activation("tanh", jnp.tanh, _tanh_slope, lambda u: -2 * jnp.tanh(u) * _tanh_slope(u), **ODD, **SIGMOIDAL),
+        Activation(
+            "hard_tanh",
+            lambda u: jnp.clip(u, -1.0, 1.0),
+            lambda u: jnp.where(jnp.abs(u) < 1, 1.0, 0.0),
+            jnp.zeros_like,
+            (-1.0, 1.0),
+            increasing=True,
+            bounded=True,
+            lipschitz=True,
+            **ODD,
+        ),
         Activation("sigmoid", jax.nn.sigmoid, _sigmoid_slope, _sigmoid_curvature, **SIGMOIDAL),
         Activation(
             "gelu",
@@ -359,6 +370,12 @@ def from_function(
         called = getattr(function, "__name__", "it")
         raise ParameterError(
             f"activation = {called} is not allowed: it uses NumPy, which JAX cannot trace; write it with jax.numpy"
+        ) from None
+    except jax.errors.ConcretizationTypeError:
+        called = getattr(function, "__name__", "it")
+        raise ParameterError(
+            f"activation = {called} is not allowed: it asks for the number itself, as math.sin and `if u > 0` do, "
+            "which JAX cannot trace; write it with jax.numpy, and a choice as jnp.where"
         ) from None
     except Exception:  # what else may be wrong with it shows where it is used
         pass

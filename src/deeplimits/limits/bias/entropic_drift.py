@@ -27,7 +27,7 @@ class EntropicDrift(Limit):
                 φ(τ) = φ₀ exp(−Σs_i τ/2), and tr H = 2Σλ_i falls by (αη²/4)|∂_φ tr H|² a step
     Validity    η λ_i < 1; C = αH is an assumption about the noise; size counts 1/η
     Finite size O(η) for the drift; the variance is exact
-    Computed by bias.valley_drift, bias.fast_variance
+    Computed by bias.valley_drift, bias.fast_variance; for curvatures of one's own bias.entropic_drift
     References  wei2019
     """
 

@@ -30,7 +30,7 @@ class GdLinearStability(Limit):
                 λ → (1 ± √γ)²: largest step 2/(1+√γ)², best factor 2√γ/(1+γ), heavy ball min(√γ, 1/√γ)
     Validity    γ ≠ 1 (at γ = 1 the least eigenvalue tends to zero and the factors to one); size counts the samples n
     Finite size edges of the spectrum O(n^(−2/3)); the contraction is exact
-    Computed by bias.proportional_best_step, bias.contraction_factor
+    Computed by bias.proportional_best_step, bias.contraction_factor; for a Hessian of one's own bias.best_step
     References  polyak1964; bai2010 Thm 5.11
     """
 

@@ -31,7 +31,7 @@ class GdMinNormLeastSquares(Limit):
                 θ_∞ = θ₀ + X⁺(y − Xθ₀), and θ_t − θ₀ never leaves the row space of X
     Validity    0 < η < n/s_max²; size counts the samples n
     Finite size exact, up to rounding; the integrated flow to 1e-11
-    Computed by bias.gradient_descent, bias.gradient_flow, bias.in_row_space
+    Computed by bias.gradient_descent, bias.gradient_flow, bias.in_row_space; where they end bias.closest_minimizer
     References  gunasekar2018
     """
 

@@ -39,7 +39,8 @@ class GdSeparableMaxMargin(Limit):
     Validity    separable, non-degenerate data (a_i > 0 on S; degenerate data have a residual of order log log t);
                 descent: η < 8/λ_max(X'X/n) for the logistic loss; size counts the points n
     Finite size exact: integrated in s = log t until e^{−qs} vanishes, for the fastest of four data sets
-    Computed by bias.hard_margin, bias.support_offset, bias.in_row_space
+    Computed by bias.hard_margin, bias.support_offset, bias.in_row_space; all of it for data of one's own by
+                bias.log_time_law, bias.largest_separable_step
     References  soudry2018 Thm 3, Thm 4
     """
 

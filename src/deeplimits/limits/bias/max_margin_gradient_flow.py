@@ -22,7 +22,8 @@ class MaxMarginGradientFlow(Limit):
     Validity    separable, non-degenerate data; d ≫ n makes every point a support vector and q close to one; size counts
                 log t
     Finite size relative gaps of order 1/log² t for the direction, 1/log t for margin and growth, t^{−q} for the loss
-    Computed by bias.hard_margin, bias.support_offset, bias.direction_error, bias.normalized_margin
+    Computed by bias.hard_margin, bias.support_offset, bias.direction_error, bias.normalized_margin; all of it for data
+                of one's own by bias.log_time_law
     References  soudry2018 Thm 5
     """
 

@@ -21,7 +21,7 @@ class NoisyGd(Limit):
                 averaging T iterates at a constant step: T E(mean²) → σ²/λ²
     Validity    0 < ηλ < 2, cλ > 1 here so that corrections are of order 1/t; size counts the steps t
     Finite size O(1/t) for the Robbins-Monro and averaging constants; curve and law exact
-    Computed by bias.variance_path
+    Computed by bias.variance_path; at late times bias.stationary_variance, bias.averaged_variance, bias.robbins_monro
     References  robbins1951; polyak1992
     """
 

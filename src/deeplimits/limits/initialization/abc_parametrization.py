@@ -24,7 +24,7 @@ class AbcParametrization(Limit):
                 standard parametrization with rate 1/n: r = ½ too; μP a = (−½, 0, …, 0, ½), b = ½, c = 0: r = 0
     Validity    smooth σ; r ≥ 0, otherwise training blows up with the width; size counts the neurons n of a layer
     Finite size O(1/n) for the movement relative to n^(−r)
-    Computed by initialization.feature_exponent
+    Computed by initialization.feature_exponent, initialization.learns_features, initialization.effective_plain_form
     References  yang2021; chizat2019; jacot2018
     """
 

@@ -27,7 +27,8 @@ class NngpKernelRecursion(Limit):
                 ReLU at C_w = 2, C_b = 0: K_aa is kept, c ← (√(1−c²) + c(π − arccos c))/π, 1 − c_l ~ 9π²/2l²
     Validity    σ polynomially bounded; size counts the neurons n of a layer
     Finite size O(1/n) for means, growing with depth; O((l/n)^(1/2)) for one network
-    Computed by initialization.correlation_path (kernel, covariance, relu_correlation), initialization.linear_kernel
+    Computed by initialization.preactivation_variance (first_layer), initialization.correlation_path (kernel,
+                covariance, relu_correlation), initialization.kernel_path (kernel), initialization.linear_kernel
                 (linear_covariance)
     References  neal1996; lee2018; matthews2018; poole2016
     """
@@ -41,14 +42,11 @@ class NngpKernelRecursion(Limit):
 
     usual = Run(sizes=(40, 120), samples=6000, batch=100)
 
-    def _first(self, weight_variance, bias_variance):
-        """K^(1) of the two inputs: variance and covariance."""
-        variance = bias_variance + weight_variance * self.norm
-        return variance, bias_variance + weight_variance * self.norm * self.correlation
-
     def theory(self):
         c_w, c_b = self.weight_variance, self.bias_variance
-        variance, covariance = self._first(c_w, c_b)
+        # K^(1) of the two inputs; the variance is that of any input with |x|²/n₀ = q
+        variance = finite_width.preactivation_variance(jnp.sqrt(self.norm)[None], c_w, c_b)
+        covariance = c_b + c_w * self.norm * self.correlation
         gaps, kernels = correlations.correlation_path(
             self.activation, 1 - covariance / variance, variance, c_w, c_b, self.layers - 1
         )

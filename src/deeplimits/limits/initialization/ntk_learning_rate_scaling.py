@@ -26,7 +26,8 @@ class NtkLearningRateScaling(Limit):
                 ReLU, C_w = 2, λ_b = 0: Θ^(l)(x, x) = lλ_W, so η ∝ 1/L; tanh, C_w = 1: Θ ≈ λ_b L/2
     Validity    lazy regime (residuals small compared with the width); size counts the neurons n of a layer
     Finite size O(L/n)
-    Computed by initialization.tangent_kernels, initialization.largest_stable_rate
+    Computed by initialization.tangent_kernels, initialization.largest_stable_rate; for the critical point of any
+                activation initialization.depth_rates, initialization.criticality
     References  jacot2018; roberts2022 Ch 9
     """
 

@@ -32,7 +32,8 @@ class OrderChaosPhaseDiagram(Limit):
     Finite size O(l/n) for means, O((l/n)^(1/2)) for one network
     Computed by initialization.correlation_path (ordered_path, chaotic_path), initialization.susceptibilities
                 (depth_scale, kernel_response), initialization.depth_scales (depth_scale), initialization.fixed_point,
-                initialization.phase
+                initialization.phase, initialization.correlation_fixed_point; the edge itself by
+                initialization.edge_of_chaos, initialization.critical_weight_variance
     References  poole2016; schoenholz2017
     """
 

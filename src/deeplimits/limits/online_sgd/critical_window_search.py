@@ -27,7 +27,8 @@ class CriticalWindowSearch(Limit):
                 stated here: P(u, or |u| for even k, exceeds U before ϑ), which tends to that of explosion as U grows
     Validity    k ≥ 3, u₀ < U; size counts the dimension N
     Finite size gap O(1/N): U²/N from m² against 1, and a step of u is O(N^(−(k−1)/2))
-    Computed by online_sgd.passage_probability, online_sgd.tensor_pca
+    Computed by online_sgd.passage_probability, online_sgd.tensor_pca; from a random start
+                online_sgd.recovery.recovery_probability
     References  benarous2021
     """
 

@@ -34,7 +34,8 @@ class ExitTimesSearchVsDescent(Limit):
                 s² = 8δ²λ² − 16δ³λ + 8δ⁴ + 4δ²(1+λ)(3/m_*² − 1)
                 stated is F_N for κτ_η/N, with a gap O(1/N); gap O(1/N) of the descent
     Computed by online_sgd.pca_search_law, online_sgd.search_offset, online_sgd.passage_time, online_sgd.online_pca,
-                online_sgd.least_dimension
+                online_sgd.least_dimension; for other landscapes online_sgd.search_law, online_sgd.descent_time,
+                online_sgd.recovery.small_step_search
     References  benarous2021
     """
 

@@ -30,7 +30,8 @@ class SpikedTensorBallistic(Limit):
                 squared gap of the mean, of the same order, would add to it. √N(m_N − m) = ζ + N^(−1/2)η + O(1/N) with η
                 even in the Gaussian ζ, so that in E sup|ζ + N^(−1/2)η| the first order, E sign(ζ)η at the time of the
                 supremum, is zero: the mean distance has a relative gap O(1/N)
-    Computed by online_sgd.ballistic_with_fluctuations
+    Computed by online_sgd.ballistic_with_fluctuations; the path alone by online_sgd.spiked_ballistic, its equation by
+                online_sgd.spiked_dynamics
     References  benarous2022
     """
 

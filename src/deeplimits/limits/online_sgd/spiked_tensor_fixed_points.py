@@ -32,7 +32,8 @@ class SpikedTensorFixedPoints(Limit):
                 it is left; NV_* ≥ 10, V_* = ∫ 2b/D dm from m_† to m_*, so that noise carries one run in 10⁴ or
                 fewer back over the saddle; size counts the dimension N
     Finite size gap O(1/N)
-    Computed by online_sgd.overlap_roots, online_sgd.critical_signal, online_sgd.escape_actions
+    Computed by online_sgd.overlap_roots, online_sgd.critical_signal, online_sgd.escape_actions; all of them with their
+                rates by online_sgd.spiked_rest_points
     References  benarous2022
     """
 

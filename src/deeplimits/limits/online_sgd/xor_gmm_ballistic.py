@@ -11,6 +11,8 @@ from deeplimits.predictions import Curve
 from deeplimits.theory.online_sgd import xor
 
 POINTS = 4
+QUADRATURE = 8192
+"""Quasi-random points of a cluster: wide clusters need many for three digits."""
 # A start in general position: two neurons of either sign, overlapping.
 OUTPUT, ALONG_MU, ALONG_NU, OVERLAPS = (1.0, -0.8), (0.5, 0.3), (-0.2, 0.6), ((0.6, 0.2), (0.2, 0.5))
 
@@ -27,7 +29,7 @@ class XorGmmBallistic(Limit):
                 e = σ(v·g(h)) − y
     Validity    λ, K fixed; from m = 0 the limit never leaves m = 0; size counts the dimension N
     Finite size mean gap O(1/N)
-    Computed by online_sgd.xor_ballistic
+    Computed by online_sgd.xor_ballistic; out of the plane m = 0 by online_sgd.escape_matrix
     References  benarous2022
     """
 
@@ -41,7 +43,7 @@ class XorGmmBallistic(Limit):
     def theory(self):
         times = even_times(self.horizon, POINTS)
         start = xor.XorState(*(jnp.asarray(part) for part in (OUTPUT, ALONG_MU, ALONG_NU, OVERLAPS)))
-        path = xor.xor_ballistic(start, times, self.separation, self.ridge, self.step)
+        path = xor.xor_ballistic(start, times, self.separation, self.ridge, self.step, points=QUADRATURE)
         shared = {"axis": "time", "axis_symbol": "t", "rate": 1.0}
         return {
             "output": Curve(times, path.output[:, 0], label="output weight", symbol="v_1", **shared),

@@ -25,7 +25,8 @@ class EarlyStoppedGradientFlowRisk(Limit):
                 the bias falls, the variance rises: stopping early acts like a ridge of 1/t
     Validity    finite times; η < 2/(1+√γ)²; size counts the samples n
     Finite size gaps of order 1/n
-    Computed by regression.early_stopped_risk, regression.early_stopped_descent_risk
+    Computed by regression.early_stopped_risk, regression.early_stopped_descent_risk, regression.flow_to_ridge_ratio;
+                for any covariance regression.flow_risk
     References  ali2019; advani2020
     """
 

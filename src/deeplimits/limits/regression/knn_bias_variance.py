@@ -26,7 +26,8 @@ class KnnBiasVariance(Limit):
     Validity    1 ≤ k ≤ n; size counts the points n
     Finite size exact
     Computed by regression.nearest_neighbours_bias_cone, regression.nearest_neighbours_bias_linear,
-                regression.nearest_neighbours_risk
+                regression.nearest_neighbours_risk, regression.nearest_neighbours_curvature_bias, at any density
+                regression.order_statistic_limit
     References  gyorfi2002 Ch. 6
     """
 

@@ -25,7 +25,8 @@ class NadarayaWatsonSingularKernel(Limit):
                 bias² = L²h^(2β) {n p̄ ∫ s q E_{q−1+2β/a}(s) G^(n−1) ds + n(n−1) p̄² ∫ s [q E_{q+β/a}(s)]² G^(n−2) ds}
     Validity    0 < a < d/2, 0 < β ≤ 1; size counts the points n
     Finite size values exact; the slope in log n is corrected by O(n^(−2β/(2β+d)))
-    Computed by regression.singular_kernel_risk, regression.kernel_concentration
+    Computed by regression.singular_kernel_risk, regression.kernel_concentration, at any density
+                regression.singular_kernel_constants
     References  belkin2019b Thm 1
     """
 

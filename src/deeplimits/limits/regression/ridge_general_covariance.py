@@ -27,7 +27,7 @@ class RidgeGeneralCovariance(Limit):
                 risk along γ: with little ridge it peaks near γ = 1; for t = 1 and the best ridge, γσ²/r², it does not
     Validity    λ > 0; size counts the samples n
     Finite size gaps of order 1/n
-    Computed by regression.ridge_risk
+    Computed by regression.ridge_risk, regression.optimal_ridge
     References  hastie2022 Thm 5; dobriban2018
     """
 

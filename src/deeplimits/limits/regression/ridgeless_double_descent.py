@@ -23,7 +23,7 @@ class RidgelessDoubleDescent(Limit):
     Validity    γ ≠ 1; features with finite moments of order above four; size counts the samples n
     Finite size relative gap about 1/(n|1 − γ|)
     Computed by regression.ridgeless_risk, regression.ridgeless_norm, regression.ridgeless_training_error,
-                regression.design_risk
+                regression.design_risk, regression.best_overparametrization, regression.ridgeless_finite_sample_risk
     References  hastie2022 Thm 1; belkin2019
     """
 

@@ -25,7 +25,9 @@ class MarchenkoPasturLaw(Limit):
     Validity    γ > 0, σ² > 0; size counts the dimension N
     Finite size the distribution function deviates by O(1/N), the edges by O(N^(-2/3))
     Computed by spectra.marchenko_pastur (eigenvalues), spectra.marchenko_pastur_edges (eigenvalues),
-                spectra.marchenko_pastur_density (eigenvalues)
+                spectra.marchenko_pastur_density (eigenvalues), spectra.operator_gap (operator_norm_gap),
+                spectra.mean_frobenius_gap (frobenius_gap), spectra.covariance_gaps.frobenius_gap (frobenius_gap),
+                spectra.largest_entry (frobenius_gap)
     References  marchenko1967; bai2010 Thm 3.6, Thm 5.11
     """
 

@@ -23,7 +23,10 @@ class StieltjesTransformAndInversion(Limit):
     Validity    y, ε > 0; size counts the dimension N
     Finite size the smoothed density deviates by O(1/N); the other two are exact
     Computed by spectra.marchenko_pastur_stieltjes (smoothed_density), spectra.trace_change (leave_one_out),
-                spectra.quadratic_form_variance (quadratic_form)
+                spectra.quadratic_form_variance (quadratic_form), spectra.rank_one_solve (leave_one_out),
+                spectra.quadratic_form_bound (quadratic_form); of any transform spectra.mass_between (smoothed_density),
+                spectra.atom_mass (smoothed_density), spectra.total_mass (smoothed_density), spectra.matrix_function
+                (smoothed_density)
     References  bai2010; sherman1950
     """
 

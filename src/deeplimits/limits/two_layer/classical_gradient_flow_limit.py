@@ -26,7 +26,7 @@ class ClassicalGradientFlowLimit(Limit):
     Validity    d ≥ p + k; size counts 1/γ, for a quadratic activation in units of 24Q/p, Q the largest squared norm:
                 a step multiplies the error on its own sample by 1 − 4γλ²/p, and SGD diverges where that overshoots
     Finite size means deviate by O(γ/p), single runs by O(√(γ/(dp)))
-    Computed by two_layer.trajectory
+    Computed by two_layer.trajectory, with variance=False
     References  robbins1951; saad1995
     """
 

@@ -27,7 +27,7 @@ class EscapeFromMediocrity(Limit):
                 M grow to √(1 − γΔ/(2 − 12γ)) only, which must exceed 0.9; γ ≤ 0.1, as nearer to the bound rare large
                 steps, γ²(error)²(input)⁴, matter at any d that can be simulated; size counts d
     Finite size O(1/d) up to logarithms, larger for larger γ
-    Computed by two_layer.escape_time, two_layer.discriminant
+    Computed by two_layer.escape_time, two_layer.discriminant; the plateau by two_layer.mediocrity
     References  arnaboldi2023b; tan2023
     """
 

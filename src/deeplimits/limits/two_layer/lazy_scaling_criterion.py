@@ -25,7 +25,8 @@ class LazyScalingCriterion(Limit):
                 in general E κ ≲ p^(−1/2) + (pα)^(−1), lazy exactly if pα → ∞
     Validity    σ twice differentiable with bounded derivatives; size counts the neurons p
     Finite size relative corrections O(1/p)
-    Computed by two_layer.expected_laziness; of networks over a data set by measure.laziness_on_data
+    Computed by two_layer.expected_laziness; of networks over a data set by measure.laziness_on_data; of a scale a^(−s)
+                between the two by two_layer.output_scaling
     References  chizat2019
     """
 

@@ -38,7 +38,8 @@ class MeanFieldWassersteinFlow(Limit):
                 the initial law is replaced by weighted points, dense around zero, carried by the flow
     Validity    smooth σ of bounded slope; size counts the neurons p
     Finite size the mean risk deviates by O(1/p), a single network by O(p^(−1/2))
-    Computed by two_layer.wasserstein_flow, two_layer.graded_normal
+    Computed by two_layer.wasserstein_flow, two_layer.graded_normal; with noise two_layer.density_flow,
+                two_layer.noisy_linear_neuron; hypotheses of global convergence two_layer.convergence_conditions
     References  mei2018; chizat2018; rotskoff2022; sirignano2020
     """
 

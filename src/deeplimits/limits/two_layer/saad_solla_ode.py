@@ -33,7 +33,8 @@ class SaadSollaOde(Limit):
                 Ψ^var_ij = a_i a_j [Σ_cd v_c v_d I₄(i,j,c,d) + Δ J₂(i,j)]; a batch of b changes the last term only
     Validity    γ, b = O(1), the start not within d^(−1/2) of a saddle; size counts the dimension d
     Finite size means deviate by O(1/d), single runs by O(√(γ/(dp)))
-    Computed by two_layer.trajectory, two_layer.batch_terms (minibatch)
+    Computed by two_layer.trajectory, two_layer.batch_terms (minibatch); in the conventions of other authors
+                two_layer.from_convention, two_layer.to_convention
     References  saad1995; saad1995b; goldt2019; veiga2022
     """
 

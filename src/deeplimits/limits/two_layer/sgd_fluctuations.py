@@ -20,7 +20,7 @@ class SgdFluctuations(Limit):
                 D the covariance of one step ξ = (E σ'λ*, 2E σ'λ + γ E²σ'²); at a stable fixed point JΣ + ΣJᵀ + D = 0
     Validity    times T ≪ ln d where J has unstable directions; size counts the dimension d
     Finite size covariances deviate by O(1/d)
-    Computed by two_layer.covariance_flow
+    Computed by two_layer.covariance_flow; at rest two_layer.overlaps.stationary_covariance
     References  benarous2022; goldt2019
     """
 

@@ -25,7 +25,8 @@ class SgdNoiseDecomposition(Limit):
                 ‖∇_i R‖² = (a_i²/(p²d)) G_i Ω G_iᵀ,  G_ic = v_c J₂(i,c) + δ_ic Σ_c' v_c' K₂₀(i,c')
     Validity    fresh batches (a fixed batch has frozen noise); size counts the dimension d ≥ p + k
     Finite size exact
-    Computed by two_layer.squared_gradient_at, two_layer.gradient, two_layer.covariance
+    Computed by two_layer.squared_gradient_at, two_layer.gradient, two_layer.covariance; as d → ∞
+                two_layer.squared_gradient
     References  veiga2022; saad1995
     """
 

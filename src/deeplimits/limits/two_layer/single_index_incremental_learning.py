@@ -30,7 +30,8 @@ class SingleIndexIncrementalLearning(Limit):
     Validity    ε > 0; a component with σ_l = 0 is never learnt; t ≪ ln m where the flow has passed a
                 saddle, which narrow networks leave by another way; size counts the neurons m
     Finite size O(1/m) in the mean
-    Computed by two_layer.incremental_learning, two_layer.gauss_hermite, two_layer.learning_time
+    Computed by two_layer.incremental_learning, two_layer.gauss_hermite, two_layer.learning_time; as ε → 0
+                two_layer.incremental_time_scales
     References  berthier2024
     """
 

@@ -24,7 +24,8 @@ class SymmetricPlateauAndSpecialization(Limit):
                 specialization M_11 − M_12 along the overlap equations at the learning rate in use
     Validity    K ≥ 2; an asymmetry well above d^(−1/2), below which noise decides when the plateau ends; size counts d
     Finite size means deviate by O(1/d), amplified along the plateau
-    Computed by two_layer.trajectory
+    Computed by two_layer.trajectory; the plateau and its end by two_layer.symmetric_plateau, two_layer.plateau_length,
+                two_layer.specialization_time
     References  saad1995; saad1995b
     """
 

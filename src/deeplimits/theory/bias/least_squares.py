@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
@@ -116,7 +117,12 @@ def closest_minimizer(x: ArrayLike, y: ArrayLike, start: ArrayLike) -> Float[Arr
 
 def in_row_space(x: ArrayLike, vector: Float[Array, "... d"]) -> Float[Array, "... d"]:
     """The projection X⁺X of a vector on the row space of X, where every gradient lies."""
-    modes = _modes(_matrix(x))
+    rows = _matrix(x)
+    modes, vector = _modes(rows), arguments.argument("vector", vector, arguments.FINITE)
+    if vector.shape[-1:] != rows.shape[1:]:
+        raise ParameterError(
+            f"vector has shape {vector.shape}; its last axis must have the {rows.shape[1]} columns of x"
+        )
     return (jnp.where(modes.kept, vector @ modes.right.T, 0.0)) @ modes.right
 
 

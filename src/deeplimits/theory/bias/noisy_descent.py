@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
@@ -30,9 +31,9 @@ def variance_path(
     >>> round(float(variance_path(1.0, eta, 1.0, start=7.0)[-1]), 12)
     0.01
     """
-    lam = jnp.asarray(curvature, float)
+    lam = arguments.argument("curvature", curvature, arguments.FINITE)
     noise = arguments.argument("noise_variance", noise_variance, arguments.NOT_NEGATIVE)
-    steps = arguments.array("steps", steps, ("t",))
+    steps = arguments.array("steps", steps, ("t",), allowed=arguments.NOT_NEGATIVE)
     arguments.argument("start", start, arguments.NOT_NEGATIVE, "a variance")
 
     def advance(v, eta):
@@ -131,7 +132,8 @@ def schedule_converges(power: float) -> Convergence:
     >>> schedule_converges(0.5)
     Convergence(in_mean_square=True, almost_surely=False)
     """
-    return Convergence(0 < power <= 1, 0.5 < power <= 1)
+    p = float(arguments.number("power", power, arguments.FINITE))
+    return Convergence(0 < p <= 1, 0.5 < p <= 1)
 
 
 def averaged_variance(step: ArrayLike, curvature: ArrayLike, noise_variance: ArrayLike, steps: int) -> Float[Array, ""]:
@@ -172,7 +174,8 @@ def contraction_factor(eigenvalues: ArrayLike, step: ArrayLike) -> Float[Array, 
     0.9
     """
     values, moves = _moving(eigenvalues)
-    return jnp.max(jnp.where(moves, jnp.abs(1 - jnp.asarray(step, float) * values), 0.0))
+    eta = arguments.argument("step", step, arguments.NOT_NEGATIVE)
+    return jnp.max(jnp.where(moves, jnp.abs(1 - eta * values), 0.0))
 
 
 def _moving(eigenvalues: ArrayLike) -> tuple[Float[Array, " n"], Array]:
@@ -192,8 +195,13 @@ def descent_path(
     [[0.5, 0.0], [0.25, 0.0]]
     """
     steps = arguments.whole("steps", steps, 1)
+    hessian = arguments.array("hessian", hessian, ("d", "d"))
+    if arguments.known(hessian) and not np.allclose(hessian, hessian.T):
+        raise ParameterError("hessian is not symmetric; give the matrix of second derivatives")
+    start = arguments.array("start", start, (hessian.shape[0],), why="one entry for each row of hessian")
     values, vectors = jnp.linalg.eigh(hessian)
-    shrunk = 1 - jnp.asarray(step, float) * values / values[-1]
+    largest = valid(values[-1], values[-1] > 0, "hessian has no positive eigenvalue to measure the step by; give one")
+    shrunk = 1 - arguments.number("step", step, arguments.POSITIVE) * values / largest
     return (shrunk[None, :] ** jnp.arange(1.0, steps + 1)[:, None] * (start @ vectors)[None, :]) @ vectors.T
 
 

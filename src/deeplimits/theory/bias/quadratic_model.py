@@ -85,9 +85,9 @@ def quadratic_perturbation(features: ArrayLike, forms: ArrayLike, y: ArrayLike, 
 
 def linear_path(features: ArrayLike, y: ArrayLike, start: ArrayLike, times: ArrayLike) -> Float[Array, "times p"]:
     """θ_F(t) = θ_F + e^{−At}Δ, the flow of the linear model."""
-    phi, y, start = (jnp.asarray(part, float) for part in (features, y, start))
+    phi, y, start = _linear_model(features, y, start)
     modes = _modes(phi, y, start)
-    decay = jnp.exp(-modes.values[None, :] * jnp.atleast_1d(jnp.asarray(times, float))[:, None])
+    decay = jnp.exp(-modes.values[None, :] * arguments.times("times", times)[:, None])
     return modes.limit[None, :] + (decay * modes.delta[None, :]) @ modes.vectors.T
 
 
@@ -155,16 +155,13 @@ def feature_change(
     >>> [round(v, 10) for v in change.tolist()]
     [0.5, 1.0, 0.5]
     """
-    phi, form, y, start = (jnp.asarray(part, float) for part in (features, form, y, start))
-    p, m = phi.shape if phi.ndim == 2 else (0, 0)
-    if phi.ndim != 2 or (form.shape, y.shape, start.shape) != ((p, p), (m,), (p,)):
-        raise ParameterError(
-            f"features {phi.shape}, form {form.shape}, y {y.shape} and start {start.shape} do not fit; "
-            "give (p, m), (p, p), (m,) and (p,)"
-        )
+    phi, y, start = _linear_model(features, y, start)
+    p = phi.shape[0]
+    form = arguments.array("form", form, (p, p), why="of the size of the features")
+    late = arguments.argument("time", time, arguments.UNTIL_THE_END)
     modes = _modes(phi, y, start)
     # Δ = Π(θ₀ − θ_F), so the linear flow has moved by −(1 − e^{−At})Δ.
-    grown = jnp.where(modes.kept, -jnp.expm1(-modes.values * jnp.asarray(time, float)), 0.0)
+    grown = jnp.where(modes.kept, -jnp.expm1(-modes.values * late), 0.0)
     return form @ (modes.vectors @ (-grown * modes.delta))
 
 
@@ -187,11 +184,17 @@ def _modes(phi, y, start) -> _Modes:
     return _Modes(values, vectors, kept, vectors @ ended, jnp.where(kept, begun - ended, 0.0))
 
 
-def _checked(features, forms, y, start):
+def _linear_model(features, y, start):
     phi = arguments.array("features", features, ("p", "m"), why="one column for each sample")
+    p, m = phi.shape
+    y = arguments.array("y", y, (m,), why="one label for each sample")
+    return phi, y, arguments.array("start", start, (p,), why="one parameter for each feature")
+
+
+def _checked(features, forms, y, start):
+    phi, y, start = _linear_model(features, y, start)
     p, m = phi.shape
     psi = arguments.array("forms", forms, (m, p, p), why="one matrix for each sample, of the size of the features")
     if arguments.known(psi) and not np.allclose(psi, psi.transpose(0, 2, 1)):
         raise ParameterError("forms must be symmetric matrices; replace each by the mean of it and its transpose")
-    y = arguments.array("y", y, (m,), why="one label for each sample")
-    return phi, psi, y, arguments.array("start", start, (p,), why="one parameter for each feature")
+    return phi, psi, y, start

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.numerics import arguments
+from deeplimits.numerics.checks import valid
 from deeplimits.theory.bias.support_vectors import ZERO_MULTIPLIER, HardMargin, hard_margin
 
 
@@ -129,10 +130,11 @@ def support_offset(
     signed: Float[Array, "n d"], multipliers: Float[Array, " n"], loss_scale: ArrayLike
 ) -> Float[Array, " d"]:
     """w̃ in the span of the support vectors, from the rows x̄_i and the multipliers; traceable, non-degenerate data."""
-    on = multipliers > ZERO_MULTIPLIER * jnp.max(multipliers)
+    signed, multipliers, on = _support(signed, multipliers)
     rows = jnp.where(on[:, None], signed, 0.0)
     # c e^{−⟨w̃, x̄_i⟩} = a_i for i in S
-    wanted = jnp.where(on, -jnp.log(jnp.where(on, multipliers, 1.0) / loss_scale), 0.0)
+    scale = arguments.argument("loss_scale", loss_scale, arguments.POSITIVE)
+    wanted = jnp.where(on, -jnp.log(jnp.where(on, multipliers, 1.0) / scale), 0.0)
     return jnp.linalg.pinv(rows) @ wanted
 
 
@@ -140,19 +142,34 @@ def approach_rate(
     signed: Float[Array, "n d"], weights: Float[Array, " d"], multipliers: Float[Array, " n"]
 ) -> Float[Array, ""]:
     """q = min(λ_min⁺(Σ a_i x̄_i x̄_i'), ψ − 1): the deviation from the law decays like t^{−q}; traceable."""
-    on = multipliers > ZERO_MULTIPLIER * jnp.max(multipliers)
+    signed, multipliers, on = _support(signed, multipliers)
     roots = jnp.where(on, jnp.sqrt(jnp.where(on, multipliers, 1.0)), 0.0)
     eigenvalues = jnp.linalg.svd(roots[:, None] * signed, compute_uv=False) ** 2
     slowest = jnp.min(jnp.where(eigenvalues > 1e-12 * eigenvalues[0], eigenvalues, jnp.inf))
+    weights = arguments.array("weights", weights, (signed.shape[1],))
     gap = jnp.min(jnp.where(on, jnp.inf, signed @ weights))
     return jnp.minimum(slowest, gap - 1)
+
+
+def _support(signed: ArrayLike, multipliers: ArrayLike):
+    """Both as arrays, and which multipliers are not zero."""
+    signed = arguments.array("signed", signed, ("n", "d"), why="the rows y_i x_i")
+    multipliers = arguments.array("multipliers", multipliers, (signed.shape[0],), allowed=arguments.NOT_NEGATIVE)
+    largest = jnp.max(multipliers)
+    largest = valid(largest, largest > 0, "multipliers are all 0, and nothing is a support vector; take hard_margin's")
+    return signed, multipliers, multipliers > ZERO_MULTIPLIER * largest
 
 
 def in_support_span(
     signed: Float[Array, "n d"], multipliers: Float[Array, " n"], vector: Float[Array, "... d"]
 ) -> Float[Array, "... d"]:
     """The projection of a vector on the span of the support vectors, where the offset is predicted; traceable."""
-    on = multipliers > ZERO_MULTIPLIER * jnp.max(multipliers)
+    signed, multipliers, on = _support(signed, multipliers)
+    vector = arguments.argument("vector", vector, arguments.FINITE)
+    if vector.shape[-1:] != signed.shape[1:]:
+        raise ParameterError(
+            f"vector has shape {vector.shape}; its last axis must have the {signed.shape[1]} columns of signed"
+        )
     rows = jnp.where(on[:, None], signed, 0.0)
     return vector @ (jnp.linalg.pinv(rows) @ rows).T
 
@@ -226,10 +243,11 @@ def degenerate_flow(log_time: ArrayLike) -> Float[np.ndarray, "... 2"]:
     # W + log W = log t − log 2; beyond the range of exp, Newton's steps for W from its asymptote.
     small = logarithm < 500
     w = np.where(small, np.real(lambertw(np.exp(np.where(small, logarithm, 0.0)))), 0.0)
-    guess = np.where(small, np.maximum(w, 1.0), np.maximum(logarithm - np.log(np.maximum(logarithm, 2.0)), 1.0))
+    large = np.maximum(logarithm, 500.0)
+    guess = large - np.log(large)
     for _ in range(6):
-        guess = guess - (guess + np.log(guess) - logarithm) / (1 + 1 / guess)
-    residual = np.max(np.abs(guess + np.log(guess) - logarithm) / np.abs(logarithm), initial=0.0, where=~small)
+        guess = guess - (guess + np.log(guess) - large) / (1 + 1 / guess)
+    residual = np.max(np.abs(guess + np.log(guess) - large) / large, initial=0.0)
     if not residual < 1e-14:
         raise NotConverged(f"Newton's method for Lambert's function stopped at the residual {residual:.2g}")
     w = np.where(small, w, guess)

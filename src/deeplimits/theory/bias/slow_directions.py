@@ -142,10 +142,10 @@ def lattice_slow_mass(sites: int, slow: int, fast: int) -> float:
 
 
 def _check_lattice(sites: int, slow: int, fast: int) -> None:
-    if sites < 4 or sites % 2:
+    if not isinstance(sites, int | np.integer) or sites < 4 or sites % 2:
         raise ParameterError(f"sites = {sites} is not allowed; it must be an even number of at least 4")
     for name, value in (("slow", slow), ("fast", fast)):
-        if not 1 <= value < sites // 2:
+        if not isinstance(value, int | np.integer) or not 1 <= value < sites // 2:
             raise ParameterError(
                 f"{name} = {value} is not allowed; it must be a whole number from 1 to below {sites // 2}"
             )

@@ -158,7 +158,8 @@ def correlation_response(
     gap = argument("gap", gap, between(0, 2), "it is 1 − c")
     gap, kernel = jnp.broadcast_arrays(gap, jnp.asarray(kernel, float))
     c_w = jnp.asarray(weight_variance, float)
-    return c_w * losses.kept_slope(sigma, gap, kernel)
+    # Where σ jumps coinciding inputs have an infinite response, but of no weights there is none.
+    return jnp.where(c_w > 0, c_w * losses.kept_slope(sigma, gap, kernel), 0.0)
 
 
 def depth_scales(activation: ActivationLike, weight_variance: float, bias_variance: float) -> DepthScales:

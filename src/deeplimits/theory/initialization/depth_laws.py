@@ -116,6 +116,7 @@ def iterate(
     activation: ActivationLike, kernel: ArrayLike, weight_variance: ArrayLike, bias_variance: ArrayLike, layers: int
 ) -> Floats:
     """K at `layers` successive layers, the first included, as one compiled loop."""
+    layer_maps.check_variances(kernel=kernel, weight_variance=weight_variance, bias_variance=bias_variance)
 
     def advance(k, _):
         return layer_maps.layer_map(activation, k, weight_variance, bias_variance), k

@@ -18,6 +18,9 @@ from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, arra
 from deeplimits.theory.gaussian.moments import mean_curvature, mean_slope, slope_moment
 from deeplimits.theory.kernels.linearization import curvature, curvature_bound
 
+PEAK = 0.75 * 4 ** (-1 / 3)
+"""The largest value of e^{−x/2} − e^{−2x}, at x = (4/3) log 2."""
+
 
 class LazyBounds(NamedTuple):
     """Bounds along gradient flow on (1/2n)‖y − f(θ)‖², for all times."""
@@ -32,6 +35,15 @@ class LazyBounds(NamedTuple):
     """‖θ_t − θ̄_t‖ ≤ min(3r₀/σ_min, 2Lr₀²/σ_min³ + 30Lσ_max²r₀²/σ_min⁵)."""
     laziness: float
     """Lr₀/(σ_min²/4), below one: the condition of the theorem."""
+    quadratic_distance: float
+    """The second of the two bounds in `distance`, which falls with L."""
+    output_distance: float
+    """‖f(θ_t) − f̄(θ̄_t)‖ on the training points is at most this, at any time."""
+
+    def output_distance_at(self, times: ArrayLike) -> Float[Array, "..."]:
+        """‖f(θ_t) − f̄(θ̄_t)‖ ≤ (20σ_max L r₀²/3σ_min³)(e^{−λ₀t/2} − e^{−2λ₀t}) on the training points."""
+        passed = self.rate * argument("times", times, NOT_NEGATIVE)
+        return self.output_distance / PEAK * jnp.exp(-passed / 2) * -jnp.expm1(-1.5 * passed)
 
 
 def lazy_training_bounds(
@@ -42,7 +54,8 @@ def lazy_training_bounds(
     Setting     gradient flow on R = (1/2n)‖y − f(θ)‖²; L = Lip(Df), singular values σ_min ≤ σ_max of J₀ (full rank n),
                 r₀ = ‖y − f(θ₀)‖; θ̄ the flow of the linearized model
     Result      if L r₀ < σ_min²/4, for all t: R(θ_t) ≤ R(θ₀)e^{−λ₀t}, λ₀ = σ_min²/2n; ‖θ_t − θ₀‖ ≤ 2r₀/σ_min;
-                ‖θ̄_t − θ₀‖ ≤ r₀/σ_min; ‖θ_t − θ̄_t‖ ≤ min(3r₀/σ_min, 2Lr₀²/σ_min³ + 30Lσ_max²r₀²/σ_min⁵)
+                ‖θ̄_t − θ₀‖ ≤ r₀/σ_min; ‖θ_t − θ̄_t‖ ≤ min(3r₀/σ_min, 2Lr₀²/σ_min³ + 30Lσ_max²r₀²/σ_min⁵), and on the
+                training points ‖f(θ_t) − f̄(θ̄_t)‖ ≤ (20σ_max L r₀²/3σ_min³)(e^{−λ₀t/2} − e^{−2λ₀t})
     Validity    the condition; where it fails there are no bounds and an error says by how much
     References  bartlett2021 Thm 5.1; chizat2019
 
@@ -65,8 +78,16 @@ def lazy_training_bounds(
             "model wider, or its start closer to the targets"
         )
     sharp = 2 * lipschitz * residual**2 / least**3 + 30 * lipschitz * largest**2 * residual**2 / least**5
+    # With ‖K_t − K_0‖ ≤ 5σ_max L r₀/σ_min, K_t ≥ σ_min²/4 and nλ₀ = σ_min²/2.
+    apart = 20 * largest * lipschitz * residual**2 / (3 * least**3)
     return LazyBounds(
-        least**2 / (2 * samples), 2 * residual / least, residual / least, min(3 * residual / least, sharp), laziness
+        least**2 / (2 * samples),
+        2 * residual / least,
+        residual / least,
+        min(3 * residual / least, sharp),
+        laziness,
+        sharp,
+        PEAK * apart,
     )
 
 

@@ -14,14 +14,17 @@ width (then f_0 is a Gaussian process, and `trained_ensemble` gives mean and cov
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
-from deeplimits.numerics.arguments import POSITIVE, UNTIL_THE_END, array, number
+from deeplimits.numerics.arguments import POSITIVE, UNTIL_THE_END, Allowed, array, number
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
 from deeplimits.theory.kernels import positive
+
+STEPS = Allowed(lambda x: (x >= 0) & (x == np.round(x)), "a whole number, at least 0 (inf for the end)")
 
 
 class Predictions(NamedTuple):
@@ -93,7 +96,7 @@ def gradient_descent(
     >>> f.train.round(14).tolist()
     [0.8500832201024, -0.66344046126566]
     """
-    counts = _times(steps, "steps")
+    counts = array("steps", steps, (), ("times",), allowed=STEPS)
     found = positive.modes(kernel)
     eta = _stable(step, found)
     n = found.eigenvalues.shape[0]

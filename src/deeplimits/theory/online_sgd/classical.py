@@ -12,7 +12,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.errors import ParameterError
-from deeplimits.numerics.arguments import COUNT, NOT_NEGATIVE, POSITIVE, argument, inside
+from deeplimits.numerics.arguments import COUNT, FINITE, NOT_NEGATIVE, POSITIVE, argument, inside
+from deeplimits.numerics.checks import valid
 from deeplimits.theory.online_sgd.effective import EffectiveDynamics, Fluctuations, fluctuations
 
 
@@ -58,7 +59,11 @@ def interpolation(path: Array, step: ArrayLike, times: ArrayLike) -> Array:
     """X_{[t/δ]} + (t/δ − [t/δ])(X_{[t/δ]+1} − X_{[t/δ]}): the iterates joined by straight lines."""
     if path.shape[0] < 2:
         raise ParameterError(f"path has {path.shape[0]} iterate; joining iterates by lines needs two or more")
-    position = jnp.asarray(times, float) / jnp.asarray(step, float)
-    index = jnp.clip(jnp.floor(position).astype(int), 0, path.shape[0] - 2)
+    path, last = argument("path", path, FINITE), path.shape[0] - 1
+    position = argument("times", times, NOT_NEGATIVE) / argument("step", step, POSITIVE)
+    position = valid(
+        position, position <= last * (1 + 1e-9), "times reach beyond the last iterate; take earlier ones, or more steps"
+    )
+    index = jnp.clip(jnp.floor(position).astype(int), 0, last - 1)
     weight = position - jax.lax.convert_element_type(index, float)
     return path[index] + weight * (path[index + 1] - path[index])

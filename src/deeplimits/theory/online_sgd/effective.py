@@ -93,6 +93,7 @@ def fluctuations(
     times: ArrayLike,
     *,
     covariance: ArrayLike | None = None,
+    stiff: bool = False,
 ) -> Fluctuations:
     """The ballistic path and lim N Cov around it: dC/dt = J C + C Jᵀ + D, J the Jacobian of the velocity.
 
@@ -114,7 +115,7 @@ def fluctuations(
         return jnp.concatenate([dynamics.velocity(u), change.ravel()])
 
     joint = EffectiveDynamics(drift=lambda state: -velocity(state), corrector=jnp.zeros_like)
-    path = solve_ode(joint, jnp.concatenate([start, initial.ravel()]), times)
+    path = solve_ode(joint, jnp.concatenate([start, initial.ravel()]), times, stiff=stiff)
     return Fluctuations(path[:, :count], path[:, count:].reshape(-1, count, count))
 
 

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.numerics import panels
-from deeplimits.numerics.arguments import FINITE, argument, whole
+from deeplimits.numerics.arguments import A_NUMBER, FINITE, argument, whole
 from deeplimits.numerics.ranks import same_rank
 
 LARGE = 200
@@ -108,11 +108,11 @@ def half_sphere_mean(dimension: int) -> float:
 
 def gaussian_law(x: ArrayLike) -> Distribution:
     """Density and distribution function of the limit of √N m: the standard normal law."""
-    x = jnp.asarray(x, float)
+    x = argument("x", x, A_NUMBER)
     return Distribution(norm.pdf(x), norm.cdf(x))
 
 
 def tail_bound(threshold: ArrayLike) -> Float[Array, "..."]:
     """The bound P(√N |m| > u) ≤ 2 exp(−u²/2), at every N."""
-    u = jnp.maximum(jnp.asarray(threshold, float), 0.0)
+    u = jnp.maximum(argument("threshold", threshold, A_NUMBER), 0.0)
     return 2 * jnp.exp(-(u**2) / 2)

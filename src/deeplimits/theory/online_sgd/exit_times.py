@@ -200,7 +200,9 @@ def pca_search_correction(signal: ArrayLike, step: ArrayLike) -> SearchCorrectio
     >>> [round(float(x), 10) for x in pca_search_correction(3.0, 0.5)]
     [-11.75, 30.1]
     """
-    lam, delta = jnp.asarray(signal, float), jnp.asarray(step, float)
+    lam = arguments.argument("signal", signal, arguments.POSITIVE)
+    delta = arguments.argument("step", step, arguments.POSITIVE)
+    lam = valid(lam, delta < lam, "step is not below the signal, and nothing is recovered; take a smaller one")
     drift = -2 * delta**2 * (3 * lam**2 - 2) + 12 * delta**4
     plateau = (lam - delta) / (lam * (1 + delta))
     noise = 4 * delta**2 * (1 + lam)
@@ -245,6 +247,8 @@ def least_dimension(level: float, correction: float) -> float:
     >>> round(least_dimension(0.5, 5.0)), round(least_dimension(0.5, 50.0))
     (41, 521)
     """
+    level = float(arguments.number("level", level, arguments.POSITIVE))
+    correction = float(arguments.number("correction", correction, arguments.NOT_NEGATIVE))
     n = max((3.2 / level) ** 2, 3.0)
     for _ in range(60):  # log N/N falls: N = correction·log N/0.6 is reached from below
         n = max(n, correction * math.log(n) / 0.6)
@@ -262,7 +266,9 @@ def small_step_search(
     5000.0
     """
     check_order(order, least=3)
+    dimension = arguments.whole("dimension", dimension, 2)
+    start = arguments.argument("gaussian", gaussian, arguments.FINITE)
     for name, value in (("drift_constant", drift_constant), ("step", step)):
         arguments.argument(name, value, arguments.POSITIVE)
-    growth = (order - 2) * jnp.asarray(drift_constant, float) * jnp.abs(jnp.asarray(gaussian, float)) ** (order - 2)
+    growth = (order - 2) * jnp.asarray(drift_constant, float) * jnp.abs(start) ** (order - 2)
     return dimension ** (order / 2) / (jnp.asarray(step, float) * growth)

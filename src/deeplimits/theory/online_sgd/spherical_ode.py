@@ -14,7 +14,8 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, between, number
+from deeplimits.errors import OutsideValidity
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, between, inside, number
 from deeplimits.numerics.roots import on_host
 from deeplimits.theory.online_sgd.effective import EffectiveDynamics, solve_ode
 from deeplimits.theory.online_sgd.landscapes import Landscape
@@ -30,7 +31,7 @@ def velocity(landscape: Landscape, m: ArrayLike, step: ArrayLike) -> Array:
     >>> round(float(velocity(online_pca(1.0), 0.5, 0.3)), 10)
     0.1125
     """
-    m, delta = jnp.asarray(m, float), jnp.asarray(step, float)
+    m, delta = argument("m", m, between(-1, 1)), argument("step", step, POSITIVE)
     return -delta * (1 - m**2) * landscape.slope(m) - delta**2 / 2 * landscape.squared_gradient(m) * m
 
 
@@ -86,7 +87,12 @@ def plateau(landscape: Landscape, start: ArrayLike, step: ArrayLike) -> float:
 
 def growth_rate(landscape: Landscape, step: ArrayLike) -> Array:
     """κ = δ a_2 − δ² s(0)/2: the rate at which the correlation leaves the equator when k = 2."""
-    delta = jnp.asarray(step, float)
+    if landscape.exponent != 2:
+        raise OutsideValidity(
+            f"landscape has information exponent {landscape.exponent}; only with exponent 2 does the correlation leave "
+            "the equator at a rate"
+        )
+    delta = argument("step", step, POSITIVE)
     return delta * landscape.drift_constant - delta**2 * landscape.squared_gradient(jnp.zeros(())) / 2
 
 
@@ -158,7 +164,10 @@ def pca_deviation_rate(signal: float, start: float, step: float, time: float, le
     >>> round(pca_deviation_rate(1.0, 0.6, 0.3, 4.0, 0.3), 3)
     0.12
     """
-    lam, delta = signal, step
+    lam, delta = (float(number(name, value, POSITIVE)) for name, value in (("signal", signal), ("step", step)))
+    number("time", time, POSITIVE)
+    for name, value in (("start", start), ("level", level)):
+        number(name, value, inside(-1, 1))
     rate = max(4 * delta * (lam - delta), 2 * delta * (delta - lam))
     if rate * time > 12:
         start = float(pca_correlation(lam, start, delta, time - 12 / rate))

@@ -4,6 +4,7 @@ Y = λ v^{⊗k} + W with independent standard Gaussian entries (not symmetrized)
 Statistics m = ⟨x, v⟩ and r = |x|² − m² (a square), R² = m² + r.
 """
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -14,7 +15,7 @@ from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics import panels, roots
-from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, argument, array, known
+from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, argument, array, known, number
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.online_sgd.effective import EffectiveDynamics, Fluctuations, fluctuations, solve_ode
 from deeplimits.theory.online_sgd.landscapes import check_order
@@ -45,7 +46,7 @@ def spiked_dynamics(
     [-1.452, 4.424]
     """
     check_order(order, least=2)
-    lam, c, k = jnp.asarray(signal, float), jnp.asarray(step, float), order
+    lam, c, k = argument("signal", signal, FINITE), argument("step", step, NOT_NEGATIVE), order
 
     def drift(u):
         m, r = u
@@ -62,8 +63,9 @@ def spiked_dynamics(
 
 def path_noise(u: Array, order: int, step: ArrayLike) -> Array:
     """D(u) = lim N δ J V Jᵀ = 4c [[kR^{2k−2} + q m², 2qmr], [2qmr, 4kR^{2k−2} r + 4q r²]], q = k(k−1)R^{2k−4}."""
-    m, r = u
-    k, c, square = order, jnp.asarray(step, float), m**2 + r
+    m, r = _state("u", u)
+    check_order(order, least=2)
+    k, c, square = order, argument("step", step, NOT_NEGATIVE), m**2 + r
     p, q = k * square ** (k - 1), k * (k - 1) * square ** (k - 2)
     return 4 * c * jnp.array([[p + q * m**2, 2 * q * m * r], [2 * q * m * r, 4 * p * r + 4 * q * r**2]])
 
@@ -75,10 +77,13 @@ def spiked_ballistic(signal: ArrayLike, order: int, step: ArrayLike, start: Arra
     >>> [round(float(x), 8) for x in path[0]]
     [0.94270114, 0.99900626]
     """
-    u = array("start", start, (2,), why="m and r")
-    u = valid(u, u[1] >= 0, "start has a negative r, which is a square; take r ≥ 0")
-    argument("step", step, NOT_NEGATIVE)
+    u = _state("start", start)
     return solve_ode(spiked_dynamics(signal, order, step), u, times, stiff=_stiff(signal, order, step, u, times))
+
+
+def _state(name: str, value: ArrayLike) -> Array:
+    u = array(name, value, (2,), why="m and r")
+    return valid(u, u[1] >= 0, f"{name} has a negative r, which is a square; take r ≥ 0")
 
 
 def _stiff(signal: ArrayLike, order: int, step: ArrayLike, start: Array, times: ArrayLike) -> bool:
@@ -94,7 +99,9 @@ def ballistic_with_fluctuations(
     signal: ArrayLike, order: int, step: ArrayLike, start: ArrayLike, times: ArrayLike
 ) -> Fluctuations:
     """(m, r) and lim N Cov(m, r) at the given times, from a fixed start."""
-    return fluctuations(spiked_dynamics(signal, order, step), lambda u: path_noise(u, order, step), start, times)
+    dynamics, u = spiked_dynamics(signal, order, step), _state("start", start)
+    stiff = _stiff(signal, order, step, u, times)
+    return fluctuations(dynamics, lambda u: path_noise(u, order, step), u, times, stiff=stiff)
 
 
 def critical_signal(order: int, step: ArrayLike) -> ArrayLike:
@@ -197,21 +204,25 @@ def escape_actions(signal: float, order: int, step: float) -> EscapeActions:
     >>> [round(v, 6) for v in escape_actions(4.0, 3, 1.0)]
     [0.012001, 0.052898]
     """
-    lam, c, k = float(signal), float(step), order
+    lam, c = (float(number(name, value, POSITIVE)) for name, value in (("signal", signal), ("step", step)))
+    k = order
     critical = float(np.asarray(critical_signal(k, c)))
     if lam <= critical:
         raise OutsideValidity(f"signal = {lam:g} is not above the threshold {critical:g}: there is no saddle")
     saddle, rest = (float(m) for m in _roots_on_the_host(lam, k, c))
-    nodes, weights = panels.gauss(60)
 
-    def action(a: float, b: float) -> float:
-        m = (a + b) / 2 + (b - a) / 2 * nodes
-        square = m**2 + c
-        drift = m * (lam * m ** (k - 2) - square ** (k - 1))
-        noise = c * (square ** (k - 1) + (k - 1) * square ** (k - 2) * m**2)
-        return abs(float((b - a) / 2 * np.sum(weights * drift / noise)))
+    def action(rule: panels.Rule) -> float:
+        m, square = rule.nodes, rule.nodes**2 + c
+        # 2|b|/D, divided by the powers of R² that both have
+        drift = m * (lam * m ** (k - 2) / square ** (k - 2) - square)
+        noise = c * (square + (k - 1) * m**2)
+        return abs(float(np.sum(rule.weights * drift / noise)))
 
-    return EscapeActions(action(0.0, saddle), action(saddle, rest))
+    # Between the scales on which b/D changes may lie many powers of ten: panels of one e-folding at most.
+    near = saddle if saddle > 0 else min(math.sqrt(c), rest / 2)
+    outer = action(panels.composite(np.geomspace(near, rest, math.ceil(math.log(rest / near)) + 2), 20))
+    inner = action(panels.even(0.0, near, 1, 60))
+    return EscapeActions(inner, outer) if saddle > 0 else EscapeActions(0.0, inner + outer)
 
 
 class Microscopic(NamedTuple):
@@ -243,7 +254,9 @@ def microscopic_variance(
     safe = jnp.where(small, 1.0, x)
     # e^{8(λ−c)t}(e^{8(c−λ)t} − 1)/(c − λ) = 8t (1 − e^{−x})/x
     integral = 8 * t * jnp.where(small, 1 - x / 2, -jnp.expm1(-safe) / safe)
-    return Microscopic((v0 * jnp.exp(-x) + c * r0 * integral) / scaled, r0 / scaled)
+    found = (v0 * jnp.exp(-x) + c * r0 * integral) / scaled
+    found = valid(found, jnp.isfinite(found), "the variance exceeds what double precision holds; take earlier times")
+    return Microscopic(found, r0 / scaled)
 
 
 def tensor_microscopic_variance(
@@ -256,7 +269,7 @@ def tensor_microscopic_variance(
     (0.591639929, 0.530546643)
     """
     check_order(order, least=3)
-    k, c = order, jnp.asarray(step, float)
+    k, c = order, number("step", step, NOT_NEGATIVE)
 
     def velocity(state):
         v, r = state
@@ -264,8 +277,9 @@ def tensor_microscopic_variance(
         return jnp.stack([-4 * k * power * v + 4 * k * c * power, -4 * k * power * (r - c)])
 
     joint = EffectiveDynamics(drift=lambda u: -velocity(u), corrector=jnp.zeros_like)
-    start = jnp.stack([jnp.asarray(variance, float), jnp.asarray(radius, float)])
-    path = solve_ode(joint, start, times)
+    given = (("variance", variance), ("radius", radius))
+    start = jnp.stack([number(name, value, NOT_NEGATIVE) for name, value in given])
+    path = solve_ode(joint, start, times, stiff=_stiff(0.0, k, c, start, times))
     return Microscopic(path[:, 0], path[:, 1])
 
 
@@ -275,7 +289,9 @@ def exit_offset(signal: float, step: float, threshold: float, variance: float = 
     >>> round(exit_offset(2.0, 1.0, 0.5) + 0.635181422730739, 8)
     -0.26069831
     """
-    lam, c, eta = float(signal), float(step), float(threshold)
+    given = {"signal": signal, "step": step, "threshold": threshold}
+    lam, c, eta = (float(number(name, value, POSITIVE)) for name, value in given.items())
+    number("variance", variance, NOT_NEGATIVE)
     if lam <= c:
         raise OutsideValidity(
             f"signal = {lam:g} is not above step = {c:g}: the correlation never leaves; raise the signal"

@@ -18,14 +18,15 @@ from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics import flows, runge_kutta
-from deeplimits.numerics.arguments import array, known, whole
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, inside, known, number, whole
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.numerics.quasi_random import gaussian_points
 
 CRITICAL_RIDGE = 1 / 8
 JITTER = 1e-12
+MOST_ENUMERATED = 8
 UNCERTAIN = 2e-3
-"""Statistics may change by this where the number of steps is halved: a thirtieth of it is the error of order four."""
+"""Statistics may change by this, next to 1 and their own size, where steps and points are halved."""
 
 
 class XorState(NamedTuple):
@@ -51,8 +52,10 @@ def velocity(
     >>> round(float(-velocity(at, 1e12, 0.0, 1.0).output[0]), 6)
     -0.067235
     """
-    lam, alpha, c = (jnp.asarray(part, float) for part in (separation, ridge, step))
+    lam, alpha = number("separation", separation, POSITIVE), number("ridge", ridge, NOT_NEGATIVE)
+    c = number("step", step, NOT_NEGATIVE)
     check_state(state)
+    whole("points", points, 1)
     v, mu, nu, overlaps = (jnp.asarray(part, float) for part in state)
     width = v.shape[0]
     z = jnp.asarray(gaussian_points(width + 2, points)) / jnp.sqrt(lam)
@@ -88,24 +91,31 @@ def xor_ballistic(
     """The statistics at increasing times (a leading axis), by fixed Runge-Kutta steps of order four.
 
     Four steps in a unit of time, and at least 36, unless their number is given; where the times are not known yet, 36.
-    Half as many must lead to the same statistics, or `NotConverged` is raised.
+    Half as many, with half the points, must lead to the same statistics, or `NotConverged` is raised.
 
     >>> start = XorState(jnp.ones(1), jnp.ones(1), jnp.zeros(1), 0.1 * jnp.eye(1))
-    >>> found = xor_ballistic(start, jnp.array([0.0, 2.0]), 100.0, 0.1, 1.0, points=64)
+    >>> found = xor_ballistic(start, jnp.array([0.0, 2.0]), 100.0, 0.1, 1.0, points=256)
     >>> [round(float(part), 2) for part in found.output[:, 0]]
     [1.0, 0.92]
     """
     check_state(start)
+    for name, value, allowed in (("separation", separation, POSITIVE), ("ridge", ridge, NOT_NEGATIVE)):
+        number(name, value, allowed)
+    number("step", step, NOT_NEGATIVE)
+    whole("points", points, 2)
     count = whole("steps", steps, 2) if steps is not None else _steps(times, 4.0, 36)
 
-    def field(t, state):
-        return velocity(state, separation, ridge, step, points=points)
-
     moments = jnp.atleast_1d(jnp.asarray(times, float))
-    fine = flows.fixed_steps(field, start, moments, max(count, len(moments)))
-    coarse = flows.fixed_steps(field, start, moments, max(count // 2, len(moments)))
-    apart = [jnp.max(jnp.abs(one - other)) for one, other in zip(fine, coarse, strict=True)]
-    sentence = "the statistics depend on the number of steps; take more steps"
+
+    def path(used: int, taken: int) -> XorState:
+        def field(t, state):
+            return velocity(state, separation, ridge, step, points=used)
+
+        return flows.fixed_steps(field, start, moments, max(taken, len(moments)))
+
+    fine, coarse = path(points, count), path(points // 2, count // 2)
+    apart = [jnp.max(jnp.abs(one - other) / (1 + jnp.abs(one))) for one, other in zip(fine, coarse, strict=True)]
+    sentence = "the statistics depend on the number of steps or of points; take more steps, or more points"
     return converged(fine, jnp.stack(apart) <= UNCERTAIN, sentence)
 
 
@@ -147,8 +157,10 @@ def escape_matrix(
     −v_i[½(1 + 1/λ)T¹_ij + T⁰_ij/(2λ)] − αδ_ij with T^y_ij = δ_ij √(λ/(2πR_ii)) E[σ(v·g(h)) − y | h_i = 0]
     + v_j E[1{h_i>0} 1{h_j>0} σ'(v·g(h))], h ~ N(0, R/λ).
     """
-    lam, alpha, v = jnp.asarray(separation, float), jnp.asarray(ridge, float), array("output", output, ("K",))
+    lam, alpha = number("separation", separation, POSITIVE), number("ridge", ridge, NOT_NEGATIVE)
+    v = array("output", output, ("K",))
     width = v.shape[0]
+    whole("points", points, 1)
     _check_overlaps(overlaps, width)
     overlaps = jnp.asarray(overlaps, float)
     positive = jnp.diag(overlaps) > 0
@@ -173,6 +185,9 @@ def escape_matrix(
 
 def noiseless_velocity(state: XorState, ridge: ArrayLike) -> XorState:
     """The velocity for λ → ∞, X in {±μ, ±ν}; both indicators vanish at m = 0, so that what is at rest there stays."""
+    check_state(state)
+    number("ridge", ridge, NOT_NEGATIVE)
+    state = XorState(*(jnp.asarray(part, float) for part in state))
     return _on_these_sides(state, ridge, jnp.sign(state.along_mu), jnp.sign(state.along_nu))
 
 
@@ -206,6 +221,7 @@ def noiseless_ballistic(start: XorState, times: ArrayLike, ridge: ArrayLike, *, 
     frozen at 0. (It changes sign only where 0 attracts, and never has to be released.)
     """
     check_state(start)
+    number("ridge", ridge, NOT_NEGATIVE)
     count = whole("steps", steps, 1) if steps is not None else _steps(times, 40.0, 2000)
     moments = jnp.atleast_1d(jnp.asarray(times, float))
     nodes, places = flows.grid(moments, max(count, len(moments)))
@@ -264,7 +280,7 @@ def type_mass(ridge: ArrayLike) -> Array:
     >>> round(float(type_mass(0.05)), 12)
     1.38629436112
     """
-    alpha = jnp.asarray(ridge, float)
+    alpha = argument("ridge", ridge, inside(0, CRITICAL_RIDGE), "nothing but zero is at rest from 1/8 on")
     return jnp.log1p(-4 * alpha) - jnp.log(4 * alpha)
 
 
@@ -307,6 +323,11 @@ def components_by_enumeration(width: int) -> int:
     whose type has another neuron, or by filling an empty one.
     """
     width = whole("width", width, 1)
+    if width > MOST_ENUMERATED:
+        raise ParameterError(
+            f"width = {width} is not allowed; 5^width assignments are looked at, so take at most {MOST_ENUMERATED}, or "
+            "xor_component_count"
+        )
     patterns = list(np.ndindex(*[5] * width))
     parent = {pattern: pattern for pattern in patterns}
 

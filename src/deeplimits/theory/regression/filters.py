@@ -37,9 +37,21 @@ def mean_decay(z: ArrayLike) -> Floats:
 
 
 def flow_filter(times: ArrayLike, eigenvalues: ArrayLike) -> Filter:
-    """Gradient flow after a finite time t: f(u) = e^{−tu}, φ(u) = (1 − e^{−tu})/u, which is t at u = 0."""
+    """Gradient flow after a time t: f(u) = e^{−tu}, φ(u) = (1 − e^{−tu})/u, which is t at u = 0.
+
+    At t = ∞ zero and the inverse; there u = 0 keeps everything and, as nothing pulls at it, learns nothing.
+
+    >>> [part.tolist() for part in flow_filter(jnp.inf, [0.0, 2.0])]
+    [[1.0, 0.0], [0.0, 0.5]]
+    """
     t, u = same_rank(jnp.asarray(times, float), jnp.asarray(eigenvalues, float))
-    return Filter(jnp.exp(-t * u), t * mean_decay(t * u))
+    forever, still = jnp.isinf(t), u == 0
+    t = jnp.where(forever, 0.0, t)
+    inverse = jnp.where(still, 0.0, 1 / jnp.where(still, 1.0, u))
+    return Filter(
+        jnp.where(forever, jnp.where(still, 1.0, 0.0), jnp.exp(-t * u)),
+        jnp.where(forever, inverse, t * mean_decay(t * u)),
+    )
 
 
 def descent_filter(step: ArrayLike, steps: ArrayLike, eigenvalues: ArrayLike) -> Filter:

@@ -31,7 +31,7 @@ def ridge_flow(
     Setting     rows of X are n samples of p features, L(w) = (1/2n)‖y − Xw‖² + (γ/2)‖w‖², dw/dt = −∇L, w(0) = w₀
     Result      A = X'X/n + γ: w(t) = e^{−tA}w₀ + (1 − e^{−tA})A^{−1} X'y/n, where (1 − e^{−ta})/a is t at a = 0:
                 no inverse of A is needed, and without ridge the part of w₀ outside the rows of X stays
-    Validity    γ ≥ 0, 0 ≤ t < ∞; any n and p
+    Validity    γ ≥ 0, 0 ≤ t ≤ ∞ (the end: what lies outside the rows of X stays); any n and p
     References  ali2019; liao2018
 
     `times` of shape (...) gives weights of shape (..., p); the start is zero unless given. `ridge_descent` takes steps.
@@ -40,7 +40,7 @@ def ridge_flow(
     0.7032848299
     """
     gamma = argument("ridge_flow: ridge", ridge, NOT_NEGATIVE)
-    t = argument("ridge_flow: times", times, NOT_NEGATIVE)[..., None]
+    t = argument("ridge_flow: times", times, UNTIL_THE_END)[..., None]
     data = _decompose("ridge_flow", x, y, start)
     return _trained(data, gamma, lambda u: flow_filter(t, u))
 
@@ -84,6 +84,8 @@ def _decompose(what, x, y, start) -> _Decomposed:
     y = array(f"{what}: y", y, x.shape[:1], why="one label for each row of x")
     w = jnp.zeros(x.shape[1]) if start is None else array(f"{what}: start", start, x.shape[1:], why="columns of x")
     u, s, v = jnp.linalg.svd(x, full_matrices=False)
+    # Singular values that are rounding belong to no row of X; at the end of training one would divide by them.
+    s = jnp.where(s > max(x.shape) * jnp.finfo(s.dtype).eps * s[0], s, 0.0)
     return _Decomposed(v, s**2 / x.shape[0], s * (u.T @ y) / x.shape[0], w)
 
 

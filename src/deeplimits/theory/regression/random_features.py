@@ -97,6 +97,20 @@ class FeatureRegression(NamedTuple):
         lam = argument("ridge", ridge, POSITIVE, "the resolvent has a pole at 0")
         return self.resolvent_at(self.errors(features, lam).effective_ridge, lam)
 
+    def delta(self, features: ArrayLike, ridge: ArrayLike) -> Floats:
+        """δ = (1/n) tr KQ̄ = Nκ/(nλ) − 1, λ > 0, in Q̄ = ((N/n)K/(1+δ) + λ)^{-1}, the equivalent of the resolvent."""
+        lam = argument("ridge", ridge, POSITIVE, "the resolvent has a pole at 0")
+        k, kappa = same_rank(self.values, self.errors(features, lam).effective_ridge[..., None])
+        # tr K(K + κ)^{-1} κ/(nλ), without a difference
+        return jnp.sum(k / (k + kappa), axis=-1) * kappa[..., 0] / (len(self.values) * lam)
+
+    def equivalent_eigenvalues(self, features: ArrayLike, ridge: ArrayLike) -> Floats:
+        """Those of Q̄ = (κ/λ)(K + κ)^{-1}, which has the eigenvectors of K; in the order of `values`, last axis."""
+        lam = argument("ridge", ridge, POSITIVE, "the resolvent has a pole at 0")
+        kappa = self.errors(features, lam).effective_ridge
+        k, shift, lam = same_rank(self.values, kappa[..., None], jnp.broadcast_to(lam, kappa.shape)[..., None])
+        return shift / lam / (k + shift)
+
     def resolvent_at(self, effective_ridge: ArrayLike, ridge: ArrayLike) -> Floats:
         """`resolvent` where the effective ridge κ is already known: (κ/λ)(1/n) y'(K+κ)^{-1}y."""
         kappa, lam = jnp.asarray(effective_ridge, float), jnp.asarray(ridge, float)

@@ -96,6 +96,9 @@ def ridgeless_finite_sample_risk(n: int, p: int, signal: float, noise_variance: 
     Validity    Gaussian features; the mean risk is infinite for p in {n − 1, n, n + 1}
     References  hastie2022 Sec 3; belkin2019
 
+    Of the same fit: `ridgeless_finite_sample_norm`, `ridgeless_finite_sample_training_error`; given your own X
+    `design_risk` (any covariance), and `ablation`, which says what makes the error at one point.
+
     >>> risk = ridgeless_finite_sample_risk(40, 20, signal=1.0, noise_variance=1.0)
     >>> round(float(risk.variance), 10)
     1.0526315789

@@ -9,7 +9,7 @@ from deeplimits.numerics.arguments import POSITIVE, array, number
 from deeplimits.theory.spectra.additive_convolution import free_sum as _free_sum
 from deeplimits.theory.spectra.atomic import Atomic
 from deeplimits.theory.spectra.closed_laws import MarchenkoPastur, Semicircle
-from deeplimits.theory.spectra.multiplicative_convolution import free_product as _free_product
+from deeplimits.theory.spectra.factors import free_product as _free_product
 from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance
 from deeplimits.theory.spectra.sample_covariance_law import sample_covariance as _sample_covariance
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure

@@ -142,6 +142,9 @@ def marchenko_pastur_stieltjes(z: ArrayLike, gamma: ArrayLike, variance: ArrayLi
     Validity    z not on the support; z = 0 only for γ < 1, where S(0) = 1/(σ²(1−γ))
     References  marchenko1967; bai2010 Ch. 3
 
+    Beside it stand S' (`marchenko_pastur_stieltjes_slope`), s̲ (`marchenko_pastur_companion`) and one step of the
+    fixed-point iteration (`marchenko_pastur_self_consistent_step`).
+
     >>> complex(marchenko_pastur_stieltjes(1 + 0.5j, 0.5)).real.__round__(13)
     -0.1703243954755
     """

@@ -11,10 +11,8 @@ from jaxtyping import Array, Float
 from numpy.typing import NDArray
 from scipy import special
 
-from deeplimits.errors import NotConverged, ParameterError
-from deeplimits.models.atoms import Atoms
-from deeplimits.theory.spectra import gaps, series, supports
-from deeplimits.theory.spectra.atomic import Atomic
+from deeplimits.errors import NotConverged
+from deeplimits.theory.spectra import series
 from deeplimits.theory.spectra.combined import Combined
 from deeplimits.theory.spectra.half_plane import fixed_point
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform
@@ -290,67 +288,3 @@ def _correct(factors, counts, log_z, y):
                 kept[active[going]] = (part + damp * step)[going]
             active = active[going]
     return Subordination(best, error)
-
-
-def free_product(factors: Sequence[SpectralMeasure], counts: Sequence[int]) -> SpectralMeasure:
-    """Build the law, its edges and its atoms; see `spectra.free_product`."""
-    if not factors:
-        raise ParameterError("a free product needs at least one factor")
-    for index, law in enumerate(factors):
-        supports.require_positive(law, f"factor {index + 1}")
-    # Multiples of the identity stretch, and are no factors.
-    points = [law.support[0] == law.support[1] for law in factors]
-    stretch = sum(n * np.log(law.support[0]) for law, n, point in zip(factors, counts, points, strict=True) if point)
-    pairs = [(law, n) for law, n, point in zip(factors, counts, points, strict=True) if not point]
-    if not pairs:
-        return Atomic(Atoms(np.array([np.exp(stretch)]), np.ones(1)))
-    found = pairs[0][0] if len(pairs) == 1 and pairs[0][1] == 1 else _product(*zip(*pairs, strict=True))
-    return found.affine(float(np.exp(stretch))) if stretch else found
-
-
-def _product(factors: tuple[SpectralMeasure, ...], counts: tuple[int, ...]) -> FreeProduct:
-    def combine(points):
-        return float(np.prod([point**n for point, n in zip(points, counts, strict=True)]))
-
-    places, masses = (np.asarray(part) for part in supports.atoms_of_combination(factors, counts, combine))
-    zero = max(float(np.sum(np.asarray(law.atoms.weights)[np.asarray(law.atoms.values) == 0])) for law in factors)
-    kept = places != 0
-    places, masses = places[kept], masses[kept]
-    if zero > 0:
-        places, masses = np.append(0.0, places), np.append(zero, masses)
-    order = sum(counts) - 1
-
-    def place(m, y):
-        size = order * (np.log(np.abs(m)) - np.log(np.abs(1 + m)))
-        sign = np.sign(m * (1 + m)) ** order
-        for n, part in zip(counts, y, strict=True):
-            size, sign = size + n * np.log(np.abs(part)), sign * np.sign(part) ** n
-        return sign * np.exp(size)
-
-    def outward(m, y, slopes):
-        # dz/dM < 0, z > 0, or all y_j < 0
-        both = m * (1 + m)
-        moves = order + both * sum(n / (slope * part) for n, slope, part in zip(counts, slopes, y, strict=True))
-        sign = np.sign(m * (1 + m)) ** order
-        for n, part in zip(counts, y, strict=True):
-            sign = sign * np.sign(part) ** n
-        allowed = (sign > 0) | np.all([part < 0 for part in y], axis=0)
-        return np.where(allowed, -sign * np.sign(both) * moves, -1.0)
-
-    fine = np.geomspace(1e-7, 1e10, 204)
-    inner = special.expit(np.linspace(-16.0, 16.0, 161))
-    equation = gaps.Equation(
-        lambda law, x: law.moment_transform(x),
-        place,
-        outward,
-        np.concatenate([-1 - fine[::-1], -inner[::-1], fine]),
-        lambda m, above: sum(n * part for n, part in zip(counts, above, strict=True)) - order * (m < 0),
-        (-1.0, 0.0),
-        1.0,
-    )
-    found = Atoms(places, masses)
-    split = gaps.supported(factors, equation)
-    bulks, shares = gaps.bulks_without_atoms(np.maximum(split.ends, 0.0), split.masses, found)
-    # What is found below the smallest number that a factor resolves is an edge at zero.
-    bulks[bulks < 1e-28 * bulks[-1, 1]] = 0.0
-    return FreeProduct(bulks, shares, found, tuple(factors), tuple(counts))

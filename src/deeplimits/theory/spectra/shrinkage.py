@@ -23,6 +23,10 @@ def oracle_shrinkage(law: SampleCovariance | MarchenkoPastur, eigenvalues: Array
     Validity    λ in the support of the law
     References  ledoit2011
 
+    For the precision matrix `oracle_inverse_shrinkage`; towards a multiple of the identity
+    `linear_shrinkage_intensity`; from the eigenvalues of your own data `measure.analytical_shrinkage`, and as
+    estimators `measure.NonlinearShrinkage` and `measure.LinearShrinkage`.
+
     >>> from deeplimits.theory.spectra import laws
     >>> law = laws.sample_covariance(laws.from_atoms([1.0, 3.0, 10.0], [0.2, 0.4, 0.4]), 0.4)
     >>> [round(float(d), 8) for d in oracle_shrinkage(law, [0.6, 3.0, 12.0])]

@@ -102,7 +102,8 @@ def wasserstein_flow(
     Result      ∂_τ ρ = ∇·(ρ ∇Ψ), dR/dτ = −∫|∇Ψ|² dρ ≤ 0. If σ is positively homogeneous of degree one (ReLU), both
                 layers are trained, ρ₀ charges every direction with both signs of a, and the flow converges, then its
                 limit is a global minimizer, R → 0 for a realizable y (Chizat and Bach); and a² − ‖w‖² is conserved
-    Validity    the convergence statement is for p = ∞; finitely many neurons can be stuck, ever more rarely as p grows
+    Validity    the convergence statement is for p = ∞; finitely many neurons can be stuck, ever more rarely as p grows;
+                `convergence_conditions` looks at its hypotheses for a start of one's own
     References  mei2018; chizat2018; rotskoff2022; sirignano2020
 
     >>> start = Particles([[0.5, 0.5], [-0.3, 0.6]], [1.0, -0.5])

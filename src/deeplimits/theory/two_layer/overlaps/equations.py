@@ -118,16 +118,25 @@ def _squares(task: Task, state: Overlaps, omega: Float[Array, "n n"]) -> Float[A
     return state.a[:, None] * state.a[None, :] * inside
 
 
-@_checked
 def squared_gradient_at(task: Task, state: Overlaps, dimension: ArrayLike) -> Float[Array, "p p"]:
     r"""p² E⟨∇_i ℓ, ∇_j ℓ⟩ at finite d, exactly: a_i a_j E[E² σ'_i σ'_j ‖x‖²/d].
 
     ‖x‖² depends on the fields only through λᵀΩ⁻¹λ, and E[g λᵀΩ⁻¹λ] = rank(Ω) E g + 2 ∂_s E_{sΩ}[g] at s = 1. So the
     answer is Ψ^var(Ω) + (2/d) ∂_s Ψ^var(sΩ): no inverse, and no integral of more dimensions.
     """
+    return _squared_gradient_at(task, state, _dimension(state, dimension))
+
+
+@_checked
+def _squared_gradient_at(task: Task, state: Overlaps, dimension: Array) -> Float[Array, "p p"]:
     omega = covariance(task, state)
     value, stretched = jax.jvp(lambda c: _squares(task, state, c), (omega,), (omega,))
-    return value + 2 / jnp.asarray(dimension, float) * stretched
+    return value + 2 / dimension * stretched
+
+
+def _dimension(state: Overlaps, dimension: ArrayLike) -> Array:
+    fields = state.students + state.teachers
+    return argument("dimension", dimension, at_least(fields), f"there are {fields} weight vectors")
 
 
 @_checked
@@ -181,9 +190,7 @@ def mean_increment(task: Task, state: Overlaps, dimension: ArrayLike) -> Overlap
     >>> round(float(step.m[0, 0]), 12), round(float(step.q[0, 0]), 12)
     (0.025700990086, -0.004351153992)
     """
-    fields = state.students + state.teachers
-    dimension = argument("dimension", dimension, at_least(fields), f"there are {fields} weight vectors")
-    p = state.students
+    dimension, p = _dimension(state, dimension), state.students
     parts = drift(task, state)
     spent = task.step / (dimension * p)
     own = squared_gradient_at(task, state, dimension)

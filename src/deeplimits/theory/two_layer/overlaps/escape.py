@@ -33,7 +33,8 @@ class Mediocrity(NamedTuple):
 
 def discriminant(step: Any, *, noise_variance: Any = 0.0, teacher: Any = 1.0) -> Any:
     """9 − 24γP − 144γ²P² − 60γ²Δ: where it is negative there is no plateau and SGD diverges. Numbers or arrays."""
-    g, delta, p = step, noise_variance, teacher
+    g, delta = argument("step", step, NOT_NEGATIVE), argument("noise_variance", noise_variance, NOT_NEGATIVE)
+    p = argument("teacher", teacher, POSITIVE)
     return 9 - 24 * g * p - 144 * g**2 * p**2 - 60 * g**2 * delta
 
 

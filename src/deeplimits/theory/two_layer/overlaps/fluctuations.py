@@ -15,11 +15,15 @@ from numpy.typing import ArrayLike
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics import arguments, flows, panels, symmetric
+from deeplimits.numerics.checks import converged
 from deeplimits.theory.gaussian.fields.trapezoid import semidefinite_factor
 from deeplimits.theory.two_layer.overlaps import equations, fixed_points, integration
 
-# Nodes per dimension of the trapezoid rule on [−7.5, 7.5] for the one-step covariance, by number of fields.
-_NODES = {2: 61, 3: 47, 4: 35}
+REACH = 7.5
+_NODES = {2: 151, 3: 59, 4: 41}
+"""Nodes per dimension of the trapezoid rule on [−7.5, 7.5] for the one-step covariance, by number of fields."""
+RESOLVED = 1e-5
+"""Relative error of E σ'⁴ and E σ⁴, the sharpest factors of that integral, above which a field is too wide."""
 _NOISE_NODES = 5  # exact: the noise enters as a polynomial of degree four
 
 
@@ -43,6 +47,11 @@ def step_covariance(task: Task, state: Overlaps, *, time: ArrayLike = 0.0) -> Fl
     p, k = state.students, state.teachers
     _check(task, p + k)
     equations.check(task, state)
+    return converged(_one_step(task, state, time), _resolved(task, state), _UNRESOLVED)
+
+
+def _one_step(task: Task, state: Overlaps, time: ArrayLike) -> Float[Array, "size size"]:
+    p, k = state.students, state.teachers
     fields, weight = _grid(p + k)
     factor = semidefinite_factor(equations.covariance(task, state))
     lam = fields @ factor.T
@@ -90,14 +99,17 @@ def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuatio
         columns = jax.vmap(lambda e: jax.jvp(lambda v: right_side(t, v), (vector,), (e,)), out_axes=(None, 1))
         velocity, j = columns(jnp.eye(vector.size))
         moved = j @ sigma
-        d = step_covariance(task, integration.unpack(vector, students, teachers, a=a), time=t)
+        d = _one_step(task, integration.unpack(vector, students, teachers, a=a), t)
         return velocity, moved + moved.T + d
 
     at_rest = (integration.pack(start, with_outputs=a is None), jnp.zeros((size, size)))
     sentence = "the fluctuations diverge or need more steps than allowed; ask for an earlier time"
     found = flows.solve(slope, at_rest, times, rtol=1e-8, atol=1e-10, most_steps=20_000, otherwise=sentence)
     mean, covariance = found.states
-    return Fluctuations(times, mean, covariance, found.converged)
+    # From one time to the next overlaps stay near those at both.
+    met = jnp.concatenate([at_rest[0][None], mean])
+    resolved = jax.vmap(lambda vector: _resolved(task, integration.unpack(vector, students, teachers, a=a)))(met)
+    return Fluctuations(times, mean, converged(covariance, jnp.all(resolved), _UNRESOLVED), found.converged)
 
 
 class AtRest(NamedTuple):
@@ -134,10 +146,34 @@ def stationary_covariance(task: Task, guess: Overlaps) -> AtRest:
 
 
 def _grid(dimensions: int) -> tuple[Float[Array, "nodes n"], Float[Array, " nodes"]]:
-    line = np.linspace(-7.5, 7.5, _NODES[dimensions])
+    line = np.linspace(-REACH, REACH, _NODES[dimensions])
     mesh = np.stack(np.meshgrid(*[line] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions)
     weight = np.exp(-(mesh**2).sum(axis=1) / 2)
     return jnp.asarray(mesh), jnp.asarray(weight / weight.sum())
+
+
+_UNRESOLVED = (
+    "a field is too wide for the grid of the one-step covariance, whose integrand is as narrow as σ'⁴; take smaller "
+    "overlaps, or an earlier time"
+)
+
+
+def _resolved(task: Task, state: Overlaps) -> Bool[Array, ""]:
+    """Whether half the step of the grid gives the same E σ'⁴ of the students and E σ⁴ of all fields."""
+    count = _NODES[state.students + state.teachers]
+    student, teacher = task.activation, task.teacher_activation
+    own, others = symmetric.diagonal(state.q), symmetric.diagonal(task.teacher)
+
+    def agrees(function, variances):
+        def mean(nodes):
+            line = jnp.linspace(-REACH, REACH, nodes)
+            weight = jnp.exp(-(line**2) / 2)
+            return function(jnp.sqrt(jnp.maximum(variances, 0.0))[:, None] * line[None, :]) ** 4 @ weight / weight.sum()
+
+        coarse, fine = mean(count), mean(2 * count - 1)
+        return jnp.all(jnp.abs(coarse - fine) <= RESOLVED * fine)
+
+    return agrees(student.derivative, own) & agrees(student.value, own) & agrees(teacher.value, others)
 
 
 def _check(task: Task, fields: int) -> None:

@@ -19,6 +19,7 @@ def regime(width_exponent: float, rate_exponent: float, *, boundary: str = "entr
     Result      s > 0: "gradient-flow", the variance term drops, learning is perfect up to a floor ∝ Δ d^{−s}
                 s = 0: "saad-solla", the full equations with a floor that depends on Δ
                 −1/2 < s < 0: "variance-dominated", in time u = νγ²/(dp²) M is frozen and dQ/du = Ψ^var: no learning
+                (`variance_flow`)
                 s ≤ −1/2: "no-ode", single steps do not vanish and no deterministic limit exists
     Validity    κ ≥ 0; `boundary="norm"` uses −δ < (κ+1)/2 for the last line, stricter than the entrywise one for κ > 0
     References  veiga2022
