@@ -231,7 +231,11 @@ def test_the_check_of_fan_in_scaling_can_fail(monkeypatch):
     for factor in (1.0, 3.0):
         right = finite_width.preactivation_variance
         with monkeypatch.context() as patch:
-            patch.setattr(finite_width, "preactivation_variance", lambda *given, factor=factor: factor * right(*given))
+            patch.setattr(
+                finite_width,
+                "preactivation_variance",
+                lambda *given, factor=factor, right=right: factor * right(*given),
+            )
             stated = float(limit.theory()["first_layer"].value)
         assert (abs(seen.mean() - stated) < 5 * seen.std() / np.sqrt(len(keys))) == (factor == 1.0)
 

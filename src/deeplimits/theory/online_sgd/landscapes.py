@@ -19,7 +19,7 @@ from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import arguments, panels
-from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, argument
+from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, argument, known
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
 from deeplimits.theory.gaussian import quadrature
@@ -254,7 +254,8 @@ def single_index(teacher: ActivationLike, student: ActivationLike, noise: ArrayL
 
 def _moment(f: Callable, g: Callable, g_slope: Callable, noise: Array, kinks: tuple[float, ...], m, q: float) -> Array:
     """E|2(f(z') + ε − g(z))g'(z)|^q; infinite where more than a thousandth of it lies twelve deviations out."""
-    errors, weights = (jnp.asarray(part) for part in panels.normal(40))
+    # Labels without an error need no rule for it.
+    errors, weights = (jnp.asarray(part) for part in panels.normal(1 if known(noise) and float(noise) == 0 else 40))
 
     def power(z, a):
         # One z and many a: a row for each a, a column for each error of the label.
