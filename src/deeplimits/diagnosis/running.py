@@ -14,6 +14,7 @@ from deeplimits.diagnosis import (
     initialization,
     inputs,
     learning_rate,
+    probe,
     representations,
     weights,
 )
@@ -47,6 +48,7 @@ PARTS = (
     Part("learning rate", learning_rate.examine, _passes(40)),
     Part("gradient noise", gradient_noise.examine, _passes(4)),
     Part("representations", representations.examine, _passes(2)),
+    Part("linear probe", probe.examine, lambda _: 0.0),
     Part("curvature", curvature.examine, lambda subject: subject.product_seconds * curvature.products_needed(subject)),
 )
 

@@ -1,0 +1,77 @@
+"""Diagnoses along training, in plain loops of PyTorch and JAX and as a trainer calls them."""
+
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+
+from deeplimits.diagnosis import Watch
+from deeplimits.errors import ParameterError
+
+rng = np.random.default_rng(0)
+X, Y = rng.normal(size=(24, 6)).astype("float32"), np.arange(24) % 3
+
+
+def trained(watch=None, steps=6):
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(6, 12), torch.nn.ReLU(), torch.nn.Dropout(0.3), torch.nn.Linear(12, 3))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+    made = watch(net, optimizer) if watch else None
+    for _ in range(steps):
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(net(torch.tensor(X)), torch.tensor(Y)).backward()
+        optimizer.step()
+        if made is not None:
+            made()
+    return net, made
+
+
+def test_watching_does_not_change_what_is_trained():
+    loss = torch.nn.CrossEntropyLoss()
+    alone, _ = trained()
+    watched, watch = trained(lambda net, optimizer: Watch(net, loss, (X, Y), every=2, torch_optimizer=optimizer))
+    assert all(torch.equal(a, b) for a, b in zip(alone.parameters(), watched.parameters(), strict=True))
+    assert [step for step, _ in watch.reports] == [2, 4, 6]
+    frame = watch.to_frame()
+    assert list(frame.index) == [2, 4, 6]
+    assert frame["neural-collapse"].nunique() == 3  # each report sees the network as it was then
+    assert watch.worst() in [report for _, report in watch.reports]
+
+
+def test_trainers_call_it():
+    net, _ = trained(steps=0)
+    watch = Watch(net, torch.nn.CrossEntropyLoss(), (X, Y), every=1, parts=("representations",))
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    watch.on_train_start()
+    watch.on_train_batch_end(SimpleNamespace(global_step=1, optimizers=[optimizer]))
+    watch.on_train_batch_end(SimpleNamespace(global_step=1, optimizers=[optimizer]))  # a gradient that is accumulated
+    assert len(watch.reports) == 1
+    assert watch.torch_optimizer is optimizer
+
+
+def test_new_parameters_of_jax():
+    def apply(parameters, x):
+        return jnp.tanh(x @ parameters["in"]) @ parameters["out"]
+
+    def loss(z, y):
+        return -jnp.mean(jax.nn.log_softmax(z)[jnp.arange(len(y)), y])
+
+    first = {"in": rng.normal(size=(6, 8)), "out": rng.normal(size=(8, 3))}
+    watch = Watch(apply, loss, (X, Y), every=1, parts=("gradient noise",), parameters=first)
+    watch(first)
+    watch({name: 3 * value for name, value in first.items()})
+    (_, one), (_, other) = watch.reports
+    assert one.findings[0].measured.value != other.findings[0].measured.value
+
+
+def test_what_is_wrong_is_said_before_training():
+    net, _ = trained(steps=0)
+    loss = torch.nn.CrossEntropyLoss()
+    for words, options in (("every", {"every": 0}), ("only", {"parts": ("noise",)}), ("budget", {"budget": "soon"})):
+        with pytest.raises(ParameterError, match=words):
+            Watch(net, loss, (X, Y), **options)
+    with pytest.raises(ParameterError, match="every = 100"):
+        Watch(net, loss, (X, Y)).worst()
