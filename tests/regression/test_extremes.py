@@ -75,3 +75,38 @@ TABLE = {
 test_values, test_coverage = extremes.room_tests(
     regression, TABLE, elsewhere={"worst_flow_to_ridge": "takes no argument"}
 )
+
+
+_RNG = np.random.default_rng(0)
+X, Y, BETA = _RNG.standard_normal((6, 4)), _RNG.standard_normal(6), _RNG.standard_normal(4)
+
+
+def two(s):
+    """Eigenvalues s and 4s of the covariance, of coefficients in units of s^{−1/2}."""
+    return regression.population(s * np.array([1.0, 4.0]), alignment=[0.3, 0.7])
+
+
+def parts(risk):
+    return risk.bias, risk.variance
+
+
+UNITS = {
+    "ridge_risk": lambda s: parts(regression.ridge_risk(0.3 * s, two(s), 2.0, 1 / s, 1.0)),
+    "ridge_risk without ridge": lambda s: parts(regression.ridge_risk(0.0, two(s), 2.0, 1 / s, 1.0)),
+    "ridge_risk of the noise": lambda s: regression.ridge_risk(0.3, two(1.0), 0.5, 0.0, s).variance / s,
+    "flow_risk": lambda s: parts(regression.flow_risk(1.3 / s, two(s), 1.5, 1 / s, 1.0)),
+    "descent_risk": lambda s: parts(regression.descent_risk(0.1 / s, 5, two(s), 1.5, 1 / s, 1.0)),
+    "ridge_flow": lambda s: s * regression.ridge_flow(s * X, Y, 0.2 * s**2, 1.3 / s**2),
+    "ridge_flow at the end": lambda s: s * regression.ridge_flow(s * X.T, BETA, 0.0, np.inf),
+    "ridge_descent": lambda s: s * regression.ridge_descent(s * X, Y, 0.2 * s**2, 0.1 / s**2, 7),
+    "design_risk": lambda s: s**2 * regression.design_risk(s * X, BETA, 1.0).variance,
+    "ablation": lambda s: regression.ablation(s * X, BETA / s, Y, s * BETA).error,
+    "nearest_neighbours_risk": lambda s: parts(regression.nearest_neighbours_risk(s * X, Y, s * BETA, 0.1, 2, 1.0)),
+    "singular_kernel_risk": lambda s: (
+        regression.singular_kernel_risk(100, 2, 0.5, 0.5, 1.0, 1.0, 0.3 * s, radius=s).bias / s
+    ),
+    "feature_regression": lambda s: regression.feature_regression(s * (X - X.mean(0)), Y, s * X[:3], Y[:3]).errors(
+        5, 0.1 * s**2
+    )[:2],
+}
+test_units = extremes.unit_tests(UNITS, rtol=1e-7)

@@ -161,3 +161,52 @@ TABLE = {
 
 
 test_values, test_coverage = extremes.room_tests(spectra, TABLE)
+
+
+X = np.array([0.7, 2.0, 5.0])
+H = np.array([1.0, 3.0, 7.0])
+
+
+def in_units(law, s, x=X):
+    """What a law says, in units of s."""
+    at = s * np.asarray(x)
+    return (
+        *(np.asarray(law.edges) / s, law.density(at) * s, law.cdf(at), law.stieltjes(at * (1 + 1j)) * s),
+        *(law.mean() / s, law.moment(2) / s**2, law.ppf(np.array([0.1, 0.9])) / s, law.stieltjes(-20 * s) * s),
+    )
+
+
+def spike(found, s):
+    return found.eigenvalue / s, found.overlap, found.deviation / s
+
+
+UNITS = {
+    "marchenko_pastur": lambda s: in_units(spectra.marchenko_pastur(0.5, s), s),
+    "marchenko_pastur_cdf": lambda s: spectra.marchenko_pastur_cdf(s * X, 2.0, s),
+    "marchenko_pastur_density": lambda s: s * spectra.marchenko_pastur_density(s * X, 2.0, s),
+    "marchenko_pastur_stieltjes": lambda s: s * spectra.marchenko_pastur_stieltjes(s * (X + 0.1j), 2.0, s),
+    "sample_covariance": lambda s: in_units(spectra.sample_covariance(s * H, 0.1), s),
+    "sample_covariance, gamma = 3": lambda s: in_units(spectra.sample_covariance(s * H, 3.0), s),
+    "semicircle": lambda s: in_units(spectra.semicircle(s**2), s, [0.2, 1.0, 1.9]),
+    "free_sum": lambda s: in_units(spectra.free_sum(spectra.marchenko_pastur(0.5, s), spectra.from_atoms(s * H)), s),
+    "free_product": lambda s: in_units(
+        spectra.free_product(spectra.marchenko_pastur(0.5, s**2), spectra.from_atoms(H / s)), s
+    ),
+    "jacobian_spectrum": lambda s: np.asarray(spectra.jacobian_spectrum(3, "gaussian", s, 0.5).edges) / s**3,
+    "nonlinear_gram": lambda s: np.asarray(spectra.nonlinear_gram((s, 0.5 * s), 0.5, 0.7).edges) / s,
+    "effective_ridge": lambda s: spectra.effective_ridge(0.3 * s, Atoms(s * H, np.full(3, 1 / 3)), 1.5) / s,
+    "resolvent_equivalent": lambda s: (
+        s * spectra.resolvent_equivalent(0.3 * s, 2.0 * s, Atoms(s * H, np.full(3, 1 / 3)), 1.5)
+    ),
+    "population_spike": lambda s: spike(spectra.population_spike(20.0 * s, Atoms(s * H, np.full(3, 1 / 3)), 0.3), s),
+    "spiked_covariance": lambda s: spike(spectra.spiked_covariance(2.0, 0.5, s), s),
+    "oracle_shrinkage": lambda s: spectra.oracle_shrinkage(spectra.sample_covariance(s * H, 0.5), s * X) / s,
+    "oracle_shrinkage of zero": lambda s: spectra.oracle_shrinkage(spectra.sample_covariance(s * H, 2.5), 0.0) / s,
+    "oracle_inverse_shrinkage": lambda s: (
+        s * spectra.oracle_inverse_shrinkage(spectra.sample_covariance(s * H, 0.5), s * X)
+    ),
+    "linear_shrinkage_intensity": lambda s: spectra.linear_shrinkage_intensity(s * H, 0.5),
+    "quadratic_form_variance": lambda s: spectra.quadratic_form_variance(s * np.outer(H, X), kurtosis=1.0) / s**2,
+    "rank_one_solve": lambda s: s * spectra.rank_one_solve(np.eye(3) / s, X, strength=0.3 * s),
+}
+test_units = extremes.unit_tests(UNITS)

@@ -81,7 +81,9 @@ def marchenko_pastur_cdf(x: ArrayLike, gamma: ArrayLike, variance: ArrayLike = 1
     rest = jnp.where(few, series, (safe * sine - lag) / safe**2)
     mass = marchenko_pastur_atom(gamma)
     share = jnp.clip((theta + lag + rest) / jnp.pi, 0.0, 1.0)
-    outside = jnp.where(above <= 0, 1.0, jnp.where(u < 0, 0.0, mass))
+    # By the middle and not by an edge: a compiler may round u differently here and above, and an edge would be neither
+    # inside nor beyond.
+    outside = jnp.where(u > 1 + gamma, 1.0, jnp.where(u < 0, 0.0, mass))
     return jnp.where(inside, mass + (1 - mass) * share, outside)
 
 
