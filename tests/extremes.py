@@ -215,3 +215,13 @@ def unit_tests(table: Mapping[str, Callable[[float], Any]], *, rtol: float = 1e-
                 np.testing.assert_allclose(one, other, rtol=rtol, atol=1e-300, err_msg=f"in units of {scale:g}")
 
     return the_same_in_every_unit
+
+
+def function_tests(cases: Sequence[tuple[Callable, Case]]) -> Callable:
+    """A test of functions that are not in a door, but that `show` names."""
+
+    @pytest.mark.parametrize(("function", "case"), cases, ids=[function.__name__ for function, _ in cases])
+    def a_right_number_or_one_sentence(function, case):
+        check(function, case)
+
+    return a_right_number_or_one_sentence

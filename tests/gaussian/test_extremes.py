@@ -4,6 +4,7 @@ import jax.numpy as jnp
 
 import extremes
 from deeplimits.theory import gaussian
+from deeplimits.theory.gaussian.moments import first_derivative, second_derivative
 from extremes import ACTIVATION, FEW, NUMBER, POSITIVE, Case, one_of
 
 FUNCTION = one_of(jnp.tanh, extreme=[jnp.exp, lambda u: u**9, lambda u: jnp.log(u), "tanh"])
@@ -50,3 +51,8 @@ def powers(name, k):
 
 UNITS = {name: powers(name, k) for name, k in HOMOGENEOUS.items()}
 test_units = extremes.unit_tests(UNITS)
+
+
+test_functions = extremes.function_tests(
+    [(function, Case((ACTIVATION, POSITIVE), infinite=True)) for function in (first_derivative, second_derivative)]
+)

@@ -5,6 +5,7 @@ import numpy as np
 
 import extremes
 from deeplimits.theory import kernels
+from deeplimits.theory.kernels import lazy_bounds, linearization, linearized_training, rkhs, sphere
 from extremes import ACTIVATION, COUNT, INF, KERNEL, LABELS, NAN, NUMBER, POINTS, POSITIVE, TIMES, VECTOR, Case, one_of
 
 WEIGHT = one_of(0.0, 0.5, extreme=[1e-12, 1e12, -1.0, NAN, INF])
@@ -103,3 +104,19 @@ UNITS = {
     "neuron_features": lambda s: kernels.neuron_features("relu", s, 2 * s, 0.5 * s).mean / s,
 }
 test_units = extremes.unit_tests(UNITS)
+
+
+test_functions = extremes.function_tests(
+    [
+        (lazy_bounds.two_layer_lipschitz, Case((ACTIVATION, POINTS, COUNT), keywords={"scale": POSITIVE}, low=0)),
+        (lazy_bounds.two_layer_singular_values, Case((ACTIVATION, POSITIVE), low=0, examples=12)),
+        (linearization.curvature_bound, Case((ACTIVATION,), low=0, examples=8)),
+        (linearization.relu_worst_case, Case((COUNT, POSITIVE), low=0)),
+        (
+            linearized_training.linearized_descent,
+            Case((POINTS, LABELS, LABELS, START, SMALL, one_of([1, 2], extreme=[2.5, -1, [], NAN])), examples=15),
+        ),
+        (rkhs.evaluation_bound, Case((POSITIVE, POSITIVE), low=0)),
+        (sphere.multiplicity, Case((extremes.WHOLE, extremes.WHOLE), low=0)),
+    ]
+)

@@ -1,9 +1,12 @@
 """The room of regression over extreme arguments."""
 
+import mpmath
 import numpy as np
+import pytest
 
 import extremes
 from deeplimits.theory import regression
+from deeplimits.theory.regression import ridgeless, smoothing
 from extremes import COUNT, INF, KERNEL, LABELS, NAN, NUMBER, POINTS, POSITIVE, SHARE, TIMES, VECTOR, Case, one_of
 
 GAMMA = POSITIVE | (1 - 1e-12,)
@@ -110,3 +113,28 @@ UNITS = {
     )[:2],
 }
 test_units = extremes.unit_tests(UNITS, rtol=1e-7)
+
+
+test_functions = extremes.function_tests(
+    [
+        (smoothing.nearest_neighbours_curvature_bias, Case((NUMBER, COUNT, COUNT, COUNT))),
+        (
+            smoothing.empty_window_probability,
+            Case((COUNT, COUNT, POSITIVE), keywords={"radius": POSITIVE}, low=0, high=1),
+        ),
+        (
+            smoothing.singular_kernel_constants,
+            Case((DIMENSION, ASPECT, SHARE, POSITIVE, WEIGHT), keywords={"density": POSITIVE}, low=0),
+        ),
+        (smoothing.ball_volume, Case((extremes.WHOLE,), low=0)),
+        (ridgeless.ridgeless_finite_sample_training_error, Case((SIZE, SIZE, WEIGHT), low=0)),
+    ]
+)
+
+
+def test_the_volume_of_a_ball_in_many_dimensions():
+    """π^{d/2}/Γ(1 + d/2) beyond d = 340, where Γ overflows, and beyond d = 1240, where π^{d/2} does."""
+    mpmath.mp.dps = 30
+    for d in (1, 2, 341, 500):
+        exact = mpmath.pi ** (mpmath.mpf(d) / 2) / mpmath.gamma(1 + mpmath.mpf(d) / 2)
+        assert smoothing.ball_volume(d) == pytest.approx(float(exact), rel=1e-12)

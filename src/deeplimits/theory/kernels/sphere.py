@@ -45,13 +45,18 @@ def multiplicity(dimension: int, degree: int) -> float:
     >>> [multiplicity(3, k) for k in range(4)], multiplicity(2, 5), multiplicity(4, 2)
     ([1.0, 3.0, 5.0, 7.0], 2.0, 9.0)
     """
+    whole("dimension", dimension, 2)
+    whole("degree", degree)
     if degree == 0:
         return 1.0
     if dimension == 2:
         return 2.0
     d, k = dimension, degree
     # (2k + d − 2)/(k + d − 2) · C(k + d − 2, k)
-    return float(round(math.exp(gammaln(k + d - 1) - gammaln(k + 1) - gammaln(d - 1)) * (2 * k + d - 2) / (k + d - 2)))
+    size = float(gammaln(k + d - 1) - gammaln(k + 1) - gammaln(d - 1))
+    if size > 700:
+        raise OutsideValidity(f"there are e^{size:.4g} harmonics of degree {k} in {d} dimensions, beyond all numbers")
+    return float(round(math.exp(size) * (2 * k + d - 2) / (k + d - 2)))
 
 
 def sphere_eigenvalues(

@@ -195,9 +195,7 @@ class SpectralMeasure(ABC):
             reached = top
         # Masses add up to one but for rounding; more than that is no place for the last point.
         if np.any(np.isnan(answer) & (probability < 1 - 1e-6)):
-            raise NotConverged(
-                f"the distribution function ends at {reached:.6g} and not at one; there is no quantile"
-            )
+            raise NotConverged(f"the distribution function ends at {reached:.6g} and not at one; there is no quantile")
         last = max([*edges[:, 1:].ravel(), *places[masses > 0]])
         return jnp.asarray(np.where(np.isnan(answer), last, answer).reshape(q.shape))
 
