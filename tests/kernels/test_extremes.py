@@ -117,6 +117,19 @@ test_functions = extremes.function_tests(
             Case((POINTS, LABELS, LABELS, START, SMALL, one_of([1, 2], extreme=[2.5, -1, [], NAN])), examples=15),
         ),
         (rkhs.evaluation_bound, Case((POSITIVE, POSITIVE), low=0)),
+        (
+            sphere.ring_interpolation_error,
+            Case(
+                (
+                    one_of(lambda t: t**3 + t, jnp.exp, extreme=["exp", jnp.log, lambda t: -jnp.exp(t)]),
+                    one_of(0.5, extreme=[0.0, 1.0, 1e-12, NAN, -0.5]),
+                    one_of(jnp.sin, extreme=[jnp.log, "sin"]),
+                    one_of(3, extreme=[0, 2.5, 64]),
+                ),
+                low=0,
+                high=2,
+            ),
+        ),
         (sphere.multiplicity, Case((extremes.WHOLE, extremes.WHOLE), low=0)),
     ]
 )
