@@ -71,7 +71,7 @@ TABLE = {
         (COUNT, DIMENSION, one_of(0.5, extreme=[0.0, 1e-6, 1.5, NAN]), SHARE, POSITIVE, WEIGHT, SHARE), low=0
     ),
     "descent_risk": Case((POSITIVE, STEPS, POPULATION, POSITIVE, WEIGHT, WEIGHT), low=0, examples=10),
-    "flow_risk": Case((TIME, POPULATION, POSITIVE, WEIGHT, WEIGHT), low=0, examples=10),
+    "flow_risk": Case((TIME, POPULATION, POSITIVE, WEIGHT, WEIGHT), low=0, infinite=True, examples=10),
 }
 
 
