@@ -157,7 +157,7 @@ def nonlinear_gram_spikes(
         of_data, data_slope = -value / width_ratio, -slope / width_ratio**2
         # g_N = (g_n − 1/λ)n/N + 1/λ is the companion transform −1/w, without that difference; at an edge dλ/dw = 0.
         of_width = 1 / (alpha * width_ratio)
-        width_slope = -1 / (alpha**2 * width_ratio * max(width_ratio - second, np.finfo(float).tiny))
+        width_slope = -1 / (alpha**2 * width_ratio * max(width_ratio - second, 2.0**-52 * width_ratio))
         product = of_data * of_width + place * (data_slope * of_width + of_data * width_slope)
         return place, place * of_data * of_width, of_data, of_width, product, data_slope, width_slope
 
