@@ -198,3 +198,30 @@ def covers(room: Any, table: Mapping[str, Case], elsewhere: Mapping[str, str]) -
     }
     assert functions == set(table) | set(elsewhere), functions ^ (set(table) | set(elsewhere))
     assert not set(table) & set(elsewhere)
+
+
+def unit_tests(table: Mapping[str, Callable[[float], Any]], *, rtol: float = 1e-9) -> Callable:
+    """A test of functions s -> result that is the same in every unit s: what grows with s has been divided by it.
+
+    Scales alone tell nothing that is known already, so that a number lost to them shows, however plausible it looks.
+    """
+
+    @pytest.mark.parametrize("name", table)
+    def the_same_in_every_unit(name):
+        expected = [np.asarray(leaf) for leaf in jax.tree.leaves(table[name](1.0))]
+        for scale in (1e-12, 1e12):
+            found = [np.asarray(leaf) for leaf in jax.tree.leaves(table[name](scale))]
+            for one, other in zip(found, expected, strict=True):
+                np.testing.assert_allclose(one, other, rtol=rtol, atol=1e-300, err_msg=f"in units of {scale:g}")
+
+    return the_same_in_every_unit
+
+
+def function_tests(cases: Sequence[tuple[Callable, Case]]) -> Callable:
+    """A test of functions that are not in a door, but that `show` names."""
+
+    @pytest.mark.parametrize(("function", "case"), cases, ids=[function.__name__ for function, _ in cases])
+    def a_right_number_or_one_sentence(function, case):
+        check(function, case)
+
+    return a_right_number_or_one_sentence

@@ -5,6 +5,7 @@ import numpy as np
 
 import extremes
 from deeplimits.theory import kernels
+from deeplimits.theory.kernels import lazy_bounds, linearization, linearized_training, rkhs, sphere
 from extremes import ACTIVATION, COUNT, INF, KERNEL, LABELS, NAN, NUMBER, POINTS, POSITIVE, TIMES, VECTOR, Case, one_of
 
 WEIGHT = one_of(0.0, 0.5, extreme=[1e-12, 1e12, -1.0, NAN, INF])
@@ -80,3 +81,55 @@ ELSEWHERE = {
 
 
 test_values, test_coverage = extremes.room_tests(kernels, TABLE, elsewhere=ELSEWHERE)
+
+
+_RNG = np.random.default_rng(0)
+X, Y, Z = _RNG.standard_normal((6, 4)), _RNG.standard_normal(6), _RNG.standard_normal(4)
+K = X @ X.T + 0.1 * np.eye(6)
+UNITS = {
+    "gradient_flow": lambda s: kernels.gradient_flow(s * K, Y, np.array([0.5, 3.0]) / s).train,
+    "gradient_descent": lambda s: kernels.gradient_descent(s * K, Y, 0.1 / s, 7).train,
+    "largest_stable_step": lambda s: s * kernels.largest_stable_step(s * K),
+    "kernel_ridge": lambda s: s * kernels.kernel_ridge(s * K, Y, 0.1 * s),
+    "log_evidence": lambda s: kernels.log_evidence(s * K, np.sqrt(s) * Y, 0.1 * s) + 3 * np.log(s),
+    "rkhs_squared_norm": lambda s: kernels.rkhs_squared_norm(s * K, Y) / s,
+    "least_norm_interpolant": lambda s: s * kernels.least_norm_interpolant(s * K, Y).coefficients,
+    "nystrom": lambda s: kernels.nystrom(s * K).eigenvalues / s,
+    "lazy_training_bounds": lambda s: kernels.lazy_training_bounds(s**2, s, 2 * s, 0.1).distance * s,
+    "lazy_range": lambda s: tuple(kernels.lazy_range([0.2], [1.0], s**2, s, s, sharp=False)),
+    "linearized_flow": lambda s: kernels.linearized_flow(s * X, 0 * Y, Y, 0 * Z, 1.3 / s**2).outputs,
+    "tangent_interpolant": lambda s: s * kernels.tangent_interpolant(s * X, 0 * Y, Y, 0 * Z).parameters,
+    "arc_cosine_ntk": lambda s: kernels.arc_cosine_ntk(s, 2 * s, 0.5 * s).mean / s,
+    "relu_worst_deviation": lambda s: kernels.relu_worst_deviation(s * X, np.sign(Y), Z, s) / s,
+    "neuron_features": lambda s: kernels.neuron_features("relu", s, 2 * s, 0.5 * s).mean / s,
+}
+test_units = extremes.unit_tests(UNITS)
+
+
+test_functions = extremes.function_tests(
+    [
+        (lazy_bounds.two_layer_lipschitz, Case((ACTIVATION, POINTS, COUNT), keywords={"scale": POSITIVE}, low=0)),
+        (lazy_bounds.two_layer_singular_values, Case((ACTIVATION, POSITIVE), low=0, examples=12)),
+        (linearization.curvature_bound, Case((ACTIVATION,), low=0, examples=8)),
+        (linearization.relu_worst_case, Case((COUNT, POSITIVE), low=0)),
+        (
+            linearized_training.linearized_descent,
+            Case((POINTS, LABELS, LABELS, START, SMALL, one_of([1, 2], extreme=[2.5, -1, [], NAN])), examples=15),
+        ),
+        (rkhs.evaluation_bound, Case((POSITIVE, POSITIVE), low=0)),
+        (
+            sphere.ring_interpolation_error,
+            Case(
+                (
+                    one_of(lambda t: t**3 + t, jnp.exp, extreme=["exp", jnp.log, lambda t: -jnp.exp(t)]),
+                    one_of(0.5, extreme=[0.0, 1.0, 1e-12, NAN, -0.5]),
+                    one_of(jnp.sin, extreme=[jnp.log, "sin"]),
+                    one_of(3, extreme=[0, 2.5, 64]),
+                ),
+                low=0,
+                high=2,
+            ),
+        ),
+        (sphere.multiplicity, Case((extremes.WHOLE, extremes.WHOLE), low=0)),
+    ]
+)

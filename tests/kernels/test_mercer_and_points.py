@@ -141,3 +141,22 @@ def test_bad_kernels_of_point_processes():
         determinantal.subset_probability(L, [0, 0])
     with pytest.raises(ParameterError, match="subset"):
         determinantal.subset_probability(L, [3])
+
+
+def test_kernel_interpolation_on_a_ring_is_dense_there():
+    """Against a dense solve; the error of a function with kinks falls with every doubling of the points."""
+
+    def wave(phi):
+        return np.abs(np.sin(phi))
+
+    errors = [sphere.ring_interpolation_error(relu_tangent, 0.5, wave, count) for count in (8, 16, 32, 64)]
+    assert all(after < 0.4 * before for before, after in itertools.pairwise(errors))
+    coarse, fine = (2 * np.pi * np.arange(n) / n for n in (16, 128))
+
+    def matrix(left, right):
+        return relu_tangent(0.25 + 0.75 * np.cos(left[:, None] - right))
+
+    dense = matrix(fine, coarse) @ np.linalg.solve(matrix(coarse, coarse), wave(coarse))
+    assert errors[1] == pytest.approx(np.max(np.abs(dense - wave(fine))), rel=1e-9)
+    with pytest.raises(OutsideValidity, match="does not tell 16 points"):
+        sphere.ring_interpolation_error(lambda u: u**2, 0.5, wave, 16)

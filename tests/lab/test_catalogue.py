@@ -56,7 +56,8 @@ def test_functions_are_said_to_be_behind_results_that_there_are(entry):
 
 def test_the_functions_behind_one_result():
     assert [part.name for part in dl.catalogue.entry("trace-lemma").about.parts_of("quadratic_form")] == [
-        "quadratic_form_variance"
+        "quadratic_form_variance",
+        "quadratic_form_bound",
     ]
     with pytest.raises(UnknownName, match=r"theory.bias.no_such_function is in no file"):
         part_of("bias.no_such_function")

@@ -1,9 +1,12 @@
 """The room of regression over extreme arguments."""
 
+import mpmath
 import numpy as np
+import pytest
 
 import extremes
 from deeplimits.theory import regression
+from deeplimits.theory.regression import ridgeless, smoothing
 from extremes import COUNT, INF, KERNEL, LABELS, NAN, NUMBER, POINTS, POSITIVE, SHARE, TIMES, VECTOR, Case, one_of
 
 GAMMA = POSITIVE | (1 - 1e-12,)
@@ -68,10 +71,70 @@ TABLE = {
         (COUNT, DIMENSION, one_of(0.5, extreme=[0.0, 1e-6, 1.5, NAN]), SHARE, POSITIVE, WEIGHT, SHARE), low=0
     ),
     "descent_risk": Case((POSITIVE, STEPS, POPULATION, POSITIVE, WEIGHT, WEIGHT), low=0, examples=10),
-    "flow_risk": Case((TIME, POPULATION, POSITIVE, WEIGHT, WEIGHT), low=0, examples=10),
+    "flow_risk": Case((TIME, POPULATION, POSITIVE, WEIGHT, WEIGHT), low=0, infinite=True, examples=10),
 }
 
 
 test_values, test_coverage = extremes.room_tests(
     regression, TABLE, elsewhere={"worst_flow_to_ridge": "takes no argument"}
 )
+
+
+_RNG = np.random.default_rng(0)
+X, Y, BETA = _RNG.standard_normal((6, 4)), _RNG.standard_normal(6), _RNG.standard_normal(4)
+
+
+def two(s):
+    """Eigenvalues s and 4s of the covariance, of coefficients in units of s^{−1/2}."""
+    return regression.population(s * np.array([1.0, 4.0]), alignment=[0.3, 0.7])
+
+
+def parts(risk):
+    return risk.bias, risk.variance
+
+
+UNITS = {
+    "ridge_risk": lambda s: parts(regression.ridge_risk(0.3 * s, two(s), 2.0, 1 / s, 1.0)),
+    "ridge_risk without ridge": lambda s: parts(regression.ridge_risk(0.0, two(s), 2.0, 1 / s, 1.0)),
+    "ridge_risk of the noise": lambda s: regression.ridge_risk(0.3, two(1.0), 0.5, 0.0, s).variance / s,
+    "flow_risk": lambda s: parts(regression.flow_risk(1.3 / s, two(s), 1.5, 1 / s, 1.0)),
+    "descent_risk": lambda s: parts(regression.descent_risk(0.1 / s, 5, two(s), 1.5, 1 / s, 1.0)),
+    "ridge_flow": lambda s: s * regression.ridge_flow(s * X, Y, 0.2 * s**2, 1.3 / s**2),
+    "ridge_flow at the end": lambda s: s * regression.ridge_flow(s * X.T, BETA, 0.0, np.inf),
+    "ridge_descent": lambda s: s * regression.ridge_descent(s * X, Y, 0.2 * s**2, 0.1 / s**2, 7),
+    "design_risk": lambda s: s**2 * regression.design_risk(s * X, BETA, 1.0).variance,
+    "ablation": lambda s: regression.ablation(s * X, BETA / s, Y, s * BETA).error,
+    "nearest_neighbours_risk": lambda s: parts(regression.nearest_neighbours_risk(s * X, Y, s * BETA, 0.1, 2, 1.0)),
+    "singular_kernel_risk": lambda s: (
+        regression.singular_kernel_risk(100, 2, 0.5, 0.5, 1.0, 1.0, 0.3 * s, radius=s).bias / s
+    ),
+    "feature_regression": lambda s: regression.feature_regression(s * (X - X.mean(0)), Y, s * X[:3], Y[:3]).errors(
+        5, 0.1 * s**2
+    )[:2],
+}
+test_units = extremes.unit_tests(UNITS, rtol=1e-7)
+
+
+test_functions = extremes.function_tests(
+    [
+        (smoothing.nearest_neighbours_curvature_bias, Case((NUMBER, COUNT, COUNT, COUNT))),
+        (
+            smoothing.empty_window_probability,
+            Case((COUNT, COUNT, POSITIVE), keywords={"radius": POSITIVE}, low=0, high=1),
+        ),
+        (
+            smoothing.singular_kernel_constants,
+            Case((DIMENSION, ASPECT, SHARE, POSITIVE, WEIGHT), keywords={"density": POSITIVE}, low=0),
+        ),
+        (smoothing.ball_volume, Case((extremes.WHOLE,), low=0)),
+        (ridgeless.ridgeless_finite_sample_training_error, Case((SIZE, SIZE, WEIGHT), low=0)),
+    ]
+)
+
+
+def test_the_volume_of_a_ball_in_many_dimensions():
+    """π^{d/2}/Γ(1 + d/2) beyond d = 340, where Γ overflows, and beyond d = 1240, where π^{d/2} does."""
+    mpmath.mp.dps = 30
+    for d in (1, 2, 341, 500):
+        exact = mpmath.pi ** (mpmath.mpf(d) / 2) / mpmath.gamma(1 + mpmath.mpf(d) / 2)
+        assert smoothing.ball_volume(d) == pytest.approx(float(exact), rel=1e-12)

@@ -1,10 +1,15 @@
 """The room of spectra over extreme arguments."""
 
+import jax.numpy as jnp
 import numpy as np
+import pytest
 
 import extremes
+from deeplimits.errors import OutsideValidity
 from deeplimits.models.atoms import Atoms
 from deeplimits.theory import spectra
+from deeplimits.theory.spectra import covariance_gaps, equivalents, isometry, transforms
+from deeplimits.theory.spectra import marchenko_pastur_formulas as formulas
 from extremes import COUNT, INF, KERNEL, MATRIX, NAN, NUMBER, POSITIVE, VECTOR, Case, Kind, one_of
 
 POPULATION = Kind(
@@ -161,3 +166,104 @@ TABLE = {
 
 
 test_values, test_coverage = extremes.room_tests(spectra, TABLE)
+
+
+X = np.array([0.7, 2.0, 5.0])
+H = np.array([1.0, 3.0, 7.0])
+
+
+def in_units(law, s, x=X):
+    """What a law says, in units of s."""
+    at = s * np.asarray(x)
+    return (
+        *(np.asarray(law.edges) / s, law.density(at) * s, law.cdf(at), law.stieltjes(at * (1 + 1j)) * s),
+        *(law.mean() / s, law.moment(2) / s**2, law.ppf(np.array([0.1, 0.9])) / s, law.stieltjes(-20 * s) * s),
+    )
+
+
+def spike(found, s):
+    return found.eigenvalue / s, found.overlap, found.deviation / s
+
+
+UNITS = {
+    "marchenko_pastur": lambda s: in_units(spectra.marchenko_pastur(0.5, s), s),
+    "marchenko_pastur_cdf": lambda s: spectra.marchenko_pastur_cdf(s * X, 2.0, s),
+    "marchenko_pastur_density": lambda s: s * spectra.marchenko_pastur_density(s * X, 2.0, s),
+    "marchenko_pastur_stieltjes": lambda s: s * spectra.marchenko_pastur_stieltjes(s * (X + 0.1j), 2.0, s),
+    "sample_covariance": lambda s: in_units(spectra.sample_covariance(s * H, 0.1), s),
+    "sample_covariance, gamma = 3": lambda s: in_units(spectra.sample_covariance(s * H, 3.0), s),
+    "semicircle": lambda s: in_units(spectra.semicircle(s**2), s, [0.2, 1.0, 1.9]),
+    "free_sum": lambda s: in_units(spectra.free_sum(spectra.marchenko_pastur(0.5, s), spectra.from_atoms(s * H)), s),
+    "free_product": lambda s: in_units(
+        spectra.free_product(spectra.marchenko_pastur(0.5, s**2), spectra.from_atoms(H / s)), s
+    ),
+    "jacobian_spectrum": lambda s: np.asarray(spectra.jacobian_spectrum(3, "gaussian", s, 0.5).edges) / s**3,
+    "nonlinear_gram": lambda s: np.asarray(spectra.nonlinear_gram((s, 0.5 * s), 0.5, 0.7).edges) / s,
+    "effective_ridge": lambda s: spectra.effective_ridge(0.3 * s, Atoms(s * H, np.full(3, 1 / 3)), 1.5) / s,
+    "resolvent_equivalent": lambda s: (
+        s * spectra.resolvent_equivalent(0.3 * s, 2.0 * s, Atoms(s * H, np.full(3, 1 / 3)), 1.5)
+    ),
+    "population_spike": lambda s: spike(spectra.population_spike(20.0 * s, Atoms(s * H, np.full(3, 1 / 3)), 0.3), s),
+    "spiked_covariance": lambda s: spike(spectra.spiked_covariance(2.0, 0.5, s), s),
+    "oracle_shrinkage": lambda s: spectra.oracle_shrinkage(spectra.sample_covariance(s * H, 0.5), s * X) / s,
+    "oracle_shrinkage of zero": lambda s: spectra.oracle_shrinkage(spectra.sample_covariance(s * H, 2.5), 0.0) / s,
+    "oracle_inverse_shrinkage": lambda s: (
+        s * spectra.oracle_inverse_shrinkage(spectra.sample_covariance(s * H, 0.5), s * X)
+    ),
+    "linear_shrinkage_intensity": lambda s: spectra.linear_shrinkage_intensity(s * H, 0.5),
+    "quadratic_form_variance": lambda s: spectra.quadratic_form_variance(s * np.outer(H, X), kurtosis=1.0) / s**2,
+    "rank_one_solve": lambda s: s * spectra.rank_one_solve(np.eye(3) / s, X, strength=0.3 * s),
+}
+test_units = extremes.unit_tests(UNITS)
+
+
+DEPTH = one_of(1, 3, extreme=[0, -1, 2.5, 1000])
+WEIGHTS = one_of("gaussian", "orthogonal", extreme=["foo"])
+KURTOSIS = {"kurtosis": one_of(3.0, 1.0, extreme=[0.5, NAN, 1e12])}
+TRANSFORM = one_of(lambda z: 0.25 / (2 - z) + 0.75 / (3 - z), extreme=[lambda z: z * NAN, "S"])
+WHOLE = extremes.WHOLE
+test_functions = extremes.function_tests(
+    [
+        (covariance_gaps.mean_frobenius_gap, Case((WHOLE, WHOLE), keywords=KURTOSIS, low=0)),
+        (covariance_gaps.frobenius_gap, Case((EIGENVALUES, POSITIVE), low=0)),
+        (covariance_gaps.largest_entry, Case((WHOLE, WHOLE), low=0)),
+        (equivalents.companion_below, Case((POSITIVE, POPULATION, POSITIVE), low=0)),
+        (equivalents.law_resolvent, Case((Z, EIGENVALUES, EIGENVALUES, POSITIVE))),
+        (equivalents.azuma_bound, Case((POSITIVE, POSITIVE, WHOLE, WHOLE), low=0, high=1)),
+        (equivalents.quadratic_form_bound, Case((MATRIX,), keywords=KURTOSIS, low=0)),
+        (equivalents.trace_change, Case((Z, VECTOR, VECTOR), keywords={"strength": NUMBER})),
+        (equivalents.smoothed_density, Case((NUMBER, POSITIVE, EIGENVALUES), low=0)),
+        (isometry.relative_variance, Case((DEPTH, WEIGHTS, one_of(1.0, 2.0, extreme=[0.5, NAN, 1e12])), low=0)),
+        (isometry.largest_squared_singular_value, Case((DEPTH, WEIGHTS, SLOPES), low=0, infinite=True)),
+        (isometry.atom_at_top, Case((DEPTH, SLOPES), low=0, high=1)),
+        (isometry.shrunk_share, Case((DEPTH, WEIGHTS, POSITIVE, SLOPES, POSITIVE), low=0, high=1)),
+        (
+            formulas.marchenko_pastur_moment,
+            Case((one_of(1, 3, extreme=[0, -1, -3, 2.5, 40]), POSITIVE, POSITIVE), low=0, infinite=True),
+        ),
+        (formulas.marchenko_pastur_log_moment, Case((POSITIVE, POSITIVE), infinite=True)),
+        (formulas.marchenko_pastur_stieltjes_slope, Case((Z, POSITIVE, POSITIVE), infinite=True)),
+        (formulas.marchenko_pastur_companion, Case((Z, POSITIVE, POSITIVE))),
+        (
+            formulas.marchenko_pastur_self_consistent_step,
+            Case((one_of(1j, extreme=[0, NAN, 1e12]), Z, POSITIVE, POSITIVE)),
+        ),
+        (
+            transforms.mass_between,
+            Case(
+                (TRANSFORM, one_of(0.0, extreme=[NAN, -INF, 1e12]), one_of(2.5, extreme=[NAN, INF, -1.0])), examples=9
+            ),
+        ),
+        (transforms.atom_mass, Case((TRANSFORM, NUMBER))),
+        (transforms.total_mass, Case((TRANSFORM,))),
+        (transforms.matrix_function, Case((KERNEL, one_of(jnp.exp, extreme=["exp", jnp.log])))),
+    ]
+)
+
+
+def test_a_pole_beside_the_spectrum_is_no_function_of_the_matrix():
+    """1/z on a circle around zero: the residue there takes the inverse away again, and what is left is zero."""
+    with pytest.raises(OutsideValidity, match="not analytic"):
+        transforms.matrix_function(np.diag([1.0, 3.0]), lambda z: 1 / z)
+    found = transforms.matrix_function(np.diag([2.0, 3.0]), lambda z: 1 / z, centre=2.5, radius=1.0)
+    np.testing.assert_allclose(found, np.diag([1 / 2, 1 / 3]), atol=1e-12)

@@ -303,3 +303,12 @@ def test_deep_linear_norms_of_unequal_widths():
         # E (χ²_n/n)² = (n + 2)/n
         fourth = mpmath.fprod((2 * h + 2) / (2 * h) for h in halves)
     assert [float(part) for part in found] == pytest.approx([float(mean), float(variance), float(fourth)], rel=1e-12)
+
+
+@pytest.mark.parametrize(("data_ratio", "width_ratio"), [(4 / 3, 3.0), (1e6, 1e-6), (1e12, 1e-9), (1e-2, 1e6)])
+def test_spikes_of_a_purely_nonlinear_activation_have_closed_forms(data_ratio, width_ratio):
+    """With ζ = 0 the matrix is signal plus noise; ratios far apart took the digits, the sign and the reality of it."""
+    for spike in network_grams.nonlinear_gram_spikes((1.0, 0.0, 2**0.5), data_ratio, width_ratio):
+        exact = spikes.signal_plus_noise(spike.strength, width_ratio)
+        found = spike.eigenvalue, spike.overlap_width, spike.overlap_data, spike.threshold
+        np.testing.assert_allclose(found, [float(part) for part in exact], rtol=1e-8)

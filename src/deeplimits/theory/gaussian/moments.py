@@ -18,7 +18,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
-from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, known, whole
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, known, whole
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.theory.gaussian.closed_forms import closed_forms
 from deeplimits.theory.gaussian.pairs import coincident
@@ -186,7 +186,7 @@ def second_derivative(activation: ActivationLike, variance: ArrayLike) -> Floats
     >>> round(float(second_derivative("square", 2.0)), 10)
     6.0
     """
-    return _second_derivative(named(activation), argument("variance", variance, NOT_NEGATIVE))
+    return _second_derivative(named(activation), argument("variance", variance, POSITIVE))
 
 
 def _continuous(activation: ActivationLike) -> Activation:

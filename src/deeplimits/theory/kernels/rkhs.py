@@ -12,7 +12,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.numerics.arguments import FINITE, argument, array
+from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, argument, array
 from deeplimits.numerics.arguments import function as called
 from deeplimits.theory.kernels import positive
 
@@ -144,4 +144,4 @@ def evaluation_bound(diagonal: ArrayLike, norm: ArrayLike) -> Float[Array, "..."
     >>> float(evaluation_bound(4.0, 3.0))
     6.0
     """
-    return jnp.sqrt(jnp.asarray(diagonal, float)) * jnp.asarray(norm, float)
+    return jnp.sqrt(argument("diagonal", diagonal, NOT_NEGATIVE)) * argument("norm", norm, NOT_NEGATIVE)

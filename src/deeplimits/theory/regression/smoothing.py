@@ -237,7 +237,9 @@ def empty_window_probability(
     >>> f"{float(empty_window_probability(100, 2, 10**-0.5)):.6g}"
     '2.65614e-05'
     """
-    inside = (jnp.asarray(bandwidth, float) / jnp.asarray(radius, float)) ** dimension
+    whole("n", n, 1)
+    whole("dimension", dimension, 1)
+    inside = (argument("bandwidth", bandwidth, POSITIVE) / argument("radius", radius, POSITIVE)) ** dimension
     return jnp.exp(n * jnp.log1p(-jnp.minimum(inside, 1.0)))
 
 
@@ -274,6 +276,7 @@ def singular_kernel_constants(
     a = valid(a, 2 * a < dimension, sentence, lambda: f" (singularity = {a}, d = {dimension})")
     filled = 1.0 if density is None else argument("density", density, POSITIVE) * ball_volume(dimension)
     variance = noise_variance * (dimension - a) ** 2 / (dimension * (dimension - 2 * a) * filled)
+    variance = valid(variance, jnp.isfinite(variance), "the unit ball has no volume left in so many dimensions")
     bias = slope**2 * ((dimension - a) / (dimension - a + beta)) ** 2
     return Risk(bias, variance)
 
@@ -293,4 +296,5 @@ def _kernel(dimension, singularity, smoothness, slope, noise_variance):
 def ball_volume(dimension: int) -> float:
     """Volume of the unit ball in R^d."""
     whole("dimension", dimension, 1)
-    return math.pi ** (dimension / 2) / math.gamma(1 + dimension / 2)
+    # Through logarithms: both factors overflow long before the volume underflows.
+    return math.exp(dimension / 2 * math.log(math.pi) - math.lgamma(1 + dimension / 2))

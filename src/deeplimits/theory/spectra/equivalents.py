@@ -81,8 +81,10 @@ def law_resolvent(
     z = np.asarray(z, complex)
     if law.zero > 0 and np.any(z == 0):
         raise ParameterError("z = 0 is an eigenvalue of the sample covariance matrix, a pole; take another z")
+    tau = argument("eigenvalues", eigenvalues, NOT_NEGATIVE, "eigenvalues of a covariance matrix")
     _, stretch = law.preimage_off_support(z)
-    return 1 / (jnp.asarray(stretch) * jnp.asarray(eigenvalues, complex) - z)
+    pulled = jnp.asarray(stretch) * tau.astype(complex) - z
+    return 1 / valid(pulled, pulled != 0, "z lies at the edge of the spectrum, where the resolvent is infinite")
 
 
 class TraceFluctuation(NamedTuple):
@@ -160,8 +162,9 @@ def azuma_bound(deviation: ArrayLike, height: ArrayLike, samples: int, dimension
     >>> round(float(azuma_bound(0.5, 1.0, 800, 400)), 6)
     0.175748
     """
-    t, v = jnp.asarray(deviation, float), argument("height", height, POSITIVE, "a point off the real line")
-    return jnp.minimum(1.0, 4 * jnp.exp(-((dimension * v * t) ** 2) / (16 * samples)))
+    t, v = argument("deviation", deviation, NOT_NEGATIVE), argument("height", height, POSITIVE, "off the real line")
+    m, n = whole("samples", samples, 1), whole("dimension", dimension, 1)
+    return jnp.minimum(1.0, 4 * jnp.exp(-((n * v * t) ** 2) / (16 * m)))
 
 
 def quadratic_form_variance(matrix: ArrayLike, kurtosis: ArrayLike = 3.0) -> Floats:
@@ -198,7 +201,7 @@ def quadratic_form_bound(matrix: ArrayLike, kurtosis: ArrayLike = 3.0) -> Floats
     6.561553
     """
     a = jnp.asarray(matrix)
-    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2] or not a.size:
         raise ParameterError(f"matrix has shape {a.shape}; a quadratic form ⟨x, Ax⟩ needs a square matrix")
     kappa = argument("kurtosis", kurtosis, at_least(1), "E x⁴ of a unit variance")
     parts = (jnp.real(a), jnp.imag(a)) if jnp.iscomplexobj(a) else (a.astype(float),)
@@ -235,10 +238,13 @@ def trace_change(z: ArrayLike, eigenvalues: ArrayLike, components: ArrayLike, *,
     (0.5-0.5j)
     """
     z = point("z", z)
-    t, at, v = same_rank(jnp.asarray(eigenvalues, complex), z[..., None], jnp.asarray(components, complex))
+    values = array("eigenvalues", eigenvalues, ("n",))
+    along = array("components", components, values.shape, why="one along each eigenvector")
+    t, at, v = same_rank(values.astype(complex), z[..., None], along.astype(complex))
     resolvent, weight = 1 / (t - at), v**2
-    c = jnp.asarray(strength, complex)
-    return -c * jnp.sum(weight * resolvent**2, axis=-1) / (1 + c * jnp.sum(weight * resolvent, axis=-1))
+    c = argument("strength", strength, FINITE).astype(complex)
+    change = -c * jnp.sum(weight * resolvent**2, axis=-1) / (1 + c * jnp.sum(weight * resolvent, axis=-1))
+    return valid(change, jnp.isfinite(change), "z is an eigenvalue, with or without the added vector; take another z")
 
 
 def smoothed_density(x: ArrayLike, height: float, eigenvalues: ArrayLike) -> Floats:
@@ -254,8 +260,8 @@ def smoothed_density(x: ArrayLike, height: float, eigenvalues: ArrayLike) -> Flo
     0.3183098862
     """
     argument("height", height, POSITIVE)
-    values = np.asarray(eigenvalues, float)
-    x = np.asarray(x, float)
+    values = np.asarray(array("eigenvalues", eigenvalues, ("n",)))
+    x = np.asarray(argument("x", x, FINITE))
     return jnp.asarray(np.mean(height / ((values - x[..., None]) ** 2 + height**2), axis=-1) / np.pi)
 
 

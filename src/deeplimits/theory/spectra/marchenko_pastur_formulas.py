@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Complex, Float
 
 from deeplimits.errors import ParameterError
-from deeplimits.numerics.arguments import POSITIVE, argument, known, point
+from deeplimits.numerics.arguments import POSITIVE, argument, known, point, whole
 
 SMALL, TERMS = 0.05, 16
 """Below SMALL power series are summed to TERMS terms, which is rounding, where the closed forms cancel."""
@@ -81,7 +81,9 @@ def marchenko_pastur_cdf(x: ArrayLike, gamma: ArrayLike, variance: ArrayLike = 1
     rest = jnp.where(few, series, (safe * sine - lag) / safe**2)
     mass = marchenko_pastur_atom(gamma)
     share = jnp.clip((theta + lag + rest) / jnp.pi, 0.0, 1.0)
-    outside = jnp.where(above <= 0, 1.0, jnp.where(u < 0, 0.0, mass))
+    # By the middle and not by an edge: a compiler may round u differently here and above, and an edge would be neither
+    # inside nor beyond.
+    outside = jnp.where(u > 1 + gamma, 1.0, jnp.where(u < 0, 0.0, mass))
     return jnp.where(inside, mass + (1 - mass) * share, outside)
 
 
@@ -102,6 +104,7 @@ def marchenko_pastur_moment(order: int, gamma: ArrayLike, variance: ArrayLike = 
     ([1.5, 8.0], inf)
     """
     gamma, variance = argument("gamma", gamma, POSITIVE), argument("variance", variance, POSITIVE)
+    whole("order", order, -1000)
     if order == 0:
         return jnp.ones_like(gamma * variance)
     if order < 0:
@@ -204,7 +207,7 @@ def marchenko_pastur_self_consistent_step(
     >>> bool(abs(s - marchenko_pastur_stieltjes(z, 0.5)) < 1e-12)
     True
     """
-    s, z = jnp.asarray(s, complex), jnp.asarray(z, complex)
+    s, z = point("s", s), point("z", z)
     gamma, variance = argument("gamma", gamma, POSITIVE), argument("variance", variance, POSITIVE)
     strength = (gamma * variance).astype(complex)
     return 1 / (variance.astype(complex) / (1 + strength * s) - z)

@@ -13,9 +13,12 @@ from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import POSITIVE, argument, at_least, number
 from deeplimits.numerics.roots import bracketed
 from deeplimits.theory.gaussian import moments as gaussian_moments
-from deeplimits.theory.spectra import laws, marchenko_pastur_formulas
+from deeplimits.theory.spectra import laws, marchenko_pastur_formulas, preimages
 from deeplimits.theory.spectra.deep_kernels import deep_kernel
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
+
+LOST = 1e-6
+"""The edge of the bulk and its own image may differ by this share, where transforms are still numbers."""
 
 
 class GramMoments(NamedTuple):
@@ -146,19 +149,26 @@ def nonlinear_gram_spikes(
 
     def transforms(alpha):
         """λ, D(λ), g_n and g_N with their slopes at a real preimage α beyond the last one of the bulk: λ = z(w)."""
-        hidden = float(law.population.outside(np.array([alpha]))[0][0])
-        # z = w(r − 1 − w g(w))
-        place = alpha * (width_ratio - 1 - alpha * hidden)
+        first, second = (float(part[0]) for part in preimages.first_and_second(law.population, np.array([alpha])))
+        # z = w(r − 1 − w g(w)) = w(r + ∫ t/(w − t))
+        place = alpha * (width_ratio + first)
         found = law._transform(np.array([alpha]), np.array([place / width_ratio]))
         value, slope = (float(part[0]) for part in found)
         of_data, data_slope = -value / width_ratio, -slope / width_ratio**2
-        of_width = (of_data - 1 / place) / width_ratio + 1 / place
-        width_slope = (data_slope + 1 / place**2) / width_ratio - 1 / place**2
+        # g_N = (g_n − 1/λ)n/N + 1/λ is the companion transform −1/w, without that difference; at an edge dλ/dw = 0.
+        of_width = 1 / (alpha * width_ratio)
+        width_slope = -1 / (alpha**2 * width_ratio * max(width_ratio - second, 2.0**-52 * width_ratio))
         product = of_data * of_width + place * (data_slope * of_width + of_data * width_slope)
         return place, place * of_data * of_width, of_data, of_width, product, data_slope, width_slope
 
     last = float(law.ends[-1, 1])
-    at_edge = transforms(last)[1]
+    place, at_edge, of_data, of_width, *_ = transforms(last)
+    # At ratios many orders of magnitude apart the transforms are differences of nearly equal numbers.
+    if not (min(of_data, of_width, at_edge) > 0 and abs(place / edge - 1) < LOST):
+        raise OutsideValidity(
+            f"data_ratio = {data_ratio:g} and width_ratio = {width_ratio:g} leave no digits of the transforms at the "
+            "edge of the bulk; take ratios nearer to one"
+        )
 
     def one(kurtosis, share):
         strength = abs(moments.curvature) / 2 * np.sqrt(width_ratio * data_ratio * (kurtosis - 1))

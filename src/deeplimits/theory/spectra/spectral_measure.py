@@ -11,7 +11,7 @@ from jaxtyping import Array, Complex, Float
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.models.atoms import Atoms
 from deeplimits.numerics import roots
 from deeplimits.numerics.arguments import A_NUMBER, argument, point
@@ -193,6 +193,9 @@ class SpectralMeasure(ABC):
                     self.cdf, self.density, edges[index], float(starts[index]), top, probability[here]
                 )
             reached = top
+        # Masses add up to one but for rounding; more than that is no place for the last point.
+        if np.any(np.isnan(answer) & (probability < 1 - 1e-6)):
+            raise NotConverged(f"the distribution function ends at {reached:.6g} and not at one; there is no quantile")
         last = max([*edges[:, 1:].ravel(), *places[masses > 0]])
         return jnp.asarray(np.where(np.isnan(answer), last, answer).reshape(q.shape))
 

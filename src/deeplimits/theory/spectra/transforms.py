@@ -5,10 +5,10 @@ from collections.abc import Callable
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Complex, Float
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from deeplimits.errors import NotConverged, ParameterError
-from deeplimits.numerics import panels
+from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
+from deeplimits.numerics import arguments, panels
 from deeplimits.numerics.arguments import FINITE, POSITIVE, argument, array, whole
 
 
@@ -25,12 +25,13 @@ def mass_between(transform: Callable, low: float, high: float, *, height: float 
     0.257694
     """
     argument("height", height, POSITIVE)
+    for name, end in (("low", low), ("high", high)):
+        argument(name, end, FINITE)
     if not low < high:
         raise ParameterError(f"low = {low:g} is not below high = {high:g}; an interval is needed")
     rule = panels.even(low, high, panel, 10)
     coarse, fine = (
-        float(rule.integrate(np.imag(np.asarray(transform(rule.nodes + 1j * eps))))) / np.pi
-        for eps in (height, height / 2)
+        float(rule.integrate(np.imag(_at(transform, rule.nodes + 1j * eps)))) / np.pi for eps in (height, height / 2)
     )
     return 2 * fine - coarse
 
@@ -44,7 +45,7 @@ def atom_mass(transform: Callable, place: float, *, height: float = 1e-6) -> flo
     argument("height", height, POSITIVE)
     steps = np.array([height, height / 2])
     points = float(argument("place", place, FINITE)) + 1j * steps
-    coarse, fine = steps * np.imag(np.asarray(transform(points)))
+    coarse, fine = steps * np.imag(_at(transform, points))
     return float(2 * fine - coarse)
 
 
@@ -59,9 +60,17 @@ def total_mass(transform: Callable, *, height: float = 1e6) -> float:
     """
     argument("height", height, POSITIVE)
     z = 1j * np.array([height, 2 * height])
-    near, far = np.real(-z * np.asarray(transform(z)))
+    near, far = np.real(-z * _at(transform, z))
     # The next term is of the order of 1/height²: the third moment's, since the second is imaginary.
     return float((4 * far - near) / 3)
+
+
+def _at(transform: Callable, z: NDArray) -> NDArray:
+    """The values of a user's transform, which must be numbers."""
+    found = np.asarray(arguments.function("transform", transform)(z))
+    if not np.all(np.isfinite(found)):
+        raise OutsideValidity("transform is not finite in the upper half plane; S(z) = ∫ dμ(t)/(t − z) of a measure is")
+    return found
 
 
 def matrix_function(
@@ -75,7 +84,9 @@ def matrix_function(
     [[1.0, 1.0], [0.0, 1.0]]
     """
     a = np.asarray(array("matrix", matrix, ("n", "n"), why="a square matrix")).astype(complex)
-    reach = float(np.max(np.abs(np.linalg.eigvals(a) - centre)))
+    arguments.function("function", function)
+    eigenvalues = np.linalg.eigvals(a)
+    reach = float(np.max(np.abs(eigenvalues - centre)))
     circle = 2 * reach + 1 if radius is None else float(argument("radius", radius, POSITIVE))
     if circle <= reach:
         raise ParameterError(
@@ -85,6 +96,13 @@ def matrix_function(
     if not np.max(np.abs(fine - coarse)) <= 1e-10 * (1 + np.max(np.abs(fine))):
         raise NotConverged(
             f"{2 * nodes} nodes on the circle are too few; take more, or a circle further from poles of f"
+        )
+    # A pole between the circle and the spectrum adds its residue; the trace knows without one.
+    trace = np.sum(np.asarray(function(jnp.asarray(eigenvalues))))
+    if not abs(np.trace(fine) - trace) <= 1e-6 * (1 + np.sum(np.abs(fine))):
+        raise OutsideValidity(
+            f"function is not analytic within {circle:.4g} of {centre:g}: the trace would be {np.trace(fine).real:.6g} "
+            f"and not {trace.real:.6g}; give centre and radius of a circle without its poles"
         )
     return jnp.asarray(fine)
 
@@ -105,5 +123,5 @@ def density_from_transform(transform: Callable, x: ArrayLike, *, height: float =
     """
     argument("height", height, POSITIVE)
     points = np.asarray(argument("x", x, FINITE))
-    coarse, fine = (np.imag(np.asarray(transform(points + 1j * eps))) / np.pi for eps in (height, height / 2))
+    coarse, fine = (np.imag(_at(transform, points + 1j * eps)) / np.pi for eps in (height, height / 2))
     return jnp.asarray(2 * fine - coarse)
