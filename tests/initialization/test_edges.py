@@ -228,8 +228,8 @@ def test_the_check_of_fan_in_scaling_can_fail(monkeypatch):
     limit = dl.limits.NngpKernelRecursion()
     keys = jax.random.split(jax.random.key(0), 2000)
     seen = np.asarray(jax.vmap(lambda key: limit.simulate(key, width=20)["first_layer"])(keys))
+    right = finite_width.preactivation_variance
     for factor in (1.0, 3.0):
-        right = finite_width.preactivation_variance
         with monkeypatch.context() as patch:
             patch.setattr(finite_width, "preactivation_variance", lambda *given, factor=factor: factor * right(*given))
             stated = float(limit.theory()["first_layer"].value)
