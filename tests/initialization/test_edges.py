@@ -223,6 +223,12 @@ def test_bad_input_is_a_sentence(attempt):
         attempt()
 
 
+def test_curvatures_that_jump():
+    """½E(σ(u) − σ(v))² by Gauss panels cut where u or v is 0, K = 30; the first was off by 7e-5."""
+    found = correlations.correlation_map(jax.nn.soft_sign, np.array([1e-3, 1e-6]), 30.0, 1.5, 0.1)
+    np.testing.assert_allclose(found, [0.0022639331734786374, 2.317793897144204e-06], rtol=1e-12)
+
+
 def test_the_check_of_fan_in_scaling_can_fail(monkeypatch):
     """The simulation multiplies inputs by weights: a theory that errs about the first layer is found out."""
     limit = dl.limits.NngpKernelRecursion()
