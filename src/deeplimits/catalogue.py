@@ -35,7 +35,6 @@ RESULTS = {
     "sample-covariance-inconsistency": "marchenko-pastur-law:frobenius_gap",
     "sherman-morrison-leave-one-out": "stieltjes-transform-and-inversion:leave_one_out",
     "trace-lemma": "stieltjes-transform-and-inversion:quadratic_form",
-    "weak-and-strong-recovery": "population-loss-online-pca:weak_recovery",
 }
 """Named results of a limit: name -> limit:result."""
 

@@ -223,13 +223,39 @@ def test_bad_input_is_a_sentence(attempt):
         attempt()
 
 
+@pytest.mark.parametrize(
+    ("activation", "variances", "exact"),
+    [
+        ("tanh", (0.5, 1e-12), 2e-12),  # K* = C_b/(1 − C_w) while tanh is linear; it was 0
+        ("tanh", (1.5, 1e7), 1e7 + 1.5 - 1.5 * np.sqrt(2 / np.pi / 1e7)),  # K ≈ C_b + C_w(1 − √(2/πK)); it "grew"
+        ("square", (0.1, 0.1), (1 - np.sqrt(0.88)) / 0.6),  # K = 0.1 + 0.3K²; it "grew", as it does from 3.2 on
+    ],
+)
+def test_fixed_points_wherever_they_are(activation, variances, exact):
+    found = phases.phase(activation, *variances)
+    assert found.kernel == pytest.approx(exact, rel=1e-9)
+    assert float(phases.fixed_point(activation, *variances)) == pytest.approx(exact, rel=1e-9)
+
+
+def test_variances_that_overflow_have_no_fixed_point():
+    """E sinh² = (e^{2K} − 1)/2: with C_w = 0.5, C_b = 0.1 there is none, and K* = 0 was given as an ordered phase."""
+    with pytest.raises(OutsideValidity, match="grows without bound"):
+        phases.phase(jnp.sinh, 0.5, 0.1)
+
+
+def test_curvatures_that_jump():
+    """½E(σ(u) − σ(v))² by Gauss panels cut where u or v is 0, K = 30; the first was off by 7e-5."""
+    found = correlations.correlation_map(jax.nn.soft_sign, np.array([1e-3, 1e-6]), 30.0, 1.5, 0.1)
+    np.testing.assert_allclose(found, [0.0022639331734786374, 2.317793897144204e-06], rtol=1e-12)
+
+
 def test_the_check_of_fan_in_scaling_can_fail(monkeypatch):
     """The simulation multiplies inputs by weights: a theory that errs about the first layer is found out."""
     limit = dl.limits.NngpKernelRecursion()
     keys = jax.random.split(jax.random.key(0), 2000)
     seen = np.asarray(jax.vmap(lambda key: limit.simulate(key, width=20)["first_layer"])(keys))
+    right = finite_width.preactivation_variance
     for factor in (1.0, 3.0):
-        right = finite_width.preactivation_variance
         with monkeypatch.context() as patch:
             patch.setattr(
                 finite_width,

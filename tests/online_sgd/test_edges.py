@@ -392,6 +392,15 @@ def test_fluctuations_of_a_strong_spike():
     np.testing.assert_allclose(found.covariance[0], still, rtol=1e-5)
 
 
+def test_the_exponent_of_a_mixture_is_that_of_its_field():
+    """With h = 0 it was 1, with a drift constant of 0."""
+    assert landscapes.binary_mixture(0.0).exponent == 2
+    assert float(landscapes.binary_mixture(0.0).drift_constant) == pytest.approx(0.605705509602159, abs=1e-10)
+    assert landscapes.binary_mixture(-0.3).exponent == 1
+    with pytest.raises(ParameterError, match="unbalanced"):
+        landscapes.binary_mixture(0.3, unbalanced=False)
+
+
 def test_few_points_for_the_clusters_are_refused():
     """With 32 points the output weight was 0.858 for 0.835, and nothing said so."""
     start = xor.XorState(

@@ -126,10 +126,10 @@ WEIGHTS = one_of(np.array([0.5, 1.0]), extreme=[np.zeros(2), np.array([np.nan, 1
 GRAM = one_of(0.5 * np.eye(2), extreme=[np.zeros((2, 2)), -np.eye(2), np.ones((2, 3)), np.full((2, 2), np.nan), 1e12])
 BEHIND = {
     "active_types_probability": Case((COUNT, ORDER), low=0, high=1),
-    "ballistic_with_fluctuations": Case((NUMBER, ORDER, POSITIVE, PAIR, SHORT), look=tuple, examples=8),
+    "ballistic_with_fluctuations": Case((NUMBER, ORDER, POSITIVE, PAIR, SHORT), look=tuple, examples=5),
     "components_by_enumeration": Case((one_of(2, 3, extreme=[0, -1, 2.5, 9, 10**6]),), low=1),
     "escape_actions": Case((POSITIVE, ORDER, POSITIVE), low=0),
-    "escape_matrix": Case((WEIGHTS, GRAM, POSITIVE, RIDGE), examples=10, keywords={"points": one_of(16)}),
+    "escape_matrix": Case((WEIGHTS, GRAM, POSITIVE, RIDGE), examples=5, keywords={"points": one_of(16)}),
     "exit_offset": Case((POSITIVE, POSITIVE, POSITIVE, POSITIVE)),
     "fourth_moment": Case((COUNT,), low=1, high=3),
     "gaussian_law": Case((NUMBER,), low=0, high=1),
@@ -149,7 +149,7 @@ BEHIND = {
     "rest_loss": Case((RIDGE, ORDER), low=0),
     "tail_bound": Case((NUMBER,), low=0, high=2),
     "tensor_microscopic_variance": Case(
-        (ORDER, POSITIVE, SHORT, POSITIVE), keywords={"radius": POSITIVE}, low=0, examples=12
+        (ORDER, POSITIVE, SHORT, POSITIVE), keywords={"radius": POSITIVE}, low=0, examples=6
     ),
     "type_mass": Case((RIDGE,), low=0),
     "velocity": Case(

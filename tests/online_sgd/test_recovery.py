@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+import deeplimits as dl
 from deeplimits import tails
 from deeplimits.ensembles import reduced_chains
-from deeplimits.errors import DeeplimitsError
+from deeplimits.errors import DeeplimitsError, OutsideValidity
 from deeplimits.measure import recovery_report
 from deeplimits.models import from_function
 from deeplimits.numerics import draws
@@ -190,3 +191,20 @@ def test_reports_of_runs():
 def test_what_is_refused(attempt, why):
     with pytest.raises(DeeplimitsError, match=why):
         attempt()
+
+
+@pytest.mark.parametrize(("noise", "strong"), [(0.0, 1.0), (1.0, 0.0)])
+def test_the_limit_says_what_recovery_says(noise, strong):
+    """The name led to a probability of one in online PCA alone; strong recovery was a sentence."""
+    limit = dl.limits.WeakAndStrongRecovery(noise=noise, horizon=30.0)
+    found = recovery.recovery(landscapes.single_index("tanh", "tanh", noise), 0.5)
+    assert (found.weak, found.strong) == (True, bool(strong))
+    stated = limit.theory()
+    assert float(stated["weak_recovery"].value) == 1.0
+    assert float(stated["strong_recovery"].value) == strong
+    assert float(stated["correlation"].y[-1]) == pytest.approx(found.upper, abs=1e-5)
+
+
+def test_levels_within_the_fluctuations_are_refused():
+    with pytest.raises(OutsideValidity, match="not clear of 1 − margin"):
+        dl.compare(dl.limits.WeakAndStrongRecovery(noise=1.0, margin=0.3), sizes=(200, 400))

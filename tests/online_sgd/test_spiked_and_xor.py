@@ -187,6 +187,14 @@ def test_escape_rate():
 
     # The velocity is odd in m: its slope has an error of second order, removed by one extrapolation.
     assert (4 * slope(0.1) - slope(0.2)) / 3 == pytest.approx(rate, abs=2e-3)
+    other = float(xor.escape_matrix(jnp.array([v]), jnp.array([[r]]), lam, alpha, mean="nu")[0, 0])
+
+    def across(width):
+        state = xor.XorState(jnp.array([v]), jnp.zeros(1), jnp.array([width]), jnp.array([[r]]))
+        return float(xor.velocity(state, lam, alpha, 1.0, points=32768).along_nu[0]) / width
+
+    assert (4 * across(0.1) - across(0.2)) / 3 == pytest.approx(other, abs=2e-3)
+    assert other < 0 < rate
     small = float(xor.escape_matrix(jnp.array([0.01]), jnp.array([[1.0]]), lam, alpha)[0, 0])
     assert small == pytest.approx(0.01 * np.sqrt(lam / (2 * np.pi)) / 4 - alpha, abs=2e-4)
 

@@ -37,9 +37,7 @@ class PopulationLossOnlinePca(Limit):
                 variance of m. Size counts the dimension N
     Finite size gap O(1/N) of mean path and of |∇L|²/N; loss, drift and directional moment exact
     Computed by online_sgd.pca_correlation (correlation, weak_recovery), online_sgd.online_pca (loss, slope,
-                squared_gradient, directional_moment), online_sgd.pca_deviation_rate (weak_recovery),
-                online_sgd.recovery.recovery (weak_recovery), online_sgd.recovery.recovery_probability (weak_recovery),
-                measure.recovery_report (weak_recovery)
+                squared_gradient, directional_moment), online_sgd.pca_deviation_rate (weak_recovery)
     References  benarous2021
     """
 

@@ -9,6 +9,7 @@ u and v have variance K and correlation 1 − g. Several ways to one number, eac
     subtraction           for closed forms and large g, where nothing cancels
 """
 
+import dataclasses
 import functools
 import math
 
@@ -37,6 +38,8 @@ _CLOSE = 1.0
 """Below this Kg u and v are close; above, differences of σ have their digits."""
 _NARROW = 0.25
 """Differences of σ over less than twice this are integrals of σ'."""
+_BESIDE = 1e-30
+"""So close to 0 derivatives are those at 0, from one side."""
 _INSIDE = panels.gauss(8)
 _HALF = 32
 _RULE = panels.gauss(24, 0.0, 1.0)
@@ -55,7 +58,7 @@ def lost(activation: ActivationLike, gap: Floats, kernel: Floats) -> Floats:
     >>> round(float(lost("tanh", jnp.asarray(0.5), jnp.asarray(1.0))), 12)
     0.207970077194
     """
-    return _lost(named(activation), gap, kernel)
+    return _lost(_bent(named(activation)), gap, kernel)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -83,7 +86,7 @@ def _lost_jvp(sigma, primals, tangents):
 @functools.partial(jax.jit, static_argnums=0)
 def kept_slope(activation: ActivationLike, gap: Floats, kernel: Floats) -> Floats:
     """K̇ = E σ'(u)σ'(v)"""
-    sigma, root = named(activation), positive_root(kernel)
+    sigma, root = _bent(named(activation)), positive_root(kernel)
     if closed_form(sigma) is not None or not sigma.smooth:
         return _dual(sigma).slope(Pair(root, root, gap, 2 - gap))
 
@@ -98,6 +101,16 @@ def kept_slope(activation: ActivationLike, gap: Floats, kernel: Floats) -> Float
         )
 
     return jax.lax.map(one, (jnp.ravel(gap), jnp.ravel(root))).reshape(gap.shape)
+
+
+@functools.cache
+def _bent(sigma: Activation) -> Activation:
+    """σ with a kink at 0 named where σ'' alone jumps there, as of ELU or softsign: no series, no smooth quadrature."""
+    if closed_form(sigma) is not None or not sigma.smooth:
+        return sigma
+    with jax.ensure_compile_time_eval():
+        below, above = np.asarray(jnp.broadcast_to(sigma.second_derivative(jnp.asarray([-_BESIDE, _BESIDE])), (2,)))
+    return sigma if abs(above - below) <= 1e-9 * (1 + abs(above)) else dataclasses.replace(sigma, kinks=(0.0,))
 
 
 def positive_root(kernel: Floats) -> Floats:

@@ -21,7 +21,10 @@ from deeplimits.theory.initialization.critical_points import homogeneous_slopes
 Floats = Float[Array, "..."]
 
 LEAST, MOST = 1e-10, 1e6
-"""Fixed points are looked for between these variances; below the first they are taken to be zero."""
+"""Without biases fixed points are looked for from the first on, below which they are taken to be zero; up to the
+second, times one and the variances."""
+SCANNED = 96
+"""Variances at which F(K) − K is looked at before its zeros are sought."""
 EDGE = 1e-9
 """χ_⊥ this close to 1 is the edge."""
 KEPT = 1e-12
@@ -49,6 +52,7 @@ class EdgePoint(NamedTuple):
 def fixed_point(activation: ActivationLike, weight_variance: ArrayLike, bias_variance: ArrayLike) -> Floats:
     """The stable fixed point K* of K ← C_b + C_w E_K σ², found by bisection; differentiable in both variances.
 
+    Where there are several it is the smallest, to which small variances lead.
     Raises `OutsideValidity` where the variance grows without bound or every variance is kept, and `NotConverged`
     where the iteration would not settle at the crossing found (F' < −1).
 
@@ -102,8 +106,8 @@ def _settled(sigma: Activation, weight_variance: Floats, kernel: Floats, grows: 
     kernel = valid(
         kernel,
         ~grows,
-        f"the variance of {sigma.name} networks grows without bound with depth (it still grows at K = {MOST:g}), so "
-        "there is no fixed point; take a smaller weight variance",
+        f"the variance of {sigma.name} networks grows without bound with depth (it grows still where it is {MOST:g}), "
+        "so there is no fixed point; take a smaller weight variance",
         lambda: f" than weight_variance = {float(weight_variance):g}",
     )
     return converged(
@@ -120,18 +124,25 @@ def _solve(sigma: Activation, c_w, c_b):
         kernel = jnp.exp(log_kernel)
         return layer_maps.layer_map(sigma, kernel, c_w, c_b) - kernel
 
-    ends = jnp.log(jnp.asarray([LEAST, MOST]))
-    _, at_most = excess(ends, c_w, c_b)
     sentence = f"the variance that deep {sigma.name} networks keep was not found"
     frozen = jax.lax.stop_gradient((c_w, c_b))
-    # A crossing from above to below, so that the iteration leads there; without one the variance vanishes or grows.
-    root = bracketed(excess, *ends, *frozen, where=at_most < 0, optional=True, sentence=sentence)
-    found, crosses = jnp.exp(root), root > ends[0]
+    # K* is C_b at least; what it is at most grows with both variances.
+    low = jnp.log(jnp.where(frozen[1] > 0, frozen[1] / 2, LEAST))
+    high = jnp.log(MOST * (1 + frozen[0] + frozen[1]))
+    grid = low + (high - low) * jnp.linspace(0.0, 1.0, SCANNED).reshape(-1, *[1] * low.ndim)
+    # The first crossing from above to below, to which the iteration leads from small variances; an F that overflows is
+    # above. Without one the variance vanishes or grows.
+    above = ~(excess(grid, *frozen) <= 0)
+    down = above[:-1] & ~above[1:]
+    first = jnp.argmax(down, axis=0)[None]
+    crosses = jnp.any(down, axis=0) & above[0]
+    ends = (jnp.take_along_axis(grid, first + after, axis=0)[0] for after in (0, 1))
+    found = jnp.exp(bracketed(excess, *ends, *frozen, where=crosses, optional=True, sentence=sentence))
     slope = c_w * layer_maps.first_derivative(sigma, found)
     # One Newton step with a slope from Stein's identity, which knows jumps of σ: the derivatives by C_w and C_b.
     descent = jax.lax.stop_gradient(1 - slope)
     step = (layer_maps.layer_map(sigma, found, c_w, c_b) - found) / jnp.where(jnp.abs(descent) > 1e-6, descent, 1.0)
-    return jnp.where(crosses, found + step, 0.0), at_most > 0, jnp.where(crosses, slope, 0.0)
+    return jnp.where(crosses, found + step, 0.0), ~crosses & above[-1], jnp.where(crosses, slope, 0.0)
 
 
 def phase(activation: ActivationLike, weight_variance: float, bias_variance: float) -> Phase:

@@ -15,7 +15,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
-from deeplimits.errors import NotConverged, OutsideValidity
+from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import arguments, panels
@@ -160,12 +160,16 @@ def tensor_pca(signal: ArrayLike, order: int) -> Landscape:
 def binary_mixture(field: ArrayLike, *, unbalanced: bool = True) -> Landscape:
     """Y ~ p N(θ, I) + (1−p) N(−θ, I) with 2p − 1 = tanh h, L = −log cosh(⟨Y, x⟩ + h).
 
-    The information exponent is 1 for h ≠ 0 and 2 for h = 0 (`unbalanced=False`, which demands h = 0).
+    The information exponent is 1 for h ≠ 0 and 2 for h = 0, as `unbalanced` says where h is not known yet.
 
     >>> round(float(binary_mixture(0.0, unbalanced=False).drift_constant), 10)
     0.6057055096
     """
     h = argument("field", field, FINITE)
+    if known(h):
+        if not unbalanced and np.any(np.asarray(h) != 0):
+            raise ParameterError(f"field = {field} is not 0, so the mixture is unbalanced; leave out unbalanced=False")
+        unbalanced = bool(np.all(np.asarray(h) != 0))
     nodes, weights = (jnp.asarray(part) for part in panels.normal(100))
     balance = jnp.tanh(h)
 

@@ -18,7 +18,7 @@ from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics import flows, runge_kutta
-from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, inside, known, number, whole
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, choice, inside, known, number, whole
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.numerics.quasi_random import gaussian_points
 
@@ -150,10 +150,12 @@ def _check_overlaps(overlaps: ArrayLike, width: int) -> None:
 
 
 def escape_matrix(
-    output: Array, overlaps: Array, separation: ArrayLike, ridge: ArrayLike, *, points: int = 2048
-) -> Array:
-    """The rates at which m^μ leaves 0: dm^μ/dt = (matrix) m^μ to first order (for m^ν exchange the labels).
+    output: Array, overlaps: Array, separation: ArrayLike, ridge: ArrayLike,
+    *, mean: str = "mu", points: int = 2048,
+) -> Array:  # fmt: skip
+    """The rates at which m^μ leaves 0: dm^μ/dt = (matrix) m^μ to first order; those of m^ν with `mean="nu"`.
 
+    For ν the labels y = 1 and 0 change places in
     −v_i[½(1 + 1/λ)T¹_ij + T⁰_ij/(2λ)] − αδ_ij with T^y_ij = δ_ij √(λ/(2πR_ii)) E[σ(v·g(h)) − y | h_i = 0]
     + v_j E[1{h_i>0} 1{h_j>0} σ'(v·g(h))], h ~ N(0, R/λ).
     """
@@ -180,7 +182,8 @@ def escape_matrix(
     at_zero = jnp.stack([on_the_kink(i) for i in range(width)])
     density = jnp.sqrt(lam / (2 * jnp.pi * variances))
     ones, zeros = (jnp.diag(density * (at_zero - label)) + together for label in (1.0, 0.0))
-    return -v[:, None] * ((1 + 1 / lam) / 2 * ones + zeros / (2 * lam)) - alpha * jnp.eye(width)
+    own, other = (ones, zeros) if choice("mean", mean, ("mu", "nu")) == "mu" else (zeros, ones)
+    return -v[:, None] * ((1 + 1 / lam) / 2 * own + other / (2 * lam)) - alpha * jnp.eye(width)
 
 
 def noiseless_velocity(state: XorState, ridge: ArrayLike) -> XorState:
