@@ -186,12 +186,12 @@ class Catalogue(Mapping[str, Any]):
         """What a name leads to, in the catalogue or in a room; an unknown name is answered with the nearest ones."""
         if name in self._entries:
             return self._entries[name]
-        offered = self._offered
-        meant = [one for one in offered.values() if name.replace("-", "_") in (one.name, one.name.rpartition(".")[2])]
+        offered = index.offered()
+        meant = [one for one in offered if name.replace("-", "_") in (one, one.rpartition(".")[2])]
         if len(meant) == 1:
-            return meant[0]
+            return self._function(meant[0])
         if meant:
-            raise UnknownName(f"{name!r} is in several rooms; say {' or '.join(one.name for one in meant)}")
+            raise UnknownName(f"{name!r} is in several rooms; say {' or '.join(meant)}")
         classes = {entry.about.name: entry.name for entry in self._entries.values() if entry.role == "limit"}
         if name in classes:
             return self._entries[classes[name]]
@@ -239,6 +239,13 @@ class Catalogue(Mapping[str, Any]):
             for name, part in index.offered().items()
         }
         return {name: entry for name, entry in found.items() if entry.target not in listed}
+
+    def _function(self, name: str) -> Entry:
+        """A function of a room, `room.function`; by its name in the catalogue where it has one."""
+        if name in self._offered:
+            return self._offered[name]
+        part = index.offered()[name]
+        return next(entry for entry in self._entries.values() if entry.target == f"{part.module}:{part.name}")
 
     def name_of(self, cls: type) -> str:
         """The catalogue's name of a limit's class; the class's own name where it is not in the catalogue."""

@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 
 from deeplimits import diagnose
 from deeplimits.diagnosis import changes, gradient_noise, initialization, largest_stable_step, weights
-from deeplimits.diagnosis.running import budget_of
+from deeplimits.diagnosis.running import PARTS, budget_of
 from deeplimits.diagnosis.subject import Optimizer, Subject, read_optimizer
 from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters import open_model
@@ -252,7 +252,7 @@ def test_the_report(tmp_path):
         report.plot("balance")
     costs = diagnose(network((64, 30, 10)), loss, (x, y), dry_run=True)
     assert not costs.findings
-    assert len(costs.left_out) == 7
+    assert len(costs.left_out) == len(PARTS)
 
 
 def test_a_jax_function_is_diagnosed_as_far_as_it_can_be_seen():
@@ -298,7 +298,7 @@ def test_the_command(tmp_path, capsys):
         assert "step-size" in capsys.readouterr().out
         assert "<svg" in page.read_text()
     assert main(["diagnose", f"{path}:make", "--dry-run", "--json"]) == 0
-    assert len(json.loads(capsys.readouterr().out)["left_out"]) == 7
+    assert len(json.loads(capsys.readouterr().out)["left_out"]) == len(PARTS)
     for place, words in (
         (f"{path}:nothing", "has no function 'nothing'"),
         (f"{path}:wrong", "returned a int; it must return"),

@@ -300,7 +300,7 @@ def test_bad_regressions_are_refused():
     for arguments, word in (
         ((x, y, -1.0, 1.0), "ridge"),
         ((x, y, 0.0, -1.0), "time"),
-        ((x, y, 0.0, np.inf), "time"),
+        ((x, y, 0.0, np.nan), "time"),
         ((x, y[:2], 0.0, 1.0), "y has shape"),
         ((x[0], y, 0.0, 1.0), "x has shape"),
         ((x * np.nan, y, 0.0, 1.0), r"x\[0, 0\] = nan"),

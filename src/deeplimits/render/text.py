@@ -40,6 +40,11 @@ def setting(given: Mapping[str, Any]) -> str:
     return f"${given['symbol']} = {said}$" if given["symbol"] else f"{given['name']} = {said}"
 
 
+def columns() -> int:
+    """How wide the terminal is; what is written elsewhere, into a pipe or a page, is as wide as one likes."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else sys.maxsize
+
+
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Aligned columns under a line."""
     head, *lines = aligned([header, *rows])
@@ -56,7 +61,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ['a    one', 'bcd  two']
     """
     widths = [max(len(str(row[i])) for row in rows) for i in range(len(rows[0]))] if rows else []
-    narrow = shutil.get_terminal_size((sys.maxsize, 24)).columns  # of a pipe or a page, as wide as one likes
+    narrow = columns()
     if sum(widths) + 2 * (len(widths) - 1) <= narrow:
         return [
             "  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows

@@ -56,7 +56,7 @@ class XorAlignmentTheorems(Limit):
     def theory(self):
         times = self.horizon * jnp.arange(1.0, RECORDS + 1) / RECORDS
         start = xor.XorState(jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), SIDE * jnp.eye(6))
-        path = xor.xor_ballistic(start, times, self.separation, self.ridge, self.step, points=1024)
+        path = xor.xor_ballistic(start, times, self.separation, self.ridge, self.step, points=8192)
         along = jnp.sum(path.output**2 * (path.along_mu**2 + path.along_nu**2), axis=1)
         beside = jnp.sum(path.output**2 * jnp.einsum("tii->ti", path.overlaps), axis=1)
         return {
