@@ -1,6 +1,7 @@
 """Every test runs with checked shapes and types, strict promotion of dtypes and ranks, and warnings as errors."""
 
 import functools
+import gc
 import math
 
 from jaxtyping import install_import_hook
@@ -28,6 +29,10 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 # The compiled programs of one run serve the next, and one worker's serve the others.
 use_cache()
+# Small ones too: tests call functions one operation at a time, and the same operations everywhere.
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+# What is traced makes many objects that stay; looking through all of them often finds nothing.
+gc.set_threshold(200_000, 20, 100)
 
 LIMITS = [entry.name for entry in dl.catalogue.limits()]
 

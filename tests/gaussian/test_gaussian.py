@@ -209,7 +209,9 @@ HARD = [
 ]
 
 
-@pytest.mark.parametrize("name", SMOOTH)
+@pytest.mark.parametrize(
+    "name", ["tanh", *(pytest.param(one, marks=pytest.mark.slow) for one in SMOOTH if one != "tanh")]
+)
 def test_numerical_duals_hold_to_ten_digits(name):
     a, b, c = np.array(HARD).T
     for function, numpy_function in zip((dual, dual_derivative), SMOOTH[name], strict=True):

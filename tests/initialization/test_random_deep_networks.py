@@ -84,7 +84,7 @@ def test_networks_in_the_wrong_phase_are_refused():
         dl.predict(dl.limits.OrderChaosPhaseDiagram(chaotic=1.5))
 
 
-@pytest.mark.parametrize("name", ["erf", "relu", "gelu"])
+@pytest.mark.parametrize("name", ["erf", pytest.param("relu", marks=pytest.mark.slow), "gelu"])
 def test_kernels_of_other_activations(name):
     comparison = dl.compare(dl.limits.NngpKernelRecursion(activation=name, weight_variance=1.6, bias_variance=0.1))
     assert comparison.agrees, str(comparison)

@@ -162,6 +162,7 @@ def test_noise_leaves_the_mean_of_a_linearized_network_on_its_kernel():
         assert np.all(np.abs(found.mean(axis=0) - stated) < 5 * errors)
 
 
+@pytest.mark.slow
 def test_sgd_of_a_wide_network_follows_the_kernel_too():
     """The network itself, trained by batches: its mean differs from the kernel's by O(1/width)."""
     x = jax.random.normal(jax.random.key(0), (4, 3))

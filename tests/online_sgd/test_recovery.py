@@ -60,6 +60,7 @@ def uniform(count, dimension, seed):
     return points[:, 0] / np.sqrt(points[:, 0] ** 2 + rest)
 
 
+@pytest.mark.slow
 def test_an_uneven_loss_rests_elsewhere_above_and_below():
     """z² + 0.3 He₃(z): k = 2, and m² adds to the drift above the equator and takes from it below."""
     link = from_function(lambda z: z**2 + 0.3 * (z**3 - 3 * z))
@@ -97,6 +98,7 @@ def test_probability_of_recovery_against_exact_chains(landscape, model, step, th
         assert tails.binomial_p_value(found, runs, abs(probability - 0.25)) < 1e-5 or probability > 0.9
 
 
+@pytest.mark.slow
 def test_probability_of_recovery_of_exponent_three():
     """The diffusion u by Euler steps from Gaussian starts, the level shifted by 0.5826σ√h for looking at steps only."""
     landscape, n, eta, delta = tensor_pca(4.0, 3), 400, 0.5, 0.05
