@@ -23,7 +23,7 @@ test: $(VENV)/.test
 	@$(BIN)/ruff format --quiet --check src tests benchmarks examples
 	@$(BIN)/pyright
 	@echo "== tests: every limit at the quick grade, all theory against its oracles, all pages of the docs"
-	@echo "   (about 15 minutes on two cores the first time, less with compiled programs kept)"
+	@echo "   (about 16 minutes on two cores the first time, less with compiled programs kept)"
 	@$(PYTEST)
 
 test-slow: $(VENV)/.test

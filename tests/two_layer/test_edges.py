@@ -8,6 +8,7 @@ import pytest
 from scipy import special
 from scipy.integrate import solve_ivp
 
+import deeplimits as dl
 from agreement import agrees
 from deeplimits.ensembles import committees, overlap_steps
 from deeplimits.errors import DeeplimitsError, NotConverged, ParameterError
@@ -233,3 +234,25 @@ def test_second_moments_of_gradients_of_large_students(norm):
     weight = (2 / np.pi) / np.sqrt(1 + 2 * norm)
     own = 2 / np.pi * np.arcsin(norm / (1 + 3 * norm))
     assert found == pytest.approx(weight * (own + 1 / 3 + 0.25), rel=1e-13)
+
+
+def test_incremental_learning_of_neurons_that_start_close_and_part():
+    """At these coefficients 40 Gauss-Hermite points were 1.8 % off; against even points and DOP853, an own field."""
+    phi, sigma, epsilon = np.array([-4.869, -1.029, -4.498]), np.array([0.7, 1.0, 0.6]), 1.246
+    a, degree = np.linspace(-8, 8, 300), np.arange(3)[:, None]
+    weights = np.exp(-(a**2) / 2) / np.exp(-(a**2) / 2).sum()
+
+    def left(y):
+        return sigma * (phi - sigma * (y[300:] ** degree @ (weights * y[:300])))
+
+    def field(t, y):
+        a, s = y[:300], y[300:]
+        slopes = np.stack([0 * s, 1 + 0 * s, 2 * s])
+        return np.concatenate([left(y) @ s**degree / epsilon, a * (1 - s**2) * (left(y) @ slopes)])
+
+    exact = solve_ivp(field, (0, 0.86), np.concatenate([a, 0 * a]), method="DOP853", rtol=1e-9, atol=1e-11).y[:, -1]
+    limit = dl.limits.SingleIndexIncrementalLearning(
+        constant=phi[0], linear=phi[1], quadratic=phi[2], epsilon=epsilon, times=[0.86]
+    )
+    stated = np.asarray(dl.predict(limit)["risk"].arrays()[""][1])
+    assert float(stated[0]) == pytest.approx(np.sum((left(exact) / sigma) ** 2) / 2, rel=1e-5)

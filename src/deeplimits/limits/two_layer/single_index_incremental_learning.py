@@ -30,7 +30,7 @@ class SingleIndexIncrementalLearning(Limit):
     Validity    ε > 0; a component with σ_l = 0 is never learnt; t ≪ ln m where the flow has passed a
                 saddle, which narrow networks leave by another way; size counts the neurons m
     Finite size O(1/m) in the mean
-    Computed by two_layer.incremental_learning, two_layer.gauss_hermite, two_layer.learning_time; as ε → 0
+    Computed by two_layer.incremental_learning, two_layer.graded_normal, two_layer.learning_time; as ε → 0
                 two_layer.incremental_time_scales
     References  berthier2024
     """
@@ -47,18 +47,16 @@ class SingleIndexIncrementalLearning(Limit):
 
     activation_coefficients = (0.7, 1.0, 0.6)
     steps_per_time = 50
-    points = 40
-    """Gauss-Hermite points of the initial law of a."""
+    points = 400
+    """Points of the initial law of a: what becomes of a neuron depends steeply on where it starts."""
 
     def _target(self):
         return jnp.stack([self.constant, self.linear, self.quadratic])
 
     def theory(self):
-        a, weights = initial_laws.gauss_hermite(self.points, 1)
+        a, weights = initial_laws.graded_normal(self.points, 1, 1.0)
         problem = incremental.SingleIndex(self._target(), jnp.array(self.activation_coefficients), self.epsilon)
-        learning = incremental.incremental_learning(
-            problem, jnp.asarray(a[:, 0]), self.times, weights=jnp.asarray(weights), method="explicit"
-        )
+        learning = incremental.incremental_learning(problem, a[:, 0], self.times, weights=weights, method="explicit")
         return {
             "risk": Curve(
                 self.times, learning.risk, axis="time", axis_symbol="t", label="risk", symbol="R", rate=1.0, log_x=True

@@ -33,6 +33,9 @@ def normal_quantiles(count: int) -> NDArray[np.float64]:
 def gauss_hermite(degree: int, dimensions: int) -> Neurons:
     """Points (n, dimensions) and weights of the tensor Gauss-Hermite rule of N(0, I): spectral for smooth flows.
 
+    Where what becomes of a neuron depends steeply on its start it is not: forty points give a risk of incremental
+    learning that is 2 % off where as many of `graded_normal` keep five digits.
+
     >>> points, weights = gauss_hermite(3, 2)
     >>> round(float(weights @ points[:, 0] ** 4), 12)
     3.0
