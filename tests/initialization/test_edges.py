@@ -296,3 +296,10 @@ def test_log_norms_keep_their_digits(width):
         n = mp.mpf(width)
         exact = float((mp.digamma(n / 2) - mp.log(n / 2)) / 2)
     assert float(deep_linear_log_norm(width, 1.0)[0]) == pytest.approx(exact, rel=1e-12)
+
+
+def test_several_networks_at_once_are_refused_in_a_sentence():
+    for function in (phases.phase, correlations.depth_scales):
+        for given in ((np.linspace(1.2, 3.0, 4), 0.05), (1.5, np.array([0.05, 0.1]))):
+            with pytest.raises(ParameterError, match="give one number"):
+                function("tanh", *given)

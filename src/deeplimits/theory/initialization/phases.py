@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
-from deeplimits.numerics import roots
+from deeplimits.numerics import arguments, roots
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.numerics.roots import bracketed
 from deeplimits.theory.initialization import layer_maps
@@ -154,6 +154,8 @@ def phase(activation: ActivationLike, weight_variance: float, bias_variance: flo
     Phase(name='critical', kernel=None, parallel=1.0, perpendicular=1.0)
     """
     sigma = named(activation)
+    for name, value in (("weight_variance", weight_variance), ("bias_variance", bias_variance)):
+        arguments.number(name, value, arguments.FINITE)
     layer_maps.check_variances(weight_variance=weight_variance, bias_variance=bias_variance)
     # NumPy arrays, because a JAX array of a number of another type is one more program to compile.
     c_w, c_b = np.asarray(weight_variance, float), np.asarray(bias_variance, float)
