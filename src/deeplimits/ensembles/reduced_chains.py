@@ -240,6 +240,13 @@ def xor_step(
     )
 
 
+def noiseless_xor_samples(key: PRNGKeyArray, width: int, steps: int, small: ArrayLike) -> tuple[Draws, XorStatistics]:
+    """Samples for `noiseless_xor_step`, and a start: Gaussian second layer, first-layer overlaps of scale `small`."""
+    v, mu, nu = draws.draw(draws.neighbour(key, -1, word=0), (3,), width).gaussians
+    start = XorStatistics(v, small * mu, small * nu, jnp.zeros((1, 1)))
+    return draws.draw(key, (steps,), 0, uniforms=1), start
+
+
 def noiseless_xor_step(sample: Draws, state: XorStatistics, ridge: ArrayLike, step: ArrayLike) -> XorStatistics:
     """The same without noise, X in {±μ, ±ν}: nothing depends on N, and δ = `step` itself is small."""
     v, mu, nu, overlaps = state

@@ -17,7 +17,8 @@ from deeplimits.errors import DeeplimitsError, ParameterError, require
 from deeplimits.lab import export
 from deeplimits.lab.budget import large_enough, within_budget
 from deeplimits.lab.compilation import few_threads, threads, use_cache
-from deeplimits.lab.predict import MOST_SEED, Prediction, check_count, chosen, limit_of, named, theory
+from deeplimits.lab.predict import MOST_SEED, Prediction, check_count, limit_of, theory
+from deeplimits.lab.results import Drawn, named
 from deeplimits.lab.simulate import Simulation, check, run
 from deeplimits.lab.sweep import Sweep, each, listed
 from deeplimits.lab.task import Task
@@ -30,7 +31,7 @@ from deeplimits.statement import Statement
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(Drawn):
     """A limit's predictions beside simulations at several sizes, and what was found."""
 
     limit: Limit
@@ -103,22 +104,8 @@ class Comparison:
         """What is to be seen of each result, as data: theory and simulations."""
         return {name: kind.picture(self.trials[name]) for name, kind in self.predictions.items()}
 
-    def plot(
-        self,
-        path: str | Path | None = None,
-        *,
-        only: Sequence[str] | str | None = None,
-        ax: Any = None,
-        size: tuple[float, float] | None = None,
-        dpi: float | None = None,
-    ) -> Any:
-        """A figure with a panel for each result, or for `only` some; written to `path` where one is given.
-
-        One result can be drawn on your own axes, `ax`. `size` is width and height in inches, `dpi` dots an inch.
-        """
-        title, settings = Statement.of(type(self.limit)).title, export.settings(self.limit, self.realised)
-        pictures = chosen(self.pictures(), only)
-        return with_matplotlib.figure(title, settings, pictures, path, ax=ax, size=size, dpi=dpi)
+    def _caption(self) -> tuple[str, list[dict[str, Any]]]:
+        return Statement.of(type(self.limit)).title, export.settings(self.limit, self.realised)
 
     def to_json(self) -> dict[str, Any]:
         """Everything found, ready for `json.dumps`."""

@@ -10,10 +10,11 @@ import jax
 import numpy as np
 
 from deeplimits.catalogue import catalogue
-from deeplimits.errors import NotConverged, ParameterError, did_you_mean, require
+from deeplimits.errors import NotConverged, ParameterError, require
 from deeplimits.lab import beforehand, export
 from deeplimits.lab.compilation import use_cache
 from deeplimits.lab.programs import Program
+from deeplimits.lab.results import Drawn, Results, chosen
 from deeplimits.limit import Limit, replace, require_valid, speaks_of_draws, to_json, values_of
 from deeplimits.numerics.checks import aloud
 from deeplimits.parameters import parameters_of
@@ -23,20 +24,11 @@ from deeplimits.statement import Statement
 
 
 @dataclass(frozen=True, repr=False)
-class Prediction(Mapping[str, Kind]):
+class Prediction(Results[Kind], Drawn):
     """The predictions of one limit, by name: `prediction["risk"].value`."""
 
     limit: Limit
     results: dict[str, Kind]
-
-    def __getitem__(self, name: str) -> Kind:
-        return named(name, self.results)
-
-    def __iter__(self):
-        return iter(self.results)
-
-    def __len__(self) -> int:
-        return len(self.results)
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         rows = [(name, kind.kind, kind.label, kind.summary()) for name, kind in self.results.items()]
@@ -52,22 +44,8 @@ class Prediction(Mapping[str, Kind]):
         """What is to be seen of each result, as data."""
         return {name: kind.picture() for name, kind in self.results.items()}
 
-    def plot(
-        self,
-        path: str | Path | None = None,
-        *,
-        only: Sequence[str] | str | None = None,
-        ax: Any = None,
-        size: tuple[float, float] | None = None,
-        dpi: float | None = None,
-    ) -> Any:
-        """A figure with a panel for each result, or for `only` some; written to `path` where one is given.
-
-        One result can be drawn on your own axes, `ax`. `size` is width and height in inches, `dpi` dots an inch.
-        """
-        title = Statement.of(type(self.limit)).title
-        pictures = chosen(self.pictures(), only)
-        return with_matplotlib.figure(title, export.settings(self.limit), pictures, path, ax=ax, size=size, dpi=dpi)
+    def _caption(self) -> tuple[str, list[dict[str, Any]]]:
+        return Statement.of(type(self.limit)).title, export.settings(self.limit)
 
     def to_xarray(self):
         """An `xarray.Dataset`: a variable for each result, coordinates for its axes, the parameters as attributes."""
@@ -86,14 +64,6 @@ class Prediction(Mapping[str, Kind]):
     def cite(self) -> str:
         """BibTeX of the results used."""
         return export.cite(self.limit)
-
-
-def named(name: str, results: Mapping[str, Any]) -> Any:
-    """The result of that name, or a sentence with those there are."""
-    if name not in results:
-        hint = did_you_mean(str(name), results)
-        raise ParameterError(f"there is no result {name!r}; there are {', '.join(results)}{hint}")
-    return results[name]
 
 
 def _stated(limit: Limit) -> list[tuple[str, Kind]]:
@@ -172,16 +142,6 @@ def check_results(limit: Limit, only: Sequence[str] | str | None) -> None:
         sizes, realised = beforehand.finite(limit, limit.at_size(max(limit.usual.sizes)))
         names = dict(_theory_of_draw.shapes(limit, realised, np.asarray(0), sizes))
     chosen(names, only)
-
-
-def chosen(results: Mapping[str, Any], only: Sequence[str] | str | None) -> dict[str, Any]:
-    """The results to be drawn: all, or `only` one or some, in the order they are named."""
-    if only is None:
-        return dict(results)
-    names = [only] if isinstance(only, str) else list(only)
-    if not names:
-        raise ParameterError(f"only = {only!r} names no result; there are {', '.join(results)}")
-    return {name: named(name, results) for name in names}
 
 
 def limit_of(limit: Any, parameters: Mapping[str, Any]) -> Limit:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Event
 from typing import Any
@@ -15,8 +15,9 @@ from jaxtyping import Array
 from deeplimits.errors import DeeplimitsError, require
 from deeplimits.lab import beforehand, export
 from deeplimits.lab.compilation import few_threads, use_cache
-from deeplimits.lab.predict import MOST_SEED, check_count, limit_of, named, stated_shapes, theory
+from deeplimits.lab.predict import MOST_SEED, check_count, limit_of, stated_shapes, theory
 from deeplimits.lab.programs import Program
+from deeplimits.lab.results import Results
 from deeplimits.lab.task import Task
 from deeplimits.limit import Limit, speaks_of_draws, to_json, values_of
 from deeplimits.numerics.checks import aloud
@@ -27,7 +28,7 @@ CHUNKS = 10  # a usual run is cut into that many pieces, so that its progress ca
 
 
 @dataclass(frozen=True, repr=False)
-class Simulation(Mapping[str, np.ndarray]):
+class Simulation(Results[np.ndarray]):
     """Measurements of independent finite systems, by name; the first axis of each array counts the systems."""
 
     limit: Limit
@@ -37,15 +38,6 @@ class Simulation(Mapping[str, np.ndarray]):
     results: dict[str, np.ndarray]
     stated: dict[str, Kind]
     """What the theory says of each of these very systems, stacked on the first axis; empty for most limits."""
-
-    def __getitem__(self, name: str) -> np.ndarray:
-        return named(name, self.results)
-
-    def __iter__(self):
-        return iter(self.results)
-
-    def __len__(self) -> int:
-        return len(self.results)
 
     def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         rows = []

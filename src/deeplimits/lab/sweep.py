@@ -4,7 +4,6 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replace_field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,8 @@ from deeplimits.catalogue import catalogue
 from deeplimits.errors import DeeplimitsError, ParameterError
 from deeplimits.lab import export
 from deeplimits.lab.budget import duration
-from deeplimits.lab.predict import chosen, theory
+from deeplimits.lab.predict import theory
+from deeplimits.lab.results import Drawn
 from deeplimits.limit import Limit, replace, require_valid, values_of
 from deeplimits.parameters import Parameter, parameters_of
 from deeplimits.predictions import Picture, Probability, Value
@@ -31,7 +31,7 @@ DENSE = 60
 
 
 @dataclass(frozen=True, repr=False)
-class Sweep(Sequence):
+class Sweep(Sequence, Drawn):
     """Comparisons of one limit at several values of a parameter, or of a few."""
 
     comparisons: tuple["Comparison", ...]
@@ -114,21 +114,10 @@ class Sweep(Sequence):
             pictures[result] = Picture(across, upright, marks)
         return pictures
 
-    def plot(
-        self,
-        path: str | Path | None = None,
-        *,
-        only: Sequence[str] | str | None = None,
-        ax: Any = None,
-        size: tuple[float, float] | None = None,
-        dpi: float | None = None,
-    ) -> Any:
-        """One figure over the parameter that varies; see `Comparison.plot`."""
+    def _caption(self) -> tuple[str, list[dict[str, Any]]]:
         limit = self.comparisons[0].limit
         settings = [one for one in export.settings(limit) if one["name"] not in self.varying]
-        pictures = chosen(self.pictures(), only)
-        title = Statement.of(type(limit)).title
-        return with_matplotlib.figure(title, settings, pictures, path, ax=ax, size=size, dpi=dpi)
+        return Statement.of(type(limit)).title, settings
 
     def to_json(self) -> list[dict[str, Any]]:
         """Every comparison, ready for `json.dumps`."""

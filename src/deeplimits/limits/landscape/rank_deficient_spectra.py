@@ -5,7 +5,6 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, whole
-from deeplimits.numerics import draws
 from deeplimits.predictions import Curve
 from deeplimits.theory.landscape import xor_blocks
 
@@ -52,9 +51,7 @@ class RankDeficientSpectra(Limit):
         return {"per_unit": n}, self
 
     def simulate(self, key, *, per_unit: int):
-        v, mu, nu = draws.draw(draws.neighbour(key, -1, word=0), (3,), self.width).gaussians
-        start = reduced_chains.XorStatistics(v, SMALL * mu, SMALL * nu, jnp.zeros((1, 1)))
-        samples = draws.draw(key, (TIME * per_unit,), 0, uniforms=1)
+        samples, start = reduced_chains.noiseless_xor_samples(key, self.width, TIME * per_unit, SMALL)
 
         def step(sample, state):
             return reduced_chains.noiseless_xor_step(sample, state, self.ridge, 1 / per_unit)
