@@ -28,6 +28,7 @@ with door(__name__):
     from deeplimits.numerics.panels import gauss as gauss
     from deeplimits.numerics.panels import half_line as half_line
     from deeplimits.numerics.panels import towards_both_ends as towards_both_ends
+    from deeplimits.numerics.precision import full_products as full_products
     from deeplimits.numerics.quasi_random import gaussian_points as gaussian_points
     from deeplimits.numerics.ranks import same_rank as same_rank
     from deeplimits.numerics.roots import bracketed as bracketed

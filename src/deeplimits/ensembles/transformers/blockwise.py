@@ -16,11 +16,13 @@ from deeplimits.ensembles.transformers.particles import KINDS, AttentionLayer, c
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import Given
+from deeplimits.numerics.precision import full_products
 
 CPU_BLOCK, ACCELERATOR_BLOCK = 512, 8192
 """Tiles that stay in a cache; and tiles that keep an accelerator busy."""
 
 
+@full_products
 def blockwise_velocity(
     tokens: Given,
     beta: Given,

@@ -91,6 +91,12 @@ class Piece(abc.ABC):
         """∂f(θ, x_i)/∂θ, shape (n, outputs, parameters): large."""
 
 
+KEPT = 2**31
+"""Bytes that linearizations may take in a computer's memory."""
+SHARE_KEPT = 3
+"""Of an accelerator's memory that is free they may take one part in so many."""
+
+
 class Network(abc.ABC):
     """A network at fixed parameters, some of which are varied."""
 
@@ -100,6 +106,16 @@ class Network(abc.ABC):
     """What the user's loss does with a batch; 'mean' until `opening` has looked."""
     everything: Layout
     """All real parameters."""
+
+    @property
+    def free_memory(self) -> int | None:
+        """Bytes that are free on the accelerator on which it computes, if it computes on one."""
+        return None
+
+    @property
+    def room(self) -> int:
+        """Bytes that may be kept from one product to the next, so that it costs half."""
+        return max(KEPT, (self.free_memory or 0) // SHARE_KEPT)
 
     @abc.abstractmethod
     def vector(self) -> np.ndarray:

@@ -20,6 +20,7 @@ from deeplimits.measure.adapters.inside_wide_networks import of_wide_network
 from deeplimits.measure.adapters.layout import Layout
 from deeplimits.measure.adapters.network import Inside, Labelled, Network, Piece
 from deeplimits.measure.adapters.reductions import reduced, single
+from deeplimits.numerics.precision import full_products
 
 Leaves = tuple[jax.Array, ...]
 
@@ -29,6 +30,10 @@ class Opened(NamedTuple):
 
     network: "JaxNetwork"
     notes: list[str]
+
+
+def compiled(program: Callable[..., Any], static: int | None = None) -> Callable[..., Any]:
+    return jax.jit(full_products(program), static_argnums=static)
 
 
 class Programs:
@@ -64,25 +69,25 @@ class Programs:
 
     @functools.cached_property
     def evaluate(self):
-        return jax.jit(self.outputs, static_argnums=2)
+        return compiled(self.outputs, static=2)
 
     @functools.cached_property
     def linear_outputs(self):
         def program(leaves, rest, places, x):
             return jax.linearize(lambda where: self.outputs(where, rest, places, x), leaves)[1]
 
-        return jax.jit(program, static_argnums=2)
+        return compiled(program, static=2)
 
     @functools.cached_property
     def pullback(self):
         def program(leaves, rest, places, x):
             return jax.vjp(lambda where: self.outputs(where, rest, places, x), leaves)[1]
 
-        return jax.jit(program, static_argnums=2)
+        return compiled(program, static=2)
 
     @functools.cached_property
     def gradient(self):
-        return jax.jit(self._gradient, static_argnums=2)
+        return compiled(self._gradient, static=2)
 
     def _gradient(self, leaves, rest, places, x, y, share, weights):
         return jax.grad(lambda where: self.total(self.outputs(where, rest, places, x), y, share, weights))(leaves)
@@ -92,7 +97,7 @@ class Programs:
         def program(leaves, rest, places, x, y, share, weights):
             return jax.linearize(lambda where: self._gradient(where, rest, places, x, y, share, weights), leaves)[1]
 
-        return jax.jit(program, static_argnums=2)
+        return compiled(program, static=2)
 
     @functools.cached_property
     def linear_residual(self):
@@ -105,32 +110,32 @@ class Programs:
 
             return jax.linearize(gradient, leaves)[1]
 
-        return jax.jit(program, static_argnums=2)
+        return compiled(program, static=2)
 
     @functools.cached_property
     def run(self):
         """Apply a linearization."""
-        return jax.jit(lambda linear, *vectors: linear(*vectors))
+        return compiled(lambda linear, *vectors: linear(*vectors))
 
     @functools.cached_property
     def in_outputs(self):
         """F and the losses of the samples, from the outputs."""
-        return jax.jit(lambda z, y, share, weights: self.total(z, y, share, weights))
+        return compiled(lambda z, y, share, weights: self.total(z, y, share, weights))
 
     @functools.cached_property
     def each(self):
-        return jax.jit(self.losses)
+        return compiled(self.losses)
 
     @functools.cached_property
     def bend(self):
         def program(z, y, share, weights, u):
             return jax.jvp(jax.grad(lambda w: self.total(w, y, share, weights)), (z,), (u,))[1]
 
-        return jax.jit(program)
+        return compiled(program)
 
     @functools.cached_property
     def slopes(self):
-        return jax.jit(jax.grad(lambda z, y: jnp.sum(self.losses(z, y))))
+        return compiled(jax.grad(lambda z, y: jnp.sum(self.losses(z, y))))
 
     @functools.cached_property
     def jacobians(self):
@@ -142,7 +147,7 @@ class Programs:
 
             return jax.vmap(one)(x)
 
-        return jax.jit(program, static_argnums=2)
+        return compiled(program, static=2)
 
 
 class JaxNetwork(Network):
@@ -162,6 +167,12 @@ class JaxNetwork(Network):
     def dtype(self) -> Any:
         """The precision in which it computes."""
         return jnp.result_type(*(self.leaves[i].dtype for i in self.places))
+
+    @property
+    def free_memory(self) -> int | None:
+        # A CPU has no statistics.
+        told = next(iter(self.varied[0].devices())).memory_stats() or {}
+        return told["bytes_limit"] - told["bytes_in_use"] if "bytes_limit" in told else None
 
     @property
     def varied(self) -> Leaves:

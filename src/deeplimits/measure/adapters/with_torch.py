@@ -58,6 +58,10 @@ class TorchNetwork(Network):
     def vector(self) -> np.ndarray:
         return joined([self.values[name] for name in self.layout.names])
 
+    @property
+    def free_memory(self) -> int | None:
+        return torch.cuda.mem_get_info(self.device)[0] if self.device.type == "cuda" else None
+
     def tensors(self, vector: np.ndarray) -> list[torch.Tensor]:
         """A flat vector as tensors."""
         return [

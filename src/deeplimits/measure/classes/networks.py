@@ -17,7 +17,7 @@ from deeplimits.measure.adapters.model import Model, OfOneLabel, labels_of
 from deeplimits.measure.adapters.network import Labelled, Piece
 from deeplimits.measure.classes import features as feature_moments
 from deeplimits.measure.classes.papyan import Groups, Traces, class_rows, cross_rows, from_sums, row_spectrum
-from deeplimits.measure.curvature.operators import KEPT, Curvature, likelihood
+from deeplimits.measure.curvature.operators import Curvature, likelihood
 from deeplimits.measure.curvature.traces import trace
 from deeplimits.measure.estimates import Estimate
 
@@ -97,13 +97,14 @@ class _ByClass:
             yield from self.kept
             return
         kept: list[_Part] | None = []
+        room = self.model.network.room
         for found in self.model.by_label(self.size):
             piece = self.model.network.piece(found.batch, 1.0)
             part = _part(found, piece, self.labels, self.model.samples)
             yield part
             if kept is not None:
                 kept.append(part)
-                kept = kept if sum(one.piece.bytes for one in kept) <= KEPT else None
+                kept = kept if sum(one.piece.bytes for one in kept) <= room else None
         self.kept = kept
 
 

@@ -27,8 +27,6 @@ from deeplimits.measure.adapters.model import Model
 from deeplimits.measure.adapters.network import Labelled, Piece
 from deeplimits.numerics import arguments
 
-KEPT = 2**31
-"""Bytes of linearizations that an operator keeps."""
 LARGEST_DENSE = 20_000
 
 Product = Callable[[Piece, np.ndarray], np.ndarray]
@@ -89,11 +87,12 @@ class Curvature(LinearOperator):
             yield from self.pieces
             return
         kept: list[Piece] | None = []
+        room = self.model.network.room
         for piece in self.model.pieces(self.weights):
             yield piece
             if kept is not None:
                 kept.append(piece)
-                kept = kept if sum(one.bytes for one in kept) <= KEPT else None
+                kept = kept if sum(one.bytes for one in kept) <= room else None
         self.pieces = kept
 
 
