@@ -31,6 +31,8 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 use_cache()
 # Small ones too: tests call functions one operation at a time, and the same operations everywhere.
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+# Where in the source each operation stands helps to read a program, and is never read here.
+jax.config.update("jax_traceback_in_locations_limit", 0)
 # What is traced makes many objects that stay; looking through all of them often finds nothing.
 gc.set_threshold(200_000, 20, 100)
 

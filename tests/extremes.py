@@ -20,6 +20,7 @@ run-time type checker of the tests.
 
 import contextlib
 import inspect
+import math
 import signal
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -62,6 +63,7 @@ class Case(NamedTuple):
     keywords: Mapping[str, Kind] = {}
 
 
+GRADES = pytest.mark.parametrize("fresh", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["same", "fresh"])
 SCALES = [1e-12, 1e-6, 1e6, 1e12]
 POSITIVE = Kind([0.3, 1.0, 1.7], [*SCALES, 0.0, -1.0, NAN, INF])
 NUMBER = Kind([-0.7, 0.3, 1.0], [*SCALES, -1e-12, -1e12, 0.0, NAN, INF, -INF])
@@ -148,15 +150,15 @@ def answer(function: Callable, case: Case, arguments: Sequence[Any], keywords: M
         assert (real <= case.high + room).all(), f"above {case.high}: {found}"
 
 
-def check(function: Callable, case: Case) -> None:
-    """`function` over usual and extreme arguments; the same ones every time."""
+def check(function: Callable, case: Case, fresh: bool) -> None:
+    """`function` over usual and extreme arguments: half as many and the same ones every time, or fresh ones."""
     kinds = [*case.arguments, *case.keywords.values()]
     count = len(case.arguments)
 
     @settings(
-        max_examples=case.examples,
+        max_examples=case.examples if fresh else math.ceil(case.examples / 2),
         deadline=None,
-        derandomize=True,
+        derandomize=not fresh,
         database=None,
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
@@ -179,9 +181,10 @@ def room_tests(
 ) -> Iterator[Callable]:
     """The two tests of a room."""
 
+    @GRADES
     @pytest.mark.parametrize("name", table)
-    def a_right_number_or_one_sentence(name):
-        check(getattr(room, name), table[name])
+    def a_right_number_or_one_sentence(name, fresh):
+        check(getattr(room, name), table[name], fresh)
 
     def every_function_is_tried():
         covers(room, table, elsewhere or {})
@@ -220,8 +223,9 @@ def unit_tests(table: Mapping[str, Callable[[float], Any]], *, rtol: float = 1e-
 def function_tests(cases: Sequence[tuple[Callable, Case]]) -> Callable:
     """A test of functions that are not in a door, but that `show` names."""
 
+    @GRADES
     @pytest.mark.parametrize(("function", "case"), cases, ids=[function.__name__ for function, _ in cases])
-    def a_right_number_or_one_sentence(function, case):
-        check(function, case)
+    def a_right_number_or_one_sentence(function, case, fresh):
+        check(function, case, fresh)
 
     return a_right_number_or_one_sentence

@@ -254,7 +254,7 @@ def _gradients(function, name, a, b, c):
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if name in ("relu", "step", "erf", "gelu", "sin", "tanh") else pytest.mark.slow)
+        pytest.param(name, marks=() if name in ("relu", "step", "erf", "gelu", "sin") else pytest.mark.slow)
         for name in (*TABLE, "tanh")
     ],
 )

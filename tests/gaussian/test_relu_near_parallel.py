@@ -79,7 +79,10 @@ def compiled():
     return jax.jit(relu.i4), jax.jit(relu.j4)
 
 
-@pytest.mark.parametrize(("near", "angle"), SETTINGS)
+@pytest.mark.parametrize(
+    ("near", "angle"),
+    [pytest.param(*one, marks=() if place % 2 else pytest.mark.slow) for place, one in enumerate(SETTINGS)],
+)
 def test_four_fields(compiled, near, angle):
     """I₄ of an indicator and a rectified field, or of two rectified fields, is determined at any angle.
 

@@ -78,6 +78,7 @@ def test_correlation_map_in_closed_form_at_large_variance(kernel, gap):
     assert float(correlations.correlation_map("erf", gap, kernel, 1.0, 0.0)) == pytest.approx(exact, rel=1e-13)
 
 
+@pytest.mark.slow
 def test_correlation_map_of_a_kinked_function_of_ones_own():
     """The leaky ReLU in other words: quadrature against the closed form, at small and large K(1 − c)."""
     leaky = from_function(lambda u: jnp.where(u > 0, u, 0.2 * u), (0.0,), "own_leaky")

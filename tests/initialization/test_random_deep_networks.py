@@ -50,6 +50,7 @@ def test_variance_chain_is_the_pair_chain_of_one_input():
     np.testing.assert_allclose(alone, pairs, rtol=1e-13)
 
 
+@pytest.mark.slow
 def test_critical_networks_keep_their_signal_and_detuned_ones_do_not():
     """Depth 30: GELU at its critical point, up to O(1/width), and 20 % off in the weight variance."""
     found = criticality("gelu")
@@ -84,7 +85,7 @@ def test_networks_in_the_wrong_phase_are_refused():
         dl.predict(dl.limits.OrderChaosPhaseDiagram(chaotic=1.5))
 
 
-@pytest.mark.parametrize("name", ["erf", pytest.param("relu", marks=pytest.mark.slow), "gelu"])
+@pytest.mark.parametrize("name", ["erf", *(pytest.param(name, marks=pytest.mark.slow) for name in ("relu", "gelu"))])
 def test_kernels_of_other_activations(name):
     comparison = dl.compare(dl.limits.NngpKernelRecursion(activation=name, weight_variance=1.6, bias_variance=0.1))
     assert comparison.agrees, str(comparison)

@@ -86,6 +86,7 @@ def test_a_stiff_oscillator():
     assert int(found.steps) < 1500
 
 
+@pytest.mark.slow
 def test_a_very_stiff_oscillator_through_its_jumps():
     """Van der Pol's equation in slow time with μ = 1e6: y₂' = μ[(1 − y₁²)y₂ − y₁], fast rates of several millions."""
 
@@ -240,7 +241,7 @@ def blow_up(start, stiff=False):
     return flows.solve(lambda t, y: y**2, start, [0.5, 2.0], stiff=stiff, otherwise="it blows up").states[-1]
 
 
-@pytest.mark.parametrize("stiff", [False, True])
+@pytest.mark.parametrize("stiff", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_blow_up_is_told_in_every_way_of_calling(stiff):
     def end(start):
         return blow_up(start, stiff)
@@ -306,6 +307,7 @@ def test_derivatives_forwards_and_backwards_agree():
     assert float(forwards) == pytest.approx(float(inner), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_derivatives_through_many_stretches_and_lanes():
     """y = y₀ e^{−at}: more steps than one stretch between marks holds, and lanes of different lengths."""
 

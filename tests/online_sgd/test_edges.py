@@ -202,6 +202,7 @@ def test_variance_of_small_steps():
         assert float(classical.quadratic_variance(step, steps)) == pytest.approx(exact, rel=1e-13)
 
 
+@pytest.mark.slow
 def test_xor_ballistic_reaches_its_end_at_default_steps():
     """λ = 100, t = 100: 24 steps gave (1.337, −1.395)."""
     end = xor.xor_ballistic(STATE, [100.0], 100.0, 0.05, 1.0)
@@ -265,6 +266,7 @@ def test_links_that_jump_are_refused_and_relu_is_right_up_to_one():
     assert float(landscape.squared_gradient(1.0)) == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.slow
 def test_links_with_kinks_anywhere():
     """|z − 0.1| passed with its kink unnamed, by a quadrature cut at 0; a named kink is cut at."""
     with pytest.raises(OutsideValidity, match="name the kinks"):

@@ -171,6 +171,7 @@ def test_spherical_ode():
     assert float(tanh[0]) == pytest.approx(0.9536, abs=2e-4)
 
 
+@pytest.mark.slow
 def test_critical_window():
     """Against the sheet's values: backward Kolmogorov equation of the link He₃/√6, c = 0.1, from u₀ = |N(0, 1)|."""
     hermite = landscape_of("hermite3")

@@ -79,7 +79,9 @@ def test_an_uneven_loss_rests_elsewhere_above_and_below():
 @pytest.mark.parametrize(
     ("landscape", "model", "step", "threshold", "alphas"),
     [
-        (online_pca(1.0), lambda n: reduced_chains.online_pca(n, 1.0), 0.3, 0.4, (5.0, 8.0)),
+        pytest.param(
+            online_pca(1.0), lambda n: reduced_chains.online_pca(n, 1.0), 0.3, 0.4, (5.0, 8.0), marks=pytest.mark.slow
+        ),
         (binary_mixture(0.5), lambda n: reduced_chains.binary_mixture(n, 0.5), 0.5, 0.3, (5.0, 6.4)),
     ],
     ids=["exponent 2", "exponent 1"],

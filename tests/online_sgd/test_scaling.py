@@ -14,6 +14,7 @@ from deeplimits.measure import System, coefficients, localizability
 from deeplimits.theory.online_sgd import binary_mixture, check_regularity, landscapes, online_pca, recovery, tensor_pca
 
 
+@pytest.mark.slow
 def test_moments_of_order_four_and_a_half():
     """PCA at the largest m of the grid: (2√(1 + λm²))^{4.5} E|z|^{4.5}; square: E|2(z'² − z²)2z|^q at m = 0."""
     q, edge = 4.5, 0.98
@@ -84,7 +85,10 @@ def spiked(scale):
     return system
 
 
-@pytest.mark.parametrize(("scale", "scaling"), [(lambda n: 1 / n, "critical"), (lambda n: 1 / n**1.5, "sub-critical")])
+@pytest.mark.parametrize(
+    ("scale", "scaling"),
+    [(lambda n: 1 / n, "critical"), pytest.param(lambda n: 1 / n**1.5, "sub-critical", marks=pytest.mark.slow)],
+)
 def test_localizability_of_a_quadratic_loss(scale, scaling):
     """By hand: ‖∇²r‖ = 2, |∇Φ| = |x| = 1, E|∇H|⁸ ~ N⁴, E⟨∇H, ∇r⟩⁴ = 48, Var(∇H'∇²r∇H) = 8(N − 1), g = δ(N − 1)."""
     found = localizability(jax.random.key(0), spiked(scale), (30, 90, 270), draws=200)
