@@ -25,7 +25,7 @@ REACH = 13.5
 _WIDEST = 1.5
 _LEVELS = 24
 NODES = 14
-COARSE = 10
+COARSE = 12
 OUTSKIRTS = 0.9 * REACH
 LARGEST_OUTSKIRTS = 1e-3
 """If more than this part of E|f| lies beyond 0.9·REACH deviations, the integral is held not to exist."""
