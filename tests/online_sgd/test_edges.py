@@ -18,8 +18,8 @@ from deeplimits.theory.online_sgd import (
     landscapes,
     spiked_tensor,
     xor,
-    xor_sliding,
     xor_rest,
+    xor_sliding,
 )
 from deeplimits.theory.online_sgd.spherical_ode import pca_plateau, plateau, velocity
 

@@ -54,7 +54,9 @@ TABLE = {
     ),
     "classify_dynamics": Case(
         (DECAY, one_of([[0.3, 0.7]], extreme=[[], [[]], [[np.nan, 1.0]], [1.0], [[0.0]], [[1e12]], [[1e-12]]])),
-        keywords={"tolerance": POSITIVE}, look=lambda found: found[:3], low=0,
+        keywords={"tolerance": POSITIVE},
+        look=lambda found: found[:3],
+        low=0,
     ),
     "classify_xor_rest": Case((STATE, RIDGE), look=lambda found: found.loss),
     "correlation": Case((LANDSCAPE, NUMBER, POSITIVE, TIMES), low=-1, high=1, examples=12),

@@ -114,8 +114,6 @@ def classify_dynamics(dynamics: EffectiveDynamics, points: ArrayLike, *, toleran
     """
     found = np.asarray(array("points", points, ("n", "k"), why="one vector of statistics in each row"))
     small = float(number("tolerance", tolerance, POSITIVE))
-    if not len(found):
-        raise ParameterError("points is empty; give at least one vector of statistics")
     drift, corrector, diffusion = 0.0, 0.0, 0.0
     for u in jnp.asarray(found):
         drift = max(drift, float(jnp.max(jnp.abs(dynamics.drift(u)))))

@@ -84,9 +84,7 @@ def sliding_times(start: XorState, horizon: ArrayLike, ridge: ArrayLike, *, step
     return _noiseless(start, last[None], ridge, steps)[1]
 
 
-def _noiseless(
-    start: XorState, times: ArrayLike, ridge: ArrayLike, steps: int | None
-) -> tuple[XorState, SlidingTimes]:
+def _noiseless(start: XorState, times: ArrayLike, ridge: ArrayLike, steps: int | None) -> tuple[XorState, SlidingTimes]:
     check_state(start)
     number("ridge", ridge, NOT_NEGATIVE)
     count = whole("steps", steps, 1) if steps is not None else usual_steps(times, 40.0, 2000)
