@@ -14,7 +14,7 @@ from deeplimits.theory.bias import (
     slow_directions,
 )
 from deeplimits.theory.bias.separable_descent import log_time_law
-from deeplimits.theory.bias.support_vectors import hard_margin, is_separable
+from deeplimits.theory.bias.support_vectors import NotSeparable, hard_margin, is_separable
 from deeplimits.theory.inequalities import matrix_tails
 
 
@@ -221,3 +221,14 @@ def test_multipliers_beyond_double_precision_have_a_unit(size):
     found = hard_margin(near, y)
     assert found.unit == 1.0
     np.testing.assert_allclose(found.multipliers @ (near * y[:, None]), found.weights, rtol=1e-9)
+
+
+def test_points_of_very_different_size():
+    """Separable by (1, 1), with a margin of 1e-11 of the largest point; once called not separable, with a proof."""
+    x = [[1e8, 1.0], [1.0, 1e8], [1e-3, 1e-3]]
+    with pytest.raises(OutsideValidity, match="are separable, but") as raised:
+        hard_margin(x, [1, 1, 1])
+    assert not isinstance(raised.value, NotSeparable)
+    assert is_separable(x, [1, 1, 1])
+    assert not is_separable([*x, [-1e-3, -1e-3]], [1, 1, 1, 1])
+    assert not is_separable([*x, [0.0, 0.0]], [1, 1, 1, 1])

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
-from deeplimits.theory.bias.least_distance import LeastDistance, closest_point
+from deeplimits.theory.bias.least_distance import INFEASIBLE, LeastDistance, closest_point
 
 Floats = NDArray[np.float64]
 
@@ -102,6 +102,11 @@ def hard_margin(x: ArrayLike, y: ArrayLike, *, intercept: bool = False) -> HardM
     if intercept:
         return _with_intercept(points, labels)
     found = closest_point(signed / scale, np.ones(len(signed)))
+    if found.point is None and _separable(signed):
+        raise OutsideValidity(
+            f"the data are separable, but their margin is below {INFEASIBLE:g} of the largest point, {scale:.3g}: too "
+            "thin for double precision; take out what is so much shorter than the rest, or give it more weight"
+        )
     weights, multipliers = _separated(found, scale)
     return _described(signed, weights, 0.0, multipliers)
 
@@ -163,13 +168,25 @@ def is_separable(x: ArrayLike, y: ArrayLike, *, intercept: bool = False) -> bool
     (False, True)
     """
     points, labels = _checked(x, y)
+    if not intercept:
+        return _separable(points * labels[:, None])
     # Separation does not depend on the unit, multipliers do.
     largest = np.abs(points).max()
     try:
-        hard_margin(points / largest if largest > 0 else points, labels, intercept=intercept)
+        hard_margin(points / largest if largest > 0 else points, labels, intercept=True)
     except NotSeparable:
         return False
     return True
+
+
+def _separable(signed: Floats) -> bool:
+    """Whether ⟨w, x̄_i⟩ > 0 for some w and all rows: their directions alone decide."""
+    largest = np.abs(signed).max(axis=1, keepdims=True)
+    if not np.all(largest > 0):
+        return False
+    rows = signed / largest
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return closest_point(rows, np.ones(len(rows))).point is not None
 
 
 class Separator(NamedTuple):

@@ -25,11 +25,11 @@ def chaos_bound(
     r"""A bound on √E|θ_i − θ̄_i|² between p interacting particles and independent copies of the mean-field flow.
 
     Setting     dθ_i = b(θ_i, ρ_p)dτ + √(2/β) dB_i in R^D (D = `dimension`), ρ_p their empirical law, θ_i(0)
-                independent; θ̄_i the same with the flow ρ_τ in place of ρ_p, from the same start with the same noise; b(θ, ρ) =
-                −∇V(θ) − ∫∇U(θ, θ')dρ(θ') with |b(θ, ρ) − b(θ', ρ')| ≤ L₁|θ − θ'| + L₂W₂(ρ, ρ'), L₁ + L₂ = L
-                (`lipschitz`); |∇U(θ, θ') − ∫∇U(θ, ·)dρ| ≤ s (`spread`), in mean square over θ' if it does not depend
-                on θ. In steps of size ε (`step`), |b| ≤ B (`speed`), with gradients of independent errors of mean
-                square ≤ G² (`gradient_noise` = G)
+                independent; θ̄_i the same with the flow ρ_τ in place of ρ_p, from the same start with the same noise;
+                b(θ, ρ) = −∇V(θ) − ∫∇U(θ, θ')dρ(θ') with |b(θ, ρ) − b(θ', ρ')| ≤ L₁|θ − θ'| + L₂W₂(ρ, ρ'),
+                L₁ + L₂ = L (`lipschitz`); |∇U(θ, θ') − ∫∇U(θ, ·)dρ| ≤ s (`spread`), in mean square over θ' if it does
+                not depend on θ. In steps of size ε (`step`), |b| ≤ B (`speed`), with gradients of independent errors of
+                mean square ≤ G² (`gradient_noise` = G)
     Result      √E|θ_i − θ̄_i|² ≤ [s/√p + L(Bε + √(2Dε/β))](e^{Lτ} − 1)/L + G√(ετ) e^{Lτ}: the rates p^(−1/2) and √ε
                 of the propagation of chaos, with constants, by Grönwall's inequality in mean square
     Validity    every p, ε, τ; exponentially pessimistic at late times. A network without 1/p in its step has ε = γ/p
