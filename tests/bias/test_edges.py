@@ -4,7 +4,7 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from deeplimits.errors import DeeplimitsError, ParameterError
+from deeplimits.errors import DeeplimitsError, OutsideValidity, ParameterError
 from deeplimits.theory.bias import (
     diagonal_networks,
     noisy_descent,
@@ -13,7 +13,8 @@ from deeplimits.theory.bias import (
     sgd_noise,
     slow_directions,
 )
-from deeplimits.theory.bias.support_vectors import hard_margin
+from deeplimits.theory.bias.separable_descent import log_time_law
+from deeplimits.theory.bias.support_vectors import NotSeparable, hard_margin, is_separable
 from deeplimits.theory.inequalities import matrix_tails
 
 
@@ -202,3 +203,32 @@ def test_batches_hold_samples():
     ):
         with pytest.raises(ParameterError, match="batch"):
             largest_sgd_step(np.eye(3), batch, sampling)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_multipliers_beyond_double_precision_have_a_unit(size):
+    """ŵ = Σ a_i y_i x_i, so that a_i is of size 1/x²: 1e400, or 1e-400. Once infinite, or all zero."""
+    x, y = size * np.array([[1.0, 2], [2, 0.5], [-3, -3], [4, 1]]), np.array([1, 1, -1, 1])
+    found = hard_margin(x, y)
+    assert found.unit == 4 * size
+    small = x / found.unit * y[:, None]
+    np.testing.assert_allclose(found.multipliers @ small, found.weights * found.unit, rtol=1e-9)
+    assert is_separable(x, y)
+    assert not is_separable(size * np.array([[1.0], [2.0]]), [1, -1])
+    with pytest.raises(OutsideValidity, match="divide x by s"):
+        log_time_law(x, y)
+    near = size**-0.3 * x
+    found = hard_margin(near, y)
+    assert found.unit == 1.0
+    np.testing.assert_allclose(found.multipliers @ (near * y[:, None]), found.weights, rtol=1e-9)
+
+
+def test_points_of_very_different_size():
+    """Separable by (1, 1), with a margin of 1e-11 of the largest point; once called not separable, with a proof."""
+    x = [[1e8, 1.0], [1.0, 1e8], [1e-3, 1e-3]]
+    with pytest.raises(OutsideValidity, match="are separable, but") as raised:
+        hard_margin(x, [1, 1, 1])
+    assert not isinstance(raised.value, NotSeparable)
+    assert is_separable(x, [1, 1, 1])
+    assert not is_separable([*x, [-1e-3, -1e-3]], [1, 1, 1, 1])
+    assert not is_separable([*x, [0.0, 0.0]], [1, 1, 1, 1])

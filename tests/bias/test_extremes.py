@@ -48,7 +48,22 @@ FORMS = one_of(
 )
 FEATURES = one_of(np.eye(3), extreme=[np.zeros((3, 3)), np.full((3, 3), NAN), np.ones((3, 2)), np.ones(3)])
 
+LOSSES = one_of(
+    lambda theta: (theta[0] - np.array([1.0, -1.0])) ** 2 / 2,
+    extreme=["losses", lambda theta: theta[0] ** 2, lambda theta: np.inf * theta, lambda theta: 1e12 * theta**2],
+)
 TABLE = {
+    "fluctuation_dissipation": Case(
+        (
+            LOSSES,
+            one_of([[0.3], [-0.3]], extreme=[[[0.0]], [], [0.3], [[NAN]], [[1e12]], [[1e-12]]]),
+            POSITIVE,
+            COUNT,
+            SAMPLING,
+        ),
+        keywords={"centre": one_of(None, extreme=[[0.0], [NAN], [0.0, 1.0]])},
+        examples=30,
+    ),
     "cover_probability": Case((COUNT | (2.5,), COUNT | (2.5,)), low=0, high=1),
     "diagonal_interpolant": Case((WIDE, TARGETS, POSITIVE), keywords={"depth": DEPTH}, examples=15),
     "diagonal_potential": Case((NUMBER,), keywords={"depth": DEPTH}, low=0, examples=15),

@@ -10,6 +10,7 @@ from scipy import integrate, optimize, stats
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics.checks import aloud
+from deeplimits.theory import bias
 from deeplimits.theory.bias import noisy_descent, proportional_margin, quadratic_model, sgd_noise, slow_directions
 
 X, Y = np.array([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0], [1.0, 4.0]]), np.array([0.0, 1.0, 1.0, 3.0])
@@ -254,3 +255,41 @@ def test_proportional_margin():
         proportional_margin.proportional_max_margin(0.5, labels="random")
     with pytest.raises(ParameterError, match="labels = 'noisy'"):
         proportional_margin.proportional_max_margin(0.5, labels="noisy")
+
+
+@pytest.mark.parametrize("sampling", ["bernoulli", "without replacement", "with replacement"])
+def test_relations_for_losses_of_ones_own(sampling):
+    """Positions with the exact stationary covariance: both relations hold exactly in linear regression."""
+    x, y = np.array([[1.0, 0], [1, 1], [1, 2], [1, 4]]), np.array([0.0, 1, 1, 3])
+    stationary = bias.sgd_stationary(x, y, 0.05, 2, sampling)
+    root = np.linalg.cholesky(np.asarray(stationary.covariance)).T * np.sqrt(2)
+    positions = np.asarray(stationary.minimizer) + np.concatenate([root, -root])
+    found = bias.fluctuation_dissipation(lambda t: (x @ t - y) ** 2 / 2, positions, 0.05, 2, sampling)
+    position, noise, gradient, curvature = (float(side.mean()) for side in found)
+    assert position == pytest.approx(noise, rel=1e-12)
+    assert gradient == pytest.approx(curvature, rel=1e-12)
+    assert position == pytest.approx(float(stationary.position_side), rel=1e-12)
+    if sampling == "bernoulli":
+        assert position == pytest.approx(0.0028745821288589, rel=1e-12)
+
+
+def test_batches_of_losses_that_are_not_quadratic():
+    """C̃ and its product with the Hessian by enumeration of all batches without replacement."""
+    data = np.array([0.3, -1.1, 0.8, 2.0])
+
+    def losses(t):
+        return jnp.tanh(t[0] * data + t[1]) ** 2 + 0.1 * t[0] ** 4
+
+    at = jnp.array([0.7, -0.2])
+    gradients, hessian = np.asarray(jax.jacrev(losses)(at)), np.asarray(jax.hessian(lambda t: losses(t).mean())(at))
+    batches = [gradients[list(pair)].mean(axis=0) for pair in itertools.combinations(range(4), 2)]
+    second = np.mean([np.outer(g, g) for g in batches], axis=0)
+    found = bias.fluctuation_dissipation(losses, [at], 0.3, 2, "without replacement", centre=[0.1, 0.0])
+    mean = gradients.mean(axis=0)
+    expected = [
+        (np.asarray(at) - [0.1, 0.0]) @ mean,
+        0.15 * np.trace(second),
+        mean @ mean,
+        0.15 * np.trace(hessian @ second),
+    ]
+    np.testing.assert_allclose([float(side[0]) for side in found], expected, rtol=1e-12)

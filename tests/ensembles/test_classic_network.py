@@ -48,3 +48,23 @@ def test_bad_trainings_are_refused():
             classic_network.train_classic_network(network, **arguments)
     with pytest.raises(ParameterError, match="23 parameters"):
         classic_network.from_values(np.ones(22))
+
+
+def test_classic_network_in_an_order_of_ones_own():
+    """Against gradient steps written out; the natural order given is the usual one."""
+    network, order = classic_network.from_values(SINES), [7, 0, 7, 3]
+    run = classic_network.train_classic_network(network, [6], order=order)
+    by_hand = network
+    for at in [7, 0, 7, 3, 7, 0]:
+        x, y = jnp.asarray(classic_network.POINTS[at]), jnp.asarray(classic_network.TARGETS[at])
+        slope = jax.grad(classic_network.point_loss)(by_hand, x, y)
+        by_hand = jax.tree.map(lambda part, change: part - 0.05 * change, by_hand, slope)
+    for one, other in zip(run.network, by_hand, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-13)
+    usual = classic_network.train_classic_network(network, [1000], order=range(10))
+    assert 20 * float(usual.costs[0]) == pytest.approx(5.00435341402, abs=1e-11)
+    for wrong in ([], [10], [0.5], [[1]]):
+        with pytest.raises(ParameterError, match="order"):
+            classic_network.train_classic_network(network, [1], order=wrong)
+    with pytest.raises(ParameterError, match="both"):
+        classic_network.train_classic_network(network, [1], order=[0], key=jax.random.key(0))

@@ -304,3 +304,17 @@ def test_several_networks_at_once_are_refused_in_a_sentence():
         for given in ((np.linspace(1.2, 3.0, 4), 0.05), (1.5, np.array([0.05, 0.1]))):
             with pytest.raises(ParameterError, match="give one number"):
                 function("tanh", *given)
+
+
+@pytest.mark.parametrize("name", ["gelu", "swish"])
+def test_small_inputs_die_where_large_ones_grow(name):
+    """C_b = 0, C_w = 3: χ = 3/4 at 0 and F(K)/K → 3/2: K* = 0 attracts small variances, whatever large ones do."""
+    found = phases.phase(name, 3.0, 0.0)
+    assert (found.name, found.kernel) == ("ordered", 0.0)
+    assert found.perpendicular == pytest.approx(0.75, rel=1e-12)
+    assert float(phases.fixed_point(name, 3.0, 0.0)) == 0.0
+    path = finite_width.kernel_path(name, 1e-3, 3.0, 0.0, 40)
+    assert float(path[-1]) < 1e-6
+    assert float(finite_width.kernel_path(name, 1e3, 3.0, 0.0, 40)[-1]) > 1e6
+    with pytest.raises(OutsideValidity, match="grows without bound"):
+        phases.phase(name, 5.0, 0.0)

@@ -34,6 +34,7 @@ TABLE = {
     "kernel_ridge": Case((KERNEL, LABELS, WEIGHT)),
     "log_evidence": Case((KERNEL, LABELS, WEIGHT)),
     "du_convergence": Case((COUNT, POSITIVE, POSITIVE), look=lambda found: found[:3], low=0),
+    "lazy_orders": Case((POSITIVE, COUNT, COUNT, COUNT), low=0),
     "lazy_range": Case((START, START, POSITIVE, POSITIVE, POSITIVE), low=0, infinite=True),
     "lazy_scaling": Case((one_of(24.0, extreme=POSITIVE.extreme), SMALL, POSITIVE, POSITIVE, WEIGHT), low=0),
     "lazy_training_bounds": Case((SMALL, POSITIVE, POSITIVE, WEIGHT), low=0),

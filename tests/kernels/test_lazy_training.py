@@ -169,3 +169,21 @@ def test_du_reference():
     assert 0.9999 < just_wide.movement / just_wide.radius < 1
     with pytest.raises(ParameterError, match="least"):
         lazy_bounds.du_convergence(4, 0.0, 0.5)
+
+
+def test_orders_of_two_layer_networks():
+    """The orders put into the general theorem: its condition, displacement and distance, up to constants."""
+    alpha, n, d, m = 0.7, 50.0, 20.0, 1e7
+    found = lazy_bounds.lazy_orders(alpha, n, d, m)
+    assert [float(x) for x in (found.residual, found.least)] == pytest.approx([1.7 * n**0.5, 0.7 * d**0.5])
+    # L r₀/σ_min² squared is n(√n + √d)²/(md)((1 + α)/α)²: within a factor 2 to 4 of n max(n, d)/(md)
+    condition = float(found.lipschitz * found.residual / found.least**2) ** 2
+    assert float(found.laziness) < condition < 4 * float(found.laziness)
+    assert float(found.displacement) == pytest.approx(float(found.residual / found.least), rel=1e-12)
+    # σ_max²Lr₀²/σ_min⁵ = α-free powers: ((1+α)/α)² n(√n + √d)³/(√m d²)
+    sharp = float(found.largest**2 * found.lipschitz * found.residual**2 / found.least**5)
+    assert float(found.distance) <= sharp <= 2**1.5 * float(found.distance)
+    doubled = lazy_bounds.lazy_orders(alpha, n, d, 4 * m)
+    assert float(found.distance / doubled.distance) == pytest.approx(2.0, rel=1e-12)
+    with pytest.raises(ParameterError):
+        lazy_bounds.lazy_orders(0.0, n, d, m)

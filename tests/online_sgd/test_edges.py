@@ -19,6 +19,7 @@ from deeplimits.theory.online_sgd import (
     spiked_tensor,
     xor,
     xor_rest,
+    xor_sliding,
 )
 from deeplimits.theory.online_sgd.spherical_ode import pca_plateau, plateau, velocity
 
@@ -83,7 +84,7 @@ def test_passage_time_and_search_offset_near_rest_points():
         (lambda: xor.rest_loss(0.05, 7), "four types"),
         (lambda: xor.active_types_probability(6, -1), "active = -1"),
         (lambda: xor.xor_success_probability(0), "width = 0"),
-        (lambda: xor.noiseless_ballistic(STATE, [5.0, 1.0], 0.05), "increasing"),
+        (lambda: xor_sliding.noiseless_ballistic(STATE, [5.0, 1.0], 0.05), "increasing"),
         (lambda: xor.xor_ballistic(BENT, [1.0], 100.0, 0.05, 1.0), "semidefinite"),
         (lambda: xor.velocity(BENT, 100.0, 0.05, 1.0), "semidefinite"),
         (lambda: xor.escape_matrix(jnp.ones(2), jnp.diag(jnp.array([1.0, 0.0])), 10.0, 0.05), "diagonal"),
@@ -249,7 +250,7 @@ def sliding(state, ridge, time):
 @pytest.mark.parametrize("times", [[5.0], [5.0, 400.0]])
 def test_sliding_of_the_noiseless_flow(times):
     """With a late time beside it, t = 5 was off by 5.5e-4."""
-    found = xor.noiseless_ballistic(STATE, times, 0.05)
+    found = xor_sliding.noiseless_ballistic(STATE, times, 0.05)
     v, mu, nu = sliding(STATE, 0.05, 5.0)
     np.testing.assert_allclose(found.output[0], v, atol=1e-7)
     np.testing.assert_allclose(found.along_mu[0], mu, atol=1e-7)
@@ -298,7 +299,7 @@ def test_rest_points_of_the_noiseless_flow(types):
     """They rest, their linear rates are those of the sheet (by automatic differentiation), and they are recognized."""
     ridge = 0.05
     state = xor_rest.xor_rest_point(types, ridge, shares=[1.0, 2.0, 3.0, 4.0][: len(types)])
-    moved = xor.noiseless_velocity(state, ridge)
+    moved = xor_sliding.noiseless_velocity(state, ridge)
     assert max(float(jnp.max(jnp.abs(part))) for part in moved) < 1e-15
     rest = xor_rest.classify_xor_rest(state, ridge)
     assert rest.types == types
@@ -311,12 +312,12 @@ def test_rest_points_of_the_noiseless_flow(types):
         grown = state._replace(
             output=jnp.asarray(np.where(on, 1.0001 * v, v)), along_mu=jnp.asarray(np.where(on, 1.0001 * mu, mu))
         )
-        rate = np.asarray(xor.noiseless_velocity(grown, ridge).output)[on] / (1e-4 * v[on])
+        rate = np.asarray(xor_sliding.noiseless_velocity(grown, ridge).output)[on] / (1e-4 * v[on])
         np.testing.assert_allclose(rate, rest.rates["mass"], rtol=1e-3)
 
 
 def test_what_the_noiseless_flow_reaches_is_classified():
-    late = xor.noiseless_ballistic(STATE, [400.0], 0.05)
+    late = xor_sliding.noiseless_ballistic(STATE, [400.0], 0.05)
     end = xor.XorState(*(part[0] for part in late))
     assert xor_rest.classify_xor_rest(end, 0.05).types == ("mu+", "nu-")
     with pytest.raises(OutsideValidity, match="wait longer"):

@@ -17,6 +17,7 @@ from deeplimits.theory.online_sgd import (
     spherical_ode,
     spiked_tensor,
     xor,
+    xor_sliding,
 )
 from extremes import COUNT, NUMBER, POSITIVE, SHARE, TIMES, VECTOR, Case, Kind, one_of
 
@@ -47,9 +48,15 @@ def at_points(landscape):
 
 
 TABLE = {
-    "binary_mixture": Case((NUMBER,), look=at_points),
+    "binary_mixture": Case((NUMBER,), look=at_points, keywords={"share": one_of(None, extreme=[None, 0.3])}),
     "check_regularity": Case(
         (LANDSCAPE,), keywords={"points": COUNT, "edge": SHARE}, look=lambda found: found[:2], examples=5
+    ),
+    "classify_dynamics": Case(
+        (DECAY, one_of([[0.3, 0.7]], extreme=[[], [[]], [[np.nan, 1.0]], [1.0], [[0.0]], [[1e12]], [[1e-12]]])),
+        keywords={"tolerance": POSITIVE},
+        look=lambda found: found[:3],
+        low=0,
     ),
     "classify_xor_rest": Case((STATE, RIDGE), look=lambda found: found.loss),
     "correlation": Case((LANDSCAPE, NUMBER, POSITIVE, TIMES), low=-1, high=1, examples=12),
@@ -147,6 +154,9 @@ BEHIND = {
     "pca_search_correction": Case((POSITIVE, POSITIVE)),
     "quadratic_variance": Case((POSITIVE, COUNT), low=0),
     "rest_loss": Case((RIDGE, ORDER), low=0),
+    "sliding_times": Case((STATE, POSITIVE, RIDGE), low=0, infinite=True, examples=3),
+    "spiked_gradient_covariance": Case((VECTOR, ORDER)),
+    "spiked_loss": Case((PAIR, NUMBER, ORDER)),
     "tail_bound": Case((NUMBER,), low=0, high=2),
     "tensor_microscopic_variance": Case(
         (ORDER, POSITIVE, SHORT, POSITIVE), keywords={"radius": POSITIVE}, low=0, examples=6
@@ -160,7 +170,7 @@ BEHIND = {
 
 def test_functions_behind_the_door():
     """What limits name and files offer, on the same terms."""
-    files = (classical, equator, exit_times, spherical_ode, spiked_tensor, xor)
+    files = (classical, equator, exit_times, spherical_ode, spiked_tensor, xor, xor_sliding)
     for name, case in BEHIND.items():
         extremes.check(next(getattr(file, name) for file in reversed(files) if hasattr(file, name)), case)
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import integrate
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.theory.online_sgd import effective, spiked_tensor, xor
+from deeplimits.theory.online_sgd import effective, landscapes, spiked_tensor, xor, xor_sliding
 
 
 @pytest.mark.parametrize(("signal", "order", "step", "time", "start", "end"), [
@@ -44,14 +44,67 @@ def test_thresholds_and_roots():
 )
 def test_rest_points_against_the_general_engine(signal, order, step):
     closed = [p for p in spiked_tensor.spiked_rest_points(signal, order, step) if p.radius > 0]
-    guesses = [[m, r] for m in (0.0, 0.2, 0.4, 0.6, 1.0, 1.4) for r in (0.8 * step, 1.1 * step)]
+    sizes = (0.0, 0.2, 0.4, 0.6, 1.0, 1.4)
+    guesses = [[s * m, r] for m in sizes for r in (0.8 * step, 1.1 * step) for s in (1, -1)]
     found = [p for p in effective.fixed_points(spiked_tensor.spiked_dynamics(signal, order, step), guesses)
-             if p.point[0] > -1e-6 and p.point[1] > 0.1]  # fmt: skip
+             if p.point[1] > 0.1]  # fmt: skip
     assert len(found) == len(closed)
     for ours, theirs in zip(sorted(closed), found, strict=True):
         np.testing.assert_allclose([ours.overlap, ours.radius], theirs.point, atol=1e-6)
         np.testing.assert_allclose(sorted(ours.eigenvalues), sorted(theirs.eigenvalues.real), rtol=1e-5, atol=1e-7)
         assert ours.stable == theirs.stable
+
+
+def test_loss_and_noise_of_spiked_tensors_from_the_definition():
+    """f = ⟨∇Φ, ∇u⟩ and D = lim N δ J V Jᵀ with the public Φ and V, and V itself from tensors of order three."""
+    lam, k, c, u = 2.0, 3, 0.7, jnp.array([0.4, 0.9])
+    slope = jax.grad(lambda u: spiked_tensor.spiked_loss(u, lam, k))(u)
+    drift = spiked_tensor.spiked_dynamics(lam, k, c).drift(u)
+    # ∇m = v, ∇r = 2(x − mv): |∇m| = 1, |∇r|² = 4r, orthogonal
+    np.testing.assert_allclose(drift, [slope[0], 4 * u[1] * slope[1]], rtol=1e-12)
+    x = np.array([0.4, 0.9**0.5, 0.0])
+    rows = np.array([[1.0, 0, 0], [0, 2 * x[1], 0]])
+    noise = c * rows @ np.asarray(spiked_tensor.spiked_gradient_covariance(x, k)) @ rows.T
+    np.testing.assert_allclose(noise, spiked_tensor.path_noise(u, k, c), rtol=1e-12)
+    w = np.random.default_rng(0).normal(size=(40_000, 3, 3, 3))
+    slots = (np.einsum(f"n{''.join('abc')},{p},{q}->n{o}", w, x, x) for o, p, q in ("abc", "bac", "cab"))
+    found = np.cov(-2 * sum(slots), rowvar=False)
+    exact = np.asarray(spiked_tensor.spiked_gradient_covariance(x, k))
+    # The standard error of a covariance is √((v_ij² + v_ii v_jj)/n).
+    error = np.sqrt((exact**2 + np.outer(np.diag(exact), np.diag(exact))) / 40_000)
+    assert np.all(np.abs(found - exact) < 5 * error)
+
+
+def test_what_the_step_leaves_in_the_limit():
+    at = [[0.3, 0.7]]
+    spiked = spiked_tensor.spiked_dynamics
+    assert effective.classify_dynamics(spiked(2.0, 2, 0.0), at).name == "sub-critical"
+    assert effective.classify_dynamics(spiked(2.0, 2, 1.0), at).name == "ballistic"
+    # √N m near 0: the diffusion 8cr is left, and at a dimension that is not infinite everything is.
+    close = effective.zoom(spiked(2.0, 2, 1.0, dimension=1e12), [0.0, 0.0], [1e-6, 1.0])
+    found = effective.classify_dynamics(close, [[1.0, 0.7]])
+    assert (found.critical, found.diffusive) == (True, True)
+    assert found.diffusion == pytest.approx(5.6, rel=1e-6)
+    odd = effective.EffectiveDynamics(lambda u: u, jnp.zeros_like, lambda u: -jnp.eye(2))
+    with pytest.raises(ParameterError, match="semidefinite"):
+        effective.classify_dynamics(odd, at)
+
+
+def test_second_derivatives_of_population_losses():
+    h, m = 0.5, 0.3
+    mixture = landscapes.binary_mixture(h)
+    share = float(jax.nn.sigmoid(2 * h))
+    assert float(landscapes.binary_mixture(share=share).slope(m)) == pytest.approx(float(mixture.slope(m)), rel=1e-14)
+    assert landscapes.binary_mixture(share=0.5).exponent == 2
+    for landscape in (mixture, landscapes.online_pca(1.3), landscapes.tensor_pca(2.0, 3),
+                      landscapes.single_index("relu", "tanh", 0.3)):  # fmt: skip
+        slope = (float(landscape.slope(m + 1e-5)) - float(landscape.slope(m - 1e-5))) / 2e-5
+        assert float(landscape.curvature(m)) == pytest.approx(slope, rel=1e-7)
+    # −E sech² far out, where 1 − tanh² has no digits
+    assert float(landscapes.binary_mixture(30.0).curvature(0.0)) == pytest.approx(-4 * np.exp(-60 + 2), rel=1e-9)
+    for wrong in ({"share": 0.0}, {"share": 1.0}, {"share": np.nan}, {}, {"field": 0.1, "share": 0.5}):
+        with pytest.raises(ParameterError):
+            landscapes.binary_mixture(**wrong)
 
 
 def test_microscopic_variance():
@@ -132,13 +185,13 @@ def noiseless_start():
 
 
 def test_noiseless_dynamics():
-    at = xor.noiseless_ballistic(noiseless_start(), [2.0], 0.05)
+    at = xor_sliding.noiseless_ballistic(noiseless_start(), [2.0], 0.05)
     np.testing.assert_allclose(at.output[0], [0.97911749, 0.50773677, -0.81340578, -0.58009489], atol=1e-7)
     np.testing.assert_allclose(at.along_mu[0], [0.46219701, -0.29302418, 0, 0], atol=1e-7)
     np.testing.assert_allclose(at.along_nu[0], [0, 0, 0.51830319, -0.22350461], atol=1e-7)
     # Wrong overlaps slide to zero and stay; the masses of the four types reach S.
     start = noiseless_start()._replace(along_nu=jnp.array([0.2, -0.1, 0.4, -0.1]))
-    end = xor.noiseless_ballistic(start, [400.0], 0.05, steps=8000)
+    end = xor_sliding.noiseless_ballistic(start, [400.0], 0.05, steps=8000)
     np.testing.assert_allclose(end.along_nu[0, :2], 0.0, atol=0)
     np.testing.assert_allclose(end.output[0] ** 2, float(xor.type_mass(0.05)), rtol=1e-6)
     assert [float(xor.type_mass(a)) for a in (0.05, 0.01, 0.1)] == pytest.approx(
@@ -151,7 +204,7 @@ def test_noiseless_dynamics():
 
 def test_noisy_dynamics_approach_the_noiseless_ones():
     state = noiseless_start()
-    limit = xor.noiseless_velocity(state, 0.05)
+    limit = xor_sliding.noiseless_velocity(state, 0.05)
     away = jnp.abs(state.along_mu) > 0
     for separation, allowed in ((1e4, 0.02), (1e6, 0.002)):
         close = xor.velocity(state, separation, 0.05, 1.0)
@@ -214,3 +267,35 @@ def test_escape_actions():
         assert stays > 100 * forgets
     with pytest.raises(OutsideValidity, match="saddle"):
         spiked_tensor.escape_actions(0.5, 3, 1.0)
+
+
+def test_when_overlaps_begin_to_slide():
+    """Against DOP853 with events, each smooth piece by itself."""
+    alpha, start = 0.05, np.array([1.0, 0.5, 0.3, -0.2, 0.3, -0.4])
+
+    def speed(t, y):
+        v, mu, nu = y.reshape(3, 2)
+        e = {s: 1 / (1 + np.exp(v @ np.maximum(s * mu, 0))) for s in (1, -1)}
+        d = {s: 1 / (1 + np.exp(-v @ np.maximum(s * nu, 0))) for s in (1, -1)}
+        out = sum(np.maximum(s * mu, 0) * e[s] - np.maximum(s * nu, 0) * d[s] for s in (1, -1)) / 4
+        on = sum(s * (s * mu > 0) * e[s] for s in (1, -1)) * v / 4
+        off = sum(s * (s * nu > 0) * d[s] for s in (1, -1)) * v / 4
+        return np.concatenate([out - alpha * v, on - alpha * mu, -off - alpha * nu])
+
+    state, now, expected = start, 0.0, np.full(2, np.inf)
+    while np.isinf(expected).any():
+        live = [i for i in (4, 5) if state[i] != 0]
+        hits = [lambda t, y, i=i: y[i] for i in live]
+        for hit in hits:
+            hit.terminal = True
+        # The right-hand side jumps just behind the event, so that a step must not look far beyond it.
+        path = integrate.solve_ivp(speed, (now, 60.0), state, events=hits, rtol=1e-10, atol=1e-12, max_step=1e-3)
+        now, state = path.t[-1], path.y[:, -1].copy()
+        first = live[int(np.argmin(np.abs(state[live])))]
+        state[first], expected[first - 4] = 0.0, now
+    given = xor.XorState(*(jnp.asarray(part) for part in start.reshape(3, 2)), jnp.zeros((2, 2)))
+    found = xor_sliding.sliding_times(given, 10.0, alpha)
+    np.testing.assert_allclose(found.along_nu, expected, rtol=1e-5)
+    assert np.isinf(np.asarray(found.along_mu)).all()
+    early = xor_sliding.sliding_times(given, expected.min() * 0.99, alpha)
+    assert np.isinf(np.asarray(early.along_nu)).all()

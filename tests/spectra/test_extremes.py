@@ -121,6 +121,11 @@ TABLE = {
         look=numbers,
         examples=12,
     ),
+    "nonlinear_gram_companion": Case(
+        (one_of("tanh", (1.0, 0.5), extreme=[(1.0,), (0.5, 1.0), "no such", (NAN, 1.0)]), POSITIVE, POSITIVE),
+        look=numbers,
+        examples=12,
+    ),
     "nonlinear_gram_spikes": Case(
         (one_of("tanh", "relu", extreme=["sign", "no such"]), POSITIVE, POSITIVE),
         look=lambda found: found,

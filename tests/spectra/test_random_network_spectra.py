@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import mpmath
+import mpmath as mp
 import numpy as np
 import pytest
 
@@ -56,6 +57,31 @@ def test_nonlinear_gram_solves_the_quartic(name, p, n, width):
     for z in (0.5 + 0.1j, 2 + 0.5j, 0.3 + 1e-7j):
         exact = quartic_transform(z, moments.eta, moments.zeta, p, n, width)
         assert complex(law.stieltjes(z)) == pytest.approx(exact, rel=1e-7)
+
+
+@pytest.mark.parametrize(("p", "n", "width"), [(3, 2, 4), (2, 3, 1.5)])
+def test_companion_of_the_nonlinear_gram_matrix(p, n, width):
+    """N×N beside n×n: the same eigenvalues, G_N of the quartic, and masses at zero that make up the difference."""
+    moments = network_grams.gram_moments("tanh")
+    law = network_grams.nonlinear_gram_companion("tanh", n / p, width / n)
+    for z in (0.5 + 0.1j, 2 + 0.5j, 0.3 + 1e-7j):
+        small = quartic_transform(z, moments.eta, moments.zeta, p, n, width)
+        # m_G = −(N/n)G_N + (N/n − 1)/z and m_N = −G_N
+        assert complex(law.stieltjes(z)) == pytest.approx((small - (width / n - 1) / z) * n / width, rel=1e-7)
+    assert float(law.atoms.weights[0]) == pytest.approx(max(0.0, 1 - n / width), abs=1e-14)
+    assert float(law.cdf(float(law.edges[-1, 1]))) == pytest.approx(1.0, abs=1e-9)
+    other = network_grams.nonlinear_gram("tanh", n / p, width / n)
+    assert float(law.moment(2)) == pytest.approx(float(other.moment(2)) * n / width, rel=1e-10)
+    low = float(law.edges[0, 0])
+    if width < n:  # no atom: −1/α has all its digits down to z = 0
+        with mp.workdps(30):
+            exact = mp.quad(lambda x: float(law.density(float(x))) / x, [low, float(law.edges[-1, 1])])
+        assert float(law.stieltjes(1e-13).real) == pytest.approx(float(exact), rel=1e-6)
+    weights = np.random.default_rng(0).normal(size=(100 * 4, 300))
+    if p == 3:
+        features = np.tanh(weights @ np.random.default_rng(1).normal(size=(300, 200)) / 300**0.5)
+        found = np.linalg.eigvalsh(features @ features.T / 200)
+        assert np.mean(found < 1.0) == pytest.approx(float(law.cdf(1.0)), abs=0.01)
 
 
 def test_traceable_gram_curve_is_the_law():

@@ -69,6 +69,15 @@ OVERLAPS = {
     ),
     "noise_floor": Case((TASK,), low=0, examples=10),
     "plateau_length": Case((COUNT, SHARE), low=0),
+    "risk_near_teacher": Case(
+        (
+            one_of(Task(ONE), extreme=[Task(TWO), Task(ONE, activation="relu"), Task([[np.nan]]), Task([[0.0]])]),
+            one_of([[1e-20]], extreme=[[[0.0]], [[1e-300]], [[-1.0]], [[1e12]], [[np.nan]], TWO, [1.0]]),
+            one_of([[1e-11]], extreme=[[[0.0]], [[1.0]], [[np.nan]], TWO]),
+        ),
+        low=0,
+        examples=15,
+    ),
     "regime": Case((POSITIVE, NUMBER), keywords={"boundary": one_of("norm", extreme=["none"])}),
     "risk": Case((TASK, STATE), low=0),
     "squared_gradient": Case((TASK, STATE)),
@@ -79,6 +88,12 @@ OVERLAPS = {
     "velocity": Case((TASK, STATE), look=lambda found: (found.m, found.q)),
 }
 FIELD = {
+    "chaos_bound": Case(
+        (TIMES, COUNT),
+        keywords={"lipschitz": POSITIVE, "spread": POSITIVE, "step": POSITIVE, "speed": POSITIVE,
+                  "inverse_temperature": POSITIVE},
+        low=0, examples=40,
+    ),
     "convergence_conditions": Case((PARTICLES, ACTIVATION), look=lambda found: found.largest_gap, low=0),
     "density_flow": Case(
         (one_of(problem(0.5, 2.0, 1.0), extreme=[problem(1e-12, 1.0, 0.0), problem(1e6, 1e3, 1.0)]),

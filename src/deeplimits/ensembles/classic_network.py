@@ -94,12 +94,18 @@ class Training(NamedTuple):
 
 
 def train_classic_network(
-    network: ClassicNetwork, marks: Marks, *, step: ArrayLike = 0.05, key: PRNGKeyArray | None = None
+    network: ClassicNetwork,
+    marks: Marks,
+    *,
+    step: ArrayLike = 0.05,
+    key: PRNGKeyArray | None = None,
+    order: ArrayLike | None = None,
 ) -> Training:
     """Stochastic gradient descent on the ten-point problem, one point per step.
 
     Setting     ten points of two classes in the plane; sigmoid layers 2 → 2 → 3 → 2, 23 parameters
-    Result      θ ← θ − η∇½‖y_i − a₄(x_i)‖², i uniform with replacement (`key` given) or 0, 1, …, 9, 0, … (without);
+    Result      θ ← θ − η∇½‖y_i − a₄(x_i)‖², i uniform with replacement (`key` given), in the `order` given, from its
+                beginning again when it is through, or 0, 1, …, 9, 0, … (without either);
                 cost (1/10)Σ½‖y_i − a₄(x_i)‖²; a point is in the first class where the first output is the larger.
                 From weights N(0, 1/4) with η = 0.05 the sum of squares rests on plateaus near 5 and 2.5 for 10⁴ to 10⁵
                 steps, then falls: about 4e-3 after 3·10⁵ steps, all ten points on their side; a few seeds need longer
@@ -117,16 +123,29 @@ def train_classic_network(
     if ends.ndim != 1 or np.any(np.diff(ends) <= 0):
         raise ParameterError(f"train_classic_network: marks = {ends.tolist()} must increase; they are numbers of steps")
     step = number("train_classic_network: step", step, POSITIVE)
-    return Training(*_train(network, jnp.asarray(ends, int), step, key))
+    if key is not None and order is not None:
+        raise ParameterError("train_classic_network: key and order are both given; points are random or in an order")
+    visits = jnp.arange(len(POINTS)) if order is None else _order(order)
+    return Training(*_train(network, jnp.asarray(ends, int), step, key, visits))
+
+
+def _order(order: ArrayLike) -> Int[Array, " visits"]:
+    given = np.asarray(order)
+    if given.ndim != 1 or not given.size or not np.all(np.isin(given, np.arange(len(POINTS)))):
+        raise ParameterError(
+            f"train_classic_network: order of shape {given.shape} is not allowed; it is a list of numbers of points, "
+            f"0 to {len(POINTS) - 1}"
+        )
+    return jnp.asarray(given, int)
 
 
 @jax.jit
-def _train(network, marks, step, key):
+def _train(network, marks, step, key, visits):
     points, targets = jnp.asarray(POINTS), jnp.asarray(TARGETS)
 
     def advance(index, network):
         if key is None:
-            at = index % len(points)
+            at = visits[index % len(visits)]
         else:
             at = jax.random.randint(jax.random.fold_in(key, index), (), 0, len(points))
         gradient = jax.grad(point_loss)(network, points[at], targets[at])

@@ -313,6 +313,10 @@ _CALL = re.compile(r"(\w+)\(([^()]*)\)")
 _HERMITE = re.compile(r"hermite(\d+)")
 
 
+ALSO_CALLED = {"silu": "swish", "linear": "identity"}
+"""Other names in use."""
+
+
 @functools.cache
 def activation(given: ActivationLike) -> Activation:
     """The activation of that name, such as 'tanh' or 'leaky_relu(0.1)'; a JAX function of one number is also welcome.
@@ -328,6 +332,7 @@ def activation(given: ActivationLike) -> Activation:
         return given
     if callable(given):
         return from_function(given)
+    given = ALSO_CALLED.get(given, given)
     if given in NAMED:
         return NAMED[given]
     if higher := _HERMITE.fullmatch(given):

@@ -46,7 +46,8 @@ class FluctuationDissipation(Limit):
     Validity    the parameters stay bounded (here by weight decay, and because ‖∂f/∂a‖² + 1 ≤ 2 for every h); size
                 counts the recorded steps T
     Finite size none in the mean; without the term of the ends O(1/T), for T ≫ 1/(ημ)
-    Computed by a formula of one line in its own file
+    Computed by bias.fluctuation_dissipation for losses of one's own; in linear regression bias.sgd_stationary; of a run
+                of any framework measure.fluctuation_dissipation
     References  yaida2019
     """
 

@@ -22,7 +22,7 @@ class LazyTwoLayerScalings(Limit):
                 hence lazy training for N max(N, d) ≪ md, with ‖θ − θ̄‖ = O(N(N + d)^{3/2}/(√m d²))
     Validity    σ smooth and odd; c away from 1; size counts the dimension d
     Finite size extreme eigenvalues O(d^(−2/3))
-    Computed by kernels.two_layer_singular_values, kernels.lazy_scaling
+    Computed by kernels.two_layer_singular_values, kernels.lazy_scaling; orders in α, N, d and m kernels.lazy_orders
     References  bartlett2021; bai2010
     """
 

@@ -25,7 +25,8 @@ class EffectiveDynamicsFramework(Limit):
                 differentiation and Monte Carlo; size counts the dimension N
     Finite size gap O(1/N)
     Computed by online_sgd.spiked_dynamics, online_sgd.path_noise; for a model of one's own measure.coefficients,
-                measure.closability, measure.localizability
+                measure.closability, measure.localizability; whether the step is critical, and the limit diffusive,
+                online_sgd.classify_dynamics
     References  benarous2022
     """
 

@@ -8,8 +8,11 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, integer, real, whole
-from deeplimits.predictions import Exponent
+from deeplimits.predictions import Exponent, Probability
 from deeplimits.theory.online_sgd import landscapes, spherical_ode
+
+CERTAIN = 6.5
+"""So many standard deviations away a Gaussian walk is at any time once in 10¹⁰ runs."""
 
 
 class SampleComplexityThresholds(Limit):
@@ -22,6 +25,9 @@ class SampleComplexityThresholds(Limit):
                 α_c = T/N of order 1, log N, N^(k−2) samples per dimension are necessary, and sufficient up to
                 logarithms
                 the measured power law is that of T for k ≠ 2; for k = 2 that of exp(−2κT/N) ∝ 1/N
+                too few samples recover nothing: P(T ≤ N α_few) → 0. Up to a level a, m gains at most
+                kλδa^(k−1) α by drift and δ√(kα/N) by noise; with a = A/√N for k ≥ 3 and a ≤ η for k ≤ 2 both stay short
+                of a for α_few = x N^(k−2), x a constant, of which noise exceeds 6.5 standard deviations only
     Validity    k ≥ 1; δ < 2λ for k = 2 and η below the plateau; size counts the dimension N
     Finite size relative gap O(N^(−1/2)) for k = 1, where the start counts; O(1/N) up to logarithms for k = 2 and k ≥ 4;
                 for k = 3 of T ∝ ∫dm/(m²(1 − m²)) = 1/m₀ − (1/η − artanh η) + O(m₀), which is O(N^(−1/2)) but for the
@@ -63,7 +69,10 @@ class SampleComplexityThresholds(Limit):
         # ∫ dm/(m²(1−m²)) = 1/m_0 − (1/η − artanh η) + O(m_0): the constant vanishes at η = 0.834.
         constant = 1 / self.threshold - jnp.arctanh(self.threshold)
         correction = {1: 0.5, 3: jnp.where(jnp.abs(constant) < 0.05, 1.0, 0.5)}.get(self.order, 1.0)
-        return {"samples": Exponent(slope, label=what, symbol="T", correction=correction)}
+        return {
+            "samples": Exponent(slope, label=what, symbol="T", correction=correction),
+            "too_few": Probability(0.0, label="recovery with too few samples", symbol=r"P(T\leq N\alpha_{few})"),
+        }
 
     def at_size(self, size):
         n = whole(size, "N", self, least=16)
@@ -92,4 +101,18 @@ class SampleComplexityThresholds(Limit):
         )[0]  # fmt: skip
         # The rate at which the equator repels, from the definition of the step: 2λδ − δ²
         rate = 2 * self.signal * self.step - self.step**2
-        return {"samples": jnp.exp(-2 * rate * passage / dimension) if self.order == 2 else passage}
+        early = passage <= dimension * self._too_few(dimension)
+        return {
+            "samples": jnp.exp(-2 * rate * passage / dimension) if self.order == 2 else passage,
+            "too_few": early.astype(float),
+        }
+
+    def _too_few(self, n: int) -> Array:
+        """α_few: samples per dimension in which neither drift nor noise carries m from the start to a level a ≤ η."""
+        k, delta = self.order, self.step * n ** (-max(0, self.order - 2) / 2)
+        start = self.start / jnp.sqrt(1.0 * n)
+        level = start + (self.threshold - start) * jnp.geomspace(1e-3, 1.0, 100)
+        half = (level - start) / 2
+        by_drift = half / (k * self.signal * delta * level ** (k - 1))
+        by_noise = n / k * (half / (CERTAIN * delta)) ** 2
+        return jnp.max(jnp.minimum(by_drift, by_noise))

@@ -31,7 +31,8 @@ class SpikedTensorBallistic(Limit):
                 even in the Gaussian ζ, so that in E sup|ζ + N^(−1/2)η| the first order, E sign(ζ)η at the time of the
                 supremum, is zero: the mean distance has a relative gap O(1/N)
     Computed by online_sgd.ballistic_with_fluctuations; the path alone by online_sgd.spiked_ballistic, its equation by
-                online_sgd.spiked_dynamics
+                online_sgd.spiked_dynamics; Φ and the covariance V of the gradient by online_sgd.spiked_loss,
+                online_sgd.spiked_gradient_covariance
     References  benarous2022
     """
 

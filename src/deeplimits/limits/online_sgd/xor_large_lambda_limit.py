@@ -11,7 +11,7 @@ from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Probability
 from deeplimits.tails import binomial_tail
-from deeplimits.theory.online_sgd import xor
+from deeplimits.theory.online_sgd import xor, xor_sliding
 
 # Four neurons, one of each type to be; the first two also overlap with ν, against the flow, and slide to 0.
 OUTPUT, ALONG_MU, ALONG_NU = (1.0, 0.5, -0.8, -0.6), (0.3, -0.2, 0.0, 0.0), (0.01, -0.005, 0.4, -0.1)
@@ -45,7 +45,8 @@ class XorLargeLambdaLimit(Limit):
                 against the flow. One moves by δ|v|σ when its own cluster is drawn, with probability 1/4 a step, and
                 nothing else moves it but the ridge: until it is below δ it takes a fixed number of such steps, and
                 the probability that a binomial number is smaller must be below 10⁻⁹. For δ > 0.01 it is zero
-    Computed by online_sgd.noiseless_ballistic, online_sgd.xor_rest_point, online_sgd.classify_xor_rest
+    Computed by online_sgd.noiseless_ballistic, online_sgd.sliding_times, online_sgd.xor_rest_point,
+                online_sgd.classify_xor_rest
     References  benarous2022
     """
 
@@ -56,7 +57,7 @@ class XorLargeLambdaLimit(Limit):
 
     def theory(self):
         start = xor.XorState(jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), jnp.zeros((4, 4)))
-        end = xor.noiseless_ballistic(start, self.horizon[None], self.ridge)
+        end = xor_sliding.noiseless_ballistic(start, self.horizon[None], self.ridge)
         neurons = jnp.arange(1.0, 5.0)
         shared = {"axis": "neuron", "rate": 1.0}
         return {

@@ -11,6 +11,7 @@ with door(__name__):
     from deeplimits.theory.bias.diagonal_networks import diagonal_trajectory as diagonal_trajectory
     from deeplimits.theory.bias.diagonal_networks import kernel_solution as kernel_solution
     from deeplimits.theory.bias.diagonal_networks import sparse_solution as sparse_solution
+    from deeplimits.theory.bias.fluctuation_relations import fluctuation_dissipation as fluctuation_dissipation
     from deeplimits.theory.bias.homogeneous_margin import deep_linear_margin as deep_linear_margin
     from deeplimits.theory.bias.least_squares import closest_minimizer as closest_minimizer
     from deeplimits.theory.bias.least_squares import critical_step as critical_step

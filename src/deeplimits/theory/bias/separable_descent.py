@@ -13,7 +13,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import NotConverged, ParameterError
+from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.bias.support_vectors import ZERO_MULTIPLIER, HardMargin, hard_margin
@@ -51,6 +51,11 @@ def log_time_law(x: ArrayLike, y: ArrayLike, *, loss_scale: float | None = None)
     ([0.115464222384, 0.390311901086], 0.204081632653)
     """
     found = hard_margin(x, y)
+    if found.unit != 1.0:
+        raise OutsideValidity(
+            f"the entries of x reach {found.unit:.3g}, so that multipliers and loss, of size 1/x², are beyond double "
+            f"precision; divide x by s = {found.unit:.3g}: the path for x is w(s²t)/s, w that for x/s"
+        )
     signed = jnp.asarray(np.asarray(x, float) * np.asarray(y, float)[:, None])
     scale = _scale(len(signed), loss_scale)
     margins = np.asarray(signed) @ found.weights

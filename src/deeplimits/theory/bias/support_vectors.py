@@ -7,6 +7,7 @@ hyperplane separates the classes.
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
@@ -14,7 +15,8 @@ from numpy.typing import NDArray
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.numerics import arguments
-from deeplimits.theory.bias.least_distance import LeastDistance, closest_point
+from deeplimits.numerics.checks import valid
+from deeplimits.theory.bias.least_distance import INFEASIBLE, LeastDistance, closest_point
 
 Floats = NDArray[np.float64]
 
@@ -22,6 +24,7 @@ ON_MARGIN = 1e-8
 """A point whose functional margin exceeds one by less than this is a support vector."""
 ZERO_MULTIPLIER = 1e-10
 """A multiplier below this fraction of the largest is zero."""
+TINY = float(np.finfo(float).tiny)
 FREE = 1e-3
 """Weight of the intercept's square in one proximal step, relative to the weights'."""
 
@@ -55,6 +58,8 @@ class HardMargin(NamedTuple):
     """The points on the margin that carry no multiplier: removing them changes nothing. Empty for almost all data."""
     residual: float
     """Largest violation of optimality: constraints, stationarity, and Σ a_i = ‖ŵ‖², relative."""
+    unit: float = 1.0
+    """The multipliers are those of x/unit: 1, or the size of x where those of x, of size 1/x², are beyond numbers."""
 
 
 def hard_margin(x: ArrayLike, y: ArrayLike, *, intercept: bool = False) -> HardMargin:
@@ -79,11 +84,15 @@ def hard_margin(x: ArrayLike, y: ArrayLike, *, intercept: bool = False) -> HardM
         # Squares would overflow or vanish: ŵ(x/s) = s ŵ(x)
         found = hard_margin(points / largest, y, intercept=intercept)
         with np.errstate(over="ignore", under="ignore"):
-            return found._replace(
-                weights=found.weights / largest,
-                multipliers=found.multipliers / largest / largest,
-                margin=found.margin * largest,
-            )
+            multipliers = found.multipliers / largest / largest
+        # In units of 1/x² they may be no numbers
+        fits = np.isfinite(multipliers) & ((multipliers >= TINY) | (found.multipliers == 0))
+        return found._replace(
+            weights=found.weights / largest,
+            multipliers=multipliers if fits.all() else found.multipliers,
+            margin=found.margin * largest,
+            unit=1.0 if fits.all() else float(largest),
+        )
     signed = points * labels[:, None]
     scale = np.linalg.norm(signed, axis=1).max()
     if scale == 0:
@@ -93,6 +102,11 @@ def hard_margin(x: ArrayLike, y: ArrayLike, *, intercept: bool = False) -> HardM
     if intercept:
         return _with_intercept(points, labels)
     found = closest_point(signed / scale, np.ones(len(signed)))
+    if found.point is None and _separable(signed):
+        raise OutsideValidity(
+            f"the data are separable, but their margin is below {INFEASIBLE:g} of the largest point, {scale:.3g}: too "
+            "thin for double precision; take out what is so much shorter than the rest, or give it more weight"
+        )
     weights, multipliers = _separated(found, scale)
     return _described(signed, weights, 0.0, multipliers)
 
@@ -153,11 +167,26 @@ def is_separable(x: ArrayLike, y: ArrayLike, *, intercept: bool = False) -> bool
     >>> is_separable([[1.0], [2.0]], [1, -1]), is_separable([[1.0], [2.0]], [1, -1], intercept=True)
     (False, True)
     """
+    points, labels = _checked(x, y)
+    if not intercept:
+        return _separable(points * labels[:, None])
+    # Separation does not depend on the unit, multipliers do.
+    largest = np.abs(points).max()
     try:
-        hard_margin(x, y, intercept=intercept)
+        hard_margin(points / largest if largest > 0 else points, labels, intercept=True)
     except NotSeparable:
         return False
     return True
+
+
+def _separable(signed: Floats) -> bool:
+    """Whether ⟨w, x̄_i⟩ > 0 for some w and all rows: their directions alone decide."""
+    largest = np.abs(signed).max(axis=1, keepdims=True)
+    if not np.all(largest > 0):
+        return False
+    rows = signed / largest
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return closest_point(rows, np.ones(len(rows))).point is not None
 
 
 class Separator(NamedTuple):
@@ -174,9 +203,11 @@ def traced_hard_margin(signed: Float[Array, "n d"]) -> Separator:
 
     def solve(rows):
         found = hard_margin(rows, np.ones(n))
-        return found.weights, found.multipliers
+        return found.weights, found.multipliers if found.unit == 1.0 else np.full(n, np.inf)
 
-    return Separator(*jax.pure_callback(solve, answer, signed, vmap_method="sequential"))
+    found = Separator(*jax.pure_callback(solve, answer, signed, vmap_method="sequential"))
+    sentence = "the multipliers, of size 1/x², are beyond double precision; divide x by its size"
+    return valid(found, jnp.all(jnp.isfinite(found.multipliers)), sentence)
 
 
 def _with_intercept(points: Floats, labels: Floats) -> HardMargin:

@@ -5,6 +5,7 @@ kinks and towards 0 (where activations do what they do, however large the varian
 deviations. Smooth, kinked and jumping functions all converge like their smooth pieces.
 """
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ REACH = 13.5
 _WIDEST = 1.5
 _LEVELS = 24
 NODES = 14
-COARSE = 10
+COARSE = 12
 OUTSKIRTS = 0.9 * REACH
 LARGEST_OUTSKIRTS = 1e-3
 """If more than this part of E|f| lies beyond 0.9·REACH deviations, the integral is held not to exist."""
@@ -91,6 +92,36 @@ def expect_pair(
     value, size, outskirts = pair_rule(f, g, where, kinks, order=NODES)
     coarse, _, _ = pair_rule(f, g, where, kinks, order=COARSE)
     return _checked(value, jnp.abs(value - coarse) + 1e-15 * size + outskirts, size, outskirts, tolerance)
+
+
+def expect_jointly(
+    joint: Callable, a: ArrayLike, b: ArrayLike, c: ArrayLike, *also: ArrayLike,
+    kinks: tuple[float, ...] = (), tolerance: float = 1e-9,
+) -> Expectation:  # fmt: skip
+    """As `expect_pair`, of joint(u, v, *also), `also` being numbers that may differ from pair to pair.
+
+    >>> round(float(expect_jointly(lambda u, v, s: (u + s * v) ** 2, 1.0, 1.0, 0.5, 2.0).value), 12)
+    7.0
+    """
+    arrays = jnp.broadcast_arrays(*(jnp.asarray(value, float) for value in (a, b, c, *also)))
+    check_covariance(*arrays[:3])
+    found = _both_rules(function("joint", joint), kinks, tuple(jnp.ravel(part) for part in arrays))
+    value, coarse, size, outskirts = (part.reshape(arrays[0].shape) for part in found)
+    return _checked(value, jnp.abs(value - coarse) + 1e-15 * size + outskirts, size, outskirts, tolerance)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _both_rules(joint: Callable, kinks: tuple[float, ...], arrays: tuple[Floats, ...]):
+    def one(numbers):
+        where, also = pair(*numbers[:3]), numbers[3:]
+
+        def at(u, v):
+            return joint(u, v, *also)
+
+        value, size, outskirts = _plane(at, where, kinks, NODES)
+        return value, _plane(at, where, kinks, COARSE)[0], size, outskirts
+
+    return jax.lax.map(one, arrays)
 
 
 def pair_rule(f: Callable, g: Callable, where: Pair, kinks: tuple[float, ...], *, order: int = NODES):

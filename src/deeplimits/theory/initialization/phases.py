@@ -52,7 +52,8 @@ class EdgePoint(NamedTuple):
 def fixed_point(activation: ActivationLike, weight_variance: ArrayLike, bias_variance: ArrayLike) -> Floats:
     """The stable fixed point K* of K ← C_b + C_w E_K σ², found by bisection; differentiable in both variances.
 
-    Where there are several it is the smallest, to which small variances lead.
+    Where there are several it is the smallest, to which small variances lead; without biases that is 0 where it
+    attracts, though large variances may grow.
     Raises `OutsideValidity` where the variance grows without bound or every variance is kept, and `NotConverged`
     where the iteration would not settle at the crossing found (F' < −1).
 
@@ -131,7 +132,8 @@ def _solve(sigma: Activation, c_w, c_b):
     high = jnp.log(MOST * (1 + frozen[0] + frozen[1]))
     grid = low + (high - low) * jnp.linspace(0.0, 1.0, SCANNED).reshape(-1, *[1] * low.ndim)
     # The first crossing from above to below, to which the iteration leads from small variances; an F that overflows is
-    # above. Without one the variance vanishes or grows.
+    # above. Without one the variance grows, or vanishes where it falls from the least: what large ones do is another
+    # matter.
     above = ~(excess(grid, *frozen) <= 0)
     down = above[:-1] & ~above[1:]
     first = jnp.argmax(down, axis=0)[None]
@@ -142,7 +144,7 @@ def _solve(sigma: Activation, c_w, c_b):
     # One Newton step with a slope from Stein's identity, which knows jumps of σ: the derivatives by C_w and C_b.
     descent = jax.lax.stop_gradient(1 - slope)
     step = (layer_maps.layer_map(sigma, found, c_w, c_b) - found) / jnp.where(jnp.abs(descent) > 1e-6, descent, 1.0)
-    return jnp.where(crosses, found + step, 0.0), ~crosses & above[-1], jnp.where(crosses, slope, 0.0)
+    return jnp.where(crosses, found + step, 0.0), ~crosses & above[0] & above[-1], jnp.where(crosses, slope, 0.0)
 
 
 def phase(activation: ActivationLike, weight_variance: float, bias_variance: float) -> Phase:

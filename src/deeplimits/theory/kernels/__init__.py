@@ -16,6 +16,7 @@ with door(__name__):
     from deeplimits.theory.kernels.gaussian_process import posterior as posterior
     from deeplimits.theory.kernels.infinite_width import InfiniteWidth as InfiniteWidth
     from deeplimits.theory.kernels.lazy_bounds import du_convergence as du_convergence
+    from deeplimits.theory.kernels.lazy_bounds import lazy_orders as lazy_orders
     from deeplimits.theory.kernels.lazy_bounds import lazy_scaling as lazy_scaling
     from deeplimits.theory.kernels.lazy_bounds import lazy_training_bounds as lazy_training_bounds
     from deeplimits.theory.kernels.linearization import relu_remainder_bound as relu_remainder_bound

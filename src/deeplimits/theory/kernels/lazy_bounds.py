@@ -18,6 +18,8 @@ from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, arra
 from deeplimits.theory.gaussian.moments import mean_curvature, mean_slope, slope_moment
 from deeplimits.theory.kernels.linearization import curvature, curvature_bound
 
+Floats = Float[Array, "..."]
+
 PEAK = 0.75 * 4 ** (-1 / 3)
 """The largest value of e^{−x/2} − e^{−2x}, at x = (4/3) log 2."""
 
@@ -203,6 +205,58 @@ def two_layer_singular_values(activation: ActivationLike, points_per_dimension: 
     spike = strength + slope**2 * strength / jnp.where(outside, strength - c * slope**2, 1.0)
     bulk = jnp.where(outside, spike, slope**2 * (1 + root) ** 2)
     return TwoLayerSpectrum(floor + jnp.where(c < 1, slope**2 * (1 - root) ** 2, 0.0), floor + bulk)
+
+
+class LazyOrders(NamedTuple):
+    """Orders of magnitude, constants left out, of a wide two-layer network from a random start."""
+
+    residual: Floats
+    """r₀ = ‖y − f(θ₀)‖ ≲ (1 + α)√n."""
+    least: Floats
+    """σ_min ≍ α√d."""
+    largest: Floats
+    """σ_max ≲ α(√n + √d)."""
+    lipschitz: Floats
+    """L ≲ α√(d/m)(√n + √d)."""
+    laziness: Floats
+    """n max(n, d)/(md)·((1 + α)/α)²: training is lazy where it is ≪ 1."""
+    rate: Floats
+    """λ ≍ α²d/n, in R ≤ R₀e^{−λt}."""
+    displacement: Floats
+    """‖θ_t − θ₀‖ ≲ ((1 + α)/α)√(n/d)."""
+    distance: Floats
+    """‖θ_t − θ̄_t‖ ≲ min(displacement, ((1 + α)/α)² n(n + d)^{3/2}/(√m d²))."""
+
+
+def lazy_orders(alpha: ArrayLike, points: ArrayLike, dimension: ArrayLike, width: ArrayLike) -> LazyOrders:
+    r"""How laziness scales with the output scale α, n points, dimension d and m neurons: orders, constants left out.
+
+    Setting     f = (α/√m) Σ ±σ(⟨w_j, x⟩), w_j uniform on the unit sphere, x_i ~ N(0, I_d), inner weights trained, y of
+                order one
+    Result      the theorem of `lazy_training_bounds` with these orders of r₀, σ_min, σ_max and L
+    Validity    σ smooth with Hermite coefficients up to k₀ that do not vanish, md ≳ n log n, n ≲ d^{k₀}; ratios at two
+                sizes are exact, the numbers themselves are not: `two_layer_singular_values` has the constants
+    References  bartlett2021 Thm 5.3
+
+    >>> small, large = (lazy_orders(1.0, 50, 100, m) for m in (1000, 4000))
+    >>> round(float(small.laziness / large.laziness), 12), round(float(small.distance / large.distance), 12)
+    (4.0, 2.0)
+    """
+    a = argument("alpha", alpha, POSITIVE)
+    given = {"points": points, "dimension": dimension, "width": width}
+    n, d, m = (argument(name, value, at_least(1)) for name, value in given.items())
+    start = (1 + a) / a
+    largest, moved = a * (jnp.sqrt(n) + jnp.sqrt(d)), start * jnp.sqrt(n / d)
+    return LazyOrders(
+        residual=(1 + a) * jnp.sqrt(n),
+        least=a * jnp.sqrt(d),
+        largest=largest,
+        lipschitz=jnp.sqrt(d / m) * largest,
+        laziness=n * jnp.maximum(n, d) / (m * d) * start**2,
+        rate=a**2 * d / n,
+        displacement=moved,
+        distance=jnp.minimum(moved, start**2 * n * (n + d) ** 1.5 / (jnp.sqrt(m) * d**2)),
+    )
 
 
 class DuConvergence(NamedTuple):

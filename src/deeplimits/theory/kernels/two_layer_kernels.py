@@ -15,7 +15,8 @@ from deeplimits.errors import ParameterError
 from deeplimits.models.activations import Activation, ActivationLike, relu_power
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import array
-from deeplimits.theory.gaussian import dual, dual_derivative, expect_pair
+from deeplimits.theory.gaussian import dual, dual_derivative
+from deeplimits.theory.gaussian.quadrature import expect_jointly
 from deeplimits.theory.kernels import positive
 
 
@@ -88,24 +89,24 @@ def ntk_variance(
     """
     chosen = named(activation)
     c, fourth = jnp.asarray(c, float), jnp.asarray(output_fourth_moment, float)
+    value, slope = dual(chosen, a, b, c), dual_derivative(chosen, a, b, c)
     if chosen.name == "relu":
-        value, slope = dual(chosen, a, b, c), dual_derivative(chosen, a, b, c)
-        squares, mixed, slopes = dual(relu_power(2), a, b, c), value, slope
+        square = dual(relu_power(2), a, b, c) + 2 * c * value + fourth * c**2 * slope
     else:
-        value, slope = dual(chosen, a, b, c), dual_derivative(chosen, a, b, c)
-        squares, mixed, slopes = (
-            jnp.asarray(expect_pair(part, part, a, b, c, kinks=chosen.kinks).value) for part in _products(chosen)
-        )
-    return squares + 2 * c * mixed + fourth * c**2 * slopes - (value + c * slope) ** 2
+        square = expect_jointly(_fourth_order(chosen), a, b, c, c, fourth, kinks=chosen.kinks).value
+    return square - (value + c * slope) ** 2
 
 
 @functools.cache
-def _products(chosen: Activation):
-    return (
-        lambda u: chosen.value(u) ** 2,
-        lambda u: chosen.value(u) * chosen.derivative(u),
-        lambda u: chosen.derivative(u) ** 2,
-    )
+def _fourth_order(chosen: Activation):
+    """σ²σ² + 2c σσσ'σ' + E[a⁴] c² σ'²σ'² as a function of u, v, c and E[a⁴]: one integral."""
+
+    def product(u, v, c, fourth):
+        values = chosen.value(u) * chosen.value(v)
+        slopes = c * chosen.derivative(u) * chosen.derivative(v)
+        return values**2 + 2 * values * slopes + fourth * slopes**2
+
+    return product
 
 
 class FiniteKernel(NamedTuple):

@@ -15,8 +15,9 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import NotConverged, OutsideValidity
+from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.numerics import flows
+from deeplimits.numerics.arguments import POSITIVE, array, number
 
 TOLERANCE = 1e-10
 
@@ -34,6 +35,24 @@ class EffectiveDynamics(NamedTuple):
     def velocity(self, u: Array) -> Array:
         """−f(u) + g(u)."""
         return -self.drift(u) + self.corrector(u)
+
+
+class Scaling(NamedTuple):
+    """How large the step is for the statistics: what of its noise is left in the limit."""
+
+    drift: float
+    """max |f| over the points, and the same of |g| and of the largest eigenvalue of Σ."""
+    corrector: float
+    diffusion: float
+    critical: bool
+    """Whether g or Σ is left; below the critical scaling of the step the statistics follow gradient flow on Φ."""
+    diffusive: bool
+    """Whether Σ is left; without it the limit is ballistic, an ODE."""
+
+    @property
+    def name(self) -> str:
+        """\"sub-critical\", \"ballistic\" or \"diffusive\"."""
+        return "diffusive" if self.diffusive else "ballistic" if self.critical else "sub-critical"
 
 
 class FixedPoint(NamedTuple):
@@ -77,6 +96,41 @@ def solve_ode(
         most_steps=20_000,
         otherwise="the ballistic limit ends before the last time asked for; take earlier times",
     ).states
+
+
+def classify_dynamics(dynamics: EffectiveDynamics, points: ArrayLike, *, tolerance: float = 1e-9) -> Scaling:
+    """Whether the step is sub-critical (g = Σ = 0), or critical with a ballistic (Σ = 0) or a diffusive limit.
+
+    Setting     dynamics in the limit, looked at in points (n, k) of the statistics' space
+    Result      g and Σ count as zero where they are at most `tolerance` times the largest of |f|, |g|, ‖Σ‖ found
+    Validity    as good as the points: what vanishes in all of them may be left elsewhere. Σ must be positive
+                semidefinite
+    References  benarous2022
+
+    >>> from deeplimits.theory.online_sgd import spiked_dynamics
+    >>> points = [[0.3, 0.7], [0.0, 1.0]]
+    >>> [classify_dynamics(spiked_dynamics(2.0, 2, c), points).name for c in (0.0, 1.0)]
+    ['sub-critical', 'ballistic']
+    """
+    found = np.asarray(array("points", points, ("n", "k"), why="one vector of statistics in each row"))
+    small = float(number("tolerance", tolerance, POSITIVE))
+    drift, corrector, diffusion = 0.0, 0.0, 0.0
+    for u in jnp.asarray(found):
+        drift = max(drift, float(jnp.max(jnp.abs(dynamics.drift(u)))))
+        corrector = max(corrector, float(jnp.max(jnp.abs(dynamics.corrector(u)))))
+        if dynamics.diffusion is not None:
+            eigenvalues = np.linalg.eigvalsh(np.asarray(dynamics.diffusion(u)))
+            if eigenvalues[0] < -1e-9 * np.abs(eigenvalues).max():
+                raise ParameterError(
+                    f"the diffusion matrix at {np.asarray(u).tolist()} has the eigenvalue {eigenvalues[0]:.4g}; a "
+                    "covariance is positive semidefinite"
+                )
+            diffusion = max(diffusion, float(eigenvalues[-1]))
+    largest = max(drift, corrector, diffusion)
+    if not np.isfinite(largest):
+        raise ParameterError("drift, corrector or diffusion is not finite at a point; give other points")
+    diffusive = diffusion > small * largest
+    return Scaling(drift, corrector, diffusion, diffusive or corrector > small * largest, diffusive)
 
 
 class Fluctuations(NamedTuple):

@@ -50,6 +50,8 @@ class Landscape(NamedTuple):
     """a_k in −φ'(m) ≈ a_k m^{k−1}."""
     gradient_moment: Callable | None = None
     """lim E(|∇L|²/N)^{q/2} as a function of m and q, infinite where there is none; None where it is not known."""
+    curvature: Callable | None = None
+    """φ''(m); None where it is not known."""
 
 
 class InformationExponent(NamedTuple):
@@ -133,6 +135,7 @@ def online_pca(signal: ArrayLike) -> Landscape:
         drift_constant=2 * lam,
         # |∇L|²/N → 4z², z ~ N(0, 1 + λm²)
         gradient_moment=lambda m, q: (8 * (1 + lam * m**2)) ** (q / 2) * math.gamma((q + 1) / 2) / math.sqrt(math.pi),
+        curvature=lambda m: -2 * lam * jnp.ones_like(m),
     )
 
 
@@ -154,21 +157,35 @@ def tensor_pca(signal: ArrayLike, order: int) -> Landscape:
         exponent=order,
         drift_constant=order * lam,
         gradient_moment=lambda m, q: order ** (q / 2) * jnp.ones_like(m),
+        curvature=lambda m: -order * (order - 1) * lam * (m ** (order - 2) if order > 1 else jnp.zeros_like(m)),
     )
 
 
-def binary_mixture(field: ArrayLike, *, unbalanced: bool = True) -> Landscape:
+def binary_mixture(
+    field: ArrayLike | None = None, *, share: ArrayLike | None = None, unbalanced: bool = True
+) -> Landscape:
     """Y ~ p N(θ, I) + (1−p) N(−θ, I) with 2p − 1 = tanh h, L = −log cosh(⟨Y, x⟩ + h).
 
-    The information exponent is 1 for h ≠ 0 and 2 for h = 0, as `unbalanced` says where h is not known yet.
+    Given by its `field` h or by its `share` p. The information exponent is 1 for h ≠ 0 (p ≠ ½) and 2 for h = 0, as
+    `unbalanced` says where h is not known yet. φ'' is the landscape's `curvature`.
 
     >>> round(float(binary_mixture(0.0, unbalanced=False).drift_constant), 10)
     0.6057055096
+    >>> mixture = binary_mixture(share=0.5)
+    >>> mixture.exponent, round(float(mixture.curvature(0.0)), 10)
+    (2, -0.6057055096)
     """
-    h = argument("field", field, FINITE)
+    if (field is None) == (share is None):
+        raise ParameterError("the mixture is given by its field h or by its share p, one of them; give one")
+    if share is None:
+        h = argument("field", field, FINITE)
+    else:
+        p = argument("share", share, arguments.inside(0, 1), "both components have a share")
+        # h = ½ log(p/(1 − p)), exactly 0 at p = ½
+        h = (jnp.log(p) - jnp.log1p(-p)) / 2
     if known(h):
         if not unbalanced and np.any(np.asarray(h) != 0):
-            raise ParameterError(f"field = {field} is not 0, so the mixture is unbalanced; leave out unbalanced=False")
+            raise ParameterError(f"field = {h} is not 0, so the mixture is unbalanced; leave out unbalanced=False")
         unbalanced = bool(np.all(np.asarray(h) != 0))
     nodes, weights = (jnp.asarray(part) for part in panels.normal(100))
     balance = jnp.tanh(h)
@@ -198,6 +215,7 @@ def binary_mixture(field: ArrayLike, *, unbalanced: bool = True) -> Landscape:
         exponent=1 if unbalanced else 2,
         drift_constant=-slope(zero) if unbalanced else mean(lambda t, _: _squared_sech(t), zero),
         gradient_moment=lambda m, q: mean(lambda t, _: jnp.abs(jnp.tanh(t)) ** q, m),
+        curvature=lambda m: -mean(lambda t, _: _squared_sech(t), m),
     )
 
 
@@ -253,7 +271,14 @@ def single_index(teacher: ActivationLike, student: ActivationLike, noise: ArrayL
         exponent=found.exponent,
         drift_constant=jnp.asarray(found.drift_constant),
         gradient_moment=functools.partial(_moment, f, g, g_slope, jnp.sqrt(variance), kinks),
+        curvature=lambda m: _inside(lambda m: -minus_slope(m), m),
     )
+
+
+def _inside(slope: Callable, m: ArrayLike) -> Array:
+    """φ'' as the derivative of φ', for |m| < 1: at the ends that of links with kinks is infinite."""
+    m = argument("m", m, arguments.inside(-1, 1), "the second derivative may be infinite at the ends")
+    return jax.vmap(jax.grad(lambda one: slope(one)))(jnp.ravel(m)).reshape(m.shape)
 
 
 def _moment(f: Callable, g: Callable, g_slope: Callable, noise: Array, kinks: tuple[float, ...], m, q: float) -> Array:

@@ -81,6 +81,31 @@ def spiked_ballistic(signal: ArrayLike, order: int, step: ArrayLike, start: Arra
     return solve_ode(spiked_dynamics(signal, order, step), u, times, stiff=_stiff(signal, order, step, u, times))
 
 
+def spiked_loss(u: ArrayLike, signal: ArrayLike, order: int) -> Array:
+    """Φ(m, r) = E|Y − x^{⊗k}|² but for a constant: −2λm^k + R^{2k}; f = (∂Φ/∂m, 4r ∂Φ/∂r).
+
+    >>> round(float(spiked_loss([0.3, 0.7], 2.0, 2)), 10)
+    0.2641
+    """
+    m, r = _state("u", u)
+    check_order(order, least=2)
+    return -2 * argument("signal", signal, FINITE) * m**order + (m**2 + r) ** order
+
+
+def spiked_gradient_covariance(x: ArrayLike, order: int) -> Array:
+    """V(x) = 4[kR^{2k−2} I + k(k−1)R^{2k−4} xxᵀ], the covariance (N, N) of ∇L at x (N,), whatever the signal.
+
+    >>> spiked_gradient_covariance([1.0, 0.0], 3).tolist()
+    [[36.0, 0.0], [0.0, 12.0]]
+    """
+    x = array("x", x, ("N",), why="a point")
+    check_order(order, least=2)
+    square = x @ x
+    # R^{2k−4} is 1 for k = 2, also at x = 0
+    inner = jnp.ones(()) if order == 2 else square ** (order - 2)
+    return 4 * order * (square ** (order - 1) * jnp.eye(x.shape[0]) + (order - 1) * inner * jnp.outer(x, x))
+
+
 def _state(name: str, value: ArrayLike) -> Array:
     u = array(name, value, (2,), why="m and r")
     return valid(u, u[1] >= 0, f"{name} has a negative r, which is a square; take r ≥ 0")
@@ -162,11 +187,22 @@ _roots_on_the_host = jax.jit(overlap_roots, static_argnums=1)  # as one program
 
 
 def spiked_rest_points(signal: float, order: int, step: float) -> list[RestPoint]:
-    """All rest points with m ≥ 0 of the ballistic limit, with linear rates and stability.
+    """All rest points of the ballistic limit, with linear rates and stability; for even orders ±m, +m first.
 
     >>> [(round(p.overlap, 6), p.radius, p.stable) for p in spiked_rest_points(2.0, 2, 1.0)]
-    [(0.0, 0.0, False), (0.0, 1.0, False), (1.0, 1.0, True)]
+    [(0.0, 0.0, False), (0.0, 1.0, False), (1.0, 1.0, True), (-1.0, 1.0, True)]
     """
+    points = _upper_rest_points(signal, order, step)
+    # x^{⊗k} does not know the sign of x for even k; for odd k the signal's does not rest at −m
+    return [side for point in points for side in (point, *_mirrored(point, order))]
+
+
+def _mirrored(point: RestPoint, order: int) -> tuple[RestPoint, ...]:
+    return (point._replace(overlap=-point.overlap),) if order % 2 == 0 and point.overlap > 0 else ()
+
+
+def _upper_rest_points(signal: float, order: int, step: float) -> list[RestPoint]:
+    """Those with m ≥ 0."""
     check_order(order, least=2)
     lam, c, k = float(signal), float(step), order
     if not lam >= 0 or not c >= 0:

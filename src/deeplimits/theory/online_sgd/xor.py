@@ -12,12 +12,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.flatten_util import ravel_pytree
 from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.numerics import flows, runge_kutta
+from deeplimits.numerics import flows
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, choice, inside, known, number, whole
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.numerics.quasi_random import gaussian_points
@@ -103,7 +102,7 @@ def xor_ballistic(
         number(name, value, allowed)
     number("step", step, NOT_NEGATIVE)
     whole("points", points, 2)
-    count = whole("steps", steps, 2) if steps is not None else _steps(times, 4.0, 36)
+    count = whole("steps", steps, 2) if steps is not None else usual_steps(times, 4.0, 36)
 
     moments = jnp.atleast_1d(jnp.asarray(times, float))
 
@@ -119,7 +118,7 @@ def xor_ballistic(
     return converged(fine, jnp.stack(apart) <= UNCERTAIN, sentence)
 
 
-def _steps(times: ArrayLike, per_unit: float, least: int) -> int:
+def usual_steps(times: ArrayLike, per_unit: float, least: int) -> int:
     if not known(times):
         return least
     return max(least, math.ceil(per_unit * float(np.max(np.asarray(times, float), initial=0.0))))
@@ -184,97 +183,6 @@ def escape_matrix(
     ones, zeros = (jnp.diag(density * (at_zero - label)) + together for label in (1.0, 0.0))
     own, other = (ones, zeros) if choice("mean", mean, ("mu", "nu")) == "mu" else (zeros, ones)
     return -v[:, None] * ((1 + 1 / lam) / 2 * own + other / (2 * lam)) - alpha * jnp.eye(width)
-
-
-def noiseless_velocity(state: XorState, ridge: ArrayLike) -> XorState:
-    """The velocity for λ → ∞, X in {±μ, ±ν}; both indicators vanish at m = 0, so that what is at rest there stays."""
-    check_state(state)
-    number("ridge", ridge, NOT_NEGATIVE)
-    state = XorState(*(jnp.asarray(part, float) for part in state))
-    return _on_these_sides(state, ridge, jnp.sign(state.along_mu), jnp.sign(state.along_nu))
-
-
-def _on_these_sides(state: XorState, ridge: ArrayLike, mu_sides: Array, nu_sides: Array) -> XorState:
-    """The same with the signs of m^μ and m^ν given: a smooth function of the statistics."""
-    alpha = jnp.asarray(ridge, float)
-    v, mu, nu, overlaps = state
-
-    def side(m, sides, sign, label):
-        # What the cluster at sign·(mean) with this label does to v and to the overlap m
-        active = sides == sign
-        h = jnp.where(active, sign * m, 0.0)
-        pull = (label - jax.nn.sigmoid(v @ h)) / 4
-        return pull * h, pull * sign * jnp.where(active, v, 0.0)
-
-    a, b = (side(mu, mu_sides, s, 1.0) for s in (1.0, -1.0))
-    d, e = (side(nu, nu_sides, s, 0.0) for s in (1.0, -1.0))
-    return XorState(
-        a[0] + b[0] + d[0] + e[0] - alpha * v,
-        a[1] + b[1] - alpha * mu,
-        d[1] + e[1] - alpha * nu,
-        -2 * alpha * overlaps,
-    )
-
-
-def noiseless_ballistic(start: XorState, times: ArrayLike, ridge: ArrayLike, *, steps: int | None = None) -> XorState:
-    """The statistics for λ → ∞, with sliding: an overlap that reaches 0 against the flow stays at 0.
-
-    Runge-Kutta steps of order four, forty in a unit of time and at least 2000 unless their number is given (where the
-    times are not known yet, 2000). A step in which overlaps change sign is cut where the first one does, which is then
-    frozen at 0. (It changes sign only where 0 attracts, and never has to be released.)
-    """
-    check_state(start)
-    number("ridge", ridge, NOT_NEGATIVE)
-    count = whole("steps", steps, 1) if steps is not None else _steps(times, 40.0, 2000)
-    moments = jnp.atleast_1d(jnp.asarray(times, float))
-    nodes, places = flows.grid(moments, max(count, len(moments)))
-
-    def move(state: XorState, h: Array) -> XorState:
-        vector, unravel = ravel_pytree(state)
-        # Within a step the signs are those at its beginning, so that the field does not jump between its stages.
-        sides = jnp.sign(state.along_mu), jnp.sign(state.along_nu)
-
-        def field(t, y):
-            return ravel_pytree(_on_these_sides(unravel(y), ridge, *sides))[0]
-
-        return unravel(runge_kutta.kutta(field, jnp.zeros(()), vector, h))
-
-    def crosses(before: XorState, after: XorState):
-        return before.along_mu * after.along_mu < 0, before.along_nu * after.along_nu < 0
-
-    def any_crosses(before, after):
-        return jnp.any(jnp.concatenate(crosses(before, after)))
-
-    def cut(state, h):
-        # The longest part of the step in which nothing changes its sign, and which overlaps do just behind it
-        def halve(_, ends):
-            short, long = ends
-            half = (short + long) / 2
-            late = any_crosses(state, move(state, half))
-            return jnp.where(late, short, half), jnp.where(late, half, long)
-
-        _, long = jax.lax.fori_loop(0, 52, halve, (jnp.zeros(()), h))
-        there = move(state, long)
-        mu, nu = crosses(state, there)
-        frozen = there._replace(
-            along_mu=jnp.where(mu, 0.0, there.along_mu), along_nu=jnp.where(nu, 0.0, there.along_nu)
-        )
-        return frozen, h - long
-
-    def through(state, h):
-        def once(_, at):
-            return jax.lax.cond(any_crosses(at[0], move(*at)), cut, lambda *same: same, *at)
-
-        # Every one of the 2K overlaps is frozen at most once; a loop of known length, to be differentiated backwards.
-        return move(*jax.lax.fori_loop(0, 2 * state.along_mu.shape[0], once, (state, h)))
-
-    def advance(state, h):
-        after = jax.lax.cond(any_crosses(state, move(state, h)), through, move, state, h)
-        return after, after
-
-    first = XorState(*(jnp.asarray(part, float) for part in start))
-    _, path = jax.lax.scan(advance, first, jnp.diff(nodes))
-    return jax.tree.map(lambda one, rest: jnp.concatenate([one[None], rest])[places], first, path)
 
 
 def type_mass(ridge: ArrayLike) -> Array:

@@ -30,6 +30,7 @@ with door(__name__):
     )
     from deeplimits.theory.spectra.network_grams import conjugate_kernel_spectrum as conjugate_kernel_spectrum
     from deeplimits.theory.spectra.network_grams import nonlinear_gram as nonlinear_gram
+    from deeplimits.theory.spectra.network_grams import nonlinear_gram_companion as nonlinear_gram_companion
     from deeplimits.theory.spectra.network_grams import nonlinear_gram_spikes as nonlinear_gram_spikes
     from deeplimits.theory.spectra.ridge_equation import effective_ridge as effective_ridge
     from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance as SampleCovariance

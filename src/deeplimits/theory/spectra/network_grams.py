@@ -14,6 +14,7 @@ from deeplimits.numerics.arguments import POSITIVE, argument, at_least, number
 from deeplimits.numerics.roots import bracketed
 from deeplimits.theory.gaussian import moments as gaussian_moments
 from deeplimits.theory.spectra import laws, marchenko_pastur_formulas, preimages
+from deeplimits.theory.spectra.companion_law import companion_law
 from deeplimits.theory.spectra.deep_kernels import deep_kernel
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
@@ -80,6 +81,32 @@ def nonlinear_gram(
     data_ratio = float(number("data_ratio", data_ratio, POSITIVE))
     width_ratio = float(number("width_ratio", width_ratio, POSITIVE))
     return laws.sample_covariance(_kernel_law(moments, data_ratio), 1 / width_ratio).affine(width_ratio)
+
+
+def nonlinear_gram_companion(
+    activation: ActivationLike | tuple[float, ...],
+    data_ratio: float,
+    width_ratio: float,
+) -> SpectralMeasure:
+    """The law of the eigenvalues of (1/n)σ(WX/√p)σ(WX/√p)', N×N: the companion of `nonlinear_gram`.
+
+    Setting     as in `nonlinear_gram`; r = N/n = `width_ratio`
+    Result      μ_N = μ_n/r + (1 − 1/r)δ₀: the eigenvalues other than zero are the same; its transform is −1/(rα) with
+                the preimage α, without a difference. With φ = p/n, ψ = p/N, t = 1/(zψ), P_φ = 1 + (P − 1)φ and
+                P_ψ = 1 + (P − 1)ψ, G_N = (ψ/z)P + (1 − ψ)/z where
+                (P − 1 − (η − ζ)tP_φP_ψ)(1 − ζtP_φP_ψ) = ζtP_φP_ψ
+    Validity    as for `nonlinear_gram`
+    References  pennington2017b; benigni2021
+
+    >>> law = nonlinear_gram_companion("tanh", 2 / 3, 2.0)
+    >>> float(law.atoms.weights[0]), round(float(law.density(0.3)), 8)
+    (0.5, 0.39010936)
+    """
+    moments = _moments(activation)
+    data_ratio = float(number("data_ratio", data_ratio, POSITIVE))
+    width_ratio = float(number("width_ratio", width_ratio, POSITIVE))
+    law = laws.sample_covariance(_kernel_law(moments, data_ratio), 1 / width_ratio)
+    return companion_law(law).affine(width_ratio)
 
 
 def _kernel_law(moments: GramMoments, data_ratio: float) -> SpectralMeasure:

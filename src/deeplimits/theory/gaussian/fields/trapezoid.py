@@ -6,7 +6,8 @@ number of dimensions is the number of distinct fields, four at most. The teacher
 
 import functools
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -22,6 +23,8 @@ from deeplimits.numerics.symmetric import diagonal
 # Nodes on [−reach, reach] by number of dimensions: rounding decides in one to three, the cost in four.
 _REACH = {1: 9.0, 2: 9.0, 3: 7.8, 4: 7.5}
 _STEP = {1: 0.05, 2: 0.1, 3: 0.26, 4: 0.35}
+WIDE, FINER = 9.0, 4
+"""In one and two dimensions fields of a variance above the first are integrated with a step that is so much shorter."""
 RESOLVED = 1e-4
 """Relative error of E σ² and E σ'², whose poles are sharper than the integrals', above which a field is too wide."""
 
@@ -45,7 +48,10 @@ class Quadrature(eqx.Module):
 
     def pairs(self, c: Float[Array, "n n"], students: int) -> PairIntegrals:
         """I₂, J₂ and K₂₀ = E σ''_i σ_c between the students and all fields."""
-        first, second = nodes(2)
+        return by_width(c, lambda finer: self._pairs(c, students, finer))
+
+    def _pairs(self, c: Float[Array, "n n"], students: int, finer: int) -> PairIntegrals:
+        first, second = nodes(2, finer)
         weight = jnp.exp(-(first**2 + second**2) / 2)
         weight = weight / jnp.sum(weight)
 
@@ -77,8 +83,11 @@ class Quadrature(eqx.Module):
 
     def second_moments(self, c: Float[Array, "n n"], students: int) -> Float[Array, "n n"]:
         """I₂ between all fields."""
+        return by_width(c, lambda finer: self._second_moments(c, students, finer))
+
+    def _second_moments(self, c: Float[Array, "n n"], students: int, finer: int) -> Float[Array, "n n"]:
         count = c.shape[0]
-        first, second = nodes(2)
+        first, second = nodes(2, finer)
         weight = jnp.exp(-(first**2 + second**2) / 2)
         weight = weight / jnp.sum(weight)
 
@@ -140,7 +149,7 @@ def check_variance(activation: ActivationLike, variance: float, dimensions: int)
     from deeplimits.theory.gaussian.moments import second_moment, slope_moment  # they know the closed forms of here
 
     sigma = named(activation)
-    line = jnp.asarray(_line(dimensions))
+    line = jnp.asarray(_line(dimensions, FINER if dimensions <= 2 and variance > WIDE else 1))
     weight = jnp.exp(-(line**2) / 2)
     fields = math.sqrt(max(variance, 0.0)) * line
     for function, exact in ((sigma.value, second_moment), (sigma.derivative, slope_moment)):
@@ -154,14 +163,19 @@ def check_variance(activation: ActivationLike, variance: float, dimensions: int)
             )
 
 
-def _line(dimensions: int) -> np.ndarray:
-    reach, step = _REACH[dimensions], _STEP[dimensions]
+def by_width(c: Float[Array, "n n"], rule: Callable[[int], Any]) -> Any:
+    """`rule` at the usual step, or at a finer one where a field is wide: σ varies on the scale one, not on its own."""
+    return jax.lax.cond(jnp.max(diagonal(c)) > WIDE, lambda: rule(FINER), lambda: rule(1))
+
+
+def _line(dimensions: int, finer: int = 1) -> np.ndarray:
+    reach, step = _REACH[dimensions], _STEP[dimensions] / finer
     return np.arange(-math.floor(reach / step), math.floor(reach / step) + 1) * step
 
 
-def nodes(dimensions: int) -> list[Array]:
+def nodes(dimensions: int, finer: int = 1) -> list[Array]:
     """The grid, one broadcastable array for each dimension."""
-    line = _line(dimensions)
+    line = _line(dimensions, finer)
     return [
         jnp.asarray(line.reshape([-1 if axis == own else 1 for axis in range(dimensions)])) for own in range(dimensions)
     ]
@@ -169,10 +183,17 @@ def nodes(dimensions: int) -> list[Array]:
 
 def expectation(function, c: Float[Array, "n n"], indices: list[int]) -> Float[Array, ""]:
     """E f(λ_{i₁}, λ_{i₂}, ...) over Gaussian fields of covariance c; the first axis is looped over, to save memory."""
-    dimensions = len(indices)
     index = jnp.asarray(indices)
-    factor = semidefinite_factor(c[index][:, index])
-    axes = nodes(dimensions)
+    chosen = c[index][:, index]
+    if len(indices) > 2:
+        return _expectation(function, chosen, 1)
+    return by_width(chosen, lambda finer: _expectation(function, chosen, finer))
+
+
+def _expectation(function, c: Float[Array, "n n"], finer: int) -> Float[Array, ""]:
+    dimensions = c.shape[0]
+    factor = semidefinite_factor(c)
+    axes = nodes(dimensions, finer)
     log_weight = -sum(axis**2 for axis in axes[1:]) / 2 if dimensions > 1 else jnp.zeros(1)
     weight = jnp.exp(log_weight)
     # The rule is normalized by its own sum, which is √(2π)/h per dimension to machine precision.

@@ -5,6 +5,7 @@ from deeplimits.doors import door
 with door(__name__):
     from deeplimits.theory.two_layer.mean_field.convergence import Convergence as Convergence
     from deeplimits.theory.two_layer.mean_field.convergence import convergence_conditions as convergence_conditions
+    from deeplimits.theory.two_layer.mean_field.finite_particles import chaos_bound as chaos_bound
     from deeplimits.theory.two_layer.mean_field.fokker_planck import Interaction as Interaction
     from deeplimits.theory.two_layer.mean_field.fokker_planck import Stationary as Stationary
     from deeplimits.theory.two_layer.mean_field.fokker_planck import density_flow as density_flow

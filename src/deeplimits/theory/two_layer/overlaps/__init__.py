@@ -35,6 +35,7 @@ with door(__name__):
     from deeplimits.theory.two_layer.overlaps.integrals import activation_integrals as activation_integrals
     from deeplimits.theory.two_layer.overlaps.integration import Trajectory as Trajectory
     from deeplimits.theory.two_layer.overlaps.integration import trajectory as trajectory
+    from deeplimits.theory.two_layer.overlaps.near_teacher import risk_near_teacher as risk_near_teacher
     from deeplimits.theory.two_layer.overlaps.plateau import Plateau as Plateau
     from deeplimits.theory.two_layer.overlaps.plateau import plateau_length as plateau_length
     from deeplimits.theory.two_layer.overlaps.plateau import symmetric_plateau as symmetric_plateau

@@ -73,7 +73,7 @@ def moments(task: Task) -> Moments:
 def risk(task: Task, state: Overlaps) -> Float[Array, ""]:
     """R = ½ Σ_cc' v_c v_c' I₂(c, c'), the excess risk; that of noisy labels is R + Δ/2.
 
-    Rounding leaves an absolute floor of about 1e-16.
+    Rounding leaves an absolute floor of about 1e-16; below, `risk_near_teacher` takes the differences themselves.
 
     >>> task = Task(teacher=[[1.0, 0.0], [0.0, 1.0]])
     >>> state = Overlaps([[0.3, 0.1], [0.05, 0.2]], [[0.5, 0.1], [0.1, 0.6]])
