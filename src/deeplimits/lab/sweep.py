@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from dataclasses import replace as replace_field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,10 +24,17 @@ from deeplimits.render import notebook, text, with_matplotlib
 from deeplimits.statement import Statement
 
 if TYPE_CHECKING:
-    from deeplimits.lab.compare import Comparison
+    from deeplimits.lab.comparison import Comparison
 
 DENSE = 60
 """At so many values the theory is drawn."""
+
+
+class Missing(NamedTuple):
+    """A combination of values without a comparison, and why."""
+
+    values: dict[str, Any]
+    sentence: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,6 +43,8 @@ class Sweep(Sequence, Drawn):
 
     comparisons: tuple["Comparison", ...]
     varying: dict[str, list[Any]]
+    missing: tuple[Missing, ...] = ()
+    """Combinations that the theorem does not cover, or whose simulations failed."""
 
     def __getitem__(self, index: Any) -> Any:
         return self.comparisons[index]
@@ -65,6 +74,7 @@ class Sweep(Sequence, Drawn):
         values = {name: value for name, value in values_of(first.limit).items() if name not in self.varying}
         counts = [sum(one.outcome == outcome for one in self.comparisons) for outcome in (AGREES, DISAGREES, UNDECIDED)]
         said = ", ".join(f"{n} {w}" for n, w in zip(counts, ("agree", "disagree", "undecided"), strict=True) if n)
+        said += f", {len(self.missing)} missing ({self.missing[0].sentence})" if self.missing else ""
         return f"{text.heading(export.name(first.limit), values)}\nalong {', '.join(self.varying)}: {said}"
 
     def __repr__(self) -> str:
@@ -150,13 +160,14 @@ def _along(limit: Limit, parameter: Parameter, name: str, places: Sequence[Any])
 def listed(limit: Any, given: dict[str, Any]) -> dict[str, list[Any]]:
     """The parameters, of those given, that have a list of values where the limit takes one."""
     found = {}
-    cls = catalogue.entry(limit).load() if isinstance(limit, str) and given else type(limit)
+    cls = catalogue.entry(limit).load() if isinstance(limit, str) and given else limit
+    cls = cls if isinstance(cls, type) else type(cls)
     if not (isinstance(cls, type) and issubclass(cls, Limit)):
         return found
     for name, parameter in parameters_of(cls).items():
         value: Any = given.get(name, 0.0)
         if parameter.kind != "axis" and not isinstance(value, str) and np.ndim(value) == 1:
-            found[name] = np.asarray(value).tolist() if isinstance(value, np.ndarray) else list(value)
+            found[name] = [one.item() if isinstance(one, np.generic) else one for one in np.asarray(value, object).tolist()]
             if not found[name]:
                 raise ParameterError(f"{cls.__name__}: {name} = [] has no value; it must be {parameter.allowed}")
     return found
