@@ -11,7 +11,7 @@ from deeplimits.lab.carrying import ENDED, carry_out_apart
 from deeplimits.lab.lanes import Lanes
 from deeplimits.lab.outcomes import Outcome
 from deeplimits.lab.task import Task
-from deeplimits.lab.workers import CEILING, cores
+from deeplimits.lab.workers import CEILING, ONE_THREAD, cores
 
 PATIENCE = 20.0
 """Seconds to wait for a scheduler."""
@@ -47,8 +47,8 @@ class Dask(Lanes):
             self._client = distributed.Client(self._cluster or address, timeout=PATIENCE, set_as_default=False)
         except (OSError, ValueError, TimeoutError) as error:
             raise ParameterError(
-                f"dask = {address!r}: no scheduler answers there ({' '.join(str(error).split())[:200]}); start one with "
-                "`dask scheduler` and workers with `dask worker ADDRESS`, or take --dask local"
+                f"dask = {address!r}: no scheduler answers there ({' '.join(str(error).split())[:200]}); start one "
+                "with `dask scheduler` and workers with `dask worker ADDRESS`, or take --dask local"
             ) from None
         self._looked, self._addresses = -LOOK, []
         self._executors: dict[str, Any] = {}
@@ -108,7 +108,9 @@ def slurm_options(text: str) -> dict[str, Any]:
     for name in ("jobs", "processes"):
         if name in found:
             if not found[name].isdecimal() or not 1 <= int(found[name]) <= 100_000:
-                raise ParameterError(f"slurm: {name} = {found[name]!r} is not allowed; it must be a whole number from 1")
+                raise ParameterError(
+                    f"slurm: {name} = {found[name]!r} is not allowed; it must be a whole number from 1"
+                )
             found[name] = int(found[name])
     return found
 
@@ -126,7 +128,7 @@ def slurm_cluster(text: str) -> Any:
         processes=processes,
         memory=given.get("memory", "4GB"),
         walltime=given.get("walltime", "01:00:00"),
-        job_script_prologue=["export OMP_NUM_THREADS=1", "export OPENBLAS_NUM_THREADS=1", "export DEEPLIMITS_THREADS=1"],
+        job_script_prologue=[f"export {name}={count}" for name, count in ONE_THREAD.items()],
         scheduler_options={"dashboard_address": None},
         **settings,
     )

@@ -44,6 +44,8 @@ SAY = 0.5
 class SweepStopped(DeeplimitsError):
     """A sweep ended before it was done; what it found is kept, and the sentence says how to go on."""
 
+    interrupted = False
+
 
 @dataclass
 class Job:
@@ -133,7 +135,9 @@ class Driver:
                 done, _ = wait(self._flying, timeout=LOOK, return_when=FIRST_COMPLETED)
                 self._land(done)
             if self.stop.is_set():
-                raise SweepStopped(f"interrupted; {self._kept_so_far()}")
+                stopped = SweepStopped(f"interrupted; {self._kept_so_far()}")
+                stopped.interrupted = True
+                raise stopped
             finished = True
         finally:
             self.lanes.close(now=not finished)
@@ -143,7 +147,9 @@ class Driver:
         found = self.counts.done + self.counts.restored
         if self.store is None:
             return "nothing is kept without a store: give store=FILE"
-        return f"{found} of {self.counts.tasks} results are in {self.store.path}, and the same command goes on from there"
+        return (
+            f"{found} of {self.counts.tasks} results are in {self.store.path}, and the same command goes on from there"
+        )
 
     @property
     def _waiting(self) -> int:
@@ -223,7 +229,9 @@ class Driver:
         if not self._queues.get(group):
             taken = set(self._last.values())
             free = [name for name, queue in self._queues.items() if queue and name not in taken]
-            group = max(free or [name for name, queue in self._queues.items() if queue], key=lambda n: len(self._queues[n]))
+            group = max(
+                free or [name for name, queue in self._queues.items() if queue], key=lambda n: len(self._queues[n])
+            )
         self._last[lane] = group
         queue = self._queues[group]
         mean = self._means.of(group)
@@ -340,10 +348,13 @@ def interrupts(stop: threading.Event) -> Iterator[None]:
 
     def first(*_: Any) -> None:
         stop.set()
-        signal.signal(signal.SIGINT, usual)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
     usual = signal.signal(signal.SIGINT, first)
+    # Who else listens (see `guard`) would end the process at once.
+    listening = signal.set_wakeup_fd(-1)
     try:
         yield
     finally:
+        signal.set_wakeup_fd(listening)
         signal.signal(signal.SIGINT, usual)

@@ -1,7 +1,7 @@
 """Where the tasks of a sweep run: lanes, each of which works on one bundle of tasks at a time.
 
-Tasks of one shape are sent along one lane as far as possible, so that they are compiled once. Lanes are processes of the
-house, the workers of a dask cluster, the threads or processes of any `concurrent.futures.Executor`, or this process.
+Tasks of one shape are sent along one lane as far as possible, so that they are compiled once. Lanes are processes of
+the house, the workers of a dask cluster, the threads or processes of any `concurrent.futures.Executor`, or this one.
 """
 
 from abc import ABC, abstractmethod

@@ -83,7 +83,11 @@ def _array(kind: str, shape: str, data: bytes) -> np.ndarray | None:
         sizes = json.loads(shape)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(sizes, list) or not all(type(one) is int and 0 <= one < 2**40 for one in sizes) or len(sizes) > 32:
+    if (
+        not isinstance(sizes, list)
+        or not all(type(one) is int and 0 <= one < 2**40 for one in sizes)
+        or len(sizes) > 32
+    ):
         return None
     if math.prod(sizes) * np.dtype(kind).itemsize != len(data):
         return None

@@ -101,7 +101,11 @@ class Plan:
 
     @classmethod
     def from_document(cls, document: Any) -> "Plan":
-        """The plan in a store. Only names of the catalogue are followed: a file says what to compute, not what to run."""
+        """The plan in a store. Only names of the catalogue are followed: a file says what to compute, not what
+        to run.
+
+        What cannot be read is refused in a sentence.
+        """
         if not isinstance(document, dict) or not isinstance(document.get("limit"), str):
             raise ParameterError("the store has no plan that can be read; give the limit and its parameters again")
         name = document["limit"]

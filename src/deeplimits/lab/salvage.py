@@ -26,9 +26,7 @@ def salvage(path: str | Path) -> tuple[int, Path]:
         fresh = path.with_name(f"{path.name}-salvaged-{os.getpid()}")
         _remove(fresh)
         found: dict[str, tuple[dict[str, Any], Outcome]] = {}
-        with contextlib.suppress(sqlite3.Error):
-            old = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)
-            old.execute("PRAGMA trusted_schema = OFF")
+        old = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)
         with Store(fresh) as new:
             count = 0
             for key, task, outcome in _readable(old):
@@ -86,5 +84,3 @@ def _rows(old: sqlite3.Connection, table: str, columns: str, where: str = "", va
             return
         except sqlite3.Error:
             continue
-
-

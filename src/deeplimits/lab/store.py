@@ -1,7 +1,7 @@
 """`Store`: the results of a sweep in one SQLite file, by their content keys.
 
-Only the process that drives a sweep writes; readers look on meanwhile (WAL). A result is there wholly or not at all, and
-carries a digest of its numbers, so that one that the disk has damaged is computed again and not believed. A second
+Only the process that drives a sweep writes; readers look on meanwhile (WAL). A result is there wholly or not at all,
+and carries a digest of its numbers, so that one that the disk has damaged is computed again and not believed. A second
 driver is refused by a lock that the system takes back when its holder dies.
 
 What stands in a file is data: numbers of known types and JSON. Nothing in it is unpickled, evaluated or imported.
@@ -109,7 +109,9 @@ class Store:
         # What a file from elsewhere brings along (views, triggers, generated columns) is not run.
         run("PRAGMA trusted_schema = OFF")
         run("PRAGMA cell_size_check = ON")
-        found = {name: kind for name, kind in run("SELECT name, type FROM sqlite_schema") if not name.startswith("sqlite_")}
+        found = {
+            name: kind for name, kind in run("SELECT name, type FROM sqlite_schema") if not name.startswith("sqlite_")
+        }
         version = run("PRAGMA user_version").fetchone()[0]
         if not found and version == 0 and not reading:
             run("PRAGMA journal_mode = WAL")
@@ -124,8 +126,8 @@ class Store:
             raise StoreError(f"{self.path} is a database of another program, and left as it is; give another file")
         if version > VERSION:
             raise StoreError(
-                f"{self.path} was written by a newer deeplimits (its form is {version}, this one reads up to {VERSION}), "
-                "and is left as it is; upgrade deeplimits, or give another file"
+                f"{self.path} was written by a newer deeplimits (its form is {version}, this one reads up to "
+                f"{VERSION}), and is left as it is; upgrade deeplimits, or give another file"
             )
         if any(kind in ("view", "trigger") for kind in found.values()) or not set(found) >= TABLES:
             raise StoreError(f"{self.path} does not have the tables of a store; give another file")
@@ -279,7 +281,7 @@ def lock_of(path: Path) -> Path:
 
 
 def locked(path: Path, patience: float = 1.0) -> sqlite3.Connection:
-    """A lock beside the file, by SQLite's own means: the system takes it back when the process ends, however it does."""
+    """A lock beside the file, by SQLite's own means: the system takes it back when its process ends, in any way."""
     address = f"{lock_of(path).absolute().as_uri()}?mode=rwc"
     lock = None
     try:

@@ -8,9 +8,9 @@ from typing import Any
 
 from deeplimits.errors import DeeplimitsError, ParameterError
 from deeplimits.lab.compilation import use_cache
-from deeplimits.lab.driver import Counts, Driver, SweepStopped, interrupts
+from deeplimits.lab.driver import Counts, Driver, interrupts
 from deeplimits.lab.lanes import Lanes, chosen_lanes
-from deeplimits.lab.plans import Plan, estimate
+from deeplimits.lab.plans import Plan
 from deeplimits.lab.simulate import check
 from deeplimits.lab.store import Store
 from deeplimits.lab.sweep import Missing, Sweep
@@ -40,8 +40,8 @@ def sweep(
 ) -> Sweep:
     """Compare a limit at every combination of values of its parameters.
 
-    A parameter takes a value, a list, an array, or a range as on the command line, `"0.1:10:50log"`. Each combination is
-    compared as `compare` does it; what the theorem does not cover is left out, and stands in `.missing`. Results are
+    A parameter takes a value, a list, an array, or a range as on the command line, `"0.1:10:50log"`. Each combination
+    is compared as `compare` does it; what the theorem does not cover is left out, and stands in `.missing`. Results are
     kept in the SQLite file `store` as they come: the same call, made again, computes only what is not there.
 
     The work is done by `workers` processes (one a core; 0: in this process), or by any `concurrent.futures.Executor`.
@@ -104,10 +104,7 @@ def _sweep(plan: Plan, points: Sequence[tuple[dict[str, Any], Any]], refused: li
                 continue
             except DeeplimitsError as error:
                 why = str(error)
-        refused.append(Missing(values, why))
+        refused.append(Missing(values, why, failed=True))
     if not comparisons:
         raise DeeplimitsError(f"all {len(refused)} combinations failed; the first one: {refused[0].sentence}")
     return Sweep(tuple(comparisons), plan.varying, tuple(refused))
-
-
-__all__ = ["SweepStopped", "estimate", "sweep", "swept"]

@@ -15,7 +15,7 @@ class Progress:
         self._terminal = sys.stderr.isatty()
         self._shown = self._terminal if shown is None else shown
         self._bar: Any = None
-        self._last = -EVERY
+        self._last = self._began = time.monotonic()
         self._line = ""
 
     def __enter__(self) -> "Progress":
@@ -25,10 +25,10 @@ class Progress:
         if self._bar is not None:
             self._bar.close()
         elif self._line:
-            self._write(self._line)
+            self._write(f"{self._line} in {clock(time.monotonic() - self._began)}")
 
     def update(self, tasks: int, restored: int, done: int, failed: int, left: float | None) -> None:
-        """So many tasks there are, so many were there already, are done, have failed; about so many seconds are left."""
+        """So many tasks there are, were there already, are done, have failed; about so many seconds are left."""
         if not self._shown:
             return
         rest = tasks - restored - done - failed
