@@ -44,7 +44,10 @@ def sentence(error: BaseException) -> str:
     """What went wrong, in one line."""
     if isinstance(error, MemoryError):
         return "there is not enough memory for this; take a smaller size"
-    said = " ".join(str(error).split())
+    said = str(error)
+    if "Traceback" in said:  # of a function that a compiled program calls: what it raised stands at the end
+        said = said.strip().splitlines()[-1]
+    said = " ".join(said.split())
     return said[:1000] if isinstance(error, DeeplimitsError) and said else f"{type(error).__name__}: {said}"[:1000]
 
 

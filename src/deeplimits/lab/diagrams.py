@@ -57,7 +57,7 @@ DIAGRAMS = {
     "order-chaos": Diagram(
         "Deep networks in the plane of weight and bias variance: the distance of two inputs; ordered where it is blank",
         "order-chaos-phase-diagram",
-        {"chaotic": "1:5:17", "bias_variance": "0.01:0.8:9", "ordered": 0.3, "layers": 20},
+        {"chaotic": "1:5:13", "bias_variance": "0.01:0.8:7", "ordered": 0.3, "layers": 20},
         ("chaotic_path",),
         (100, 200),
         60,

@@ -27,6 +27,7 @@ def salvage(path: str | Path) -> tuple[int, Path]:
         _remove(fresh)
         found: dict[str, tuple[dict[str, Any], Outcome]] = {}
         old = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)
+        old.text_factory = lambda raw: raw.decode("utf-8", "replace")
         with Store(fresh) as new:
             count = 0
             for key, task, outcome in _readable(old):

@@ -99,6 +99,7 @@ class Store:
             with self._told():
                 address = f"{self.path.absolute().as_uri()}?mode={'ro' if reading else 'rwc'}"
                 self._file = sqlite3.connect(address, uri=True, timeout=10.0, isolation_level=None)
+                self._file.text_factory = _readable
                 self._open(reading)
         except BaseException:
             self.close()
@@ -263,6 +264,11 @@ class Store:
             str(self.path), plans, count, done, {_clean(sentence): n for sentence, n in failed}, seconds,
             self._lock is not None or driven(self.path),
         )  # fmt: skip
+
+
+def _readable(raw: bytes) -> str:
+    """Text, also where a file has something else in its place."""
+    return raw.decode("utf-8", "replace")
 
 
 def driven(path: str | Path) -> bool:

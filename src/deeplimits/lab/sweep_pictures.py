@@ -93,9 +93,12 @@ def _curves(sweep: "Sweep", result: str, parameter: Parameter, places: Sequence[
     stated = np.stack([np.asarray(kinds[i].y) for i in order], axis=1)
     measured = np.stack([sweep.comparisons[i].trials[result][-1].mean.value for i in order], axis=1)
     drawn = kinds[0].picture()
-    upright = replace_field(drawn.x, low=None, high=None, ticks=None)
+    log = drawn.x.log or (grids[0].min() > 0 and _wide(grids[0].tolist(), 30.0))
+    upright = replace_field(drawn.x, low=None, high=None, ticks=None, log=bool(log))
     label = f"{kinds[0].label}: simulation, {_sizes(sweep, result)}"
-    return _plane(_axis(parameter, places), upright, np.asarray(places)[order], grids[0], stated, measured, label)
+    across = _axis(parameter, places)
+    colour = kinds[0].log_y
+    return _plane(across, upright, np.asarray(places)[order], grids[0], stated, measured, label, colour)
 
 
 def _over_two(sweep: "Sweep") -> dict[str, Picture]:
@@ -121,7 +124,9 @@ def _over_two(sweep: "Sweep") -> dict[str, Picture]:
         measured = np.array([[float(cell[1].value) for cell in row] for row in cells])
         label = f"{kind.label}{_where(kind)}: simulation, {_sizes(sweep, result)}"
         axes = _axis(parameters[x_name], x), _axis(parameters[y_name], y)
-        found[result] = _plane(*axes, np.array(x), np.array(y), stated, measured, label)
+        seen = measured[np.isfinite(measured)].tolist()
+        log = kind.log_y if isinstance(kind, Curve) else _wide(seen, 30.0)
+        found[result] = _plane(*axes, np.array(x), np.array(y), stated, measured, label, bool(log))
     return found
 
 
@@ -159,12 +164,19 @@ def _families(
 
 
 def _plane(
-    across: Axis, upright: Axis, x: np.ndarray, y: np.ndarray, stated: np.ndarray, measured: np.ndarray, label: str
+    across: Axis,
+    upright: Axis,
+    x: np.ndarray,
+    y: np.ndarray,
+    stated: np.ndarray,
+    measured: np.ndarray,
+    label: str,
+    log: bool,
 ) -> Picture:
     """The simulation by colour, and the theory by its level lines."""
-    log = bool(_wide([value for value in measured.ravel().tolist() if np.isfinite(value)] or [0.0], 30.0))
     levels = round_levels(stated, log)
-    heights = np.log(np.where(stated > 0, stated, np.nan)) if log else stated
+    heights = np.log(np.where(stated > 0, stated, 1.0)) if log else stated
+    heights = np.where(stated > 0, heights, np.nan) if log else heights
     columns, rows = np.log(x) if across.log else x, np.log(y) if upright.log else y
     marks: list[Any] = [Field(x, y, measured, label=label, role=SIMULATION, log=log)]
     reached: list[str] = []

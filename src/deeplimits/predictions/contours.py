@@ -1,14 +1,13 @@
 """Level lines of numbers on a grid."""
 
-from collections.abc import Sequence
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 SIDES = (((0, 0), (0, 1)), ((0, 1), (1, 1)), ((1, 1), (1, 0)), ((1, 0), (0, 0)))
 """The corners (row, column) at the ends of the four sides of a cell, going round."""
 
 
-def level_lines(x: Sequence[float], y: Sequence[float], values: np.ndarray, level: float) -> tuple[list, list]:
+def level_lines(x: ArrayLike, y: ArrayLike, values: ArrayLike, level: float) -> tuple[list, list]:
     """Points of the lines where numbers over a grid reach a level; None stands between two pieces.
 
     `values` has a row for each of `y`. Along the sides of a cell numbers are taken to be linear; where a cell has a
@@ -17,7 +16,7 @@ def level_lines(x: Sequence[float], y: Sequence[float], values: np.ndarray, leve
     >>> level_lines([0.0, 1.0], [0.0, 1.0], np.array([[0.0, 1.0], [0.0, 1.0]]), 0.25)
     ([0.25, 0.25, None], [0.0, 1.0, None])
     """
-    values = np.asarray(values, dtype=float)
+    x, y, values = (np.asarray(one, dtype=float) for one in (x, y, values))
     across: list[float | None] = []
     up: list[float | None] = []
     above = values > level
@@ -37,7 +36,8 @@ def level_lines(x: Sequence[float], y: Sequence[float], values: np.ndarray, leve
                     share = (level - first) / (last - first)
                     row, column = r0 + share * (r1 - r0), c0 + share * (c1 - c0)
                     crossings.append((x[j] + column * (x[j + 1] - x[j]), y[i] + row * (y[i + 1] - y[i])))
-            if len(crossings) == 4 and (cell.mean() > level) == (cell[0, 0] > level):
+            # Bottom with right and top with left leave the first corner and the last on one side, with the middle.
+            if len(crossings) == 4 and (cell.mean() > level) != (cell[0, 0] > level):
                 crossings = crossings[1:] + crossings[:1]
             for k in range(0, len(crossings), 2):
                 across += [float(crossings[k][0]), float(crossings[k + 1][0]), None]
