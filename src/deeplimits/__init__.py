@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from deeplimits.lab.predict import Prediction as Prediction
     from deeplimits.lab.predict import predict as predict
     from deeplimits.lab.simulate import simulate as simulate
+    from deeplimits.lab.sweeping import sweep as sweep
     from deeplimits.limit import Limit as Limit
     from deeplimits.showing import cite as cite
     from deeplimits.showing import show as show
@@ -36,6 +37,7 @@ __all__ = [
     "predict",
     "show",
     "simulate",
+    "sweep",
 ]
 
 _LAZY = {
@@ -46,6 +48,7 @@ _LAZY = {
     "predict": "deeplimits.lab.predict",
     "Prediction": "deeplimits.lab.predict",
     "simulate": "deeplimits.lab.simulate",
+    "sweep": "deeplimits.lab.sweeping",
     "show": "deeplimits.showing",
     "cite": "deeplimits.showing",
 }

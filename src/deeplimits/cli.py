@@ -1,4 +1,4 @@
-"""The command line: `deeplimits list`, `show`, `predict`, `simulate`, `compare`, `cite`, `diagnose`, `atlas`,
+"""The command line: `deeplimits list`, `show`, `predict`, `simulate`, `compare`, `sweep`, `cite`, `diagnose`, `atlas`,
 `campaign`.
 
 What each takes is said in `flags`; here is what each does.
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from deeplimits import flags, guard, index, showing
+from deeplimits import flags, guard, index, showing, sweep_command
 from deeplimits.catalogue import Listing, catalogue
 from deeplimits.errors import ParameterError, did_you_mean
 
@@ -33,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     def command() -> int:
         options = flags.read(given or ["--help"], COMMANDS)
         # Atlas and campaign end an interrupt's work themselves: what is done is kept.
-        with guard.ended_by_interrupts() if options.command in flags.RUNS else contextlib.nullcontext():
+        at_once = options.command in (*flags.RUNS, "sweep")
+        with guard.ended_by_interrupts() if at_once else contextlib.nullcontext():
             return options.run(options)
 
     return guard.guarded(command, debug="--debug" in given)
@@ -309,6 +310,7 @@ COMMANDS = {
     "predict": _predict,
     "simulate": _simulate,
     "compare": _compare,
+    "sweep": sweep_command.run,
     "diagnose": _diagnose,
     "atlas": _atlas,
     "campaign": _campaign,

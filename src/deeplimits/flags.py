@@ -24,25 +24,31 @@ Compute the limit, simulate the network, see whether they agree.
   deeplimits show marchenko-pastur-law               what it states, its parameters, how to call it
   deeplimits predict marchenko-pastur-law --gamma 2  what the theory says
   deeplimits compare marchenko-pastur-law --gamma 2  theory against simulation, with a verdict
+  deeplimits sweep ridgeless-double-descent --gamma 0.1:10:50log --noise 0,0.5 --store ridge.db
+                                                     a grid of comparisons, kept in a file, drawn as a diagram
   deeplimits diagnose my_model.py:make               a network of your own beside the theory
   deeplimits atlas --out site/                       every limit, compared and drawn, as one page
 """
 
-COMMANDS = ("list", "show", "cite", "predict", "simulate", "compare", "diagnose", "atlas", "campaign")
+COMMANDS = ("list", "show", "cite", "predict", "simulate", "compare", "sweep", "diagnose", "atlas", "campaign")
 RUNS = {
     "predict": "what the theory says",
     "simulate": "finite systems, drawn and measured",
     "compare": "theory against simulation, with a verdict",
 }
 """The commands that take a limit and its parameters."""
-WORDS = ("json", "samples", "seed", "size", "sizes", "plot", "only", "html", "debug", "help")
+WORDS = (
+    *("json", "samples", "seed", "size", "sizes", "plot", "only", "html", "debug", "help"),
+    *("store", "until", "per_task", "workers", "dask", "slurm", "time_limit", "memory", "estimate", "status", "resume"),
+    *("salvage", "diagram", "export"),
+)
 """What these commands call their own flags. A parameter of such a name is --param.NAME in all of them."""
 
 PARAMETERS = f"""\
 A parameter takes a value, a list 0,0.5,1 or a range 0.1:10:20 (20 points; 0.1:10:20log for equal ratios).
 Lists and ranges are run one value after the other. NAME stands before its parameters.
 --param.gamma is the same as --gamma; a parameter named like one of the command line's own words
-({", ".join(WORDS)}) has only that long form.
+({", ".join(WORDS[:10])}, ...) has only that long form.
 """
 
 
@@ -95,8 +101,14 @@ def _limit_named_in(arguments: Sequence[str], run: Mapping[str, Callable]) -> En
         options, rest = _parser(None, run, first=True)[0].parse_known_args(arguments)
     except _Unfinished:
         return None
-    if options.command not in RUNS:
+    if options.command not in (*RUNS, "sweep"):
         return None
+    if options.command == "sweep" and options.name is None:
+        from deeplimits.lab.diagrams import DIAGRAMS
+
+        if options.diagram not in DIAGRAMS:
+            return None
+        options.name = DIAGRAMS[options.diagram].limit
     if options.name not in catalogue and rest and arguments.index(rest[0]) < arguments.index(options.name):
         example = f"deeplimits {options.command} NAME {rest[0]} {options.name}"
         raise UnknownName(
@@ -137,14 +149,17 @@ def _parser(
         made.add_argument("name", metavar="NAME", help="a limit, see `deeplimits list`")
         made.usage = f"deeplimits {word} NAME [flags]"
         _add_words(made, word)
-        made.epilog = PARAMETERS
-        if entry is None:
-            made.epilog = f"`deeplimits {word} NAME --help` lists the parameters of that limit.\n{PARAMETERS}"
-        else:
-            made.description = (
-                f"{entry.about.statement.title}.\n`deeplimits show {entry.name}` gives the full statement."
-            )
-            _add_parameters(made, entry)
+        _about(made, word, entry)
+
+    sweeping = command("sweep", "a grid of comparisons, on many processes or machines", add_help=not first)
+    sweeping.add_argument("name", metavar="NAME", nargs="?", help="a limit, see `deeplimits list`")
+    sweeping.usage = (
+        "deeplimits sweep NAME --PARAMETER VALUES ... [--store FILE] [flags]\n"
+        "       deeplimits sweep --diagram NAME [--store FILE] [flags]\n"
+        "       deeplimits sweep --status FILE | --resume FILE | --salvage FILE"
+    )
+    _add_sweep(sweeping)
+    _about(sweeping, "sweep", entry)
 
     diagnosis = command("diagnose", "a network of your own, measured and set beside the theory")
     diagnosis.add_argument(
@@ -180,6 +195,40 @@ def _parser(
     campaign.add_argument("--page", metavar="FILE", help="write what was found, with all that --out holds, as a page")
     campaign.add_argument("--workers", type=_count, help="how many processes (default: one for each core)")
     return parser, commands.choices
+
+
+def _about(made: argparse.ArgumentParser, word: str, entry: Entry | None) -> None:
+    """What is said of the limit that is named, and its parameters."""
+    made.epilog = PARAMETERS
+    if entry is None:
+        made.epilog = f"`deeplimits {word} NAME --help` lists the parameters of that limit.\n{PARAMETERS}"
+    else:
+        made.description = f"{entry.about.statement.title}.\n`deeplimits show {entry.name}` gives the full statement."
+        _add_parameters(made, entry)
+
+
+def _add_sweep(made: argparse.ArgumentParser) -> None:
+    add = made.add_argument
+    add("--store", metavar="FILE", help="keep results in this file; the same command then does only what is missing")
+    add("--sizes", type=_counts, help="sizes to simulate, as 100,200,400 or 100:400:4")
+    add("--samples", type=_count, help="how many systems to draw at each size")
+    add("--seed", type=_seed, default=0, help="seed of the random numbers (default: 0)")
+    add("--until", type=_positive, metavar="ERROR", help="add samples until standard errors are below this, as 0.01")
+    add("--per-task", type=_count, metavar="N", help="systems a task (default: the limit's usual number)")
+    add("--workers", type=_workers, metavar="N", help="processes (default: one for each core; 0: this process)")
+    add("--dask", metavar="ADDRESS", help="run on the dask scheduler at ADDRESS, or on one started here: local")
+    add("--slurm", metavar="OPTIONS", help="run in jobs of Slurm, as queue=long,walltime=02:00:00,memory=4GB,jobs=20")
+    add("--time-limit", type=_positive, metavar="SECONDS", help="how long a task may take (default: 3600)")
+    add("--memory", type=_positive, metavar="GB", help="how much memory a task may take (default: 8)")
+    add("--estimate", action="store_true", help="say what it would take, in time and memory, and run nothing")
+    add("--export", nargs="+", metavar="FILE", help="write what was found: .csv, .parquet, .nc (netCDF), .json")
+    add("--plot", metavar="FILE", help="write the figure to FILE (png, svg, pdf)")
+    add("--only", metavar="RESULTS", help="draw just these results, as risk_curve or risk,bias")
+    add("--json", action="store_true", help="print JSON")
+    add("--diagram", metavar="NAME", help="a ready sweep, drawn; `--diagram list` names them")
+    add("--status", metavar="FILE", help="say how far the sweep in FILE is, also while it runs")
+    add("--resume", metavar="FILE", help="go on with the sweep in FILE")
+    add("--salvage", metavar="FILE", help="keep what can be read of a damaged FILE")
 
 
 def _add_words(command: argparse.ArgumentParser, word: str) -> None:
@@ -228,6 +277,10 @@ def _positive(text: str) -> float:
     if not (math.isfinite(found) and found > 0):
         raise argparse.ArgumentTypeError(f"{text!r} is not allowed; give a positive number")
     return found
+
+
+def _workers(text: str) -> int:
+    return 0 if text == "0" else _count(text)
 
 
 def _count(text: str) -> int:

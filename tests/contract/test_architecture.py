@@ -41,9 +41,12 @@ ALLOWED = {
     "diagnosis": BELOW | {"theory", "measure", "predictions", "render"},
     "atlas": BASE | {"lab", "limit", "catalogue", "render"},
     "guard": {"errors"},
-    "flags": BASE | {"catalogue", "guard"},
+    "flags": BASE | {"catalogue", "guard", "lab"},
     "showing": BASE | {"catalogue", "flags", "limit", "render"},
-    "cli": BASE | {"lab", "limit", "atlas", "diagnosis", "flags", "guard", "showing", "catalogue", "render"},
+    "sweep_command": BASE | {"lab", "limit", "flags", "guard", "catalogue", "render"},
+    "cli": BASE
+    | {"lab", "limit", "atlas", "diagnosis", "flags", "guard", "showing", "catalogue", "render"}
+    | {"sweep_command"},
 }
 
 

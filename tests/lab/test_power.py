@@ -9,7 +9,7 @@ import pytest
 
 import deeplimits as dl
 from deeplimits.errors import OutsideValidity, TooCostly
-from deeplimits.lab import budget, compare, cost
+from deeplimits.lab import budget, cost, rounds
 from deeplimits.lab.task import Task
 from deeplimits.limit import Run
 from deeplimits.predictions import Curve, Trial, Value
@@ -122,7 +122,7 @@ def too_large(**changes):
 
 def test_a_disagreement_about_the_limit_must_stay_at_larger_sizes(monkeypatch):
     """What is wrong stays wrong, and is told after sizes were doubled; what is stated of every size is told at once."""
-    monkeypatch.setattr(compare, "MOST_ROUNDS", 1)
+    monkeypatch.setattr(rounds, "MOST_ROUNDS", 1)
     found = dl.compare(too_large())
     assert found.outcome == "disagrees"
     assert found.sizes[0] > 20
@@ -130,7 +130,7 @@ def test_a_disagreement_about_the_limit_must_stay_at_larger_sizes(monkeypatch):
 
 
 def test_two_sizes_that_decide_nothing_get_a_third():
-    assert compare._three([24, 144]) == [24, 59, 144]
+    assert rounds._three([24, 144]) == [24, 59, 144]
     kind = Value(0.5 + jnp.sqrt(2.0), label="norm", rate=2 / 3)
     assert Value.judge([Trial(n, kind, operator_norms(n, 400)) for n in (10, 20, 40)]).outcome == "agrees"
 

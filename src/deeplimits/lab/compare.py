@@ -1,165 +1,21 @@
 """`compare`: theory against simulation, with a verdict."""
 
-import dataclasses
-import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from pathlib import Path
 from threading import Event
 from typing import Any, overload
 
-import numpy as np
-
 from deeplimits import statistics
-from deeplimits.errors import DeeplimitsError, ParameterError, require
-from deeplimits.lab import export
-from deeplimits.lab.budget import large_enough, within_budget
+from deeplimits.errors import ParameterError
+from deeplimits.lab.comparison import Comparison
 from deeplimits.lab.compilation import few_threads, threads, use_cache
-from deeplimits.lab.predict import MOST_SEED, Prediction, check_count, limit_of, theory
-from deeplimits.lab.results import Drawn, named
+from deeplimits.lab.predict import MOST_SEED, check_count, limit_of, theory
+from deeplimits.lab.rounds import Point
 from deeplimits.lab.simulate import Simulation, check, run
 from deeplimits.lab.sweep import Sweep, each, listed
 from deeplimits.lab.task import Task
-from deeplimits.limit import Limit, require_valid, to_json
-from deeplimits.predictions import Finding, Kind, Picture, Trial
-from deeplimits.predictions.base import AGREES, DISAGREES, UNDECIDED
-from deeplimits.render import bars, notebook, text, with_matplotlib
-from deeplimits.render import page as pages
-from deeplimits.statement import Statement
-
-
-@dataclass(frozen=True, repr=False)
-class Comparison(Drawn):
-    """A limit's predictions beside simulations at several sizes, and what was found."""
-
-    limit: Limit
-    sizes: tuple[int, ...]
-    samples: int
-    seed: int
-    predictions: dict[str, Kind]
-    """What the theory says at the parameters asked for."""
-    trials: dict[str, list[Trial]]
-    """For each result, what was stated and measured at each size."""
-    findings: dict[str, Finding]
-    realised: tuple[Limit, ...] = ()
-    """The limit at the ratios that the systems of each size really have."""
-
-    def __getitem__(self, name: str) -> Finding:
-        return named(name, self.findings)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.findings)
-
-    @property
-    def outcome(self) -> str:
-        """`disagrees` if any prediction does, else `undecided` if any is, else `agrees`."""
-        found = {finding.outcome for finding in self.findings.values()}
-        return next(one for one in (DISAGREES, UNDECIDED, AGREES) if one in found)
-
-    @property
-    def agrees(self) -> bool:
-        """Whether every prediction agrees with its simulations."""
-        return self.outcome == AGREES
-
-    @property
-    def decisive(self) -> str:
-        """The result that decides the outcome: of those with the worst one, the nearest to its threshold or beyond."""
-        worst = [name for name, finding in self.findings.items() if finding.outcome == self.outcome]
-        return min(worst, key=lambda name: (self.findings[name].deviation.p_value, -(self.findings[name].noticed or 0)))
-
-    @property
-    def verdict(self) -> str:
-        """The verdict on the decisive result, in words and numbers."""
-        return f"{self.decisive} {self.findings[self.decisive].verdict}"
-
-    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
-        rows = [
-            (name, finding.kind, finding.report.stated, finding.report.measured, finding.verdict)
-            for name, finding in self.findings.items()
-        ]
-        return ("result", "kind", "theory", f"simulation, n = {self.sizes[-1]}", "verdict"), rows
-
-    def _summary(self) -> tuple[str, str]:
-        """What was run, and what came out, a line each."""
-        sizes = ", ".join(map(str, self.sizes))
-        counts = Counter(finding.outcome for finding in self.findings.values())
-        total = len(self.findings)
-        share = f"{counts[self.outcome]} of {total}" if counts[self.outcome] < total else f"all {total}"
-        rest = f", {counts[UNDECIDED]} undecided" if self.outcome == DISAGREES and counts[UNDECIDED] else ""
-        which = {DISAGREES: "worst", UNDECIDED: "first"}.get(self.outcome, "closest to its threshold")
-        closing = f"{self.outcome.upper()}: {share} prediction{'s'[: total != 1]}{rest}; {which}: {self.verdict}"
-        return f"n = {sizes}, {self.samples} samples each, seed {self.seed}", closing
-
-    def __repr__(self) -> str:
-        runs, closing = self._summary()
-        return f"{export.heading(self.limit)}\n{runs}\n{text.table(*self._table())}\n{closing}"
-
-    def _repr_html_(self) -> str:
-        said = ". ".join((export.heading(self.limit), *self._summary()))
-        return notebook.fragment(said, *self._table(), with_matplotlib.svg_or_nothing(self.plot))
-
-    def pictures(self) -> dict[str, Picture]:
-        """What is to be seen of each result, as data: theory and simulations."""
-        return {name: kind.picture(self.trials[name]) for name, kind in self.predictions.items()}
-
-    def _caption(self) -> tuple[str, list[dict[str, Any]]]:
-        return Statement.of(type(self.limit)).title, export.settings(self.limit, self.realised)
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything found, ready for `json.dumps`."""
-        decisive = self.findings[self.decisive]
-        return {
-            **to_json(self.limit),
-            "sizes": list(self.sizes),
-            "samples": self.samples,
-            "seed": self.seed,
-            "statistic": decisive.deviation.statistic,
-            "threshold": decisive.deviation.threshold,
-            "outcome": self.outcome,
-            "verdict": self.verdict,
-            "agrees": self.agrees,
-            "findings": {name: finding.to_json() for name, finding in self.findings.items()},
-        }
-
-    def to_file(self, path: str | Path) -> None:
-        """Write `to_json()` to a file."""
-        Path(path).write_text(json.dumps(self.to_json(), indent=1) + "\n", encoding="utf-8")
-
-    def to_xarray(self):
-        """An `xarray.Dataset`: each prediction, and the mean and standard error of its simulations by size.
-
-        Both have the same axes with their values as coordinates: `data.risk_curve_measured - data.risk_curve`.
-        """
-        xarray = require("xarray", "data")
-        found = export.labelled(self.predictions)
-        variables = found.variables
-        for name, trials in self.trials.items():
-            if len({trial.measured.shape for trial in trials}) > 1:
-                continue  # eigenvalues of matrices of different sizes do not stack
-            means = [trial.mean for trial in trials]
-            dims = ("size", *found.of(name, means[0].value.shape))
-            variables[f"{name}_measured"] = (dims, np.stack([mean.value for mean in means]))
-            variables[f"{name}_error"] = (dims, np.sqrt(np.stack([mean.variance for mean in means])))
-        attributes = export.attributes(self.limit, verdict=self.verdict, agrees=int(self.agrees))
-        return xarray.Dataset(variables, {"size": list(self.sizes), **found.coordinates}, attributes)
-
-    def document(self) -> dict[str, Any]:
-        """Everything a page says and shows, as data: statement, findings, parameters, pictures."""
-        return export.document(self.limit, self.realised, self.pictures(), self.to_json())
-
-    def to_html(self, path: str | Path | None = None) -> str:
-        """A page that stands by itself: statement, figure, table, verdict, references."""
-        document = self.document()
-        page = pages.page(pages.card(document, with_matplotlib.svg(with_matplotlib.figure_of(document))))
-        if path is not None:
-            Path(path).write_text(page, encoding="utf-8")
-        return page
-
-    def cite(self) -> str:
-        """BibTeX of the results used."""
-        return export.cite(self.limit)
+from deeplimits.limit import Limit, require_valid
+from deeplimits.render import bars
 
 
 @overload
@@ -206,9 +62,11 @@ def compare(
     """
     if varying := listed(limit, parameters):
         limits = [limit_of(limit, {**parameters, **one}) for one in each(varying)]
-        for one in limits:
-            tasks_of(one, sizes, samples, seed)  # a value that is refused is refused before the first is run
-        return Sweep(tuple(compare(one, sizes, samples, seed, progress) for one in limits), varying)
+        # A value that is refused is refused before the first is run.
+        tasks = [tasks_of(one, sizes, samples, seed) for one in limits]
+        chosen = sizes is not None or samples is not None
+        found = (compared(one, own, progress, chosen) for one, own in zip(limits, tasks, strict=True))
+        return Sweep(tuple(found), varying)
     limit = limit_of(limit, parameters)
     return compared(limit, tasks_of(limit, sizes, samples, seed), progress, sizes is not None or samples is not None)
 
@@ -234,103 +92,43 @@ def check_sizes(sizes: Any) -> tuple[int, ...]:
     return tuple(found)
 
 
+WHOLE = 2**63
+"""All systems of a size are one block: here they run one after the other anyway."""
+
+
 def compared(limit: Limit, tasks: list[Task], progress: bool | None, chosen: bool) -> Comparison:
     """The comparison that these tasks make; enlarged, unless `chosen` by the user, until it decides."""
     use_cache()
-    done: _Done = {}
-    if not chosen:
-        tasks = large_enough(tasks)
-    check(tasks)
-    found = _compared(tasks, progress, done)
-    for _ in range(0 if chosen else MOST_ROUNDS):
-        if found.agrees or (larger := enlarged(found, tasks)) is None:
-            break
-        tasks = larger
-        found = _compared(tasks, progress, done)
-    return found
+    return carried_out(Point(limit, tasks, chosen, per_task=WHOLE), progress)
 
 
-_Done = dict[tuple[int, int], Simulation]
-"""Simulations by size and number of systems."""
+def carried_out(point: Point, progress: bool | None) -> Comparison:
+    """Run all that a point needs, in this process."""
+    check(point.tasks)
+    while missing := point.missing():
+        for task, simulation in _run(point, missing, progress):
+            point.take(task, simulation)
+        point.advance()
+    return point.comparison()
 
 
-def _compared(tasks: Sequence[Task], progress: bool | None, done: _Done) -> Comparison:
-    """The tasks run and judged; what is `done` is not run again, what is run is added to it."""
-    missing = {(task.size, task.samples): task for task in tasks if (task.size, task.samples) not in done}
+def _run(point: Point, missing: Sequence[Task], progress: bool | None) -> list[tuple[Task, Simulation]]:
+    """Tasks carried out; their programs, and that of the theory, are compiled side by side."""
     with (
-        bars.progress(sum(task.samples for task in missing.values()), "comparing", progress) as bar,
-        few_threads(max(task.size for task in tasks)),
-        ThreadPoolExecutor(min(threads(), len(tasks)) + 1) as pool,
+        bars.progress(sum(task.samples for task in missing), "comparing", progress) as bar,
+        few_threads(max(task.size for task in missing)),
+        ThreadPoolExecutor(min(threads(), len(missing)) + 1) as pool,
     ):
-        # Programs are compiled side by side, the largest size's first, and the theory beside them. This thread only
-        # waits: an interrupt that arrived in the middle of a compilation would end the process.
+        # The largest size's program first, and the theory beside them. This thread only waits: an interrupt that
+        # arrived in the middle of a compilation would end the process.
         stop = Event()
-        first = pool.submit(theory, tasks[0].limit)
-        running = {place: pool.submit(run, missing[place], bar, stop) for place in reversed(missing)}
+        first = None if point.prediction else pool.submit(theory, point.limit)
+        running = [(task, pool.submit(run, task, bar, stop)) for task in reversed(missing)]
         try:
-            prediction = first.result()
-            done |= {place: running[place].result() for place in missing}
+            if first is not None:
+                point.prediction = first.result()
+            return [(task, future.result()) for task, future in running]
         except BaseException:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
-    return judge(prediction, tasks, [done[task.size, task.samples] for task in tasks])
-
-
-MOST_ROUNDS = 3
-"""How often a comparison that decided nothing is made again, larger."""
-
-
-def enlarged(found: Comparison, tasks: Sequence[Task]) -> list[Task] | None:
-    """What may decide a comparison that did not: four times the samples, a third size, or sizes twice as large.
-
-    A limit is refuted by what stays as the size grows. So a disagreement with what is stated of the limit only is
-    looked at again at sizes twice as large, with no fewer samples. None where nothing of this fits the time, or the
-    limit has no such sizes.
-    """
-    disagreeing = [found.predictions[name] for name, one in found.findings.items() if one.outcome == DISAGREES]
-    if any(kind.exact for kind in disagreeing):
-        return None
-    lacks = {"sizes"} if disagreeing else {finding.lacks for finding in found.findings.values()}
-    samples = tasks[0].samples * (4 if "samples" in lacks else 1)
-    sizes = [task.size for task in tasks]
-    if "sizes" in lacks:
-        sizes = _three(sizes) if len(set(sizes)) < 3 and not disagreeing else [2 * size for size in sizes]
-    larger = [dataclasses.replace(tasks[0], size=size, samples=samples) for size in sizes]
-    try:
-        larger = within_budget(larger)
-    except DeeplimitsError:
-        return None
-    least = tasks[0].samples + ("samples" in lacks) if disagreeing or "samples" in lacks else 0
-    return larger if larger[0].samples >= least else None
-
-
-def _three(sizes: Sequence[int]) -> list[int]:
-    """Two sizes, and their geometric mean between them."""
-    low, high = min(sizes), max(sizes)
-    return sorted({low, round((low * high) ** 0.5), high})
-
-
-def judge(prediction: Prediction, tasks: Sequence[Task], simulations: Sequence[Simulation]) -> Comparison:
-    """What the simulations of these tasks, wherever they were run, say of a prediction."""
-    limit = prediction.limit
-    predictions: dict[str, Kind] = dict(prediction)
-    trials: dict[str, list[Trial]] = {}
-    for task, simulation in zip(tasks, simulations, strict=True):
-        stated = theory(simulation.limit)
-        if set(stated) | set(simulation.stated) != set(simulation):
-            raise DeeplimitsError(
-                f"{type(limit).__name__} predicts {sorted({*stated, *simulation.stated})} "
-                f"but simulates {sorted(simulation)}"
-            )
-        for name in stated:
-            trials.setdefault(name, []).append(stated[name].trial(task.size, simulation[name]))
-        for name, kind in simulation.stated.items():
-            trials.setdefault(name, []).append(kind.trial(task.size, simulation[name], drawn=True))
-            predictions[name] = trials[name][-1].stated
-    for name in set(predictions) - set(prediction):
-        trials[name] = predictions[name].on_one_scale(trials[name])
-    findings = {name: predictions[name].judge(found) for name, found in trials.items()}
-    sizes = tuple(task.size for task in tasks)
-    realised = tuple(simulation.limit for simulation in simulations)
-    return Comparison(limit, sizes, tasks[0].samples, tasks[0].seed, predictions, trials, findings, realised)

@@ -35,6 +35,7 @@ class Program:
         self._compiled: OrderedDict[Hashable, Any] = OrderedDict()
         self._shapes: OrderedDict[Hashable, Any] = OrderedDict()
         self._bytes: OrderedDict[Hashable, float] = OrderedDict()
+        self._seconds: OrderedDict[Hashable, float] = OrderedDict()
         programs.append(self)
 
     def prepare(self, *arguments: Any) -> tuple[Callable, Any]:
@@ -49,7 +50,11 @@ class Program:
 
     def seconds(self, *arguments: Any, rounds: float | None = None) -> float:
         """About how long the program will run, before it is compiled; see `cost`."""
-        return cost.seconds(self._trace(_key(arguments), arguments)[0].jaxpr, (), rounds or cost.UNKNOWN)
+        key = (_key(arguments), rounds)
+        if key not in self._seconds:
+            traced = self._trace(key[0], arguments)[0]
+            _keep(self._seconds, key, cost.seconds(traced.jaxpr, (), rounds or cost.UNKNOWN))
+        return self._seconds[key]
 
     def memory(self, *arguments: Any) -> float:
         """About how many bytes the program needs at least, before it is compiled; see `cost`."""
@@ -96,6 +101,7 @@ class Program:
         self._compiled.clear()
         self._shapes.clear()
         self._bytes.clear()
+        self._seconds.clear()
 
 
 UNKNOWN_YET = (jax.errors.ConcretizationTypeError, jax.errors.TracerArrayConversionError,

@@ -154,6 +154,13 @@ def check(tasks: Sequence[Task], compared: bool = True) -> None:
             beforehand.enough_memory(task.limit, task.size, needed, _at_a_smaller_size(task))
 
 
+def stated_structure(task: Task) -> Any:
+    """The tree of what is stated of the drawn systems of a task, whose leaves are arrays."""
+    with aloud(type(task.limit).__name__):
+        _, stated = systems.shapes(*_block(task))
+    return jax.tree.structure(stated)
+
+
 def _of_one(kind: Kind) -> Kind:
     """What is stated of one system, from the shapes of statements about many."""
     return jax.tree.map(lambda leaf: jax.ShapeDtypeStruct(leaf.shape[1:], leaf.dtype), kind)
@@ -172,6 +179,18 @@ def seconds(task: Task) -> float:
     realised, place, chunk, sizes = _block(task)
     rounds = realised.rounds(**sizes)
     return systems.seconds(realised, place, chunk, sizes, rounds=rounds) * math.ceil(task.samples / chunk)
+
+
+def memory(task: Task) -> float:
+    """About how many bytes the program of a task needs at least; see `lab.cost`."""
+    return systems.memory(*_block(task))
+
+
+def numbers(task: Task) -> float:
+    """How many bytes of results a task has."""
+    *_, chunk, _ = _block(task)
+    leaves = jax.tree.leaves(systems.shapes(*_block(task)))
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves) * task.samples / chunk
 
 
 def _block(task: Task) -> tuple[Limit, np.ndarray, int, dict[str, Any]]:

@@ -1,33 +1,40 @@
 """`compare` along a parameter: one comparison for each of its values, and one figure over them."""
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from dataclasses import replace as replace_field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from deeplimits.catalogue import catalogue
-from deeplimits.errors import DeeplimitsError, ParameterError
-from deeplimits.lab import export
+from deeplimits.errors import ParameterError
+from deeplimits.lab import export, sweep_pictures, tables
 from deeplimits.lab.budget import duration
-from deeplimits.lab.predict import theory
 from deeplimits.lab.results import Drawn
-from deeplimits.limit import Limit, replace, require_valid, values_of
-from deeplimits.parameters import Parameter, parameters_of
-from deeplimits.predictions import Picture, Probability, Value
+from deeplimits.limit import Limit, values_of
+from deeplimits.parameters import parameters_of
+from deeplimits.predictions import Curve, Picture, Probability, Value
 from deeplimits.predictions.base import AGREES, DISAGREES, UNDECIDED
-from deeplimits.predictions.composing import with_errors
-from deeplimits.predictions.picture import Axis, Line
 from deeplimits.render import notebook, text, with_matplotlib
 from deeplimits.statement import Statement
 
 if TYPE_CHECKING:
-    from deeplimits.lab.compare import Comparison
+    from deeplimits.lab.comparison import Comparison
 
-DENSE = 60
-"""At so many values the theory is drawn."""
+
+MOST_ROWS = 60
+"""Rows of a table that is printed."""
+
+
+class Missing(NamedTuple):
+    """A combination of values without a comparison, and why."""
+
+    values: dict[str, Any]
+    sentence: str
+    failed: bool = False
+    """Whether it was tried; what the theorem does not cover is not."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,6 +43,8 @@ class Sweep(Sequence, Drawn):
 
     comparisons: tuple["Comparison", ...]
     varying: dict[str, list[Any]]
+    missing: tuple[Missing, ...] = ()
+    """Combinations that the theorem does not cover, or whose simulations failed."""
 
     def __getitem__(self, index: Any) -> Any:
         return self.comparisons[index]
@@ -58,6 +67,11 @@ class Sweep(Sequence, Drawn):
         for comparison in self.comparisons:
             values = values_of(comparison.limit)
             rows.append((*(text.brief(values[name]) for name in self.varying), comparison.outcome, comparison.verdict))
+        if len(rows) > MOST_ROWS:  # what does not agree is what one looks for
+            place = len(self.varying)
+            told = [row for row in rows if row[place] != AGREES][:MOST_ROWS]
+            rest = ("...",) * place
+            rows = [*told, (*rest, f"{len(rows) - len(told)} more", "")]
         return (*self.varying, "outcome", "decided by"), rows
 
     def _heading(self) -> str:
@@ -65,6 +79,7 @@ class Sweep(Sequence, Drawn):
         values = {name: value for name, value in values_of(first.limit).items() if name not in self.varying}
         counts = [sum(one.outcome == outcome for one in self.comparisons) for outcome in (AGREES, DISAGREES, UNDECIDED)]
         said = ", ".join(f"{n} {w}" for n, w in zip(counts, ("agree", "disagree", "undecided"), strict=True) if n)
+        said += f", {len(self.missing)} missing ({self.missing[0].sentence})" if self.missing else ""
         return f"{text.heading(export.name(first.limit), values)}\nalong {', '.join(self.varying)}: {said}"
 
     def __repr__(self) -> str:
@@ -75,49 +90,27 @@ class Sweep(Sequence, Drawn):
 
     @property
     def drawn(self) -> dict[str, Any]:
-        """The results that are numbers, which can be drawn over the parameter."""
+        """The results that can be drawn over what varies: numbers, and curves where they make a plane."""
         first = self.comparisons[0].predictions.items()
-        return {result: kind for result, kind in first if isinstance(kind, Value | Probability)}
+        kinds = (Value, Probability) if len(self.varying) == 1 else (Value, Probability, Curve)
+        return {result: kind for result, kind in first if isinstance(kind, kinds)}
 
     def pictures(self) -> dict[str, Picture]:
-        """Every number among the results over the parameter: theory as a line, simulations at the largest size."""
-        if len(self.varying) != 1:
-            raise ParameterError(
-                f"a figure has one axis, and {' and '.join(self.varying)} vary; give one of them a single value"
-            )
-        (name,) = self.varying
-        first = self.comparisons[0].limit
-        parameter = parameters_of(type(first))[name]
-        places = [values_of(one.limit)[name] for one in self.comparisons]
-        found = self.drawn
-        if not found:
-            raise ParameterError(
-                f"no result of {type(first).__name__} is a number, so that nothing can be drawn over {name}; "
-                "compare one value at a time"
-            )
-        dense = dict(_along(first, parameter, name, places))
-        pictures = {}
-        for result, kind in found.items():
-            line = {place: float(one[result]) for place, one in dense.items() if result in one}
-            for place, one in zip(places, self.comparisons, strict=True):
-                line[place] = float(np.asarray(one.predictions[result].arrays()[""][1]))
-            across = Axis(parameter.doc, parameter.symbol, log=bool(getattr(parameter, "log", False) and _wide(places)))
-            sizes = {one.trials[result][-1].size for one in self.comparisons}
-            label = f"n = {min(sizes)}" if len(sizes) == 1 else "the largest sizes"
-            means = [one.trials[result][-1].mean for one in self.comparisons]
-            marks = (
-                Line(*zip(*sorted(line.items()), strict=True), label="theory"),
-                with_errors(places, means, f"simulation ± 2 s.e., {label}", 0),
-            )
-            heights = list(line.values())
-            upright = replace_field(kind.axis_of_values, log=bool(_wide(heights, 30.0)))
-            pictures[result] = Picture(across, upright, marks)
-        return pictures
+        """What is to be seen of each result over the one or two parameters that vary; see `lab.sweep_pictures`."""
+        return sweep_pictures.pictures(self)
 
     def _caption(self) -> tuple[str, list[dict[str, Any]]]:
         limit = self.comparisons[0].limit
         settings = [one for one in export.settings(limit) if one["name"] not in self.varying]
         return Statement.of(type(limit)).title, settings
+
+    def to_xarray(self):
+        """An `xarray.Dataset` with a dimension for each parameter that varies; see `lab.tables.dataset`."""
+        return tables.dataset(self)
+
+    def to_file(self, path: str | Path) -> None:
+        """Write a table (.csv, .parquet), an array (.nc, netCDF) or everything (.json)."""
+        tables.write(self, path)
 
     def to_json(self) -> list[dict[str, Any]]:
         """Every comparison, ready for `json.dumps`."""
@@ -128,35 +121,19 @@ class Sweep(Sequence, Drawn):
         return self.comparisons[0].cite()
 
 
-def _wide(places: Sequence[float], factor: float = 3.0) -> bool:
-    return min(places) > 0 and max(places) > factor * min(places)
-
-
-def _along(limit: Limit, parameter: Parameter, name: str, places: Sequence[Any]) -> Iterator[tuple[Any, dict]]:
-    """What the theory says at many values between the first and the last, where it says anything."""
-    if parameter.kind != "real":
-        return
-    space = np.geomspace if _wide(places) and getattr(parameter, "log", False) else np.linspace
-    for place in space(min(places), max(places), DENSE).tolist():
-        try:
-            there = replace(limit, **{name: place})
-            require_valid(there)
-            said = theory(there)
-        except DeeplimitsError:
-            continue
-        yield place, {result: kind.value for result, kind in said.items() if isinstance(kind, Value | Probability)}
-
-
 def listed(limit: Any, given: dict[str, Any]) -> dict[str, list[Any]]:
     """The parameters, of those given, that have a list of values where the limit takes one."""
     found = {}
-    cls = catalogue.entry(limit).load() if isinstance(limit, str) and given else type(limit)
+    cls = catalogue.entry(limit).load() if isinstance(limit, str) and given else limit
+    cls = cls if isinstance(cls, type) else type(cls)
     if not (isinstance(cls, type) and issubclass(cls, Limit)):
         return found
     for name, parameter in parameters_of(cls).items():
         value: Any = given.get(name, 0.0)
         if parameter.kind != "axis" and not isinstance(value, str) and np.ndim(value) == 1:
-            found[name] = np.asarray(value).tolist() if isinstance(value, np.ndarray) else list(value)
+            found[name] = [
+                one.item() if isinstance(one, np.generic) else one for one in np.asarray(value, object).tolist()
+            ]
             if not found[name]:
                 raise ParameterError(f"{cls.__name__}: {name} = [] has no value; it must be {parameter.allowed}")
     return found

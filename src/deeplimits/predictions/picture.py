@@ -136,6 +136,8 @@ class Field(Mark):
     x: Row = _row()
     y: Row = _row()
     values: Row = _row()
+    log: bool = False
+    """Whether equal steps of the colour are equal ratios."""
 
 
 @dataclass(frozen=True)

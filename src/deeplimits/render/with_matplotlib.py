@@ -267,8 +267,26 @@ def _stem(mark: Stem, panel: Any) -> None:
 
 
 def _field(mark: Field, panel: Any) -> None:
-    mesh = panel.pcolormesh(_floats(mark.x), _floats(mark.y), np.array(mark.values, dtype=float), cmap="viridis")
+    from matplotlib.colors import LogNorm
+
+    values = np.array(mark.values, dtype=float)
+    edges = [
+        _edges(_floats(row), scale == "log")
+        for row, scale in ((mark.x, panel.get_xscale()), (mark.y, panel.get_yscale()))
+    ]
+    norm = LogNorm() if mark.log and np.nanmin(values) > 0 else None
+    mesh = panel.pcolormesh(*edges, values, cmap="viridis", norm=norm, alpha=0.85)
     panel.figure.colorbar(mesh, ax=panel, label="\n".join(_evenly(mark.label, 34)))
+
+
+def _edges(middles: np.ndarray, log: bool) -> np.ndarray:
+    """The ends of the cells around some places, in the middle between two on the scale of the axis."""
+    if len(middles) < 2:
+        return np.array([middles[0] * 0.9, middles[0] * 1.1]) if log else np.array([middles[0] - 0.5, middles[0] + 0.5])
+    at = np.log(middles) if log else middles
+    inner = (at[1:] + at[:-1]) / 2
+    found = np.concatenate([[2 * at[0] - inner[0]], inner, [2 * at[-1] - inner[-1]]])
+    return np.exp(found) if log else found
 
 
 def _band(mark: Band, panel: Any, ends: tuple[float, float]) -> None:
