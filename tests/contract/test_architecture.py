@@ -31,8 +31,9 @@ ALLOWED = {
     "ensembles": BELOW,
     "measure": BELOW | {"ensembles"},
     "predictions": BASE,
-    "limit": BASE | {"predictions", "catalogue", "models", "numerics"},
-    "limits": BELOW | {"limit", "predictions", "theory", "ensembles", "measure", "catalogue"},
+    "showcase": set(),
+    "limit": BASE | {"predictions", "catalogue", "models", "numerics", "showcase"},
+    "limits": BELOW | {"limit", "showcase", "predictions", "theory", "ensembles", "measure", "catalogue"},
     # What is drawn and written comes as data: pictures, documents, rows of tables.
     "render": {"errors", "parameters", "predictions"},
     # Results show themselves, so the lab knows how things look.
@@ -40,10 +41,13 @@ ALLOWED = {
     # A report shows itself, as results of the lab do.
     "diagnosis": BELOW | {"theory", "measure", "predictions", "render"},
     "atlas": BASE | {"lab", "limit", "catalogue", "render"},
+    # The explorer shows the atlas's page, and serves it without loading what computes.
+    "explorer": BASE | {"atlas", "lab", "limit", "predictions", "catalogue", "render"},
     "guard": {"errors"},
     "flags": BASE | {"catalogue", "guard"},
     "showing": BASE | {"catalogue", "flags", "limit", "render"},
-    "cli": BASE | {"lab", "limit", "atlas", "diagnosis", "flags", "guard", "showing", "catalogue", "render"},
+    "cli": BASE
+    | {"lab", "limit", "atlas", "explorer", "diagnosis", "flags", "guard", "showing", "catalogue", "render"},
 }
 
 

@@ -99,6 +99,7 @@ def compare_and_show(entry: Entry, size: str) -> tuple[dict[str, Any], dict[str,
         trials = {**trials, **(kept if not showcase.parameters else {})}
     else:
         trials, samples, count = comparison.trials, comparison.samples, comparison.sizes[-1]
+    shown = scan.of_size(shown, count)
     data = panels.document(shown, trials, count, samples, PATIENCE[size])
     data["values"] = values_of(shown)
     page = {**page_about(entry), "showcase": data, "trends": trends(comparison), "found": found_of(document)}

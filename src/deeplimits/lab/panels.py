@@ -4,6 +4,7 @@ Atlas and explorer are made of this: the atlas computes it once and writes it do
 asked for. A panel is a picture of one result. A number is drawn over a parameter, everything else over its own axis.
 """
 
+import dataclasses
 import math
 import time
 from collections.abc import Mapping, Sequence
@@ -28,6 +29,8 @@ MOST, FEWEST = 41, 7
 """How many values a slider has that was computed beforehand; with fewer it is none."""
 OVER = 81
 """The same for the parameter over which numbers are drawn."""
+MOST_WHOLE = 24
+"""The same where it counts something, and every value is compiled anew."""
 SPOTS = 7
 """At how many values of that parameter systems are simulated, where one program does it for all."""
 SAMPLES = 200
@@ -55,12 +58,15 @@ def picture_of(kind: Kind, trials: Sequence[Trial] = ()) -> Picture:
 
 def panel(name: str, kind: Kind, trials: Sequence[Trial] = ()) -> dict[str, Any]:
     """One result as a page shows it."""
+    picture = picture_of(kind, trials)
+    if kind.kind == "Probability":
+        picture = dataclasses.replace(picture, y=dataclasses.replace(picture.y, low=-0.02, high=1.02))
     found = {
         "name": name,
         "kind": kind.kind,
         "label": kind.label,
         "symbol": letters(kind.symbol),
-        "picture": pictures.compact(picture_of(kind, trials), spread=True),
+        "picture": pictures.compact(picture, spread=True),
         "number": scan.is_number(kind) and kind.kind not in WHOLE,
         "said": kind.summary(),
     }
@@ -107,7 +113,7 @@ def first_of(limit: Limit, panels: Sequence[Mapping[str, Any]], charts: Sequence
 
 def over_of(limit: Limit) -> str:
     """The parameter over which numbers are drawn."""
-    names = [name for name, _ in scan.continuous(limit)]
+    names = list(scan.sliders(limit))
     wanted = type(limit).showcase.over
     return wanted if wanted in names else (names[0] if names else "")
 
@@ -164,8 +170,7 @@ def tables(
 ) -> tuple[list[dict[str, Any]], dict[str, float]]:
     """The theory along each slider, in about `budget` seconds: what of every picture changes with its value.
 
-    Beside it what linear interpolation between every second value would miss of the others, as a share of a panel's
-    height: an upper limit, for smooth theory about four times the error that interpolation between all of them makes.
+    With it comes the error of interpolation between two of the values, as a share of a panel's height.
     """
     found: list[dict[str, Any]] = []
     sliders = list(scan.sliders(limit).values())
@@ -177,12 +182,15 @@ def tables(
     for slider in sorted(sliders, key=lambda one: one.name != over):
         count = int(budget / parts / spent) * (2 if slider.name == over else 1)
         count = min(count, OVER if slider.name == over else MOST)
+        if slider.whole:
+            count = min(max(count, FEWEST), MOST_WHOLE)
         row: dict[str, Any] = {"name": slider.name, "low": slider.low, "high": slider.high, "log": slider.log}
         if count >= FEWEST and not isinstance(once, str):
             scanned = scan.frames(limit, slider, count | 1)
             row["values"] = scanned.values
             row["frames"] = [_frame(base, one) for one in scanned.found]
-            row["error"] = missed(row["values"], scanned.found, slider.log)
+            row["error"] = 0.0 if slider.whole else missed(limit, slider, scanned)
+            row["whole"] = slider.whole
         found.append(row)
     order = [one.name for one in sliders]
     return sorted(found, key=lambda row: order.index(row["name"])), {"theory": spent}
@@ -194,23 +202,45 @@ def _frame(base: Mapping[str, Any], found: Mapping[str, Kind] | str) -> Any:
     return {name: pictures.changes(base[name], picture_of(kind), FINE) for name, kind in found.items() if name in base}
 
 
-def missed(values: Sequence[float], found: Sequence[Any], log: bool) -> float | None:
-    """The largest error of interpolation between every second value, as a share of the range of its result."""
-    place = np.log(values) if log else np.asarray(values)
-    rows = [{} if isinstance(one, str) else {name: _heights(kind) for name, kind in one.items()} for one in found]
+LOOKED_AT = 4
+"""Between so many pairs of neighbours it is looked how well interpolation does."""
+
+
+def missed(limit: Limit, slider: scan.Slider, scanned: scan.Frames) -> float:
+    """The largest error of interpolation in the middle between two values, as a share of the range of its result.
+
+    It is looked for where interpolation between every second value misses most.
+    """
+    values, found = scanned.values, scanned.found
+    place = np.log(values) if slider.log else np.asarray(values)
+    rows = [_drawn(one) for one in found]
+    names = {name for row in rows for name in row}
+    reach = {}
+    for name in names:
+        everything = np.concatenate([row[name][np.isfinite(row[name])] for row in rows if name in row])
+        reach[name] = max(float(np.ptp(everything)), 1e-12) if everything.size else 1.0
+
+    def gap(before: int, after: int, here: Mapping[str, np.ndarray], at: float) -> float:
+        share, worst = (at - place[before]) / (place[after] - place[before]), 0.0
+        for name in set(rows[before]) & set(rows[after]) & set(here):
+            first, last, middle = rows[before][name], rows[after][name], here[name]
+            if len(first) == len(last) == len(middle):
+                one = np.abs((1 - share) * first + share * last - middle)
+                worst = max(worst, float(one[np.isfinite(one)].max(initial=0.0)) / reach[name])
+        return worst
+
+    coarse = [gap(k - 1, k + 1, rows[k], place[k]) for k in range(1, len(values) - 1)]
     worst = 0.0
-    for name in {name for row in rows for name in row}:
-        lines = [row.get(name) for row in rows]
-        everything = np.concatenate([line[np.isfinite(line)] for line in lines if line is not None])
-        reach = max(float(np.ptp(everything)), 1e-12) if everything.size else 1.0
-        for index in range(1, len(values) - 1):
-            before, here, after = lines[index - 1], lines[index], lines[index + 1]
-            if before is None or here is None or after is None or not len(before) == len(here) == len(after):
-                continue
-            share = (place[index] - place[index - 1]) / (place[index + 1] - place[index - 1])
-            gap = np.abs((1 - share) * before + share * after - here)
-            worst = max(worst, float(gap[np.isfinite(gap)].max(initial=0.0)) / reach)
+    for k in np.argsort(coarse)[::-1][: LOOKED_AT // 2] + 1:
+        for before in (k - 1, k):
+            at = (place[before] + place[before + 1]) / 2
+            here = scan.at(limit, **{slider.name: float(np.exp(at) if slider.log else at)})
+            worst = max(worst, gap(before, before + 1, _drawn(here), at))
     return pictures.rounded(worst)
+
+
+def _drawn(found: Mapping[str, Kind] | str) -> dict[str, np.ndarray]:
+    return {} if isinstance(found, str) else {name: _heights(kind) for name, kind in found.items()}
 
 
 def _heights(kind: Kind) -> np.ndarray:

@@ -17,7 +17,7 @@ from deeplimits.errors import DeeplimitsError
 from deeplimits.lab import beforehand
 from deeplimits.lab.predict import predict, theory
 from deeplimits.limit import Limit, replace, require_valid, rounded, speaks_of_draws
-from deeplimits.parameters import Parameter, Real, parameters_of
+from deeplimits.parameters import Integer, Parameter, Real, parameters_of
 from deeplimits.predictions import Kind
 from deeplimits.predictions.curve import Curve
 
@@ -34,6 +34,28 @@ QUICK = 0.05
 def shown_at(limit_class: type[Limit], **changes: Any) -> Limit:
     """A limit as its showcase shows it, with some parameters changed."""
     return limit_class(**{**limit_class.showcase.parameters, **changes})
+
+
+LEAST_MOVED = 0.05
+"""A parameter that changes by a smaller share from one size to another was only rounded."""
+
+
+def of_size(limit: Limit, size: int) -> Limit:
+    """A limit whose theory speaks of systems of this size: with the counts that the size decides.
+
+    What is only rounded, as a ratio of whole numbers, stays as it was asked for.
+    """
+    try:
+        realised = beforehand.finite(limit, limit.at_size(size))[1]
+    except DeeplimitsError:
+        return limit
+    found = {}
+    for name, parameter in parameters_of(type(limit)).items():
+        if parameter.kind in ("real", "integer"):
+            asked, real = float(getattr(limit, name)), float(getattr(realised, name))
+            if abs(real - asked) > LEAST_MOVED * max(abs(asked), abs(real)):
+                found[name] = getattr(realised, name)
+    return rounded(limit, **found) if found else limit
 
 
 def dense(limit: Limit, patience: float = PATIENCE) -> dict[str, Kind]:
@@ -168,6 +190,7 @@ class Slider:
     low: float
     high: float
     log: bool
+    whole: bool = False
 
     def values(self, count: int, through: float) -> list[float]:
         """So many values from end to end, the one that is shown among them."""
@@ -178,7 +201,7 @@ class Slider:
         found[0], found[-1] = self.low, self.high  # without rounding, which could leave the range
         if self.low <= through <= self.high:
             found = np.unique(np.append(found, through))
-        return found.tolist()
+        return [int(one) for one in np.unique(found.round())] if self.whole else found.tolist()
 
 
 WIDEST = 1e4
@@ -186,25 +209,30 @@ WIDEST = 1e4
 
 
 def sliders(limit: Limit) -> dict[str, Slider]:
-    """The continuous parameters, each with the range that is worth seeing around its value."""
+    """The continuous parameters, each with the range that is worth seeing around its value.
+
+    A whole number is among them if the limit's numbers are shown over it: every value of it is compiled anew.
+    """
     found = {}
     for name, parameter in parameters_of(type(limit)).items():
-        if isinstance(parameter, Real):
+        if isinstance(parameter, Real) or (isinstance(parameter, Integer) and name == type(limit).showcase.over):
             found[name] = slider_of(name, parameter, float(getattr(limit, name)), type(limit).showcase.ranges)
     return found
 
 
 def slider_of(name: str, parameter: Any, value: float, ranges: Mapping[str, tuple[float, float]]) -> Slider:
     """The range of one slider: as the showcase says, or the allowed one, cut where it is very wide."""
+    whole = isinstance(parameter, Integer)
     if name in ranges:
         low, high = ranges[name]
-        return Slider(name, low, high, parameter.log and low > 0)
+        return Slider(name, low, high, parameter.log and low > 0, whole)
     low, high = parameter.low, parameter.high
     if parameter.log and low > 0:
         middle = value if value > 0 else (low * min(high, 1.0)) ** 0.5
-        return Slider(name, max(low, middle / WIDEST**0.5), min(high, middle * WIDEST**0.5), True)
+        low, high = max(low, middle / WIDEST**0.5), min(high, middle * WIDEST**0.5)
+        return Slider(name, round(low) if whole else low, round(high) if whole else high, True, whole)
     reach = 4 * max(abs(value), 0.25)
-    return Slider(name, max(low, -reach if low < 0 else low), min(high, reach), False)
+    return Slider(name, max(low, -reach if low < 0 else low), min(high, reach), False, whole)
 
 
 def frames(limit: Limit, slider: Slider, count: int) -> Frames:
@@ -225,17 +253,25 @@ def at(limit: Limit, **changes: Any) -> dict[str, Kind] | str:
         return " ".join(str(error).split())
 
 
+def stated_at(limit: Limit, **changes: Any) -> dict[str, Kind] | str:
+    """The same at the points asked for only, which is faster."""
+    try:
+        return dict(predict(replace(limit, **changes)))
+    except DeeplimitsError as error:
+        return " ".join(str(error).split())
+
+
 def same_systems(limit: Limit, slider: Slider) -> bool:
     """Whether systems along a parameter have the same whole numbers, so that one compiled program simulates them."""
     size = max(limit.usual.sizes)
     try:
         found = [
             beforehand.finite(limit, replace(limit, **{slider.name: value}).at_size(size))[0]
-            for value in (slider.low, float(getattr(limit, slider.name)), slider.high)
+            for value in slider.values(3, slider.low)
         ]
     except DeeplimitsError:
         return False
-    return found[0] == found[1] == found[2]
+    return all(one == found[0] for one in found)
 
 
 def is_number(kind: Kind) -> bool:
