@@ -32,3 +32,13 @@ class Showcase:
     """The result that is shown large; the first curve, spectrum or law, or else the first result, if none is named."""
     see: str = ""
     """One sentence: what is to be seen."""
+
+
+def log_points(first: float, last: float, count: int) -> tuple[float, ...]:
+    """So many points at equal ratios, rounded to three digits.
+
+    >>> log_points(0.1, 10.0, 3)
+    (0.1, 1.0, 10.0)
+    """
+    ratio = (last / first) ** (1 / (count - 1))
+    return tuple(float(f"{first * ratio**index:.3g}") for index in range(count))

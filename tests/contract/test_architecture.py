@@ -67,7 +67,7 @@ def test_imports_go_one_way(module):
         assert permitted, f"{module} must not import {other}"
 
 
-STATES = ("theory", "stated", "validity", "validity_at")
+STATES = ("theory", "stated", "validity", "validity_at", "charts")
 SIMULATES = ("simulate", "draw", "measured", "at_size")
 
 

@@ -170,7 +170,7 @@ window.deeplimits = window.deeplimits || { limits: {} };
 
   const draws = {
     line(mark, g, X, Y) {
-      element("path", { d: path(mark.x, mark.y, X, Y), class: looks(mark), fill: "none" }, g);
+      element("path", { d: path(mark.x, mark.y, X, Y), class: looks(mark) + (mark.over ? " boundary" : ""), fill: "none" }, g);
     },
     points(mark, g, X, Y, box, small) {
       const group = element("g", { class: looks(mark) }, g);
@@ -247,6 +247,7 @@ window.deeplimits = window.deeplimits || { limits: {} };
       role: "img", "aria-label": options.label || "" });
     const fieldMark = picture.marks.find((mark) => mark.mark === "field");
     const bare = picture.marks.every((mark) => mark.mark === "number");
+    if (fieldMark) picture = Object.assign({}, picture, { marks: picture.marks.map((mark) => mark.mark === "line" ? Object.assign({}, mark, { over: true }) : mark) });
     const xEnds = reach(picture, "x"), yEnds = reach(picture, "y");
     const yTicks = bare || small ? { major: [], minor: [] } : ticks(picture.y, yEnds, Math.max(3, Math.floor(height / 60)));
     const words = yTicks.major.map((value) => said(value));
@@ -280,6 +281,7 @@ window.deeplimits = window.deeplimits || { limits: {} };
     const marks = element("g", { "clip-path": `url(#${clip})` }, svg);
     const order = { band: 0, field: 0, histogram: 1 };
     picture.marks.slice().sort((a, b) => (order[a.mark] ?? 2) - (order[b.mark] ?? 2)).forEach((mark) => {
+      if (fieldMark && mark.mark === "line") element("path", { d: path(mark.x, mark.y, X, Y), class: "under", fill: "none" }, marks);
       if (draws[mark.mark]) draws[mark.mark](mark, marks, X, Y, box, small);
     });
     if (!bare) element("path", { d: `M${box.left} ${box.top}V${box.bottom}H${box.right}`, class: "frame", fill: "none" }, svg);

@@ -34,7 +34,7 @@ def letters(symbol: str) -> str:
         )
         found = re.sub(r"\\sqrt\{([^{}]*)\}", lambda m: f"√{_bracketed(m[1])}", found)
     accents = "|".join(OVER)
-    found = re.sub(rf"\\({accents})\{{?(\\[A-Za-z]+|\w)\}}?", lambda m: _word(m[2]) + OVER[m[1]], found)
+    found = re.sub(rf"\\({accents})\s*\{{?(\\[A-Za-z]+|\w)\}}?", lambda m: _word(m[2]) + OVER[m[1]], found)
     found = re.sub(r"\\[A-Za-z]+ ?", lambda m: _word(m[0]), found)
     found = re.sub(r"([_^])([^{\s])", r"\1{\2}", found)
     return found.replace("'", "′").strip()

@@ -93,6 +93,8 @@
       state.message = typeof found === "string" ? found : "";
       state.panels = typeof found === "string" ? [] : found;
     }
+    const note = get("between"), from = rows[moved[0] || state.over];
+    if (note) note.textContent = from && dl.finite(from.error) && from.values ? `${dl.plain(symbolOf(from.name))} was computed at ${from.values.length} values; between them it is interpolated, to within ${dl.said(Math.max(100 * from.error, 0.01), 2)} % of a panel's range.` : "";
     const row = rows[state.over];
     state.sweep = row && row.frames ? { over: state.over, values: row.values, numbers: numbersAlong(row) } : null;
     draw();
@@ -138,13 +140,13 @@
       if (panel.measured) spots.push([base[state.over], panel.measured]);
     }
     for (const run of state.runs) if (run.measured[panel.name]) spots.push([run.values[state.over], run.measured[panel.name]]);
+    if (dl.finite(here)) marks.push({ mark: "points", role: "here", x: [x], y: [here], label: `here: ${dl.said(here, 5)}` });
     if (spots.length) {
       spots.sort((a, b) => a[0] - b[0]);
       const sizes = [...new Set(spots.map((spot) => spot[1].size))].join(", ");
       marks.push({ mark: "points", role: "simulation", label: `simulation, n = ${sizes}`, x: spots.map((s) => s[0]), y: spots.map((s) => s[1].y),
         low: spots.map((s) => s[1].low), high: spots.map((s) => s[1].high) });
     }
-    if (dl.finite(here)) marks.push({ mark: "points", role: "here", x: [x], y: [here], label: `here: ${dl.said(here, 5)}` });
     const all = heights.concat(spots.map((s) => s[1].y)).filter(dl.finite);
     const log = all.length && Math.min(...all) > 0 && Math.max(...all) > 50 * Math.min(...all);
     const one = about[state.over];
@@ -263,7 +265,7 @@
       holder.append(row);
     }
     const scanned = Object.keys(rows).filter(isScanned);
-    if (state.panels.some((panel) => panel.number) && scanned.length > 1) {
+    if ((live || state.panels.some((panel) => panel.number)) && scanned.length > 1) {
       const select = make("select", { id: "over" }, ...scanned.map((key) => make("option", { value: key }, `${dl.plain(symbolOf(key))}: ${about[key].doc}`)));
       select.addEventListener("change", () => {
         state.over = select.value;
@@ -281,10 +283,8 @@
       make("button", { type: "button", onclick: overlay }, "Keep this line"),
       make("button", { type: "button", onclick: () => { state.ghosts = []; draw(); } }, "Clear kept lines"));
     holder.append(buttons);
-    const scanError = scanned.map((key) => rows[key].error).filter(dl.finite);
     if (!live && scanned.length) {
-      holder.append(make("p", { class: "note" }, "Each slider moves along theory computed beforehand; moving one returns the others. "
-        + (scanError.length ? `Between the computed values it is interpolated, to within ${dl.said(100 * Math.max(...scanError), 2)} % of a panel's range.` : "")));
+      holder.append(make("p", { class: "note" }, "Each slider moves along theory computed beforehand; moving one returns the others."), make("p", { class: "note", id: "between" }));
     }
     if (!live && !scanned.length) holder.append(make("p", { class: "note" }, "This theory takes too long to be computed beforehand along its parameters; `deeplimits explore` computes it where it is asked for."));
   }
