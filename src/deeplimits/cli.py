@@ -1,5 +1,5 @@
 """The command line: `deeplimits list`, `show`, `predict`, `simulate`, `compare`, `sweep`, `cite`, `diagnose`, `atlas`,
-`campaign`.
+`explore`, `campaign`.
 
 What each takes is said in `flags`; here is what each does.
 """
@@ -252,6 +252,15 @@ def _atlas(options: argparse.Namespace) -> int:
     return UNDECIDED if found.undecided else 0
 
 
+def _explore(options: argparse.Namespace) -> int:
+    from deeplimits import explorer
+
+    explorer.serve(
+        options.name, host=options.host, port=options.port, site=options.site, browser=not options.no_browser
+    )
+    return 0
+
+
 def _campaign(options: argparse.Namespace) -> int:
     import secrets
 
@@ -313,6 +322,7 @@ COMMANDS = {
     "sweep": sweep_command.run,
     "diagnose": _diagnose,
     "atlas": _atlas,
+    "explore": _explore,
     "campaign": _campaign,
 }
 

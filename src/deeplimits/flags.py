@@ -27,10 +27,23 @@ Compute the limit, simulate the network, see whether they agree.
   deeplimits sweep ridgeless-double-descent --gamma 0.1:10:50log --noise 0,0.5 --store ridge.db
                                                      a grid of comparisons, kept in a file, drawn as a diagram
   deeplimits diagnose my_model.py:make               a network of your own beside the theory
-  deeplimits atlas --out site/                       every limit, compared and drawn, as one page
+  deeplimits atlas --out site/                       every limit, compared and drawn, as a site
+  deeplimits explore                                 the same live: sliders, and simulations on demand
 """
 
-COMMANDS = ("list", "show", "cite", "predict", "simulate", "compare", "sweep", "diagnose", "atlas", "campaign")
+COMMANDS = (
+    "list",
+    "show",
+    "cite",
+    "predict",
+    "simulate",
+    "compare",
+    "sweep",
+    "diagnose",
+    "atlas",
+    "explore",
+    "campaign",
+)
 RUNS = {
     "predict": "what the theory says",
     "simulate": "finite systems, drawn and measured",
@@ -174,10 +187,17 @@ def _parser(
     diagnosis.add_argument("--json", action="store_true", help="print JSON")
     diagnosis.add_argument("--html", metavar="FILE", help="write the report as a page to FILE")
 
-    atlas = command("atlas", "every limit predicted, simulated, compared and drawn, as one static page")
+    atlas = command("atlas", "every limit predicted, simulated, compared and drawn, as a site that opens from disk")
     atlas.add_argument("--out", default="site", help="folder to write to (default: site)")
     atlas.add_argument("--only", nargs="+", metavar="NAME", help="just these limits")
     atlas.add_argument("--size", choices=("small", "medium", "large"), default="medium", help="how much to simulate")
+
+    explore = command("explore", "a page in the browser: theory that follows sliders, simulations on demand")
+    explore.add_argument("name", nargs="?", metavar="NAME", help="the limit to open at (default: the overview)")
+    explore.add_argument("--host", default="127.0.0.1", help="address to answer at (default: 127.0.0.1, this machine)")
+    explore.add_argument("--port", type=_port, default=8765, help="port to answer at, 0 for a free one (default: 8765)")
+    explore.add_argument("--site", metavar="FOLDER", help="an atlas, whose thumbnails the overview shows")
+    explore.add_argument("--no-browser", action="store_true", help="do not open a browser")
 
     campaign = command("campaign", "do the verdicts hold at random parameters inside the ranges?")
     campaign.add_argument("--draws", type=_count, default=2, help="how many of each limit (default: 2)")
@@ -267,6 +287,12 @@ def _seed(text: str) -> int:
     if not 0 <= found < 2**63:
         raise argparse.ArgumentTypeError(f"{text!r} is not allowed; give a whole number between 0 and {2**63 - 1}")
     return found
+
+
+def _port(text: str) -> int:
+    if not text.isdecimal() or int(text) > 65_535:
+        raise argparse.ArgumentTypeError(f"{text!r} is not allowed; give a whole number between 0 and 65535")
+    return int(text)
 
 
 def _positive(text: str) -> float:

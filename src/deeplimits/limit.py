@@ -16,7 +16,8 @@ from deeplimits.errors import OutsideValidity, ParameterError, did_you_mean
 from deeplimits.models.activations import Activation, names
 from deeplimits.numerics.arguments import known
 from deeplimits.parameters import Axis, Choice, Integer, Parameter, Real, parameters_of
-from deeplimits.predictions import Kind
+from deeplimits.predictions import Kind, Picture
+from deeplimits.showcase import Showcase
 
 AnyLimit = TypeVar("AnyLimit", bound="Limit")
 
@@ -99,7 +100,8 @@ class Run:
 
 
 RESERVED = (
-    "usual", "theory", "at_size", "simulate", "draw", "stated", "measured", "validity", "validity_at", "rounds"
+    "usual", "showcase", "charts", "theory", "at_size", "simulate", "draw", "stated", "measured", "validity",
+    "validity_at", "rounds"
 )  # fmt: skip
 """What every limit has; all other names are free for parameters."""
 
@@ -125,14 +127,20 @@ class Limit(eqx.Module):
 
     What states calls nothing that simulates, and the other way round. Values are checked at construction. `jax.grad`,
     `jax.vmap` and `jax.jit` see a limit as a pytree whose leaves are its continuous parameters. Parameters are named as
-    in the paper: nothing is reserved but these methods, `validity`, `validity_at` and `usual`.
+    in the paper: nothing is reserved but these methods, `validity`, `validity_at`, `usual`, `showcase` and `charts`.
     """
 
     usual: ClassVar[Run] = Run()
     """How `compare` runs it unless told otherwise."""
+    showcase: ClassVar[Showcase] = Showcase()
+    """How atlas and explorer show it; what is left open is made from the parameters."""
 
     def theory(self) -> Mapping[str, Kind]:
         """The prediction, as far as it does not depend on the draw."""
+        return {}
+
+    def charts(self) -> Mapping[str, Picture]:
+        """Further pictures that the theory draws, such as a diagram of phases over two parameters."""
         return {}
 
     @abstractmethod

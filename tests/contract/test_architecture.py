@@ -31,8 +31,9 @@ ALLOWED = {
     "ensembles": BELOW,
     "measure": BELOW | {"ensembles"},
     "predictions": BASE,
-    "limit": BASE | {"predictions", "catalogue", "models", "numerics"},
-    "limits": BELOW | {"limit", "predictions", "theory", "ensembles", "measure", "catalogue"},
+    "showcase": set(),
+    "limit": BASE | {"predictions", "catalogue", "models", "numerics", "showcase"},
+    "limits": BELOW | {"limit", "showcase", "predictions", "theory", "ensembles", "measure", "catalogue"},
     # What is drawn and written comes as data: pictures, documents, rows of tables.
     "render": {"errors", "parameters", "predictions"},
     # Results show themselves, so the lab knows how things look.
@@ -40,12 +41,14 @@ ALLOWED = {
     # A report shows itself, as results of the lab do.
     "diagnosis": BELOW | {"theory", "measure", "predictions", "render"},
     "atlas": BASE | {"lab", "limit", "catalogue", "render"},
+    # The explorer shows the atlas's page, and serves it without loading what computes.
+    "explorer": BASE | {"atlas", "lab", "limit", "predictions", "catalogue", "render"},
     "guard": {"errors"},
     "flags": BASE | {"catalogue", "guard", "lab"},
     "showing": BASE | {"catalogue", "flags", "limit", "render"},
     "sweep_command": BASE | {"lab", "limit", "flags", "guard", "catalogue", "render"},
     "cli": BASE
-    | {"lab", "limit", "atlas", "diagnosis", "flags", "guard", "showing", "catalogue", "render"}
+    | {"lab", "limit", "atlas", "explorer", "diagnosis", "flags", "guard", "showing", "catalogue", "render"}
     | {"sweep_command"},
 }
 
@@ -66,7 +69,7 @@ def test_imports_go_one_way(module):
         assert permitted, f"{module} must not import {other}"
 
 
-STATES = ("theory", "stated", "validity", "validity_at")
+STATES = ("theory", "stated", "validity", "validity_at", "charts")
 SIMULATES = ("simulate", "draw", "measured", "at_size")
 
 

@@ -86,6 +86,7 @@ class Workers(Executor):
         self._queue: queue.SimpleQueue[tuple[Future, bytes] | None] = queue.SimpleQueue()
         self._stopped = threading.Event()
         self._closed = False
+        self._ended: set[Future] = set()
         self._threads = [threading.Thread(target=self._serve, daemon=True) for _ in range(count)]
         for thread in self._threads:
             thread.start()
@@ -112,6 +113,11 @@ class Workers(Executor):
             for thread in self._threads:
                 thread.join()
 
+    def end(self, future: Future) -> None:
+        """Give up one task: if it waits it is not begun, if it runs its process is ended and replaced."""
+        if not future.cancel() and not future.done():
+            self._ended.add(future)
+
     def stop(self) -> None:
         """End all processes now, with whatever they are doing."""
         self._stopped.set()
@@ -127,7 +133,7 @@ class Workers(Executor):
                 continue
             try:
                 worker = worker or _Process()
-                good, answer, growth = self._answer(worker, payload)
+                good, answer, growth = self._answer(worker, payload, future)
             except DeeplimitsError as error:
                 worker.end() if worker else None
                 worker = None
@@ -137,6 +143,7 @@ class Workers(Executor):
             if growth.mappings > self.mappings or growth.memory > self.memory:
                 worker.end()
                 worker = None
+            self._ended.discard(future)
             if good:
                 future.set_result(answer)
             else:
@@ -144,13 +151,16 @@ class Workers(Executor):
         if worker:
             worker.end()
 
-    def _answer(self, worker: "_Process", payload: bytes) -> tuple[bool, Any, "Growth"]:
+    def _answer(self, worker: "_Process", payload: bytes, future: Future) -> tuple[bool, Any, "Growth"]:
         """Have a process run a task, and watch it meanwhile."""
         began = time.monotonic()
         worker.send(payload)
         while not worker.connection.poll(WATCH):
             if self._stopped.is_set():
                 raise WorkerDied("stopped before it was done")
+            if future in self._ended:
+                self._ended.discard(future)
+                raise WorkerDied("given up before it was done")
             if not worker.alive():
                 raise WorkerDied(worker.epitaph())
             if self.time_limit is not None and time.monotonic() - began > self.time_limit:

@@ -9,6 +9,7 @@ from deeplimits.ensembles.transformers.random_layers import random_tokens
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.measure.tokens import clustering as measure
 from deeplimits.predictions import Bound, Identity, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.attention import temperatures
 
 SMALLEST = 690.0
@@ -36,6 +37,11 @@ class AttentionTemperatureLimits(Limit):
     extreme: Array = real(50, 1, 1e6, log=True, symbol="N", doc="β on the cold side, 1/β on the hot side")
 
     usual = Run(sizes=(20, 40, 80), samples=60, batch=20)
+    showcase = Showcase(
+        over="beta",
+        ranges={"beta": (0.05, 10.0)},
+        see="As the inverse temperature grows, each token attends to itself alone; near zero it attends to all alike.",
+    )
 
     def at_size(self, size):
         return {}, replace(self, extreme=whole(size, "N", self))

@@ -10,6 +10,7 @@ from deeplimits.limit import Limit, Run, axis, integer, real, whole
 from deeplimits.limits.attention._shared import plane
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Curve, Identity
+from deeplimits.showcase import Showcase, log_points
 from deeplimits.theory.attention import kuramoto
 
 STATISTICAL = 1e-6
@@ -40,6 +41,10 @@ class BetaZeroKuramoto(Limit):
     dimension: int = integer(3, 2, 6, symbol="d", doc="dimension of the critical point")
 
     usual = Run(sizes=(30, 60, 120), samples=600, batch=40)
+    showcase = Showcase(
+        parameters={"times": log_points(0.05, 6.0, 8)},
+        see="The order of the tokens rises to one: all of them end in one cluster.",
+    )
 
     def validity(self):
         if 2 * self.flipped < self.points:

@@ -7,7 +7,9 @@ from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.ensembles.transformers.random_layers import tokens_in_their_span
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.numerics.arguments import known
-from deeplimits.predictions import Value
+from deeplimits.predictions import Picture, Value
+from deeplimits.predictions.picture import Axis, Field, Line
+from deeplimits.showcase import Showcase
 from deeplimits.theory.attention import equiangular
 
 
@@ -31,6 +33,11 @@ class ClusteringPhaseDiagram(Limit):
     dimension: Array = real(1000, 2, 1e8, log=True, symbol="d", doc="dimension of the tokens, at least n")
 
     usual = Run(sizes=(1000, 2000, 4000), samples=200, batch=50)
+    showcase = Showcase(
+        ranges={"beta": (0.0, 5.0)},
+        see="All pairs come together at one time t*(β): left of the white line no pair is clustered, right "
+        "of it all are.",
+    )
 
     def validity(self):
         if not known(self.dimension) or float(self.dimension) >= self.tokens:
@@ -42,6 +49,18 @@ class ClusteringPhaseDiagram(Limit):
         return {
             "transition": Value(time, label="time at which half of the pairs are clustered", symbol="t^*", rate=1.0)
         }
+
+    def charts(self):
+        betas, times = jnp.linspace(0.0, 5.0, 41), jnp.linspace(0.0, 25.0, 61)
+        # γ(t) of equiangular tokens that begin orthogonal; the time is an axis in front
+        cosines = equiangular.equiangular_cosine(0.0, times, self.tokens, betas).cosine
+        ends = jnp.exp(equiangular.equiangular_time(1 - self.gap, 0.0, self.tokens, betas))
+        marks = (
+            Field(times, betas, cosines.T, label="cosine of two tokens"),
+            Line(ends, betas, label="t*(β), where all pairs are clustered"),
+        )
+        across = Axis("time", "t", high=float(times[-1]), low=0.0)
+        return {"clustering": Picture(across, Axis("inverse temperature", r"\beta"), marks)}
 
     def at_size(self, size):
         return {}, replace(self, dimension=whole(size, "d", self, least=self.tokens))

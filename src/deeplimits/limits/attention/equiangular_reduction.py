@@ -11,6 +11,7 @@ from deeplimits.ensembles.transformers.random_layers import tokens_in_their_span
 from deeplimits.limit import Limit, Run, axis, choice, integer, real, replace, whole
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Curve, Identity
+from deeplimits.showcase import Showcase, log_points
 from deeplimits.theory.attention import equiangular
 
 REST = 1e-9
@@ -40,6 +41,10 @@ class EquiangularReduction(Limit):
     dimension: Array = real(1000, 2, 1e8, log=True, symbol="d", doc="dimension of uniform tokens, at least n")
 
     usual = Run(sizes=(1000, 2000, 4000), samples=400, batch=100)
+    showcase = Showcase(
+        parameters={"times": log_points(0.05, 20.0, 9)},
+        see="Tokens in high dimension share one angle, which closes from orthogonal to parallel.",
+    )
 
     def validity(self):
         n, least = self.tokens, -1 / (self.tokens - 1)

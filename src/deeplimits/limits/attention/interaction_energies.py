@@ -9,6 +9,7 @@ from deeplimits.ensembles.transformers.random_layers import random_score, random
 from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.measure.tokens import clustering as measure
 from deeplimits.predictions import Identity, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.attention import energies
 
 MOMENTS = (0.25, 0.5, 1.0, 2.0, 4.0)
@@ -35,6 +36,9 @@ class InteractionEnergies(Limit):
     beta: Array = real(1.5, 0.05, 5.0, symbol=r"\beta", doc="inverse temperature")
 
     usual = Run(sizes=(4, 8, 16), samples=20, batch=10)
+    showcase = Showcase(
+        see="The energy rises at exactly the rate of the squared velocities.",
+    )
 
     def at_size(self, size):
         return {"tokens": whole(size, "n", self, least=2)}, self

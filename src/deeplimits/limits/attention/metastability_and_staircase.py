@@ -12,6 +12,7 @@ from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.limits.attention._shared import plane
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.attention import staircase
 
 NEAR = 0.99
@@ -44,6 +45,11 @@ class MetastabilityAndStaircase(Limit):
     amplitude: Array = real(100, 10, 1e5, log=True, symbol="N", doc="inverse of the height of the waves")
 
     usual = Run(sizes=(50, 100, 200), samples=20, batch=10)
+    showcase = Showcase(
+        over="angle",
+        ranges={"angle": (0.3, 2.6)},
+        see="The wider the angle between two clusters, the longer they wait: the merging time grows exponentially.",
+    )
 
     ring = 96
     """Tokens on the ring: the sums over them are integrals, to rounding."""

@@ -9,6 +9,7 @@ from deeplimits.ensembles.transformers.random_layers import PANELS, panel_layer,
 from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.measure.tokens import clustering as measure
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.attention import random_scores
 
 SCORE = {"A": "ginibre", "B": "wigner", "C": "ginibre", "D": "wigner"}
@@ -38,6 +39,9 @@ class RandomQkvEnsembles(Limit):
     dimension: Array = real(64, 4, 1e6, log=True, symbol="d", doc="dimension of the tokens")
 
     usual = Run(sizes=(32, 64, 128), samples=60, batch=10)
+    showcase = Showcase(
+        see="Scores of order one in every ensemble: which random transformers climb an energy, and which do not.",
+    )
 
     def theory(self):
         score = random_scores.score_law(SCORE[self.panel], dimension=self.dimension)

@@ -9,6 +9,7 @@ from deeplimits.ensembles.transformers import residual
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Exponent, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.attention import neural_odes
 
 
@@ -35,6 +36,10 @@ class ResnetToNeuralOde(Limit):
     layers: Array = real(40, 1, 1e6, log=True, symbol="L", doc="number of layers")
 
     usual = Run(sizes=(32, 64, 128), samples=60, batch=10)
+    showcase = Showcase(
+        over="time",
+        see="Doubling the layers halves the distance to the differential equation.",
+    )
 
     def at_size(self, size):
         return {}, replace(self, layers=whole(size, "L", self))

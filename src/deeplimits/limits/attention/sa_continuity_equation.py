@@ -8,6 +8,7 @@ from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.limit import Limit, Run, axis, real, whole
 from deeplimits.limits.attention._shared import plane
 from deeplimits.predictions import Curve
+from deeplimits.showcase import Showcase, log_points
 from deeplimits.theory.attention import circle
 
 STATISTICAL = 1e-6
@@ -33,6 +34,10 @@ class SaContinuityEquation(Limit):
     times: Array = axis((0.5, 1.0, 1.5), 0.01, 2.0, symbol="t", doc="times")
 
     usual = Run(sizes=(40, 80, 160), samples=600, batch=40)
+    showcase = Showcase(
+        parameters={"times": log_points(0.05, 2.0, 7)},
+        see="The density of the tokens concentrates as its equation says.",
+    )
 
     def theory(self):
         moments = circle.circle_moments((self.tilt / 2)[None], self.times, self.beta)

@@ -10,6 +10,7 @@ from deeplimits.limit import Limit, Run, axis, choice, integer, real, replace, w
 from deeplimits.measure.separability import is_separable
 from deeplimits.measure.tokens import clustering as measure
 from deeplimits.predictions import Bound, Value
+from deeplimits.showcase import Showcase, log_points
 from deeplimits.theory.attention import cluster_rates, equiangular
 from deeplimits.theory.bias import cover_count
 
@@ -37,6 +38,11 @@ class SingleClusterConvergence(Limit):
     closeness: Array = real(20, 5, 1e4, log=True, symbol="N", doc="inverse distance of the tokens at the start")
 
     usual = Run(sizes=(20, 40, 80), samples=100, batch=20)
+    showcase = Showcase(
+        parameters={"times": log_points(0.05, 10.0, 8)},
+        over="closeness",
+        see="Near the cluster distances shrink at the same rate at every temperature.",
+    )
 
     sets = 150
     """Sets of uniform tokens that are asked for a hemisphere in one measurement."""

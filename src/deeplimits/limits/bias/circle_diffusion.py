@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from deeplimits.limit import Limit, Run, integer, replace, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Law, Probability
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import slow_directions
 
 GRID = 2000
@@ -33,6 +34,10 @@ class CircleDiffusion(Limit):
     fast: int = integer(2, 1, 10, symbol="f", doc="step length in the fast half")
 
     usual = Run(sizes=(8, 16, 32), samples=300, batch=300)
+    showcase = Showcase(
+        first="density",
+        see="Walkers collect where the noise is weak, although no force drives them there.",
+    )
 
     # Independent walkers in one simulation, because a walker is one success or failure.
     walkers = 50

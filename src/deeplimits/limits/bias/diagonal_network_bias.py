@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from deeplimits.ensembles import data, flows
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Identity
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import diagonal_networks
 
 # Between these the flow can be followed in double precision: the least α^{D−2} and the largest α^D.
@@ -44,6 +45,9 @@ class DiagonalNetworkBias(Limit):
     depth: int = integer(2, 2, 6, symbol="D", doc="number of layers")
 
     usual = Run(sizes=(3, 6), samples=10)
+    showcase = Showcase(
+        see="Flow and mirror-descent formula agree to the solver's tolerance, at small and large starts.",
+    )
 
     def validity(self):
         alpha, deeper = float(self.alpha), self.depth - 2

@@ -11,6 +11,7 @@ from jaxtyping import Array
 from deeplimits.limit import Limit, Run, axis, integer, real, replace, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import slow_directions
 
 LARGEST_DECAY = 0.4
@@ -40,6 +41,10 @@ class EntropicDrift(Limit):
     slow_times: Array = axis((0.1, 0.25, 0.5), 0.01, 5.0, symbol=r"\tau", doc="slow times αη² · steps")
 
     usual = Run(sizes=(16, 32, 64), samples=400, batch=200)
+    showcase = Showcase(
+        parameters={"slow_times": (0.25, 0.5, 1.0, 2.0, 3.0, 4.0, 5.0)},
+        see="Nothing pushes along the valley floor, yet noise carries the point to where the valley is wide.",
+    )
 
     def validity(self):
         steepest = 1.5 * (1 + float(self.start) ** 2 / 2)

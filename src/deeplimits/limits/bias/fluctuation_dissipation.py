@@ -13,6 +13,7 @@ from deeplimits.limits.bias._shared import too_large_batches
 from deeplimits.measure import fluctuation_dissipation
 from deeplimits.models import designs
 from deeplimits.predictions import Identity, Value
+from deeplimits.showcase import Showcase
 
 WARMUP = 2000
 
@@ -61,6 +62,11 @@ class FluctuationDissipation(Limit):
     )
 
     usual = Run(sizes=(1000, 2000, 4000), samples=300, batch=60)
+    showcase = Showcase(
+        over="step",
+        see="Position and noise balance: what is measured on the left equals half the step times the noise "
+        "on the right.",
+    )
 
     def validity(self):
         return too_large_batches(self)

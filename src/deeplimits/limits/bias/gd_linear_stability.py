@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from deeplimits.ensembles import data, trainers
 from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.predictions import Identity, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import noisy_descent
 
 
@@ -40,6 +41,11 @@ class GdLinearStability(Limit):
     )
 
     usual = Run(sizes=(100, 200, 400), samples=400)
+    showcase = Showcase(
+        ranges={"gamma": (0.02, 10.0)},
+        see="The best rate of plain descent touches one at γ = 1, where the smallest eigenvalue vanishes; "
+        "momentum takes the square root of the condition number.",
+    )
 
     def validity(self):
         if abs(float(self.gamma) - 1) < 0.05:

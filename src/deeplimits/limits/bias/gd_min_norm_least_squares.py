@@ -9,6 +9,7 @@ from deeplimits.ensembles import data, flows, trainers
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.models.designs import Design
 from deeplimits.predictions import Identity
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import least_squares
 
 
@@ -42,6 +43,9 @@ class GdMinNormLeastSquares(Limit):
     steps: int = integer(100, 1, 100_000, log=True, symbol="t", doc="number of steps")
 
     usual = Run(sizes=(10, 40), samples=10)
+    showcase = Showcase(
+        see="At every time the iterates are what the singular values say, to rounding.",
+    )
 
     def at_size(self, size):
         n = whole(size, "n", self)

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from deeplimits.ensembles import data, estimators, flows
 from deeplimits.limit import Limit, Run, choice, real, replace, whole
 from deeplimits.predictions import Identity
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import least_squares, separable_descent, support_vectors
 
 # The law is approached like t^{−q}: at t = e^{PATIENCE/q} the remainder is below rounding.
@@ -49,6 +50,9 @@ class GdSeparableMaxMargin(Limit):
     spread: Array = real(1.0, 0.0, 10.0, symbol=r"\|w_0\|", doc="norm of the start")
 
     usual = Run(sizes=(4, 8), samples=10)
+    showcase = Showcase(
+        see="The loss times time approaches ‖ŵ‖², and the direction the hard-margin predictor's.",
+    )
 
     def at_size(self, size):
         n = whole(size, "n", self, least=2)

@@ -12,6 +12,7 @@ from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.limits.bias._shared import nothing_fluctuates, top_eigenvalue
 from deeplimits.models import designs
 from deeplimits.predictions import Curve, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import least_squares, noisy_descent, sgd_noise
 
 
@@ -44,6 +45,10 @@ class GdSgdNoisyGd(Limit):
     steps: int = integer(40, 8, 10_000, log=True, symbol="k", doc="number of steps")
 
     usual = Run(sizes=(16, 32, 64), samples=10_000, batch=500)
+    showcase = Showcase(
+        first="sgd_loss",
+        see="The mean of SGD is gradient descent; its loss stays above, by the noise of the batches.",
+    )
 
     def validity(self):
         if found := nothing_fluctuates(self):

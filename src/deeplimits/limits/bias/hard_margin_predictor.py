@@ -6,6 +6,7 @@ from deeplimits.ensembles import data, estimators
 from deeplimits.limit import Limit, Run, integer, replace, whole
 from deeplimits.measure import separability as instrument
 from deeplimits.predictions import Bound, Identity, Probability
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import cover_count, support_vectors
 
 # The interior-point method leaves this fraction of the largest multiplier at points off the margin, at most.
@@ -34,6 +35,10 @@ class HardMarginPredictor(Limit):
     dimension: int = integer(10, 1, 10_000, log=True, symbol="d", doc="dimension")
 
     usual = Run(sizes=(5, 10, 20), samples=200, batch=40)
+    showcase = Showcase(
+        see="Random labels on few points are separable, on many they are not; at twice as many points as "
+        "dimensions the chance is one half.",
+    )
 
     def theory(self):
         return {

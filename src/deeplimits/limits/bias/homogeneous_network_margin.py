@@ -12,6 +12,7 @@ from deeplimits.ensembles import flows
 from deeplimits.limit import Limit, Run, integer, real, replace, too_small, whole
 from deeplimits.measure import margins
 from deeplimits.predictions import Bound, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import homogeneous_margin, support_vectors
 
 LARGEST_SHARE = 0.3
@@ -46,6 +47,10 @@ class HomogeneousNetworkMargin(Limit):
     log_time: Array = real(400.0, 20.0, 1e5, log=True, symbol=r"\log t", doc="logarithm of the time")
 
     usual = Run(sizes=(50, 100, 200), samples=16)
+    showcase = Showcase(
+        over="log_time",
+        see="The smoothed margin never falls, and tends to that of the best linear predictor.",
+    )
 
     def theory(self):
         return {

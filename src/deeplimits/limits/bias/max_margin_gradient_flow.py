@@ -7,6 +7,7 @@ from deeplimits.ensembles import data, estimators, flows
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.measure import margins
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import separable_descent, support_vectors
 
 
@@ -32,6 +33,10 @@ class MaxMarginGradientFlow(Limit):
     gamma: Array = real(60.0, 20.0, 1000.0, log=True, symbol="d/n", doc="features per point")
 
     usual = Run(sizes=(60, 120, 240), samples=80)
+    showcase = Showcase(
+        over="gamma",
+        see="Direction and margin come closer like 1/log t: much more slowly than the loss.",
+    )
 
     def at_size(self, size):
         features = whole(self.points * float(self.gamma), "d", self)

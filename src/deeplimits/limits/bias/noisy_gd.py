@@ -7,6 +7,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import trainers
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Curve, Law, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import noisy_descent
 
 
@@ -32,6 +33,10 @@ class NoisyGd(Limit):
     steps: int = integer(256, 64, 100_000, log=True, symbol="t", doc="number of steps")
 
     usual = Run(sizes=(64, 128, 256), samples=4000, batch=200)
+    showcase = Showcase(
+        first="schedule",
+        see="With steps c/t the variance falls like 1/t, with a constant step it stays.",
+    )
 
     # Independent directions in one simulation.
     directions = 25

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from deeplimits.ensembles import flows
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Exponent, Identity, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import quadratic_model
 
 # By then e^{−At} has vanished, and the flow has ended.
@@ -53,6 +54,10 @@ class QuadraticModelPerturbation(Limit):
     time: Array = real(0.5, 0.01, 100.0, log=True, symbol="t", doc="time at which the features are looked at")
 
     usual = Run(sizes=(200, 400, 800), samples=40)
+    showcase = Showcase(
+        over="time",
+        see="How far the end of training moves when the model is a little quadratic.",
+    )
 
     def validity(self):
         if self.parameters <= self.samples:

@@ -11,6 +11,7 @@ from deeplimits.limits.bias._shared import nothing_fluctuates, top_eigenvalue
 from deeplimits.measure import fluctuation_dissipation
 from deeplimits.models import designs
 from deeplimits.predictions import Curve, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import sgd_noise
 
 
@@ -41,6 +42,9 @@ class SgdStationaryLinearRegression(Limit):
     )
 
     usual = Run(sizes=(6, 12, 24), samples=120, batch=60)
+    showcase = Showcase(
+        see="The stationary covariance entry by entry: exact for every batch size and step.",
+    )
 
     def validity(self):
         if found := nothing_fluctuates(self):

@@ -9,6 +9,7 @@ from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.models import parametrizations
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Exponent
+from deeplimits.showcase import Showcase
 from deeplimits.theory.initialization import parametrization
 
 
@@ -34,6 +35,10 @@ class AbcParametrization(Limit):
     steps: int = integer(3, 1, 20, symbol="t", doc="steps of gradient descent")
 
     usual = Run(sizes=(250, 4000), samples=300)
+    showcase = Showcase(
+        see="The exponent of the width decides: features move by n^(−1/2) in the kernel parametrization, and "
+        "as much at every width in the maximal-update one.",
+    )
 
     # Inputs, orthogonal to each other, with targets of alternating sign and this size.
     points, target = 8, 2.0

@@ -8,6 +8,7 @@ from deeplimits.ensembles import deep_networks
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.initialization import finite_width
 
 
@@ -35,6 +36,10 @@ class FiniteWidthKurtosis(Limit):
     width: int = integer(100, 2, 1_000_000, log=True, symbol="n", doc="neurons of a hidden layer")
 
     usual = Run(sizes=(30, 120), samples=14_000, batch=50)
+    showcase = Showcase(
+        over="weight_variance",
+        see="The fourth cumulant grows with depth over width: deep narrow networks are far from Gaussian.",
+    )
 
     # Networks whose kernels are compared in one simulation.
     copies = 8

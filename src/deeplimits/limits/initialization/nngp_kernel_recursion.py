@@ -11,6 +11,7 @@ from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.limits.initialization._shared import layer_curve
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.initialization import correlations, finite_width
 
 
@@ -41,6 +42,10 @@ class NngpKernelRecursion(Limit):
     layers: int = integer(6, 2, 30, symbol="L", doc="number of layers looked at")
 
     usual = Run(sizes=(40, 120), samples=6000, batch=100)
+    showcase = Showcase(
+        first="covariance",
+        see="Layer by layer the kernel follows its recursion; at the critical point it decays like a power.",
+    )
 
     def theory(self):
         c_w, c_b = self.weight_variance, self.bias_variance

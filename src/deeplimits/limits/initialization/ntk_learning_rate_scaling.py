@@ -8,6 +8,7 @@ from deeplimits.ensembles import deep_networks
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.initialization import learning_rates
 
 # A residual this small leaves a network in the linear range of its parameters.
@@ -43,6 +44,10 @@ class NtkLearningRateScaling(Limit):
     inputs: int = integer(3, 2, 20, symbol="m", doc="number of inputs")
 
     usual = Run(sizes=(32, 96), samples=200)
+    showcase = Showcase(
+        over="correlation",
+        see="The more alike the inputs, the larger the top eigenvalue and the smaller the largest learning rate.",
+    )
 
     # Networks in one simulation: the largest rate is a reciprocal, which one narrow network would spread widely.
     networks = 10

@@ -8,7 +8,9 @@ from deeplimits.ensembles import deep_networks
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.limits.initialization._shared import layer_curve
 from deeplimits.models.activations import activation
-from deeplimits.predictions import Value
+from deeplimits.predictions import Picture, Value
+from deeplimits.predictions.picture import Axis, Field, Line, Points
+from deeplimits.showcase import Showcase
 from deeplimits.theory.initialization import correlations, layer_maps, phases
 
 # A pair of inputs this close lies in the linear range of the map of correlations.
@@ -46,6 +48,11 @@ class OrderChaosPhaseDiagram(Limit):
     layers: int = integer(12, 5, 60, symbol="L", doc="number of layers looked at")
 
     usual = Run(sizes=(100, 300), samples=1500, batch=5)
+    showcase = Showcase(
+        first="phases",
+        see="Left of the white line χ_⊥ is below one and inputs become alike; right of it they part, however "
+        "close they were.",
+    )
 
     # Layers over which the decay rates are measured.
     decay_layers = 4
@@ -96,6 +103,23 @@ class OrderChaosPhaseDiagram(Limit):
                 rate=1.0,
             ),
         }
+
+    def charts(self):
+        weights, biases = jnp.linspace(0.2, 5.0, 49), jnp.linspace(0.0, 0.6, 31)
+        # χ_⊥ at the fixed point of every pair of variances
+        kernel = phases.fixed_point(self.activation, weights[None, :], jnp.maximum(biases, 1e-4)[:, None])
+        chi = layer_maps.susceptibilities(self.activation, kernel, weight_variance=weights[None, :]).perpendicular
+        edge = phases.edge_of_chaos(self.activation, jnp.geomspace(1e-3, 3.0, 120))
+        seen = (edge.bias_variance >= 0) & (edge.bias_variance <= biases[-1]) & (edge.weight_variance <= weights[-1])
+        here = Points(
+            jnp.stack([self.ordered, self.chaotic]), jnp.stack([self.bias_variance] * 2), label="ordered and chaotic"
+        )
+        marks = (
+            Field(weights, biases, jnp.log10(chi), label="log₁₀ χ_⊥"),
+            Line(edge.weight_variance[seen], edge.bias_variance[seen], label="edge of chaos, χ_⊥ = 1"),
+            here,
+        )
+        return {"phases": Picture(Axis("weight variance", "C_w"), Axis("bias variance", "C_b"), marks)}
 
     def at_size(self, size):
         n = whole(size, "n", self, least=2)

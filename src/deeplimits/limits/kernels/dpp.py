@@ -7,6 +7,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import determinantal as draw
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.kernels import determinantal
 
 
@@ -29,6 +30,11 @@ class Dpp(Limit):
     scale: Array = real(0.1, 0.001, 1.0, log=True, symbol="l", doc="range of the repulsion")
 
     usual = Run(sizes=(6, 12), samples=7000, batch=50)
+    showcase = Showcase(
+        ranges={"scale": (0.005, 0.5)},
+        over="scale",
+        see="The wider the repulsion, the fewer points, the smaller their spread, and the rarer neighbours.",
+    )
 
     # Independent subsets in one simulation.
     repeats = 6

@@ -11,6 +11,7 @@ from deeplimits.measure import tangent_kernel
 from deeplimits.models.activations import activation
 from deeplimits.models.architectures import FullyConnected
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.kernels import two_layer_kernels
 
 
@@ -39,6 +40,12 @@ class EmpiricalNtk(Limit):
     cosine: Array = real(0.5, -0.95, 0.95, symbol=r"\rho", doc="cosine of the angle between the inputs")
 
     usual = Run(sizes=(16, 64), samples=3000, batch=20)
+    showcase = Showcase(
+        over="cosine",
+        ranges={"cosine": (-0.95, 0.95)},
+        see="The tangent kernel of finite networks has the mean of the infinite one and a variance that "
+        "falls like 1/n.",
+    )
 
     # Independent networks in one simulation, from which an unbiased variance is formed.
     repeats = 12

@@ -12,6 +12,7 @@ from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.numerics import flows
 from deeplimits.predictions import Identity
+from deeplimits.showcase import Showcase
 from deeplimits.theory.kernels import training
 
 _FLOW = "rounding errors of 2000 steps of four stages, 2e-16 each; the method's own error is 0.2/2000⁴"
@@ -41,6 +42,9 @@ class KernelGradientFlow(Limit):
     steps: int = integer(20, 1, 1000, log=True, symbol="k", doc="steps of gradient descent")
 
     usual = Run(sizes=(32, 128), samples=40)
+    showcase = Showcase(
+        see="The trained function is kernel regression stopped at that time, to rounding.",
+    )
 
     # Steps of the Runge-Kutta method that integrates the flow.
     fine = 2000

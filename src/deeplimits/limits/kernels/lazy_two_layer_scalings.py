@@ -7,6 +7,7 @@ from jaxtyping import Array
 from deeplimits.limit import Limit, Run, activation_choice, real, replace, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.kernels import lazy_bounds
 
 
@@ -30,6 +31,10 @@ class LazyTwoLayerScalings(Limit):
     points_per_dimension: Array = real(0.25, 0.02, 0.8, log=True, symbol="c", doc="points per dimension, N/d")
 
     usual = Run(sizes=(64, 128, 256), samples=500)
+    showcase = Showcase(
+        ranges={"points_per_dimension": (0.02, 0.8)},
+        see="The extreme singular values of the Jacobian move apart as points become as many as dimensions.",
+    )
 
     # Neurons per dimension; more of them change nothing in the limit.
     neurons = 1

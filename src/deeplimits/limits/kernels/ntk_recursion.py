@@ -10,6 +10,7 @@ from deeplimits.limit import Limit, Run, activation_choice, choice, integer, rea
 from deeplimits.measure import tangent_kernel
 from deeplimits.models.architectures import FullyConnected
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory import kernels
 
 
@@ -39,6 +40,11 @@ class NtkRecursion(Limit):
     cosine: Array = real(0.5, -0.95, 0.95, symbol=r"\rho", doc="cosine of the angle between the inputs")
 
     usual = Run(sizes=(24, 72), samples=1600)
+    showcase = Showcase(
+        over="cosine",
+        ranges={"cosine": (-0.95, 0.95)},
+        see="Both kernels over the angle of the inputs: the tangent kernel is the steeper one.",
+    )
 
     def _network(self):
         return FullyConnected(

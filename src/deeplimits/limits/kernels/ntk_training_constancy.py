@@ -13,6 +13,7 @@ from deeplimits.measure import training_motion
 from deeplimits.models.activations import Activation
 from deeplimits.models.architectures import FullyConnected
 from deeplimits.predictions import Exponent, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory import kernels
 from deeplimits.theory.gaussian.closed_forms import has_dual
 from deeplimits.theory.kernels import training
@@ -55,6 +56,9 @@ class NtkTrainingConstancy(Limit):
     bias_variance: Array = real(0.09, 0.0, 0.5, symbol="C_b", doc="bias variance")
 
     usual = Run(sizes=(48, 144, 432), samples=1100)
+    showcase = Showcase(
+        see="Kernel and weights move less the wider the network: training stays near its start.",
+    )
 
     # Independent networks in one simulation, from which an unbiased variance is formed.
     networks = 6

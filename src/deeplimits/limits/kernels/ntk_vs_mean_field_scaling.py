@@ -11,6 +11,7 @@ from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Exponent, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory import gaussian
 
 POINTS = ((1.0, 0.0, 0.0), (0.0, 0.8, 0.6), (-0.6, 0.0, 0.8), (0.0, -0.8, 0.6))
@@ -43,6 +44,10 @@ class NtkVsMeanFieldScaling(Limit):
     steps: int = integer(30, 1, 1000, log=True, symbol="k", doc="steps of gradient descent")
 
     usual = Run(sizes=(32, 128, 512), samples=240)
+    showcase = Showcase(
+        over="exponent",
+        see="Neurons move by m^(−p) in training: the output scale alone decides between lazy and feature learning.",
+    )
 
     # Step size in units of m/α².
     rate = 0.5

@@ -8,6 +8,7 @@ from deeplimits.ensembles import random_features as draw
 from deeplimits.limit import Limit, Run, activation_choice, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.kernels import feature_kernels
 
 
@@ -34,6 +35,11 @@ class RandomFeatureKernel(Limit):
     cosine: Array = real(0.5, -0.95, 0.95, symbol=r"\rho", doc="cosine of the angle between the inputs")
 
     usual = Run(sizes=(16, 64), samples=10_000, batch=100)
+    showcase = Showcase(
+        over="cosine",
+        ranges={"cosine": (-0.95, 0.95)},
+        see="The kernel of finitely many random features, its mean and its variance over the angle.",
+    )
 
     # Independent kernels in one simulation, from which an unbiased variance is formed.
     repeats = 8

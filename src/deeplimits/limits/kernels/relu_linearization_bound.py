@@ -8,6 +8,7 @@ from deeplimits.ensembles import two_layer_networks
 from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.kernels import linearization
 
 
@@ -32,6 +33,10 @@ class ReluLinearizationBound(Limit):
     width: int = integer(1000, 4, 10_000_000, log=True, symbol="m", doc="number of neurons")
 
     usual = Run(sizes=(250, 1000, 4000), samples=120)
+    showcase = Showcase(
+        over="distance",
+        see="The worst distance from the linearization grows like the power 4/3 of the distance travelled.",
+    )
 
     def theory(self):
         supremum = linearization.relu_worst_case(self.width, self.distance, balanced=self.signs == "balanced")

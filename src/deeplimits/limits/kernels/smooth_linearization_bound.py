@@ -9,6 +9,7 @@ from deeplimits.limit import Limit, Run, activation_choice, choice, integer, rea
 from deeplimits.models import activations
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Bound
+from deeplimits.showcase import Showcase
 from deeplimits.theory.kernels import linearization
 
 LEAST_MOVE = 1e-3
@@ -37,6 +38,10 @@ class SmoothLinearizationBound(Limit):
     distance: Array = real(1.0, 1e-3, 100.0, log=True, symbol=r"\|W-V\|_F", doc="distance of the two weight matrices")
 
     usual = Run(sizes=(100, 400, 1600), samples=40)
+    showcase = Showcase(
+        over="distance",
+        see="No network leaves its linearization further than the bound, which grows with the square of the distance.",
+    )
 
     def theory(self):
         activation = activations.activation(self.activation)

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.limit import Limit, Run, axis, real, whole
 from deeplimits.predictions import Bound, Curve, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import catapult
 
 # From then on a run that has not passed its bound by far never will; a divergent one squares itself long before.
@@ -45,6 +46,12 @@ class CatapultPhaseDiagram(Limit):
     step: Array = real(1.3, 0.3, 1.7, symbol=r"\eta\lambda_0", doc="learning rate in the lazy phase, in units of 1/λ₀")
 
     usual = Run(sizes=(100, 200, 400), samples=800, batch=20)
+    showcase = Showcase(
+        parameters={"multiples": (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 3.8, 4.2, 4.6, 5.0)},
+        first="bounded",
+        see="Between 2 and 4 the output first grows, and training nevertheless ends, where the curvature is "
+        "smaller; beyond 4 it diverges.",
+    )
 
     def validity(self):
         near = [c for c in self.multiples.tolist() if abs(c - catapult.LARGEST) < NEAR]

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from deeplimits.ensembles import trainers
 from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.predictions import Identity
+from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import catapult
 
 
@@ -43,6 +44,9 @@ class CatapultRecursion(Limit):
     dimension: int = integer(3, 1, 50, symbol="d", doc="input dimension d")
 
     usual = Run(sizes=(100, 200), samples=60)
+    showcase = Showcase(
+        see="Networks and recursion agree to rounding, step by step.",
+    )
 
     def at_size(self, size):
         return {"width": whole(size, "m", self, least=40)}, self

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float, Int
 
 from deeplimits.limit import Limit, Run, axis, integer, real, whole
 from deeplimits.predictions import Curve, Probability, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import stability_edge
 
 NAMES = {"gd": "gd", "heavy_ball": "heavy-ball", "nesterov": "nesterov"}
@@ -52,6 +53,10 @@ class EdgeOfStability(Limit):
     share: Array = real(0.95, 0.9, 0.98, symbol="f", doc="step beyond the edge: f = (2/η − 2)/(S − 2)")
 
     usual = Run(sizes=(10, 20, 40), samples=400, batch=40)
+    showcase = Showcase(
+        parameters={"sharpnesses": (0.2, 0.5, 0.8, 1.2, 1.5, 1.8, 2.2, 2.5, 2.8)},
+        see="Gradient descent bears a sharpness of 2/η; momentum moves the step to the right.",
+    )
 
     def validity(self):
         for method in NAMES.values():

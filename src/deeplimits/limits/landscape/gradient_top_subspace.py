@@ -10,6 +10,7 @@ from deeplimits.ensembles import data, trainers
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, axis, integer, real, rounded, whole
 from deeplimits.predictions import Identity, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import curvature_parts
 
 
@@ -41,6 +42,10 @@ class GradientTopSubspace(Limit):
     horizon: Array = axis((0.0, 1.0, 3.0, 10.0, 30.0), 0.0, 100.0, symbol="t", doc="steps, rounded down, to look after")
 
     usual = Run(sizes=(60, 120, 240), samples=150)
+    showcase = Showcase(
+        see="How much of the gradient lies in the top eigenspace after training, beside the exact sum over "
+        "eigenvectors.",
+    )
 
     def at_size(self, size):
         n = whole(size, "n", self, least=8)

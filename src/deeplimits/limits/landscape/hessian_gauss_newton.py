@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from deeplimits.limit import Limit, Run, choice, integer, whole
 from deeplimits.models.activations import activation as named
 from deeplimits.predictions import Bound, Identity
+from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import curvature_parts
 
 # An eigenvalue counts towards the rank when it exceeds this share of the largest.
@@ -47,6 +48,9 @@ class HessianGaussNewton(Limit):
     outputs: int = integer(3, 2, 6, symbol="C", doc="number of classes C")
 
     usual = Run(sizes=(4, 8), samples=30)
+    showcase = Showcase(
+        see="Hessian and Gauss-Newton matrix plus curvature agree to rounding.",
+    )
 
     def validity_at(self, size):
         directions, parameters = size * self.outputs, self.width * (self.dimension + self.outputs - 1)

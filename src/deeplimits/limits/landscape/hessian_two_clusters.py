@@ -6,6 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import curvature_parts
 
 
@@ -28,6 +29,10 @@ class HessianTwoClusters(Limit):
     dimension: int = integer(2, 2, 30, symbol="d", doc="dimension d")
 
     usual = Run(sizes=(200, 400), samples=1000, batch=50)
+    showcase = Showcase(
+        ranges={"noise": (0.3, 3.0)},
+        see="Along the means the curvature exceeds that across them; the ratio closes as the clusters widen.",
+    )
 
     def theory(self):
         found = curvature_parts.two_cluster_curvature(self.weight, self.noise)

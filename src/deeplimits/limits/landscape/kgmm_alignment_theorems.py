@@ -10,6 +10,7 @@ from deeplimits.ensembles import mixture_training, reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, rounded, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import kgmm, weighted_covariance
 
 RECORDS, POINTS = 4, 128
@@ -52,6 +53,9 @@ class KgmmAlignmentTheorems(Limit):
     horizon: Array = real(12.0, 4.0, 40.0, log=True, symbol="t", doc="time up to which SGD is followed")
 
     usual = Run(sizes=(40, 80), samples=300)
+    showcase = Showcase(
+        see="The weights turn into the span of the class means.",
+    )
 
     def validity(self):
         k = self.classes

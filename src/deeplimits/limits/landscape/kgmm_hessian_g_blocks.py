@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Identity, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import kgmm
 
 # About how many test samples a system has, and those among them whose whole matrices are compared entry by entry.
@@ -40,6 +41,11 @@ class KgmmHessianGBlocks(Limit):
     amplitude: Array = real(1.5, 0.0, 2.5, symbol="a", doc="length a of the weights")
 
     usual = Run(sizes=(25, 50, 100), samples=300)
+    showcase = Showcase(
+        ranges={"amplitude": (0.0, 2.5)},
+        over="amplitude",
+        see="Each class's own eigenvalue stands out, and shrinks as the classifier becomes sure.",
+    )
 
     def theory(self):
         found = kgmm.kgmm_blocks(self.amplitude, self.classes)

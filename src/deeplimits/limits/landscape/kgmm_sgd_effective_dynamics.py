@@ -7,6 +7,7 @@ from deeplimits.ensembles import mixture_training, reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, rounded, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve
+from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import kgmm
 
 POINTS = 3
@@ -37,6 +38,9 @@ class KgmmSgdEffectiveDynamics(Limit):
     horizon: Array = real(6.0, 3.0, 12.0, log=True, symbol="t", doc="time up to which SGD is followed")
 
     usual = Run(sizes=(50, 100, 200), samples=800, batch=100)
+    showcase = Showcase(
+        see="The overlap with the own mean rises, those with the others fall; the rare class lags.",
+    )
 
     def _means(self):
         k = self.classes

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Identity
+from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import collapse
 
 STEPS = 6000
@@ -44,6 +45,9 @@ class NeuralCollapseUfm(Limit):
     )
 
     usual = Run(sizes=(10, 20), samples=20)
+    showcase = Showcase(
+        see="Descent ends in the simplex, with logits of exactly the predicted size.",
+    )
 
     def at_size(self, size):
         return {"dimension": whole(size, "d", self, least=self.classes)}, self

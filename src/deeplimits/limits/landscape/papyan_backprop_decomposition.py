@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.limits.landscape._shared import parts_by_loops
 from deeplimits.predictions import Identity, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import class_parts
 
 
@@ -40,6 +41,11 @@ class PapyanBackpropDecomposition(Limit):
     overlap: Array = real(0.5, 0.0, 0.95, symbol="q", doc="inner product q of two inputs of a class")
 
     usual = Run(sizes=(50, 100, 200), samples=600)
+    showcase = Showcase(
+        over="overlap",
+        see="How much of the class structure of backpropagated errors survives the gates, over how alike "
+        "inputs of a class are.",
+    )
 
     def theory(self):
         together = 0.5 - jnp.arccos(self.overlap) / (2 * jnp.pi)

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.limit import Limit, Run, integer, real, rounded, whole
 from deeplimits.predictions import Identity, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import class_parts
 
 
@@ -39,6 +40,10 @@ class PapyanFeatureDecomposition(Limit):
     per_class: int = integer(10, 2, 200, log=True, symbol="n", doc="features n of a class")
 
     usual = Run(sizes=(5, 10), samples=800, batch=20)
+    showcase = Showcase(
+        over="noise",
+        see="The parts of the second moment: common, between classes, within them; the last grows with the noise.",
+    )
 
     def theory(self):
         c, n, square = self.classes, self.per_class, self.noise**2

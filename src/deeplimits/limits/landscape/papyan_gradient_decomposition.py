@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from deeplimits.limit import Limit, Run, integer, real, rounded, whole
 from deeplimits.limits.landscape._shared import parts_by_loops
 from deeplimits.predictions import Identity, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import class_parts
 
 
@@ -39,6 +40,10 @@ class PapyanGradientDecomposition(Limit):
     per_class: int = integer(10, 2, 200, log=True, symbol="n", doc="inputs n of a class")
 
     usual = Run(sizes=(5, 10), samples=400, batch=20)
+    showcase = Showcase(
+        over="noise",
+        see="The four parts of the Gauss-Newton matrix, and how they grow with the noise within classes.",
+    )
 
     def theory(self):
         parts = class_parts.start_gradient_parts(self.classes, self.per_class, 1.0, self.noise**2)

@@ -6,6 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Curve
+from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import xor_blocks
 
 TIME, SMALL = 120, 1e-3
@@ -31,6 +32,9 @@ class RankDeficientSpectra(Limit):
     ridge: Array = real(0.02, 0.002, 0.06, log=True, symbol=r"\alpha", doc="ridge parameter α")
 
     usual = Run(sizes=(6, 12), samples=12_000, batch=500)
+    showcase = Showcase(
+        see="How often a network finds one, two, three or all four clusters: as many outliers has its Hessian.",
+    )
 
     def theory(self):
         counts = xor_blocks.xor_outlier_counts(self.width)

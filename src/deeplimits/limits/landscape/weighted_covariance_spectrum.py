@@ -6,6 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import mixture_training
 from deeplimits.limit import Limit, Run, choice, integer, real, rounded, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import kgmm, weighted_covariance
 
 # An outlier this near to the edge or to the next one is found in large systems only.
@@ -37,6 +38,9 @@ class WeightedCovarianceSpectrum(Limit):
     amplitude: Array = real(1.5, 0.5, 3.0, symbol="a", doc="length a of the weights")
 
     usual = Run(sizes=(40, 80, 160), samples=120)
+    showcase = Showcase(
+        see="The outliers of the Hessian's block stand beyond its bulk once classes are narrow enough.",
+    )
 
     def validity(self):
         own, other, edge = self._sectors()

@@ -10,6 +10,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, real, rounded, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import xor_blocks
 from deeplimits.theory.online_sgd import xor
 
@@ -52,6 +53,9 @@ class XorAlignmentTheorems(Limit):
     horizon: Array = real(6.0, 1.0, 10.0, log=True, symbol="t", doc="time up to which SGD is followed")
 
     usual = Run(sizes=(50, 100), samples=150, batch=10)
+    showcase = Showcase(
+        see="The first layer moves into the plane of the means.",
+    )
 
     def theory(self):
         times = self.horizon * jnp.arange(1.0, RECORDS + 1) / RECORDS

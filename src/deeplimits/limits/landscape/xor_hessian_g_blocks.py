@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Identity, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import xor_blocks
 
 COUNT, FEW = 400, 12
@@ -42,6 +43,10 @@ class XorHessianGBlocks(Limit):
     ridge: Array = real(0.05, 0.01, 0.1, log=True, symbol=r"\beta", doc="ridge parameter β")
 
     usual = Run(sizes=(400, 1600, 6400), samples=400)
+    showcase = Showcase(
+        ranges={"ridge": (0.01, 0.1)},
+        see="Four equal curvatures in the second layer, set by the ridge alone.",
+    )
 
     def theory(self):
         second = xor_blocks.xor_rest_eigenvalues(self.ridge)

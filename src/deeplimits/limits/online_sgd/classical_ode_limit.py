@@ -7,6 +7,7 @@ from jaxtyping import Array
 from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.limits.online_sgd._shared import even_times
 from deeplimits.predictions import Curve
+from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import classical
 
 POINTS = 5
@@ -40,6 +41,11 @@ class ClassicalOdeLimit(Limit):
     )
 
     usual = Run(sizes=(20, 40, 80), samples=60_000, batch=3000)
+    showcase = Showcase(
+        parameters={"horizon": 3.0},
+        first="path",
+        see="Rescaled SGD follows the flow, and its fluctuations grow to their stationary variance.",
+    )
 
     def theory(self):
         times = even_times(self.horizon / self.curvature, POINTS)

@@ -10,6 +10,7 @@ from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.limits.online_sgd._shared import even_times
 from deeplimits.predictions import Curve
+from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import critical_window, landscapes
 
 POINTS = 5
@@ -40,6 +41,9 @@ class CriticalWindowSearch(Limit):
     horizon: Array = real(0.5, 0.05, 5.0, log=True, symbol=r"\vartheta", doc="time up to which the level is awaited")
 
     usual = Run(sizes=(28, 56, 112), samples=11_000, batch=1100)
+    showcase = Showcase(
+        see="The chance that the search has ended rises from zero without a sharp step: the search time stays random.",
+    )
 
     def validity(self):
         if float(self.start) < 0.9 * float(self.level):

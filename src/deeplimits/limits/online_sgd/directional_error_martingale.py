@@ -9,6 +9,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import landscapes
 
 
@@ -34,6 +35,10 @@ class DirectionalErrorMartingale(Limit):
     samples_per_dimension: Array = real(0.25, 0.05, 5.0, log=True, symbol=r"\alpha", doc="samples per dimension α")
 
     usual = Run(sizes=(160, 320, 640), samples=75_000, batch=3750)
+    showcase = Showcase(
+        ranges={"signal": (0.05, 5.0)},
+        see="The variance of the martingale grows in proportion to 1 + λ, the noise at the equator.",
+    )
 
     def theory(self):
         variance = landscapes.online_pca(self.signal).directional_variance(jnp.zeros(()))

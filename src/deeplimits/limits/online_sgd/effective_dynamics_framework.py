@@ -7,6 +7,7 @@ from deeplimits.ensembles import online_sgd
 from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.measure import summary_statistics
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import spiked_tensor
 
 DRAWS = 50
@@ -36,6 +37,11 @@ class EffectiveDynamicsFramework(Limit):
     radius: Array = real(0.7, 0.01, 4.0, symbol="r", doc="squared length r of the rest of the point")
 
     usual = Run(sizes=(8, 16, 32), samples=800, batch=40)
+    showcase = Showcase(
+        over="overlap",
+        ranges={"overlap": (-2.0, 2.0)},
+        see="The drift of the overlap changes sign three times: it leaves zero and rests at ±√(λ − r).",
+    )
 
     def theory(self):
         dynamics = spiked_tensor.spiked_dynamics(self.signal, 2, self.step)

@@ -6,6 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import data
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Law, Probability, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import equator
 
 
@@ -28,6 +29,10 @@ class EquatorInitialization(Limit):
     threshold: Array = real(1.0, 0.0, 6.0, symbol="u", doc="threshold of the tail probability, in units of 1/√N")
 
     usual = Run(sizes=(16, 32, 64), samples=80_000, batch=500)
+    showcase = Showcase(
+        first="overlap",
+        see="√N times the overlap of a random start with the signal is a standard normal number.",
+    )
 
     def theory(self):
         x = jnp.linspace(-5.0, 5.0, 401)

@@ -10,6 +10,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, real, replace, too_small, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Law, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import exit_times, landscapes, spherical_ode
 
 _plateau = jax.jit(spherical_ode.pca_plateau)  # for checks on the host, as one program
@@ -46,6 +47,19 @@ class ExitTimesSearchVsDescent(Limit):
     dimension: Array = real(320.0, 10.0, 1e9, log=True, symbol="N", doc="dimension of the stated search law")
 
     usual = Run(sizes=(160, 320, 640), samples=4000, batch=1000)
+    showcase = Showcase(
+        over="dimension",
+        first="search",
+        ranges={
+            "dimension": (40.0, 100000.0),
+            "signal": (1.2, 10.0),
+            "step": (0.05, 1.0),
+            "threshold": (0.2, 0.7),
+            "end": (0.62, 0.84),
+        },
+        see="The law of the search time, wide and moving with ½ log N; the descent takes the same multiple "
+        "of N whatever N is.",
+    )
 
     def validity(self):
         lam, delta = float(self.signal), float(self.step)

@@ -6,6 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, axis, real
 from deeplimits.limits.online_sgd._shared import correlation_curve, even_times, moment_curves, paced
+from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
 POINTS = 5
@@ -35,6 +36,11 @@ class PopulationLossBinaryGmm(Limit):
     overlaps: Array = axis((0.1, 0.4, 0.8), 0.0, 0.99, symbol="m", doc="correlations at which the loss is measured")
 
     usual = Run(sizes=(50, 100, 200), samples=2000, batch=200)
+    showcase = Showcase(
+        first="correlation",
+        parameters={"horizon": 10.0},
+        see="The correlation with the means climbs and rests below one: the noise of the steps holds it there.",
+    )
 
     def theory(self):
         landscape = landscapes.binary_mixture(self.field)

@@ -9,6 +9,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, axis, real
 from deeplimits.limits.online_sgd._shared import correlation_curve, even_times, moment_curves, paced
 from deeplimits.predictions import Probability
+from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
 POINTS = 5
@@ -49,6 +50,11 @@ class PopulationLossOnlinePca(Limit):
     overlaps: Array = axis((0.0, 0.4, 0.8), 0.0, 0.99, symbol="m", doc="correlations at which the loss is measured")
 
     usual = Run(sizes=(400, 800, 1600), samples=400, batch=100)
+    showcase = Showcase(
+        first="correlation",
+        parameters={"start": 0.1, "horizon": 12.0},
+        see="From a small correlation the path first grows exponentially, then rests at m_*.",
+    )
 
     def theory(self):
         times = even_times(self.horizon, POINTS)

@@ -7,6 +7,7 @@ from deeplimits.errors import DeeplimitsError
 from deeplimits.limit import Limit, Run, activation_choice, axis, real, whole
 from deeplimits.limits.online_sgd._shared import moment_curves
 from deeplimits.models.activations import Activation
+from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import landscapes
 
 DRAWS = 150
@@ -37,6 +38,10 @@ class PopulationLossTeacherStudent(Limit):
     overlaps: Array = axis((0.1, 0.4, 0.7), 0.0, 0.8, symbol="m", doc="correlations at which the loss is measured")
 
     usual = Run(sizes=(50, 100, 200), samples=2000, batch=100)
+    showcase = Showcase(
+        parameters={"overlaps": (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)},
+        see="The loss over the correlation with the teacher: where it is flat at zero, the search is long.",
+    )
 
     def validity(self):
         try:

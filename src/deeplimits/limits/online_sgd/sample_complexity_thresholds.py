@@ -9,6 +9,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Exponent, Probability
+from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
 CERTAIN = 6.5
@@ -46,6 +47,9 @@ class SampleComplexityThresholds(Limit):
     threshold: Array = real(0.83, 0.1, 0.95, symbol=r"\eta", doc="correlation η that counts as recovery")
 
     usual = Run(sizes=(48, 96, 192, 384), samples=600, batch=150)
+    showcase = Showcase(
+        see="The number of samples is a power of the dimension that the information exponent sets.",
+    )
 
     def validity(self):
         lam, c, eta = float(self.signal), float(self.step), float(self.threshold)

@@ -13,6 +13,7 @@ from deeplimits.limits.online_sgd._shared import correlation_curve, even_times, 
 from deeplimits.models.activations import activation
 from deeplimits.numerics import draws
 from deeplimits.predictions import Identity
+from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
 POINTS = 5
@@ -52,6 +53,10 @@ class SphericalOnlineSgd(Limit):
     horizon: Array = real(3.0, 0.1, 50.0, log=True, symbol=r"\tau", doc="samples per dimension")
 
     usual = Run(sizes=(50, 100, 200), samples=600, batch=200)
+    showcase = Showcase(
+        parameters={"horizon": 8.0},
+        see="The correlation follows an equation with two terms: the gradient pulls up, the noise's retraction down.",
+    )
 
     def theory(self):
         landscape = landscapes.single_index(self.activation, self.activation, self.noise)

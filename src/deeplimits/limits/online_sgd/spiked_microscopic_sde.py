@@ -11,6 +11,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, replace, too_small, whole
 from deeplimits.predictions import Law, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import spiked_tensor
 
 PATH = np.linspace(0.0, 1.0, 65)
@@ -58,6 +59,10 @@ class SpikedMicroscopicSde(Limit):
     time: Array = real(0.1, 0.01, 1.0, log=True, symbol="t", doc="time t of the later law; the earlier is at t/2")
 
     usual = Run(sizes=(400, 800, 1600), samples=60_000, batch=3000)
+    showcase = Showcase(
+        first="late",
+        see="Near the equator the overlap is a Gaussian process: stable while λ < c, escaping beyond.",
+    )
 
     def _variance(self, time):
         if self.order == 2:

@@ -10,6 +10,7 @@ from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.limits.online_sgd._shared import even_times
 from deeplimits.predictions import Curve, Exponent, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import spiked_tensor
 
 POINTS = 5
@@ -44,6 +45,10 @@ class SpikedTensorBallistic(Limit):
     horizon: Array = real(0.1, 0.01, 2.0, log=True, symbol="t", doc="time up to which SGD is followed")
 
     usual = Run(sizes=(100, 400, 1600), samples=40_000, batch=2000)
+    showcase = Showcase(
+        parameters={"horizon": 0.3},
+        see="Overlap and radius follow two equations; the step size enters through the corrector.",
+    )
 
     def _start(self):
         return jnp.stack([self.overlap, self.radius])

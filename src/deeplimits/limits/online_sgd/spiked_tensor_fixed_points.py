@@ -9,6 +9,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.numerics import roots
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import spiked_tensor
 
 SURE = 10.0
@@ -46,6 +47,11 @@ class SpikedTensorFixedPoints(Limit):
     )  # fmt: skip
 
     usual = Run(sizes=(200, 400, 800), samples=600, batch=100)
+    showcase = Showcase(
+        ranges={"signal": (0.4, 6.0)},
+        see="At a threshold of the signal a positive overlap appears at once, not from zero: a discontinuous "
+        "transition.",
+    )
 
     def validity(self):
         critical = float(np.asarray(spiked_tensor.critical_signal(self.order, float(self.step))))

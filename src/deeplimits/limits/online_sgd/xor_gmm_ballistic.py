@@ -8,6 +8,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.limits.online_sgd._shared import even_times
 from deeplimits.predictions import Curve
+from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import xor
 
 POINTS = 4
@@ -39,6 +40,9 @@ class XorGmmBallistic(Limit):
     horizon: Array = real(4.0, 0.1, 10.0, log=True, symbol="t", doc="time up to which SGD is followed")
 
     usual = Run(sizes=(50, 100, 200), samples=800, batch=200)
+    showcase = Showcase(
+        see="Neurons fall into the four directions of the means, and their overlaps follow the equations.",
+    )
 
     def theory(self):
         times = even_times(self.horizon, POINTS)

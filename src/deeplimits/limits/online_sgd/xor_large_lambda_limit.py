@@ -10,6 +10,7 @@ from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Probability
+from deeplimits.showcase import Showcase
 from deeplimits.tails import binomial_tail
 from deeplimits.theory.online_sgd import xor, xor_sliding
 
@@ -54,6 +55,10 @@ class XorLargeLambdaLimit(Limit):
     horizon: Array = real(2.0, 0.1, 50.0, log=True, symbol="t", doc="time up to which SGD is followed")
 
     usual = Run(sizes=(20, 40, 80), samples=10_000, batch=1000)
+    showcase = Showcase(
+        parameters={"horizon": 10.0},
+        see="Overlaps against the flow slide to zero and stay there.",
+    )
 
     def theory(self):
         start = xor.XorState(jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), jnp.zeros((4, 4)))

@@ -6,6 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Probability
+from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import xor
 
 TIME = 120
@@ -35,6 +36,11 @@ class XorSuccessProbability(Limit):
     ridge: Array = real(0.02, 0.002, 0.06, log=True, symbol=r"\alpha", doc="ridge parameter α")
 
     usual = Run(sizes=(6, 12), samples=5000, batch=500)
+    showcase = Showcase(
+        over="width",
+        ranges={"width": (1, 30)},
+        see="With four neurons the chance to find all four clusters is 3/32; it takes about twenty to be nearly sure.",
+    )
 
     def theory(self):
         return {

@@ -7,6 +7,7 @@ from deeplimits.ensembles import data, linear_training
 from deeplimits.limit import Limit, Run, axis, integer, real
 from deeplimits.limits.regression._shared import dense_times, proportional, time_curve
 from deeplimits.predictions import Curve
+from deeplimits.showcase import Showcase
 from deeplimits.theory.regression.gradient_flow import early_stopped_descent_risk, early_stopped_risk
 
 # Draws of the label noise for each design, for the variance of the descent.
@@ -40,6 +41,10 @@ class EarlyStoppedGradientFlowRisk(Limit):
     times: Array = axis((0.2, 0.5, 1.0, 2.0, 5.0, 20.0), 0.0, 1e4, log=True, symbol="t", doc="times of the flow")
 
     usual = Run(sizes=(32, 64, 128), samples=300)
+    showcase = Showcase(
+        first="variance",
+        see="While training goes on the bias falls and the variance rises: the best time lies between.",
+    )
 
     def _step(self):
         return self.step * 2 / (1 + jnp.sqrt(self.gamma)) ** 2

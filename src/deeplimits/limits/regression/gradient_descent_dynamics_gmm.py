@@ -8,6 +8,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import data, linear_training, mixtures
 from deeplimits.limit import Limit, Run, axis, real
 from deeplimits.limits.regression._shared import dense_times, proportional, time_curve
+from deeplimits.showcase import Showcase
 from deeplimits.theory.regression.mixture_dynamics import classification_dynamics
 
 # Wrong training points rarer than this are too few to be counted in a few thousand small data sets.
@@ -38,6 +39,10 @@ class GradientDescentDynamicsGmm(Limit):
     times: Array = axis((0.05, 0.2, 0.5, 1.5, 5.0, 20.0), 0.0, 1e4, log=True, symbol="t", doc="training times")
 
     usual = Run(sizes=(32, 64, 128), samples=800)
+    showcase = Showcase(
+        first="test_error",
+        see="The test error falls, passes a minimum, and rises again as training goes on.",
+    )
 
     def theory(self):
         dense = dense_times(self.times)

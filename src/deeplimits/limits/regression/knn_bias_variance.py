@@ -7,6 +7,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import data, estimators
 from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.regression import smoothing
 
 # Noise drawn for each set of points: risk and variance fluctuate with the noise more than with the points.
@@ -40,6 +41,10 @@ class KnnBiasVariance(Limit):
     noise: Array = real(1.0, 0.0, 100.0, symbol=r"\sigma", doc="standard deviation of the label noise")
 
     usual = Run(sizes=(50, 100, 200), samples=2000, batch=200)
+    showcase = Showcase(
+        over="noise",
+        see="Variance is σ²/k whatever the dimension; the bias pays for distance.",
+    )
 
     def validity(self):
         if self.neighbours > self.points:

@@ -8,6 +8,7 @@ from deeplimits.ensembles import data, estimators
 from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.limits.regression._shared import at_threshold, features_of
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.regression import populations, ridge
 
 
@@ -36,6 +37,10 @@ class MisspecifiedAndLatentRidgeless(Limit):
     noise: Array = real(0.5, 0.0, 10.0, symbol=r"\sigma", doc="standard deviation of the label noise")
 
     usual = Run(sizes=(40, 80, 160), samples=400)
+    showcase = Showcase(
+        ranges={"gamma": (0.1, 10.0)},
+        see="The risk has its peak at γ = 1 and falls beyond it; with latent structure it falls far below.",
+    )
 
     # Independent coefficients and label noises on one design.
     repeats = 16

@@ -8,6 +8,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import data, estimators
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Exponent, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.regression import smoothing
 
 
@@ -38,6 +39,10 @@ class NadarayaWatsonSingularKernel(Limit):
     noise: Array = real(1.0, 0.0, 100.0, symbol=r"\sigma", doc="standard deviation of the label noise")
 
     usual = Run(sizes=(100, 1000, 10_000), samples=8000, batch=100)
+    showcase = Showcase(
+        over="singularity",
+        see="The smoother fits every label and nevertheless learns at the best rate.",
+    )
 
     def validity(self):
         found = []

@@ -11,6 +11,7 @@ from deeplimits.models.activations import activation
 from deeplimits.models.architectures import FullyConnected
 from deeplimits.models.designs import Design
 from deeplimits.predictions import Curve, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.kernels.infinite_width import InfiniteWidth
 from deeplimits.theory.regression import random_features
@@ -48,6 +49,10 @@ class RandomFeatureRidgeMse(Limit):
     )
 
     usual = Run(sizes=(80, 160), samples=600)
+    showcase = Showcase(
+        first="test_curve",
+        see="The test error peaks where features are as many as points; the training error vanishes beyond.",
+    )
 
     # Disjoint sets of features taken from one draw, where that many fit into it.
     repeats = 12

@@ -6,6 +6,7 @@ from deeplimits.ensembles import data
 from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.spectra import marchenko_pastur_formulas
 
 
@@ -26,6 +27,10 @@ class BaiYinEdges(Limit):
     gamma: Array = real(0.1, 0.02, 50.0, log=True, symbol=r"\gamma", doc="dimension per sample, N/M")
 
     usual = Run(sizes=(20, 40, 80), samples=600)
+    showcase = Showcase(
+        ranges={"gamma": (0.02, 4.0)},
+        see="The two edges (1 ± √γ)² move apart with γ; the lower one touches zero at γ = 1 and returns.",
+    )
 
     def validity(self):
         if abs(float(self.gamma) - 1) < 0.05:

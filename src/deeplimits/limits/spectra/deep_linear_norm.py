@@ -6,6 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.spectra import isometry
 
 
@@ -27,6 +28,10 @@ class DeepLinearNorm(Limit):
     width: Array = real(100.0, 2.0, 1e6, log=True, symbol="n", doc="width of every layer")
 
     usual = Run(sizes=(4, 8), samples=15_000, batch=100)
+    showcase = Showcase(
+        ranges={"depth_per_width": (0.05, 20.0)},
+        see="The mean of log‖θ‖ falls like minus half of depth over width, although the mean square stays one.",
+    )
 
     def theory(self):
         factors = self.depth_per_width * self.width

@@ -10,6 +10,7 @@ from deeplimits.limits.spectra._shared import resolvent_curve
 from deeplimits.measure import spectra
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.spectra import gram_curve, network_grams
 
 
@@ -36,6 +37,9 @@ class DeepLinearWidthCkSpectrum(Limit):
     shifts: Array = axis((0.1, 0.3, 1.0, 3.0), 1e-3, 1e3, log=True, symbol="y", doc="where the transform is compared")
 
     usual = Run(sizes=(40, 80, 160), samples=120)
+    showcase = Showcase(
+        see="The transform of the layer's spectrum, by a free product with Marchenko–Pastur.",
+    )
 
     def theory(self):
         eta, zeta = gram_curve.odd_moments(activation(self.activation))

@@ -11,6 +11,7 @@ from deeplimits.limits.spectra._shared import resolvent_curve
 from deeplimits.measure import spectra
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.spectra import isometry
 
 
@@ -38,6 +39,9 @@ class DynamicalIsometry(Limit):
     shifts: Array = axis((0.03, 0.3, 1.0, 3.0), 1e-6, 1e6, log=True, symbol="y", doc="where the transform is compared")
 
     usual = Run(sizes=(24, 48, 96), samples=800)
+    showcase = Showcase(
+        see="The transform of the squared singular values of a deep Jacobian.",
+    )
 
     def theory(self):
         share = isometry.shrunk_share(self.depth, self.weights, 1 / self.active, self.active, self.shifts)

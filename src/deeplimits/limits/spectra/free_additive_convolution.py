@@ -9,6 +9,7 @@ from deeplimits.ensembles import matrices
 from deeplimits.limit import Limit, Run, axis, real, replace, whole
 from deeplimits.models.atoms import Atoms
 from deeplimits.predictions import Curve, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.spectra import subordination
 
 
@@ -35,6 +36,9 @@ class FreeAdditiveConvolution(Limit):
     )
 
     usual = Run(sizes=(16, 32, 64), samples=300)
+    showcase = Showcase(
+        see="Transforms of sums and products of matrices in general position, from the two spectra alone.",
+    )
 
     def _laws(self):
         one = Atoms(jnp.stack([1.0, self.first]), jnp.stack([1 - self.first_share, self.first_share]))

@@ -9,6 +9,7 @@ from deeplimits.limits.spectra._shared import cosine_grid
 from deeplimits.measure import spectra
 from deeplimits.models.atoms import Atoms
 from deeplimits.predictions import Spectrum, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.spectra import equivalents, silverstein
 
 # Many, because a narrow bulk far below a wide one sees a thirtieth of them.
@@ -38,6 +39,11 @@ class GeneralizedMpSilverstein(Limit):
     ridge: Array = real(0.5, 1e-3, 100.0, log=True, symbol=r"\lambda", doc="regularization of the resolvent")
 
     usual = Run(sizes=(40, 80, 160), samples=100)
+    showcase = Showcase(
+        ranges={"large": (1.1, 30.0), "gamma": (0.02, 4.0)},
+        first="eigenvalues",
+        see="Two population eigenvalues give one band or two; more samples, a smaller γ, split it.",
+    )
 
     def theory(self):
         t, w = jnp.stack([1.0, self.large]), jnp.stack([1 - self.share, self.share])

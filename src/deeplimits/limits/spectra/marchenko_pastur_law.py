@@ -8,6 +8,7 @@ from deeplimits.limit import Limit, Run, choice, real, replace, whole
 from deeplimits.limits.spectra._shared import cosine_grid
 from deeplimits.measure import spectra
 from deeplimits.predictions import Spectrum, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.spectra import marchenko_pastur_formulas
 
 GRID = 400
@@ -36,6 +37,11 @@ class MarchenkoPasturLaw(Limit):
     entries: str = choice("gaussian", ("gaussian", "rademacher", "uniform"), doc="law of an entry")
 
     usual = Run(sizes=(50, 100, 200), samples=200)
+    showcase = Showcase(
+        first="eigenvalues",
+        ranges={"gamma": (0.05, 3.0), "variance": (0.25, 4.0)},
+        see="Eigenvalues of pure noise spread from (1 − √γ)² to (1 + √γ)², though all population eigenvalues are one.",
+    )
 
     def theory(self):
         low, high = marchenko_pastur_formulas.marchenko_pastur_edges(self.gamma, self.variance)

@@ -12,6 +12,7 @@ from deeplimits.measure import spectra
 from deeplimits.models.activations import activation
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Spectrum
+from deeplimits.showcase import Showcase
 from deeplimits.theory.spectra import gram_curve
 
 GRID = 400
@@ -39,6 +40,11 @@ class NonlinearGramSpectrum(Limit):
     width_ratio: Array = real(2.0, 0.05, 20.0, log=True, symbol="N/n", doc="features per sample")
 
     usual = Run(sizes=(40, 80, 160), samples=80)
+    showcase = Showcase(
+        first="eigenvalues",
+        ranges={"data_ratio": (0.1, 4.0), "width_ratio": (0.2, 8.0)},
+        see="The nonlinearity enters the spectrum through two numbers only.",
+    )
 
     def theory(self):
         moments = gram_curve.odd_moments(activation(self.activation))

@@ -5,7 +5,9 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data
 from deeplimits.limit import Limit, Run, real, replace, whole
-from deeplimits.predictions import Value
+from deeplimits.predictions import Picture, Value
+from deeplimits.predictions.picture import Axis, Line, Rule
+from deeplimits.showcase import Showcase
 from deeplimits.theory.spectra import spikes
 
 
@@ -26,6 +28,12 @@ class SpikedCovarianceBbp(Limit):
     gamma: Array = real(0.5, 0.01, 50.0, log=True, symbol=r"\gamma", doc="dimension per sample, p/n")
 
     usual = Run(sizes=(60, 120, 240), samples=600)
+    showcase = Showcase(
+        ranges={"strength": (0.75, 6.0), "gamma": (0.05, 3.0)},
+        first="transition",
+        see="Below √γ the spike is invisible: the largest eigenvalue stays at the edge. Above it an "
+        "eigenvalue leaves the bulk.",
+    )
 
     def validity(self):
         if float(self.strength) <= float(jnp.sqrt(self.gamma)) * 1.05:
@@ -41,6 +49,23 @@ class SpikedCovarianceBbp(Limit):
             "eigenvalue": Value(found.eigenvalue, label="largest eigenvalue", symbol=r"\lambda_1", rate=1.0),
             "overlap": Value(
                 found.overlap, label="overlap with the signal", symbol=r"\langle u,\hat u\rangle^2", rate=1.0
+            ),
+        }
+
+    def charts(self):
+        # Through the threshold √γ: below it the largest eigenvalue is the edge of the bulk.
+        threshold, edge = jnp.sqrt(self.gamma), (1 + jnp.sqrt(self.gamma)) ** 2
+        above = jnp.linspace(threshold, 5.0 * threshold, 80)
+        found = spikes.spiked_covariance(above, self.gamma)
+        strength = jnp.concatenate([jnp.zeros(1), above])
+        across = Axis("excess variance of the spike", r"\ell")
+        start = Rule(float(threshold), upright=True, label="threshold √γ")
+        values = Line(strength, jnp.concatenate([edge[None], found.eigenvalue]), label="theory")
+        overlaps = Line(strength, jnp.concatenate([jnp.zeros(1), found.overlap]), label="theory")
+        return {
+            "transition": Picture(across, Axis("largest eigenvalue", r"\lambda_1"), (values, start)),
+            "alignment": Picture(
+                across, Axis("overlap with the signal", r"\langle u,\hat u\rangle^2"), (overlaps, start)
             ),
         }
 

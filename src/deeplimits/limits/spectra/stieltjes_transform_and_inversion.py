@@ -8,6 +8,7 @@ from deeplimits.ensembles import data
 from deeplimits.limit import Limit, Run, axis, choice, real, replace, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Curve, Identity, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.spectra import equivalents, marchenko_pastur_formulas
 
 
@@ -37,6 +38,11 @@ class StieltjesTransformAndInversion(Limit):
     places: Array = axis((0.2, 0.6, 1.0, 2.0), -100.0, 1000.0, symbol="x", doc="where the density is compared")
 
     usual = Run(sizes=(30, 60, 120), samples=100)
+    showcase = Showcase(
+        parameters={"places": (0.05, 0.2, 0.4, 0.7, 1.0, 1.4, 1.8, 2.2, 2.6, 3.0)},
+        first="smoothed_density",
+        see="One matrix's resolvent shows the limiting density through a window of width ε.",
+    )
 
     def theory(self):
         z = self.places.astype(complex) + 1j * self.height.astype(complex)

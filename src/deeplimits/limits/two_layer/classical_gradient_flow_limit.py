@@ -12,6 +12,7 @@ from deeplimits.limits.two_layer._shared import aligned_start, no_room, steps_at
 from deeplimits.measure import committees as measure
 from deeplimits.models.activations import activation
 from deeplimits.models.committees import Task
+from deeplimits.showcase import Showcase, log_points
 from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import integration
 
@@ -43,6 +44,10 @@ class ClassicalGradientFlowLimit(Limit):
     times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")
 
     usual = Run(sizes=(3, 6, 12), samples=800, batch=100)
+    showcase = Showcase(
+        parameters={"times": log_points(0.05, 20.0, 9)},
+        see="The risk falls in one way whatever the dimension: the overlaps close.",
+    )
 
     inputs = 400
     """Fresh inputs on which a risk is measured."""

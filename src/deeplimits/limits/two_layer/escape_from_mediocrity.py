@@ -9,6 +9,7 @@ from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Law, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.two_layer.overlaps import escape
 
 
@@ -36,6 +37,11 @@ class EscapeFromMediocrity(Limit):
     dimension: Array = real(1000, 10, 10_000_000, log=True, symbol="d", doc="dimension of the input")
 
     usual = Run(sizes=(16, 32, 64), samples=400, batch=200)
+    showcase = Showcase(
+        first="escape_law",
+        see="The time to leave the plateau is ½ ln d plus a random number: half of the logarithm of the "
+        "dimension, and the luck of the start.",
+    )
 
     level = 0.9
     """The overlap that counts as having escaped."""

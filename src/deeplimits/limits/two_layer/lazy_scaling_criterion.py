@@ -8,6 +8,7 @@ from deeplimits.measure import committees as measure
 from deeplimits.models import activations
 from deeplimits.numerics import draws
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.two_layer import laziness
 
 SCALINGS = {"ntk": 0.5, "mean-field": 1.0}
@@ -37,6 +38,10 @@ class LazyScalingCriterion(Limit):
     label: Array = real(1.0, 0.0, 100.0, symbol="y", doc="label")
 
     usual = Run(sizes=(20, 60, 180), samples=600, batch=20)
+    showcase = Showcase(
+        see="How nonlinear training is: the criterion falls like a power of the width in one scaling and not "
+        "in the other.",
+    )
 
     def theory(self):
         s = SCALINGS[self.scaling]

@@ -11,6 +11,7 @@ from deeplimits.limit import Limit, Run, activation_choice, axis, real, replace,
 from deeplimits.limits.two_layer._shared import steps_at, time_curve
 from deeplimits.models.activations import activation
 from deeplimits.models.committees import Overlaps, Task
+from deeplimits.showcase import Showcase, log_points
 from deeplimits.theory.two_layer.mean_field import reduction
 
 
@@ -45,6 +46,10 @@ class MeanFieldHighDReduction(Limit):
     times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")
 
     usual = Run(sizes=(8, 16, 32), samples=200, batch=20)
+    showcase = Showcase(
+        parameters={"times": log_points(0.05, 20.0, 9)},
+        see="Two numbers for each neuron follow closed equations, whatever their number.",
+    )
 
     def _kinds(self):
         return jnp.stack([self.overlap, self.other_overlap])[:, None], jnp.stack([self.norm, self.other_norm])

@@ -15,6 +15,7 @@ from deeplimits.numerics import draws
 from deeplimits.numerics.arguments import known
 from deeplimits.numerics.checks import valid
 from deeplimits.predictions import Curve, Exponent
+from deeplimits.showcase import Showcase
 from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.mean_field import initial_laws, particles
 
@@ -54,6 +55,9 @@ class MeanFieldWassersteinFlow(Limit):
     times: Array = axis((0.1, 0.25, 0.5), 0.001, 100.0, log=True, symbol=r"\tau", doc="times")
 
     usual = Run(sizes=(16, 64, 256), samples=2000, batch=200)
+    showcase = Showcase(
+        see="A measure on neurons flows down the risk; finite networks fluctuate around it by m^(−1/2).",
+    )
 
     inputs = 60
     """Fresh inputs on which a risk is measured."""

@@ -13,6 +13,7 @@ from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.two_layer.overlaps.stationary_risk import critical_learning_rate, noise_floor
 
 SECOND_ORDER = 0.0025
@@ -39,6 +40,11 @@ class NoiseFloorAndCriticalLearningRate(Limit):
     noise: Array = real(0.01, 1e-4, 0.3, log=True, symbol=r"\sqrt{\Delta}", doc="standard deviation of the label noise")
 
     usual = Run(sizes=(20, 80), samples=200, batch=100)
+    showcase = Showcase(
+        ranges={"step": (0.1, 6.0)},
+        over="step",
+        see="The floor grows with the learning rate and rises without bound at a critical one.",
+    )
 
     burn_in = 40.0
     duration = 120.0

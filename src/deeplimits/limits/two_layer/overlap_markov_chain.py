@@ -11,6 +11,7 @@ from deeplimits.limits.two_layer._shared import aligned_start, in_dimension, no_
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import equations
 
@@ -41,6 +42,10 @@ class OverlapMarkovChain(Limit):
     dimension: Array = real(20, 2, 100_000, log=True, symbol="d", doc="dimension of the input")
 
     usual = Run(sizes=(4, 8, 16), samples=600, batch=20)
+    showcase = Showcase(
+        over="step",
+        see="One step of SGD moves the overlaps by exactly this, also in few dimensions.",
+    )
 
     steps = 200
     """Independent steps in each measurement."""

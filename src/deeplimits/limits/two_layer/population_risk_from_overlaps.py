@@ -9,6 +9,7 @@ from deeplimits.limits.two_layer._shared import aligned_start
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import equations
 from deeplimits.theory.two_layer.overlaps.integrals import activation_integrals
@@ -37,6 +38,10 @@ class PopulationRiskFromOverlaps(Limit):
     norm: Array = real(0.5, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span")
 
     usual = Run(sizes=(8, 16, 32), samples=1000, batch=20)
+    showcase = Showcase(
+        over="overlap",
+        see="The risk and the Gaussian integrals behind it, from overlaps alone.",
+    )
 
     inputs = 1200
     """Fresh inputs in each measurement."""

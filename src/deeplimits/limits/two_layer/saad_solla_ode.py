@@ -15,6 +15,7 @@ from deeplimits.measure import committees as measure
 from deeplimits.models.activations import activation
 from deeplimits.models.committees import Task
 from deeplimits.numerics.arguments import known
+from deeplimits.showcase import Showcase, log_points
 from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import integration
 
@@ -52,6 +53,22 @@ class SaadSollaOde(Limit):
     times: Array = axis((0.5, 1.0, 2.0), 0.001, 100.0, log=True, symbol="t", doc="times")
 
     usual = Run(sizes=(24, 48, 96), samples=1000, batch=50)
+    showcase = Showcase(
+        parameters={
+            "students": 2,
+            "teachers": 2,
+            "overlap": 0.1,
+            "output_rate": 0.0,
+            "noise": 0.0,
+            "step": 1.0,
+            "times": log_points(0.01, 100.0, 12),
+        },
+        size=300,
+        samples=8,
+        first="teacher_overlap",
+        see="Over four decades of time: both students learn the mean of the teachers, wait on a plateau, and "
+        "then each takes one teacher.",
+    )
 
     inputs = 400
     """Fresh inputs on which a risk is measured."""

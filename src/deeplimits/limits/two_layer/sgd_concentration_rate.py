@@ -12,6 +12,7 @@ from deeplimits.limits.two_layer._shared import aligned_start, steps_at
 from deeplimits.models.committees import Task
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Exponent
+from deeplimits.showcase import Showcase
 from deeplimits.theory.two_layer.overlaps import integration
 
 LONGEST_STEP = 0.03
@@ -47,6 +48,9 @@ class SgdConcentrationRate(Limit):
     )
 
     usual = Run(sizes=(60, 240, 960), samples=3000, batch=300)
+    showcase = Showcase(
+        see="The largest deviation of one run from the equations falls like d^(−1/2).",
+    )
 
     looks = 4
     """At how many times up to T a run is compared."""

@@ -8,6 +8,7 @@ from deeplimits.limit import Limit, Run, activation_choice, real, replace, whole
 from deeplimits.limits.two_layer._shared import steps_at
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.two_layer.overlaps import fluctuations
 
 
@@ -32,6 +33,10 @@ class SgdFluctuations(Limit):
     time: Array = real(0.5, 0.01, 20.0, log=True, symbol="T", doc="time at which the runs are compared")
 
     usual = Run(sizes=(16, 50, 200), samples=60_000, batch=1000)
+    showcase = Showcase(
+        over="time",
+        see="Rescaled fluctuations around the overlap equations have the predicted variance.",
+    )
 
     def _setting(self):
         task = Task(jnp.eye(1), self.step, self.noise, self.activation)

@@ -11,6 +11,7 @@ from deeplimits.measure import committees as measure
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import equations
 
@@ -40,6 +41,10 @@ class SgdNoiseDecomposition(Limit):
     dimension: Array = real(50, 2, 100_000, log=True, symbol="d", doc="dimension of the input")
 
     usual = Run(sizes=(6, 12, 24), samples=1000, batch=20)
+    showcase = Showcase(
+        over="overlap",
+        see="The noise of a mini-batch is largest where the student knows nothing of the teacher.",
+    )
 
     batches = 40
     """Pairs of batches in each measurement."""

@@ -11,6 +11,7 @@ from deeplimits.ensembles import single_index
 from deeplimits.limit import Limit, Run, axis, real, replace, whole
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Curve
+from deeplimits.showcase import Showcase, log_points
 from deeplimits.theory.two_layer.mean_field import incremental, initial_laws
 
 LOG_WIDTH = 0.4
@@ -44,6 +45,10 @@ class SingleIndexIncrementalLearning(Limit):
     times: Array = axis((0.1, 0.3, 0.8), 0.01, 10.0, log=True, symbol="t", doc="times")
 
     usual = Run(sizes=(12, 24, 48), samples=600, batch=10)
+    showcase = Showcase(
+        parameters={"epsilon": 0.02, "times": log_points(0.01, 5.0, 9)},
+        see="The risk falls in steps: first the constant, then the linear part, then the quadratic one.",
+    )
 
     activation_coefficients = (0.7, 1.0, 0.6)
     steps_per_time = 50

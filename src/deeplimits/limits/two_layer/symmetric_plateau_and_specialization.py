@@ -9,6 +9,7 @@ from deeplimits.ensembles import overlap_steps
 from deeplimits.limit import Limit, Run, axis, integer, real, replace, whole
 from deeplimits.limits.two_layer._shared import steps_at, time_curve
 from deeplimits.models.committees import Overlaps, Task
+from deeplimits.showcase import Showcase, log_points
 from deeplimits.theory.two_layer.overlaps import integration
 
 
@@ -37,6 +38,14 @@ class SymmetricPlateauAndSpecialization(Limit):
     times: Array = axis((5.0, 15.0, 30.0, 45.0), 0.001, 1e4, log=True, symbol="t", doc="times")
 
     usual = Run(sizes=(60, 240), samples=150, batch=100)
+    showcase = Showcase(
+        parameters={"asymmetry": 0.1, "times": log_points(0.1, 300.0, 10)},
+        size=1000,
+        samples=16,
+        ranges={"asymmetry": (0.001, 0.3), "step": (0.1, 6.0)},
+        see="Learning stalls on the plateau for a time that grows with the logarithm of the asymmetry, then "
+        "the students specialize.",
+    )
 
     def _setting(self):
         k = self.units
