@@ -34,4 +34,5 @@ def examine(subject: Subject) -> Iterator[Finding]:
         theory=0.0,
         assumptions=(Assumption("training goes on after the training error is zero, with weight decay", None),),
         references=("papyan2020b",),
+        urgency=-1.0,
     )

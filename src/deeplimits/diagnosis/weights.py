@@ -73,6 +73,7 @@ def examine(subject: Subject) -> Iterator[Finding]:
         assumptions=(Assumption("weights began independent, of one variance in each layer", None),),
         references=("marchenko1967", "johnstone2001"),
         picture=_picture(layers[name], name),
+        urgency=-1.0,
     )
 
 

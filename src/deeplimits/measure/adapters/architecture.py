@@ -68,7 +68,9 @@ class Architecture(NamedTuple):
     def trunk(self) -> list[Operation]:
         """The residual sums of which each contains the one before: the stream to which branches add."""
         found: list[Operation] = []
-        for one in reversed(self.of("sum")):
+        last = len(self.operations) - 1
+        reaching = {*self.above(last), last}
+        for one in reversed([one for one in self.of("sum") if one.place in reaching]):
             if not found or one.place in self.above(found[-1].place):
                 found.append(one)
         return found[::-1]
@@ -145,7 +147,9 @@ def chance(values: np.ndarray, width: int, samples: int) -> float:
 
     Of n neurons, the squared cosines of samples are above those of the kernel by about 1/n, which is taken off.
     """
-    rows = values.reshape(samples, -1) if values.ndim and values.shape[0] == samples else values.reshape(-1, width)[:256]
+    rows = (
+        values.reshape(samples, -1) if values.ndim and values.shape[0] == samples else values.reshape(-1, width)[:256]
+    )
     gram = rows @ rows.T / rows.shape[1]
     total = float(np.trace(gram)) / len(gram)
     if not total > 0:

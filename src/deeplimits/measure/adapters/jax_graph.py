@@ -1,13 +1,19 @@
 """The operations of a JAX function, read off its jaxpr, which is evaluated one equation after another."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
+from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters.architecture import Architecture, Operation, centre, chance, moments
 from deeplimits.measure.adapters.data import Batch
+from deeplimits.measure.adapters.network import Inside
+from deeplimits.measure.adapters.passages import Passage
+from deeplimits.measure.adapters.signals import named
 from deeplimits.measure.adapters.with_jax import JaxNetwork, ready
 
 ACTIVATIONS = {
@@ -46,6 +52,10 @@ class Affine(NamedTuple):
     leaving: Any
     """With the bias."""
     power: np.ndarray
+    axes: Any
+    """Of a convolution: where samples, channels and space are before and after it."""
+    times: Callable[[Any], Any]
+    """The product with other weights."""
 
 
 class Reader:
@@ -95,13 +105,18 @@ class Reader:
             results[0] = results[0] + self.shifts[place]
         if self.notes:
             self._note(place, word, equation, given, moving, results[0])
-        elif "softmax" in word:
-            self.softmax.add(place)
         return [Held(value, place, None) for value in results]
 
     def _bound(self, equation: Any, given: list[Held]) -> list[Any]:
-        functions, params = equation.primitive.get_bind_params(equation.params)
-        found = equation.primitive.bind(*functions, *(one.value for one in given), **params)
+        values = [one.value for one in given]
+        inner = next((equation.params[key] for key in INSIDE if key in equation.params), None)
+        if inner is not None and equation.primitive.name not in OPAQUE:
+            closed = inner if hasattr(inner, "consts") else ClosedJaxpr(inner, ())
+            return list(jaxpr_as_fun(closed)(*values))
+        params = equation.primitive.get_bind_params(equation.params)
+        # Older versions of JAX give functions beside the parameters.
+        functions, params = params if isinstance(params, tuple) else ((), params)
+        found = equation.primitive.bind(*functions, *values, **params)
         return list(found) if equation.primitive.multiple_results else [found]
 
     def start(self, value: Any) -> Held:
@@ -136,7 +151,7 @@ class Reader:
             with np.errstate(divide="ignore"):
                 constants = {"factor": _square(value if word == "mul" else 1 / value)}
         elif word in ("mul", "div"):
-            kind = "product"
+            kind, what, sources = self._of_two(word, moving, sources, result)
         elif word == "gather" and given[0].place is None:
             table = np.asarray(given[0].value, float)
             kind, name = "embedding", given[0].fixed or word
@@ -146,8 +161,19 @@ class Reader:
         elif word.startswith(("reduce_", "cumsum", "argmax")):
             kind = "pooling"
         self._add(kind, name, what, sources, result, constants)
-        if "softmax" in word:
+        if "softmax" in word or what == "softmax":
             self.softmax.add(place)
+
+    def _of_two(self, word: str, moving: list[Held], sources: Any, result: Any):
+        """A product or quotient of two signals: an activation written out, weights that sum to one, or just that."""
+        above, below = self.operations[moving[0].place], self.operations[moving[-1].place]  # type: ignore[index]
+        if word == "div" and below.kind == "pooling" and above.place in below.sources:
+            return "unread", "softmax", sources
+        for one in moving:
+            found = named(np.asarray(one.value, float), np.asarray(result, float))
+            if found:
+                return "activation", found, (one.place,)
+        return "product", word, sources
 
     def _product(self, word, equation, given, fixed, moving, sources, result):
         if len(moving) > 1:
@@ -161,7 +187,7 @@ class Reader:
             fan_in = int(np.prod([matrix.shape[axis] for axis in axes]))
             rows = np.moveaxis(matrix, axes, range(-len(axes), 0)).reshape(-1, fan_in)
             power, taps, kind = np.asarray(jnp.asarray(x, float) ** 2), 1.0, "Linear"
-            each = moments(np.asarray(x, float), self.samples)
+            each, order = moments(np.asarray(x, float), self.samples), None
         else:
             numbers = equation.params["dimension_numbers"]
             out = numbers.rhs_spec[0]
@@ -170,7 +196,12 @@ class Reader:
             bound = equation.primitive.bind(x**2, jnp.ones_like(fixed[0].value), **equation.params)
             squares = np.asarray(bound, float)
             power, taps = np.asarray(x, float) ** 2, 1.0
-            each = moments(np.sqrt(squares), self.samples) / fan_in
+            each, order = moments(np.sqrt(squares), self.samples) / fan_in, (numbers.lhs_spec, numbers.out_spec)
+
+        def times(weights: Any) -> Any:
+            other = jnp.asarray(weights, fixed[0].value.dtype).reshape(fixed[0].value.shape)
+            return equation.primitive.bind(*((x, other) if left else (other, x)), **equation.params)
+
         mean = float(np.mean(power))
         taps = float(each.mean()) / mean if mean > 0 else 1.0
         before = float(self.operations[sources[0]].moment.mean())
@@ -182,7 +213,7 @@ class Reader:
             "taps": taps * (mean / before if before > 0 else 1.0),
         }
         name = (fixed[0].fixed or word).removesuffix(".kernel").removesuffix(".weight")
-        self.affine.append(Affine(self.count - 1, name, kind, x, rows, None, result, each))
+        self.affine.append(Affine(self.count - 1, name, kind, x, rows, None, result, each, order, times))
         return "affine", word, constants, name
 
     def _with_bias(self, place: int, fixed: Held, result: Any) -> None:
@@ -210,6 +241,8 @@ class Recorded(NamedTuple):
 
     reader: Reader
     slopes: dict[int, np.ndarray]
+    run: Callable[[Reader], Any]
+    """The outputs of another pass, with shifts."""
 
 
 def recorded(network: JaxNetwork, batch: Batch, slopes: bool) -> Recorded:
@@ -243,17 +276,67 @@ def recorded(network: JaxNetwork, batch: Batch, slopes: bool) -> Recorded:
             return batch.count * network.programs.total(z, y, share, None)
 
         found = {place: np.asarray(value, float) for place, value in jax.grad(total)(zeros).items()}
-    return Recorded(reader, found)
+    return Recorded(reader, found, run)
 
 
 def read(network: JaxNetwork, batch: Batch, slopes: bool) -> Architecture:
     """All operations of one pass."""
     made = recorded(network, batch, slopes)
     operations = [
-        one._replace(slope=float((made.slopes[one.place] ** 2).sum()) / batch.count) if one.place in made.slopes else one
+        one._replace(slope=float((made.slopes[one.place] ** 2).sum()) / batch.count)
+        if one.place in made.slopes
+        else one
         for one in made.reader.operations
     ]
     return Architecture(tuple(operations), batch.count)
+
+
+def passages(network: JaxNetwork, batch: Batch) -> list[Passage]:
+    """All affine layers in the order in which the network computes them."""
+    made = recorded(network, batch, True)
+    return [
+        Passage(
+            one.name,
+            one.kind,
+            _channels_first(one.entering, one.axes, 0),
+            _channels_first(one.leaving, one.axes, 1),
+            _channels_first(made.slopes[one.place], one.axes, 1) if one.place in made.slopes else None,
+            one.weight,
+            one.bias,
+            one.power,
+            sum(other.name == one.name for other in made.reader.affine) > 1,
+            lambda weights, one=one: np.asarray(one.times(weights), float),
+        )
+        for one in made.reader.affine
+    ]
+
+
+def inside(network: JaxNetwork, batch: Batch, layer: str | int | None, directions: np.ndarray) -> Inside:
+    """What enters an affine layer, counted from 0 or by name (the last by default), and sensitivities to its result."""
+    made = recorded(network, batch, False)
+    layers = made.reader.affine
+    if not layers:
+        raise ParameterError("the function has no affine layer with parameters: there is nothing that enters one")
+    places = [i for i, one in enumerate(layers) if layer in (i, one.name)] if layer is not None else [len(layers) - 1]
+    if not places:
+        raise ParameterError(f"layer = {layer!r} is not allowed; there are {', '.join(one.name for one in layers)}")
+    one = layers[places[0]]
+    shape = made.reader.shapes[one.place]
+    if directions.shape[1]:
+        z, pull = jax.vjp(
+            lambda added: made.run(Reader(batch.count, {one.place: added})), jnp.zeros(shape, network.dtype)
+        )
+        u = jnp.asarray(directions, z.dtype)
+        found = np.stack([np.asarray(pull(u[:, i].reshape(z.shape))[0], float) for i in range(u.shape[1])], axis=1)
+    else:
+        found = np.zeros((shape[0], 0, *shape[1:]))
+    return Inside(np.asarray(one.entering, float), found, one.weight if one.kind == "Linear" else None)
+
+
+def _channels_first(value: Any, axes: Any, place: int) -> np.ndarray:
+    """Samples, channels, space, whatever the order of a convolution's axes."""
+    found = np.asarray(value, float)
+    return found if axes is None else np.transpose(found, axes[place])
 
 
 def _square(value: Any) -> float:

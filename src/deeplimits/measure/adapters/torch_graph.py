@@ -9,6 +9,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from deeplimits.measure.adapters.architecture import Architecture, Operation, centre, chance, moments
 from deeplimits.measure.adapters.data import Batch, arrays
+from deeplimits.measure.adapters.signals import named
 from deeplimits.measure.adapters.torch_tools import array, careful
 from deeplimits.measure.adapters.with_torch import TorchNetwork
 
@@ -121,6 +122,10 @@ class Recorder(TorchDispatchMode):
             return "shift", plain, {"shift": size}, own, None
         if plain in ("mul", "div", "neg"):
             if len(moving) > 1:
+                for one in moving:
+                    found = named(array(one), array(result))
+                    if found:
+                        return "activation", found, {}, own, [self.where[_memory(one)]]
                 return "product", plain, {}, own, None
             numbers = [one for one in args if isinstance(one, int | float)]
             size = _square(fixed[0] if plain == "mul" else 1 / fixed[0]) if fixed else 1.0
@@ -167,7 +172,9 @@ class Recorder(TorchDispatchMode):
         if plain == "convolution" and not transposed and power > 0:
             with torch.no_grad():
                 ones = torch.ones_like(weight)
-                squares = torch.convolution(given.detach() ** 2, ones, None, stride, padding, dilation, False, [0] * (given.ndim - 2), groups)
+                squares = torch.convolution(
+                    given.detach() ** 2, ones, None, stride, padding, dilation, False, [0] * (given.ndim - 2), groups
+                )
             taps = float(squares.double().mean()) / fan_in / power
         origin = self.operations[self.where[_memory(moving[0])]]
         before = float(origin.moment.mean())
