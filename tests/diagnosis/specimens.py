@@ -103,8 +103,8 @@ def healthy(seed):
 
 
 FAULTS = (
-    "weights times 2", "weights times 0.3", "one layer times 2", "one layer times 0.3", "a dead layer", "a layer of zeros",
-    "a step 3 times too large", "a duplicated class", "NaN in one weight", "an exploding residual branch",
+    "weights times 2", "weights times 0.3", "one layer times 2", "one layer times 0.3", "a dead layer",
+    "a layer of zeros", "a step 3 times too large", "a duplicated class", "NaN in one weight", "an exploding residual branch",
 )  # fmt: skip
 SCALES = ("weight-scale", "signal-size", "gradient-size", "depth-scale")
 
@@ -150,6 +150,8 @@ def broken(fault, seed):
             place = int(random.integers(1, depth + 1))
             net[place].second.weight *= 30.0
             names, words = ("residual-branches",), f"{place}.second"
+    if names != ("step-size",) and "NaN" not in fault and "zeros" not in fault and "dead" not in fault:
+        step = ("gd", largest_step(net, data) / 3)
     return Specimen(net, data, step, fault, names, words)
 
 

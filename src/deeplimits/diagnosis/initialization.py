@@ -9,12 +9,12 @@ import numpy as np
 
 from deeplimits.diagnosis import blocks, weight_scales
 from deeplimits.diagnosis.findings import Assumption, Finding, graded, times
-from deeplimits.diagnosis.propagation import squared
+from deeplimits.diagnosis.propagation import squared, squared_slope
 from deeplimits.diagnosis.subject import Subject
 from deeplimits.errors import DeeplimitsError
 from deeplimits.measure.adapters.signals import LayerSignal, Signals
 from deeplimits.measure.estimates import Estimate
-from deeplimits.models.activations import activation, from_function
+from deeplimits.models.activations import activation
 from deeplimits.predictions.picture import Axis, Line, Picture, Points
 from deeplimits.theory import initialization as theory
 from deeplimits.theory.gaussian import second_moment, slope_moment
@@ -55,7 +55,7 @@ def examine(subject: Subject) -> Iterator[Finding]:
 
 
 def _propagation(subject: Subject, signals: Signals, independent: bool) -> Iterator[Finding]:
-    """Signals and gradients along the chain of layers, or, where the network is more than that, along its operations."""
+    """Signals and gradients along the chain of layers, or along the operations where the network is more than that."""
     chain = signals.chain
     if len(chain) >= 2 and len(chain) == len(signals.layers):
         yield _signal_size(chain, independent)
@@ -214,8 +214,7 @@ def log_scatter(chain: tuple[LayerSignal, ...]) -> float:
     for below, layer in itertools.pairwise(chain[:-1]):
         sigma = activation(layer.before or "identity")
         square = float(np.mean(np.asarray(slope_moment(sigma, below.leaving))))
-        sloped = from_function(lambda u, sigma=sigma: sigma.derivative(u) ** 2, sigma.kinks, f"{sigma.name}'²")
-        fourth = float(np.mean(np.asarray(second_moment(sloped, below.leaving))))
+        fourth = float(np.mean(np.asarray(second_moment(squared_slope(sigma), below.leaving))))
         total += (3 * fourth / square**2 - 1) / layer.width if square > 0 else 0.0
     return total
 
@@ -308,6 +307,7 @@ def _units(signals: Signals) -> Iterator[Finding]:
             action,
             Estimate(value, math.sqrt(value * (1 - value) / worst.width)),
             "share of the layer's units",
+            urgency=2.0 if share == "idle" else 0.0,
         )
 
 

@@ -109,7 +109,7 @@ def _contradictions(subject: Subject, rows: np.ndarray) -> Iterator[Finding]:
             "repeats",
             "data",
             severity,
-            f"{int(repeated.sum())} samples ({share:.1%}) are in the data more than once, most of them ({counts[worst]}) "
+            f"{int(repeated.sum())} samples ({share:.1%}) are in the data more than once, most ({counts[worst]}) "
             f"in class {worst}: they weigh more than the others, and a test on some of them is no test.",
             "keep one of each, before training and test are split.",
             Estimate(share, None),

@@ -1,15 +1,16 @@
 r"""What theory expects to leave every operation of a network: mean squares, from the data on, layer by layer.
 
-With independent centred weights of variance C_w/fan-in and wide layers, signals h are Gaussian in every affine layer and
+With independent centred weights of variance C_w/fan-in and wide layers, signals h are Gaussian in affine layers and
 
     affine         K = C_b + C_w M                      activation   M = E σ(√K z)²
     residual sum   K = K₁ + K₂, as what a fresh layer adds is independent of what it is added to
     normalization  M = ⟨γ²⟩ v/(v + ε) + ⟨β²⟩, v the variance;   in evaluation, batch norm is affine in every channel
 
-An embedding begins with the mean square of its table. What mixes positions by more than weights (attention, pooling), or
-multiplies signals, has no such law here: prediction goes on behind it from what is measured, and says so.
+An embedding begins with the mean square of its table. What mixes positions by more than weights (attention, pooling),
+or multiplies signals, has no such law here: prediction goes on behind it from what is measured, and says so.
 """
 
+import functools
 import math
 from typing import NamedTuple
 
@@ -125,9 +126,16 @@ def _activated(one: Operation, first: Expected, alike: float) -> Expected:
     return Expected(square, elastic**2 * first.spread + fresh, False, False)
 
 
+@functools.cache
 def squared(sigma: Activation) -> Activation:
-    """σ²."""
+    """σ², the same object each time, so that what is compiled of it serves again."""
     return from_function(lambda u: sigma.value(u) ** 2, sigma.kinks, f"{sigma.name}²")
+
+
+@functools.cache
+def squared_slope(sigma: Activation) -> Activation:
+    """σ'²."""
+    return from_function(lambda u: sigma.derivative(u) ** 2, sigma.kinks, f"({sigma.name}')²")
 
 
 def _normalized(one: Operation, first: Expected, below: Operation) -> Expected | None:

@@ -3,8 +3,8 @@ r"""Lazy or rich: does the network train as its linearization, or does its tange
 On a copy, a few samples and full-batch gradient descent from where the network stands, beside the same steps of the
 model that is linear in the parameters, f₀ + J₀(θ − θ₀), whose outputs move by its kernel, u ← u − η Θ₀ ∂L/∂u. What is
 compared: ‖Θ_t − Θ₀‖/‖Θ₀‖, ‖f_t − f₀ − J₀(θ_t − θ₀)‖/‖f_t − f₀‖, and the two curves of the loss. In networks of width n
-in the standard or tangent-kernel parametrization the kernel's change falls like 1/n: it is of the order of Σ_l 1/n_l over the
-layers, times ‖f_t − f₀‖² over the variance of an output; in maximal update it does not fall.
+in the standard or tangent-kernel parametrization the kernel's change falls like 1/n: it is of the order of Σ_l 1/n_l
+over the layers, times ‖f_t − f₀‖² over the variance of an output; in maximal update it does not fall.
 """
 
 import time
@@ -237,7 +237,7 @@ def _alignment(subject: Subject, small: Model, run: Run) -> Iterator[Finding]:
         "regime",
         "note",
         f"the alignment of the tangent kernel with the labels is {float(start.value):.2g} ± {float(start.error):.1g}, "
-        f"where labels that know nothing of the inputs have {blind.mean():.2g} ± {blind.std():.1g}; after the short run "
+        f"where labels that know nothing of the inputs have {blind.mean():.2g} ± {blind.std():.1g}; after the run "
         f"it is {float(end.value):.2g}" + (": the kernel turns towards the labels." if grows else "."),
         measured=start,
         what="cosine of the centred kernel and the labels' Gram matrix",

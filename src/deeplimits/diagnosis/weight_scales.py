@@ -27,6 +27,11 @@ def examine(signals: Signals, independent: bool, others: list[Finding]) -> Itera
     if not hidden:
         return
     wanted = np.array([critical_variance(one.before) or math.nan for one in hidden])
+    # The first layer may start like the others, or as what keeps the size of the data.
+    inner = [value for value, one in zip(wanted, hidden, strict=True) if one.before != "data" and math.isfinite(value)]
+    if inner and hidden[0].before == "data":
+        usual = (1.0, float(np.median(inner)))
+        wanted[0] = min(usual, key=lambda value: abs(math.log(hidden[0].weight_variance / value)))
     have = np.array([one.weight_variance for one in hidden])
     # Beside the critical variance where there is one, so that layers after different activations can be compared.
     ratio = have / np.where(np.isfinite(wanted), wanted, 1.0)
@@ -35,7 +40,7 @@ def examine(signals: Signals, independent: bool, others: list[Finding]) -> Itera
         gaps = np.abs(np.log(ratio / middle))
         place = int(np.argmax(gaps))
         rest = np.delete(gaps, place)
-        if gaps[place] > math.log(ODD) and gaps[place] > 3 * float(np.max(rest)):
+        if gaps[place] > math.log(ODD) and gaps[place] > 2 * float(np.max(rest)):
             yield _odd(hidden, ratio, place, middle, independent, others)
             return
     yield from _all(signals, hidden, ratio, wanted, independent, others)

@@ -44,6 +44,7 @@ def examine(subject: Subject) -> Iterator[Finding]:
             "initialize them at random; only the last layer of a residual branch may start at zero.",
             Estimate(len(zero), None),
             "layers of zeros",
+            urgency=5.0,
         )
     layers = {name: rows for name, rows in matrices(subject).items() if name not in zero}
     if not layers:

@@ -110,7 +110,8 @@ def architecture(model: Model, *, samples: int = 64, slopes: bool = True) -> Arc
     ...     def forward(self, x):
     ...         return x + torch.tanh(self.inside(self.norm(x)))
     >>> net = torch.nn.Sequential(Block(), torch.nn.Linear(4, 2))
-    >>> found = architecture(open_model(net, torch.nn.CrossEntropyLoss(), (np.eye(4, dtype="float32"), np.arange(4) % 2)))
+    >>> data = np.eye(4, dtype="float32"), np.arange(4) % 2
+    >>> found = architecture(open_model(net, torch.nn.CrossEntropyLoss(), data))
     >>> [one.kind for one in found.operations]
     ['input', 'layer norm', 'affine', 'activation', 'sum', 'affine']
     """
@@ -127,6 +128,59 @@ def architecture(model: Model, *, samples: int = 64, slopes: bool = True) -> Arc
 
         return jax_graph.read(network, batch, slopes)
     raise ParameterError("the network is neither a torch.nn.Module nor a JAX function; its operations cannot be read")
+
+
+class AffineLayer(NamedTuple):
+    """An affine layer, an embedding too, with what it takes to see what other weights would do in it."""
+
+    name: str
+    parameter: str
+    """The name of its weights."""
+    shape: tuple[int, int]
+    """(outputs, inputs)"""
+    leaving: np.ndarray
+    times: Any
+    """What leaves it with other weights, of the parameter's own shape, and without biases."""
+    factor: float
+    """By what the network multiplies what leaves it."""
+
+
+def affine_layers(model: Model) -> list[AffineLayer]:
+    """All affine layers of a network on its first batch, each at its first call.
+
+    >>> import jax.numpy as jnp
+    >>> from deeplimits.measure.adapters import open_model
+    >>> model = open_model(lambda p, x: 0.5 * (x @ p["w"]), lambda z, y: jnp.mean(z**2), (np.eye(2), np.zeros(2)),
+    ...                    parameters={"w": jnp.ones((2, 3))})
+    >>> found = affine_layers(model)[0]
+    >>> found.name, found.shape, round(found.factor, 6)
+    ('w', (3, 2), 0.5)
+    """
+    batch = next(iter(model.data))
+    network: Any = model.network
+    if hasattr(network, "body"):
+        from deeplimits.measure.adapters import torch_graph
+
+        read, seen = torch_graph.affine(network, batch)
+    else:
+        from deeplimits.measure.adapters import jax_graph
+
+        read, seen = jax_graph.affine(network, batch)
+    found: dict[str, AffineLayer] = {}
+    for place, one in seen:
+        if one.name not in found:
+            found[one.name] = one._replace(factor=multiplier(read, place))
+    return list(found.values())
+
+
+def multiplier(read: Architecture, place: int) -> float:
+    """By what a result is multiplied before anything else is done with it."""
+    factor = 1.0
+    while True:
+        after = [one for one in read.operations if place in one.sources]
+        if len(after) != 1 or after[0].kind != "scale" or len(after[0].sources) != 1:
+            return factor
+        factor, place = factor * after[0].constants["factor"] ** 0.5, after[0].place
 
 
 def moments(values: np.ndarray, samples: int) -> np.ndarray:

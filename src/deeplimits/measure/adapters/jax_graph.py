@@ -9,7 +9,7 @@ import numpy as np
 from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 
 from deeplimits.errors import ParameterError
-from deeplimits.measure.adapters.architecture import Architecture, Operation, centre, chance, moments
+from deeplimits.measure.adapters.architecture import AffineLayer, Architecture, Operation, centre, chance, moments
 from deeplimits.measure.adapters.data import Batch
 from deeplimits.measure.adapters.network import Inside
 from deeplimits.measure.adapters.passages import Passage
@@ -24,8 +24,10 @@ ACTIVATIONS = {
 UNNAMED = {"exp", "log", "sqrt", "rsqrt", "integer_pow", "pow", "square", "elu", "selu", "log1p", "expm1", "erf_inv"}
 MOVES = {
     "reshape", "transpose", "broadcast_in_dim", "squeeze", "slice", "convert_element_type", "dynamic_slice", "rev",
-    "copy", "copy_p", "expand_dims", "pad", "select_n", "stop_gradient", "optimization_barrier", "split", "sharding_constraint",
+    "copy", "copy_p", "expand_dims", "pad", "select_n", "stop_gradient", "optimization_barrier", "split",
+    "sharding_constraint",
 }  # fmt: skip
+TOKENS = ("sum", "embedding", "shift")
 INSIDE = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 OPAQUE = {"scan", "while", "cond"}
 
@@ -43,6 +45,7 @@ class Affine(NamedTuple):
 
     place: int
     name: str
+    parameter: str
     kind: str
     entering: Any
     weight: Any
@@ -66,6 +69,7 @@ class Reader:
         self.count = 0
         self.operations: list[Operation] = []
         self.shapes: list[Any] = []
+        self.results: list[Any] = []
         self.affine: list[Affine] = []
         self.softmax: set[int] = set()
         self.notes = shifts is None
@@ -213,7 +217,9 @@ class Reader:
             "taps": taps * (mean / before if before > 0 else 1.0),
         }
         name = (fixed[0].fixed or word).removesuffix(".kernel").removesuffix(".weight")
-        self.affine.append(Affine(self.count - 1, name, kind, x, rows, None, result, each, order, times))
+        self.affine.append(
+            Affine(self.count - 1, name, fixed[0].fixed or "", kind, x, rows, None, result, each, order, times)
+        )
         return "affine", word, constants, name
 
     def _with_bias(self, place: int, fixed: Held, result: Any) -> None:
@@ -226,12 +232,13 @@ class Reader:
         values = np.asarray(result, float) if real else np.zeros((self.samples, 1))
         width = int(constants.get("width", 0))
         self.shapes.append(jnp.shape(result))
+        self.results.append(result)
         self.operations.append(
             Operation(
                 len(self.operations), kind, name, what, sources, tuple(values.shape), moments(values, self.samples),
                 centre(values, -1), constants,
                 chance(values, width, self.samples) if kind in ("affine", "embedding") and width else 0.0,
-                tokens=values[:8] if kind == "sum" and values.ndim == 3 and values.shape[0] == self.samples else None,
+                tokens=values[:8] if kind in TOKENS and values.ndim == 3 and len(values) == self.samples else None,
             )
         )  # fmt: skip
 
@@ -277,6 +284,26 @@ def recorded(network: JaxNetwork, batch: Batch, slopes: bool) -> Recorded:
 
         found = {place: np.asarray(value, float) for place, value in jax.grad(total)(zeros).items()}
     return Recorded(reader, found, run)
+
+
+class AffineSeen(NamedTuple):
+    """The operations, and the affine layers with their places."""
+
+    read: Architecture
+    seen: list[tuple[int, AffineLayer]]
+
+
+def affine(network: JaxNetwork, batch: Batch) -> AffineSeen:
+    """The affine layers of one pass."""
+    reader = recorded(network, batch, False).reader
+
+    def layer(one: Affine) -> AffineLayer:
+        shape = (one.weight.shape[0], one.weight.shape[1])
+        bare = np.asarray(reader.results[one.place], float)
+        return AffineLayer(one.name, one.parameter, shape, bare, lambda w: np.asarray(one.times(w), float), 1.0)
+
+    named = [one for one in reader.affine if one.parameter]
+    return AffineSeen(Architecture(tuple(reader.operations), batch.count), [(one.place, layer(one)) for one in named])
 
 
 def read(network: JaxNetwork, batch: Batch, slopes: bool) -> Architecture:

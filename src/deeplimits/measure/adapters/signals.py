@@ -93,9 +93,9 @@ class Signals(NamedTuple):
 def layer_signals(model: Model, *, samples: int = 64) -> Signals:
     """Moments of signals and gradients at every affine layer of a network, over the first samples of the data.
 
-    Linear layers and convolutions are found wherever the module, or the JAX function, calls them. What stands between two of them is read off
-    the numbers: an activation is what turns the output of the one, elementwise, into the input of the other. The model
-    is not changed.
+    Linear layers and convolutions are found wherever the module, or the JAX function, calls them. What stands between
+    two of them is read off the numbers: an activation is what turns the output of the one, elementwise, into the input
+    of the other. The model is not changed.
 
     >>> import torch
     >>> from deeplimits.measure.adapters import open_model

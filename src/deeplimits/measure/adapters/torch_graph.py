@@ -1,13 +1,13 @@
 """The operations of a PyTorch network, recorded where PyTorch computes them. Imported only where there is one."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from deeplimits.measure.adapters.architecture import Architecture, Operation, centre, chance, moments
+from deeplimits.measure.adapters.architecture import AffineLayer, Architecture, Operation, centre, chance, moments
 from deeplimits.measure.adapters.data import Batch, arrays
 from deeplimits.measure.adapters.signals import named
 from deeplimits.measure.adapters.torch_tools import array, careful
@@ -32,6 +32,7 @@ POOLING = (
     "max_pool", "avg_pool", "adaptive_", "mean", "sum", "amax", "max", "logsumexp", "cumsum", "var_mean", "upsample",
 )  # fmt: skip
 SOFTMAX = {"_softmax", "_safe_softmax"}
+TOKENS = ("sum", "embedding", "shift")
 KEPT = 8
 """Samples of which tokens are kept."""
 
@@ -50,6 +51,9 @@ class Recorder(TorchDispatchMode):
         self.fixed: dict[int, str] = {}
         self.inside: list[str] = [""]
         self.softmax: set[int] = set()
+        self.shapes = {name: tuple(value.shape) for name, value in network.values.items()}
+        self.strides = {name: tuple(value.stride()) for name, value in network.values.items()}
+        self.affine: list[tuple[int, AffineLayer]] = []
         self.dropping = {name for name, one in network.body.copy.named_modules() if _drops(one)}
         for name, value in (*network.values.items(), *network.buffers.items()):
             self.fixed[_memory(value)] = name
@@ -87,6 +91,8 @@ class Recorder(TorchDispatchMode):
             self.operations[-1] = self.operations[-1]._replace(kind="scale", constants={"factor": 4.0})
         if word in SOFTMAX:
             self.softmax.add(self.operations[-1].place)
+        if kind in ("affine", "embedding"):
+            self._keep(word, args, result)
         for one in _tensors(found):
             self.where[_memory(one)] = self.operations[-1].place
 
@@ -189,6 +195,45 @@ class Recorder(TorchDispatchMode):
         name = self.fixed.get(_memory(weight), "") or own
         return "affine", plain, constants, name.removesuffix(".weight").removesuffix("_weight"), None
 
+    def _keep(self, word: str, args: Any, result: torch.Tensor) -> None:
+        """What it takes to see what other weights would do in an affine layer."""
+        place, operation = len(self.operations) - 1, self.operations[-1]
+        tensors = list(_tensors(args))
+        weight = next(
+            (one for one in tensors if one.ndim >= 2 and _memory(one) in self.fixed and one.is_floating_point()), None
+        )
+        name = "" if weight is None else self.fixed[_memory(weight)]
+        own = self.shapes.get(name)
+        if weight is None or own is None or weight.numel() != int(np.prod(own)):
+            return
+        # A square matrix and its transpose differ in their strides only.
+        plain = tuple(weight.shape) == own and tuple(weight.stride()) == self.strides[name]
+        swapped = not plain and tuple(weight.shape) == own[::-1] and tuple(weight.stride()) == self.strides[name][::-1]
+        if not plain and not swapped:
+            return
+
+        def times(values: np.ndarray) -> np.ndarray:
+            other = torch.as_tensor(values, dtype=weight.dtype, device=weight.device)
+            other = other.T if swapped else other
+            zero = [
+                None if one is not weight and isinstance(one, torch.Tensor) and one.ndim == 1 else one for one in args
+            ]
+            with torch.no_grad():
+                if word == "embedding":
+                    return array(torch.nn.functional.embedding(args[1], other))
+                if word == "convolution":
+                    return array(torch.convolution(*(other if one is weight else one for one in zero)))
+                if word == "linear":
+                    return array(args[0].detach() @ other.T)
+                left, right = (other if one is weight else one.detach() for one in tensors[-2:])
+                return array(left @ right)
+
+        rows = (own[1], own[0]) if word == "embedding" else (own[0], int(np.prod(own[1:])))
+        if word != "embedding" and word != "convolution" and not swapped and weight is tensors[-1] and word != "linear":
+            rows = rows[::-1]
+        layer = AffineLayer(operation.name, name, rows, array(result), times, 1.0)
+        self.affine.append((place, layer))
+
     def _first(self, args: Any) -> list[int]:
         return [self.where[_memory(args[0])]]
 
@@ -221,15 +266,33 @@ class Recorder(TorchDispatchMode):
                 len(self.operations), kind, name, what, sources, tuple(result.shape), moments(values, self.samples),
                 centre(values, axis), constants,
                 chance(values, width, self.samples) if kind in ("affine", "embedding") and width else 0.0,
-                tokens=values[:KEPT] if kind == "sum" and values.ndim == 3 and values.shape[0] == self.samples else None,
+                tokens=values[:KEPT] if kind in TOKENS and values.ndim == 3 and len(values) == self.samples else None,
             )
         )  # fmt: skip
         self.results.append(result)
         self.where[_memory(result)] = len(self.operations) - 1
 
 
+class AffineSeen(NamedTuple):
+    """The operations, and the affine layers with their places."""
+
+    read: Architecture
+    seen: list[tuple[int, AffineLayer]]
+
+
+def affine(network: TorchNetwork, batch: Batch) -> AffineSeen:
+    """The affine layers of one pass."""
+    recorder = _recorded(network, batch, False)
+    return AffineSeen(Architecture(tuple(recorder.operations), batch.count), recorder.affine)
+
+
 def read(network: TorchNetwork, batch: Batch, slopes: bool) -> Architecture:
     """All operations of one pass."""
+    recorder = _recorded(network, batch, slopes)
+    return Architecture(tuple(recorder.operations), batch.count, tuple(_idle(network.body.copy)))
+
+
+def _recorded(network: TorchNetwork, batch: Batch, slopes: bool) -> Recorder:
     recorder = Recorder(network, batch.count)
     handles = []
     body = network.body.copy
@@ -253,7 +316,7 @@ def read(network: TorchNetwork, batch: Batch, slopes: bool) -> Architecture:
     finally:
         for handle in handles:
             handle.remove()
-    return Architecture(tuple(recorder.operations), batch.count, tuple(_idle(body)))
+    return recorder
 
 
 def _put_slopes(recorder: Recorder, network: TorchNetwork, batch: Batch, z: torch.Tensor) -> None:
