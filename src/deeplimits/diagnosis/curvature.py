@@ -70,6 +70,7 @@ def _outliers(subject: Subject, values: np.ndarray, tested: int) -> Finding:
                 Rule(found.edge, label="edge of the bulk"),
             ),
         ),
+        urgency=-1.0,
     )
 
 
@@ -82,6 +83,7 @@ def _negative(subject: Subject, matrix, top: float) -> Finding:
             "curvature",
             "fine",
             "negative curvature was not resolved from zero: it is small beside the sharpness.",
+            urgency=-1.0,
         )
     value, error = float(bottom.values[0]), float(bottom.error[0])
     share = -value / top if top > 0 else float("inf")
@@ -98,6 +100,7 @@ def _negative(subject: Subject, matrix, top: float) -> Finding:
         sentence,
         measured=Estimate(value, error, products=bottom.products, seed=subject.seed),
         what="smallest eigenvalue of the Hessian",
+        urgency=-1.0,
     )
 
 
@@ -116,4 +119,5 @@ def _shares(subject: Subject) -> Iterator[Finding]:
         measured=Estimate(float(traces.shares[0]), None, seed=subject.seed),
         what="share of the class means",
         references=("papyan2020",),
+        urgency=-1.0,
     )

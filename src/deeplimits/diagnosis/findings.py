@@ -46,6 +46,8 @@ class Finding:
     references: tuple[str, ...] = ()
     picture: Picture | None = dataclasses.field(default=None, repr=False)
     seconds: float = 0.0
+    urgency: float = 0.0
+    """Orders findings of one severity: causes before what they bring about."""
 
     def __str__(self) -> str:
         lines = [f"{self.severity:<8}  {self.name}: {self.sentence}"]

@@ -57,6 +57,7 @@ def examine(subject: Subject) -> Iterator[Finding]:
             "of this loss, or larger batches pay at any size.",
             measured=Estimate(value, None, draws=count, seed=subject.seed),
             what="noise scale tr Σ/|g|², in samples",
+            urgency=-1.0,
         )
         return
     error = float(np.sqrt((count - 1) * np.mean((left - left.mean()) ** 2)))
@@ -75,4 +76,5 @@ def examine(subject: Subject) -> Iterator[Finding]:
         Estimate(value, error, draws=count, seed=subject.seed),
         "noise scale tr Σ/|g|², in samples",
         assumptions=(Assumption("samples are drawn independently", None),),
+        urgency=-1.0,
     )

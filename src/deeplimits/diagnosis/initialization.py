@@ -7,7 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from deeplimits.diagnosis import blocks, weight_scales
 from deeplimits.diagnosis.findings import Assumption, Finding, graded, times
+from deeplimits.diagnosis.propagation import squared, squared_slope
 from deeplimits.diagnosis.subject import Subject
 from deeplimits.errors import DeeplimitsError
 from deeplimits.measure.adapters.signals import LayerSignal, Signals
@@ -23,6 +25,8 @@ IDLE = (0.5, 0.95)
 SATURATED = (0.3, 0.8)
 OUTPUT = (25.0, 2500.0)
 """Second moments of the outputs of a classifier: logits of 5 and of 50."""
+FLUCTUATES = (1.0, 2.0)
+"""Scatter of the log of squared gradients from which a note, a warning."""
 CERTAIN = 5.0
 """Standard errors beyond which weights are not taken to be independent any more."""
 
@@ -40,17 +44,30 @@ class Path(NamedTuple):
 def examine(subject: Subject) -> Iterator[Finding]:
     """All findings about initialization."""
     signals = subject.signals
-    chain = signals.chain
     independent = independent_weights(signals)
-    if len(chain) >= 2:
+    found = list(_propagation(subject, signals, independent))
+    found += _units(signals)
+    if signals.layers and subject.classes:
+        found.append(_output_size(signals.layers[-1]))
+    yield from weight_scales.examine(signals, independent, found)
+    yield from found
+    yield blocks.reading(subject.architecture, subject.expected)
+
+
+def _propagation(subject: Subject, signals: Signals, independent: bool) -> Iterator[Finding]:
+    """Signals and gradients along the chain of layers, or along the operations where the network is more than that."""
+    chain = signals.chain
+    if len(chain) >= 2 and len(chain) == len(signals.layers):
         yield _signal_size(chain, independent)
         found = _gradient_size(chain, independent)
         if found is not None:
             yield found
+        yield from _fluctuations(chain, independent)
         yield from _angles(chain, independent)
-    yield from _units(signals)
-    if signals.layers and subject.classes:
-        yield _output_size(signals.layers[-1])
+        return
+    yield from blocks.signal_size(subject.architecture, subject.expected, independent)
+    yield from blocks.gradient_size(subject.architecture)
+    yield from blocks.branches(subject.architecture, subject.expected)
 
 
 def independent_weights(signals: Signals) -> bool:
@@ -66,7 +83,7 @@ def predicted_path(chain: tuple[LayerSignal, ...]) -> Path:
         sigma = activation(layer.before or "identity")
         # One expectation for every sample: inputs differ in length.
         square = np.asarray(second_moment(sigma, kernel))
-        fourth = np.asarray(second_moment(_squared(sigma), kernel))
+        fourth = np.asarray(second_moment(squared(sigma), kernel))
         following = layer.bias_variance + layer.weight_variance * square
         # Relative variance: that of the layer below, passed on, plus that of a mean over its neurons, plus the own.
         passed = _elasticity(sigma, kernel, below, layer) ** 2 * spread[-1]
@@ -81,12 +98,6 @@ def predicted_path(chain: tuple[LayerSignal, ...]) -> Path:
         np.array(predicted),
         np.sqrt(spread),
     )
-
-
-def _squared(sigma):
-    from deeplimits.models.activations import from_function
-
-    return from_function(lambda u: sigma.value(u) ** 2, sigma.kinks, f"{sigma.name}²")
 
 
 def _elasticity(sigma, kernel: np.ndarray, below: LayerSignal, layer: LayerSignal) -> float:
@@ -186,11 +197,50 @@ def _gradient_size(chain: tuple[LayerSignal, ...], independent: bool) -> Finding
         f"gradients are {times(factor)} {what} in square at the first hidden layer than at the last; "
         f"independent weights of these variances: {times(stated)}{'' if stated > 1 else ' smaller'}.",
         "" if severity == "fine" else recommended(chain),
-        Estimate(factor, factor * math.sqrt(sum(2 / one.width for one in hidden))),
+        Estimate(factor, factor * math.sqrt(log_scatter(chain))),
         "squared gradient at the first hidden layer over that at the last",
         stated,
         _assumptions(independent),
         ("schoenholz2017", "roberts2022"),
+    )
+
+
+def log_scatter(chain: tuple[LayerSignal, ...]) -> float:
+    """Variance of the log of a squared gradient over draws of the weights, from the first hidden layer to the last.
+
+    Each layer of width n adds (3 E σ'⁴/(E σ'²)² − 1)/n: 5/n for ReLU, 2/n where the slope is constant.
+    """
+    total = 0.0
+    for below, layer in itertools.pairwise(chain[:-1]):
+        sigma = activation(layer.before or "identity")
+        square = float(np.mean(np.asarray(slope_moment(sigma, below.leaving))))
+        fourth = float(np.mean(np.asarray(second_moment(squared_slope(sigma), below.leaving))))
+        total += (3 * fourth / square**2 - 1) / layer.width if square > 0 else 0.0
+    return total
+
+
+def _fluctuations(chain: tuple[LayerSignal, ...], independent: bool) -> Iterator[Finding]:
+    if len(chain) < 3:
+        return
+    ratio = sum(1 / one.width for one in chain[:-1])
+    scatter = math.sqrt(log_scatter(chain))
+    severity = "warning" if scatter > FLUCTUATES[1] else "note" if scatter > FLUCTUATES[0] else "fine"
+    widest = math.ceil(sum(1 for _ in chain[:-1]) / ratio * (scatter / FLUCTUATES[0]) ** 2)
+    yield Finding(
+        "depth-to-width",
+        "initialization",
+        severity,
+        f"depth over width is {ratio:.2g} (Σ 1/n over the hidden layers): from one draw of the weights to the next, "
+        f"squared gradients at the first layer scatter by a factor of about e^{scatter:.2g} = {math.exp(scatter):.3g}.",
+        "" if severity == "fine" else f"layers of width {widest}, or fewer of them, make starts alike.",
+        Estimate(ratio, None),
+        "Σ 1/n over the hidden layers",
+        scatter,
+        (
+            *_assumptions(independent),
+            Assumption("the theory's value is the scatter of the log of squared gradients", None),
+        ),
+        ("hanin2018", "roberts2022"),
     )
 
 
@@ -257,6 +307,7 @@ def _units(signals: Signals) -> Iterator[Finding]:
             action,
             Estimate(value, math.sqrt(value * (1 - value) / worst.width)),
             "share of the layer's units",
+            urgency=2.0 if share == "idle" else 0.0,
         )
 
 

@@ -13,6 +13,8 @@ from deeplimits.predictions.picture import Axis, Picture, Points
 LARGEST = 2**26
 """Entries of the inputs that are looked at."""
 MEAN_SHARE = (0.9, 0.999)
+REPEATED = (0.01, 0.2)
+"""Shares of samples that are there more than once: worth a note, a warning."""
 IMBALANCE = (20.0, 1e4)
 
 
@@ -94,19 +96,49 @@ def _contradictions(subject: Subject, rows: np.ndarray) -> Iterator[Finding]:
     high = np.full(place.max() + 1, -1)
     np.minimum.at(low, place, labels)
     np.maximum.at(high, place, labels)
-    count = int(np.sum(low[place] != high[place]))
-    if not count:
-        return
-    share = count / len(rows)
-    yield Finding(
+    against = low[place] != high[place]
+    if np.any(against):
+        yield _against(labels, against, low[place], high[place])
+    repeated = (np.bincount(place)[place] > 1) & ~against
+    share = float(np.mean(repeated))
+    if share > REPEATED[0]:
+        counts = np.bincount(labels[repeated])
+        worst = int(np.argmax(counts))
+        severity = "warning" if share > REPEATED[1] or counts[worst] > 0.5 * np.sum(labels == worst) else "note"
+        yield Finding(
+            "repeats",
+            "data",
+            severity,
+            f"{int(repeated.sum())} samples ({share:.1%}) are in the data more than once, most ({counts[worst]}) "
+            f"in class {worst}: they weigh more than the others, and a test on some of them is no test.",
+            "keep one of each, before training and test are split.",
+            Estimate(share, None),
+            "share of samples",
+            theory=0.0,
+            urgency=1.0,
+        )
+
+
+def _against(labels: np.ndarray, against: np.ndarray, low: np.ndarray, high: np.ndarray) -> Finding:
+    count = int(np.sum(against))
+    share = count / len(labels)
+    pairs, counts = np.unique(np.column_stack([low, high])[against], axis=0, return_counts=True)
+    a, b = pairs[int(np.argmax(counts))]
+    between = np.isin(labels, (a, b))
+    whole = share > 0.01 and counts.max() > 0.5 * np.sum(between)
+    same = f" Classes {a} and {b} hold the same samples." if whole else ""
+    return Finding(
         "contradictions",
         "data",
-        "warning" if share > 0.01 else "note",
-        f"{count} samples ({share:.1%}) have the same input as one with another label: no network fits them all.",
-        "remove duplicates, or look at how labels were made.",
+        "critical" if whole else "warning" if share > 0.01 else "note",
+        f"{count} samples ({share:.1%}) have the same input as one with another label: no network fits them all.{same}",
+        f"merge classes {a} and {b}, or look at how labels were made."
+        if whole
+        else "remove duplicates, or look at how labels were made.",
         Estimate(share, None),
         "share of samples",
         theory=0.0,
+        urgency=4.0,
     )
 
 

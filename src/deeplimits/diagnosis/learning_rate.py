@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.optimize import brentq
 
+from deeplimits.diagnosis import layer_rates
 from deeplimits.diagnosis.findings import Assumption, Finding
 from deeplimits.diagnosis.subject import Optimizer, Subject
 from deeplimits.measure.curvature import Eigenpairs, eigenpairs, hessian
@@ -40,18 +41,46 @@ def largest_stable_step(optimizer: Optimizer, sharpness: float) -> float:
 
 
 def sharpness(subject: Subject) -> Eigenpairs:
-    """The largest eigenvalue of the Hessian, or for Adam of the Hessian in the metric of its second moments."""
+    """The largest eigenvalue of the Hessian in the metric of the optimizer.
+
+    Adam's is that of its second moments; learning rates that differ between groups of parameters, and a penalty on the
+    weights, are part of it.
+    """
     matrix = plain = hessian(subject.model)
     optimizer = subject.optimizer
-    if optimizer is not None and optimizer.name == "adam":
-        scale = 1 / np.sqrt(denominators(subject))
-        matrix = Curvature(
-            "preconditioned Hessian",
-            subject.model,
-            subject.model.size,
-            lambda _, v: scale * np.asarray(plain @ (scale * v)),
-        )
+    if optimizer is not None:
+        scale = np.sqrt(rates(subject))
+        if optimizer.name == "adam":
+            scale = scale / np.sqrt(denominators(subject))
+        if optimizer.coupled or np.any(scale != 1):
+            matrix = Curvature(
+                "Hessian in the optimizer's metric",
+                subject.model,
+                subject.model.size,
+                lambda _, v: scale * (np.asarray(plain @ (scale * v)) + optimizer.coupled * (scale * v)),
+            )
     return eigenpairs(matrix, count=1, tolerance=TOLERANCE, seed=subject.seed)
+
+
+def rates(subject: Subject) -> np.ndarray:
+    """Each parameter's learning rate over the largest; 0 for what the optimizer does not train."""
+    model = subject.model
+    torch = None if subject.optimizer is None else subject.optimizer.torch
+    module = getattr(getattr(model.network, "body", None), "module", None)
+    if torch is None or module is None:
+        return np.ones(model.size)
+    largest = max(float(group["lr"]) for group in torch.param_groups)
+    of = {id(value): float(group["lr"]) / largest for group in torch.param_groups for value in group["params"]}
+    held = dict(module.named_parameters())
+    known = [name for name in model.names if id(held.get(name)) in of]
+    if not known:
+        # The optimizer of another copy of the network: its groups cannot be told apart.
+        return np.ones(model.size)
+    parts = {
+        name: np.full(shape, of.get(id(held.get(name)), 0.0))
+        for name, shape in zip(model.names, model.layout.shapes, strict=True)
+    }
+    return model.layout.flat(parts)
 
 
 def denominators(subject: Subject) -> np.ndarray:
@@ -99,6 +128,12 @@ def examine(subject: Subject) -> Iterator[Finding]:
         )
         return
     yield _judged(subject, optimizer, measured)
+    yield from layer_rates.examine(subject)
+
+
+def word_of(optimizer: Optimizer) -> str:
+    """Its name in a sentence."""
+    return "AdamW" if optimizer.name == "adam" and optimizer.decay else WORDS[optimizer.name]
 
 
 def _judged(subject: Subject, optimizer: Optimizer, measured: Estimate) -> Finding:
@@ -107,8 +142,8 @@ def _judged(subject: Subject, optimizer: Optimizer, measured: Estimate) -> Findi
     bears = stable_curvature(optimizer.name, optimizer.step, momentum=optimizer.momentum, ridge=optimizer.decay)
     metric = " in Adam's metric" if optimizer.name == "adam" else ""
     said = (
-        f"the step is {optimizer.step:g}; with the sharpness measured ({measured.value:.3g}{metric}) "
-        f"{WORDS[optimizer.name]} is stable up to {largest:.3g}"
+        f"the step is {optimizer.step:.6g}; with the sharpness measured ({measured.value:.3g}{metric}) "
+        f"{word_of(optimizer)} is stable up to {largest:.3g}"
     )
     if optimizer.name == "adam" and not settled(optimizer):
         severity, action = "note", "train for some steps and look again, with the optimizer itself given."

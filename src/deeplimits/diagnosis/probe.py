@@ -91,6 +91,7 @@ def examine(subject: Subject) -> Iterator[Finding]:
                 ),
             ),
         ),
+        urgency=-1.0,
     )
 
 

@@ -135,5 +135,10 @@ def changes(before: Report, after: Report) -> list[Change]:
     return sorted(found, key=same)
 
 
+def compare(before: Report, after: Report) -> list[Change]:
+    """Two reports side by side; the same as `changes`."""
+    return changes(before, after)
+
+
 def _of(report: Report, name: str) -> Finding | None:
     return next((one for one in report.findings if one.name == name), None)

@@ -1,15 +1,116 @@
-"""What enters the last layer: how far its classes have collapsed."""
+"""What enters the last layer: how far its classes have collapsed; and how far the tokens of a sequence have."""
 
+import itertools
+import math
 from collections.abc import Iterator
 
-from deeplimits.diagnosis.findings import Assumption, Finding
+import numpy as np
+
+from deeplimits.diagnosis.findings import Assumption, Finding, graded
 from deeplimits.diagnosis.subject import Subject
 from deeplimits.errors import DeeplimitsError
+from deeplimits.measure.adapters.architecture import Architecture, Operation
 from deeplimits.measure.classes import measure_collapse
 from deeplimits.measure.estimates import Estimate
+from deeplimits.predictions.picture import Axis, Line, Picture, Points
+from deeplimits.theory.attention import equiangular_cosine
+
+MERGED = (0.9, 0.99)
+"""Mean cosines of two tokens of a sequence from which a note, a warning."""
 
 
 def examine(subject: Subject) -> Iterator[Finding]:
+    """Neural collapse, and how tokens come together where there are any."""
+    yield from _tokens(subject)
+    yield from _collapse(subject)
+
+
+def _tokens(subject: Subject) -> Iterator[Finding]:
+    read = subject.architecture
+    attention = read.of("attention")
+    stream = [one for one in read.trunk if one.tokens is not None and one.tokens.shape[1] > 2]
+    if not attention or len(stream) < 2:
+        return
+    tokens = stream[0].tokens.shape[1]  # type: ignore[union-attr]
+    before = [
+        one
+        for one in read.operations[: stream[0].place]
+        if one.tokens is not None and one.tokens.shape == stream[0].tokens.shape  # type: ignore[union-attr]
+    ]
+    places = [*before[-1:], *stream]
+    cosines = np.array([mean_cosine(one.tokens) for one in places])  # type: ignore[arg-type]
+    if not np.all(np.isfinite(cosines)):
+        return
+    elapsed = _times(read, places, cosines)
+    start = float(np.clip(cosines[0], -1 / (tokens - 1) + 1e-6, 1 - 1e-9))
+    line = np.array(equiangular_cosine(start, elapsed, tokens, 0.0).cosine)
+    value = float(cosines[-1])
+    severity = graded(value, *MERGED) if value > MERGED[0] else "fine"
+    severity = {"warning": "note", "critical": "warning"}.get(severity, severity)
+    sentence = (
+        f"two tokens of a sequence have a mean cosine of {cosines[0]:.2f} before the first residual sum and {value:.2f} after "
+        f"the last; equal-angle tokens under uniform attention with values as they are: {line[-1]:.2f}"
+    )
+    order = np.arange(len(places))
+    yield Finding(
+        "token-clustering",
+        "representations",
+        severity,
+        f"{sentence}: tokens have become nearly the same, and attention has nothing to tell apart."
+        if severity == "warning"
+        else f"{sentence}.",
+        "weaken the attention branches (a smaller scale at the start), or put a normalization before them."
+        if severity == "warning"
+        else "",
+        Estimate(
+            value,
+            float(np.std([mean_cosine(one[None]) for one in places[-1].tokens]) / math.sqrt(len(places[-1].tokens))),
+        ),  # type: ignore[arg-type,union-attr]
+        "mean cosine of two tokens after the last residual sum",
+        float(line[-1]),
+        (
+            Assumption("values act as the identity, and every token sees all others alike", False),
+            Assumption("a branch as long as what it is added to moves by one unit of time", None),
+        ),
+        ("geshkovski2025",),
+        Picture(
+            Axis("residual sum", whole=True),
+            Axis("mean cosine of two tokens"),
+            (
+                Line(order, line, label="equal angles, uniform attention"),
+                Points(order, cosines, label="measured", role="simulation", series=0),
+            ),
+        ),
+    )
+
+
+def mean_cosine(tokens: np.ndarray) -> float:
+    """Mean cosine of two tokens of one sequence, over sequences (samples, tokens, features)."""
+    lengths = np.linalg.norm(tokens, axis=2, keepdims=True)
+    if not np.all(lengths > 0):
+        return float("nan")
+    x = tokens / lengths
+    n = x.shape[1]
+    return float(np.mean((np.sum(np.sum(x, axis=1) ** 2, axis=1) - n) / (n * (n - 1))))
+
+
+def _times(read: Architecture, places: list[Operation], cosines: np.ndarray) -> np.ndarray:
+    """Time up to each place: what an attention adds, over the length of the mean of all tokens."""
+    mixing = {one.place for one in read.of("attention")}
+    elapsed, n = [0.0], places[-1].tokens.shape[1]  # type: ignore[union-attr]
+    for (before, one), cosine in zip(itertools.pairwise(places), cosines, strict=False):
+        own = read.above(one.place) - read.above(before.place) - {before.place}
+        branch = min(one.sources, key=lambda p: (p == before.place, -len(read.above(p))))
+        added = 0.0
+        if own & mixing:
+            carried = float(before.moment.mean())
+            mean = math.sqrt(max((1 + (n - 1) * cosine) / n, 1e-12))
+            added = math.sqrt(float(read.operations[branch].moment.mean()) / carried) / mean if carried > 0 else 0.0
+        elapsed.append(elapsed[-1] + added)
+    return np.array(elapsed)
+
+
+def _collapse(subject: Subject) -> Iterator[Finding]:
     """The four measures of neural collapse, where there are classes and a last linear layer."""
     if not subject.classes:
         return
@@ -34,4 +135,5 @@ def examine(subject: Subject) -> Iterator[Finding]:
         theory=0.0,
         assumptions=(Assumption("training goes on after the training error is zero, with weight decay", None),),
         references=("papyan2020b",),
+        urgency=-1.0,
     )

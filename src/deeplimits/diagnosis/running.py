@@ -15,7 +15,9 @@ from deeplimits.diagnosis import (
     inputs,
     learning_rate,
     probe,
+    regime,
     representations,
+    unopened,
     weights,
 )
 from deeplimits.diagnosis.findings import Finding
@@ -47,6 +49,7 @@ PARTS = (
     Part("weights", weights.examine, lambda _: 0.0),
     Part("learning rate", learning_rate.examine, _passes(40)),
     Part("gradient noise", gradient_noise.examine, _passes(4)),
+    Part("regime", regime.examine, lambda subject: subject.product_seconds * regime.products_needed(subject)),
     Part("representations", representations.examine, _passes(2)),
     Part("linear probe", probe.examine, lambda _: 0.0),
     Part("curvature", curvature.examine, lambda subject: subject.product_seconds * curvature.products_needed(subject)),
@@ -95,7 +98,7 @@ def diagnose(
     try:
         opened = _opened(model, loss, data, parameters=parameters, seed=seed, **options)
     except ParameterError as error:
-        return _unopened(title, model, str(error), seed, begin)
+        return _unopened(title, model, (data, options), str(error), chosen, seed, begin)
     subject = Subject(opened, used, seed, begin + seconds)
     if dry_run:
         estimates = tuple(f"{part.name}: about {part.cost(subject):.2g} s" for part in chosen)
@@ -104,7 +107,7 @@ def diagnose(
     left_out: list[str] = []
     for part in chosen:
         left_out += _look(part, subject, findings)
-    ordered = sorted(findings, key=lambda one: one.rank)
+    ordered = sorted(findings, key=lambda one: (one.rank, -one.urgency))
     return Report(title, tuple(ordered), tuple(left_out), opened.notes, seed, time.monotonic() - begin)
 
 
@@ -159,10 +162,30 @@ def _opened(model: Any, loss: Any, data: Any, **options: Any) -> Model:
     return model if isinstance(model, Model) else open_model(model, loss, data, **options)
 
 
-def _unopened(title: str, model: Any, said: str, seed: int, begin: float) -> Report:
-    """A report about a network that cannot be measured: why, and where its parameters are broken."""
-    found = Finding("cannot-be-measured", "model", "critical", f"{said}.", "mend this first; the rest depends on it.")
-    return Report(title, (found, *_ranges(model)), (), (), seed, time.monotonic() - begin)
+def _unopened(
+    title: str,
+    model: Any,
+    given: tuple[Any, dict[str, Any]],
+    said: str,
+    chosen: tuple[Part, ...],
+    seed: int,
+    begin: float,
+) -> Report:
+    """A report about a network that cannot be measured: why, where it is broken, and what can be said all the same."""
+    found = Finding(
+        "cannot-be-measured", "model", "critical", f"{said}.", "mend this first; the rest depends on it.", urgency=4.0
+    )
+    findings = [found, *_ranges(model)]
+    left_out: list[str] = []
+    data, options = given
+    alone = unopened.taken(model, data, options)
+    for part in chosen:
+        if part.name in unopened.PARTS and alone is not None:
+            left_out += _look(part, Subject(alone, None, seed, begin + 60.0), findings)
+        else:
+            left_out.append(f"{part.name}: not looked at, as the network cannot be measured")
+    ordered = sorted(findings, key=lambda one: (one.rank, -one.urgency))
+    return Report(title, tuple(ordered), tuple(left_out), (), seed, time.monotonic() - begin)
 
 
 def _ranges(model: Any) -> Iterator[Finding]:
@@ -182,4 +205,5 @@ def _ranges(model: Any) -> Iterator[Finding]:
                 f"{broken} of the {value.numel():,} entries of {name} are NaN or infinite.",
                 "go back to the last good checkpoint; a smaller step or clipped gradients keep it from coming back.",
                 what="entries that are not finite",
+                urgency=5.0,
             )

@@ -44,6 +44,7 @@ def examine(subject: Subject) -> Iterator[Finding]:
             "initialize them at random; only the last layer of a residual branch may start at zero.",
             Estimate(len(zero), None),
             "layers of zeros",
+            urgency=5.0,
         )
     layers = {name: rows for name, rows in matrices(subject).items() if name not in zero}
     if not layers:
@@ -73,6 +74,7 @@ def examine(subject: Subject) -> Iterator[Finding]:
         assumptions=(Assumption("weights began independent, of one variance in each layer", None),),
         references=("marchenko1967", "johnstone2001"),
         picture=_picture(layers[name], name),
+        urgency=-1.0,
     )
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from deeplimits.diagnosis.width_runs import built, measured_run, one_batch, start_generators
 from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters.randomness import guarded
 from deeplimits.measure.estimates import Estimate
@@ -164,12 +165,15 @@ def coordinate_check(
     seeds: int = 8,
     seed: int = 0,
 ) -> CoordinateCheck:
-    """How a PyTorch network's signals and updates grow with its width, and which parametrization that is.
+    """How a network's signals and updates grow with its width, and which parametrization that is.
 
-    `make(width)` builds a fresh network, with its own random weights, or a pair of it and its optimizer;
-    otherwise `optimizer(module)` makes one, by default plain SGD with a step of 0.01. `data` is a batch (inputs,
-    targets). Each width is built `seeds` times and trained `steps` steps on `samples` of the batch, others each time.
-    Random generators are afterwards as before.
+    `make(width)` builds a fresh PyTorch network, with its own random weights, or a pair of it and its optimizer;
+    otherwise `optimizer(module)` makes one, by default plain SGD with a step of 0.01. In JAX, `make(width)` gives
+    (apply, parameters), or (apply, parameters, step), where `step` is one of optax's transformations or a function
+    step(parameters, gradients) of new parameters; weights are to be drawn anew in each call (NumPy's generator is
+    started anew before it). `data` is a batch (inputs, targets). Each width is built `seeds` times and trained `steps`
+    steps on `samples` of the batch, others each time. Multipliers that the network applies to what leaves a layer
+    belong to that layer. Random generators are afterwards as before.
 
     >>> import torch
     >>> random = np.random.default_rng(0)
@@ -181,24 +185,22 @@ def coordinate_check(
     >>> found.parametrization, found.broken
     ('standard', ())
     """
-    import torch
-
     sizes = [arguments.whole("widths", width, 1) for width in widths]
     if len(set(sizes)) < 3 or sizes != sorted(sizes):
         raise ParameterError(f"widths = {list(widths)} is not allowed; give three or more, increasing")
     arguments.whole("steps", steps, 1)
     arguments.whole("seeds", seeds, 2)
-    inputs, targets = _tensors(data)
-    count = min(arguments.whole("samples", samples, 1), len(inputs))
+    whole = one_batch(data)
+    count = min(arguments.whole("samples", samples, 1), len(whole.inputs))
     measured, names, rule = [], [], "sgd"
     roles: list[dict[str, tuple[int, ...]]] = []
     with guarded():
         for number in range(seeds):
             row = []
-            taken = np.random.default_rng([seed, number]).choice(len(inputs), count, replace=False)
+            taken = np.random.default_rng([seed, number]).choice(len(whole.inputs), count, replace=False)
             for width in sizes:
-                torch.manual_seed(seed + 7919 * number)
-                run = _trained(make, width, _Part(inputs[taken], targets[taken]), loss, optimizer, steps)
+                start_generators(seed + 7919 * number)
+                run = measured_run(built(make, width, optimizer), width, whole.at(taken), loss, steps)
                 rule, names = run.rule, list(run.sizes)
                 roles.append(run.shapes)
                 row.append(list(run.sizes.values()))
@@ -216,86 +218,6 @@ def coordinate_check(
         layers.append(LayerPowers(names[place], where[names[place]], *powers))
     parametrization, broken = _verdict(layers, rule)
     return CoordinateCheck(tuple(layers), tuple(sizes), rule, parametrization, broken, found[:, :, kept])
-
-
-class _Part(NamedTuple):
-    inputs: Any
-    targets: Any
-
-
-def _tensors(data: Any) -> _Part:
-    import torch
-
-    if not isinstance(data, tuple | list) or len(data) != 2:
-        raise ParameterError(f"data is a {type(data).__name__}; give one batch, a pair (inputs, targets)")
-    found = _Part(*(part if isinstance(part, torch.Tensor) else torch.as_tensor(np.asarray(part)) for part in data))
-    if not len(found.inputs) or len(found.inputs) != len(found.targets):
-        raise ParameterError(
-            f"data has {len(found.inputs)} inputs and {len(found.targets)} targets; give as many, some"
-        )
-    return found
-
-
-class _Run(NamedTuple):
-    rule: str
-    sizes: dict[str, tuple[float, float, float]]
-    shapes: dict[str, tuple[int, ...]]
-
-
-def _trained(make: Any, width: int, data: _Part, loss: Any, optimizer: Any, steps: int) -> _Run:
-    import torch
-
-    made = make(width)
-    module, descent = made if isinstance(made, tuple) else (made, None)
-    if not isinstance(module, torch.nn.Module):
-        raise ParameterError(f"make({width}) gave a {type(module).__name__}; it must give a torch.nn.Module, or a pair")
-    if descent is None:
-        descent = torch.optim.SGD(module.parameters(), lr=0.01) if optimizer is None else optimizer(module)
-    inputs, targets = data
-    affine = {name: one for name, one in module.named_modules() if isinstance(one, torch.nn.Linear)}
-    before = _seen(module, affine, inputs)
-    weights = {name: one.weight.detach().clone() for name, one in affine.items()}
-    for _ in range(steps):
-        descent.zero_grad()
-        value = loss(module(inputs), targets)
-        value.backward()
-        descent.step()
-    after = _seen(module, affine, inputs)
-    sizes = {}
-    for name in before:
-        entering, left = before[name]
-        own = entering @ (affine[name].weight.detach() - weights[name]).T
-        sizes[name] = tuple(float((part**2).mean()) ** 0.5 for part in (left, own, after[name][1] - left))
-    broken = [name for name, found in sizes.items() if not np.all(np.isfinite(found)) or min(found[:2]) == 0]
-    if broken:
-        raise ParameterError(
-            f"at width {width} the layer {broken[0]} starts at zero, does not move, or diverges; check that it is "
-            "trained, and take a smaller learning rate"
-        )
-    kind = type(descent).__name__
-    return _Run("adam" if kind.startswith("Adam") else "sgd", sizes, {n: tuple(w.shape) for n, w in weights.items()})
-
-
-def _seen(module: Any, affine: dict[str, Any], inputs: Any) -> dict[str, tuple[Any, Any]]:
-    """What enters and leaves each linear layer, at its first call."""
-    import torch
-
-    found: dict[str, tuple[Any, Any]] = {}
-
-    def remember(name: str):
-        def hook(_: Any, given: Any, left: Any) -> None:
-            found.setdefault(name, (given[0].detach(), left.detach()))
-
-        return hook
-
-    handles = [one.register_forward_hook(remember(name)) for name, one in affine.items()]
-    try:
-        with torch.no_grad():
-            module(inputs)
-    finally:
-        for handle in handles:
-            handle.remove()
-    return found
 
 
 def _role(name: str, small: dict[str, tuple[int, ...]], large: dict[str, tuple[int, ...]]) -> str:

@@ -21,6 +21,14 @@ class Labelled(NamedTuple):
     """∂l(z_i, c)/∂z_i, of shape (n, C, ...) as the outputs"""
 
 
+class AtOutputs(NamedTuple):
+    """The objective as a function of the outputs alone."""
+
+    loss: float
+    slopes: np.ndarray
+    """∂F/∂z, of the shape of the outputs"""
+
+
 class Inside(NamedTuple):
     """What happens at one layer: what enters it, and how the outputs respond to what leaves it."""
 
@@ -77,6 +85,10 @@ class Piece(abc.ABC):
     @abc.abstractmethod
     def bend(self, directions: np.ndarray) -> np.ndarray:
         """(∂²F/∂z∂z) u: the loss's curvature in the outputs."""
+
+    @abc.abstractmethod
+    def at_outputs(self, outputs: np.ndarray) -> AtOutputs:
+        """F and ∂F/∂z where the network's outputs are these."""
 
     @abc.abstractmethod
     def slopes(self) -> np.ndarray:

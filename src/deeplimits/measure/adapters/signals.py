@@ -8,7 +8,6 @@ Var W_ij = C_w/m and Var b_i = C_b, every input x has the variance K(x) = C_b + 
 where K(x, x') = C_b + C_w x·x'/m and weights are Gaussian: how far the measured moment may be from it by chance.
 """
 
-import sys
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -92,11 +91,11 @@ class Signals(NamedTuple):
 
 
 def layer_signals(model: Model, *, samples: int = 64) -> Signals:
-    """Moments of signals and gradients at every affine layer of a PyTorch network, over the first samples of the data.
+    """Moments of signals and gradients at every affine layer of a network, over the first samples of the data.
 
-    Linear layers and convolutions are found wherever the module calls them. What stands between two of them is read off
-    the numbers: an activation is what turns the output of the one, elementwise, into the input of the other. The model
-    is not changed.
+    Linear layers and convolutions are found wherever the module, or the JAX function, calls them. What stands between
+    two of them is read off the numbers: an activation is what turns the output of the one, elementwise, into the input
+    of the other. The model is not changed.
 
     >>> import torch
     >>> from deeplimits.measure.adapters import open_model
@@ -108,14 +107,9 @@ def layer_signals(model: Model, *, samples: int = 64) -> Signals:
     ('data', 'relu', 300, True)
     """
     count = arguments.whole("samples", samples, 2)
-    torch = sys.modules.get("torch")
-    if torch is None or not hasattr(model.network, "body"):
-        raise ParameterError("the layers of a JAX function cannot be seen from outside; give a torch.nn.Module")
-    from deeplimits.measure.adapters import torch_tracing
-
     batch = next(iter(model.data))
     batch = Batch(cut(batch.inputs, 0, count), cut(batch.targets, 0, count), min(batch.count, count))
-    passed = torch_tracing.passages(model.network, batch)  # type: ignore[arg-type]
+    passed = passages(model, batch)
     notes = [f"{one.name} is called several times; its first call is shown" for one in passed if one.repeated]
     inputs = np.asarray(_flat(batch.inputs)) if hasattr(batch.inputs, "shape") else None
     return Signals(
@@ -123,6 +117,20 @@ def layer_signals(model: Model, *, samples: int = 64) -> Signals:
         batch.count,
         tuple(notes),
     )
+
+
+def passages(model: Model, batch: Batch) -> list[Any]:
+    """All affine layers on a batch, in the order in which the network calls them."""
+    network: Any = model.network
+    if hasattr(network, "body"):
+        from deeplimits.measure.adapters import torch_tracing
+
+        return torch_tracing.passages(network, batch)
+    if hasattr(network, "programs"):
+        from deeplimits.measure.adapters import jax_graph
+
+        return jax_graph.passages(network, batch)
+    raise ParameterError("the network is neither a torch.nn.Module nor a JAX function; its layers cannot be read")
 
 
 def _flat(array: Any) -> np.ndarray:
@@ -185,16 +193,16 @@ def _before(one: Any, earlier: list[Any], inputs: np.ndarray | None) -> str | No
     if not earlier:
         return None
     left = earlier[-1].leaving.reshape(len(entering), -1)
-    return _named(left, entering)
+    return named(left, entering)
 
 
 def _after(one: Any, later: list[Any]) -> str | None:
     if not later:
         return None
-    return _named(one.leaving.reshape(len(one.leaving), -1), later[0].entering.reshape(len(one.leaving), -1))
+    return named(one.leaving.reshape(len(one.leaving), -1), later[0].entering.reshape(len(one.leaving), -1))
 
 
-def _named(left: np.ndarray, entering: np.ndarray) -> str | None:
+def named(left: np.ndarray, entering: np.ndarray) -> str | None:
     """The activation that turns one array into the other, entry by entry."""
     if left.shape != entering.shape:
         return None

@@ -1,35 +1,16 @@
 """What passes through the layers of a PyTorch network, forwards and backwards. Imported only where there is one."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
 from deeplimits.measure.adapters.data import Batch
+from deeplimits.measure.adapters.passages import Passage
 from deeplimits.measure.adapters.torch_tools import array, careful
 from deeplimits.measure.adapters.with_torch import TorchNetwork
 
 AFFINE = (torch.nn.Linear, torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d)
-
-
-class Passage(NamedTuple):
-    """One affine layer on one batch; the first axis of each array counts samples."""
-
-    name: str
-    kind: str
-    """'Linear', 'Conv2d', …"""
-    entering: np.ndarray
-    leaving: np.ndarray
-    slopes: np.ndarray | None
-    """∂l_i/∂(what leaves it), of each sample's own loss; None where the loss does not depend on it"""
-    weight: np.ndarray
-    """The matrix, one row for each output (a channel of a convolution)."""
-    bias: np.ndarray | None
-    power: np.ndarray
-    """What a row of independent weights of variance 1/fan-in turns this input into: Σ x² over its taps/fan-in, averaged
-    over positions, for each sample."""
-    repeated: bool
-    """Whether the layer is called several times in one pass; the first call is shown."""
 
 
 def passages(network: TorchNetwork, batch: Batch) -> list[Passage]:
@@ -86,7 +67,19 @@ def _passage(
         None if bias is None else array(bias),
         array(_power(module, given.detach(), weight)),
         repeated,
+        _times(module, given.detach()),
     )
+
+
+def _times(module: Any, given: torch.Tensor):
+    def with_weights(values: np.ndarray) -> np.ndarray:
+        other = torch.as_tensor(values, dtype=given.dtype, device=given.device)
+        with torch.no_grad():
+            if isinstance(module, torch.nn.Linear):
+                return array(given @ other.T)
+            return array(module._conv_forward(given, other, None))
+
+    return with_weights
 
 
 def _power(module: Any, given: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:

@@ -18,7 +18,7 @@ from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters.data import Batch
 from deeplimits.measure.adapters.inside_wide_networks import of_wide_network
 from deeplimits.measure.adapters.layout import Layout
-from deeplimits.measure.adapters.network import Inside, Labelled, Network, Piece
+from deeplimits.measure.adapters.network import AtOutputs, Inside, Labelled, Network, Piece
 from deeplimits.measure.adapters.reductions import reduced, single
 from deeplimits.numerics.precision import full_products
 
@@ -134,6 +134,10 @@ class Programs:
         return compiled(program)
 
     @functools.cached_property
+    def in_outputs_with_slopes(self):
+        return jax.jit(jax.value_and_grad(self.total))
+
+    @functools.cached_property
     def slopes(self):
         return compiled(jax.grad(lambda z, y: jnp.sum(self.losses(z, y))))
 
@@ -217,10 +221,9 @@ class JaxNetwork(Network):
 
     def inside(self, batch: Batch, layer: str | int | None, directions: np.ndarray) -> Inside:
         if not isinstance(self.programs.owner, WideNetwork):
-            raise ParameterError(
-                "layers inside a JAX function cannot be reached; compute features or sensitivities by it and give them "
-                "to classes.moments, classes.neural_collapse or classes.parts as arrays"
-            )
+            from deeplimits.measure.adapters import jax_graph
+
+            return jax_graph.inside(self, batch, layer, directions)
         parameters = jax.tree.unflatten(self.programs.tree, self.leaves)
         return of_wide_network(self.programs.owner, parameters, ready(batch.inputs, self.dtype), layer, directions)
 
@@ -298,6 +301,11 @@ class JaxPiece(Piece):
     def bend(self, directions: np.ndarray) -> np.ndarray:
         u = jnp.asarray(directions, self.z.dtype).reshape(self.z.shape)
         return np.asarray(self.network.programs.bend(self.z, *self.objective, u), float)
+
+    def at_outputs(self, outputs: np.ndarray) -> AtOutputs:
+        z = jnp.asarray(outputs, self.z.dtype).reshape(self.z.shape)
+        value, slope = self.network.programs.in_outputs_with_slopes(z, *self.objective)
+        return AtOutputs(float(value), np.asarray(slope, float))
 
     def slopes(self) -> np.ndarray:
         return np.asarray(self.network.programs.slopes(self.z, self.y), float)

@@ -14,7 +14,7 @@ import torch
 from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters.data import Batch, arrays, mapped
 from deeplimits.measure.adapters.layout import Layout
-from deeplimits.measure.adapters.network import Inside, Labelled, Network, Piece
+from deeplimits.measure.adapters.network import AtOutputs, Inside, Labelled, Network, Piece
 from deeplimits.measure.adapters.randomness import guarded
 from deeplimits.measure.adapters.reductions import reduced, single
 from deeplimits.measure.adapters.torch_tools import Counted, array, careful, joined, last_linear, the_tensor
@@ -290,6 +290,13 @@ class TorchPiece(Piece):
 
         where, slope = self._kept("bend", make)
         return array(self._grad(slope, [where], [self._in_outputs(directions)])[0])
+
+    def at_outputs(self, outputs: np.ndarray) -> AtOutputs:
+        where = self._in_outputs(outputs).requires_grad_()
+        with careful(), torch.enable_grad():
+            value = self._objective(where)
+        (slope,) = self._grad(value, [where])
+        return AtOutputs(float(value.detach()), array(slope))
 
     def slopes(self) -> np.ndarray:
         return self._slopes(self.y).slopes
