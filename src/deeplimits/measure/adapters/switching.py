@@ -56,8 +56,47 @@ class Switching(abc.ABC):
         """Outputs, flat, and all switches; or the switch with the number `only` alone, and no outputs."""
 
 
+class Matrices(Switching):
+    """x ↦ W_k max(… max(W_1 x + b_1, 0) …, 0) + b_k, a ReLU network given by its matrices, one row for each neuron."""
+
+    def __init__(self, weights: Any, biases: Any):
+        self.weights = [np.asarray(one, float) for one in weights]
+        self.biases = [np.asarray(one, float) for one in biases]
+        width = self.weights[0].shape[-1] if self.weights and self.weights[0].ndim == 2 else 0
+        for place, (matrix, shift) in enumerate(zip(self.weights, self.biases, strict=False)):
+            if matrix.ndim != 2 or matrix.shape[1] != width or shift.shape != (len(matrix),):
+                raise ParameterError(
+                    f"weights[{place}] has shape {matrix.shape} and biases[{place}] {shift.shape}; they must have shape "
+                    f"(n, {width}) and (n,)"
+                )
+            if not (np.all(np.isfinite(matrix)) and np.all(np.isfinite(shift))):
+                raise ParameterError(f"weights[{place}] or biases[{place}] is not finite")
+            width = len(matrix)
+        if len(self.weights) != len(self.biases) or not self.weights:
+            raise ParameterError(
+                f"there are {len(self.weights)} weights and {len(self.biases)} biases; give as many, and at least one"
+            )
+
+    def run(self, points: np.ndarray, only: int | None = None) -> Passed:
+        h, seen = points.reshape(len(points), -1), []
+        if h.shape[1] != self.weights[0].shape[1]:
+            raise ParameterError(
+                f"the points have {h.shape[1]} coordinates; the network takes {self.weights[0].shape[1]}"
+            )
+        for place, (matrix, shift) in enumerate(zip(self.weights, self.biases, strict=True)):
+            h = h @ matrix.T + shift
+            if place == len(self.weights) - 1:
+                break
+            if only is None or place == only:
+                seen.append(Signs(f"layer {place + 1}", h))
+            if place == only:
+                break
+            h = np.maximum(h, 0.0)
+        return Passed(h, seen)
+
+
 def switching(network: Any, parameters: Any = None) -> Switching:
-    """A network ready to be watched: what `open_model` gives, a PyTorch module, or a JAX function of a batch.
+    """A network ready to be watched: what `open_model` gives, a PyTorch module, a JAX function of a batch, matrices.
 
     >>> import jax, jax.numpy as jnp
     >>> found = switching(lambda x: jax.nn.relu(x - 1.0)).run(np.array([[0.5], [2.0]]))
@@ -66,6 +105,8 @@ def switching(network: Any, parameters: Any = None) -> Switching:
     """
     if isinstance(network, Switching):
         return network
+    if not callable(network) and hasattr(network, "weights") and hasattr(network, "biases"):
+        return Matrices(network.weights, network.biases)
     inner = network.network if isinstance(network, Model) else network
     torch = sys.modules.get("torch")
     if torch is not None and (isinstance(inner, torch.nn.Module) or hasattr(inner, "body")):

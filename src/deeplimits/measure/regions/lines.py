@@ -63,7 +63,7 @@ def line_pieces(network: Any, path: Any, *, parameters: Any = None, most: int = 
     Result      every t at which a unit changes, and f at all of them; f(x(t)) is linear between
     Validity    networks without smooth nonlinearities (they are refused by name); convolutions, batch norm in evaluation
                 mode, pooling and skip connections are run as they are
-    References  hanin2019regions
+    References  hanin2019
 
     `network` is what `open_model` answers, a PyTorch module, or a JAX function of a batch (with `parameters` if it takes
     them first). Computed in double precision; `most` nodes are too many.

@@ -52,7 +52,7 @@ def plane_regions(
                 are between −`margin` and 1 + `margin`
     Result      the polygons into which the kinks of all operations cut it; f is affine on each
     Validity    as `line_pieces`; a region of the plane is the intersection of the plane with a region of the input space
-    References  hanin2019regions; humayun2023
+    References  hanin2019; humayun2023
 
     >>> import jax, jax.numpy as jnp
     >>> found = plane_regions(lambda x: jax.nn.relu(x @ jnp.eye(2)).sum(axis=1), [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])

@@ -56,11 +56,11 @@ def concentrated_posterior(
         ratios = jnp.zeros(0)
     else:
         ratios = array("points_per_width", points_per_width, ("layers",), allowed=POSITIVE, why="P/n_l of each layer")
-    return _concentrated(nu, share, variance, ratios, jnp.ones_like(ratios))
+    return concentrated(nu, share, variance, ratios, jnp.ones_like(ratios))
 
 
-def _concentrated(nu, share, variance, ratios, counts):
-    """With `counts` layers of each ratio."""
+def concentrated(nu: Floats, share: Floats, variance: Floats, ratios: Floats, counts: Floats) -> Concentrated:
+    """`concentrated_posterior` with `counts` layers of each ratio."""
     factors, many = jnp.concatenate([jnp.ones(1), ratios]), jnp.concatenate([jnp.ones(1), counts])
     present = jnp.where(many > 0, factors, 0.0)
     # t > −1/max(1, P/n_l): the factor that vanishes first

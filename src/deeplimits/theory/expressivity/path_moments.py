@@ -36,7 +36,7 @@ def jacobian_moment(
                 given)
     Result      E J² = 2/n_0 for every law; E J⁴ = (12/n_0²) Π(1 + 5/n_l) for Gaussian weights; odd moments vanish
     Validity    exact at every width; even orders up to 12
-    References  hanin2020products
+    References  hanin2020
 
     >>> round(float(jacobian_moment(4, 3, [5, 4, 6])), 10), round(float(jacobian_moment(2, 3, [5, 4, 6])), 10)
     (11.0, 0.6666666667)
@@ -154,7 +154,7 @@ def layer_factor(width: ArrayLike) -> LayerFactor:
     Result      X is (2/n) χ²_k with k binomial, given k ≥ 1: E log X and its central moments as mixtures of digamma and
                 polygamma functions at k/2. E X = 1 and Var X = 5/n without the condition
     Validity    Gaussian weights
-    References  hanin2020products
+    References  hanin2020
 
     >>> found = layer_factor(50)
     >>> round(float(found.mean), 6), round(float(found.variance), 6), round(5 / 50, 6)
@@ -192,7 +192,7 @@ def jacobian_log_moments(inputs: int, hidden: Sequence[int]) -> LogNormal:
     Result      J² = (2/n_0) g² Π_l X_l with independent factors: g² adds −γ − log 2 to the mean and π²/2 to the
                 variance, each layer what `layer_factor` says. For large widths Π X_l → exp N(−β/2, β), β = 5 Σ 1/n_l
     Validity    exact at every width; given that the network is not dead at the input
-    References  hanin2020products
+    References  hanin2020
 
     >>> found = jacobian_log_moments(3, [100] * 10)
     >>> round(float(found.mean), 4), round(float(found.variance), 4)

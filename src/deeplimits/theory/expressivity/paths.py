@@ -57,7 +57,7 @@ def path_sum(weights: Sequence[ArrayLike], x: ArrayLike) -> PathSum:
     Setting     W^(1) … W^(L+1) with shapes (n_l, n_{l−1}), one input x; gates ξ_i^(l) = 1{z_i^(l) > 0}
     Result      J_qp = Σ_{γ: p→q} W_γ^(L+1) Π_{l≤L} W_γ^(l) ξ_γ^(l), z_q = Σ_p x_p J_qp
     Validity    as many paths as a loop can visit; for larger networks multiply the matrices
-    References  hanin2020products
+    References  hanin2020
 
     >>> found = path_sum([[[1.0, -1.0], [2.0, 1.0]], [[1.0, -1.0]]], [1.0, 0.5])
     >>> found.outputs.tolist(), found.jacobian.tolist(), found.paths
@@ -94,7 +94,7 @@ def dead_probability(hidden: Sequence[int]) -> Float[Array, ""]:
     Setting     no biases, symmetric weights without atoms, `hidden` the widths n_1 … n_L
     Result      1 − Π_l (1 − 2^{−n_l}); then output and Jacobian vanish. That the function is constant is less likely
     Validity    exact at every width
-    References  hanin2020products; lu2020
+    References  hanin2020; lu2020
 
     >>> round(float(dead_probability([5, 4, 6])), 14)
     0.10598754882813
@@ -111,7 +111,7 @@ def gate_probability(gates: Sequence[Sequence[int]]) -> Float[Array, ""]:
                 of the weights leave unchanged. Behind a layer that is off as a whole every gate is off
     Validity    one input. Weights with atoms (±1) make z = 0 with positive probability, and the gates of two inputs depend
                 on each other
-    References  hanin2020products
+    References  hanin2020
 
     >>> float(gate_probability([[1, 0], [0, 1, 1]])), float(gate_probability([[0, 0], [0, 0, 0]]))
     (0.03125, 0.25)

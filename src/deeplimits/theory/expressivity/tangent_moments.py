@@ -34,7 +34,7 @@ def ntk_moments(squared_norm: ArrayLike, inputs: int, hidden: Sequence[int]) -> 
                 the weights; for l ≤ m
                 E T_l T_m = (4|x|⁴/n_0²)[⅓ Π_k (1+5/n_k) + ⅔ Π_{k<l or k≥m} (1+5/n_k) Π_{l≤k<m} (1−1/n_k)]
     Validity    Gaussian weights for the second moment
-    References  hanin2020ntk
+    References  hanin2020b
 
     >>> found = ntk_moments(6.0, 3, [5, 4, 6])
     >>> float(found.mean), round(float(found.second), 10)
@@ -63,7 +63,7 @@ def ntk_spread_limit(depth_per_width: ArrayLike) -> Floats:
     Setting     as `ntk_moments`, equal widths n → ∞ with L/n → β = `depth_per_width`
     Result      e^{5β}[⅓ + (6β − 1 + e^{−6β})/(27β²)] = 1 + 11β/3 + …, which tends to e^{5β}/3
     Validity    β ≥ 0
-    References  hanin2020ntk
+    References  hanin2020b
 
     >>> round(float(ntk_spread_limit(1.0)), 12), round(float(ntk_spread_limit(1e-9)), 12)
     (76.968596551009, 1.000000003667)
@@ -84,7 +84,7 @@ def ntk_off_diagonal(correlation: ArrayLike, hidden: int) -> Floats:
     Result      c = t = ρ, then `hidden` times φ = arccos c: c ← (sin φ + (π−φ) cos φ)/π, t ← c + t(π−φ)/π; the result
                 is t. At ρ = 1 it is L + 1
     Validity    exact for the mean with one hidden layer of any width; n → ∞ for more, with corrections O(1/n)
-    References  hanin2020ntk; jacot2018
+    References  hanin2020b; jacot2018
 
     >>> [round(float(ntk_off_diagonal(rho, layers)), 12) for rho, layers in ((0.0, 1), (0.5, 2), (0.5, 3), (1.0, 4))]
     [0.318309886184, 1.351479561123, 1.737844679215, 5.0]
@@ -132,7 +132,7 @@ def ntk_eigenvalue_bounds(x: ArrayLike, hidden: Sequence[int]) -> EigenvalueBoun
     Result      λ_max(E Θ) ≤ max_b Σ_a |E Θ_ab| and ≤ |E Θ|_F, with E Θ_ab from `ntk_off_diagonal`;
                 Tr Θ ≤ (1 + √((m/δ)(ρ₂ − 1))) E Tr Θ with probability at least 1 − δ, ρ₂ = E Θ_aa²/(E Θ_aa)²
     Validity    the diagonal and ρ₂ are exact; off the diagonal exact with one hidden layer, O(1/n) with more
-    References  hanin2020ntk
+    References  hanin2020b
 
     >>> found = ntk_eigenvalue_bounds([[1.0, 0.0], [0.0, 1.0]], [50])
     >>> round(float(found.largest), 10), round(float(found.row_sum), 10)
