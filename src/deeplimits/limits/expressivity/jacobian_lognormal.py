@@ -5,7 +5,9 @@ import jax.numpy as jnp
 from jax.scipy.stats import norm
 from jaxtyping import Array
 
+from deeplimits.ensembles import deep_networks
 from deeplimits.limit import Limit, Run, integer, real, replace, too_small, whole
+from deeplimits.models.activations import activation
 from deeplimits.predictions import Law, Value
 from deeplimits.theory.expressivity import path_moments
 
@@ -24,10 +26,10 @@ class JacobianLognormal(Limit):
     References  hanin2020
     """
 
-    depth_per_width: Array = real(0.5, 0.1, 2.0, log=True, symbol=r"\delta", doc="hidden layers per neuron of one, L/n")
+    depth_per_width: Array = real(0.25, 0.1, 2.0, log=True, symbol=r"\delta", doc="hidden layers per neuron of one, L/n")
     width: int = integer(32, 2, 100_000, log=True, symbol="n", doc="neurons of a hidden layer")
 
-    usual = Run(sizes=(32, 64), samples=2500, batch=50)
+    usual = Run(sizes=(48, 96), samples=40_000, batch=500)
 
     def theory(self):
         factor = path_moments.layer_factor(self.width)
@@ -59,14 +61,8 @@ class JacobianLognormal(Limit):
         return {"width": n, "hidden": layers}, replace(self, depth_per_width=layers / n, width=n)
 
     def simulate(self, key, *, width: int, hidden: int):
-        def layer(state, one):
-            # A layer of neurons after the other; lengths in logarithms.
-            h, log_size = state
-            z = jnp.sqrt(2 / width) * jax.random.normal(one, (width, width)) @ h
-            h = jnp.maximum(z, 0.0)
-            size = jnp.linalg.norm(h)
-            return (h / size, log_size + 2 * jnp.log(size)), None
-
-        start = jnp.full((width,), 1 / jnp.sqrt(1.0 * width)), jnp.zeros(())
-        (_, log_size), _ = jax.lax.scan(layer, start, jax.random.split(key, hidden))
+        # Given a layer, the neurons of the next are independent: layers are drawn one by one, without their matrices.
+        noise = jax.random.normal(key, (hidden, width))
+        variance = deep_networks.variance_chain(noise, activation("relu"), jnp.ones(()), jnp.full((), 2.0), jnp.zeros(()))
+        log_size = jnp.log(variance[-1] / variance[0])
         return {"mean": log_size, "second": log_size**2, "law": log_size}

@@ -31,7 +31,7 @@ class JacobianMoments(Limit):
     hidden: int = integer(2, 1, 6, symbol="L", doc="number of hidden layers")
     width: int = integer(12, 1, 100_000, log=True, symbol="n", doc="neurons of a hidden layer")
 
-    usual = Run(sizes=(8, 16), samples=12_000, batch=100)
+    usual = Run(sizes=(12, 24), samples=40_000, batch=250)
 
     # Rows of the Jacobian that are looked at together.
     outputs = 32

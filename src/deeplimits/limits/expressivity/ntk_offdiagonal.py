@@ -26,7 +26,7 @@ class NtkOffdiagonal(Limit):
     hidden: int = integer(2, 1, 5, symbol="L", doc="number of hidden layers")
     cosine: Array = real(0.5, -0.3, 0.98, symbol=r"\rho", doc="cosine of the angle between the inputs")
 
-    usual = Run(sizes=(12, 24, 48), samples=8000, batch=100)
+    usual = Run(sizes=(12, 36), samples=30_000, batch=250)
 
     def theory(self):
         kernel = tangent_moments.ntk_off_diagonal(self.cosine, self.hidden)

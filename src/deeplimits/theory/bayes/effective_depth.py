@@ -18,6 +18,8 @@ from jaxtyping import Array, Float
 from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, Allowed, argument, array, known, number
 from deeplimits.numerics.ranks import same_rank
 from deeplimits.numerics.roots import bracketed
+from deeplimits.theory.bayes import log_products
+from deeplimits.theory.bayes.evidence import WIDTH
 
 Floats = Float[Array, "..."]
 SHARE = Allowed(lambda x: (x > 0) & (x <= 1), "above 0 and at most 1")
@@ -159,11 +161,8 @@ def log_norm_density(log_norm: ArrayLike, widths: Sequence[int] | ArrayLike) -> 
     >>> bool(abs(density[0] - 2 * math.exp(-1)) < 1e-14)
     True
     """
-    from deeplimits.theory.bayes import log_products
-    from deeplimits.theory.bayes.evidence import WIDTH
-
     at = argument("log_norm", log_norm, FINITE)
-    given = np.asarray(array("widths", widths, ("layers",), allowed=WIDTH, why="one width for each layer"))
-    values, counts = log_products.grouped(given)
+    array("widths", widths, ("layers",), allowed=WIDTH, why="one width for each layer")
+    values, counts = log_products.grouped(np.asarray(widths, float))
     log_values = [log_products.log_density(2 * one, jnp.asarray(values) / 2, jnp.asarray(counts)) for one in at.ravel()]
     return 2 * jnp.exp(jnp.reshape(jnp.stack(log_values), at.shape)) if at.size else jnp.zeros(at.shape)

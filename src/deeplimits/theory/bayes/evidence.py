@@ -159,8 +159,8 @@ def layers(hidden: Sequence[int] | ArrayLike) -> tuple[Array, ...]:
     if known(hidden):
         if np.size(np.asarray(hidden, float)) == 0:
             return jnp.ones(1), jnp.zeros(1)
-        given = np.asarray(array("hidden", hidden, ("layers",), allowed=WIDTH, why="one width for each hidden layer"))
-        values, counts = log_products.grouped(given)
+        array("hidden", hidden, ("layers",), allowed=WIDTH, why="one width for each hidden layer")
+        values, counts = log_products.grouped(np.asarray(hidden, float))
         return jnp.asarray(values), jnp.asarray(counts)
     widths = jnp.asarray(hidden, float)
     return widths, jnp.ones_like(widths)

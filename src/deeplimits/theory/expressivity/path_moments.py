@@ -68,7 +68,9 @@ def _moments(order: int, given: Sequence[float] | None) -> dict[int, float]:
     even = range(4, order + 1, 2)
     if given is None:
         return {2: 1.0, **{m: float(math.prod(range(m - 1, 0, -2))) for m in even}}
-    values = np.asarray(array("weight_moments", given, ("moments",), allowed=POSITIVE)) if len(given) else np.zeros(0)
+    if len(given):
+        array("weight_moments", given, ("moments",), allowed=POSITIVE)
+    values = np.asarray(given, float)
     if len(values) < len(even):
         raise ParameterError(
             f"weight_moments has {len(values)} entries; the moments of order 4, 6, … up to {order} are needed"

@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, Allowed, argument, array, choice, inside, number, whole
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, Allowed, argument, array, choice, inside, known, number, whole
 
 Floats = Float[Array, "..."]
 BITS = Allowed(lambda x: (x >= 0) & (x == np.round(x)) & (x <= 1e15), "a whole number from 0 to 1e15")
@@ -210,7 +210,7 @@ def carl_bits(dimension: ArrayLike, radius: ArrayLike, error: ArrayLike) -> Carl
     """
     n = argument("dimension", dimension, Allowed(lambda x: (x >= 1) & (x == np.round(x)) & (x <= 1e15), "a whole number from 1"))
     r, delta = argument("radius", radius, POSITIVE), argument("error", error, POSITIVE)
-    if np.any(np.asarray(delta) > np.asarray(r)):
+    if known(radius, error) and np.any(np.asarray(error, float) > np.asarray(radius, float)):
         raise OutsideValidity("error exceeds radius: one ball of that radius is better; take error at most radius")
     return CarlBound(n * (jnp.log2(3.0) + jnp.log2(r) - jnp.log2(delta)), 4 * delta)
 
@@ -243,6 +243,6 @@ def no_free_lunch_error(cells: ArrayLike, seen: ArrayLike) -> Floats:
     """
     n = argument("cells", cells, Allowed(lambda x: (x >= 1) & (x == np.round(x)) & (x <= 1e15), "a whole number from 1"))
     m = argument("seen", seen, BITS)
-    if np.any(np.asarray(m) > np.asarray(n)):
+    if known(cells, seen) and np.any(np.asarray(seen, float) > np.asarray(cells, float)):
         raise ParameterError("seen exceeds cells; no more cells can be seen than there are")
     return (n - m) / (2 * n)
