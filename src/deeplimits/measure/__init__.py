@@ -6,6 +6,7 @@ with door(__name__):
     from deeplimits.measure import adapters as adapters
     from deeplimits.measure import classes as classes
     from deeplimits.measure import curvature as curvature
+    from deeplimits.measure import regions as regions
     from deeplimits.measure import tokens as tokens
     from deeplimits.measure import training as training
     from deeplimits.measure.committees import batch_gradient as batch_gradient

@@ -4,7 +4,9 @@ from deeplimits.doors import door
 
 with door(__name__):
     from deeplimits.theory import attention as attention
+    from deeplimits.theory import bayes as bayes
     from deeplimits.theory import bias as bias
+    from deeplimits.theory import expressivity as expressivity
     from deeplimits.theory import gaussian as gaussian
     from deeplimits.theory import inequalities as inequalities
     from deeplimits.theory import initialization as initialization

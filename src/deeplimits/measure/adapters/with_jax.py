@@ -342,7 +342,7 @@ def ready(tree: Any, dtype: Any) -> Any:
 def opened(network: Any, loss: Callable[[Any, Any], Any], parameters: Any, *, precision: str | None = None) -> Opened:
     """A JAX function, an equinox module or an object with `apply` (flax, `WideNetwork`), with its parameters."""
     notes: list[str] = []
-    apply, tree = _function_and_tree(network, parameters)
+    apply, tree = function_and_tree(network, parameters)
     with_paths, structure = jax.tree_util.tree_flatten_with_path(tree)
     if not with_paths:
         raise ParameterError("the network has no parameters")
@@ -376,7 +376,8 @@ class _Taken(NamedTuple):
     tree: Any
 
 
-def _function_and_tree(network: Any, parameters: Any) -> _Taken:
+def function_and_tree(network: Any, parameters: Any) -> _Taken:
+    """The function apply(tree, x) of a network of JAX, and its parameters as a tree."""
     if parameters is None:
         if not isinstance(network, eqx.Module):
             raise ParameterError("a JAX function needs its parameters: open_model(apply, loss, data, parameters=...)")

@@ -1,0 +1,1 @@
+"""Exact Bayesian inference with deep linear networks."""

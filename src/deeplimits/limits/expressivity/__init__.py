@@ -1,0 +1,1 @@
+"""What networks can express: paths, regions, entropy."""
