@@ -184,7 +184,7 @@ def symmetric_ternary(linear: float, variance: float = 1.0, *, level: float = 1.
     References  ali2022
 
     >>> round(symmetric_ternary(0.3668791643624), 10)
-    0.7423880643
+    0.7423880604
     """
     d1, tau2 = float(number("linear", linear, POSITIVE)), float(number("variance", variance, POSITIVE))
     r = float(number("level", level, POSITIVE))

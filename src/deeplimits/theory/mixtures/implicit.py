@@ -249,7 +249,7 @@ def explicit_equivalent(
 
     >>> found = explicit_equivalent(equilibrium_coefficients("relu", 0.5, 1.0).conjugate, layers=1)
     >>> [round(one, 8) for one in found.activations[0].parameters]  # in powers of u
-    [-0.23412488, 0.38192895, 0.23412488, 0.05086362]
+    [-0.23412488, 0.38193161, 0.23412488, 0.05086362]
     """
     tau0 = float(number("variance", variance, POSITIVE))
     k1, k2, k3, k0 = (float(part) for part in kernel[:4])

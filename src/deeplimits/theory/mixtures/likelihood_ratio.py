@@ -12,6 +12,22 @@ from deeplimits.numerics.arguments import known
 from deeplimits.theory.kernels import positive
 
 
+def limiting_error(distance: ArrayLike, shape: ArrayLike) -> Float[Array, "..."]:
+    """The smallest error for two balanced Gaussian classes whose difference is of these sizes, in the limit.
+
+    Setting     `distance` |C^{−1/2}(μ₁ − μ₂)|, `shape` |C^{−1/2}(C₁ − C₂)C^{−1/2}|_F, both of order one as p → ∞
+    Result      Q(½√(distance² + shape²/2))
+    Validity    no single direction carries the difference of the covariances
+    References  couillet2022
+
+    >>> round(float(limiting_error(1.5, 2.0)), 10), round(float(limiting_error(0.0, 3.0)), 10)
+    (0.1513228424, 0.1444221832)
+    """
+    d = arguments.argument("distance", distance, arguments.NOT_NEGATIVE)
+    s = arguments.argument("shape", shape, arguments.NOT_NEGATIVE)
+    return ndtr(-jnp.sqrt(d**2 + s**2 / 2) / 2)
+
+
 def oracle_error(difference: ArrayLike, first: ArrayLike, second: ArrayLike) -> Float[Array, ""]:
     """The smallest error with which two balanced Gaussian classes can be told apart in high dimension.
 
@@ -38,7 +54,7 @@ def oracle_error(difference: ArrayLike, first: ArrayLike, second: ArrayLike) -> 
         root = jnp.linalg.cholesky(c)
         whitened = jnp.linalg.solve(root, jnp.linalg.solve(root, one - two).T)
         mean, shape = jnp.sum(jnp.linalg.solve(root, gap) ** 2), jnp.sum(whitened**2)
-    return ndtr(-jnp.sqrt(mean + shape / 2) / 2)
+    return limiting_error(jnp.sqrt(mean), jnp.sqrt(shape))
 
 
 def _covariance(name: str, value: ArrayLike, p: int) -> Array:
