@@ -20,13 +20,12 @@ def described(system: TwoClasses) -> KernelData:
 
 
 def looked_at(matrix: Array) -> dict[str, Array]:
-    """The largest eigenvalue of PKP, the next, the root mean square of them all, and the trace of K per point."""
+    """The largest eigenvalue of PKP, the root mean square of them all, and the trace of K per point."""
     n = matrix.shape[0]
     centred = matrix - matrix.mean(axis=0)[None, :] - matrix.mean(axis=1)[:, None] + matrix.mean()
     values = jnp.linalg.eigvalsh((centred + centred.T) / 2)
     return {
         "top": values[-1],
-        "second": values[-2],
         "bulk": jnp.sqrt(jnp.mean(values**2)),
         "diagonal": jnp.trace(matrix) / n,
     }
@@ -36,8 +35,7 @@ def said(values: dict[str, Array]) -> dict[str, Value]:
     """The same as statements about a draw."""
     words = {
         "top": ("largest eigenvalue of PKP", r"\lambda_1(PKP)"),
-        "second": ("second eigenvalue of PKP", r"\lambda_2(PKP)"),
         "bulk": ("root mean square eigenvalue of PKP", r"(\Sigma\lambda^2/n)^{1/2}"),
         "diagonal": ("trace of K per point", r"tr K/n"),
     }
-    return {name: Value(values[name], label=words[name][0], symbol=words[name][1], rate=0.5) for name in values}
+    return {name: Value(values[name], label=words[name][0], symbol=words[name][1], rate=1.0) for name in values}

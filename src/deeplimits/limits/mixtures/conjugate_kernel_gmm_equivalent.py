@@ -18,7 +18,7 @@ class ConjugateKernelGmmEquivalent(Limit):
     Result      K = d₁X'X/p + d₂ss' + 2d₂JTJ'/p + d₀I in operator norm, d₁ = (E σ')², d₂ = (E σ'')²/4,
                 d₀ = Var σ(τξ) − τ²d₁, s_i = |x_i − μ_a|²/p − τ², T_ab = tr(C_aC_b)/p
     Validity    E σ² finite; size counts the dimension p
-    Finite size |K − K̃| = O(p^(−1/2))
+    Finite size |K − K̃| = O(p^(−1/2)), separate eigenvalues and means of many O(1/p)
     Computed by mixtures.conjugate_kernel_equivalent
     References  ali2022 Thm 1
     """
@@ -29,7 +29,7 @@ class ConjugateKernelGmmEquivalent(Limit):
     trace: Array = real(1.0, 0.0, 2.0, symbol="t", doc="difference t of the classes' variance, times √p")
     shape: Array = real(0.3, 0.0, 0.6, symbol="h", doc="how unequal the variances of class 2 are, h")
 
-    usual = Run(sizes=(60, 120, 240), samples=40)
+    usual = Run(sizes=(60, 120, 240), samples=24)
 
     def at_size(self, size):
         p = whole(size, "p", self, least=20)

@@ -19,7 +19,7 @@ class DeepCkEquivalent(Limit):
     Result      K_L = α₁X'X/p + α₂ss' + α₃JTJ'/p + (τ_L² − τ₀²α₁)I in operator norm, α and τ as in
                 `mixtures.deep_coefficients`: so are all eigenvalues of the two centred matrices the same
     Validity    any activation with E σ² finite; size counts the dimension p
-    Finite size |K − K̃| = O(p^(−1/2))
+    Finite size |K − K̃| = O(p^(−1/2)), separate eigenvalues and means of many O(1/p)
     Computed by mixtures.deep_coefficients, mixtures.equivalent_kernel
     References  gu2022 Thm 1
     """
@@ -31,7 +31,7 @@ class DeepCkEquivalent(Limit):
     trace: Array = real(1.0, 0.0, 2.0, symbol="t", doc="difference t of the classes' variance, times √p")
     shape: Array = real(0.3, 0.0, 0.6, symbol="h", doc="how unequal the variances of class 2 are, h")
 
-    usual = Run(sizes=(60, 120, 240), samples=40)
+    usual = Run(sizes=(60, 120, 240), samples=24)
 
     def at_size(self, size):
         p = whole(size, "p", self, least=20)

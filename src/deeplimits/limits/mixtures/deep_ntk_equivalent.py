@@ -19,7 +19,7 @@ class DeepNtkEquivalent(Limit):
     Result      Θ_L = β₁X'X/p + β₂ss' + β₃JTJ'/p + (κ_L² − τ₀²β₁)I in operator norm, β and κ as in
                 `mixtures.deep_coefficients`: so are all eigenvalues of the two centred matrices the same
     Validity    continuous activations; size counts the dimension p
-    Finite size |Θ − Θ̃| = O(p^(−1/2))
+    Finite size |Θ − Θ̃| = O(p^(−1/2)), separate eigenvalues and means of many O(1/p)
     Computed by mixtures.deep_coefficients, mixtures.equivalent_kernel
     References  gu2022 Thm 2
     """
@@ -31,7 +31,7 @@ class DeepNtkEquivalent(Limit):
     trace: Array = real(1.0, 0.0, 2.0, symbol="t", doc="difference t of the classes' variance, times √p")
     shape: Array = real(0.3, 0.0, 0.6, symbol="h", doc="how unequal the variances of class 2 are, h")
 
-    usual = Run(sizes=(60, 120, 240), samples=40)
+    usual = Run(sizes=(60, 120, 240), samples=24)
 
     def at_size(self, size):
         p = whole(size, "p", self, least=20)

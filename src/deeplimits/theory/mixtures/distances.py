@@ -38,15 +38,34 @@ def pair_distances(mixture: GaussianMixture) -> PairDistances:
     (2.0, 2.0)
     """
     p = mixture.means.shape[1]
-    traces = jnp.einsum("aii->a", mixture.covariances) / p
     gap = mixture.means[:, None, :] - mixture.means[None, :, :]
     both = mixture.covariances[:, None] + mixture.covariances[None, :]
-    # tr (C_a + C_b)² = tr C_a² + tr C_b² + 2 tr C_aC_b
-    own = jnp.einsum("aa->a", mixture.overlap)
-    squares = (own[:, None] + own[None, :] + 2 * mixture.overlap) / p
+    traces = jnp.einsum("aii->a", mixture.covariances) / p
     along = jnp.einsum("abi,abij,abj->ab", gap, both, gap) / p**2
-    mean = traces[:, None] + traces[None, :] + jnp.sum(gap**2, axis=2) / p
-    return PairDistances(2 * mixture.variance, mean, 2 * squares + 4 * along)
+    return _pairs(mixture.variance, traces, mixture.overlap / p, jnp.sum(gap**2, axis=2) / p, along)
+
+
+def diagonal_pair_distances(means: Float[Array, "classes p"], variances: Float[Array, "classes p"]) -> PairDistances:
+    """The same for balanced classes of diagonal covariances, which needs no matrices.
+
+    >>> found = diagonal_pair_distances(jnp.zeros((1, 4)), jnp.ones((1, 4)))
+    >>> float(found.mean[0, 0]), float(found.variance[0, 0])
+    (2.0, 2.0)
+    """
+    p = means.shape[1]
+    gap = means[:, None, :] - means[None, :, :]
+    both = variances[:, None] + variances[None, :]
+    along = jnp.sum(gap**2 * both, axis=2) / p**2
+    traces = jnp.mean(variances, axis=1)
+    return _pairs(jnp.mean(traces), traces, variances @ variances.T / p**2, jnp.sum(gap**2, axis=2) / p, along)
+
+
+def _pairs(variance, traces, products, apart, along) -> PairDistances:
+    # tr (C_a + C_b)² = tr C_a² + tr C_b² + 2 tr C_aC_b
+    own = jnp.einsum("aa->a", products)
+    squares = own[:, None] + own[None, :] + 2 * products
+    mean = traces[:, None] + traces[None, :] + apart
+    return PairDistances(2 * variance, mean, 2 * squares + 4 * along)
 
 
 class LargestGap(NamedTuple):
