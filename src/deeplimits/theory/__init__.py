@@ -12,6 +12,7 @@ with door(__name__):
     from deeplimits.theory import initialization as initialization
     from deeplimits.theory import kernels as kernels
     from deeplimits.theory import landscape as landscape
+    from deeplimits.theory import mixtures as mixtures
     from deeplimits.theory import online_sgd as online_sgd
     from deeplimits.theory import regression as regression
     from deeplimits.theory import spectra as spectra

@@ -1,0 +1,58 @@
+r"""Kernels of distances on a mixture."""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from deeplimits.ensembles import class_mixtures
+from deeplimits.limit import Limit, Run, choice, real, rounded, whole
+from deeplimits.limits.mixtures._shared import described, looked_at, mixture_of, said
+from deeplimits.theory.mixtures.distance_kernels import linearized_distance_kernel
+
+KERNELS = {
+    "heat": lambda t: jnp.exp(-t / 2),
+    "rational": lambda t: 1 / (1 + t),
+    "laplace": lambda t: jnp.exp(-jnp.sqrt(jnp.where(t > 0, t, 1e-300))),
+    "parabola": lambda t: 2 * (t - 2) ** 2 - (t - 2) + 4,
+}
+
+
+class KernelLinearization(Limit):
+    r"""A kernel matrix of high-dimensional points is a linear one, with corrections for lengths and a multiple of I.
+
+    Setting     K_ij = f(|x_i − x_j|²/p), n points x of N(±μ, C_a) in R^p, |μ|² = ρ, C₁ = I,
+                C₂ = (1 + t/√p) diag(1 ± h); f = exp(−t/2), 1/(1 + t), exp(−√t) or 2(t − 2)² − (t − 2) + 4
+    Limit       p → ∞ with n/p fixed
+    Result      K̃_ij = f(τ) + f'(τ)[s_i + s_j − (2/p)z_i·z_j + |μ_a − μ_b|²/p + (2/p)(μ_a − μ_b)·(z_i − z_j)]
+                + (f''(τ)/2)[(s_i + s_j)² + 4 tr(C_aC_b)/p²], f(0) on the diagonal; τ = 2 tr C°/p, in operator norm
+    Validity    f three times differentiable at τ; size counts the dimension p
+    Finite size |K − K̃| = O(p^(−1/2)), separate eigenvalues and means of many O(1/p)
+    Computed by mixtures.linearized_distance_kernel
+    References  elkaroui2010; couillet2016
+    """
+
+    kernel: str = choice("heat", tuple(KERNELS), symbol="f", doc="the kernel function f")
+    samples_per_dimension: Array = real(1.0, 0.3, 2.0, log=True, symbol="n/p", doc="samples per dimension")
+    strength: Array = real(3.0, 0.0, 10.0, symbol=r"\rho", doc="squared length ρ of a class mean")
+    trace: Array = real(1.0, 0.0, 2.0, symbol="t", doc="difference t of the classes' variance, times √p")
+    shape: Array = real(0.3, 0.0, 0.6, symbol="h", doc="how unequal the variances of class 2 are, h")
+
+    usual = Run(sizes=(60, 120, 240), samples=24)
+
+    def at_size(self, size):
+        p = whole(size, "p", self, least=20)
+        n = 2 * whole(p * float(self.samples_per_dimension) / 2, "n/2", self, least=5)
+        return {"samples": n, "dimension": p}, rounded(self, samples_per_dimension=n / p)
+
+    def draw(self, key, *, samples: int, dimension: int):
+        numbers = jax.random.normal(key, (samples, dimension))
+        return class_mixtures.contrasted_classes(numbers, self.strength, self.trace, self.shape)
+
+    def stated(self, system):
+        found = linearized_distance_kernel(KERNELS[self.kernel], described(system), mixture_of(system))
+        values = said(looked_at(found))
+        return {name: values[name] for name in ("top", "bulk")}
+
+    def measured(self, system):
+        found = looked_at(class_mixtures.distance_matrix(KERNELS[self.kernel], system.x))
+        return {name: found[name] for name in ("top", "bulk")}
