@@ -64,23 +64,27 @@ class Mean(NamedTuple):
 
     value: Floats
     variance: Floats
-    third: Floats
-    """Third cumulant of the mean."""
+    skewness: Floats
+    """Skewness of the mean: its third cumulant in units of its deviation, zero where it does not vary."""
     dof: float
     """Degrees of freedom of the variance; infinite where the theory fixes it."""
 
 
 def mean_of(draws: ArrayLike) -> Mean:
-    """Mean over the first axis, with the variance and third cumulant of that mean estimated from the draws."""
+    """Mean over the first axis, with the variance and skewness of that mean estimated from the draws."""
     draws = np.asarray(draws, dtype=float)
     count = draws.shape[0]
     if count < FEWEST_SAMPLES:
         raise ParameterError(f"samples = {count} is too few for a standard error; take at least {FEWEST_SAMPLES}")
     value = draws.mean(axis=0)
     centred = draws - value
-    variance = (centred**2).sum(axis=0) / (count - 1)
-    third = (centred**3).sum(axis=0) * count / ((count - 1) * (count - 2))
-    return Mean(value, variance / count, third / count**2, count - 1)
+    # In units of the largest deviation: cubes of numbers that are fine may not be numbers.
+    unit = np.abs(centred).max(axis=0)
+    scaled = np.divide(centred, unit, out=np.zeros_like(centred), where=unit > 0)
+    variance = (scaled**2).sum(axis=0) / (count - 1)
+    third = (scaled**3).sum(axis=0) * count / ((count - 1) * (count - 2))
+    skewness = np.divide(third, variance**1.5 * count**0.5, out=np.zeros_like(third), where=variance > 0)
+    return Mean(value, variance * unit**2 / count, skewness, count - 1)
 
 
 def mean_of_successes(successes: ArrayLike, probability: ArrayLike, count: int, fewest: int = 0) -> Mean:
@@ -89,12 +93,10 @@ def mean_of_successes(successes: ArrayLike, probability: ArrayLike, count: int, 
     Numbers of rare events are not normal in their tail: with `fewest`, so many are assumed to be expected at least.
     """
     p = np.asarray(probability, dtype=float)
-    return Mean(
-        np.asarray(successes, dtype=float) / count,
-        np.maximum(p * (1 - p), min(fewest / count, 0.25)) / count,
-        p * (1 - p) * (1 - 2 * p) / count**2,
-        np.inf,
-    )
+    variance = np.maximum(p * (1 - p), min(fewest / count, 0.25)) / count
+    third = p * (1 - p) * (1 - 2 * p) / count**2
+    skewness = np.divide(third, variance**1.5, out=np.zeros_like(third), where=variance > 0)
+    return Mean(np.asarray(successes, dtype=float) / count, variance, skewness, np.inf)
 
 
 class Extrapolation(NamedTuple):
@@ -138,7 +140,7 @@ def extrapolate(
     )
     gaps = np.stack([mean.value for mean in means]) - stated_values
     variances = np.stack([mean.variance for mean in means])
-    thirds = np.stack([mean.third for mean in means])
+    skews = np.stack([mean.skewness for mean in means])
     dofs = np.array([mean.dof for mean in means])
     leading = (_combine(slope, gaps), _error(slope, variances))
     even = np.broadcast_to(at_infinity.reshape(-1, *[1] * (gaps.ndim - 1)), gaps.shape)
@@ -148,9 +150,11 @@ def extrapolate(
         weights, next_order = _with_next_order(sizes, rate, even, leading, stated_values, gaps, variances, shared)
     variance = (weights**2 * variances).sum(axis=0)
     each_dof = dofs.reshape(-1, *[1] * (gaps.ndim - 1))
+    # What each size contributes to the deviation and to the variance
+    part = np.divide(weights * np.sqrt(variances), np.sqrt(variance), out=np.zeros_like(gaps), where=variance > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        skewness = np.where(variance > 0, (weights**3 * thirds).sum(axis=0) / variance**1.5, 0.0)
-        inverse_dof = (weights**4 / each_dof * variances**2).sum(axis=0) / variance**2
+        skewness = (part**3 * skews).sum(axis=0)
+        inverse_dof = (part**4 / each_dof).sum(axis=0)
         dof = np.where(inverse_dof > 0, 1 / inverse_dof, np.inf)
     return Extrapolation(
         gap=(weights * gaps).sum(axis=0),

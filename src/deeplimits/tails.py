@@ -9,6 +9,8 @@ from scipy import special
 
 Floats = NDArray[np.floating]
 
+BEYOND = 1e60
+
 
 def student_tail(t: ArrayLike, dof: ArrayLike) -> Floats:
     """P(T > t) for Student's law; the normal law where `dof` is infinite."""
@@ -25,6 +27,8 @@ def student_quantile(tail: ArrayLike, dof: ArrayLike) -> Floats:
 
 def hall_transform(t: Floats, skewness: Floats) -> Floats:
     """Hall's (1992) monotone transformation of a studentized mean; `skewness` is that of the mean."""
+    # Beyond any quantile, and before cubes are no numbers
+    t = np.clip(t, -BEYOND, BEYOND)
     return t + skewness * t**2 / 3 + skewness**2 * t**3 / 27 + skewness / 6
 
 

@@ -46,7 +46,7 @@ def test_without_the_skewness_correction_the_test_would_be_wrong():
     t = np.sqrt(60) * draws.mean(axis=0) / draws.std(axis=0, ddof=1)
     plain = np.mean(2 * stats.t.sf(np.abs(t), 59) < 0.001)
     skewness = statistics.mean_of(draws)
-    corrected = tails.hall_transform(t, skewness.third / skewness.variance**1.5)
+    corrected = tails.hall_transform(t, skewness.skewness)
     hall = np.mean(2 * stats.t.sf(np.abs(corrected), 59) < 0.001)
     assert plain > 5 * 0.001
     assert hall < 1.5 * 0.001
@@ -126,3 +126,16 @@ def test_lines_through_points_of_very_unlike_certainty():
     np.testing.assert_allclose(coefficients, [-1.0, 1.0], atol=1e-9)
     # Through the first point, which is certain: the slope's variance is 1/Σ (x − 1)².
     assert covariance[1, 1] == pytest.approx(1 / 5, rel=1e-6)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1e-120, 1e120])
+def test_a_verdict_does_not_depend_on_the_unit(unit):
+    """Cubes of 1e120 are no numbers, and third powers of variances of 1e-240 are zero; it was 'overflow in power'."""
+    rng = np.random.default_rng(5)
+    draws = [1 + 2 / n + rng.exponential(size=(60, 3)) for n in (50, 100, 200)]
+    usual = deviation_of(draws, (50, 100, 200), np.full(3, 2.0), 1.0)
+    found = deviation_of([unit * d for d in draws], (50, 100, 200), np.full(3, 2.0) * unit, 1.0)
+    np.testing.assert_allclose(found, usual, rtol=1e-9)
+    wrong = deviation_of([d + 1e130 for d in draws], (50, 100, 200), np.full(3, 2.0), None)
+    assert wrong.p_value < 1e-6

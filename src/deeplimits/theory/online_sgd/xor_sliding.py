@@ -78,7 +78,7 @@ def sliding_times(start: XorState, horizon: ArrayLike, ridge: ArrayLike, *, step
     >>> start = XorState(jnp.array([1.0]), jnp.array([0.3]), jnp.array([0.1]), jnp.zeros((1, 1)))
     >>> found = sliding_times(start, 5.0, 0.05)
     >>> float(found.along_mu[0]), round(float(found.along_nu[0]), 6)
-    (inf, 0.733559)
+    (inf, 0.773308)
     """
     last = number("horizon", horizon, NOT_NEGATIVE)
     return _noiseless(start, last[None], ridge, steps)[1]

@@ -27,8 +27,8 @@ def risk_near_teacher(
     References  saad1995; goldt2019
 
     >>> task = Task([[1.0]], activation="identity")
-    >>> float(risk_near_teacher(task, [[1e-20]], [[3e-11]]))  # (P − 2M + Q)/2
-    5e-21
+    >>> f"{float(risk_near_teacher(task, [[1e-20]], [[3e-11]])):.12g}"  # (P − 2M + Q)/2
+    '5e-21'
     """
     k, sigma = task.teachers, task.activation
     if sigma != task.teacher_activation:
