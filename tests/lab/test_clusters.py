@@ -20,7 +20,7 @@ from deeplimits.lab.clusters import Dask, slurm_cluster, slurm_options
 from deeplimits.lab.driver import SweepStopped
 from house import run_command
 from lab.test_sweep import bits, identical
-from lab.test_sweep_faults import rows, waited_for
+from lab.test_sweep_faults import count, rows, waited_for
 from sweep_limits import Coin, Slow
 
 distributed = pytest.importorskip("distributed")
@@ -87,7 +87,7 @@ def test_a_scheduler_that_is_killed(tmp_path):
         waited_for(lambda: lanes.count() == 1)
 
         def kill():
-            waited_for(lambda: path.exists() and len(rows(path)) >= 3)
+            waited_for(lambda: count(path) >= 3)
             scheduler.kill()
 
         killer = threading.Thread(target=kill)
@@ -111,7 +111,7 @@ def test_a_worker_of_a_cluster_that_is_killed(tmp_path):
         victims = lanes._client.run(os.getpid)
 
         def kill():
-            waited_for(lambda: path.exists() and len(rows(path)) >= 3)
+            waited_for(lambda: count(path) >= 3)
             os.kill(next(iter(victims.values())), signal.SIGKILL)
 
         killer = threading.Thread(target=kill)
