@@ -74,12 +74,14 @@ def _field(parameter: Parameter, traced: bool) -> Any:
 
 def _to_array(value: Any) -> Any:
     # What cannot become a real array is passed on unchanged: `__check_init__` then refuses it by name.
+    if isinstance(value, str | bytes):
+        return value
     try:
         array = jnp.asarray(value)
         if jnp.issubdtype(array.dtype, jnp.bool_) or jnp.iscomplexobj(array):
             return value
         return array.astype(float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         return value
 
 
@@ -271,11 +273,21 @@ def to_json(limit: Limit) -> dict[str, Any]:
     return {"name": catalogue.name_of(type(limit)), "parameters": values_of(limit)}
 
 
-def from_json(document: Mapping[str, Any]) -> Limit:
-    """The limit that `to_json` described."""
+def from_json(document: Any) -> Limit:
+    """The limit that `to_json` described; anything else is refused, and only limits are made."""
     from deeplimits.catalogue import catalogue
 
-    return catalogue[document["name"]](**document["parameters"])
+    name = document.get("name") if isinstance(document, Mapping) else None
+    values = document.get("parameters") if isinstance(document, Mapping) else None
+    if not (isinstance(name, str) and isinstance(values, Mapping) and all(isinstance(key, str) for key in values)):
+        raise ParameterError(
+            'document describes no limit; it must be what `to_json` gives, as {"name": "bai-yin-edges", '
+            '"parameters": {"gamma": 2.0}}'
+        )
+    entry = catalogue.entry(name)
+    if entry.role == "function":
+        raise ParameterError(f"document names {entry.name}, which is a function and no limit")
+    return entry.load()(**values)
 
 
 def _plain(value: Any) -> Any:

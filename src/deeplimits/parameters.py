@@ -161,6 +161,12 @@ def parameters_of(limit: type) -> dict[str, Parameter]:
     return {field.name: field.metadata["parameter"] for field in fields if "parameter" in field.metadata}
 
 
+LONGEST = 300
+"""Letters of a value that an error repeats."""
+MOST_POINTS = 1_000_000
+"""Points of a range."""
+
+
 def read_list(text: str) -> list[float]:
     """Read `0,0.5,1` as a list, and `0.1:10:20` or `0.1:10:20log` as a range with that many points."""
     if ":" not in text:
@@ -171,16 +177,18 @@ def read_list(text: str) -> list[float]:
     start_text, stop_text, count_text = parts
     log = count_text.endswith("log")
     start, stop, count = float(start_text), float(stop_text), int(count_text.removesuffix("log"))
-    if count < 2:
-        raise ValueError("a range needs at least two points")
+    if not 2 <= count <= MOST_POINTS:
+        raise ValueError("a range needs at least two points" if count < 2 else "a range has at most 1,000,000 points")
+    if not (math.isfinite(start) and math.isfinite(stop)):
+        raise ValueError("a range needs finite ends")
     if log and min(start, stop) <= 0:
         raise ValueError("a logarithmic range needs positive ends")
     if log:
         start, stop = math.log(start), math.log(stop)
     points = [start + (stop - start) * i / (count - 1) for i in range(count)]
     if log:
-        points = [math.exp(point) for point in points]
-        points[0], points[-1] = float(start_text), float(stop_text)
+        inner = [math.exp(point) for point in points[1:-1]]
+        points = [float(start_text), *inner, float(stop_text)]
     return points
 
 
@@ -196,7 +204,13 @@ def _entries(value: Any) -> list[Any]:
 def _short(value: Any) -> str:
     if hasattr(value, "tolist"):
         value = value.tolist()
-    return short(value) if isinstance(value, float) else repr(value)
+    if isinstance(value, float):
+        return short(value)
+    try:
+        said = repr(value)
+    except ValueError:  # a whole number of more digits than Python writes
+        return "a number of thousands of digits"
+    return said if len(said) <= LONGEST else f"{said[:LONGEST]}..."
 
 
 def short(value: float) -> str:

@@ -198,9 +198,18 @@ def beyond_chance(count: int, total: int, share: float) -> bool:
 def load(text: str) -> list[Case]:
     """Cases written as JSON, a line each, with `name`, `values` and `seed`; an array of them as well."""
     text = text.strip()
-    found = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines()]
+    try:
+        found = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines()]
+    except (ValueError, RecursionError) as error:
+        raise ParameterError(f"the cases cannot be read ({error}); write one as JSON on each line") from None
     return [_case(one) for one in found]
 
 
-def _case(found: dict[str, Any]) -> Case:
+def _case(found: Any) -> Case:
+    about = found if isinstance(found, dict) else {}
+    parts = about.get("name"), about.get("values"), about.get("seed")
+    if not all(isinstance(part, kind) for part, kind in zip(parts, (str, dict, int), strict=True)):
+        raise ParameterError(
+            'a case has "name", "values" and "seed", as {"name": "bai-yin-edges", "values": {}, "seed": 0}'
+        )
     return Case(found["name"], found["values"], found["seed"], found.get("drawn", ""))

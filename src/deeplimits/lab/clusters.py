@@ -107,7 +107,7 @@ def slurm_options(text: str) -> dict[str, Any]:
         found[name] = value
     for name in ("jobs", "processes"):
         if name in found:
-            if not found[name].isdecimal() or not 1 <= int(found[name]) <= 100_000:
+            if not re.fullmatch("[0-9]{1,6}", found[name]) or not 1 <= int(found[name]) <= 100_000:
                 raise ParameterError(
                     f"slurm: {name} = {found[name]!r} is not allowed; it must be a whole number from 1"
                 )
