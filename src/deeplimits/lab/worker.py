@@ -1,8 +1,11 @@
 """The other end of `Workers`: `python -m deeplimits.lab.worker FD` answers tasks that arrive on a pipe."""
 
+import os
 import pickle
 import signal
 import sys
+import threading
+import time
 import traceback
 from multiprocessing.connection import Connection
 from typing import Any
@@ -13,6 +16,7 @@ from deeplimits.errors import DeeplimitsError
 def main() -> None:
     # Ctrl-C reaches the whole group of processes; the one that drives decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     connection = Connection(int(sys.argv[1]))
     sys.path[:] = pickle.loads(connection.recv_bytes())
     while True:
@@ -21,6 +25,13 @@ def main() -> None:
         except (EOFError, OSError):
             return
         connection.send_bytes(_answer(payload))
+
+
+def _end_with(parent: int) -> None:
+    """End this process when the one that drives it has ended, even if it was killed and a task is running."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 def _answer(payload: bytes) -> bytes:
