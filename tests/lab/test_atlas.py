@@ -1,5 +1,6 @@
 """The atlas: complete whatever its limits do, offline, and not run again without need."""
 
+import html
 import json
 import os
 import re
@@ -44,14 +45,16 @@ def test_bad_limits_cost_nothing_but_themselves(tmp_path):
     for name, (_, words) in PLANTED.items():
         document = json.loads((tmp_path / "data" / f"{name}.json").read_text())
         assert words in document["failure"]
-        card = text[text.index(f'id="{name}"') :].split("</section>")[0]
-        assert "Could not be run" in card
-        assert words in card
+        card = text[text.index(f'id="{name}"') :].split("</li>")[0]
+        for place in (card, (tmp_path / "limits" / f"{name}.html").read_text()):
+            assert "Could not be run" in place
+            assert words in html.unescape(place)
     for name in ("good", "good-too", "is-wrong"):
-        assert (tmp_path / "figures" / f"{name}.svg").read_text().startswith("<svg")
+        assert (tmp_path / "data" / f"{name}.js").read_text().startswith(f'deeplimits.limits["{name}"]={{')
         assert f'id="{name}"' in text
     # Opens from disk: nothing is fetched from anywhere.
-    assert not re.findall(r'(?:src|href)="https?:', text)
+    for page in tmp_path.rglob("*.html"):
+        assert not re.findall(r'(?:src|href)="(?:https?:|/)', page.read_text())
 
     # A second run does what is missing: here, what failed.
     asked = []
@@ -94,7 +97,7 @@ print(build({out!r}, entries=entries))
 def test_ctrl_c_stops_soon_and_leaves_a_page(tmp_path):
     code = INTERRUPTED.format(path=sys.path, out=str(tmp_path))
     running = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    while not (tmp_path / "figures" / "good.svg").exists():
+    while not (tmp_path / "data" / "good.json").exists():
         assert running.poll() is None
         time.sleep(0.05)
     os.kill(running.pid, signal.SIGINT)
@@ -106,6 +109,37 @@ def test_ctrl_c_stops_soon_and_leaves_a_page(tmp_path):
     text = (tmp_path / "index.html").read_text()
     assert 'id="good"' in text
     assert "1 are still to be run" in text
+
+
+KILLED = """
+import sys
+sys.path[:0] = {path!r}
+from deeplimits.atlas import build
+from deeplimits.catalogue import Entry
+build({out!r}, entries=[Entry("good", "limit", "bad_limits:Good"), Entry("hangs", "limit", "bad_limits:Hangs")])
+"""
+
+
+def test_killed_half_way_it_goes_on_with_what_is_missing(tmp_path):
+    running = subprocess.Popen([sys.executable, "-c", KILLED.format(path=sys.path, out=str(tmp_path))])
+    while not (tmp_path / "data" / "good.json").exists():
+        assert running.poll() is None
+        time.sleep(0.05)
+    running.kill()
+    running.wait()
+    asked = []
+
+    class Recorder(Executor):
+        def submit(self, function, entry, size):
+            asked.append(entry.name)
+            return workers.submit(function, planted(entry.name, "Good"), size)
+
+    with Workers(1) as workers:
+        entries = [planted("good", "Good"), planted("hangs", "Hangs")]
+        found = build(tmp_path, entries=entries, executor=Recorder())
+    assert asked == ["hangs"]
+    assert not found.failed
+    assert not list(tmp_path.rglob(".*"))  # nothing half written is left
 
 
 def test_keys_follow_code_parameters_size_seeds_and_versions(monkeypatch):

@@ -14,7 +14,7 @@ from deeplimits.lab import beforehand, panels, scan, simulate
 from deeplimits.lab.budget import duration
 from deeplimits.lab.compilation import use_cache
 from deeplimits.lab.task import Task
-from deeplimits.limit import Limit, values_of
+from deeplimits.limit import Limit, require_valid, values_of
 from deeplimits.predictions.picture import SIMULATION
 from deeplimits.render import bars
 from deeplimits.render.web import pictures
@@ -67,19 +67,21 @@ def theory(asked: Asked) -> dict[str, Any]:
     limit = limit_of(asked)
     found = panels.theory_of(limit)
     found["values"] = values_of(limit)
-    found["first"] = panels.first_of(limit, found["panels"], found["charts"])
+    found["first"] = panels.first_of(limit, found["panels"], ())
     found["milliseconds"] = round(1000 * (time.perf_counter() - began), 2)
     return found
 
 
 def sweep(asked: Asked) -> dict[str, Any]:
-    """Every number of a limit over one of its parameters."""
+    """What takes longer than a move of a slider: every number over one parameter, and further pictures."""
     use_cache()
     limit = limit_of(asked)
+    require_valid(limit)
+    charts = panels.charts_of(limit)
     over = asked.over or panels.over_of(limit)
     slider = scan.sliders(limit).get(over)
-    if slider is None:
-        return {"over": over, "values": [], "numbers": {}}
+    if slider is None or not _numbers(scan.stated_at(limit)):
+        return {"over": over, "values": [], "numbers": {}, "charts": charts}
     count = POINTS if not slider.whole else panels.MOST_WHOLE
     values = slider.values(count, float(getattr(limit, over)))
     began = time.monotonic()
@@ -93,7 +95,7 @@ def sweep(asked: Asked) -> dict[str, Any]:
     names = sorted({name for one in found.values() for name in one})
     numbers = {name: [found[place].get(name) for place in places] for name in names}
     return {"over": over, "values": pictures.rounded(places), "numbers": numbers, "low": slider.low,
-            "high": slider.high, "log": slider.log}  # fmt: skip
+            "high": slider.high, "log": slider.log, "charts": charts}  # fmt: skip
 
 
 def _coarse_first(count: int) -> list[int]:

@@ -90,7 +90,12 @@ def spot(trial: Trial) -> dict[str, Any] | None:
 def theory_of(limit: Limit) -> dict[str, Any]:
     """The panels of a limit at its parameters, without simulations."""
     found = scan.dense(limit)
-    return {"panels": [panel(name, kind) for name, kind in found.items()], "charts": charts_of(limit)}
+    return {"panels": [panel(name, kind) for name, kind in found.items()], "charted": is_charted(limit)}
+
+
+def is_charted(limit: Limit) -> bool:
+    """Whether the theory draws further pictures."""
+    return type(limit).charts is not Limit.charts
 
 
 def charts_of(limit: Limit) -> list[dict[str, Any]]:

@@ -16,8 +16,8 @@ from deeplimits.errors import DeeplimitsError
 def main() -> None:
     # Ctrl-C reaches the whole group of processes; the one that drives decides what it means.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    connection = Connection(int(sys.argv[1]))
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+    connection = Connection(int(sys.argv[1]))
     sys.path[:] = pickle.loads(connection.recv_bytes())
     while True:
         try:
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def _end_with(parent: int) -> None:
-    """Whoever drives may be killed, and then nobody wants the answer."""
+    """End this process when the one that drives it has ended, even if it was killed and a task is running."""
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)

@@ -48,7 +48,7 @@ class FluctuationDissipation(Limit):
                 counts the recorded steps T
     Finite size none in the mean; without the term of the ends O(1/T), for T ≫ 1/(ημ)
     Computed by bias.fluctuation_dissipation for losses of one's own; in linear regression bias.sgd_stationary; of a run
-                of any framework measure.fluctuation_dissipation
+                of any framework measure.Recorder, measure.report
     References  yaida2019
     """
 

@@ -2,6 +2,7 @@ r"""Order and chaos in deep random networks."""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
@@ -105,17 +106,22 @@ class OrderChaosPhaseDiagram(Limit):
         }
 
     def charts(self):
-        weights, biases = jnp.linspace(0.2, 5.0, 49), jnp.linspace(0.0, 0.6, 31)
-        # χ_⊥ at the fixed point of every pair of variances
-        kernel = phases.fixed_point(self.activation, weights[None, :], jnp.maximum(biases, 1e-4)[:, None])
-        chi = layer_maps.susceptibilities(self.activation, kernel, weight_variance=weights[None, :]).perpendicular
+        weights, biases = np.linspace(0.2, 5.0, 61), np.linspace(0.0, 0.6, 41)
+        # A fixed point K* belongs to C_b = K* − C_w E σ²: the largest such K* is where networks settle.
+        kernels = np.geomspace(1e-5, 30.0, 400)
+        second = np.asarray(layer_maps.second_moment(self.activation, kernels))
+        slope = np.asarray(layer_maps.slope_moment(self.activation, kernels))
+        chi = np.empty((len(biases), len(weights)))
+        for column, weight in enumerate(weights):
+            belonging = np.minimum.accumulate((kernels - weight * second)[::-1])[::-1]
+            chi[:, column] = weight * np.interp(np.interp(biases, belonging, kernels), kernels, slope)
         edge = phases.edge_of_chaos(self.activation, jnp.geomspace(1e-3, 3.0, 120))
         seen = (edge.bias_variance >= 0) & (edge.bias_variance <= biases[-1]) & (edge.weight_variance <= weights[-1])
         here = Points(
             jnp.stack([self.ordered, self.chaotic]), jnp.stack([self.bias_variance] * 2), label="ordered and chaotic"
         )
         marks = (
-            Field(weights, biases, jnp.log10(chi), label="log₁₀ χ_⊥"),
+            Field(weights, biases, np.log10(chi), label="log₁₀ χ_⊥"),
             Line(edge.weight_variance[seen], edge.bias_variance[seen], label="edge of chaos, χ_⊥ = 1"),
             here,
         )

@@ -9,7 +9,7 @@
   const rows = Object.fromEntries((show.sliders || []).map((row) => [row.name, row]));
   const base = Object.assign({}, show.values);
   const state = { values: Object.assign({}, base), over: show.over, first: show.first, panels: show.panels || [], charts: show.charts || [],
-    sweep: null, ghosts: [], runs: [], message: "" };
+    sweep: null, ghosts: [], runs: [], message: "", fault: "" };
   dl.page = state;
 
   const make = (tag, attributes = {}, ...children) => {
@@ -157,7 +157,7 @@
   const title = (one) => one.name.replace(/_/g, " ");
 
   function draw() {
-    get("message").textContent = state.message;
+    get("message").textContent = state.message || state.fault;
     const everything = state.charts.concat(state.panels);
     const holder = get("stage");
     if (!everything.length) {
@@ -174,7 +174,7 @@
     const others = get("others");
     const cards = everything.filter((one) => one !== first).map((one) => {
       const figure = make("div", { class: "plot" });
-      const card = make("div", { class: "card" }, make("h3", {}, make("button", { type: "button", onclick: () => { state.first = one.name; keep(); draw(); get("shown").focus(); } }, title(one)), ""), figure);
+      const card = make("div", { class: "card" }, make("h3", {}, make("button", { type: "button", onclick: () => { state.first = one.name; state.chosen = true; keep(); draw(); get("shown").focus(); } }, title(one)), ""), figure);
       if (one.kind) card.append(make("div", { class: "value" }, saidOf(one)));
       return [card, figure, one];
     });
@@ -317,7 +317,8 @@
 
   function move(key, value) {
     const sentence = refused(key, value);
-    if (sentence) { state.message = sentence; get("message").textContent = sentence; return; }
+    if (sentence) { get("message").textContent = sentence; return; }
+    state.fault = "";
     if (!live) {
       for (const other of Object.keys(base)) if (other !== key) state.values[other] = base[other];
       state.over = state.panels.some((panel) => panel.number) || show.panels.some((panel) => panel.number) ? key : state.over;
@@ -327,7 +328,7 @@
     renew();
   }
 
-  function reset() { state.values = Object.assign({}, base); state.over = show.over; state.runs = []; renew(); }
+  function reset() { state.fault = ""; state.values = Object.assign({}, base); state.over = show.over; state.runs = []; renew(); }
 
   function overlay() {
     const number = (state.ghosts.length % 4) + 1, panels = {};
@@ -447,14 +448,13 @@
     numbers.addEventListener("toggle", () => { if (numbers.open) fillNumbers(); });
     controls();
     if (live) dl.connect({ state, show, rows, base, about, name, draw, get, make, same, changed, keep, refresh });
-    const sentence = read();
+    state.fault = read();
     if (!live) { stated(); refresh(); } else { refresh(); dl.ask(state); }
-    if (sentence) { state.message = sentence; get("message").textContent = sentence; }
     const all = () => { draw(); for (const [key, picture] of Object.entries(data.trends || {})) dl.draw(picture.drawnIn, picture, { height: 210, label: `${key}: theory and simulation at several sizes` }); };
     all();
     let waiting = 0, width = window.innerWidth;
     window.addEventListener("resize", () => { if (window.innerWidth === width) return; width = window.innerWidth; clearTimeout(waiting); waiting = setTimeout(all, 120); });
-    window.addEventListener("hashchange", () => { state.values = Object.assign({}, base); const bad = read(); refresh(); if (live) dl.ask(state); else stated(); if (bad) { state.message = bad; get("message").textContent = bad; } });
+    window.addEventListener("hashchange", () => { state.values = Object.assign({}, base); state.fault = read(); refresh(); if (live) dl.ask(state); else stated(); });
     body.dataset.ready = "1";
   }
   start();

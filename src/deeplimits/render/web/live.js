@@ -39,17 +39,18 @@
           page.draw();
           continue;
         }
-        Object.assign(page.state, { message: "", panels: found.panels, charts: found.charts, milliseconds: found.milliseconds });
+        Object.assign(page.state, { message: "", panels: found.panels, milliseconds: found.milliseconds });
         for (const [key, value] of Object.entries(found.values)) if (!wanted) page.state.values[key] = value;
         if (!page.state.first) page.state.first = page.show.first || found.first;
         if (!page.state.sweep || page.state.sweep.over !== page.state.over) page.state.sweep = null;
         page.draw(); page.refresh();
         document.body.dataset.answered = String(Number(document.body.dataset.answered || 0) + 1);
-        if (!wanted && found.panels.some((panel) => panel.number)) {
+        if (!wanted && (found.charted || found.panels.some((panel) => panel.number))) {
           const along = await answer(await fetch(address("sweep", { "-over": page.state.over })));
           if (!along.sentence && !wanted) {
-            page.state.sweep = along;
-            Object.assign(page.rows[along.over] || {}, { low: along.low, high: along.high, log: along.log });
+            page.state.sweep = along.values.length ? along : null;
+            page.state.charts = along.charts;
+            if (!page.show.first && along.charts.length && !page.state.chosen) page.state.first = along.charts[0].name;
             page.draw();
           }
         }
