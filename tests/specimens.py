@@ -104,7 +104,8 @@ def healthy(seed):
 
 FAULTS = (
     "weights times 2", "weights times 0.3", "one layer times 2", "one layer times 0.3", "a dead layer",
-    "a layer of zeros", "a step 3 times too large", "a duplicated class", "NaN in one weight", "an exploding residual branch",
+    "a layer of zeros", "a step 3 times too large", "a duplicated class", "NaN in one weight",
+    "an exploding residual branch",
 )  # fmt: skip
 SCALES = ("weight-scale", "signal-size", "gradient-size", "depth-scale")
 
