@@ -5,13 +5,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import torch
-from specimens import convolutional, digits, loss, residual
 
 from deeplimits import diagnose
 from deeplimits.diagnosis.propagation import expected
 from deeplimits.measure.adapters import open_model
 from deeplimits.measure.adapters.architecture import Architecture, architecture, multiplier
 from deeplimits.measure.adapters.signals import layer_signals
+from specimens import convolutional, digits, loss, residual
 
 TOKENS = np.random.default_rng(0).integers(0, 50, (40, 6))
 LABELS = np.arange(40) % 5
@@ -134,7 +134,7 @@ def of_jax(blocks=2, width=60):
     }
 
     def apply(p, x):
-        h = x @ p["stem"]["w"] + p["stem"]["b"]
+        h = x @ p["stem"]["w"] + p["stem"]["b"][None]
         for block in p["blocks"]:
             h = h + jax.nn.relu(h @ block["w"]) @ block["v"]
         return jax.nn.gelu(h) @ p["head"]

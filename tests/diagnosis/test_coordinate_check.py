@@ -166,7 +166,7 @@ def test_bad_factors_are_answered_in_a_sentence():
     for options, words in (
         ({"factors": [1.0, 2.0]}, "three or more"),
         ({"factors": [1e9, 2e9, 4e9]}, "diverges at width 8|factors is the best"),
-        ({"factors": [1e-9, 2e-9, 3e-9]}, "largest of the factors is the best"),
+        ({"factors": [1e-3, 2e-3, 4e-3]}, "largest of the factors is the best"),
         ({"seeds": 1}, "seeds"),
     ):
         with pytest.raises(DeeplimitsError, match=words):
