@@ -7,8 +7,8 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from deeplimits.diagnosis import coordinate_check
-from deeplimits.errors import ParameterError
+from deeplimits.diagnosis import coordinate_check, rate_transfer
+from deeplimits.errors import DeeplimitsError, ParameterError
 
 WIDTHS = (64, 128, 256, 512)
 loss = torch.nn.CrossEntropyLoss()
@@ -82,12 +82,154 @@ def test_parametrizations_are_told_apart(make, options, expected, seed):
     assert found.transfers == (expected == "maximal update")
 
 
-def test_multipliers_are_seen_in_what_leaves_the_inner_layer():
-    # The linear layer inside has weights of order one: its own outputs grow like the root of the fan-in.
+def test_multipliers_belong_to_the_layer_that_they_follow():
     found = coordinate_check(tangent, WIDTHS, digits(), loss=loss)
+    assert found.parametrization == "ntk"
+    assert not found.broken
     assert [one.role for one in found.layers] == ["input", "hidden", "hidden", "output"]
-    starts = [float(one.start.value) for one in found.layers]
-    np.testing.assert_allclose(starts, [0.0, 0.5, 0.5, 0.5], atol=0.15)
+    assert all(abs(float(one.start.value)) < 0.15 for one in found.layers)
+
+
+def test_a_wrong_multiplier_is_named():
+    def slipped(width):
+        net = tangent(width)
+        net[4].factor *= (width / 64) ** 0.5
+        return net
+
+    found = coordinate_check(slipped, WIDTHS, digits(), loss=loss)
+    assert (found.parametrization, found.broken) == ("ntk", ("4.linear",)), found
+    assert found.fault == "the multiplier of 4.linear is off by n^0.5"
+
+
+def test_jax_networks_are_told_apart():
+    import jax
+    import jax.numpy as jnp
+
+    def make(width, scale):
+        sizes = (64, width, width, 10)
+        drawn = {
+            f"w{i}": np.random.normal(size=(m, n)) * (1.0 if scale else m**-0.5)  # noqa: NPY002
+            for i, (m, n) in enumerate(itertools.pairwise(sizes))
+        }
+
+        def apply(p, x):
+            for i, m in enumerate(sizes[:-1]):
+                x = (x @ p[f"w{i}"]) * (m**-0.5 if scale else 1.0)
+                x = jax.nn.relu(x) if i < 2 else x
+            return x
+
+        return apply, {name: jnp.asarray(value) for name, value in drawn.items()}
+
+    def cross_entropy(z, y):
+        return -jnp.mean(jax.nn.log_softmax(z)[jnp.arange(len(y)), y])
+
+    for scale, name in ((False, "standard"), (True, "ntk")):
+        found = coordinate_check(
+            lambda width, scale=scale: make(width, scale), (64, 128, 256), digits(), loss=cross_entropy, seeds=3
+        )
+        assert found.parametrization == name
+        assert not found.broken
+        assert [one.name for one in found.layers] == ["w0", "w1", "w2"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["sgd", "adam"])
+def test_mended_networks_carry_their_learning_rate_over(rule):
+    widths = (64, 256, 1024)
+    usual = {} if rule == "sgd" else {"optimizer": adam}
+    said = coordinate_check(standard, WIDTHS, digits(), loss=loss, **usual)
+    base = 0.05 if rule == "sgd" else 2e-3
+
+    def plain(width):
+        net = standard(width)
+        return net, (torch.optim.SGD(net.parameters(), lr=base) if rule == "sgd" else adam(net))
+
+    def mended(width):
+        net = standard(width)
+        groups = []
+        for name, factor in said.factors(width, 64).items():
+            layer = net.get_submodule(name)
+            with torch.no_grad():
+                layer.weight.mul_(factor.weights)
+            groups.append({"params": layer.parameters(), "lr": base * factor.learning_rate})
+        return net, (torch.optim.SGD(groups) if rule == "sgd" else torch.optim.Adam(groups, eps=1e-12))
+
+    factors = [2.0**power for power in range(-7, 8)]
+    kept = rate_transfer(mended, widths, digits(), loss=loss, factors=factors, steps=20)
+    lost = rate_transfer(plain, widths, digits(), loss=loss, factors=factors, steps=20)
+    assert abs(float(kept.power.value)) < 0.2 + 4 * float(kept.power.error)
+    assert kept.transfers, kept
+    assert float(lost.power.value) < float(kept.power.value) - 0.15, (kept, lost)
+
+
+def test_bad_factors_are_answered_in_a_sentence():
+    for options, words in (
+        ({"factors": [1.0, 2.0]}, "three or more"),
+        ({"factors": [1e9, 2e9, 4e9]}, "diverges at width 8|factors is the best"),
+        ({"factors": [1e-3, 2e-3, 4e-3]}, "largest of the factors is the best"),
+        ({"seeds": 1}, "seeds"),
+    ):
+        with pytest.raises(DeeplimitsError, match=words):
+            rate_transfer(standard, (8, 16), digits(), loss=loss, **{"steps": 2, "seeds": 2, **options})
+
+
+class Attention(torch.nn.Module):
+    """One block of a small transformer, with a width, and heads of size 16."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.norm = torch.nn.LayerNorm(width)
+        self.query, self.key, self.value, self.out = (torch.nn.Linear(width, width, bias=False) for _ in range(4))
+        self.first, self.second = torch.nn.Linear(width, width, bias=False), torch.nn.Linear(width, width, bias=False)
+        for one in (self.query, self.key, self.value, self.out, self.first, self.second):
+            torch.nn.init.normal_(one.weight, std=width**-0.5)
+
+    def forward(self, x):
+        shape = (*x.shape[:2], -1, 16)
+        h = self.norm(x)
+        q, k, v = (part(h).reshape(shape).transpose(1, 2) for part in (self.query, self.key, self.value))
+        weights = (q @ k.transpose(2, 3) / 4).softmax(dim=-1)
+        x = x + self.out((weights @ v).transpose(1, 2).reshape(x.shape))
+        return x + self.second(torch.relu(self.first(self.norm(x))))
+
+
+class Transformer(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.stem, self.block = torch.nn.Linear(8, width, bias=False), Attention(width)
+        self.head = torch.nn.Linear(width, 10, bias=False)
+        torch.nn.init.normal_(self.stem.weight, std=8**-0.5)
+        torch.nn.init.normal_(self.head.weight, std=width**-0.5)
+
+    def forward(self, x):
+        return self.head(self.block(self.stem(x.reshape(-1, 8, 8))).mean(dim=1))
+
+
+def grouped(net, width, wrong=None):
+    """Maximal update for Adam: inner and last rates as 1/n, the last layer's start as 1/n."""
+    grown = width / 64
+    with torch.no_grad():
+        net.head.weight.mul_(grown**-0.5)
+    groups = []
+    for name, value in net.named_parameters():
+        rate = 1.0 if name.startswith("stem") or value.ndim < 2 else 1 / grown
+        groups.append({"params": [value], "lr": 1e-3 * rate * (grown if wrong and wrong in name else 1.0)})
+    return torch.optim.Adam(groups, eps=1e-12)
+
+
+@pytest.mark.slow
+def test_small_transformers_are_told_apart():
+    found = coordinate_check(Transformer, WIDTHS, digits(), loss=loss, optimizer=adam)
+    assert found.parametrization == "standard", found
+    assert not found.broken, found
+
+    def maximal_one(width, wrong=None):
+        net = Transformer(width)
+        return net, grouped(net, width, wrong)
+
+    assert coordinate_check(maximal_one, WIDTHS, digits(), loss=loss).transfers
+    named = coordinate_check(lambda width: maximal_one(width, "value"), WIDTHS, digits(), loss=loss)
+    assert named.broken == ("block.value",), named
 
 
 @pytest.mark.parametrize(("rule", "slip", "name"), [("sgd", 0, "0"), ("sgd", 2, "4"), ("adam", 1, "2")])

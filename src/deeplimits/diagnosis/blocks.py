@@ -98,8 +98,8 @@ def signal_size(read: Architecture, stated: list[Expected], independent: bool) -
 def _mending(residual: bool, count: int) -> str:
     if residual:
         return (
-            f"multiply what enters each residual sum by 1/√{count} = {count**-0.5:.2g} (or start the last layer of each "
-            "branch so), or put a normalization at the beginning of each branch."
+            f"multiply what enters each residual sum by 1/√{count} = {count**-0.5:.2g} (or start the last layers of "
+            "branches so), or put a normalization at the beginning of each branch."
         )
     return "initialize with the critical variances of the activation, or put a normalization between the layers."
 

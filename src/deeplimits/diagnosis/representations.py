@@ -48,8 +48,8 @@ def _tokens(subject: Subject) -> Iterator[Finding]:
     severity = graded(value, *MERGED) if value > MERGED[0] else "fine"
     severity = {"warning": "note", "critical": "warning"}.get(severity, severity)
     sentence = (
-        f"two tokens of a sequence have a mean cosine of {cosines[0]:.2f} before the first residual sum and {value:.2f} after "
-        f"the last; equal-angle tokens under uniform attention with values as they are: {line[-1]:.2f}"
+        f"two tokens of a sequence have a mean cosine of {cosines[0]:.2f} before the first residual and {value:.2f} "
+        f"after the last; equal-angle tokens under uniform attention with values as they are: {line[-1]:.2f}"
     )
     order = np.arange(len(places))
     yield Finding(

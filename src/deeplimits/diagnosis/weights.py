@@ -13,6 +13,8 @@ from deeplimits.theory import spectra
 
 LEAST, LARGEST = 8, 2048
 """Layers with a smaller side below the first have no law to speak of; above the second they take too long."""
+MOST = 40
+"""Singular values of a layer that are tested for standing out."""
 LEVEL = 0.01
 """The chance that any layer of pure noise is told to hold something."""
 
@@ -53,10 +55,11 @@ def examine(subject: Subject) -> Iterator[Finding]:
     count = sum(one[0] for one in found.values())
     name = max(found, key=lambda key: (found[key][0], -found[key][1]))
     own, p = found[name]
+    told = str(own) if own <= MOST else f"more than {MOST}"
     if count:
         sentence = (
             f"{count} singular values in {sum(one[0] > 0 for one in found.values())} of {len(layers)} layers stand out "
-            f"of what independent weights would have; most in {name}: {own} (p = {p:.1g} for the first)."
+            f"of what independent weights would have; most in {name}: {told} (p = {p:.1g} for the first)."
         )
     else:
         sentence = (
@@ -91,7 +94,8 @@ def _spikes(rows: np.ndarray, level: float) -> tuple[int, float]:
     """
     values, n, p = _scaled(rows)
     first = 1.0
-    for count in range(p - LEAST + 1):
+    most = min(p - LEAST, MOST)
+    for count in range(most + 1):
         variance = float(values[count:].sum()) / (p - count)
         if variance <= 0:
             return count, first
@@ -99,7 +103,7 @@ def _spikes(rows: np.ndarray, level: float) -> tuple[int, float]:
         first = found if count == 0 else first
         if found >= level:
             return count, first
-    return p - LEAST + 1, first
+    return most + 1, first
 
 
 def _picture(rows: np.ndarray, name: str) -> Picture:

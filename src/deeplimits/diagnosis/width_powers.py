@@ -71,6 +71,8 @@ class CoordinateCheck:
     """The layers that do not have the powers of that parametrization."""
     sizes: np.ndarray
     """(seeds, widths, layers, 3): root mean squares of start, own update and change"""
+    fault: str = ""
+    """What is wrong, where one layer explains all that is off."""
 
     @property
     def transfers(self) -> bool:
@@ -98,6 +100,8 @@ class CoordinateCheck:
         said = f"{self.parametrization} parametrization"
         said += f", but for {', '.join(self.broken)}" if self.broken else ""
         lines = [f"{said} ({self.rule}, widths {', '.join(map(str, self.widths))})"]
+        if self.fault:
+            lines.append(f"  {self.fault}")
         expected = OWN[self.parametrization, self.rule]
         for one in self.layers:
             stated = expected[ROLES.index(one.role)]
@@ -216,8 +220,8 @@ def coordinate_check(
     for place in kept:
         powers = [_power(sizes, found[:, :, place, kind]) for kind in range(3)]
         layers.append(LayerPowers(names[place], where[names[place]], *powers))
-    parametrization, broken = _verdict(layers, rule)
-    return CoordinateCheck(tuple(layers), tuple(sizes), rule, parametrization, broken, found[:, :, kept])
+    parametrization, broken, fault = _verdict(layers, rule)
+    return CoordinateCheck(tuple(layers), tuple(sizes), rule, parametrization, broken, found[:, :, kept], fault)
 
 
 def _role(name: str, small: dict[str, tuple[int, ...]], large: dict[str, tuple[int, ...]]) -> str:
@@ -233,22 +237,74 @@ def _power(widths: list[int], sizes: np.ndarray) -> Estimate:
     return Estimate(float(slopes.mean()), float(slopes.std(ddof=1) / math.sqrt(len(slopes))), draws=len(slopes))
 
 
-def _verdict(layers: list[LayerPowers], rule: str) -> tuple[str, tuple[str, ...]]:
-    """The parametrization with the fewest layers off, then with the nearest powers; and those layers."""
+class _Fault(NamedTuple):
+    """One layer's multiplier, initial weights or learning rate off by a power of the width."""
 
-    def judged(parametrization: str) -> tuple[int, float, tuple[str, ...]]:
-        stated = OWN[parametrization, rule]
-        off, distance = [], 0.0
-        for one in layers:
-            gaps = [(one.own, stated[ROLES.index(one.role)])]
-            if one.role == "output":
-                gaps.append((one.start, START[parametrization]))
-            worst = max(abs(float(found.value) - power) - CERTAIN * float(found.error) for found, power in gaps)
-            distance += sum((float(found.value) - power) ** 2 for found, power in gaps)
-            if worst > CLEAR:
-                off.append(one.name)
-        return len(off), distance, tuple(off)
+    place: int
+    kind: str
+    power: float
 
+
+def _stated(
+    parametrization: str, rule: str, layers: list[LayerPowers], fault: _Fault | None
+) -> list[tuple[float, float]]:
+    """Powers of what leaves each layer at the start and of its own update, one layer being off.
+
+    A factor n^p in a layer's multiplier or weights makes all later signals larger; with SGD the updates of later layers
+    are larger by its square, those of earlier ones by itself, through the gradient; Adam's only by what enters.
+    """
+    own = OWN[parametrization, rule]
+    found = []
+    for place, one in enumerate(layers):
+        start = START[parametrization] if one.role == "output" else 0.0
+        power = own[ROLES.index(one.role)]
+        if fault is not None:
+            signal = fault.power if fault.kind != "learning rate" else 0.0
+            start += signal if place >= fault.place else 0.0
+            power += signal * (1 if rule == "adam" else 2) if place > fault.place else 0.0
+            power += signal if rule == "sgd" and place < fault.place else 0.0
+            if place == fault.place:
+                own_share = {"multiplier": 1 if rule == "adam" else 2, "initial weights": 0, "learning rate": 1}
+                power += own_share[fault.kind] * fault.power
+        found.append((start, power))
+    return found
+
+
+def _misses(layers: list[LayerPowers], stated: list[tuple[float, float]]) -> tuple[list[str], float]:
+    """The layers whose powers are not these, and the sum of squared distances."""
+    off, distance = [], 0.0
+    for one, (start, own) in zip(layers, stated, strict=True):
+        gaps = [(one.own, own), (one.start, start)]
+        worst = max(abs(float(found.value) - power) - CERTAIN * float(found.error) for found, power in gaps)
+        distance += sum((float(found.value) - power) ** 2 for found, power in gaps)
+        if worst > CLEAR:
+            off.append(one.name)
+    return off, distance
+
+
+def _verdict(layers: list[LayerPowers], rule: str) -> tuple[str, tuple[str, ...], str]:
+    """The parametrization, the layers that do not have its powers, and what is wrong with them where one is.
+
+    A parametrization that all layers have comes first; then one with a single layer off by a power of the width, with
+    what that does to the others; then the one with the fewest layers off.
+    """
     choices = [name for name, kind in OWN if kind == rule]
-    best = min(choices, key=lambda name: judged(name)[:2])
-    return best, judged(best)[2]
+    plain = {name: _misses(layers, _stated(name, rule, layers, None)) for name in choices}
+    whole = [name for name in choices if not plain[name][0]]
+    if whole:
+        return min(whole, key=lambda name: plain[name][1]), (), ""
+    explained = []
+    for name in choices:
+        for place in range(len(layers)):
+            for kind in ("learning rate", "multiplier", "initial weights"):
+                for power in (-1.0, -0.5, 0.5, 1.0):
+                    fault = _Fault(place, kind, power)
+                    off, distance = _misses(layers, _stated(name, rule, layers, fault))
+                    if not off:
+                        explained.append((distance, name, fault))
+    if explained:
+        _, name, fault = min(explained, key=lambda one: one[0])
+        word = f"the {fault.kind} of {layers[fault.place].name} is off by n^{fault.power:g}"
+        return name, (layers[fault.place].name,), word
+    best = min(choices, key=lambda name: (len(plain[name][0]), plain[name][1]))
+    return best, tuple(plain[best][0]), ""

@@ -112,10 +112,18 @@ class OfJax(Built):
     def step(self, data: Part, loss: Any, factor: float = 1.0) -> float:
         import jax
 
-        value, gradients = jax.value_and_grad(lambda p: loss(self.apply(p, data.inputs), data.targets))(self.parameters)
+        value, gradients = jax.value_and_grad(lambda p: self._loss(p, data, loss))(self.parameters)
         new = self.change(self.parameters, gradients)
         self.parameters = jax.tree.map(lambda a, b: a + factor * (b - a), self.parameters, new)
         return float(value)
+
+    def _loss(self, parameters: Any, data: Part, loss: Any) -> Any:
+        import jax
+
+        from deeplimits.measure.adapters.with_jax import ready
+
+        real = [leaf.dtype for leaf in jax.tree.leaves(parameters) if leaf.dtype.kind == "f"]
+        return loss(self.apply(parameters, ready(data.inputs, real[0])), ready(data.targets, real[0]))
 
     def sized(self, data: Part, loss: Any) -> None:
         """Whether its steps grow with the gradient: Adam's do not."""
@@ -124,7 +132,7 @@ class OfJax(Built):
         state = getattr(self, "state", None)
         moves = []
         for scale in (1.0, 8.0):
-            gradients = jax.grad(lambda p, c=scale: c * loss(self.apply(p, data.inputs), data.targets))(self.parameters)
+            gradients = jax.grad(lambda p, c=scale: c * self._loss(p, data, loss))(self.parameters)
             new = self.change(self.parameters, gradients)
             moves.append(sum(float(((b - a) ** 2).sum()) for a, b in _pairs(self.parameters, new)))
             self.state = state

@@ -81,6 +81,32 @@ def convolutional(channels, layers):
     )  # fmt: skip
 
 
+class Branch(torch.nn.Module):
+    """x + convolutions of it, each behind a batch norm."""
+
+    def __init__(self, channels, blocks):
+        super().__init__()
+        parts = []
+        for c_w in (2.0, 1 / blocks):
+            layer = torch.nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+            torch.nn.init.normal_(layer.weight, std=(c_w / (9 * channels)) ** 0.5)
+            parts += [torch.nn.BatchNorm2d(channels), torch.nn.ReLU(), layer]
+        self.branch = torch.nn.Sequential(*parts)
+
+    def forward(self, x):
+        return x + self.branch(x)
+
+
+def convolutional_residual(channels, blocks):
+    """A residual network for images of one channel."""
+    stem = torch.nn.Conv2d(1, channels, 3, padding=1)
+    torch.nn.init.normal_(stem.weight, std=1 / 3)
+    return torch.nn.Sequential(
+        stem, *(Branch(channels, blocks) for _ in range(blocks)), torch.nn.AdaptiveAvgPool2d(1), torch.nn.Flatten(),
+        torch.nn.Linear(channels, 10),
+    )  # fmt: skip
+
+
 def largest_step(net, data):
     """The largest stable step of gradient descent, from the report without an optimizer."""
     found = diagnose(net, loss, data, only=("learning rate",), budget="60s")["step-size"]
@@ -104,7 +130,8 @@ def healthy(seed):
 
 FAULTS = (
     "weights times 2", "weights times 0.3", "one layer times 2", "one layer times 0.3", "a dead layer",
-    "a layer of zeros", "a step 3 times too large", "a duplicated class", "NaN in one weight", "an exploding residual branch",
+    "a layer of zeros", "a step 3 times too large", "a duplicated class", "NaN in one weight",
+    "an exploding residual branch",
 )  # fmt: skip
 SCALES = ("weight-scale", "signal-size", "gradient-size", "depth-scale")
 

@@ -1,0 +1,191 @@
+"""Networks read off one pass, and the line of wide layers along them: residual, convolutional, attentive."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import torch
+
+from deeplimits import diagnose
+from deeplimits.diagnosis.propagation import expected
+from deeplimits.measure.adapters import open_model
+from deeplimits.measure.adapters.architecture import Architecture, architecture, multiplier
+from deeplimits.measure.adapters.signals import layer_signals
+from specimens import convolutional, digits, loss, residual
+
+TOKENS = np.random.default_rng(0).integers(0, 50, (40, 6))
+LABELS = np.arange(40) % 5
+
+
+class Sequences(torch.nn.Module):
+    """A small transformer of PyTorch's own layers."""
+
+    def __init__(self, width=32, first=True):
+        super().__init__()
+        self.words = torch.nn.Embedding(50, width)
+        self.places = torch.nn.Parameter(torch.randn(6, width) * 0.1)
+        layer = torch.nn.TransformerEncoderLayer(
+            width, 4, 2 * width, batch_first=True, norm_first=first, activation="gelu"
+        )
+        self.blocks = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = torch.nn.Linear(width, 5)
+
+    def forward(self, x):
+        return self.head(self.blocks(self.words(x) + self.places).mean(1))
+
+
+def read(net, data, **options) -> Architecture:
+    return architecture(open_model(net, loss, data, **options))
+
+
+def scores(found: Architecture, wrong=1.0):
+    """(log measured − log predicted)/error of residual sums and affine layers that the law reaches."""
+    if wrong != 1:
+        scaled = [
+            one._replace(constants={**one.constants, "weight_variance": wrong * one.constants["weight_variance"]})
+            if one.kind == "affine"
+            else one
+            for one in found.operations
+        ]
+        lines = expected(found._replace(operations=tuple(scaled)))
+    else:
+        lines = expected(found)
+    kept = [(o, e) for o, e in zip(found.operations, lines, strict=True) if o.kind in ("affine", "sum")]
+    return np.array([np.log(o.moment.mean() / e.mean) / np.sqrt(e.spread) for o, e in kept if not e.restarted])
+
+
+def drawn(kind, seed):
+    torch.manual_seed(seed)
+    if kind == "attention":
+        return read(Sequences(64), (TOKENS, LABELS))
+    return read(residual(100, 4, kind == "normalized") if kind != "convolutional" else convolutional(30, 3), digits(64))
+
+
+@pytest.mark.parametrize("kind", ["residual", "normalized", "convolutional", "attention"])
+def test_measured_signals_follow_the_line(kind):
+    found = [drawn(kind, seed) for seed in range(3)]
+    # One number for each network, so that the scores of one do not have to be independent: its largest.
+    assert max(np.abs(scores(one)).max() for one in found) < 4.5, [scores(one) for one in found]
+    assert max(np.abs(scores(one, 1.5)).max() for one in found) > 4.5, [scores(one, 1.5) for one in found]
+
+
+def test_operations_of_a_transformer():
+    found = read(Sequences(), (TOKENS, LABELS))
+    count = {kind: len(found.of(kind)) for kind in ("embedding", "attention", "sum", "layer norm", "pooling", "affine")}
+    assert count == {"embedding": 1, "attention": 2, "sum": 4, "layer norm": 4, "pooling": 1, "affine": 9}
+    assert [one.place for one in found.trunk] == [one.place for one in found.of("sum")]
+    assert [one.what for one in found.of("activation")] == ["gelu", "gelu"]
+    assert len(found.idle) == 6  # dropout
+    names = {one.name for one in found.of("affine")}
+    assert {"blocks.layers.0.self_attn.in_proj", "blocks.layers.1.linear2", "head"} <= names
+    lines = expected(found)
+    again = {found.operations[i].kind for i, line in enumerate(lines) if line.restarted}
+    assert again == {"product", "unread", "attention", "pooling"}
+    # What follows a restart is predicted again.
+    after = next(one for one in found.of("affine") if "out_proj" in one.name)
+    assert not lines[after.place].restarted
+    assert all(np.isfinite(one.slope) for one in found.trunk)
+    assert "self_attn" in str(found)
+
+
+def test_modes_and_functions_are_read():
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(1, 6, 3), torch.nn.BatchNorm2d(6), torch.nn.ReLU(inplace=True), torch.nn.Dropout(0.25),
+        torch.nn.MaxPool2d(2), torch.nn.Flatten(), torch.nn.Linear(54, 5),
+    )  # fmt: skip
+    x = np.random.default_rng(0).normal(size=(40, 1, 8, 8)).astype("float32")
+    plain = [one.kind for one in read(net, (x, LABELS)).operations]
+    assert plain == ["input", "affine", "batch norm", "activation", "pooling", "affine"]
+    trained = read(net, (x, LABELS), mode="train")
+    assert [one.kind for one in trained.operations] == [*plain[:4], "dropout", *plain[4:]]
+    norm = trained.of("batch norm")[0]
+    assert np.isclose(expected(trained)[norm.place].mean, norm.moment.mean(), rtol=1e-3)
+
+    class Written(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = torch.nn.Linear(64, 30), torch.nn.Parameter(torch.randn(30, 30) / 30**0.5)
+            self.c = torch.nn.Linear(60, 5)
+
+        def forward(self, x):
+            h = self.a(x)
+            h = h * torch.sigmoid(h)  # swish, written out
+            h = 2 * (h @ self.b)
+            h = h - h.mean(dim=1, keepdim=True)
+            return self.c(torch.cat([h, torch.sin(h)], dim=1))
+
+    found = read(Written(), (x.reshape(40, 64), LABELS))
+    assert [one.what for one in found.of("activation")] == ["sigmoid", "swish", "sin"]
+    assert not found.of("sum")  # a mean taken off is no residual
+    assert [one.name for one in found.of("affine")] == ["a", "b", "c"]
+    assert multiplier(found, found.of("affine")[1].place) == pytest.approx(2.0)
+
+
+def of_jax(blocks=2, width=60):
+    rng = np.random.default_rng(1)
+
+    def draw(*shape):
+        return jnp.asarray(rng.normal(size=shape) / np.sqrt(shape[0]))
+
+    parameters = {
+        "stem": {"w": draw(64, width), "b": jnp.zeros(width)},
+        "blocks": [{"w": draw(width, width) * 2**0.5, "v": draw(width, width) / 2} for _ in range(blocks)],
+        "head": draw(width, 10),
+    }
+
+    def apply(p, x):
+        h = x @ p["stem"]["w"] + p["stem"]["b"][None]
+        for block in p["blocks"]:
+            h = h + jax.nn.relu(h @ block["w"]) @ block["v"]
+        return jax.nn.gelu(h) @ p["head"]
+
+    def cross_entropy(z, y):
+        return -jnp.mean(jax.nn.log_softmax(z)[jnp.arange(len(y)), y])
+
+    return apply, cross_entropy, parameters
+
+
+def test_a_jax_function_is_read_like_a_module():
+    apply, cross_entropy, parameters = of_jax()
+    model = open_model(apply, cross_entropy, digits(64), parameters=parameters)
+    found = architecture(model)
+    assert [one.name for one in found.of("affine")] == [
+        "stem.w", "blocks.0.w", "blocks.0.v", "blocks.1.w", "blocks.1.v", "head"
+    ]  # fmt: skip
+    assert len(found.trunk) == 2
+    assert np.abs(scores(found)).max() < 4.5
+    assert all(one.slope > 0 for one in found.of("affine"))
+    # The layers that are measured are the same as by hand.
+    layers = layer_signals(model).layers
+    x = digits(64)[0].astype(float)
+    h = x @ np.asarray(parameters["stem"]["w"])
+    assert np.allclose(layers[0].leaving, (h**2).mean(axis=1), rtol=1e-5)
+    assert layers[0].before == "data"
+    assert layers[2].before == "relu"
+    report = diagnose(model, only=("initialization",))
+    assert report["residual-branches"].severity == "fine"
+    ids = jnp.asarray(np.random.default_rng(0).normal(size=(50, 8)))
+    embedded = open_model(
+        lambda p, x: p["e"][x].mean(axis=1) @ p["w"], cross_entropy, (TOKENS, LABELS),
+        parameters={"e": ids, "w": jnp.ones((8, 5))},
+    )  # fmt: skip
+    kinds = [one.kind for one in architecture(embedded).operations]
+    assert kinds[0] == "input"
+    assert "embedding" in kinds
+    assert "pooling" in kinds
+
+
+def test_gradients_of_operations_are_those_of_finite_differences():
+    torch.manual_seed(0)
+    net = residual(20, 2, True).double()
+    x, y = digits(8)
+    found = read(net, (x.astype(float), y))
+    place = found.trunk[0]
+    h = net[1](net[0](torch.tensor(x.astype(float)))).detach()
+
+    def total(value):
+        return torch.nn.functional.cross_entropy(net[3](net[2](value)), torch.tensor(y), reduction="sum")
+
+    h.requires_grad_()
+    (exact,) = torch.autograd.grad(total(h), [h])
+    assert place.slope == pytest.approx(float((exact**2).sum() / 8), rel=1e-9)
