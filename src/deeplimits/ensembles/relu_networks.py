@@ -77,8 +77,8 @@ def tangent_kernel(weights: Weights, x: Float[Array, "points inputs"]) -> Float[
     """Θ_ab = Σ ∂z_a ∂z_b over all entries of Ŵ^(l) = √(n_{l−1}/2) W^(l), of a network with one output.
 
     >>> one = [jnp.array([[1.0]]), jnp.array([[1.0]])]
-    >>> tangent_kernel(one, jnp.array([[2.0]])).tolist()
-    [[16.0]]
+    >>> round(float(tangent_kernel(one, jnp.array([[2.0]]))[0, 0]), 10)
+    16.0
     """
 
     def output(weights, one):

@@ -29,7 +29,7 @@ class JacobianLognormal(Limit):
     depth_per_width: Array = real(0.25, 0.1, 2.0, log=True, symbol=r"\delta", doc="hidden layers per neuron of one, L/n")
     width: int = integer(32, 2, 100_000, log=True, symbol="n", doc="neurons of a hidden layer")
 
-    usual = Run(sizes=(48, 96), samples=40_000, batch=500)
+    usual = Run(sizes=(32, 64, 128), samples=25_000, batch=500)
 
     def theory(self):
         factor = path_moments.layer_factor(self.width)

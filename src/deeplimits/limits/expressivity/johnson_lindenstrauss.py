@@ -44,7 +44,7 @@ class JohnsonLindenstrauss(Limit):
         rho = (1 - self.distortion) ** 2
         a = -rho * jnp.log(rho) / (1 - rho)
         projection = jnp.sqrt(rho / (a * rows)) * jax.random.normal(key, (rows, self.coordinates))
-        x = jnp.cos(1.0 + jnp.arange(self.coordinates))
+        x = jnp.cos(1.0 + jnp.arange(float(self.coordinates)))
         ratio = jnp.linalg.norm(projection @ x) / jnp.linalg.norm(x)
         return {
             "too_short": jnp.where(ratio < 1 - self.distortion, 1.0, 0.0),
