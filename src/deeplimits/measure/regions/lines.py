@@ -75,7 +75,7 @@ def line_pieces(network: Any, path: Any, *, parameters: Any = None, most: int = 
     >>> (10 * found.breakpoints - 5).round(12).tolist(), found.crossings.tolist()
     ([-0.5, 0.0, 0.5, 1.0, 1.5], [2, 3])
     """
-    watched, corners = switching(network, parameters), _corners(path)
+    watched, corners = switching(network, parameters=parameters), _corners(path)
     nodes = np.arange(len(corners), dtype=float)
     origin = np.full(len(corners), -1)
     most = whole("most", most, 2)
