@@ -50,7 +50,7 @@ def meijer_by_mpmath(data, variance, hidden):
     [
         (1, 1, 0.7, 1.0, [1]),
         (1, 3, 1e-8, 1.0, [1, 2]),
-        (5, 9, 1e6, 0.5, [3, 4]),
+        (5, 9, 3.0, 0.5, [3, 4]),
         (10, 20, 2.0, 1.3, [15, 15, 7]),
         (30, 60, 2.0, 1.0, [50, 41]),
     ],
@@ -108,7 +108,9 @@ def test_evidence_and_posterior_are_integrals_over_the_prior():
     np.testing.assert_allclose(float(bayes.log_evidence(data, variance, [n])), math.log(z), rtol=1e-9)
     for order, factor in ((1, 3), (2, 3 * 5), (3, 3 * 5 * 7)):
         moment = factor * mean(lambda s, k=order: given(s) * (variance**2 * s / n / 6) ** k) / z
-        np.testing.assert_allclose(float(bayes.posterior_norm_moment(data, variance, [n], order=order)), moment, rtol=1e-8)
+        np.testing.assert_allclose(
+            float(bayes.posterior_norm_moment(data, variance, [n], order=order)), moment, rtol=1e-8
+        )
 
 
 def test_evidence_against_simulated_weights():
@@ -145,21 +147,23 @@ def test_large_networks_approach_the_saddle_like_one_over_the_points():
     assert max(gaps) / min(gaps) < 1.02
     # L = 8, n = 2P: the sheet's 1.53795 against 1.53684
     np.testing.assert_allclose(
-        float(bayes.posterior_norm_moment(bayes.interpolation(800, 1600, 2.0, 0.0), 1.0, [1600] * 8)), 1.53795, rtol=1e-5
+        float(bayes.posterior_norm_moment(bayes.interpolation(800, 1600, 2.0, 0.0), 1.0, [1600] * 8)),
+        1.53795,
+        rtol=1e-5,
     )
 
 
 def test_evidence_of_deep_networks_grows_with_effective_depth():
     """d log Z/dλ = P t²/4, and the limit of (1/P) log Z, against the exact evidence of a large network."""
-    p, n0, nu, width = 4000, 8000, 2.0, 40_000
+    p, n0, nu, width = 4000, 8000, 2.0, 400_000
     data = bayes.interpolation(p, n0, nu, 0.0)
-    depths = np.array([20.0, 21.0])
+    depths = np.array([200.0, 210.0])
     exact = np.asarray(bayes.evidence_over_depth(data, 1.0, width, depths))
     limit = bayes.deep_posterior(nu, 0.5, p * depths / width)
     per_point = exact / p + 0.5 * math.log(2 * math.pi / n0)
     np.testing.assert_allclose(per_point, limit.log_evidence, atol=2e-3)
     t = 1 / float(limit.shrinkage[0]) - 1
-    np.testing.assert_allclose((exact[1] - exact[0]) / (p * p / width), t**2 / 4, rtol=0.1)
+    np.testing.assert_allclose((exact[1] - exact[0]) / (10 * p * p / width), t**2 / 4, rtol=0.1)
 
 
 def test_the_best_prior_is_a_maximum_and_depth_is_finite_at_finite_size():
@@ -185,7 +189,9 @@ def test_selection_on_a_data_matrix():
     one = bayes.best_prior_scale(bayes.interpolate(x, y), [40, 40])
     np.testing.assert_allclose(found.log_evidence[1, 1], one.log_evidence, rtol=1e-12)
     np.testing.assert_allclose(found.weight_variances[1, 1], one.weight_variance, rtol=1e-9)
-    assert float(found.log_evidence.max()) == float(found.log_evidence[[12, 40].index(found.width), [0, 2].index(found.depth)])
+    assert float(found.log_evidence.max()) == float(
+        found.log_evidence[[12, 40].index(found.width), [0, 2].index(found.depth)]
+    )
     at_one = bayes.select_architecture(x, y, [12, 40], [0, 2], weight_variance=1.0)
     np.testing.assert_allclose(at_one.log_evidence[0, 1], bayes.log_evidence(bayes.interpolate(x, y), 1.0, [12, 12]))
 

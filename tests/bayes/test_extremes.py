@@ -47,7 +47,9 @@ TABLE = {
     ),
     "best_prior_scale": Case((DATA, HIDDEN), low=-INF, examples=12),
     "select_architecture": Case((ROWS, PAIR, one_of([3, 8], extreme=[[0], [], [NAN]]), DEPTHS), examples=12),
-    "concentrated_posterior": Case((POSITIVE, SHARE, VARIANCE, one_of([0.5, 2.0], extreme=[[], [1e-12], [1e12], [0.0], [NAN]]))),
+    "concentrated_posterior": Case(
+        (POSITIVE, SHARE, VARIANCE, one_of([0.5, 2.0], extreme=[[], [1e-12], [1e12], [0.0], [NAN]]))
+    ),
     "deep_posterior": Case((POSITIVE, SHARE, POSITIVE)),
     "log_norm_limit": Case((POSITIVE,)),
     "log_norm_density": Case((NUMBER, one_of([3, 4], extreme=[[], [1], [0], [2.5], [10**9]])), low=0, examples=15),

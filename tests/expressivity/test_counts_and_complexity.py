@@ -165,7 +165,9 @@ def test_projections_fail_no_more_often_than_stated():
     fails = 0
     for _ in range(300):
         projected = x @ (math.sqrt(rho / (a * m)) * random.normal(size=(m, 30))).T
-        before, after = (np.linalg.norm(one[:, None] - one[None], axis=2)[np.triu_indices(20, 1)] for one in (x, projected))
+        before, after = (
+            np.linalg.norm(one[:, None] - one[None], axis=2)[np.triu_indices(20, 1)] for one in (x, projected)
+        )
         fails += bool(np.any(after > before) or np.any(after < (1 - eps) * before))
     assert fails <= 300 * float(failure.union) + 4.5 * math.sqrt(300 * float(failure.union)) + 3
     # The exponents of both tails agree: that is what makes the constant the sharpest.

@@ -59,9 +59,7 @@ def gaussian_moment(order, inputs, hidden):
     k = order // 2
     total = math.prod(range(order - 1, 0, -2)) * (2 / inputs) ** k
     for n in hidden:
-        chi = sum(
-            math.comb(n, m) / 2**n * 2**k * math.gamma(m / 2 + k) / math.gamma(m / 2) for m in range(1, n + 1)
-        )
+        chi = sum(math.comb(n, m) / 2**n * 2**k * math.gamma(m / 2 + k) / math.gamma(m / 2) for m in range(1, n + 1))
         total *= (2 / n) ** k * chi
     return total
 
@@ -102,7 +100,9 @@ def test_the_factor_of_a_layer_against_quadrature(n):
         p = [mp.binomial(n, k) / (2**n - 1) for k in range(1, n + 1)]
         logs = [mp.digamma(mp.mpf(k) / 2) + mp.log(mp.mpf(4) / n) for k in range(1, n + 1)]
         mean = mp.fsum(a * b for a, b in zip(p, logs, strict=True))
-        variance = mp.fsum(a * (mp.psi(1, mp.mpf(k) / 2) + (b - mean) ** 2) for k, a, b in zip(range(1, n + 1), p, logs, strict=True))
+        variance = mp.fsum(
+            a * (mp.psi(1, mp.mpf(k) / 2) + (b - mean) ** 2) for k, a, b in zip(range(1, n + 1), p, logs, strict=True)
+        )
     np.testing.assert_allclose([float(found.mean), float(found.variance)], [float(mean), float(variance)], rtol=1e-12)
     assert float(found.off) == 2.0**-n
 
@@ -127,7 +127,9 @@ def test_log_moments_of_the_jacobian_against_simulated_networks():
 def test_wide_and_deep_networks_have_the_stated_spread():
     for beta, n in ((0.01, 4000), (0.5, 2000), (2.0, 500)):
         found = expressivity.ntk_moments(1.0, 1, [n] * round(beta * n))
-        np.testing.assert_allclose(float(found.second / found.mean**2), float(expressivity.ntk_spread_limit(beta)), rtol=40 / n)
+        np.testing.assert_allclose(
+            float(found.second / found.mean**2), float(expressivity.ntk_spread_limit(beta)), rtol=40 / n
+        )
     # The series and the formula meet.
     below, above = (float(expressivity.ntk_spread_limit(0.02 * (1 + e))) for e in (-1e-12, 1e-12))
     np.testing.assert_allclose(below, above, rtol=1e-11)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from deeplimits.errors import NotConverged, ParameterError, TooCostly
+from deeplimits.errors import ParameterError, TooCostly
 from deeplimits.measure.adapters import open_model
 from deeplimits.measure.adapters.switching import window_winners
 from deeplimits.measure.regions import Matrices, line_pieces, plane_regions
@@ -87,7 +87,8 @@ def test_the_module_is_left_as_it_was():
     line_pieces(network, PATH[:2])
     assert network.training
     assert all(torch.equal(before[name], value) for name, value in network.state_dict().items())
-    assert not network._forward_hooks and not network._forward_pre_hooks
+    assert not network._forward_hooks
+    assert not network._forward_pre_hooks
 
 
 def test_frameworks_agree():
@@ -181,10 +182,8 @@ def test_units_that_are_zero_on_the_way_and_at_corners():
 
 def test_winners_of_windows():
     x = np.random.default_rng(0).normal(size=(3, 2, 7, 6))
-    pooled, where = torch.nn.functional.max_pool2d(
-        torch.as_tensor(x), 3, stride=2, padding=1, return_indices=True
-    )
-    found = window_winners(x, (1, 3, 3), (1, 2, 2), ((0, 0), (0, 0), (1, 1), (1, 1)), (1, 1, 1))
+    pooled, where = torch.nn.functional.max_pool2d(torch.as_tensor(x), 3, stride=2, padding=1, return_indices=True)
+    found = window_winners(x, (1, 1, 3, 3), (1, 1, 2, 2), ((0, 0), (0, 0), (1, 1), (1, 1)), (1, 1, 1, 1))
     wanted = where.numpy() + 42 * np.arange(2)[None, :, None, None]
     np.testing.assert_array_equal(found, wanted.reshape(3, -1))
     assert pooled.numel() == found.size
@@ -200,15 +199,12 @@ def test_winners_of_windows():
         (lambda x: jnp.tanh(x), "applies tanh"),
         (lambda x: x * x, "a product of two such things"),
         (lambda x: jnp.where(x > 0, 1.0, 0.0), "it jumps or bends"),
-        (lambda x: jnp.cumsum(x, axis=0)[:1] + x, None),
+        (lambda x: jnp.cumsum(x, axis=0)[:1] + x, "it jumps or bends"),
     ],
     ids=["tanh", "gelu", "layer norm", "softmax", "jax tanh", "square", "step", "mixes"],
 )
 def test_what_is_not_piecewise_linear_is_refused_by_name(network, sentence):
     path = [[-1.0, 2.0, 0.3], [1.0, -1.0, 0.2]]
-    if sentence is None:
-        line_pieces(network, path)
-        return
     with pytest.raises(ParameterError, match=sentence):
         line_pieces(network, path)
 
@@ -238,7 +234,8 @@ def test_bad_paths_planes_and_networks():
     with pytest.raises(TooCostly, match="more than 5 breakpoints"):
         line_pieces(wide, [[-9.0, 0.0], [9.0, 1.0]], most=5)
     training = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4))
-    opened = open_model(training, torch.nn.MSELoss(), (np.ones((4, 3)) * np.arange(4)[:, None], np.zeros((4, 4))), mode="train")
+    opened = open_model(
+        training, torch.nn.MSELoss(), (np.ones((4, 3)) * np.arange(4)[:, None], np.zeros((4, 4))), mode="train"
+    )
     with pytest.raises(ParameterError, match="evaluation mode"):
         line_pieces(opened, [[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
-    assert issubclass(NotConverged, Exception)

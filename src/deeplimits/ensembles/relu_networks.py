@@ -1,5 +1,6 @@
 """Random ReLU networks with weights of any symmetric law, and random lines."""
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -22,7 +23,7 @@ def random_weights(key: PRNGKeyArray, widths: Sequence[int], *, law: str = "gaus
     [(5, 3), (1, 5)]
     """
     choice("law", law, LAWS)
-    shapes = [(after, before) for before, after in zip(widths[:-1], widths[1:], strict=True)]
+    shapes = [(after, before) for before, after in itertools.pairwise(widths)]
     total = sum(rows * columns for rows, columns in shapes)
     if law == "gaussian":
         flat = jax.random.normal(key, (total,))

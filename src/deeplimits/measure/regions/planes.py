@@ -226,7 +226,9 @@ def _rivals(winners: np.ndarray, entries: np.ndarray, noise: float) -> np.ndarra
         for second in range(first):
             ahead = table[:, first] - table[:, second]
             wins = table.max(axis=1) - edge
-            if np.any((ahead > edge) & (table[:, first] >= wins)) and np.any((ahead < -edge) & (table[:, second] >= wins)):
+            if np.any((ahead > edge) & (table[:, first] >= wins)) and np.any(
+                (ahead < -edge) & (table[:, second] >= wins)
+            ):
                 return ahead
     return None
 
