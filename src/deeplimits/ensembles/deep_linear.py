@@ -1,5 +1,6 @@
 """Deep linear networks with random weights, before and after they have seen data."""
 
+import itertools
 from collections.abc import Sequence
 
 import jax
@@ -16,10 +17,10 @@ def last_row(
     (3,)
     """
     widths = [inputs, *hidden, 1]
-    total = sum(after * before for before, after in zip(widths[:-1], widths[1:], strict=True))
+    total = sum(after * before for before, after in itertools.pairwise(widths))
     flat, end = jax.random.normal(key, (total,)), total
     row = jnp.ones((1,))
-    for before, after in reversed(list(zip(widths[:-1], widths[1:], strict=True))):
+    for before, after in reversed(list(itertools.pairwise(widths))):
         matrix = flat[end - after * before : end].reshape(after, before)
         end -= after * before
         row = row @ matrix * jnp.sqrt(weight_variance / before)

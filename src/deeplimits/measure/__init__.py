@@ -19,7 +19,6 @@ with door(__name__):
     from deeplimits.measure.error_parts import error_split as error_split
     from deeplimits.measure.fluctuation_dissipation import Observation as Observation
     from deeplimits.measure.fluctuation_dissipation import Recorder as Recorder
-    from deeplimits.measure.fluctuation_dissipation import Relation as Relation
     from deeplimits.measure.fluctuation_dissipation import Report as Report
     from deeplimits.measure.fluctuation_dissipation import observe as observe
     from deeplimits.measure.fluctuation_dissipation import report as report

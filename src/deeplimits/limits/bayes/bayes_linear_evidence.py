@@ -46,7 +46,9 @@ class BayesLinearEvidence(Limit):
     def validity(self):
         if self.points <= self.inputs:
             return ()
-        return (f"{self.points} points cannot be interpolated by a linear map of {self.inputs} inputs; take fewer points",)
+        return (
+            f"{self.points} points cannot be interpolated by a linear map of {self.inputs} inputs; take fewer points",
+        )
 
     def validity_at(self, size):
         least = 2 * self.points + 3
@@ -64,4 +66,3 @@ class BayesLinearEvidence(Limit):
         log_density = -half * jnp.log(2 * jnp.pi * variance) - self.squared_norm / (2 * variance)
         reference = -half * (jnp.log(2 * jnp.pi * self.squared_norm / self.points) + 1)
         return {"evidence": jnp.exp(log_density - reference)}
-

@@ -1,5 +1,7 @@
 r"""How many linear pieces a random ReLU network has along a line."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -62,7 +64,7 @@ class ExpectedBreakpoints(Limit):
 
     def simulate(self, key, *, width: int):
         widths = [1, *[width] * self.hidden]
-        total = sum(after * (before + 1) for before, after in zip(widths[:-1], widths[1:], strict=True))
+        total = sum(after * (before + 1) for before, after in itertools.pairwise(widths))
         arguments = (jax.random.normal(key, (total,)), self.weight_variance, self.bias_variance, self.half_length)
         answer = jax.ShapeDtypeStruct((self.hidden,), jnp.zeros(()).dtype)
 
@@ -75,7 +77,7 @@ class ExpectedBreakpoints(Limit):
 def _counted(widths, flat, weight_variance, bias_variance, half_length):
     """How many neurons of each layer change on [−T, T], exactly."""
     weights, biases, begin = [], [], 0
-    for before, after in zip(widths[:-1], widths[1:], strict=True):
+    for before, after in itertools.pairwise(widths):
         end = begin + after * (before + 1)
         part = flat[begin:end].reshape(after, before + 1)
         weights.append(np.sqrt(weight_variance / before) * part[:, 1:])

@@ -61,6 +61,6 @@ class GateIndependence(Limit):
         last = relu_networks.gates(weights, x)[-1]
         before = jnp.maximum(relu_networks.relu_network(weights[: self.hidden - 1], x), 0.0)
         return {
-            "active": jnp.where(jnp.arange(COUNTED) == jnp.sum(last), 1.0, 0.0),
+            "active": jnp.where(jnp.arange(float(COUNTED)) == jnp.sum(last), 1.0, 0.0),
             "energy": jnp.mean(last) * jnp.sum(before**2) / width,
         }

@@ -26,10 +26,12 @@ class JacobianLognormal(Limit):
     References  hanin2020
     """
 
-    depth_per_width: Array = real(0.25, 0.1, 2.0, log=True, symbol=r"\delta", doc="hidden layers per neuron of one, L/n")
+    depth_per_width: Array = real(
+        0.25, 0.1, 2.0, log=True, symbol=r"\delta", doc="hidden layers per neuron of one, L/n"
+    )
     width: int = integer(32, 2, 100_000, log=True, symbol="n", doc="neurons of a hidden layer")
 
-    usual = Run(sizes=(48, 96), samples=40_000, batch=500)
+    usual = Run(sizes=(32, 64, 128), samples=25_000, batch=500)
 
     def theory(self):
         factor = path_moments.layer_factor(self.width)
@@ -39,9 +41,7 @@ class JacobianLognormal(Limit):
         x = jnp.linspace(-6.0, 6.0, 241) * jnp.sqrt(beta) - beta / 2
         return {
             "mean": Value(mean, label="mean of the log of the signal", symbol=r"E\log R"),
-            "second": Value(
-                variance + mean**2, label="second moment of the log of the signal", symbol=r"E\log^2 R"
-            ),
+            "second": Value(variance + mean**2, label="second moment of the log of the signal", symbol=r"E\log^2 R"),
             "law": Law(
                 x,
                 norm.pdf(x, -beta / 2, jnp.sqrt(beta)),
@@ -63,6 +63,8 @@ class JacobianLognormal(Limit):
     def simulate(self, key, *, width: int, hidden: int):
         # Given a layer, the neurons of the next are independent: layers are drawn one by one, without their matrices.
         noise = jax.random.normal(key, (hidden, width))
-        variance = deep_networks.variance_chain(noise, activation("relu"), jnp.ones(()), jnp.full((), 2.0), jnp.zeros(()))
+        variance = deep_networks.variance_chain(
+            noise, activation("relu"), jnp.ones(()), jnp.full((), 2.0), jnp.zeros(())
+        )
         log_size = jnp.log(variance[-1] / variance[0])
         return {"mean": log_size, "second": log_size**2, "law": log_size}

@@ -59,6 +59,6 @@ class JacobianMoments(Limit):
     def simulate(self, key, *, width: int):
         widths = [self.inputs, *[width] * self.hidden, self.outputs]
         weights = relu_networks.random_weights(key, widths, law=self.law)
-        x = jnp.cos(1.0 + jnp.arange(self.inputs))
+        x = jnp.cos(1.0 + jnp.arange(float(self.inputs)))
         jacobian = jax.jacfwd(lambda one: relu_networks.relu_network(weights, one))(x)
         return {"second": jnp.mean(jacobian**2), "fourth": jnp.mean(jacobian**4)}

@@ -24,7 +24,9 @@ class JohnsonLindenstrauss(Limit):
     """
 
     distortion: Array = real(0.4, 0.1, 0.8, symbol=r"\varepsilon", doc="share by which a distance may shrink")
-    coordinates: int = integer(12, 1, 1000, symbol="D", doc="coordinates of the points; the law does not depend on them")
+    coordinates: int = integer(
+        12, 1, 1000, symbol="D", doc="coordinates of the points; the law does not depend on them"
+    )
     rows: int = integer(20, 1, 100_000, log=True, symbol="m", doc="rows of the projection")
 
     usual = Run(sizes=(4, 12), samples=20_000, batch=500)
@@ -44,7 +46,7 @@ class JohnsonLindenstrauss(Limit):
         rho = (1 - self.distortion) ** 2
         a = -rho * jnp.log(rho) / (1 - rho)
         projection = jnp.sqrt(rho / (a * rows)) * jax.random.normal(key, (rows, self.coordinates))
-        x = jnp.cos(1.0 + jnp.arange(self.coordinates))
+        x = jnp.cos(1.0 + jnp.arange(float(self.coordinates)))
         ratio = jnp.linalg.norm(projection @ x) / jnp.linalg.norm(x)
         return {
             "too_short": jnp.where(ratio < 1 - self.distortion, 1.0, 0.0),

@@ -46,7 +46,7 @@ class NtkDiagonalMoments(Limit):
 
     def simulate(self, key, *, width: int):
         weights = relu_networks.random_weights(key, [self.inputs, *[width] * self.hidden, 1])
-        x = jnp.cos(1.0 + jnp.arange(self.inputs))
+        x = jnp.cos(1.0 + jnp.arange(float(self.inputs)))
         x = x * jnp.sqrt(self.inputs / jnp.sum(x**2))
         kernel = relu_networks.tangent_kernel(weights, x[None])[0, 0]
         return {"mean": kernel, "second": kernel**2}

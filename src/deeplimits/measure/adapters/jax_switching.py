@@ -37,7 +37,7 @@ COMPARISONS = {"gt", "ge", "lt", "le"}
 INSIDE = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 
 
-def opened(network: Any, parameters: Any = None) -> "JaxSwitching":
+def opened(network: Any, *, parameters: Any = None) -> "JaxSwitching":
     """A JAX function of a batch, with its parameters if it takes any, or a network that has been opened."""
     if isinstance(network, with_jax.JaxNetwork):
         tree = jax.tree.unflatten(network.programs.tree, network.leaves)

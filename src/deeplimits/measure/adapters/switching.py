@@ -95,7 +95,7 @@ class Matrices(Switching):
         return Passed(h, seen)
 
 
-def switching(network: Any, parameters: Any = None) -> Switching:
+def switching(network: Any, *, parameters: Any = None) -> Switching:
     """A network ready to be watched: what `open_model` gives, a PyTorch module, a JAX function of a batch, matrices.
 
     >>> import jax, jax.numpy as jnp
@@ -116,7 +116,7 @@ def switching(network: Any, parameters: Any = None) -> Switching:
     if hasattr(inner, "programs") or callable(inner) or hasattr(inner, "apply"):
         from deeplimits.measure.adapters import jax_switching
 
-        return jax_switching.opened(inner, parameters)
+        return jax_switching.opened(inner, parameters=parameters)
     raise ParameterError(
         f"the network is a {type(network).__name__}; give what open_model answers, a torch.nn.Module, or a JAX function "
         "of a batch of inputs"

@@ -160,7 +160,9 @@ class _Watch(TorchDispatchMode):
             return STEPS
         if name in ("native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit"):
             if args[5]:
-                raise ParameterError(f"batch norm uses the statistics of the batch; open the network in evaluation mode: {NOT_LINEAR}")
+                raise ParameterError(
+                    f"batch norm uses the statistics of the batch; open the network in evaluation mode: {NOT_LINEAR}"
+                )
             return LINEAR
         if name == "_native_batch_norm_legit_no_training":
             return LINEAR

@@ -3,6 +3,7 @@
 from deeplimits.doors import door
 
 with door(__name__):
+    from deeplimits.measure.adapters.switching import Matrices as Matrices
     from deeplimits.measure.regions.lines import LinePieces as LinePieces
     from deeplimits.measure.regions.lines import line_pieces as line_pieces
     from deeplimits.measure.regions.planes import PlaneRegions as PlaneRegions

@@ -69,13 +69,13 @@ def line_pieces(network: Any, path: Any, *, parameters: Any = None, most: int = 
     them first). Computed in double precision; `most` nodes are too many.
 
     >>> import jax, jax.numpy as jnp
-    >>> w, b = jnp.array([[1.0, -1.0]]), jnp.array([0.0, 1.0])
-    >>> v, c = jnp.array([[1.0, 2.0], [1.0, -1.0]]), jnp.array([-1.5, -0.5])
+    >>> w, b = jnp.array([[1.0, -1.0]]), jnp.array([[0.0, 1.0]])
+    >>> v, c = jnp.array([[1.0, 2.0], [1.0, -1.0]]), jnp.array([[-1.5, -0.5]])
     >>> found = line_pieces(lambda x: jax.nn.relu(jax.nn.relu(x @ w + b) @ v + c), [[-5.0], [5.0]])
     >>> (10 * found.breakpoints - 5).round(12).tolist(), found.crossings.tolist()
     ([-0.5, 0.0, 0.5, 1.0, 1.5], [2, 3])
     """
-    watched, corners = switching(network, parameters), _corners(path)
+    watched, corners = switching(network, parameters=parameters), _corners(path)
     nodes = np.arange(len(corners), dtype=float)
     origin = np.full(len(corners), -1)
     most = whole("most", most, 2)

@@ -59,7 +59,7 @@ def plane_regions(
     >>> len(found.polygons), found.counts.tolist(), sorted(found.areas.round(12).tolist())
     (4, [4], [0.25, 0.75, 0.75, 2.25])
     """
-    watched, spots = switching(network, parameters), _three(points)
+    watched, spots = switching(network, parameters=parameters), _three(points)
     around, most = float(number("margin", margin, NOT_NEGATIVE)), whole("most", most, 1)
     low, high = -around, 1 + around
     polygons = [np.array([[low, low], [high, low], [high, high], [low, high]])]
@@ -226,7 +226,9 @@ def _rivals(winners: np.ndarray, entries: np.ndarray, noise: float) -> np.ndarra
         for second in range(first):
             ahead = table[:, first] - table[:, second]
             wins = table.max(axis=1) - edge
-            if np.any((ahead > edge) & (table[:, first] >= wins)) and np.any((ahead < -edge) & (table[:, second] >= wins)):
+            if np.any((ahead > edge) & (table[:, first] >= wins)) and np.any(
+                (ahead < -edge) & (table[:, second] >= wins)
+            ):
                 return ahead
     return None
 

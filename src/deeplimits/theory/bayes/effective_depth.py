@@ -61,9 +61,9 @@ def concentrated_posterior(
     return concentrated(nu, share, variance, ratios, jnp.ones_like(ratios))
 
 
-def concentrated(nu: Floats, share: Floats, variance: Floats, ratios: Floats, counts: Floats) -> Concentrated:
+def concentrated(nu: Floats, share: Floats, variance: Floats, per_width: Floats, counts: Floats) -> Concentrated:
     """`concentrated_posterior` with `counts` layers of each ratio."""
-    factors, many = jnp.concatenate([jnp.ones(1), ratios]), jnp.concatenate([jnp.ones(1), counts])
+    factors, many = jnp.concatenate([jnp.ones(1), per_width]), jnp.concatenate([jnp.ones(1), counts])
     present = jnp.where(many > 0, factors, 0.0)
     # t > −1/max(1, P/n_l): the factor that vanishes first
     lowest = -1 / jnp.max(present)

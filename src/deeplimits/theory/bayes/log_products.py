@@ -63,9 +63,10 @@ def _integral(y, shapes, counts, first, distance, held):
     reach = _reach(*held, contour)
     # t = s sinh u, by the trapezoidal rule in u; the other half of the contour is the complex conjugate.
     top = jnp.arcsinh(reach / contour.scale)
-    u = top * jnp.arange(NODES + 1) / NODES
+    count = jnp.arange(NODES + 1, dtype=float)
+    u = top * count / NODES
     t = contour.scale * jnp.sinh(u)
-    weights = jnp.where((jnp.arange(NODES + 1) == 0) | (jnp.arange(NODES + 1) == NODES), 0.5, 1.0) * top / NODES
+    weights = jnp.where((count == 0) | (count == NODES), 0.5, 1.0) * top / NODES
     exponent = _exponent(t, contour, y, shapes, counts, first)
     at_saddle = jnp.real(exponent[0])
     # dz = (x'(t) + i) dt, and the integral is its imaginary part over π
@@ -98,7 +99,7 @@ def _left(t, contour):
 
 def _reach(y, shapes, counts, first, contour):
     """The height at which the integrand is negligible, among doublings of the contour's scale."""
-    t = contour.scale * 2.0 ** jnp.arange(DOUBLINGS)
+    t = contour.scale * 2.0 ** jnp.arange(DOUBLINGS, dtype=float)
     heights = jnp.concatenate([jnp.zeros(1), t])
     falls = jnp.real(_exponent(heights, contour, y, shapes, counts, first))
     low = falls[1:] - falls[0] <= -NEGLIGIBLE
@@ -109,9 +110,9 @@ def _exponent(t, contour, y, shapes, counts, first):
     """Σ_j m_j ρ(b_j, z) − z y along the contour, one entry for each height t ≥ 0."""
     offset = contour.distance - _left(t, contour)
     # b_j + z without loss where a pole is near
-    near = (shapes - first)[:, None] + offset
+    near = (shapes - first)[:, None] + offset[None, :]
     z = jax.lax.complex(offset - first, t)
-    each = _log_ratio(shapes[:, None], near, jnp.real(z)[None, :], t[None, :])
+    each = _log_ratio(shapes[:, None], near, (offset - first)[None, :], t[None, :])
     return jnp.sum(_complex(counts)[:, None] * each, axis=0) - z * _complex(y)
 
 

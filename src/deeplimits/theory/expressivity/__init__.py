@@ -7,11 +7,6 @@ with door(__name__):
     from deeplimits.theory.expressivity.kink_density import breakpoint_constant as breakpoint_constant
     from deeplimits.theory.expressivity.kink_density import expected_breakpoints as expected_breakpoints
     from deeplimits.theory.expressivity.kink_density import zero_cell_sides as zero_cell_sides
-    from deeplimits.theory.expressivity.tangent_moments import EigenvalueBounds as EigenvalueBounds
-    from deeplimits.theory.expressivity.tangent_moments import matrix_chernoff as matrix_chernoff
-    from deeplimits.theory.expressivity.tangent_moments import ntk_eigenvalue_bounds as ntk_eigenvalue_bounds
-    from deeplimits.theory.expressivity.tangent_moments import ntk_off_diagonal as ntk_off_diagonal
-    from deeplimits.theory.expressivity.tangent_moments import ntk_spread_limit as ntk_spread_limit
     from deeplimits.theory.expressivity.path_moments import jacobian_log_moments as jacobian_log_moments
     from deeplimits.theory.expressivity.path_moments import jacobian_moment as jacobian_moment
     from deeplimits.theory.expressivity.path_moments import layer_factor as layer_factor
@@ -27,7 +22,12 @@ with door(__name__):
     from deeplimits.theory.expressivity.region_counts import cell_count as cell_count
     from deeplimits.theory.expressivity.region_counts import one_hidden_layer_pieces as one_hidden_layer_pieces
     from deeplimits.theory.expressivity.region_counts import sawtooth as sawtooth
+    from deeplimits.theory.expressivity.tangent_moments import EigenvalueBounds as EigenvalueBounds
+    from deeplimits.theory.expressivity.tangent_moments import matrix_chernoff as matrix_chernoff
+    from deeplimits.theory.expressivity.tangent_moments import ntk_eigenvalue_bounds as ntk_eigenvalue_bounds
     from deeplimits.theory.expressivity.tangent_moments import ntk_moments as ntk_moments
+    from deeplimits.theory.expressivity.tangent_moments import ntk_off_diagonal as ntk_off_diagonal
+    from deeplimits.theory.expressivity.tangent_moments import ntk_spread_limit as ntk_spread_limit
     from deeplimits.theory.expressivity.widths_and_entropy import carl_bits as carl_bits
     from deeplimits.theory.expressivity.widths_and_entropy import entropy_numbers as entropy_numbers
     from deeplimits.theory.expressivity.widths_and_entropy import entropy_of_points as entropy_of_points

@@ -51,7 +51,10 @@ def expected_breakpoints(
     x = array("start", start, ("d",), why="a point of the input space")
     u = array("direction", direction, x.shape, why="as long as start")
     a, b = number("low", low, A_NUMBER), number("high", high, A_NUMBER)
-    c_w, c_b = number("weight_variance", weight_variance, POSITIVE), number("bias_variance", bias_variance, NOT_NEGATIVE)
+    c_w, c_b = (
+        number("weight_variance", weight_variance, POSITIVE),
+        number("bias_variance", bias_variance, NOT_NEGATIVE),
+    )
     a = valid(a, a < b, "low must be below high")
     if known(u) and not np.any(np.asarray(u)):
         raise OutsideValidity("direction is zero; a line needs a direction")
@@ -95,7 +98,10 @@ def breakpoint_constant(weight_variance: ArrayLike, bias_variance: ArrayLike) ->
     >>> round(float(breakpoint_constant(1.0, 1.0)), 12)
     0.318309886184
     """
-    c_w, c_b = argument("weight_variance", weight_variance, POSITIVE), argument("bias_variance", bias_variance, POSITIVE)
+    c_w, c_b = (
+        argument("weight_variance", weight_variance, POSITIVE),
+        argument("bias_variance", bias_variance, POSITIVE),
+    )
     return jnp.sqrt(c_w) / jnp.sqrt(c_b) / jnp.pi
 
 

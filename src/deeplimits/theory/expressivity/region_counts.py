@@ -139,7 +139,7 @@ def activation_region_bound(inputs: int, hidden: Sequence[int]) -> PatternBounds
     PatternBounds(signs=729, patterns=64, layers=49)
     """
     smallest, widths = whole("inputs", inputs, 1), hidden_widths(hidden)
-    if sum(widths) > MOST_HYPERPLANES // 10 or max(min(n, smallest) for n in widths) > MOST_DIMENSIONS:
+    if sum(widths) > MOST_HYPERPLANES // 10 or max((min(n, smallest) for n in widths), default=0) > MOST_DIMENSIONS:
         raise TooCostly("the bounds are numbers of too many digits; take fewer neurons or inputs")
     product = 1
     for n in widths:
@@ -218,7 +218,9 @@ def sawtooth(depth: int, *, compact: bool = True) -> Sawtooth:
     """
     count = whole("depth", depth, 1)
     if count > 500:
-        raise TooCostly(f"depth = {count} gives 2^{count} pieces, which double precision cannot tell apart; take at most 500")
+        raise TooCostly(
+            f"depth = {count} gives 2^{count} pieces, which double precision cannot tell apart; take at most 500"
+        )
     inner, outer = np.array([[1.0], [1.0]]), np.array([[2.0, -4.0]])
     shift, zero = np.array([0.0, -0.5]), np.zeros(1)
     weights: list[np.ndarray] = [inner]

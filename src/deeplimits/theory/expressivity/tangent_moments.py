@@ -47,7 +47,7 @@ def ntk_moments(squared_norm: ArrayLike, inputs: int, hidden: Sequence[int]) -> 
     # 1 − 1/n is zero for a single neuron: counted, so that no logarithm is infinite
     shrinks = np.concatenate([[0.0], np.cumsum(np.where(n > 1, np.log1p(-1 / np.where(n > 1, n, 2.0)), 0.0))])
     singles = np.concatenate([[0], np.cumsum(n == 1)])
-    l, m = np.triu_indices(layers)  # noqa: E741 - the sheet's letters
+    l, m = np.triu_indices(layers)
     between_them = shrinks[m] - shrinks[l]
     alive = singles[m] == singles[l]
     outside = grows[-1] - (grows[m] - grows[l])

@@ -10,7 +10,18 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, Allowed, argument, array, choice, inside, known, number, whole
+from deeplimits.numerics.arguments import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    Allowed,
+    argument,
+    array,
+    choice,
+    inside,
+    known,
+    number,
+    whole,
+)
 
 Floats = Float[Array, "..."]
 BITS = Allowed(lambda x: (x >= 0) & (x == np.round(x)) & (x <= 1e15), "a whole number from 0 to 1e15")
@@ -208,7 +219,9 @@ def carl_bits(dimension: ArrayLike, radius: ArrayLike, error: ArrayLike) -> Carl
     >>> round(float(found.bits), 12), float(found.radius)
     (82.288186904959, 0.04)
     """
-    n = argument("dimension", dimension, Allowed(lambda x: (x >= 1) & (x == np.round(x)) & (x <= 1e15), "a whole number from 1"))
+    n = argument(
+        "dimension", dimension, Allowed(lambda x: (x >= 1) & (x == np.round(x)) & (x <= 1e15), "a whole number from 1")
+    )
     r, delta = argument("radius", radius, POSITIVE), argument("error", error, POSITIVE)
     if known(radius, error) and np.any(np.asarray(error, float) > np.asarray(radius, float)):
         raise OutsideValidity("error exceeds radius: one ball of that radius is better; take error at most radius")
@@ -241,7 +254,9 @@ def no_free_lunch_error(cells: ArrayLike, seen: ArrayLike) -> Floats:
     >>> float(no_free_lunch_error(10, 4))
     0.3
     """
-    n = argument("cells", cells, Allowed(lambda x: (x >= 1) & (x == np.round(x)) & (x <= 1e15), "a whole number from 1"))
+    n = argument(
+        "cells", cells, Allowed(lambda x: (x >= 1) & (x == np.round(x)) & (x <= 1e15), "a whole number from 1")
+    )
     m = argument("seen", seen, BITS)
     if known(cells, seen) and np.any(np.asarray(seen, float) > np.asarray(cells, float)):
         raise ParameterError("seen exceeds cells; no more cells can be seen than there are")
