@@ -38,7 +38,7 @@ ALLOWED = {
     # Results show themselves, so the lab knows how things look.
     "lab": BASE | {"limit", "predictions", "catalogue", "numerics", "render"},
     # A report shows itself, as results of the lab do.
-    "diagnosis": BELOW | {"theory", "measure", "predictions", "render"},
+    "diagnosis": BELOW | {"theory", "ensembles", "measure", "predictions", "render"},
     "atlas": BASE | {"lab", "limit", "catalogue", "render"},
     "guard": {"errors"},
     "flags": BASE | {"catalogue", "guard"},
