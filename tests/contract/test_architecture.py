@@ -39,7 +39,7 @@ ALLOWED = {
     # Results show themselves, so the lab knows how things look.
     "lab": BASE | {"limit", "predictions", "catalogue", "numerics", "render"},
     # A report shows itself, as results of the lab do.
-    "diagnosis": BELOW | {"theory", "measure", "predictions", "render"},
+    "diagnosis": BELOW | {"theory", "ensembles", "measure", "predictions", "render"},
     "atlas": BASE | {"lab", "limit", "catalogue", "render"},
     # The explorer shows the atlas's page, and serves it without loading what computes.
     "explorer": BASE | {"atlas", "lab", "limit", "predictions", "catalogue", "render"},

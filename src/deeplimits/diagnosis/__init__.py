@@ -3,6 +3,8 @@
 from deeplimits.doors import door
 
 with door(__name__):
+    from deeplimits.diagnosis.compression import Compression as Compression
+    from deeplimits.diagnosis.compression import compress as compress
     from deeplimits.diagnosis.findings import Assumption as Assumption
     from deeplimits.diagnosis.findings import Finding as Finding
     from deeplimits.diagnosis.learning_rate import largest_stable_step as largest_stable_step

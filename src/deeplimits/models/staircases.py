@@ -23,7 +23,8 @@ def staircase(jumps: tuple[float, ...], thresholds: tuple[float, ...], *, start:
 
     def value(u):
         u = jnp.asarray(u, float)
-        return start + sum((jump * jnp.where(u > place, 1.0, 0.0) for jump, place in zip(jumps, thresholds, strict=True)), start=jnp.zeros_like(u))
+        steps = (jump * jnp.where(u > place, 1.0, 0.0) for jump, place in zip(jumps, thresholds, strict=True))
+        return start + sum(steps, start=jnp.zeros_like(u))
 
     return Activation(
         f"staircase({','.join(f'{place:g}:{jump:g}' for place, jump in zip(thresholds, jumps, strict=True))})",
@@ -32,6 +33,7 @@ def staircase(jumps: tuple[float, ...], thresholds: tuple[float, ...], *, start:
         jnp.zeros_like,
         kinks=thresholds,
         continuous=False,
+        parameters=(start, *jumps),
         increasing=min(jumps) >= 0,
         bounded=True,
     )

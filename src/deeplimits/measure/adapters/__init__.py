@@ -3,6 +3,8 @@
 from deeplimits.doors import door
 
 with door(__name__):
+    from deeplimits.measure.adapters.affine_reading import AffineNetwork as AffineNetwork
+    from deeplimits.measure.adapters.affine_reading import affine_layers as affine_layers
     from deeplimits.measure.adapters.layout import Layout as Layout
     from deeplimits.measure.adapters.model import Model as Model
     from deeplimits.measure.adapters.network import Labelled as Labelled
