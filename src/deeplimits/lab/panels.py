@@ -238,7 +238,7 @@ def missed(limit: Limit, slider: scan.Slider, scanned: scan.Frames) -> float:
     worst = 0.0
     for k in np.argsort(coarse)[::-1][: LOOKED_AT // 2] + 1:
         for before in (k - 1, k):
-            at = (place[before] + place[before + 1]) / 2
+            at = float(place[before] + place[before + 1]) / 2
             here = scan.at(limit, **{slider.name: float(np.exp(at) if slider.log else at)})
             worst = max(worst, gap(before, before + 1, _drawn(here), at))
     return pictures.rounded(worst)

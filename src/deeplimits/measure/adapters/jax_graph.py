@@ -134,7 +134,7 @@ class Reader:
 
     def _note(self, place: int, word: str, equation: Any, given: list[Held], moving: list[Held], result: Any) -> None:
         fixed = [one for one in given if one.place is None]
-        sources = tuple(dict.fromkeys(one.place for one in moving))
+        sources = tuple(dict.fromkeys(one.place for one in moving if one.place is not None))
         kind, what, constants, name = "unread", word, {}, word
         if word in ("dot_general", "conv_general_dilated"):
             kind, what, constants, name = self._product(word, equation, given, fixed, moving, sources, result)

@@ -137,8 +137,7 @@ def centred_kernel(
         left, right = a[:, None], a[None, :]
         # Rounding may not make |c| exceed √(ab).
         inner = jnp.clip(kernel, -jnp.sqrt(left * right), jnp.sqrt(left * right))
-        if tangent:
-            slopes = dual_derivative(activation, left, right, inner)
+        slopes = dual_derivative(activation, left, right, inner) if tangent else 0.0
         kernel = dual(activation, left, right, inner) - mean * (of_points[:, None] + of_points[None, :]) + mean**2
         kernel = (kernel + kernel.T) / 2
         theta = kernel + theta * slopes if tangent else theta
