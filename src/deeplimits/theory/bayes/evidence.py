@@ -148,10 +148,11 @@ def evidence_over_depth(
     >>> [round(float(one), 10) for one in evidence_over_depth(data, 1.0, 20, [11, 12, 13])]
     [-8.6194597612, -8.6165088272, -8.618275718]
     """
+    require_interpolation(data)
     n = number("width", width, WIDTH)
     counts = jnp.atleast_1d(argument("depths", depths, DEPTH))
     variance = number("weight_variance", weight_variance, POSITIVE)
-    return jax.lax.map(lambda depth: evidence_of(require_interpolation(data), variance, n[None], depth[None]), counts)
+    return jax.lax.map(lambda depth: evidence_of(data, variance, n[None], depth[None]), counts)
 
 
 def layers(hidden: Sequence[int] | ArrayLike) -> tuple[Array, ...]:
