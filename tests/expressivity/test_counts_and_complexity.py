@@ -95,6 +95,9 @@ def test_one_hidden_layer_against_the_instrument():
     w, b, v = random.normal(size=(3, 9))
     w[2] = 0.0
     found = expressivity.one_hidden_layer_pieces(w, b, v)
+    # n + 1 pieces at most: seven neurons make eight, and the one with w = 0 adds none
+    assert len(expressivity.one_hidden_layer_pieces(*np.delete([w, b, v], 2, axis=1)[:, :7]).slopes) == 8
+    assert len(found.slopes) == 9
     seen = regions.line_pieces(regions.Matrices([w[:, None], v[None]], [b, np.zeros(1)]), [[-1e3], [1e3]])
     np.testing.assert_allclose(seen.breakpoints * 2e3 - 1e3, found.breakpoints, atol=1e-8)
     slopes = np.diff(seen.outputs[:, 0]) / np.diff(seen.nodes) / 2e3
