@@ -3,11 +3,11 @@
     python -m benchmarks regions
 
 Breakpoints of random ReLU networks (three hidden layers, ten inputs, C_w = 2, C_b = 0.1) along a segment: the exact
-method beside sampling the signs of all neurons, finer and finer until each breakpoint is seen in an interval of its own;
-how many are seen with 1,000 points, and both times. Regions of the plane through three points, in regions a second over
-widths; and of the PyTorch network of SplineCam's own example (humayun2023: ten inputs, ten layers of 20 leaky ReLUs with
-batch norm, a square of side 4), for those who have that program, which needs a GPU, beside this one. Log-evidence of deep
-linear networks against mpmath's Meijer G where that works and thirty-digit sums on a contour where it does not, with both
+method beside sampling the signs of all neurons, finer and finer until each breakpoint is seen in an interval of its
+own; how many are seen with 1,000 points, and both times. Regions of the plane through three points, in regions a second
+over widths; and of the PyTorch network of SplineCam's own example (humayun2023: ten inputs, ten layers of 20 leaky
+ReLUs with batch norm, a square of side 4), for those who have that program beside this one. Log-evidence of deep linear
+networks against mpmath's Meijer G where that works and thirty-digit sums on a contour where it does not, with both
 times; and at n = 10⁴, L = 100, P = 5000.
 """
 
@@ -64,7 +64,8 @@ def lines():
             count *= 2
         said = f"{count:>20,}" if count < FINEST else f"more than {FINEST:,}"
         print(
-            f"{width:>5}  {found:>11}  {exact:>9.4f}  {missed:>23}  {said:>22}  {seconds:>15.2f}  {seconds / exact:>6.0f}"
+            f"{width:>5}  {found:>11}  {exact:>9.4f}  {missed:>23}  {said:>22}  {seconds:>15.2f}  "
+            f"{seconds / exact:>6.0f}"
         )
 
 
@@ -145,8 +146,8 @@ def evidence():
         seconds = time.perf_counter() - begin
         error = float(abs((mp.mpf(found) - wanted) / wanted))
         print(
-            f"{p:>5} {n0:>6} {len(hidden):>4}   {found:<20.13g} {ours:>8.4f}  {seconds:>9.2f} ({name:<8})  {error:>15.1e}  "
-            f"{seconds / ours:>6.0f}"
+            f"{p:>5} {n0:>6} {len(hidden):>4}   {found:<20.13g} {ours:>8.4f}  {seconds:>9.2f} ({name:<8})  "
+            f"{error:>15.1e}  {seconds / ours:>6.0f}"
         )
         assert error < 1e-10
 

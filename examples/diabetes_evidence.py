@@ -1,10 +1,10 @@
 """Which deep linear network do the diabetes data speak for? Their exact evidence over depth and prior scale.
 
 200 patients of scikit-learn's diabetes data, in 1,000 random Fourier features (of the kernel e^{−Σ|x_i − x'_i|/ℓ}):
-more dimensions than points, so that linear networks interpolate. Drawn are the logarithm of the evidence over the number
-of hidden layers and the prior variance of the weights, relative to the best, with the best scale of each depth; the
-evidence at unit variance, where depth finds the scale by itself up to a best depth, and at the best variance, where layers
-add nothing; and predictions of the chosen model for other patients. Seconds:
+more dimensions than points, so that linear networks interpolate. Drawn are the logarithm of the evidence over the
+number of hidden layers and the prior variance of the weights, relative to the best, with the best scale of each depth;
+the evidence at unit variance, where depth finds the scale by itself up to a best depth, and at the best variance, where
+layers add nothing; and predictions of the chosen model for other patients. Seconds:
 
     python examples/diabetes_evidence.py diabetes-evidence.png
 """
@@ -50,8 +50,8 @@ def main():
     )
     unit = np.asarray(bayes.evidence_over_depth(seen, 1.0, WIDTH, depths))
     print(
-        f"at weight variance 1 they speak for {depths[unit.argmax()]} hidden layers, by {unit.max() - unit[0]:.2f} nats over "
-        "none"
+        f"at weight variance 1 they speak for {depths[unit.argmax()]} hidden layers, by {unit.max() - unit[0]:.2f} "
+        "nats over none"
     )
     figure = Figure(figsize=(13, 4), layout="constrained")
     left, middle, right = figure.subplots(1, 3)

@@ -1,9 +1,10 @@
 """The linear regions of networks on digits, before and after training: exact breakpoints, exact polygons.
 
-A ReLU network 64-32-32-10 and a small convolutional network with batch norm and pooling, on scikit-learn's digits. Above
-before, below after training: the logits of the first along the segment between two images, with all its breakpoints by
-layer beside the number that is expected at initialization; and the regions of both in the plane x_0 + u(x_1 − x_0) +
-v(x_2 − x_0) through three images, coloured by the class that the network says. Every number is checked against dense evaluation. Half a minute:
+A ReLU network 64-32-32-10 and a small convolutional network with batch norm and pooling, on scikit-learn's digits.
+Above before, below after training: the logits of the first along the segment between two images, with all its
+breakpoints by layer beside the number that is expected at initialization; and the regions of both in the plane
+x_0 + u(x_1 − x_0) + v(x_2 − x_0) through three images, coloured by the class that the network says. Every number is
+checked against dense evaluation. Half a minute:
 
     python examples/digits_regions.py digits-regions.png
 """
@@ -118,10 +119,10 @@ def main():
             line = regions.line_pieces(network, three[:2])
             plane = regions.plane_regions(network, three, margin=0.3)
             print(
-                f"{name}, {when}: accuracy {score:.3f}; {len(line.breakpoints)} breakpoints, {line.visible.sum()} of them "
-                f"visible, {dict(zip(line.names, line.crossings.tolist(), strict=True))}; off by "
-                f"{largest_miss(network, three, line):.1e} at {DENSE} points; {len(plane.polygons)} regions in the plane, "
-                f"off by {plane.residual:.1e}"
+                f"{name}, {when}: accuracy {score:.3f}; {len(line.breakpoints)} breakpoints, {line.visible.sum()} of "
+                f"them visible, {dict(zip(line.names, line.crossings.tolist(), strict=True))}; off by "
+                f"{largest_miss(network, three, line):.1e} at {DENSE} points; {len(plane.polygons)} regions in the "
+                f"plane, off by {plane.residual:.1e}"
             )
             if not place:
                 draw_line(row[0], line, np.asarray(expected))

@@ -227,5 +227,7 @@ def test_what_cannot_be_interpolated_is_said():
         bayes.log_evidence(DATA, 1.0, [3, 0])
     with pytest.raises(ParameterError, match="interpolate"):
         bayes.log_evidence((1, 2), 1.0, [3])
+    with pytest.raises(ParameterError, match="interpolate"):
+        bayes.evidence_map(None, [1.0], 3, [1])
     with pytest.raises(OutsideValidity, match="span"):
         bayes.log_predictive_density([[1.0, 0.0]], [1.0], [[2.0, 0.0]], 0.0, 1.0, [3])

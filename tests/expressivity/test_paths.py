@@ -109,7 +109,7 @@ def test_fourth_moments_against_a_recursion_of_two_numbers(fourth):
 
 @pytest.mark.parametrize("widths", [[1, 1, 3, 1], [2, 2, 1, 1], [1, 2, 2, 1]])
 def test_kernel_moments_by_enumeration_of_everything(widths):
-    """Θ² is of degree 4 in each weight, and 0 and ±√3 have the first five moments of a normal variable: all are visited."""
+    """Θ² is of degree 4 in each weight, and 0 and ±√3 have five moments of a normal variable: all are visited."""
     shapes = [(after, before) for before, after in itertools.pairwise(widths)]
     sizes = [rows * columns for rows, columns in shapes]
     values, chances = np.array([-math.sqrt(3), 0.0, math.sqrt(3)]), np.array([1 / 6, 2 / 3, 1 / 6])

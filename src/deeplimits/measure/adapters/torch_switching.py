@@ -38,12 +38,12 @@ AFFINE = {
     "constant_pad_nd", "upsample_nearest1d", "upsample_nearest2d", "upsample_bilinear2d", "upsample_linear1d",
     "pixel_shuffle", "pixel_unshuffle", "index", "index_select", "_to_copy", "flip", "roll", "repeat", "split",
     "split_with_sizes", "chunk", "unbind", "unfold", "im2col", "col2im", "cumsum", "diagonal", "gather", "contiguous",
-    "reflection_pad1d", "reflection_pad2d", "replication_pad2d", "positive", "fill_", "zero_", "slice_scatter", "lift_fresh",
-    "tril", "triu",
+    "reflection_pad1d", "reflection_pad2d", "replication_pad2d", "positive", "fill_", "zero_", "slice_scatter",
+    "lift_fresh", "tril", "triu",
 }  # fmt: skip
 PRODUCTS = {
-    "mul", "mul_", "mm", "bmm", "addmm", "baddbmm", "mv", "dot", "matmul", "convolution", "_convolution", "addmv", "einsum",
-    "linear", "addcmul", "lerp",
+    "mul", "mul_", "mm", "bmm", "addmm", "baddbmm", "mv", "dot", "matmul", "convolution", "_convolution", "addmv",
+    "einsum", "linear", "addcmul", "lerp",
 }  # fmt: skip
 SELECTED = {"where", "masked_fill", "masked_fill_", "index_put", "index_put_"}
 NEW = {"empty_like", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_empty", "new_full", "size"}
@@ -170,8 +170,8 @@ class _Watch(TorchDispatchMode):
         if name in ("native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit"):
             if args[5]:
                 raise ParameterError(
-                    "the network divides by statistics of what it sees, as batch norm does in training and instance norm "
-                    f"always; open it in evaluation mode, or take fixed statistics: {NOT_LINEAR}"
+                    "the network divides by statistics of what it sees, as batch norm does in training and instance "
+                    f"norm always; open it in evaluation mode, or take fixed statistics: {NOT_LINEAR}"
                 )
             return LINEAR
         if name == "_native_batch_norm_legit_no_training":

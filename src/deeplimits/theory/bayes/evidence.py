@@ -72,8 +72,8 @@ def interpolate(x: ArrayLike, y: ArrayLike) -> Interpolation:
     squared = float(np.sum((parts.coordinates / parts.values) ** 2))
     if not 0 < squared < np.inf:
         raise OutsideValidity(
-            f"the shortest interpolant has the squared norm {squared:g}: labels must not all vanish, nor data lie at the "
-            "ends of double precision; centre or rescale them"
+            f"the shortest interpolant has the squared norm {squared:g}: labels must not all vanish, nor data lie at "
+            "the ends of double precision; centre or rescale them"
         )
     return interpolation(*given.rows.shape, squared, 2 * float(np.sum(np.log(parts.values))))
 
@@ -104,15 +104,15 @@ def decomposed(data: Labelled) -> Decomposed:
     rows = data.rows
     if len(rows) > rows.shape[1]:
         raise OutsideValidity(
-            f"there are {len(rows)} points in {rows.shape[1]} dimensions: a linear network cannot interpolate more points "
-            "than there are dimensions; take fewer points, or features of a higher dimension"
+            f"there are {len(rows)} points in {rows.shape[1]} dimensions: a linear network cannot interpolate more "
+            "points than there are dimensions; take fewer points, or features of a higher dimension"
         )
     left, values, right = np.linalg.svd(rows, full_matrices=False)
     rank = int(np.sum(values > RANK * values.max(initial=0.0)))
     if rank < len(rows):
         raise OutsideValidity(
-            f"the {len(rows)} points have rank {rank}: some are combinations of others, and labels of such points have no "
-            "density; take them out, or project the data on fewer points"
+            f"the {len(rows)} points have rank {rank}: some are combinations of others, and labels of such points have "
+            "no density; take them out, or project the data on fewer points"
         )
     return Decomposed(values, right, left.T @ data.labels)
 

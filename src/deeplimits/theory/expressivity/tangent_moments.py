@@ -155,7 +155,7 @@ def ntk_eigenvalue_bounds(x: ArrayLike, hidden: Sequence[int]) -> EigenvalueBoun
     correlations = jnp.where(jnp.eye(len(rows), dtype=bool), 1.0, correlations)
     scale = 2 * lengths[:, None] * lengths[None, :] / rows.shape[1]
     mean = scale * ntk_off_diagonal(correlations, len(widths))
-    # T_1 has the factor x·x' and T_2 the factor h·h' of the first layer, in the mean exact; Cauchy and Schwarz do the rest.
+    # T_1 has the factor x·x' and T_2 that of the first layer, in the mean exact; Cauchy and Schwarz do the rest.
     known_layers = jnp.abs(correlations)
     if widths:
         phi = jnp.arccos(correlations)
