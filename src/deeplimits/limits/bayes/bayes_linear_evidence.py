@@ -12,8 +12,8 @@ from deeplimits.theory.bayes import evidence
 class BayesLinearEvidence(Limit):
     r"""The evidence of a deep linear network, exact through Meijer's G at any depth and width.
 
-    Setting     θ' = W^(L+1) … W^(1), W^(l)_ij ~ N(0, σ²/n_{l−1}), L hidden layers of width n; P points in R^{n_0} with X Xᵀ
-                the identity and labels of squared norm ν, interpolated without noise
+    Setting     θ' = W^(L+1) … W^(1), W^(l)_ij ~ N(0, σ²/n_{l−1}), L hidden layers of width n; P points in R^{n_0} with
+                X Xᵀ the identity and labels of squared norm ν, interpolated without noise
     Limit       none: exact
     Result      Z = (πν)^{−P/2} Γ(n/2)^{−L} G^{L+1,0}_{0,L+1}(ζ | P/2, n/2, …, n/2), ζ = ν (n_0/2σ²)(n/2σ²)^L; shown is
                 Z (2π)^{P/2} relative to a linear model that has the variance ν/P

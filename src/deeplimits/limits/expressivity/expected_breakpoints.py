@@ -20,8 +20,8 @@ class ExpectedBreakpoints(Limit):
     Setting     one input, W^(l)_ij ~ N(0, C_w/n_{l−1}), b^(l) ~ N(0, C_b), L hidden layers of width n, the interval
                 [−T, T]
     Limit       n → ∞
-    Result      a neuron of layer l has (2/π) arctan(T √(B_l/A_l)) zeros, A_l = C_b Σ_{k<l}(C_w/2)^k, B_l = C_w(C_w/2)^{l−1}:
-                at most 2T √(C_w/C_b)/π, and 1 on the whole line
+    Result      a neuron of layer l has (2/π) arctan(T √(B_l/A_l)) zeros, A_l = C_b Σ_{k<l}(C_w/2)^k,
+                B_l = C_w(C_w/2)^{l−1}: at most 2T √(C_w/C_b)/π, and 1 on the whole line
     Validity    C_b > 0; size counts the neurons n of a layer
     Finite size the first layer is exact; the others deviate by O(1/n)
     Computed by expressivity.expected_breakpoints, expressivity.breakpoint_constant

@@ -16,7 +16,8 @@ COUNTED = 4
 class GateIndependence(Limit):
     r"""The gates of a random ReLU network at one input are fair coins, independent of the size of what passes them.
 
-    Setting     no biases, W^(l) = √(2/n_{l−1}) Ŵ^(l), entries symmetric without atoms, variance 1; ξ = 1{z > 0}; |x|² = n_0
+    Setting     no biases, W^(l) = √(2/n_{l−1}) Ŵ^(l), entries symmetric without atoms, variance 1; ξ = 1{z > 0};
+                |x|² = n_0
     Limit       none: exact at every width
     Result      the number of open gates in the last hidden layer is Binomial(n, 1/2) unless a layer before is off as a
                 whole, and zero then; E ξ_i^(L) |h^(L−1)|²/n = (1/2) E |h^(L−1)|²/n = 1/2

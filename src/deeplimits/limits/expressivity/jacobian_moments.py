@@ -1,4 +1,4 @@
-r"""Moments of the Jacobian of a random ReLU network: the second never depends on depth, the fourth on depth over width."""
+r"""Moments of the Jacobian of a random ReLU network: the second knows no depth, the fourth depth over width."""
 
 import jax
 import jax.numpy as jnp
@@ -15,8 +15,8 @@ FOURTH = {"gaussian": 3.0, "uniform": 9 / 5, "laplace": 6.0, "triangular": 12 / 
 class JacobianMoments(Limit):
     r"""The exact second and fourth moment of an entry of the Jacobian of a random ReLU network.
 
-    Setting     no biases, W^(l) = √(2/n_{l−1}) Ŵ^(l), independent symmetric entries of variance 1 without atoms, L hidden
-                layers of width n, n_0 inputs; J_qp = ∂z_q/∂x_p at a fixed x
+    Setting     no biases, W^(l) = √(2/n_{l−1}) Ŵ^(l), independent symmetric entries of variance 1 without atoms, L
+                hidden layers of width n, n_0 inputs; J_qp = ∂z_q/∂x_p at a fixed x
     Limit       none: exact at every width
     Result      E J² = 2/n_0 for every law of the weights; E J⁴ by a transfer matrix that the law enters through E Ŵ⁴,
                 for Gaussian weights (12/n_0²)(1 + 5/n)^L

@@ -12,8 +12,8 @@ from deeplimits.theory.expressivity import tangent_moments
 class NtkOffdiagonal(Limit):
     r"""The mean tangent kernel of two inputs: gates of two inputs are not independent of what passes them.
 
-    Setting     no biases, Gaussian W^(l) = √(2/n_{l−1}) Ŵ^(l), L hidden layers of width n, one output, |x|² = |x'|² = n_0/2,
-                cosine ρ
+    Setting     no biases, Gaussian W^(l) = √(2/n_{l−1}) Ŵ^(l), L hidden layers of width n, one output,
+                |x|² = |x'|² = n_0/2, cosine ρ
     Limit       n → ∞
     Result      E Θ(x, x') = t with c = t = ρ at first and L times φ = arccos c, c ← (sin φ + (π−φ) cos φ)/π,
                 t ← c + t(π−φ)/π
