@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from scipy.special import logsumexp
-from sklearn.datasets import load_diabetes
 
 from deeplimits.ensembles import deep_linear
+from deeplimits.gallery import datasets
 from deeplimits.gallery.extrapolated import SURE
 from deeplimits.gallery.figure import Check
 from deeplimits.predictions.picture import SIMULATION, Axis, Field, Line, Picture, Points
@@ -46,14 +46,13 @@ def compute(run):
 
 def features(points):
     """Fourier features of some patients and their labels, in the unit of the shortest interpolant."""
-    x, y = load_diabetes(return_X_y=True, scaled=True)
+    x, y = (part[:points] for part in datasets.diabetes())
     random = np.random.default_rng(0)
     count = round(points / SHARE)
     frequencies = random.standard_cauchy((x.shape[1], count)) / LENGTH
-    found = np.sqrt(2) * np.cos(x / x.std(axis=0) @ frequencies + random.uniform(0, 2 * np.pi, count))
-    seen = random.permutation(len(x))[:points]
-    shortest, *_ = np.linalg.lstsq(found[seen], y[seen] - y.mean(), rcond=None)
-    return found[seen], (y[seen] - y.mean()) * np.sqrt(NORM * SHARE / (shortest @ shortest))
+    found = np.sqrt(2) * np.cos(x @ frequencies + random.uniform(0, 2 * np.pi, count))
+    shortest, *_ = np.linalg.lstsq(found, y, rcond=None)
+    return found, y * np.sqrt(NORM * SHARE / (shortest @ shortest))
 
 
 def squared_rows(width, depth, samples):
