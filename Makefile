@@ -10,12 +10,17 @@ PYTEST := $(THREADS) $(BIN)/python -m pytest --quiet -n auto --dist loadgroup
 # make test-slow SHARD=2/4 runs the second quarter.
 SHARD ?= 1/1
 
-.PHONY: atlas test test-slow bench docs index clean
+.PHONY: atlas gallery test test-slow bench docs index clean
 
 atlas: $(VENV)/.plot
 	@echo "== every limit predicted, simulated, compared and drawn: some minutes the first time, then only what changed"
 	@$(BIN)/deeplimits atlas --out site
 	@echo "open site/index.html in a browser"
+
+# make gallery FIGURES="F1 matrix-pca" makes some.
+gallery: $(VENV)/.test
+	@echo "== the figures of the gallery at full size, for docs/gallery; interrupted, it goes on where it was"
+	@$(BIN)/python -m deeplimits.gallery.page $(FIGURES)
 
 test: $(VENV)/.test
 	@echo "== lint and types (half a minute)"

@@ -110,7 +110,15 @@ def write_kinds(app):
     (Path(app.srcdir) / "_kind_classes.md").write_text(f"```{{eval-rst}}\n{classes}```\n", encoding="utf-8")
 
 
+def write_gallery(app):
+    """The page of all figures, with the images and summaries that `make gallery` keeps."""
+    from deeplimits import gallery
+
+    gallery.write_page(Path(app.srcdir) / "gallery.md", Path(app.srcdir) / "gallery")
+
+
 def setup(app):
+    app.connect("builder-inited", write_gallery)
     app.connect("builder-inited", write_kinds)
     app.connect("builder-inited", write_doors)
     app.connect("builder-inited", write_limits)

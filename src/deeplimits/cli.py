@@ -1,5 +1,5 @@
 """The command line: `deeplimits list`, `show`, `predict`, `simulate`, `compare`, `sweep`, `cite`, `diagnose`, `atlas`,
-`explore`, `campaign`.
+`explore`, `figure`, `campaign`.
 
 What each takes is said in `flags`; here is what each does.
 """
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from deeplimits import flags, guard, index, showing, sweep_command
+from deeplimits import figure_command, flags, guard, index, showing, sweep_command
 from deeplimits.catalogue import Listing, catalogue
 from deeplimits.errors import ParameterError, did_you_mean
 
@@ -25,15 +25,15 @@ CRITICAL = 2
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
-    The exit code is 0, 1 for bad input, 2 when a comparison disagrees, 3 when a limit of the atlas could not be run,
-    4 when a comparison decides nothing, 130 when it was interrupted.
+    The exit code is 0, 1 for bad input, 2 when a comparison disagrees or a figure's check fails, 3 when a limit of the
+    atlas could not be run, 4 when a comparison decides nothing, 130 when it was interrupted.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
 
     def command() -> int:
         options = flags.read(given or ["--help"], COMMANDS)
         # Atlas and campaign end an interrupt's work themselves: what is done is kept.
-        at_once = options.command in (*flags.RUNS, "sweep")
+        at_once = options.command in (*flags.RUNS, "sweep", "figure")
         with guard.ended_by_interrupts() if at_once else contextlib.nullcontext():
             return options.run(options)
 
@@ -323,6 +323,7 @@ COMMANDS = {
     "diagnose": _diagnose,
     "atlas": _atlas,
     "explore": _explore,
+    "figure": figure_command.run,
     "campaign": _campaign,
 }
 

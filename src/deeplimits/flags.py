@@ -29,6 +29,7 @@ Compute the limit, simulate the network, see whether they agree.
   deeplimits diagnose my_model.py:make               a network of your own beside the theory
   deeplimits atlas --out site/                       every limit, compared and drawn, as a site
   deeplimits explore                                 the same live: sliders, and simulations on demand
+  deeplimits figure matrix-pca                       a figure of the gallery; without a name, what there is
 """
 
 COMMANDS = (
@@ -42,6 +43,7 @@ COMMANDS = (
     "diagnose",
     "atlas",
     "explore",
+    "figure",
     "campaign",
 )
 RUNS = {
@@ -198,6 +200,11 @@ def _parser(
     explore.add_argument("--port", type=_port, default=8765, help="port to answer at, 0 for a free one (default: 8765)")
     explore.add_argument("--site", metavar="FOLDER", help="an atlas, whose thumbnails the overview shows")
     explore.add_argument("--no-browser", action="store_true", help="do not open a browser")
+
+    figure = command("figure", "a figure of the gallery, computed, simulated, drawn and checked")
+    figure.add_argument("name", nargs="*", metavar="NAME", help="as F8 or matrix-pca, or all (default: list them)")
+    figure.add_argument("--size", choices=("full", "small"), default="full", help="small takes seconds (default: full)")
+    figure.add_argument("--out", default="figures", help="folder for PNG, SVG, JSON and the work (default: figures)")
 
     campaign = command("campaign", "do the verdicts hold at random parameters inside the ranges?")
     campaign.add_argument("--draws", type=_count, default=2, help="how many of each limit (default: 2)")

@@ -43,13 +43,17 @@ ALLOWED = {
     "atlas": BASE | {"lab", "limit", "catalogue", "render"},
     # The explorer shows the atlas's page, and serves it without loading what computes.
     "explorer": BASE | {"atlas", "lab", "limit", "predictions", "catalogue", "render"},
+    # Figures use everything that computes, and nothing else uses them.
+    "gallery": BELOW
+    | {"theory", "ensembles", "measure", "limit", "limits", "predictions", "lab", "render", "diagnosis", "catalogue"},
+    "figure_command": {"gallery", "guard"},
     "guard": {"errors"},
     "flags": BASE | {"catalogue", "guard", "lab"},
     "showing": BASE | {"catalogue", "flags", "limit", "render"},
     "sweep_command": BASE | {"lab", "limit", "flags", "guard", "catalogue", "render"},
     "cli": BASE
     | {"lab", "limit", "atlas", "explorer", "diagnosis", "flags", "guard", "showing", "catalogue", "render"}
-    | {"sweep_command"},
+    | {"sweep_command", "figure_command"},
 }
 
 
@@ -166,7 +170,17 @@ def test_limits_tests_and_pages_stand_under_the_names_of_the_rooms():
     tests = Path(__file__).parents[1]
     found = {path.parent.relative_to(tests).as_posix() for path in tests.glob("*/**/test_*.py")}
     rooms = {path.name for path in (ROOT / "theory").iterdir() if (path / "__init__.py").exists()}
-    assert found == rooms | {"models", "numerics", "ensembles", "measure", "diagnosis", "lab", "contract", "docs"}
+    assert found == rooms | {
+        "models",
+        "numerics",
+        "ensembles",
+        "measure",
+        "diagnosis",
+        "lab",
+        "gallery",
+        "contract",
+        "docs",
+    }
     assert {path.name for path in (ROOT / "limits").iterdir() if (path / "__init__.py").exists()} <= rooms
     pages = {path.stem for path in (tests.parent / "docs" / "rooms").glob("*.md")}
     assert pages == rooms | {"measuring_a_network", "diagnosing_a_network"}
@@ -191,7 +205,8 @@ def test_files_are_short():
 
 
 @pytest.mark.parametrize(
-    "arguments", [["list"], ["list", "--json"], ["show", "marchenko-pastur-law"], ["--help"],
+    "arguments", [["list"], ["list", "--json"], ["show", "marchenko-pastur-law"], ["--help"], ["figure"],
+                  ["figure", "--help"],
                   ["compare", "ridgeless-double-descent", "--help"], ["cite", "marchenko-pastur-law"]]
 )  # fmt: skip
 def test_light_commands_import_nothing_heavy(arguments):

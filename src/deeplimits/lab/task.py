@@ -91,6 +91,11 @@ def code_of(cls: type) -> str:
     return _digest_of_modules((module, *ALWAYS), module.partition(".")[0])
 
 
+def source_digest(module: str) -> str:
+    """A digest of the source of a module and of all that it imports from deeplimits."""
+    return _digest_of_modules((module,), "deeplimits")
+
+
 def _digest_of_modules(starts: Iterable[str], package: str) -> str:
     found = hashlib.sha256()
     for name in sorted(frozenset().union(*(_closure(start, package) for start in starts))):

@@ -159,6 +159,8 @@ class Picture:
     x: Axis
     y: Axis
     marks: tuple[Mark, ...]
+    caption: str = ""
+    """What is to be seen, in one sentence; without one a renderer says the name of the picture."""
 
     def to_json(self) -> dict[str, Any]:
         """Everything needed to draw it, ready for `json.dumps`.
@@ -170,7 +172,8 @@ class Picture:
         True
         """
         axes = {"x": dataclasses.asdict(self.x), "y": dataclasses.asdict(self.y)}
-        return {**axes, "marks": [mark.to_json() for mark in self.marks]}
+        said = {"caption": self.caption} if self.caption else {}
+        return {**axes, **said, "marks": [mark.to_json() for mark in self.marks]}
 
     @staticmethod
     def from_json(document: Any) -> "Picture":
@@ -179,7 +182,7 @@ class Picture:
         for described in document["marks"]:
             rest = dict(described)
             marks.append(MARKS[rest.pop("mark")](**rest))
-        return Picture(_axis(document["x"]), _axis(document["y"]), tuple(marks))
+        return Picture(_axis(document["x"]), _axis(document["y"]), tuple(marks), document.get("caption", ""))
 
 
 def _axis(described: Any) -> Axis:

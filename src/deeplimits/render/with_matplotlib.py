@@ -6,7 +6,7 @@ Theory is a line, simulations are markers, and black and white is enough to tell
 import functools
 import io
 import math
-import textwrap
+import string
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ from deeplimits.predictions.picture import (
     Rule,
     Stem,
 )
-from deeplimits.render.text import setting
+from deeplimits.render.layout import cell_edges, evenly, heading, lines_of
 
 INK = "black"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -90,18 +90,31 @@ def _panels(title: str, settings: Any, pictures: Mapping[str, Picture], size: tu
     count = len(shown) + bool(numbers)
     columns = min(2, count)
     rows = math.ceil(count / columns)
-    legends = [_rows_of_legend(picture, columns) for picture in shown.values()]
-    heights = [HEIGHT + ROW * max(legends[i : i + columns]) for i in range(0, len(legends), columns)]
+    letters = int(13 * WIDTH[columns])
+    titles = [
+        evenly(f"{name} {picture.caption}" if columns > 1 else picture.caption, letters)
+        if picture.caption
+        else [name.replace("_", " ")]
+        for name, picture in shown.items()
+    ]
+    above = [
+        _rows_of_legend(picture, columns) + len(said) - 1 for picture, said in zip(shown.values(), titles, strict=True)
+    ]
+    heights = [HEIGHT + ROW * max(above[i : i + columns]) for i in range(0, len(above), columns)]
     if len(heights) < rows:  # the table stands alone in the last row
         heights.append(ROW * (3 + 2 * len(numbers)))
-    caption = _caption(title, settings, int(9.4 * WIDTH[columns] * columns))
+    caption = heading(title, settings, int(9.4 * WIDTH[columns] * columns))
     usual = (WIDTH[columns] * columns, sum(heights) + 0.22 * len(caption))
     drawn = _shown()(figsize=size or usual, layout=ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.08))
     panels = drawn.subplots(rows, columns, squeeze=False, height_ratios=heights).ravel()
-    for panel, (name, picture) in zip(panels, shown.items(), strict=False):
+    for panel, said, picture in zip(panels, titles, shown.values(), strict=False):
         draw(picture, panel)
         _legend(panel, picture, columns)
-        panel.set_title(name.replace("_", " "), fontsize=11, pad=6 + 72 * ROW * _rows_of_legend(picture, columns))
+        panel.set_title(
+            "\n".join(said),
+            fontsize=10 if picture.caption else 11,
+            pad=6 + 72 * ROW * _rows_of_legend(picture, columns),
+        )
         panel.spines[["top", "right"]].set_visible(False)
     if numbers:
         _table(panels[len(shown)], numbers)
@@ -109,6 +122,13 @@ def _panels(title: str, settings: Any, pictures: Mapping[str, Picture], size: tu
         panel.set_visible(False)
     drawn.suptitle("\n".join(caption), fontsize=12)
     return drawn
+
+
+def captioned(title: str, pictures: Sequence[Picture]) -> Any:
+    """Pictures side by side, each under its caption and, where there are several, a letter."""
+    return figure(
+        title, (), {f"({letter})": one for letter, one in zip(string.ascii_lowercase, pictures, strict=False)}
+    )
 
 
 @functools.cache
@@ -158,7 +178,7 @@ def _table(panel: Any, numbers: Mapping[str, Picture]) -> None:
     """Numbers with nothing beside them, a row each: result, meaning, value."""
     panel.axis("off")
     rows = [
-        [name.replace("_", " "), "\n".join(_lines(picture.y, 44)), f"{mark.value:.6g}"]
+        [name.replace("_", " "), "\n".join(lines_of(picture.y, 44)), f"{mark.value:.6g}"]
         for name, picture in numbers.items()
         for mark in picture.marks
         if isinstance(mark, Number)
@@ -271,22 +291,12 @@ def _field(mark: Field, panel: Any) -> None:
 
     values = np.array(mark.values, dtype=float)
     edges = [
-        _edges(_floats(row), scale == "log")
+        cell_edges(_floats(row), scale == "log")
         for row, scale in ((mark.x, panel.get_xscale()), (mark.y, panel.get_yscale()))
     ]
     norm = LogNorm() if mark.log and np.nanmin(values) > 0 else None
     mesh = panel.pcolormesh(*edges, values, cmap="viridis", norm=norm, alpha=0.85)
-    panel.figure.colorbar(mesh, ax=panel, label="\n".join(_evenly(mark.label, 34)))
-
-
-def _edges(middles: np.ndarray, log: bool) -> np.ndarray:
-    """The ends of the cells around some places, in the middle between two on the scale of the axis."""
-    if len(middles) < 2:
-        return np.array([middles[0] * 0.9, middles[0] * 1.1]) if log else np.array([middles[0] - 0.5, middles[0] + 0.5])
-    at = np.log(middles) if log else middles
-    inner = (at[1:] + at[:-1]) / 2
-    found = np.concatenate([[2 * at[0] - inner[0]], inner, [2 * at[-1] - inner[-1]]])
-    return np.exp(found) if log else found
+    panel.figure.colorbar(mesh, ax=panel, label="\n".join(evenly(mark.label, 34)))
 
 
 def _band(mark: Band, panel: Any, ends: tuple[float, float]) -> None:
@@ -328,7 +338,7 @@ def _finish(axis: Any, given: Axis) -> None:
     else:
         _choose_ticks(axis, given, low, high)
     upright = axis.axis_name == "y"
-    lines = _lines(given, 36 if upright else 80)
+    lines = lines_of(given, 36 if upright else 80)
     # A formula cannot be broken, and is shorter on paper than in letters.
     axis.set_label_text("\n".join(lines), fontsize=10 if max(map(len, lines)) <= 60 or not upright else 8)
 
@@ -351,14 +361,6 @@ def _choose_ticks(axis: Any, given: Axis, low: float, high: float) -> None:
         axis.get_major_formatter().set_useOffset(False)
     else:
         axis.set_major_formatter(plain)
-
-
-def _lines(given: Axis, letters: int) -> list[str]:
-    """Label and symbol in lines of at most so many letters."""
-    if len(given.label) + len(given.symbol) <= letters:
-        return [f"{given.label} ${given.symbol}$" if given.symbol else given.label]
-    lines = _evenly(given.label, letters - 2)
-    return [*lines, f"${given.symbol}$"] if given.symbol else lines
 
 
 def _legend(panel: Any, picture: Picture, columns: int) -> None:
@@ -398,19 +400,3 @@ def _rows_of_legend(picture: Picture, columns: int) -> int:
         if sum(6 + max(map(len, labels[i : i + rows])) for i in range(0, len(labels), rows)) <= room:
             return rows
     return len(labels)
-
-
-def _caption(title: str, settings: Sequence[Mapping[str, Any]], letters: int) -> list[str]:
-    """The title, and the settings in words, in lines of even length."""
-    words = [setting(one) for one in settings]
-    lines = math.ceil(len(words) / (3 if letters < 70 else 6))
-    per_line = math.ceil(len(words) / lines) if words else 1
-    return [*_evenly(title, letters), *(", ".join(words[i : i + per_line]) for i in range(0, len(words), per_line))]
-
-
-def _evenly(text: str, letters: int) -> list[str]:
-    """A text in as few lines of at most so many letters as can be, of about the same length."""
-    lines = textwrap.wrap(text, letters, break_on_hyphens=False) or [""]
-    widths = range(max(1, len(text) // len(lines)), letters)
-    shorter = (textwrap.wrap(text, width, break_on_hyphens=False) for width in widths)
-    return next((found for found in shorter if len(found) == len(lines)), lines)

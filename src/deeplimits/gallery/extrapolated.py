@@ -1,0 +1,24 @@
+"""A number measured at several sizes, carried to infinite size and set beside the theory's."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from deeplimits.gallery.figure import Check
+from deeplimits.statistics import LEVEL, equivalent_z, extrapolate, largest_deviation, mean_of
+
+SURE = equivalent_z(LEVEL)
+"""So many standard errors are hardly ever exceeded by chance: the threshold of one test in the false-alarm budget."""
+
+
+def at_infinity(label: str, sizes: Sequence[float], draws: Sequence[ArrayLike], theory: float, rate: float) -> Check:
+    """The number that draws at several sizes lead to, where the gap to `theory` closes like size^−rate.
+
+    The error holds the noise and what the next order may still add; the threshold is that of the false-alarm budget.
+    """
+    means = [mean_of(np.asarray(one, float)) for one in draws]
+    fit = extrapolate(sizes, means, [theory] * len(means), rate)
+    found = largest_deviation(fit)
+    error = float(fit.error + fit.allowance / found.threshold)
+    return Check(label, theory + float(fit.gap), error, theory, found.threshold)

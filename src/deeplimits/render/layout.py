@@ -1,0 +1,45 @@
+"""Where things stand in a figure: words in lines, cells around their middles."""
+
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from deeplimits.predictions.picture import Axis
+from deeplimits.render.text import setting
+
+
+def lines_of(given: Axis, letters: int) -> list[str]:
+    """Label and symbol in lines of at most so many letters."""
+    if len(given.label) + len(given.symbol) <= letters:
+        return [f"{given.label} ${given.symbol}$" if given.symbol else given.label]
+    lines = evenly(given.label, letters - 2)
+    return [*lines, f"${given.symbol}$"] if given.symbol else lines
+
+
+def heading(title: str, settings: Sequence[Mapping[str, Any]], letters: int) -> list[str]:
+    """The title, and the settings in words, in lines of even length."""
+    words = [setting(one) for one in settings]
+    lines = math.ceil(len(words) / (3 if letters < 70 else 6))
+    per_line = math.ceil(len(words) / lines) if words else 1
+    return [*evenly(title, letters), *(", ".join(words[i : i + per_line]) for i in range(0, len(words), per_line))]
+
+
+def evenly(text: str, letters: int) -> list[str]:
+    """A text in as few lines of at most so many letters as can be, of about the same length."""
+    lines = textwrap.wrap(text, letters, break_on_hyphens=False) or [""]
+    widths = range(max(1, len(text) // len(lines)), letters)
+    shorter = (textwrap.wrap(text, width, break_on_hyphens=False) for width in widths)
+    return next((found for found in shorter if len(found) == len(lines)), lines)
+
+
+def cell_edges(middles: np.ndarray, log: bool) -> np.ndarray:
+    """The ends of the cells around some places, in the middle between two on the scale of the axis."""
+    if len(middles) < 2:
+        return np.array([middles[0] * 0.9, middles[0] * 1.1]) if log else np.array([middles[0] - 0.5, middles[0] + 0.5])
+    at = np.log(middles) if log else middles
+    inner = (at[1:] + at[:-1]) / 2
+    found = np.concatenate([[2 * at[0] - inner[0]], inner, [2 * at[-1] - inner[-1]]])
+    return np.exp(found) if log else found

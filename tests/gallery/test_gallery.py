@@ -1,0 +1,141 @@
+"""Every figure of the gallery at its small size; and that an interrupted one goes on where it was."""
+
+import importlib.util
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from deeplimits import gallery
+from deeplimits.catalogue import catalogue
+from deeplimits.errors import ParameterError, UnknownName
+from deeplimits.gallery.figure import Check, Run
+from deeplimits.predictions.picture import SIMULATION, THEORY, Picture
+from house import run_command
+
+SLOW = {}
+"""Figures whose small size takes more than some seconds, and why."""
+
+
+def marked(entry):
+    marks = [pytest.mark.slow] if entry.label in SLOW else []
+    return pytest.param(entry, id=entry.stem, marks=marks)
+
+
+@pytest.mark.parametrize("entry", map(marked, gallery.entries()))
+def test_figure(entry):
+    made = gallery.make(entry, size="small", progress=False)
+    assert made.checks, "a figure states the numbers that show its phenomenon"
+    assert made.holds, str(made)
+    marks = [mark for picture in made.pictures for mark in picture.marks]
+    assert {THEORY, SIMULATION} <= {mark.role for mark in marks}, "theory and simulation are both on it"
+    for picture in made.pictures:
+        assert picture.caption.endswith("."), "a caption is a sentence"
+        assert picture.x.label or picture.x.symbol, "an axis says what it is"
+    document = json.loads(json.dumps(made.to_json()))
+    assert [Picture.from_json(one) for one in document["pictures"]] == list(made.pictures)
+    assert made.plot().axes
+    assert entry.title in str(made)
+
+
+@pytest.mark.parametrize("entry", gallery.entries(), ids=lambda entry: entry.stem)
+def test_what_a_figure_says_of_itself(entry):
+    assert entry.title
+    assert entry.about
+    assert entry.limits
+    assert set(entry.limits) <= set(catalogue), "limits are names of the catalogue"
+    assert importlib.util.find_spec(entry.module)
+
+
+def test_numbers_and_names_are_each_one_figures():
+    entries = gallery.entries()
+    assert len({entry.number for entry in entries}) == len({entry.name for entry in entries}) == len(entries)
+    assert all(gallery.find(entry.label) is gallery.find(entry.name) is entry for entry in entries)
+    with pytest.raises(UnknownName, match=r"no figure 'marchenko'; did you mean marchenko-pastur\?"):
+        gallery.find("marchenko")
+    with pytest.raises(ParameterError, match="size = 'huge' is not allowed; it must be one of full, small"):
+        gallery.make("F3", size="huge")
+
+
+@pytest.mark.parametrize(("error", "threshold"), [(0.1, 4.0), (0.0, 0.4)])
+def test_a_check_notices_both_directions_and_what_is_no_number(error, threshold):
+    assert Check("x", 1.39, error, 1.0, threshold).holds
+    for wrong in (1.41, 0.59, np.nan):
+        assert not Check("x", wrong, error, 1.0, threshold).holds
+
+
+def test_a_step_is_done_once(tmp_path):
+    done = []
+
+    def work(number):
+        done.append(number)
+        return {"double": 2.0 * number, "words": np.array(["a"])}
+
+    for run, count in [
+        (Run("small", tmp_path, "code"), 1),
+        (Run("small", tmp_path, "code"), 1),
+        (Run("full", tmp_path, "code"), 2),
+        (Run("small", tmp_path, "other code"), 3),
+    ]:
+        assert run.step("one", work, number=3)["double"] == 6
+        assert len(done) == count
+    run.step("one", work, number=4)
+    assert len(done) == 4
+    with pytest.raises(ParameterError, match="a step's argument"):
+        run.step("one", work, number=object())
+
+
+def test_the_command_lists_makes_and_refuses(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = run_command(capsys, "figure")
+    assert code == 0
+    assert "F3   marchenko-pastur" in out
+    code, out, _ = run_command(capsys, "figure", "F3", "--size", "small")
+    assert code == 0
+    assert "holds: c = 2: largest eigenvalue" in out
+    made = {path.suffix for path in (tmp_path / "figures").glob("f03-marchenko-pastur.*")}
+    assert made == {".png", ".svg", ".json"}
+    code, _, err = run_command(capsys, "figure", "F99")
+    assert (code, err.count("\n")) == (1, 1)
+    figure = gallery.find("F3").load()
+    monkeypatch.setattr(figure, "check", lambda data: [Check("wrong", 2.0, 0.1, 1.0, 3.0)])
+    code, out, _ = run_command(capsys, "figure", "F3", "--size", "small")
+    assert code == 2
+    assert "FAILS: wrong" in out
+
+
+KILLED = """
+import os, signal, sys
+from deeplimits import gallery
+figure = gallery.find("F3").load()
+work = figure.eigenvalues
+def dies(p, n):
+    if p > n:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return work(p, n)
+figure.eigenvalues = dies
+gallery.make("F3", "small", sys.argv[1])
+"""
+
+
+def test_a_killed_figure_goes_on_where_it_was(tmp_path):
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False, capture_output=True)
+    assert ended.returncode == -signal.SIGKILL
+    kept = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
+    assert len(kept) == 2
+    time.sleep(0.01)
+    assert gallery.make("F3", "small", tmp_path).holds
+    after = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.npz")}
+    assert len(after) == 3
+    assert kept.items() <= after.items()
+
+
+def test_the_page_lists_every_figure(tmp_path):
+    page = tmp_path / "gallery.md"
+    gallery.write_page(page, tmp_path / "gallery")
+    text = page.read_text(encoding="utf-8")
+    assert all(f"`{entry.command}`" in text for entry in gallery.entries())
