@@ -6,6 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import deep_linear
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bayes import effective_depth
 
 
@@ -30,6 +31,11 @@ class BayesEffectiveDepth(Limit):
     hidden: int = integer(3, 1, 6, symbol="L", doc="number of hidden layers")
 
     usual = Run(sizes=(20, 40, 80), samples=60)
+    showcase = Showcase(
+        over="points_per_width",
+        see="More points per neuron act like more depth: what the data leave open grows from a linear model's "
+        "value on the left towards ν(1−α)/α.",
+    )
 
     # Steps of the chain, and of its beginning that is left out.
     steps, burn = 6000, 1000
