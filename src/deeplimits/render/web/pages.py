@@ -11,6 +11,7 @@ from deeplimits.render.web.code import coloured
 
 HERE = Path(__file__).parent
 SCRIPTS = ("figure.js", "limit.js", "index.js", "live.js")
+"""What is served; a notebook's cell has `bridge.js` and `widget.js` besides."""
 TITLES = {
     "online_sgd": "Online SGD",
     "two_layer": "Two-layer networks",
@@ -211,6 +212,21 @@ def limit(page: Mapping[str, Any], *, live: bool = False) -> str:
     scripts = ["assets/figure.js", f"data/{name}.js", *(["assets/live.js"] if live else []), "assets/limit.js"]
     attributes = f' data-limit="{escape(name)}"' + (' data-live="1"' if live else "")
     return _page(f"{page['title']} · deeplimits", body, up="../", scripts=scripts, attributes=attributes, live=live)
+
+
+def alone(page: Mapping[str, Any], data: str) -> str:
+    """The live page of one limit for a notebook's cell: everything it needs in one text, and no links."""
+    body = f"<h1>{escape(page['title'])}</h1>{_stage(page, True)}"
+    body += (
+        f"<details><summary>Statement and code</summary>{_statement(page)}{_parameters(page)}{_reproduced()}</details>"
+    )
+    names = ("figure.js", "", "bridge.js", "live.js", "limit.js")
+    scripts = "".join(f"<script>{script(name) if name else data}</script>" for name in names)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(page["title"])}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style()}</style></head>'
+        f'<body data-limit="{escape(page["name"])}" data-live="1"><main>{body}</main>{scripts}</body></html>'
+    )
 
 
 def _stage(page: Mapping[str, Any], live: bool) -> str:
