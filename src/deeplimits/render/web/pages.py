@@ -239,12 +239,12 @@ def _stage(page: Mapping[str, Any], live: bool) -> str:
     simulate = _simulate(show) if live else ""
     heading = "Parameters" if live else "Move a parameter"
     return (
-        '<div class="stage"><section class="card" aria-label="Figure"><h3 id="shown" tabindex="-1"></h3>'
+        '<div class="stage"><section class="card" aria-label="Figure"><h2 class="small" id="shown" tabindex="-1"></h2>'
         '<div class="plot" id="stage"></div><output class="value" id="said"></output>'
         f'<p class="working" id="working" role="status"></p>{see}{drawn}'
         '<div class="buttons" id="downloads" role="group" aria-label="Download"><span class="note">Download</span></div>'
         '<details id="numbers"><summary>The numbers of this figure</summary><div class="scroll"><table></table></div></details>'
-        f'</section><section class="card controls" aria-label="{heading}"><h3>{heading}</h3><div id="controls"></div>{simulate}'
+        f'</section><section class="card controls" aria-label="{heading}"><h2 class="small">{heading}</h2><div id="controls"></div>{simulate}'
         '<p class="message" id="message" role="alert"></p></section></div><div class="panels" id="others"></div>'
         "<noscript><p>The figures are drawn by a script of this page; statement and verdicts stand below.</p></noscript>"
     )
@@ -282,7 +282,7 @@ def _found(page: Mapping[str, Any]) -> str:
         for name, one in found["findings"].items()
     )
     sizes = ", ".join(map(str, found["sizes"]))
-    heads = "".join(f'<th scope="col">{one}</th>' for one in ("result", "kind", "", "theory", "simulation", "verdict"))
+    heads = "".join(f'<th scope="col">{one}</th>' for one in ("result", "kind", "outcome", "theory", "simulation", "verdict"))
     at = ", ".join(f"{key} = {brief(value)}" for key, value in found["parameters"].items())
     return (
         f'<h2>Verdict</h2><div class="card"><p class="verdict">{escape(found["verdict"])}</p>'
