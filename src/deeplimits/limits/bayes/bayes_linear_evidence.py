@@ -6,6 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import deep_linear
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bayes import evidence
 
 
@@ -31,6 +32,10 @@ class BayesLinearEvidence(Limit):
     width: int = integer(12, 1, 10_000, log=True, symbol="n", doc="neurons of a hidden layer")
 
     usual = Run(sizes=(8, 16), samples=12_000, batch=200)
+    showcase = Showcase(
+        over="weight_variance",
+        see="The evidence has a peak at one variance of the weights, and a network with more layers has a sharper one.",
+    )
 
     def theory(self):
         data = evidence.Interpolation(

@@ -6,6 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import deep_linear
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bayes import evidence, posterior
 
 
@@ -29,6 +30,11 @@ class BayesLinearPosterior(Limit):
     hidden: int = integer(2, 1, 5, symbol="L", doc="number of hidden layers")
 
     usual = Run(sizes=(8, 16), samples=5000, batch=100)
+    showcase = Showcase(
+        over="weight_variance",
+        see="What the posterior says of the part that no label shows is right on average over networks, at "
+        "every prior: here it grows with the prior's scale.",
+    )
 
     def validity(self):
         if self.points < self.inputs:

@@ -11,6 +11,7 @@ from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.measure.adapters import switching
 from deeplimits.measure.regions import lines
 from deeplimits.predictions import Curve
+from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import kink_density
 
 
@@ -35,6 +36,11 @@ class ExpectedBreakpoints(Limit):
     width: int = integer(30, 1, 10_000, log=True, symbol="n", doc="neurons of a hidden layer")
 
     usual = Run(sizes=(10, 20, 40), samples=400)
+    showcase = Showcase(
+        parameters={"hidden": 5},
+        see="No neuron of a deep layer adds more breakpoints than one of the first: the number of linear "
+        "pieces grows with the neurons, and not exponentially with depth.",
+    )
 
     def theory(self):
         found = kink_density.expected_breakpoints(

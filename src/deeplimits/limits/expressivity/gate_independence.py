@@ -7,6 +7,7 @@ from jax.scipy.stats import binom
 from deeplimits.ensembles import relu_networks
 from deeplimits.limit import Limit, Run, choice, integer, replace, whole
 from deeplimits.predictions import Curve, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import paths
 
 COUNTED = 4
@@ -32,6 +33,12 @@ class GateIndependence(Limit):
     width: int = integer(4, 3, 12, symbol="n", doc="neurons of a hidden layer")
 
     usual = Run(sizes=(4, 6), samples=40_000, batch=500)
+    showcase = Showcase(
+        parameters={"hidden": 4},
+        first="active",
+        see="Fair coins: the open gates of the last layer follow the binomial law, whatever the law of the "
+        "weights; what zero has in excess are networks that a layer before has switched off.",
+    )
 
     def theory(self):
         n = self.width

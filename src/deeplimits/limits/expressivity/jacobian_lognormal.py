@@ -9,6 +9,7 @@ from deeplimits.ensembles import deep_networks
 from deeplimits.limit import Limit, Run, integer, real, replace, too_small, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Law, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import path_moments
 
 
@@ -32,6 +33,11 @@ class JacobianLognormal(Limit):
     width: int = integer(32, 2, 100_000, log=True, symbol="n", doc="neurons of a hidden layer")
 
     usual = Run(sizes=(32, 64, 128), samples=25_000, batch=500)
+    showcase = Showcase(
+        first="law",
+        see="The size of a signal is log-normal, and the variance of its logarithm is five times depth over "
+        "width: deeper is wider.",
+    )
 
     def theory(self):
         factor = path_moments.layer_factor(self.width)

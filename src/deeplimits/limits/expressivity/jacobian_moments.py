@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from deeplimits.ensembles import relu_networks
 from deeplimits.limit import Limit, Run, choice, integer, replace, too_small, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import path_moments
 
 FOURTH = {"gaussian": 3.0, "uniform": 9 / 5, "laplace": 6.0, "triangular": 12 / 5}
@@ -32,6 +33,12 @@ class JacobianMoments(Limit):
     width: int = integer(12, 1, 100_000, log=True, symbol="n", doc="neurons of a hidden layer")
 
     usual = Run(sizes=(12, 24), samples=40_000, batch=250)
+    showcase = Showcase(
+        over="hidden",
+        first="fourth",
+        see="Depth leaves the second moment of a gradient where it is and multiplies the fourth by about 1 + "
+        "5/n with every layer: few gradients become very large.",
+    )
 
     # Rows of the Jacobian that are looked at together.
     outputs = 32

@@ -6,6 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import relu_networks
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import tangent_moments
 
 
@@ -27,6 +28,11 @@ class NtkOffdiagonal(Limit):
     cosine: Array = real(0.5, -0.3, 0.98, symbol=r"\rho", doc="cosine of the angle between the inputs")
 
     usual = Run(sizes=(12, 36), samples=30_000, batch=250)
+    showcase = Showcase(
+        over="cosine",
+        see="The tangent kernel of two inputs grows with the cosine between them, towards the value L + 1 "
+        "that it has on the diagonal.",
+    )
 
     def theory(self):
         kernel = tangent_moments.ntk_off_diagonal(self.cosine, self.hidden)
