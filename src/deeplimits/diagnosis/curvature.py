@@ -71,6 +71,9 @@ def _outliers(subject: Subject, values: np.ndarray, tested: int) -> Finding:
             ),
         ),
         urgency=-1.0,
+        brief=f"{found.count} directions of the loss stand out of the others"
+        + ("." if expected is None else f"; for {expected} classes {expected - 1} to {expected} are usual."),
+        theory_what="one for every class but one",
     )
 
 
@@ -119,5 +122,10 @@ def _shares(subject: Subject) -> Iterator[Finding]:
         measured=Estimate(float(traces.shares[0]), None, seed=subject.seed),
         what="share of the class means",
         references=("papyan2020",),
+        picture=Picture(
+            Axis("1 classes, 2 pairs of classes, 3 within classes, 4 the right label", whole=True, low=0.5, high=4.5),
+            Axis("share of the trace", low=0.0, high=1.0),
+            (Points(np.arange(1, 5), np.array(traces.shares, float), label="measured", role="simulation", series=0),),
+        ),
         urgency=-1.0,
     )

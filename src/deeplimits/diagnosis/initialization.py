@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deeplimits.diagnosis import blocks, weight_scales
+from deeplimits.diagnosis import angles, blocks, weight_scales
 from deeplimits.diagnosis.findings import Assumption, Finding, graded, times
 from deeplimits.diagnosis.propagation import squared, squared_slope
 from deeplimits.diagnosis.subject import Subject
@@ -63,7 +63,7 @@ def _propagation(subject: Subject, signals: Signals, independent: bool) -> Itera
         if found is not None:
             yield found
         yield from _fluctuations(chain, independent)
-        yield from _angles(chain, independent)
+        yield from angles.examine(subject, chain, independent, recommended(chain))
         return
     yield from blocks.signal_size(subject.architecture, subject.expected, independent)
     yield from blocks.gradient_size(subject.architecture)
@@ -241,43 +241,6 @@ def _fluctuations(chain: tuple[LayerSignal, ...], independent: bool) -> Iterator
             Assumption("the theory's value is the scatter of the log of squared gradients", None),
         ),
         ("hanin2018", "roberts2022"),
-    )
-
-
-def _angles(chain: tuple[LayerSignal, ...], independent: bool) -> Iterator[Finding]:
-    last, first = chain[-2], chain[0]
-    names = {one.before or "" for one in chain[1:]}
-    if len(chain) < 4 or len(names) != 1 or math.isnan(last.cosine):
-        return
-    (name,) = names
-    c_w = float(np.mean([one.weight_variance for one in chain[1:-1]]))
-    c_b = float(np.mean([one.bias_variance for one in chain[1:-1]]))
-    try:
-        phase, scales = theory.phase(name, c_w, c_b), theory.depth_scales(name, c_w, c_b)
-    except DeeplimitsError:
-        return
-    depth = len(chain) - 1
-    merged = 1 - last.cosine < 0.01 * (1 - first.cosine)
-    lost = scales.correlation_scale < depth / 6
-    severity = "critical" if merged and lost else "warning" if merged or lost else "fine"
-    end = "become the same" if phase.name == "ordered" else "lose their resemblance"
-    keeps = (
-        "keep their angle" if math.isinf(scales.correlation_scale) else f"{end} within {scales.correlation_scale:.3g}"
-    )
-    layers = "" if math.isinf(scales.correlation_scale) else " layers or so"
-    yield Finding(
-        "depth-scale",
-        "initialization",
-        severity,
-        f"weights of variance {c_w:.3g}/fan-in, biases of {c_b:.3g}: {name} networks of these are {phase.name}: inputs "
-        f"{keeps}{layers}, and the network is {depth} deep. Two samples have a cosine of {first.cosine:.3f} after the "
-        f"first layer and {last.cosine:.3f} before the output.",
-        "" if severity == "fine" else recommended(chain),
-        Estimate(last.cosine, None),
-        "mean cosine of two samples before the output",
-        None,
-        _assumptions(independent),
-        ("schoenholz2017", "poole2016"),
     )
 
 
