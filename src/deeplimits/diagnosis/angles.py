@@ -12,12 +12,13 @@ from deeplimits.errors import DeeplimitsError
 from deeplimits.measure.adapters.data import arrays, host
 from deeplimits.measure.adapters.signals import LayerSignal
 from deeplimits.measure.estimates import Estimate
+from deeplimits.models.activations import activation
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
 from deeplimits.theory import initialization as theory
-from deeplimits.theory.gaussian import dual
+from deeplimits.theory.gaussian import dual, second_moment
 
-PAIRS = 200
-"""Pairs of samples whose recursion is followed; the others are taken to move with them."""
+PAIRS = 24
+"""Pairs of samples, of evenly spaced ranks in their cosine, whose recursion is followed; others move with them."""
 FEW = 6
 """A depth scale shorter than this share of the depth loses what inputs have to say."""
 
@@ -51,7 +52,9 @@ def examine(subject: Subject, chain: tuple[LayerSignal, ...], independent: bool,
     end = "become the same" if phase.name == "ordered" else "lose their resemblance"
     forever = math.isinf(scales.correlation_scale)
     keeps = "keep their angle" if forever else f"{end} within {scales.correlation_scale:.3g} layers or so"
-    two = f"two samples have a cosine of {first.cosine:.3f} after the first layer and {last.cosine:.3f} before the output"
+    two = (
+        f"two samples have a cosine of {first.cosine:.3f} after the first layer, {last.cosine:.3f} before the output"
+    )
     line = None if found is None else float(found.predicted[-2])
     yield Finding(
         "depth-scale",
@@ -85,27 +88,28 @@ def _rows(subject: Subject, first: LayerSignal) -> np.ndarray | None:
 
 
 def angles(chain: tuple[LayerSignal, ...], rows: np.ndarray | None) -> Angles | None:
-    """K(x, x') = C_b + C_w E σ(u)σ(v) from layer to layer, (u, v) with the K of the layer below; begun at the inputs."""
+    """K(x, x') = C_b + C_w E σ(u)σ(v) from layer to layer, (u, v) with the K of the layer below."""
     if rows is None:
         return None
     first = chain[0]
     every = np.triu_indices(len(rows), 1)
-    whole = _mean(*_first(first, rows, *every))
-    kept = np.random.default_rng(0).permutation(len(every[0]))[:PAIRS]
-    a, b, c = _first(first, rows, every[0][kept], every[1][kept])
+    a, b, c = _first(first, rows, *every)
+    whole, order = _mean(a, b, c), np.argsort(c / np.sqrt(a * b))
+    kept = order[((np.arange(PAIRS) + 0.5) / PAIRS * len(order)).astype(int)]
+    a, b, c = a[kept], b[kept], c[kept]
     cosines, shift = [whole], whole - _mean(a, b, c)
     below, variance = 0.0, [first.cosine_error**2]
     for layer in chain[1:]:
         if not np.all(a > 0) or not np.all(b > 0):
             return None
-        made = _next(layer, a, b, c)
         # The same from cosines that are a little larger all over: how errors are passed on.
         moved = c + 1e-3 * np.sqrt(a * b) * (1 - c / np.sqrt(a * b))
         step = _mean(a, b, moved) - _mean(a, b, c)
-        passed = (_mean(*_next(layer, a, b, moved)) - _mean(*made)) / step if step > 0 else 1.0
-        (a, b, c), shift = made, passed * shift
+        one, other, after, after_moved = _next(layer, a, b, c, moved)
+        passed = (_mean(one, other, after_moved) - _mean(one, other, after)) / step if step > 0 else 1.0
+        a, b, c, shift = one, other, after, passed * shift
         cosines.append(_mean(a, b, c) + shift)
-        # What the finite layers below do to the kernel; and the layer's own units, which the next one sees in its input.
+        # What the finite layers below do to the kernel, and the layer's own units, which the next sees in its input.
         below = passed**2 * below + layer.passed_error**2
         variance.append(below + layer.cosine_error**2)
     return Angles(np.array([one.cosine for one in chain]), np.array(cosines), np.sqrt(variance))
@@ -122,13 +126,15 @@ def _mean(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
     return float(np.mean(c / np.sqrt(a * b)))
 
 
-def _next(layer: LayerSignal, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    bound = np.sqrt(a * b)
-    inside = np.clip(c, -bound, bound)
-    name = layer.before or "identity"
-    squares = (np.asarray(dual(name, x, y, z)) for x, y, z in ((a, a, a), (b, b, b), (a, b, inside)))
-    first, second, both = (layer.bias_variance + layer.weight_variance * one for one in squares)
-    return first, second, both
+def _next(layer: LayerSignal, a: np.ndarray, b: np.ndarray, *covariances: np.ndarray) -> list[np.ndarray]:
+    """Both variances one layer on, and each of the covariances."""
+    name, bound = layer.before or "identity", np.sqrt(a * b)
+    inside = np.concatenate([np.clip(c, -bound, bound) for c in covariances])
+    squares = np.asarray(second_moment(activation(name), np.concatenate([a, b])))
+    count = len(covariances)
+    mixed = np.asarray(dual(name, np.tile(a, count), np.tile(b, count), inside))
+    passed = (*np.split(squares, 2), *np.split(mixed, count))
+    return [layer.bias_variance + layer.weight_variance * one for one in passed]
 
 
 def _picture(found: Angles) -> Picture:

@@ -38,8 +38,8 @@ def examine(subject: Subject) -> Iterator[Finding]:
     few = min(KERNEL, kernel.shape[0])
     theta = eigenpairs(kernel, count=few, tolerance=TOLERANCE, seed=subject.seed).values / model.samples
     said = (
-        f"gradient descent lowers the loss from the first step on below a learning rate of {lazy:.3g}; between that and "
-        f"{largest:.3g} wide networks first jump up and then settle in a flatter place (a catapult); beyond, they diverge"
+        f"below a learning rate of {lazy:.3g} gradient descent lowers the loss from the first step on; up to "
+        f"{largest:.3g} wide networks first jump up, then settle in a flatter place (a catapult); beyond they diverge"
     )
     optimizer, where = subject.optimizer, ""
     if optimizer is not None and optimizer.name == "gd":
@@ -60,7 +60,9 @@ def examine(subject: Subject) -> Iterator[Finding]:
         lazy,
         (
             Assumption("a squared loss (others have a curvature of their own, which changes on the way)", squared),
-            Assumption("plain gradient descent on the whole data", None if optimizer is None else optimizer.name == "gd"),
+            Assumption(
+                "plain gradient descent on all data", None if optimizer is None else optimizer.name == "gd"
+            ),
             Assumption("a network bilinear in its weights; ReLU networks bear more, about 12/λ", None),
         ),
         ("lewkowycz2020",),

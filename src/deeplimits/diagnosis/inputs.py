@@ -155,4 +155,10 @@ def _balance(subject: Subject) -> Finding:
         Estimate(ratio, None),
         "largest class over smallest",
         theory=1.0,
+        picture=Picture(
+            Axis("class", whole=True),
+            Axis("samples", low=0.0),
+            (Points(np.arange(len(counts)), counts, label="samples of the class", role="simulation", series=0),),
+        ),
+        theory_what="classes of equal size",
     )

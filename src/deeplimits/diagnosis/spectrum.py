@@ -58,7 +58,9 @@ def _picture(found, top: float) -> Picture:
     value, error = np.asarray(density.value, float), np.asarray(density.error, float)
     least = 0.1 / found.size / reach
     marks = (
-        Band(x, np.maximum(value - 2 * error, least), np.maximum(value + 2 * error, least), label="two standard errors"),
+        Band(
+            x, np.maximum(value - 2 * error, least), np.maximum(value + 2 * error, least), label="two standard errors"
+        ),
         Line(x, np.maximum(value, least), label="measured", role=SIMULATION, series=0),
         Rule(0.0, upright=True, label="flat"),
     )

@@ -61,12 +61,13 @@ def examine(subject: Subject) -> Iterator[Finding]:
     error = float(run.relation.difference.error) * step
     still = abs(gap) <= CERTAIN * error
     said = (
-        f"in {STEPS} steps of SGD on a copy (batches of {count}) each step's gradient lowers the loss by {fall:.2g}, and "
-        f"the noise of its batch raises it by {rise:.2g}"
+        f"in {STEPS} steps of SGD on a copy (batches of {count}) gradients lower the loss by {fall:.2g} in each, and "
+        f"the noise of the batch raises it by {rise:.2g}"
     )
     if still:
-        word, action = "the two balance: training stands still at this step", (
-            "a smaller learning rate, or larger batches, take the loss farther down; more steps like these do not."
+        word, action = (
+            "the two balance: training stands still at this step",
+            ("a smaller learning rate, or larger batches, take the loss farther down; more steps like these do not."),
         )
     elif gap > 0:
         word, action = "training still falls", ""

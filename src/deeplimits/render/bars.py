@@ -7,13 +7,13 @@ from typing import Any
 
 
 @contextlib.contextmanager
-def progress(total: int, what: str, shown: bool | None) -> Iterator[Any]:
+def progress(total: int, what: str, shown: bool | None, unit: str = "system") -> Iterator[Any]:
     """A progress bar on standard error, for work of more than a second, where that is a terminal or a notebook."""
     from tqdm import tqdm
 
     hidden = not (sys.stderr.isatty() or in_notebook() if shown is None else shown)
     with tqdm(
-        total=total, desc=what, unit="system", disable=hidden, delay=1.0 if shown is None else 0.0, leave=False
+        total=total, desc=what, unit=unit, disable=hidden, delay=1.0 if shown is None else 0.0, leave=False
     ) as bar:
         yield bar
 

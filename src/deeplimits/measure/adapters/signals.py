@@ -194,7 +194,7 @@ def _mean_cosine(rows: np.ndarray, offset: float = 0.0, factor: float = 1.0) -> 
 
 
 def _error(units: np.ndarray, offset: float = 0.0, factor: float = 1.0) -> float:
-    """Of a mean cosine in the kernel offset + factor·x·x'/n, by leaving out one block of units, axis 1, after another."""
+    """Of a mean cosine in the kernel offset + factor·x·x'/n, by leaving out blocks of units, axis 1, in turn."""
     parts = np.array_split(np.arange(units.shape[1]), min(BLOCKS, units.shape[1]))
     if len(parts) < 2:
         return 0.0
