@@ -143,10 +143,10 @@ MEANINGS = {
     ),
     "stationarity": Meaning(
         "Is training still moving?",
-        "At a constant learning rate SGD falls until the noise of its batches raises the loss as much in each step"
-        " as the gradient lowers it. Then only a smaller step or a larger batch helps.",
-        "For each step of a short run on a copy: by how much the gradient lowers the loss, and by how much the "
-        "noise of the batch raises it. Where they meet training stands still.",
+        "At a constant learning rate SGD falls until the noise of its batches raises the loss as much in each "
+        "step as following the gradient lowers it. Then only a smaller step or a larger batch helps.",
+        "For each step of a short run on a copy: how much it takes from the loss by following the gradient, and how "
+        "much it puts back by overshooting and by the noise of the batch. Where they meet training stands still.",
     ),
     "regime": Meaning(
         "Lazy or rich training",

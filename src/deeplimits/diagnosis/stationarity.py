@@ -1,8 +1,8 @@
 r"""Does training still fall, or does the noise of its batches hold it where it is?
 
-A step θ ← θ − η∇L_B changes the loss by −η‖∇L‖² + (η²/2)∇L_B·H∇L_B in mean, to second order in η; at stationarity the
-two are equal, ⟨‖∇L‖²⟩ = (η/2)⟨∇L_B·H∇L_B⟩, the second fluctuation-dissipation relation. Both sides are measured along a
-short run on a copy. Momentum β is taken as plain SGD with the step η/(1 − β) that it amounts to.
+A step Δθ changes the loss by ∇L·Δθ + ½Δθ·HΔθ, to second order. At stationarity the mean of the loss is the same before
+and after, so that −⟨∇L·Δθ⟩ = ½⟨Δθ·HΔθ⟩; for plain SGD, whose Δθ is −η∇L_B, that is the second fluctuation-dissipation
+relation ⟨‖∇L‖²⟩ = (η/2)⟨∇L_B·H∇L_B⟩. Both sides are measured along a short run of the optimizer on a copy.
 """
 
 from collections.abc import Iterator
@@ -11,27 +11,31 @@ from typing import NamedTuple
 import numpy as np
 
 from deeplimits.diagnosis.findings import Assumption, Finding
+from deeplimits.diagnosis.learning_rate import WORDS
 from deeplimits.diagnosis.regime import shortened
-from deeplimits.diagnosis.subject import Subject
+from deeplimits.diagnosis.subject import Optimizer, Subject
+from deeplimits.measure.adapters import Model
 from deeplimits.measure.estimates import Estimate
 from deeplimits.measure.fluctuation_dissipation import Observation, Relation, report
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
 
 SAMPLES = 1024
-STEPS, BLOCKS = 48, 8
+WARM, STEPS, BLOCKS = 12, 48, 8
+"""Steps in which a velocity builds up, where there is one; steps that are measured, and blocks of them."""
 BATCH = 32
 """Samples of a step where the data come as one batch."""
 CERTAIN = 4.0
+BALANCE = 0.5
+"""Of the larger side: what the difference must be below, errors included, for the two to be called equal."""
 
 
 class Run(NamedTuple):
-    """A short run of SGD: what each step's gradient takes from the loss and its noise adds, and the loss."""
+    """A short run: what each step takes from the loss along the gradient, and what curvature puts back."""
 
     falls: np.ndarray
-    """η‖∇L‖²"""
+    """−∇L·Δθ"""
     rises: np.ndarray
-    """(η²/2)∇L_B·H∇L_B"""
-    losses: np.ndarray
+    """½Δθ·HΔθ"""
     relation: Relation
 
 
@@ -40,7 +44,7 @@ def products_needed(subject: Subject) -> float:
     optimizer = subject.optimizer
     if optimizer is None or optimizer.name == "adam" or not subject.model.separable:
         return 0.0
-    return 2.0 * STEPS * min(1.0, SAMPLES / subject.model.samples)
+    return 2.0 * (WARM + STEPS) * min(1.0, SAMPLES / subject.model.samples)
 
 
 def examine(subject: Subject) -> Iterator[Finding]:
@@ -52,27 +56,26 @@ def examine(subject: Subject) -> Iterator[Finding]:
     given = batch < model.samples
     small = model if model.samples <= SAMPLES else shortened(model, SAMPLES)
     count = min(batch if given else BATCH, small.samples // 4)
-    step = optimizer.step / (1 - optimizer.momentum)
-    run = short_run(small, step, count, subject.seed)
+    run = short_run(small, optimizer, count, subject.seed)
     if run is None:
         return
     fall, rise = float(run.falls.mean()), float(run.rises.mean())
-    gap = run.relation.difference.value * step
-    error = float(run.relation.difference.error) * step
-    still = abs(gap) <= CERTAIN * error
+    gap, error = float(run.relation.difference.value), float(run.relation.difference.error)
+    clear = abs(gap) > CERTAIN * error
     said = (
-        f"in {STEPS} steps of SGD on a copy (batches of {count}) gradients lower the loss by {fall:.2g} in each, and "
-        f"the noise of the batch raises it by {rise:.2g}"
+        f"in {STEPS} steps of {WORDS[optimizer.name]} on a copy (batches of {count}) a step takes {fall:.2g} from the "
+        f"loss along the gradient, and overshooting and noise put {rise:.2g} back"
     )
-    if still:
-        word, action = (
-            "the two balance: training stands still at this step",
-            ("a smaller learning rate, or larger batches, take the loss farther down; more steps like these do not."),
-        )
-    elif gap > 0:
-        word, action = "training still falls", ""
-    else:
+    action = ""
+    if clear and gap > 0:
+        word = "training still falls"
+    elif clear:
         word, action = "the loss rises", "take a smaller learning rate or larger batches."
+    elif abs(gap) + 2 * error < BALANCE * max(fall, rise):
+        word = "the two balance: training stands still at this step"
+        action = "a smaller learning rate, or larger batches, take the loss farther down; more steps like these do not."
+    else:
+        word = "too few steps to tell whether training still falls"
     yield Finding(
         "stationarity",
         "gradient noise",
@@ -80,41 +83,44 @@ def examine(subject: Subject) -> Iterator[Finding]:
         f"{said} (difference {gap:.2g} ± {error:.1g}): {word}.",
         action,
         Estimate(gap, error, draws=STEPS, seed=subject.seed),
-        "what the gradient takes from the loss in a step, less what noise adds",
+        "what a step takes from the loss along the gradient, less what it puts back",
         0.0,
         (
-            Assumption("the step is small enough for second order", bool(rise < 3 * abs(fall) or still)),
+            Assumption("steps are small enough for second order", None),
             Assumption("batches are drawn anew in each step", None),
-            Assumption("plain SGD" if not optimizer.momentum else "momentum as SGD with the step η/(1 − β)", None),
         ),
         ("yaida2019",),
         _picture(run),
         urgency=-1.0,
-        brief=f"{word} (a step's gradient takes {fall:.2g} from the loss, its noise adds {rise:.2g}).",
+        brief=f"{word} (a step takes {fall:.2g} from the loss, and puts {rise:.2g} back).",
         theory_what="at stationarity",
     )
 
 
-def short_run(model, step: float, batch: int, seed: int) -> Run | None:
-    """Both sides along a run of SGD from where the network stands; None where it diverges."""
+def short_run(model: Model, optimizer: Optimizer, batch: int, seed: int) -> Run | None:
+    """Both sides along a run from where the network stands; None where it diverges."""
     random = np.random.default_rng([seed, 13])
-    theta, rows = model.vector.copy(), []
-    moving = model
-    for _ in range(STEPS):
+    theta, velocity, rows = model.vector.copy(), np.zeros(model.size), []
+    moving, beta = model, optimizer.momentum
+    first = model.loss()
+    for step in range((WARM if beta else 0) + STEPS):
         weights = np.zeros(model.samples)
         weights[random.choice(model.samples, batch, replace=False)] = 1 / batch
-        full = moving.gradient()
-        noisy = sum(piece.gradient() for piece in moving.pieces(weights))
-        bent = step / 2 * float(noisy @ moving.hessian_product(noisy))
-        rows.append((float(full @ full), bent, moving.loss()))
-        theta = theta - step * noisy
+        noisy = sum(piece.gradient() for piece in moving.pieces(weights)) + optimizer.coupled * theta
+        velocity = beta * velocity + noisy
+        change = -optimizer.step * (noisy + beta * velocity if optimizer.name == "nesterov" else velocity)
+        if not beta or step >= WARM:
+            rows.append((-float(moving.gradient() @ change), float(change @ moving.hessian_product(change)) / 2))
+            if not np.all(np.isfinite(rows[-1])):
+                return None
+        theta = theta + change
         moving = model.at(theta)
-        if not np.all(np.isfinite(rows[-1])) or rows[-1][2] > 1e6 * max(rows[0][2], 1e-12):
-            return None
-    squares, bends, losses = np.array(rows).T
+    if not moving.loss() < 1e3 * max(first, 1e-12):
+        return None
+    falls, rises = np.array(rows).T
     zero = np.zeros(STEPS)
-    found = report(Observation(zero, zero, squares, bends), blocks=BLOCKS).second
-    return None if found is None else Run(step * squares, step * bends, losses, found)
+    relation = report(Observation(zero, zero, falls, rises), blocks=BLOCKS).second
+    return None if relation is None else Run(falls, rises, relation)
 
 
 def _picture(run: Run) -> Picture:
@@ -124,7 +130,7 @@ def _picture(run: Run) -> Picture:
         Axis("step on a copy", whole=True),
         Axis("change of the loss in a step", log=positive),
         (
-            Line(steps, run.falls, label="lowered by the gradient"),
-            Points(steps, run.rises, label="raised by the noise of the batch", role=SIMULATION, series=0),
+            Line(steps, run.falls, label="taken from the loss along the gradient"),
+            Points(steps, run.rises, label="put back by overshooting and noise", role=SIMULATION, series=0),
         ),
     )
