@@ -60,9 +60,7 @@ def examine(subject: Subject) -> Iterator[Finding]:
         lazy,
         (
             Assumption("a squared loss (others have a curvature of their own, which changes on the way)", squared),
-            Assumption(
-                "plain gradient descent on all data", None if optimizer is None else optimizer.name == "gd"
-            ),
+            Assumption("plain gradient descent on all data", None if optimizer is None else optimizer.name == "gd"),
             Assumption("a network bilinear in its weights; ReLU networks bear more, about 12/λ", None),
         ),
         ("lewkowycz2020",),
@@ -75,7 +73,7 @@ def examine(subject: Subject) -> Iterator[Finding]:
 
 def _picture(step: float | None, value: float) -> Picture:
     """The loss of the reduced model, below the window, in it, and at the step in use."""
-    shown = [("half of its beginning", 1.0), ("in the middle of it", 3.0)]
+    shown = [("below the window", 0.5), ("in the middle of it", 3.0)]
     if step is not None and 0 < step * value < 4:
         shown.append(("at your step", step * value))
     marks = []
@@ -86,6 +84,6 @@ def _picture(step: float | None, value: float) -> Picture:
         marks.append(Line(np.arange(STEPS + 1), np.maximum(loss, 1e-8), series=series))
     return Picture(
         Axis("step of gradient descent", whole=True),
-        Axis("loss over that at the start", log=True, low=1e-6),
+        Axis("loss over that at the start", log=True, low=1e-5),
         (*marks, Rule(1.0)),
     )

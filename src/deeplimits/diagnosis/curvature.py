@@ -112,13 +112,13 @@ def _shares(subject: Subject) -> Iterator[Finding]:
         traces = gradient_decomposition(subject.model).traces(products=30, seed=subject.seed)
     except DeeplimitsError:
         return
-    shares = dict(zip(("class", "cross-class", "within-class", "right label"), traces.shares, strict=True))
-    said = ", ".join(f"{name} {float(share):.0%}" for name, share in shares.items())
+    parts = ("what tells classes apart", "pairs of classes", "differences within classes", "the right labels")
+    said = ", ".join(f"{float(share):.0%} from {name}" for name, share in zip(parts, traces.shares, strict=True))
     yield Finding(
         "class-shares",
         "curvature",
         "note",
-        f"of the trace of the Gauss-Newton matrix come: {said}.",
+        f"of the curvature (the trace of the Gauss-Newton matrix) comes {said}.",
         measured=Estimate(float(traces.shares[0]), None, seed=subject.seed),
         what="share of the class means",
         references=("papyan2020",),

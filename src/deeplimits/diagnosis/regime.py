@@ -202,7 +202,7 @@ def _curve(run: Run) -> Finding:
             Axis("step of gradient descent", whole=True),
             Axis("loss", log=bool(min(run.linear.min(), run.losses.min()) > 0)),
             (
-                Line(steps, run.linear, label="kernel of the start"),
+                Line(steps, run.linear, label="predicted by the kernel of the start"),
                 Points(steps, run.losses, label="the network", role=SIMULATION, series=0),
             ),
         ),

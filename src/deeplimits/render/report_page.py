@@ -8,6 +8,7 @@ from typing import Any
 from deeplimits.predictions.picture import Picture
 from deeplimits.render import page, with_matplotlib
 
+URGENT = ("critical", "warning")
 HOLDS = {True: "holds", False: "does not hold here", None: "not tested"}
 
 
@@ -18,7 +19,7 @@ def page_of(report: Mapping[str, Any], cited: Mapping[str, str], severities: Map
     """
     escape = html.escape
     body = f"<h1>{escape(report['title'])}</h1><p class='lead'>{escape(report['summary'])}</p>"
-    body += _key(severities) + _contents(report["findings"])
+    body += _verdict(report["findings"]) + _key(severities) + _contents(report["findings"])
     body += "".join(_card(one) for one in report["findings"])
     for heading, key in (("Not looked at", "left_out"), ("About the model and its data", "notes")):
         if report[key]:
@@ -35,6 +36,17 @@ def _badge(severity: str) -> str:
     return f"<span class='badge {severity}'>{severity}</span>"
 
 
+def _verdict(findings: list[Mapping[str, Any]]) -> str:
+    urgent = [one for one in findings if one["severity"] in URGENT]
+    if not urgent:
+        return "<p class='found'>Nothing here needs mending.</p>"
+    first = urgent[0]
+    return (
+        f"<p class='found'><b>Begin with:</b> <a href='#{html.escape(first['name'])}'>{html.escape(first['title'])}</a>. "
+        f"{html.escape(_sentence(first['action']))}</p>"
+    )
+
+
 def _key(severities: Mapping[str, str]) -> str:
     escape = html.escape
     items = "".join(f"<li>{_badge(word)}<span>{escape(said)}</span></li>" for word, said in severities.items())
@@ -49,8 +61,8 @@ def _key(severities: Mapping[str, str]) -> str:
 def _contents(findings: list[Mapping[str, Any]]) -> str:
     escape = html.escape
     items = "".join(
-        f"<li>{_badge(one['severity'])}<span><a href='#{escape(one['name'])}'>{escape(one['title'])}</a>: "
-        f"{escape(one['short'])}</span></li>"
+        f"<li>{_badge(one['severity'])}<span><a href='#{escape(one['name'])}'>{escape(one['title'])}</a>"
+        f"{': ' + escape(one['short']) if one['severity'] in URGENT else ''}</span></li>"
         for one in findings
     )
     return f"<nav><ol class='contents'>{items}</ol></nav>" if items else ""
@@ -93,6 +105,6 @@ def _figure(found: Mapping[str, Any]) -> str:
     if found["picture"] is None:
         return ""
     picture = Picture.from_json(found["picture"])
-    drawn = with_matplotlib.svg_or_nothing(lambda: with_matplotlib.figure("", (), {found["title"]: picture}))
+    drawn = with_matplotlib.svg_or_nothing(lambda: with_matplotlib.figure("", (), {"": picture}))
     caption = f"<figcaption>{html.escape(found['caption'])}</figcaption>" if found["caption"] else ""
     return f"<figure>{drawn}{caption}</figure>" if drawn else ""
