@@ -41,10 +41,8 @@ def _verdict(findings: list[Mapping[str, Any]]) -> str:
     if not urgent:
         return "<p class='found'>Nothing here needs mending.</p>"
     first = urgent[0]
-    return (
-        f"<p class='found'><b>Begin with:</b> <a href='#{html.escape(first['name'])}'>{html.escape(first['title'])}</a>. "
-        f"{html.escape(_sentence(first['action']))}</p>"
-    )
+    link = f"<a href='#{html.escape(first['name'])}'>{html.escape(first['title'])}</a>"
+    return f"<p class='found'><b>Begin with:</b> {link}. {html.escape(_sentence(first['action']))}</p>"
 
 
 def _key(severities: Mapping[str, str]) -> str:
