@@ -1,10 +1,12 @@
 """Sphinx configuration."""
 
-import importlib
-import inspect
 import re
+import sys
 from importlib import metadata
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import made  # noqa: E402  (it stands beside this file)
 
 project = "deeplimits"
 author = "The deeplimits authors"
@@ -16,12 +18,14 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinxcontrib.bibtex",
 ]
+bibtex_reference_style = "author_year"
 bibtex_bibfiles = ["../src/deeplimits/references.bib"]
 default_role = "code"
 html_theme = "furo"
 html_static_path = ["_static"]
 html_title = "deeplimits"
-exclude_patterns = ["_build", "_limits.md", "_doors.md", "_kinds.md", "_kind_classes.md", "_slow.md"]
+html_css_files = ["wide.css"]
+exclude_patterns = ["_build", "_names.md", "_rooms.md", "_doors.md", "_kinds.md", "_kind_classes.md", "_slow.md"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 autodoc_typehints = "none"
@@ -43,6 +47,7 @@ def keep_columns(app, what, name, obj, options, lines):
         lines[first:end] = ["::", "", *("    " + line for line in statement), ""]
 
 
+<<<<<<< HEAD
 def write_limits(app):
     """One section per name of the catalogue, from the source."""
     from deeplimits.catalogue import catalogue
@@ -122,4 +127,12 @@ def setup(app):
     app.connect("builder-inited", write_kinds)
     app.connect("builder-inited", write_doors)
     app.connect("builder-inited", write_limits)
+=======
+def setup(app):
+    app.connect("builder-inited", made.write_kinds)
+    app.connect("builder-inited", made.write_rooms)
+    app.connect("builder-inited", made.write_doors)
+    app.connect("builder-inited", made.write_limits)
+    app.connect("doctree-resolved", made.link_names)
+>>>>>>> w3-docs
     app.connect("autodoc-process-docstring", keep_columns)
