@@ -40,7 +40,12 @@ def titles() -> dict[str, str]:
 def write_rooms(app) -> None:
     """The list of the rooms' pages, for index.md."""
     pages = [f"rooms/{PAGES.get(room, room)}" for room in (*rooms(), *PAGES)]
-    there = [page for page in pages if (Path(__file__).parent / f"{page}.md").exists()]
+    here = Path(__file__).parent
+    there = [page for page in pages if (here / f"{page}.md").exists()]
+    # Further pages, such as the one on reading a report.
+    there += [
+        page for page in sorted(f"rooms/{file.stem}" for file in (here / "rooms").glob("*.md")) if page not in there
+    ]
     write(Path(app.srcdir), "_rooms.md", iter(["```{toctree}\n:caption: Rooms\n:maxdepth: 1\n", *there, "```"]))
 
 
@@ -101,7 +106,7 @@ def section(entry) -> Iterator[str]:
     yield f"## {entry.name}\n\n{entry.about.statement.title}.\n"
     owner = catalogue.name_of_target(entry.target)
     if entry.role == "result":
-        yield f"The result `{entry.result}` of `{owner}`: `dl.predict(dl.limits.{about.name}())[\"{entry.result}\"]`.\n"
+        yield f'The result `{entry.result}` of `{owner}`: `dl.predict(dl.limits.{about.name}())["{entry.result}"]`.\n'
         yield from computed_by(about, entry.result)
         return
     figure = Path(__file__).parent / "_figures" / f"{entry.name}.png"
