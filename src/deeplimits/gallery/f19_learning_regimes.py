@@ -1,9 +1,10 @@
 """Three ways that the risk of a committee machine falls: classical limit, plateau, noise floor.
 
 One-pass SGD on a two-layer network of erf units against a teacher of its kind, time t = νγ/(dp) after ν samples. The
-classical limit of small learning rates (γ = 0.05, two students, one teacher) in d = 5, 10 and 50 dimensions; two
-students and two teachers at γ = 1 in d = 1000 (small: 200), which first learn the mean of the teachers and wait on a
-plateau until each takes one teacher; and the same with label noise of variance 0.01, where the risk ends on a floor.
+classical limit of small learning rates (γ = 0.05, small: 0.2; two students, one teacher) in d = 5, 10 and 50
+dimensions; two students and two teachers at γ = 1 in d = 1000 (small: 100), which first learn the mean of the teachers
+and wait on a plateau until each takes one teacher; and the same with label noise of variance 0.01, where the risk ends
+on a floor.
 """
 
 import functools
@@ -24,27 +25,29 @@ NOTES = "001, regimes"
 LIMITS = ("classical-gradient-flow-limit", "saad-solla-ode", "symmetric-plateau-and-specialization")
 DIMENSIONS = (5, 10, 50)
 SLOW, NOISE = 0.05, 0.1
-EARLY = np.geomspace(0.1, 20, 9)
+EARLY = np.geomspace(0.1, 10, 9)
 LATE = np.array([0.1, 0.3, 1, 3, 10, 20, 35, 50, 65, 80, 100, 130, 180, 250, 350.0])
 INPUTS = 4000
 
 
-def setting(kind):
+def setting(kind, rate=SLOW):
     """What is learnt and where it begins: one teacher at a small rate, or two teachers without and with noise."""
     if kind == "classical":
-        return Task([[1.0]], SLOW), Overlaps([[0.3], [0.1]], [[0.45, 0.03], [0.03, 0.65]])
+        return Task([[1.0]], rate), Overlaps([[0.3], [0.1]], [[0.45, 0.03], [0.03, 0.65]])
     m = np.array([[0.22, 0.08], [0.08, 0.22]])
     return Task(jnp.eye(2), 1.0, NOISE if kind == "noise" else 0.0), Overlaps(m, m @ m.T + 0.1 * np.eye(2))
 
 
 def compute(run):
     """Overlaps and risks of finite networks."""
-    d = run.pick(1000, 200)
+    d, rate = run.pick((1000, SLOW), (100, 0.2))
     run.expect(len(DIMENSIONS) + 2)
-    few, many = run.pick((48, 16), (16, 12))
-    found = {"d": d}
+    few, many = run.pick((48, 16), (12, 10))
+    found = {"d": d, "rate": rate}
     for dimension in DIMENSIONS:
-        one = run.step(f"d = {dimension}", trained, kind="classical", dimension=dimension, runs=few, times=EARLY)
+        one = run.step(
+            f"d = {dimension}", trained, kind="classical", dimension=dimension, runs=few, times=EARLY, rate=rate
+        )
         found[f"classical {dimension}"] = one["risk"]
     for kind in ("plateau", "noise"):
         one = run.step(kind, trained, kind=kind, dimension=d, runs=many, times=LATE)
@@ -52,12 +55,12 @@ def compute(run):
     return found
 
 
-def trained(kind, dimension, runs, times):
+def trained(kind, dimension, runs, times, rate=SLOW):
     """Risk and overlaps with the teachers at these times, a row for each run.
 
     In few dimensions the weights themselves are trained; in many, their overlaps step by step, which have the same law.
     """
-    task, start = setting(kind)
+    task, start = setting(kind, rate)
     marks = jnp.asarray(np.round(np.asarray(times) * dimension * 2 / float(task.step)).astype(int))
 
     @jax.jit
@@ -75,23 +78,28 @@ def trained(kind, dimension, runs, times):
 
 
 @functools.cache
-def stated(kind, variance=True):
+def stated(kind, rate=SLOW, variance=True):
     """The overlap equations, at the times of the points and between them."""
+    dense = grid(kind)
+    return dense, overlaps.trajectory(*setting(kind, rate), dense, variance=variance)
+
+
+def grid(kind):
+    """Times to draw a line through, those of the points among them."""
     times = EARLY if kind == "classical" else LATE
-    dense = np.unique(np.concatenate([np.geomspace(0.01, times[-1], 200), times]))
-    return dense, overlaps.trajectory(*setting(kind), dense, variance=variance)
+    return np.unique(np.concatenate([np.geomspace(0.01, times[-1], 200), times]))
 
 
 def at(kind, times, values):
     """The line's values at the times of the points."""
-    dense, _ = stated(kind)
+    dense = grid(kind)
     return np.asarray(values)[np.searchsorted(dense, times)]
 
 
 def draw(data):
     """Classical limit, plateau and specialization, noise floor."""
     d, time = int(data["d"]), Axis("time", "t", log=True)
-    dense, flow = stated("classical", False)
+    dense, flow = stated("classical", variance=False)
     first = Picture(
         time,
         Axis("risk", "R", log=True),
@@ -140,11 +148,11 @@ def check(data):
 
     Deviations of the mean are of order 1/d, and grow along the plateau: they count as 20/d of the overlap.
     """
-    checks, d = [], int(data["d"])
+    checks, d, rate = [], int(data["d"]), float(data["rate"])
     for n in DIMENSIONS:
         mean, error = mean_and_error(data[f"classical {n}"][:, -2])
-        theory = at("classical", EARLY, stated("classical")[1].risk)[-2]
-        checks.append(Check(f"risk at t = {EARLY[-2]:.3g}, d = {n}, γ = {SLOW:g}", mean, error, theory, 5))
+        theory = at("classical", EARLY, stated("classical", rate)[1].risk)[-2]
+        checks.append(Check(f"risk at t = {EARLY[-2]:.3g}, d = {n}, γ = {rate:g}", mean, error, theory, 5))
     for index in (4, 8, 12):
         mean, error = mean_and_error(data["plateau m"][:, index, 0, 0] - data["plateau m"][:, index, 0, 1])
         path = stated("plateau")[1].m
