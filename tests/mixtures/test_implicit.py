@@ -115,7 +115,7 @@ def test_explicit_network_of_two_layers_has_all_four_numbers(which):
         x, data = contrasted(80, 0)
         numbers = mixtures.equilibrium_coefficients("relu", 0.5, 1.0, data.variance)
         explicit = mixtures.explicit_equivalent(numbers.conjugate, float(data.variance))
-        one = class_mixtures.deep_kernels(explicit.activations, x, data.variance).conjugate
+        one = class_mixtures.layer_equivalents(explicit.activations, x, data.variance).conjugate
         other = class_mixtures.equilibrium_states("relu", jnp.asarray(0.5), jnp.asarray(1.0), x, data.variance).conjugate
         assert np.linalg.norm(one - other, 2) < 0.12 * np.linalg.norm(other, 2)
 

@@ -313,9 +313,7 @@ _CALL = re.compile(r"(\w+)\(([^()]*)\)")
 _HERMITE = re.compile(r"hermite(\d+)")
 
 
-ALSO_CALLED = {"silu": "swish", "linear": "identity"}
-"""Other names in use."""
-
+ALSO_CALLED = {"silu": "swish"}  # as elsewhere
 
 @functools.cache
 def activation(given: ActivationLike) -> Activation:

@@ -13,7 +13,7 @@ from deeplimits.numerics.arguments import known
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.dual_activations import dual, dual_derivative
 from deeplimits.theory.mixtures.activation_moments import kernel_coefficients
-from deeplimits.theory.mixtures.deep_kernels import DeepKernel, deep_coefficients
+from deeplimits.theory.mixtures.layer_equivalents import DeepKernel, deep_coefficients
 from deeplimits.theory.mixtures.gaussian_mixtures import KernelData
 
 ROUNDING = 1e-13

@@ -160,7 +160,7 @@ class Equation(NamedTuple):
 
 
 def supported(
-    laws: Sequence[SpectralMeasure], equation: Equation, sheets: Sequence[Sequence[Gap]] | None = None
+    laws: Sequence[SpectralMeasure], equation: Equation, *, sheets: Sequence[Sequence[Gap]] | None = None
 ) -> Pieces:
     """The pieces between the gaps, with their masses; `sheets` are the gaps of each law, where they are cut further."""
     scales = [_scale(law) for law in laws]

@@ -18,6 +18,13 @@ STEPS = 16_384
 GOOD = 2e-14
 
 
+class Looked(NamedTuple):
+    """Values of a table, and which of them are not to be trusted."""
+
+    values: Floats
+    coarse: NDArray[np.bool_]
+
+
 class Cubics(NamedTuple):
     """A function interpolated by cubics in u = (t − t_j)/(t_{j+1} − t_j), and the cells where these are too rough."""
 
@@ -26,13 +33,13 @@ class Cubics(NamedTuple):
     """Of u⁰ to u³ in each row: (cells, 4)."""
     coarse: NDArray[np.bool_]
 
-    def at(self, t: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    def at(self, x: Floats) -> Looked:
         """The values, and which of them are not to be trusted."""
-        cells = np.clip(np.searchsorted(self.nodes, t) - 1, 0, len(self.nodes) - 2)
+        cells = np.clip(np.searchsorted(self.nodes, x) - 1, 0, len(self.nodes) - 2)
         gaps = np.diff(self.nodes)
-        u = (t - self.nodes[cells]) / np.where(gaps > 0, gaps, 1.0)[cells]
+        u = (x - self.nodes[cells]) / np.where(gaps > 0, gaps, 1.0)[cells]
         c = self.coefficients[cells].T
-        return c[0] + u * (c[1] + u * (c[2] + u * c[3])), self.coarse[cells]
+        return Looked(c[0] + u * (c[1] + u * (c[2] + u * c[3])), self.coarse[cells])
 
 
 def invert(cdf: Callable, density: Callable, bulk: Floats, start: float, top: float, probability: Floats) -> Floats:

@@ -167,6 +167,6 @@ def signed_product(positive: SpectralMeasure, signed: SpectralMeasure) -> Signed
     )
     # Where B has both signs, M_B may turn within a gap.
     sheets = [gaps.gaps_of(positive), gaps.monotone(signed, lambda x: signed.moment_transform(x).slope)]
-    split = gaps.supported(pair, equation, sheets)
+    split = gaps.supported(pair, equation, sheets=sheets)
     bulks, shares = gaps.bulks_without_atoms(split.ends, split.masses, found)
     return SignedProduct(bulks, shares, found, positive, signed)
