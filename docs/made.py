@@ -19,6 +19,7 @@ PARTS = {
     "numerics": "Numerics",
     "measure": "Measuring a network",
     "diagnosis": "Diagnosing a network",
+    "gallery": "The gallery",
 }
 """What is no room of theory, under its title."""
 PAGES = {"measure": "measuring_a_network", "diagnosis": "diagnosing_a_network"}
