@@ -65,7 +65,7 @@ def dense(limit: Limit, patience: float = PATIENCE) -> dict[str, Kind]:
     `patience` seconds.
 
     >>> import deeplimits as dl
-    >>> curve = dense(dl.limits.DeepLinearWidthCkSpectrum())["transform"]
+    >>> curve = dense(dl.limits.DeepLinearWidthCkSpectrum(), patience=60.0)["transform"]
     >>> len(curve.x) > 100
     True
     """

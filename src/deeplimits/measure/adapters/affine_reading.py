@@ -69,7 +69,7 @@ def affine_layers(
 
     >>> weights = [(np.ones((2, 3)), np.zeros(3)), (np.ones((3, 1)), np.zeros(1))]
     >>> def apply(w, x):
-    ...     return jnp.tanh(x @ w[0][0] + w[0][1]) @ w[1][0] + w[1][1]
+    ...     return jnp.tanh(x @ w[0][0] + w[0][1][None, :]) @ w[1][0] + w[1][1][None, :]
     >>> affine_layers(apply, np.ones((1, 2)), activation="tanh", parameters=weights).widths
     (3,)
     """
