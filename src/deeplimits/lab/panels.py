@@ -248,9 +248,9 @@ def missed(limit: Limit, slider: scan.Slider, scanned: scan.Frames) -> float:
 
     coarse = [gap(k - 1, k + 1, rows[k], place[k]) for k in range(1, len(values) - 1)]
     worst = 0.0
-    for k in np.argsort(coarse)[::-1][: LOOKED_AT // 2] + 1:
+    for k in (np.argsort(coarse)[::-1][: LOOKED_AT // 2] + 1).tolist():
         for before in (k - 1, k):
-            at = (place[before] + place[before + 1]) / 2
+            at = float(place[before] + place[before + 1]) / 2
             here = scan.at(limit, **{slider.name: float(np.exp(at) if slider.log else at)})
             worst = max(worst, gap(before, before + 1, _drawn(here), at))
     return pictures.rounded(worst)
