@@ -22,6 +22,9 @@ TITLES = {
     "regression": "Regression and double descent",
     "initialization": "Initialization",
     "attention": "Attention and tokens",
+    "bayes": "Bayesian deep linear networks",
+    "expressivity": "Expressivity and random ReLU networks",
+    "mixtures": "Mixtures and the first step of training",
 }
 OUTCOMES = ("agrees", "disagrees", "undecided", "failed", "missing")
 escape = html.escape
