@@ -124,7 +124,7 @@ def draw(data):
         marks.append(Line(x, density, series=i, label=f"Gaussian law, λ = {lam:g}"))
     pictures.append(
         Picture(
-            Axis(f"scaled overlap at t = {SHORT[-1]:g}", r"\sqrt{N}m"),
+            Axis(f"scaled overlap √N m at time {SHORT[-1]:g}"),
             Axis("density"),
             tuple(marks),
             "Its law is Gaussian all along: which sign is found is decided by chance at the start.",

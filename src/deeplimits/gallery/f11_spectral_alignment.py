@@ -52,7 +52,8 @@ def draw(data):
                 TIMES, data[kind], series=0, label=f"SGD, d = {int(data['d'])}, mean of {len(data[kind])} classes"
             ),
         )
-        said = f"From no alignment at the start the weights move into the outlier eigenspace of the {words}."
+        chance = np.sqrt(mixture_sgd.CLASSES / int(data["d"]))
+        said = f"From the {chance:.2f} of chance, √(k/d), the weights move into the outlier space of the {words}."
         pictures.append(
             Picture(Axis("time", "t"), Axis("alignment", r"\rho(x^c, E_k)", low=0.0, high=1.0), marks, said)
         )

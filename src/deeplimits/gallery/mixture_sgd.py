@@ -63,7 +63,7 @@ _outliers = jax.jit(landscape.weighted_outliers)
 
 @functools.cache
 def stated(times, index, kind):
-    """What theory says at one of the times, of the block 11: alignment, eigenvalues, edge, |⟨v_1, μ_1⟩|."""
+    """What theory says at one of the times, of the block 11: alignment, eigenvalues, edge, and ⟨v_1, μ_a⟩ for all a."""
     k, along = CLASSES, summary(times)
     amplitude, rest, common = (float(part[index]) for part in along)
     projector = np.eye(k) - 1 / k
@@ -74,5 +74,7 @@ def stated(times, index, kind):
         "alignment": float(np.sqrt(landscape.outlier_alignment(found, x, k))),
         "eigenvalues": np.asarray(found.eigenvalues)[:k],
         "edge": float(found.edge),
-        "first": float(np.sqrt(found.projections[0]) * abs(found.directions[0, 0])),
+        "levels": float(np.sqrt(found.projections[0]))
+        * np.asarray(found.directions[:k, 0])
+        * np.sign(float(found.directions[0, 0])),
     }
