@@ -64,8 +64,8 @@ def check(data):
     """The whole law, and its upper edge.
 
     The number of eigenvalues below a point has the standard deviation √(log p)/π, below 0.8 here: counts that differ
-    from the law's by 5 anywhere are five of these and the step of one eigenvalue off. The largest eigenvalue follows Tracy and Widom's law, of mean
-    -1.2065 and deviation 1.268 on the scale of `white_edge`.
+    from the law's by 5 anywhere are five of these, and the step of one eigenvalue, off. The largest eigenvalue follows
+    Tracy and Widom's law, of mean -1.2065 and deviation 1.268 on the scale of `white_edge`.
     """
     checks = []
     for c in RATIOS:

@@ -92,7 +92,7 @@ def _panels(title: str, settings: Any, pictures: Mapping[str, Picture], size: tu
     rows = math.ceil(count / columns)
     letters = int(13 * WIDTH[columns])
     titles = [
-        evenly(f"{name} {picture.caption}" if columns > 1 else picture.caption, letters)
+        evenly((f"{name} " if columns > 1 else "") + picture.caption.replace(" = ", "\u00a0=\u00a0"), letters)
         if picture.caption
         else [name.replace("_", " ")]
         for name, picture in shown.items()

@@ -1,0 +1,139 @@
+"""Curvature of a trained network: a bulk near zero, and an outlier for every class but one.
+
+A network 64-16-10 of tanh units with cross-entropy (small: the first 20 principal components, 20-8-10) after steps of
+Adam on scikit-learn's digits; the notes' MNIST and CIFAR are not at hand. All eigenvalues of the Hessian, of the
+Gauss-Newton matrix (which is the Fisher matrix here) and of the gradients' second moment G, exactly; beside them the
+class part of the Gauss-Newton matrix, made of C mean gradients, which theory makes responsible for the outliers.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+
+from deeplimits.gallery.datasets import digits
+from deeplimits.gallery.figure import Check
+from deeplimits.predictions.picture import SIMULATION, Axis, Histogram, Line, Picture, Points, Rule
+from deeplimits.theory import landscape
+
+NOTES = "000 ch 13 Fig 1.1 and 004 10/5"
+LIMITS = ("hessian-gauss-newton", "papyan-gradient-decomposition")
+CLASSES, SHOWN, STEPS, RATE = 10, 20, 60, 1e-2
+WORDS = {"hessian": "Hessian", "gauss": "Gauss-Newton = Fisher", "moment": "gradient moment G"}
+
+
+def compute(run):
+    """All eigenvalues of the three matrices, and those of the parts by class."""
+    hidden, inputs, samples = run.pick((16, 64, 1797), (8, 20, 300))
+    return run.step("trained", spectra, hidden=hidden, inputs=inputs, samples=samples)
+
+
+def network(weights, x):
+    """Scores of the classes."""
+    (w, b), (v, c) = weights
+    return jnp.tanh(x @ w + b) @ v + c
+
+
+def loss(weights, x, labels):
+    """Mean cross-entropy."""
+    return -jnp.mean(jax.nn.log_softmax(network(weights, x))[jnp.arange(len(labels)), labels])
+
+
+def trained(random, x, labels, hidden):
+    """Weights after steps of Adam on all samples."""
+    d = x.shape[1]
+    start = (
+        (jnp.asarray(random.normal(size=(d, hidden)) / np.sqrt(d)), jnp.zeros(hidden)),
+        (jnp.asarray(random.normal(size=(hidden, CLASSES)) / np.sqrt(hidden)), jnp.zeros(CLASSES)),
+    )
+
+    def step(carry, number):
+        weights, first, second = carry
+        slope = jax.grad(loss)(weights, x, labels)
+        first = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, first, slope)
+        second = jax.tree.map(lambda v, g: 0.999 * v + 0.001 * g**2, second, slope)
+
+        def moved(w, m, v):
+            return w - RATE * (m / (1 - 0.9**number)) / (jnp.sqrt(v / (1 - 0.999**number)) + 1e-8)
+
+        return (jax.tree.map(moved, weights, first, second), first, second), None
+
+    zero = jax.tree.map(jnp.zeros_like, start)
+    return jax.lax.scan(step, (start, zero, zero), jnp.arange(1.0, STEPS + 1))[0][0]
+
+
+def spectra(hidden, inputs, samples):
+    """Eigenvalues, largest first."""
+    pixels, labels = digits()
+    x = pixels - pixels.mean(axis=0)
+    x = x @ np.linalg.svd(x, full_matrices=False)[2].T[:, :inputs]
+    x, labels = jnp.asarray(x[:samples]), jnp.asarray(labels[:samples])
+    weights, back = ravel_pytree(jax.jit(trained, static_argnums=(0, 3))(np.random.default_rng(0), x, labels, hidden))
+    # J (N, C, P) by the chain rule: one network output after the other.
+    jacobian = jax.jit(jax.vmap(jax.jacrev(lambda w, one: network(back(w), one)), (None, 0)))(weights, x)
+    chance = jax.nn.softmax(network(back(weights), x))
+    # g_icc' = J'(p − e_c'), weighted by p_c'/N
+    slopes = jnp.einsum("icp,ikc->ikp", jacobian, chance[:, None, :] - jnp.eye(CLASSES))
+    parts = landscape.class_decomposition(slopes, chance / samples, labels)
+    own = slopes[jnp.arange(samples), labels]
+    matrices = {
+        "hessian": jax.jit(jax.hessian(lambda w: loss(back(w), x, labels)))(weights),
+        "gauss": parts.whole,
+        "moment": own.T @ own / samples,
+        "between": parts.between,
+        "within": parts.whole - parts.between,
+    }
+    return {name: np.linalg.eigvalsh(np.asarray(matrix))[::-1] for name, matrix in matrices.items()}
+
+
+def draw(data):
+    """All eigenvalues of the Hessian; the largest of all three beside the class part; how far the next ones are."""
+    size, top = len(data["hessian"]), float(data["hessian"][0])
+    edges = np.linspace(float(data["hessian"][-1]), 1.02 * top, 90)
+    counts = np.histogram(data["hessian"], edges)[0]
+    first = Picture(
+        Axis("eigenvalue of the Hessian"),
+        Axis("how many", log=True, low=0.5),
+        (
+            Histogram(edges, np.where(counts > 0, counts, np.nan), role=SIMULATION, label=f"all {size:,} eigenvalues"),
+            *(
+                Rule(float(one), upright=True, label="" if i else "theory: class part, its 9 largest")
+                for i, one in enumerate(data["between"][: CLASSES - 1])
+            ),
+        ),
+        f"Nearly all of {size:,} eigenvalues are close to zero; some stand far out, about where class means put them.",
+    )
+    number = np.arange(1, SHOWN + 1)
+    second = Picture(
+        Axis("number of the eigenvalue", whole=True),
+        Axis("eigenvalue", log=True, low=float(data["gauss"][SHOWN]) / 3),
+        (
+            Line(number[: CLASSES - 1], data["between"][: CLASSES - 1], label="theory: class part, C mean gradients"),
+            *(
+                Points(number, np.maximum(data[kind][:SHOWN], 1e-12), role=SIMULATION, series=i, label=words)
+                for i, (kind, words) in enumerate(WORDS.items())
+            ),
+            Rule(CLASSES - 0.5, upright=True, label="C − 1 = 9"),
+        ),
+        "The nine largest eigenvalues of all three follow the part of the Gauss-Newton matrix between classes.",
+    )
+    return [first, second]
+
+
+def check(data):
+    """The class part makes the outliers: their trace, and where the spectrum falls most.
+
+    By Weyl's inequality no eigenvalue of Gauss-Newton is more than the largest within classes away from the class part;
+    the share of the nine outliers' sum that the class part has is what is measured.
+    """
+    nine = CLASSES - 1
+    inside, whole, part = float(data["within"][0]), data["gauss"], data["between"]
+    apart = float(np.max(np.abs(whole[:nine] - part[:nine])))
+    return [
+        Check("rank of the class part", np.sum(part > 1e-9 * part[0]), 0, CLASSES, 1),
+        Check(
+            "Gauss-Newton outliers: distance from the class part, in units of the rest's norm", apart / inside, 0, 0, 1
+        ),
+        Check("share of the outliers' sum in the class part", part[:nine].sum() / whole[:nine].sum(), 0, 1, 0.4),
+        Check("Hessian: largest eigenvalue over that of Gauss-Newton", data["hessian"][0] / whole[0], 0, 1, 0.3),
+    ]
