@@ -111,7 +111,7 @@ def draw(data):
     ]
     places = Points([0, 1, 0], [0, 0, 1], series=1, role=SIMULATION, label="a 3, an 8 and a 5")
     for when in ("before", "after"):
-        edges = Line(*data[f"edges_{when}"].T, role=SIMULATION, label=f"regions: {int(data[f'count_{when}'])}")
+        edges = Line(*data[f"edges_{when}"].T, series=0, label=f"exact regions: {int(data[f'count_{when}'])}")
         caption = f"All linear regions of the plane through three digits, {when} training."
         panels.append(Picture(Axis("u"), Axis("v"), (edges, places), caption))
     saw = (
