@@ -9,14 +9,14 @@ with door(__name__):
     from deeplimits.diagnosis.findings import Finding as Finding
     from deeplimits.diagnosis.learning_rate import largest_stable_step as largest_stable_step
     from deeplimits.diagnosis.probe import ridge_probe as ridge_probe
-    from deeplimits.diagnosis.rate_transfer import RateTransfer as RateTransfer
-    from deeplimits.diagnosis.rate_transfer import rate_transfer as rate_transfer
     from deeplimits.diagnosis.report import Change as Change
     from deeplimits.diagnosis.report import Report as Report
     from deeplimits.diagnosis.report import changes as changes
     from deeplimits.diagnosis.report import compare as compare
     from deeplimits.diagnosis.running import diagnose as diagnose
     from deeplimits.diagnosis.subject import Optimizer as Optimizer
+    from deeplimits.diagnosis.transfer import RateTransfer as RateTransfer
+    from deeplimits.diagnosis.transfer import rate_transfer as rate_transfer
     from deeplimits.diagnosis.watching import Watch as Watch
     from deeplimits.diagnosis.width_powers import CoordinateCheck as CoordinateCheck
     from deeplimits.diagnosis.width_powers import Factor as Factor

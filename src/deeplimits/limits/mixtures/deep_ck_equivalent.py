@@ -6,7 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import class_mixtures
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, rounded, whole
 from deeplimits.limits.mixtures._shared import described, looked_at, said
-from deeplimits.theory.mixtures.deep_coefficients import deep_coefficients
+from deeplimits.theory.mixtures.deep_kernels import deep_coefficients
 from deeplimits.theory.mixtures.kernel_equivalents import equivalent_kernel
 
 
