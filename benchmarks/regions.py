@@ -3,10 +3,10 @@
     python -m benchmarks regions
 
 Breakpoints of random ReLU networks (three hidden layers, ten inputs, C_w = 2, C_b = 0.1) along a segment: the exact
-method beside sampling the signs of all neurons, finer and finer until each breakpoint is seen in an interval of its own;
-how many are seen with 1,000 points, and both times. Regions of the plane through three points, in regions a second over widths. Log-evidence of
-deep linear networks against mpmath's Meijer G where that works and thirty-digit sums on a contour where it does not, with
-both times; and at n = 10⁴, L = 100, P = 5000.
+method beside sampling the signs of all neurons, finer and finer until each breakpoint is seen in an interval of its
+own; how many are seen with 1,000 points, and both times. Regions of the plane through three points, in regions a second
+over widths. Log-evidence of deep linear networks against mpmath's Meijer G where that works and thirty-digit sums on a
+contour where it does not, with both times; and at n = 10⁴, L = 100, P = 5000.
 """
 
 import itertools
@@ -15,6 +15,7 @@ import time
 import mpmath as mp
 import numpy as np
 
+from benchmarks._report import compare, grow
 from benchmarks._timing import durations
 from deeplimits.measure import regions
 from deeplimits.theory import bayes
@@ -52,16 +53,20 @@ def lines():
         found = len(regions.line_pieces(net, path).breakpoints)
         missed, count, seconds = found - changes(net, path, 1000), 1000, 0.0
         while count < FINEST:
-            begin = time.perf_counter()
+            begin = time.process_time()
             seen = changes(net, path, count)
-            seconds = time.perf_counter() - begin
+            seconds = time.process_time() - begin
             if seen == found:
                 break
             assert seen < found, "sampling saw a change that the exact method did not"
             count *= 2
+        what = "all breakpoints of a network on a segment"
+        compare("regions", what, "sampling signs until none is missed", [exact], [seconds], size=width, of="width")
+        grow("regions", what, "width", width, seconds=exact)
         said = f"{count:>20,}" if count < FINEST else f"more than {FINEST:,}"
         print(
-            f"{width:>5}  {found:>11}  {exact:>9.4f}  {missed:>23}  {said:>22}  {seconds:>15.2f}  {seconds / exact:>6.0f}"
+            f"{width:>5}  {found:>11}  {exact:>9.4f}  {missed:>23}  {said:>22}  {seconds:>15.2f}  "
+            f"{seconds / exact:>6.0f}"
         )
 
 
@@ -69,10 +74,11 @@ def planes():
     print("width   regions   seconds   regions/s   largest miss")
     for width in WIDTHS[:3]:
         net, points = network(width, 0), 3 * np.random.default_rng(2).normal(size=(3, 10))
-        begin = time.perf_counter()
+        begin = time.process_time()
         found = regions.plane_regions(net, points)
-        seconds = time.perf_counter() - begin
+        seconds = time.process_time() - begin
         count = len(found.polygons)
+        grow("regions", "all regions of a plane", "width", width, seconds=seconds)
         print(f"{width:>5}  {count:>8,}  {seconds:>8.2f}  {count / seconds:>10,.0f}  {found.residual:>13.1e}")
 
 
@@ -118,14 +124,15 @@ def evidence():
             np.median(durations(lambda data=data, widths=widths: float(bayes.log_evidence(data, 1.0, widths)), 5))
         )
         found = float(bayes.log_evidence(data, 1.0, widths))
-        begin = time.perf_counter()
+        begin = time.process_time()
         wanted = peer(p, n0, 1.3, hidden)
-        seconds = time.perf_counter() - begin
+        seconds = time.process_time() - begin
         error = float(abs((mp.mpf(found) - wanted) / wanted))
         print(
-            f"{p:>5} {n0:>6} {len(hidden):>4}   {found:<20.13g} {ours:>8.4f}  {seconds:>9.2f} ({name:<8})  {error:>15.1e}  "
-            f"{seconds / ours:>6.0f}"
+            f"{p:>5} {n0:>6} {len(hidden):>4}   {found:<20.13g} {ours:>8.4f}  {seconds:>9.2f} ({name:<8})  "
+            f"{error:>15.1e}  {seconds / ours:>6.0f}"
         )
+        compare("regions", f"log evidence, L = {len(hidden)}", f"mpmath, {name}", [ours], [seconds], size=p, of="P")
         assert error < 1e-10
 
 

@@ -204,7 +204,7 @@ class Guarded:
             answer = _json({"sentence": "this server answers to its own name only"}, 400)
         elif headers.get("sec-fetch-site") == "cross-site" and scope["path"].startswith("/api/"):
             answer = _json({"sentence": "pages of other sites may not ask"}, 403)
-        elif int(headers.get("content-length", "0") or 0) > 0 or "transfer-encoding" in headers:
+        elif headers.get("content-length", "").strip() not in ("", "0") or "transfer-encoding" in headers:
             answer = _json({"sentence": "requests have no body; parameters stand in the address"}, 413)
 
         async def with_headers(message: Any) -> None:
