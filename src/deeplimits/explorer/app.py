@@ -72,6 +72,7 @@ class Explorer:
             ],
             exception_handlers={HTTPException: _refused, Exception: _failed, DeeplimitsError: _said},
         )
+        self.app.router.redirect_slashes = False  # what is not a page is no way to one
         self.app.add_middleware(Guarded, hosts=self._hosts)
 
     def stop(self) -> None:
