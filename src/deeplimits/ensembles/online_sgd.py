@@ -112,9 +112,9 @@ def _loop(key, start, gradient, draw, advance, marks, observe):
 
     length = _block_length(jax.eval_shape(sample, 0), marks)
 
-    # Samples are drawn for some steps at once: one program for many numbers, and no sample is drawn within a step, where
-    # it would be fused into each of its uses, that is drawn several times over. Each has a key of its own: what is drawn
-    # does not depend on the blocks.
+    # Samples are drawn for some steps at once: one program for many numbers, and no sample is drawn within a step,
+    # where it would be fused into each of its uses, that is drawn several times over. Each has a key of its own: what
+    # is drawn does not depend on the blocks.
     def run(begin, end, x):
         def block(state):
             first, x = state
