@@ -43,35 +43,34 @@ def contrasted(p, seed):
     return np.asarray(system.x), mixtures.kernel_data(system.x, system.labels, mixture=mixture)
 
 
-@pytest.mark.parametrize("kernel", ["conjugate", "tangent"])
-def test_equivalents_approach_the_fixed_points_in_operator_norm(kernel):
+def test_equivalents_approach_the_fixed_points_in_operator_norm():
     gaps = []
-    for p in (50, 200):
+    for p in (40, 160):
         found = []
-        for seed in range(3):
+        for seed in range(2):
             x, data = contrasted(p, seed)
             numbers = mixtures.equilibrium_coefficients("relu", 0.5, 1.0, data.variance)
-            exact = getattr(mixtures.equilibrium_kernels("relu", 0.5, 1.0, x, mean=float(numbers.mean)), kernel)
-            other = mixtures.equivalent_kernel(getattr(numbers, kernel), data).matrix()
-            found.append(np.linalg.norm(np.asarray(exact - other), 2))
-        gaps.append(np.mean(found))
-    slope = np.log(gaps[1] / gaps[0]) / np.log(4)
-    assert -0.8 < slope < -0.3, gaps
+            exact = mixtures.equilibrium_kernels("relu", 0.5, 1.0, x, mean=float(numbers.mean))
+            others = [mixtures.equivalent_kernel(one, data).matrix() for one in (numbers.conjugate, numbers.tangent)]
+            both = zip((exact.conjugate, exact.tangent), others, strict=True)
+            found.append([np.linalg.norm(np.asarray(one - other), 2) for one, other in both])
+        gaps.append(np.mean(found, axis=0))
+    slopes = np.log(gaps[1] / gaps[0]) / np.log(4)
+    assert np.all((-0.85 < slopes) & (slopes < -0.25)), gaps
 
 
 def test_a_drawn_network_of_finite_width():
-    """z = φ̃(σ_aAz + σ_bBx)/√m iterated at m = 3000: z·z' is the kernel, within its O(m^(−1/2)); tangent kernel by sums."""
-    random, m, p, n, s_a, s_b = np.random.default_rng(0), 3000, 30, 6, 0.4, 1.0
+    """z = φ(σ_aAz + σ_bBx)/√m iterated: z·z' is the kernel, within the O(m^(−1/2)) of four draws."""
+    random, m, p, n, s_a, s_b = np.random.default_rng(0), 600, 30, 5, 0.4, 1.0
     x = random.standard_normal((n, p))
-    numbers = mixtures.equilibrium_coefficients("tanh", s_a, s_b)
     stated = mixtures.equilibrium_kernels("tanh", s_a, s_b, x)
-    assert float(numbers.mean) == pytest.approx(0, abs=1e-12)
-    a, b = random.standard_normal((m, m)), random.standard_normal((m, p))
-    z = np.zeros((m, n))
-    for _ in range(60):
-        u = s_a**0.5 * a @ z + s_b**0.5 * b @ x.T / p**0.5
-        z = np.tanh(u) / m**0.5
-    np.testing.assert_allclose(z.T @ z, stated.conjugate, atol=0.05)
+    found = []
+    for _ in range(4):
+        a, b, z = random.standard_normal((m, m)), random.standard_normal((m, p)), np.zeros((m, n))
+        for _ in range(40):
+            z = np.tanh(s_a**0.5 * a @ z + s_b**0.5 * b @ x.T / p**0.5) / m**0.5
+        found.append(z.T @ z)
+    np.testing.assert_allclose(np.mean(found, axis=0), stated.conjugate, atol=0.06)
     assert float(stated.contraction) < 1
     assert float(stated.residual) < 1e-12
 
@@ -110,14 +109,22 @@ def test_explicit_network_of_two_layers_has_all_four_numbers(which):
     assert found.exact
     again = mixtures.deep_coefficients(found.activations).conjugate[-1]
     np.testing.assert_allclose(again[:4], kernel[:4], rtol=1e-6)
-    # On points of the mixture the exact kernels are as close as two equivalents of the same matrix can be.
     if which == "conjugate":
-        x, data = contrasted(80, 0)
+        np.testing.assert_allclose(again.own, kernel.own, rtol=1e-6)
+
+
+def test_kernels_of_an_implicit_and_its_explicit_network_are_close():
+    """Exact kernels of both on points of a mixture; the gap falls with the dimension."""
+    gaps = []
+    for p in (40, 160):
+        x, data = contrasted(p, 0)
         numbers = mixtures.equilibrium_coefficients("relu", 0.5, 1.0, data.variance)
         explicit = mixtures.explicit_equivalent(numbers.conjugate, float(data.variance))
         one = class_mixtures.layer_equivalents(explicit.activations, x, data.variance).conjugate
         other = class_mixtures.equilibrium_states("relu", jnp.asarray(0.5), jnp.asarray(1.0), x, data.variance).conjugate
-        assert np.linalg.norm(one - other, 2) < 0.12 * np.linalg.norm(other, 2)
+        gaps.append(np.linalg.norm(one - other, 2) / np.linalg.norm(other, 2))
+    assert gaps[1] < 0.7 * gaps[0], gaps
+    assert gaps[1] < 0.25
 
 
 @pytest.mark.parametrize(("call", "error", "sentence"), [

@@ -27,6 +27,7 @@ from deeplimits.theory.mixtures.layer_equivalents import DeepKernel, deep_coeffi
 Floats = Float[Array, "..."]
 MOST_ROUNDS = 3000
 STILL = 1e-14
+STARTS = 40
 UNSTABLE = (
     "no stable fixed point: the recurrent map stretches distances, σ_a² E φ'(τξ)² ≥ 1; lower recurrent_variance"
 )
@@ -243,7 +244,7 @@ def explicit_equivalent(
                 c₃(h³ − 3h)/√6 of h = u/τ, one for each layer
     Result      one layer: c₁ = τ₀√k₁, c₂ = τ₀²√(2k₂), c₃² = k₀ − τ₀²k₁ − c₂²; it has k₃ = 2k₂, which is right where all
                 classes have one covariance (a constant, taken off by centring) or k₂ = 0
-                two layers: the four numbers, by least squares from several starts
+                two layers: the four numbers, and k₄ where it is given and can be had, by least squares from several starts
     Validity    k₀ − τ₀²k₁ ≥ 2τ₀⁴k₂ for one layer; an error says what is missing
     References  ling2024; gu2022
 
@@ -267,37 +268,47 @@ def explicit_equivalent(
             )
         activations = (_cubic((c1, c2, math.sqrt(max(rest, 0.0))), tau0),)
         return Explicit(activations, abs(k3 - 2 * k2), abs(k3 - 2 * k2) <= 1e-9 * (k3 + 2 * k2 + 1e-300))
+    own = float(kernel.own)
+    # With k₄ the diagonals of points of other lengths are right too, in small dimensions already.
+    best = _two_layers(np.array([k1, k2, k3, k0, own]), tau0) if own > 0 else None
+    best = _two_layers(np.array([k1, k2, k3, k0]), tau0) if best is None else best
+    if best is None:
+        raise OutsideValidity("no two layers of cubic activations with this kernel were found; it may be no kernel of a network")
     wanted = np.array([k1, k2, k3, k0])
-    scales = np.maximum(wanted, 1e-3 * max(k0, 1e-300))
-
-    def coefficients(x):
-        return _two_cubic(x, tau0)
-
-    def miss(x):
-        return (coefficients(x) - wanted) / scales
-
-    size = math.sqrt(k0)
-    starts = [
-        np.array([s * size, t * size, 0.3 * size, (k0**0.5) / size * s, u, 0.2])
-        for s in (0.7, 1.0) for t in (0.1, 0.5) for u in (0.2, -0.2)
-    ]  # fmt: skip
-    tries = [optimize.least_squares(miss, start, xtol=1e-15, ftol=1e-15, gtol=1e-15) for start in starts]
-    best = min(tries, key=lambda one: float(np.max(np.abs(one.fun))))
-    residual = float(np.max(np.abs(best.fun)))
-    if residual > 1e-8:
-        raise OutsideValidity(f"no two layers of cubic activations with this kernel were found: they miss it by {residual:.3g}")
-    inner = float(np.sum(best.x[:3] ** 2))
-    activations = (_cubic(best.x[:3], tau0), _cubic(best.x[3:], inner))
+    activations = (_cubic(best[:3], tau0), _cubic(best[3:], float(np.sum(best[:3] ** 2))))
     # Looked at again through the recursion that everybody uses.
     found = deep_coefficients(activations, tau0).conjugate[-1]
-    residual = float(np.max(np.abs(np.array([float(part) for part in found[:4]]) - wanted) / scales))
+    residual = float(np.max(np.abs(np.array([float(part) for part in found[:4]]) - wanted) / _scales(wanted)))
     if residual > 1e-7:
         raise NotConverged(f"the explicit network misses the kernel by {residual:.3g}")
     return Explicit(activations, residual, True)
 
 
+def _scales(wanted: np.ndarray) -> np.ndarray:
+    """Units in which numbers of a kernel are matched: their own sizes, but not less than a thousandth of the diagonal."""
+    return np.maximum(wanted, 1e-3 * max(wanted[3], 1e-300))
+
+
+def _two_layers(wanted: np.ndarray, tau0: float) -> np.ndarray | None:
+    """Hermite coefficients of two layers with these numbers; of four starts that lead there the steadiest diagonal."""
+
+    def miss(x):
+        return (_two_cubic(x, tau0)[: len(wanted)] - wanted) / _scales(wanted)
+
+    # The same starts for everybody. Only the scale between the layers is free: the second one has the size of the kernel.
+    random, found = np.random.default_rng(0), []
+    for _ in range(STARTS):
+        start = 0.7 * random.standard_normal(6) * np.repeat([1.0, math.sqrt(wanted[3])], 3)
+        one = optimize.least_squares(miss, start, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=300)
+        if np.max(np.abs(one.fun)) < 1e-8:
+            found.append(one.x)
+        if len(found) == (1 if len(wanted) == 5 else 4):
+            break
+    return min(found, key=lambda x: abs(_two_cubic(x, tau0)[4]), default=None)
+
+
 def _two_cubic(x: np.ndarray, tau0: float) -> np.ndarray:
-    """k₁, k₂, k₃ and k₀ of two layers with these Hermite coefficients, c₁h + c₂He₂/√2 + c₃He₃/√6 each."""
+    """k₁, k₂, k₃, k₀ and k₄ of two layers with these Hermite coefficients, c₁h + c₂He₂/√2 + c₃He₃/√6 each."""
     state, tau = (1.0, 0.0, 0.0, 1.0), tau0
     for c in (x[:3], x[3:]):
         # E σ' = c₁/τ, E σ'' = √2c₂/τ², E(ξ² − 1)σ² = 4c₁c₃√6/2·… : products of Hermite polynomials
@@ -306,7 +317,7 @@ def _two_cubic(x: np.ndarray, tau0: float) -> np.ndarray:
         a1, a2, a3, a4 = state
         state = (d1 * a1, d1 * a2 + d2 * a4**2 / 4, d1 * a3 + d2 * a1**2 / 2, energy * a4)
         tau = float(np.sum(c**2))
-    return np.array([*state[:3], tau])
+    return np.array([*state[:3], tau, state[3]])
 
 
 def _cubic(c, variance: float) -> Activation:
