@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from deeplimits.ensembles import relu_networks
-from deeplimits.errors import ParameterError, TooCostly
+from deeplimits.errors import OutsideValidity, ParameterError, TooCostly
 from deeplimits.theory import expressivity
 
 
@@ -230,6 +230,10 @@ def test_what_is_refused():
         expressivity.jacobian_moment(4, 3, [5], weight_moments=[0.5])
     with pytest.raises(ParameterError, match="at most 12"):
         expressivity.jacobian_moment(14, 3, [5])
+    with pytest.raises(OutsideValidity, match=r"E J\^4 of 20000 layers is beyond double precision"):
+        expressivity.jacobian_moment(4, 3, [50] * 20_000)
+    with pytest.raises(OutsideValidity, match="of 3000 hidden layers is beyond double precision"):
+        expressivity.ntk_moments(1.0, 1, [5] * 3000)
     with pytest.raises(TooCostly, match="multiply its matrices"):
         expressivity.path_sum([np.ones((300, 300)), np.ones((300, 300)), np.ones((300, 300))], np.ones(300))
     with pytest.raises(ParameterError, match="zeros and ones"):
