@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from deeplimits import limits
 from deeplimits.ensembles import relu_networks
 from deeplimits.errors import OutsideValidity, ParameterError, TooCostly
 from deeplimits.theory import expressivity
@@ -163,6 +164,12 @@ def test_log_moments_of_the_jacobian_against_simulated_networks():
     found = expressivity.jacobian_log_moments(2, hidden)
     assert abs(logs.mean() - float(found.mean)) < 4.5 * logs.std() / math.sqrt(len(logs))
     np.testing.assert_allclose(logs.var(), float(found.variance), rtol=0.1)
+
+
+def test_a_depth_below_the_range_comes_of_rounding():
+    sizes, at = limits.JacobianLognormal(depth_per_width=0.1).at_size(32)
+    assert sizes == {"width": 32, "hidden": 3}
+    assert float(at.depth_per_width) == 3 / 32
 
 
 def test_wide_and_deep_networks_have_the_stated_spread():

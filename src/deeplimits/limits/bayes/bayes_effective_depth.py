@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_linear
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, integer, real, rounded, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.bayes import effective_depth
 
@@ -47,7 +47,7 @@ class BayesEffectiveDepth(Limit):
         points = whole(size, "P", self, least=4)
         inputs = max(round(points / float(self.alpha)), points + 1)
         width = max(round(points / float(self.points_per_width)), 1)
-        at = replace(self, alpha=points / inputs, points_per_width=points / width)
+        at = rounded(self, alpha=points / inputs, points_per_width=points / width)
         return {"points": points, "inputs": inputs, "width": width}, at
 
     def simulate(self, key, *, points: int, inputs: int, width: int):
