@@ -3,8 +3,8 @@
 A ReLU network 64-32-32-10 and a small convolutional network with batch norm and pooling, on scikit-learn's digits.
 Above before, below after training: the logits of the first along the segment between two images, with all its
 breakpoints by layer beside the number that is expected at initialization; and the regions of both in the plane
-x_0 + u(x_1 − x_0) + v(x_2 − x_0) through three images, coloured by the class that the network says. Every number is
-checked against dense evaluation. Half a minute:
+x_0 + u(x_1 − x_0) + v(x_2 − x_0) through three images, coloured by the class that the network says in the middle of
+each. Every number is checked against dense evaluation. Half a minute:
 
     python examples/digits_regions.py digits-regions.png
 """
@@ -79,7 +79,7 @@ def draw_line(axes, line, expected):
                   label=f"{name} layer: {line.crossings[layer]} breakpoints{wanted}")  # fmt: skip
     axes.legend(loc="upper left", fontsize=7)
     axes.set_xlabel("from a 3 to an 8")
-    axes.set_ylabel("logits")
+    axes.set_ylabel("logits, coloured as on the right")
 
 
 def draw_plane(axes, plane, title):
