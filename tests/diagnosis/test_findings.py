@@ -182,7 +182,7 @@ def test_bad_input_is_said_and_the_rest_is_still_made():
         ((net, loss, iter([])), "empty|iterator"),
         ((net, lambda z, t: z, (x, y)), "loss"),
         ((net, lambda z, t: float("nan") * z.sum(), (x, y)), "finite|NaN|nan"),
-        ((torch.nn.Linear(64, 10).to(torch.complex64), loss, (x, y)), "complex"),
+        ((torch.nn.Linear(64, 10, dtype=torch.complex64), loss, (x, y)), "complex"),
         ((net, loss, (x.astype(complex), y)), "complex|failed"),
         ((fully_connected((63, 20, 10)), loss, (x, y)), "failed on the first batch"),
     ]

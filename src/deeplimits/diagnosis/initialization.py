@@ -58,7 +58,8 @@ def _propagation(subject: Subject, signals: Signals, independent: bool) -> Itera
     """Signals and gradients along the chain of layers, or along the operations where the network is more than that."""
     chain = signals.chain
     if len(chain) >= 2 and len(chain) == len(signals.layers):
-        yield _signal_size(chain, independent)
+        if len(chain) >= 3:  # with one hidden layer nothing can grow from layer to layer
+            yield _signal_size(chain, independent)
         found = _gradient_size(chain, independent)
         if found is not None:
             yield found
