@@ -32,7 +32,7 @@ def test_angles_follow_the_recursion_of_pairs(activation, variances):
     shapes = [(64, 100, 100, 100, 10), (64, *[150] * 6, 10)]
     z = np.array([angles_of(seed, one, activation, variances) for seed in range(4) for one in shapes])
     assert np.sum(z**2) < 32, z  # χ² with eight degrees of freedom exceeds it with probability 1e-4
-    wrong = np.array([angles_of(seed, shapes[1], activation, variances, 1.3) for seed in range(4)])
+    wrong = np.array([angles_of(seed, shapes[1], activation, variances, 2.0) for seed in range(4)])
     assert np.sum(wrong**2) > 32, wrong
 
 
