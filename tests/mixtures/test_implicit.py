@@ -120,7 +120,7 @@ def test_kernels_of_an_implicit_and_its_explicit_network_are_close():
         x, data = contrasted(p, 0)
         numbers = mixtures.equilibrium_coefficients("relu", 0.5, 1.0, data.variance)
         explicit = mixtures.explicit_equivalent(numbers.conjugate, float(data.variance))
-        one = class_mixtures.layer_equivalents(explicit.activations, x, data.variance).conjugate
+        one = class_mixtures.deep_kernels(explicit.activations, x, data.variance).conjugate
         other = class_mixtures.equilibrium_states("relu", jnp.asarray(0.5), jnp.asarray(1.0), x, data.variance).conjugate
         gaps.append(np.linalg.norm(one - other, 2) / np.linalg.norm(other, 2))
     assert gaps[1] < 0.7 * gaps[0], gaps

@@ -56,4 +56,4 @@ class DeepNtkEquivalent(Limit):
 
     def measured(self, system):
         scale = system.variances.mean()
-        return looked_at(class_mixtures.layer_equivalents([self.activation] * self.layers, system.x, scale).tangent)
+        return looked_at(class_mixtures.deep_kernels([self.activation] * self.layers, system.x, scale).tangent)

@@ -19,6 +19,7 @@ from deeplimits.models.activations import Activation, ActivationLike, polynomial
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, array, number
 from deeplimits.numerics.checks import converged, valid
+from deeplimits.numerics.quasi_random import gaussian_points
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.dual_activations import dual, dual_derivative
 from deeplimits.theory.mixtures.activation_moments import _moments
@@ -295,10 +296,11 @@ def _two_layers(wanted: np.ndarray, tau0: float) -> np.ndarray | None:
     def miss(x):
         return (_two_cubic(x, tau0)[: len(wanted)] - wanted) / _scales(wanted)
 
-    # The same starts for everybody. Only the scale between the layers is free: the second one has the size of the kernel.
-    random, found = np.random.default_rng(0), []
-    for _ in range(STARTS):
-        start = 0.7 * random.standard_normal(6) * np.repeat([1.0, math.sqrt(wanted[3])], 3)
+    # The same starts for everybody, evenly spread. Only the scale between the layers is free: the second one has the size
+    # of the kernel.
+    found = []
+    for point in gaussian_points(6, 2 ** math.ceil(math.log2(STARTS)))[:STARTS]:
+        start = 0.7 * point * np.repeat([1.0, math.sqrt(wanted[3])], 3)
         one = optimize.least_squares(miss, start, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=300)
         if np.max(np.abs(one.fun)) < 1e-8:
             found.append(one.x)
