@@ -198,6 +198,8 @@ def tables(
     for slider in sorted(sliders, key=lambda one: one.name != over):
         count = int(budget / parts / spent) * (2 if slider.name == over else 1)
         count = min(count, OVER if slider.name == over else MOST)
+        if slider.name == over and count < FEWEST and spent * FEWEST < budget:
+            count = FEWEST  # rather few values of this one than of none
         if slider.whole:
             count = min(max(count, FEWEST), MOST_WHOLE)
         row: dict[str, Any] = {"name": slider.name, "low": slider.low, "high": slider.high, "log": slider.log}

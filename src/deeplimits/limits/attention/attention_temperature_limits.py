@@ -8,7 +8,8 @@ from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.ensembles.transformers.random_layers import random_tokens
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.measure.tokens import clustering as measure
-from deeplimits.predictions import Bound, Identity, Value
+from deeplimits.predictions import Bound, Identity, Picture, Value
+from deeplimits.predictions.picture import Axis, Line, Rule
 from deeplimits.showcase import Showcase
 from deeplimits.theory.attention import temperatures
 
@@ -42,6 +43,21 @@ class AttentionTemperatureLimits(Limit):
         ranges={"beta": (0.05, 10.0)},
         see="As the inverse temperature grows, each token attends to itself alone; near zero it attends to all alike.",
     )
+
+    def charts(self):
+        # Tokens evenly on a circle: every row is like the first.
+        scores = jnp.cos(2 * jnp.pi * jnp.arange(self.tokens) / self.tokens)
+        beta = jnp.geomspace(0.05, 300.0, 121)
+        row = temperatures.gibbs_row(scores, beta)
+        across = Axis("inverse temperature", r"\beta", log=True)
+        most = Rule(float(jnp.log(self.tokens)), label="log n: all alike")
+        itself, each = row.weights[:, 0], Rule(1 / self.tokens, label="1/n: all alike")
+        return {
+            "entropy_over_temperature": Picture(across, Axis("entropy of a row", "H"), (Line(beta, row.entropy), most)),
+            "weight_of_itself": Picture(
+                across, Axis("weight of the token itself", "A_{ii}"), (Line(beta, itself), each)
+            ),
+        }
 
     def at_size(self, size):
         return {}, replace(self, extreme=whole(size, "N", self))

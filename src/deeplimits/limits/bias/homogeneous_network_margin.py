@@ -48,6 +48,7 @@ class HomogeneousNetworkMargin(Limit):
 
     usual = Run(sizes=(50, 100, 200), samples=16)
     showcase = Showcase(
+        first="margin",
         over="log_time",
         see="The smoothed margin never falls, and tends to that of the best linear predictor.",
     )
