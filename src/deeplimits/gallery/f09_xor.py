@@ -83,7 +83,7 @@ def found_all(width, starts):
 def stated(separation):
     """The effective equations from the mean start, at the times."""
     start = online_sgd.XorState(*map(jnp.asarray, (OUTPUT, ALONG[:, 0], ALONG[:, 1], 0.2 * np.eye(len(OUTPUT)))))
-    path = jax.jit(lambda start: online_sgd.xor_ballistic(start, TIMES, separation, RIDGE, 1.0, points=4096))
+    path = jax.jit(lambda start: online_sgd.xor_ballistic(start, TIMES, separation, RIDGE, 1.0, points=4096, steps=240))
     return path(start)
 
 
@@ -100,7 +100,7 @@ def draw(data):
             marks.append(Line(TIMES, line, series=i, label=f"theory, {words}"))
             values = data[f"{name} {lam:g}"][:, :, neuron]
             marks.append(averages(TIMES, values, series=i, label=f"SGD, N = {n}" if i == 0 else ""))
-        said = f"Clusters of width λ^(−1/2), λ = {lam:g}: a neuron turns to the mean it overlaps most with and forgets the rest."
+        said = f"Clusters of width λ^(−1/2), λ = {lam:g}: neurons turn to the mean they overlap most with."
         pictures.append(Picture(Axis("time", "t"), Axis("statistics of the network"), tuple(marks), said))
     dense = np.arange(2, 21)
     share, starts = np.array(data["share"]), int(data["starts"])

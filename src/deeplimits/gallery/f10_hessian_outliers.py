@@ -104,7 +104,7 @@ def draw(data):
                 for i, one in enumerate(data["between"][: CLASSES - 1])
             ),
         ),
-        f"Nearly all of {size:,} eigenvalues are close to zero; some stand far out, about where class means put them.",
+        f"Nearly all of {size:,} eigenvalues are close to zero; a few stand far out, as those of the class means do.",
     )
     number = np.arange(1, SHOWN + 1)
     second = Picture(

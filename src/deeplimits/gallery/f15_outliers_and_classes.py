@@ -1,9 +1,9 @@
 """A network has as many outliers as it discerns clusters: one to four.
 
-XOR clusters with λ = 10, K = 20 neurons (small: 12), d = 1000 (small: 100), ridge 0.05, step 1/d, up to t = 30. Networks
-that begin in the basin of a classifier which discerns one, two, three or all four of the clusters μ, −μ, ν, −ν: the
-largest eigenvalues of the second layer's block of the gradients' second moment over time. Lines: the same in the
-effective dynamics, at infinite d, from the same start.
+XOR clusters with λ = 10, K = 20 neurons (small: 12), d = 1000 (small: 100), ridge 0.05, step 1/d, up to t = 30.
+Networks that begin in the basin of a classifier which discerns one, two, three or all four of the clusters μ, −μ, ν,
+−ν: the largest eigenvalues of the second layer's block of the gradients' second moment over time. Lines: the same in
+the effective dynamics, at infinite d, from the same start.
 """
 
 import jax
@@ -40,7 +40,7 @@ def start(random, width, d, active):
     return np.where(kinds < 2, 0.5, -0.5), w
 
 
-_path = jax.jit(lambda state: online_sgd.xor_ballistic(state, TIMES, SEPARATION, RIDGE, 1.0, points=512))
+_path = jax.jit(lambda state: online_sgd.xor_ballistic(state, TIMES, SEPARATION, RIDGE, 1.0, points=1024, steps=240))
 
 
 def spectra(active, width, d):

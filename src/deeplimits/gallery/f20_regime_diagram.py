@@ -9,11 +9,9 @@ followed as the Markov chain that they are.
 
 import functools
 
-import jax
-import jax.numpy as jnp
 import numpy as np
+from scipy.special import erf
 
-from deeplimits.ensembles import overlap_chain
 from deeplimits.gallery.figure import Check
 from deeplimits.gallery.marks import averages, mean_and_error
 from deeplimits.models.committees import Overlaps, Task
@@ -46,24 +44,42 @@ def compute(run):
 def floors(delta, d, runs):
     """The mean risk between two late times, over the noise variance: a row for each run."""
     rate = RATE * d**-delta
-    marks = jnp.asarray(np.round(np.array([BURN, LAST]) * d / rate).astype(int))
-    perfect = Overlaps([[1.0]], [[1.0]])
-    record = chains_of(Task([[1.0]], rate, NOISE), perfect, marks, d, runs)
-    return {"risk": np.asarray(record.online_risk[:, -1]) / NOISE**2}
+    first, last = (round(time * d / rate) for time in (BURN, LAST))
+    state, total = (np.ones(runs), np.ones(runs)), np.zeros(runs)
+    random = np.random.default_rng(d)
+    for count in range(last):
+        state, clean = step(random, *state, rate, NOISE, d)
+        total += (count >= first) * clean**2 / 2
+    return {"risk": total / (last - first) / NOISE**2}
 
 
 def lengths(d, runs):
     """Q and M over the time u, at γ = d^(1/4)."""
-    rate = d**0.25
-    marks = jnp.asarray(np.round(TIMES * d / rate**2).astype(int))
-    record = chains_of(Task([[1.0]], rate), Overlaps([[0.3]], [[0.8]]), marks, d, runs)
-    return {"q": record.q[:, :, 0, 0], "m": record.m[:, :, 0, 0]}
+    rate, random = d**0.25, np.random.default_rng(d)
+    marks = np.round(TIMES * d / rate**2).astype(int)
+    state, seen = (np.full(runs, 0.3), np.full(runs, 0.8)), []
+    for count in range(1, marks[-1] + 1):
+        state, _ = step(random, *state, rate, 0.0, d)
+        if count in marks:
+            seen.append(state)
+    m, q = np.moveaxis(np.array(seen), 1, 0)
+    return {"m": m.T, "q": q.T}
 
 
-def chains_of(task, begin, marks, d, runs):
-    """Records of independent chains."""
-    keys = jax.random.split(jax.random.key(d), runs)
-    return jax.jit(jax.vmap(lambda key: overlap_chain(key, task, begin, marks, d)))(keys)
+def step(random, m, q, rate, noise, d):
+    """One sample of SGD as the overlaps see it: ((M, Q) after it, f* − f before it), for independent runs.
+
+    w ← w + γEσ'(λ)x/√d, σ = erf(·/√2). Of x only its components along the teacher and the rest of the student count,
+    which are normal, and the squared length of what is left, which is χ² with d − 2 degrees of freedom.
+    """
+    along, other = random.standard_normal((2, len(m)))
+    rest = random.chisquare(d - 2, len(m))
+    field = m * along + np.sqrt(np.maximum(q - m**2, 0)) * other
+    clean = erf(along / np.sqrt(2)) - erf(field / np.sqrt(2))
+    error = clean + noise * random.standard_normal(len(m))
+    push = rate * error * np.sqrt(2 / np.pi) * np.exp(-(field**2) / 2)
+    length = along**2 + other**2 + rest
+    return (m + push * along / d, q + 2 * push * field / d + push**2 * length / d**2), clean
 
 
 @functools.cache
@@ -74,7 +90,7 @@ def floor(delta, d):
 
 def draw(data):
     """The diagram; floors; a student that grows without learning."""
-    kappa, delta = np.linspace(0, 1, 41), np.linspace(-1.2, 1.0, 89)
+    kappa, delta = np.linspace(0, 1, 41), np.linspace(-1.6, 1.0, 105)
     field = np.array([[NAMES[overlaps.regime(k, round(one, 10))] for k in kappa] for one in delta])
     first = Picture(
         Axis("exponent of the width", r"\kappa"),

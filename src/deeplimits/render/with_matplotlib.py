@@ -77,7 +77,7 @@ def _panels(title: str, settings: Any, pictures: Mapping[str, Picture], size: tu
     count = len(shown) + bool(numbers)
     columns = min(2, count)
     rows = math.ceil(count / columns)
-    letters = int(13 * WIDTH[columns])
+    letters = int(12 * WIDTH[columns])
     titles = [
         evenly((f"{name} " if columns > 1 else "") + picture.caption.replace(" = ", "\u00a0=\u00a0"), letters)
         if picture.caption
