@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from docutils import nodes
-
 ROOT = Path(__file__).parents[1]
 PARTS = {
     "models": "Definitions",
@@ -194,6 +192,8 @@ def write_kinds(app) -> None:
 
 def link_names(app, doctree, docname: str) -> None:
     """A name of the catalogue, or `room.function`, written as code in a sentence, leads to where it is explained."""
+    from docutils import nodes
+
     from deeplimits import index
     from deeplimits.catalogue import catalogue
 
