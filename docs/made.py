@@ -6,6 +6,7 @@ Rooms stand in the README's order, under the README's titles.
 
 import importlib
 import inspect
+import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -175,8 +176,15 @@ def describe(door: str) -> Iterator[str]:
         elif name not in inside:
             yield f".. autofunction:: {door}.{name}\n"
     yield "```\n"
-    for name in inside:
+    below = {part.name for part in pkgutil.iter_modules(module.__path__) if part.ispkg}
+    beside = [name for name in sorted(below - set(inside)) if offers(f"{door}.{name}")]
+    for name in (*inside, *beside):
         yield from describe(f"{door}.{name}")
+
+
+def offers(package: str) -> bool:
+    """Whether a package is a room, with a door of its own."""
+    return hasattr(importlib.import_module(package), "__all__")
 
 
 def write_kinds(app) -> None:
