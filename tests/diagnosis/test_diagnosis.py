@@ -272,7 +272,7 @@ def test_a_jax_function_is_diagnosed_as_far_as_it_can_be_seen():
     )
     assert report["step-size"].severity in ("fine", "note")
     assert report["output-size"].measured is not None  # the layer is read off the function
-    assert "1 affine layers" in report["architecture"].sentence
+    assert "1 affine layer" in report["architecture"].sentence
 
 
 SCRIPT = """
