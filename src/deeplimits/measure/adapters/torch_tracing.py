@@ -55,8 +55,9 @@ def _passage(
     slope: torch.Tensor | None,
     repeated: bool,
 ) -> Passage:
-    weight = network.values[f"{name}.weight"].detach()
-    bias = network.values.get(f"{name}.bias")
+    inside = f"{name}." if name else ""  # the model itself may be the only layer
+    weight = network.values[f"{inside}weight"].detach()
+    bias = network.values.get(f"{inside}bias")
     return Passage(
         name,
         type(module).__name__,
