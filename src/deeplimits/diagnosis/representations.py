@@ -52,6 +52,7 @@ def _tokens(subject: Subject) -> Iterator[Finding]:
         f"after the last, where theory expects {line[-1]:.2f} of tokens that see all others alike"
     )
     order = np.arange(len(places))
+    last = np.asarray(places[-1].tokens)
     yield Finding(
         "token-clustering",
         "representations",
@@ -62,10 +63,7 @@ def _tokens(subject: Subject) -> Iterator[Finding]:
         "weaken the attention branches (a smaller scale at the start), or put a normalization before them."
         if severity == "warning"
         else "",
-        Estimate(
-            value,
-            float(np.std([mean_cosine(one[None]) for one in places[-1].tokens]) / math.sqrt(len(places[-1].tokens))),
-        ),  # type: ignore[arg-type,union-attr]
+        Estimate(value, float(np.std([mean_cosine(one[None]) for one in last]) / math.sqrt(len(last)))),
         "mean cosine of two tokens after the last residual sum",
         float(line[-1]),
         (

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from deeplimits.ensembles import trainers
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
+from deeplimits.numerics.arguments import known
 from deeplimits.numerics.box_muller import gaussians
 
 IN_CACHE = 32_768
@@ -139,7 +140,7 @@ def _block_length(sample, marks) -> int:
     """Steps whose samples are drawn at once: as many as stay in cache, and few enough that little is thrown away at
     the marks."""
     length = max(1, min(MOST_STEPS, IN_CACHE // max(1, sum(part.size for part in jax.tree.leaves(sample)))))
-    if isinstance(marks, jax.core.Tracer):
+    if not known(marks):
         return length
     gaps = np.diff(np.asarray(marks).ravel(), prepend=0)
     while length > 1 and np.sum(-(-gaps // length) * length) > WASTE * np.sum(gaps):

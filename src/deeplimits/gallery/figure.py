@@ -13,6 +13,8 @@ from deeplimits.errors import ParameterError
 
 SIZES = ("full", "small")
 Arrays = dict[str, np.ndarray]
+Number = Any
+"""A number, or an array of one."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +28,10 @@ class Check:
     """
 
     label: str
-    measured: float
-    error: float
+    measured: Number
+    error: Number
     """Standard error; 0 for what is not random, where `threshold` is the allowed difference itself."""
-    theory: float
+    theory: Number
     threshold: float
     """How many standard errors the two may differ by."""
 

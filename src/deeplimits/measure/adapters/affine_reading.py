@@ -49,7 +49,7 @@ class AffineNetwork(NamedTuple):
     def hidden(self, x: np.ndarray) -> np.ndarray:
         """What enters the last layer."""
         for weight, bias, activation in zip(self.weights, self.biases, self.activations, strict=False):
-            x = np.asarray(activation.value(x @ weight.T + bias))
+            x = np.asarray(activation.value(jnp.asarray(x @ weight.T + bias)))
         return x
 
     def outputs(self, x: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ r"""Activations of few levels that a kernel cannot tell from a given one: they m
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,9 +122,10 @@ def ternary_match(activation: ActivationLike, variance: float = 1.0, *, level: f
         return math.inf if places is None else _rest(places, r)
 
     ratio = levels[1] / levels[0]
-    chosen = optimize.minimize_scalar(
+    found_level: Any = optimize.minimize_scalar(
         excess, bounds=(max(best / ratio, levels[0]), best * ratio), method="bounded", options={"xatol": 1e-9 * best}
-    ).x
+    )
+    chosen = found_level.x
     chosen = chosen if excess(chosen) <= excess(best) else best
     places = _thresholds(wanted[0] / chosen, wanted[1] / chosen)
     assert places is not None
