@@ -33,8 +33,8 @@ POOLING = (
 )  # fmt: skip
 SOFTMAX = {"_softmax", "_safe_softmax"}
 TOKENS = ("sum", "embedding", "shift")
-KEPT = 8
 convolved: Any = torch.convolution
+KEPT = 8
 """Samples of which tokens are kept."""
 
 
