@@ -1,4 +1,4 @@
-"""Mixtures in high dimension: their kernels, clusters, one step of learning, networks of few levels, implicit networks."""
+"""Mixtures in high dimension: their kernels, clusters, one step of learning, networks of few levels, implicit ones."""
 
 from deeplimits.doors import door
 
