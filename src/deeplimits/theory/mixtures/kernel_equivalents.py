@@ -13,8 +13,8 @@ from deeplimits.numerics.arguments import known
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.dual_activations import dual, dual_derivative
 from deeplimits.theory.mixtures.activation_moments import kernel_coefficients
-from deeplimits.theory.mixtures.layer_equivalents import DeepKernel, deep_coefficients
 from deeplimits.theory.mixtures.gaussian_mixtures import KernelData
+from deeplimits.theory.mixtures.layer_equivalents import DeepKernel, deep_coefficients
 
 ROUNDING = 1e-13
 """Of the largest coefficient: so small a multiple of the identity is what rounding leaves of none."""
