@@ -7,8 +7,8 @@ from deeplimits.ensembles import class_mixtures
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, rounded, whole
 from deeplimits.limits.mixtures._shared import described, looked_at, said
 from deeplimits.showcase import Showcase
-from deeplimits.theory.mixtures.layer_equivalents import deep_coefficients
 from deeplimits.theory.mixtures.kernel_equivalents import equivalent_kernel
+from deeplimits.theory.mixtures.layer_equivalents import deep_coefficients
 
 
 class DeepNtkEquivalent(Limit):

@@ -159,7 +159,9 @@ def _thresholds(slope: float, curvature: float) -> tuple[float, float] | None:
 
     # Where the other bell is at its top, or gone, ends of the allowed thresholds lie between the points of a grid.
     ends = [-2 * math.log((slope - part) / top) for part in (0.0, top) if 0 < (slope - part) / top <= 1]
-    special_points = [side * math.sqrt(end) * (1 + shift) for end in ends for side in (-1, 1) for shift in (-1e-13, 1e-13)]
+    special_points = [
+        side * math.sqrt(end) * (1 + shift) for end in ends for side in (-1, 1) for shift in (-1e-13, 1e-13)
+    ]
     grid = np.sort(np.concatenate([np.linspace(-REACH, REACH, GRID), special_points]))
     found = []
     for side in (-1.0, 1.0):
@@ -192,7 +194,8 @@ def symmetric_ternary(linear: float, variance: float = 1.0, *, level: float = 1.
     inside = math.sqrt(2 * math.pi * tau2 * d1) / (2 * r)
     if inside > 1:
         raise OutsideValidity(
-            f"level = {r:g} is too low for d₁ = {d1:g}: a symmetric ternary activation needs one of at least {inside * r:.6g}"
+            f"level = {r:g} is too low for d₁ = {d1:g}: a symmetric ternary activation needs one of at least "
+            f"{inside * r:.6g}"
         )
     return math.sqrt(max(-2 * tau2 * math.log(inside), 0.0))
 
@@ -217,7 +220,9 @@ def two_level_match(activation: ActivationLike, variance: float = 1.0) -> Match:
         found = staircase_moments(np.array([-x[0], x[0]]), np.array([x[1], x[1] + math.exp(x[2])]))
         return (found - target)[:3] / np.array([scale, scale, scale**2])
 
-    starts = [(b * scale, s, w) for b in (1.0, 3.0, -1.0, -3.0) for s in (-2.0, -1.0, -0.3, 0.5, 1.2) for w in (-0.5, 0.5)]
+    starts = [
+        (b * scale, s, w) for b in (1.0, 3.0, -1.0, -3.0) for s in (-2.0, -1.0, -0.3, 0.5, 1.2) for w in (-0.5, 0.5)
+    ]
     best = _least_squares(miss, starts)
     if best is None:
         raise OutsideValidity(_no_match(activation, "binary", miss, starts))

@@ -29,9 +29,7 @@ Floats = Float[Array, "..."]
 MOST_ROUNDS = 3000
 STILL = 1e-14
 STARTS = 40
-UNSTABLE = (
-    "no stable fixed point: the recurrent map stretches distances, σ_a² E φ'(τξ)² ≥ 1; lower recurrent_variance"
-)
+UNSTABLE = "no stable fixed point: the recurrent map stretches distances, σ_a² E φ'(τξ)² ≥ 1; lower recurrent_variance"
 NO_SCALE = "no fixed point was reached from an empty state: τ² = σ_a² Var φ(τξ) + σ_b²τ₀² grows without bound or creeps"
 
 
@@ -236,16 +234,14 @@ class Explicit(NamedTuple):
     """Whether all four numbers are matched; else k₃, which is common to classes of one covariance, is not."""
 
 
-def explicit_equivalent(
-    kernel: DeepKernel, variance: float = 1.0, *, layers: int = 2
-) -> Explicit:
+def explicit_equivalent(kernel: DeepKernel, variance: float = 1.0, *, layers: int = 2) -> Explicit:
     """An explicit network, of one or two layers, whose conjugate kernel on a mixture is a given one.
 
     Setting     `kernel` as of `equilibrium_coefficients(...).conjugate`; activations c₁h + c₂(h² − 1)/√2 +
                 c₃(h³ − 3h)/√6 of h = u/τ, one for each layer
     Result      one layer: c₁ = τ₀√k₁, c₂ = τ₀²√(2k₂), c₃² = k₀ − τ₀²k₁ − c₂²; it has k₃ = 2k₂, which is right where all
                 classes have one covariance (a constant, taken off by centring) or k₂ = 0
-                two layers: the four numbers, and k₄ where it is given and can be had, by least squares from several starts
+                two layers: the four numbers, and k₄ where it is given and can be had, by least squares
     Validity    k₀ − τ₀²k₁ ≥ 2τ₀⁴k₂ for one layer; an error says what is missing
     References  ling2024; gu2022
 
@@ -264,7 +260,8 @@ def explicit_equivalent(
         rest = k0 - tau0 * k1 - c2**2
         if rest < -1e-12 * k0:
             raise OutsideValidity(
-                f"one layer cannot have this kernel: k₀ − τ₀²k₁ = {k0 - tau0 * k1:.6g} is below 2τ₀⁴k₂ = {c2**2:.6g}; take "
+                f"one layer cannot have this kernel: k₀ − τ₀²k₁ = {k0 - tau0 * k1:.6g} is below 2τ₀⁴k₂ = {c2**2:.6g}; "
+                "take "
                 "two layers"
             )
         activations = (_cubic((c1, c2, math.sqrt(max(rest, 0.0))), tau0),)
@@ -274,7 +271,9 @@ def explicit_equivalent(
     best = _two_layers(np.array([k1, k2, k3, k0, own]), tau0) if own > 0 else None
     best = _two_layers(np.array([k1, k2, k3, k0]), tau0) if best is None else best
     if best is None:
-        raise OutsideValidity("no two layers of cubic activations with this kernel were found; it may be no kernel of a network")
+        raise OutsideValidity(
+            "no two layers of cubic activations with this kernel were found; perhaps no network has it"
+        )
     wanted = np.array([k1, k2, k3, k0])
     activations = (_cubic(best[:3], tau0), _cubic(best[3:], float(np.sum(best[:3] ** 2))))
     # Looked at again through the recursion that everybody uses.
@@ -286,7 +285,7 @@ def explicit_equivalent(
 
 
 def _scales(wanted: np.ndarray) -> np.ndarray:
-    """Units in which numbers of a kernel are matched: their own sizes, but not less than a thousandth of the diagonal."""
+    """Units in which numbers of a kernel are matched: their own sizes, at least a thousandth of the diagonal."""
     return np.maximum(wanted, 1e-3 * max(wanted[3], 1e-300))
 
 
@@ -296,8 +295,8 @@ def _two_layers(wanted: np.ndarray, tau0: float) -> np.ndarray | None:
     def miss(x):
         return (_two_cubic(x, tau0)[: len(wanted)] - wanted) / _scales(wanted)
 
-    # The same starts for everybody, evenly spread. Only the scale between the layers is free: the second one has the size
-    # of the kernel.
+    # The same starts for everybody, evenly spread. Only the scale between the layers is free: the second has
+    # the size of the kernel.
     found = []
     for point in gaussian_points(6, 2 ** math.ceil(math.log2(STARTS)))[:STARTS]:
         start = 0.7 * point * np.repeat([1.0, math.sqrt(wanted[3])], 3)
@@ -313,7 +312,7 @@ def _two_cubic(x: np.ndarray, tau0: float) -> np.ndarray:
     """k₁, k₂, k₃, k₀ and k₄ of two layers with these Hermite coefficients, c₁h + c₂He₂/√2 + c₃He₃/√6 each."""
     state, tau = (1.0, 0.0, 0.0, 1.0), tau0
     for c in (x[:3], x[3:]):
-        # E σ' = c₁/τ, E σ'' = √2c₂/τ², E(ξ² − 1)σ² = 4c₁c₃√6/2·… : products of Hermite polynomials
+        # E σ' = c₁/τ, E σ'' = √2c₂/τ², E(ξ² − 1)σ²/2 = c₁² + √6c₁c₃ + 2c₂² + 3c₃²
         d1, d2 = c[0] ** 2 / tau, 2 * c[1] ** 2 / tau**2
         energy = (c[0] ** 2 + math.sqrt(6) * c[0] * c[2] + 2 * c[1] ** 2 + 3 * c[2] ** 2) / tau
         a1, a2, a3, a4 = state
@@ -328,5 +327,3 @@ def _cubic(c, variance: float) -> Activation:
     return polynomial(
         -c2 / math.sqrt(2), c1 / r - 3 * c3 / (math.sqrt(6) * r), c2 / (math.sqrt(2) * r**2), c3 / (math.sqrt(6) * r**3)
     )
-
-
