@@ -9,7 +9,7 @@ from deeplimits.ensembles.transformers.random_layers import random_tokens
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.measure.tokens import clustering as measure
 from deeplimits.predictions import Bound, Identity, Picture, Value
-from deeplimits.predictions.picture import Axis, Line, Rule
+from deeplimits.predictions.picture import Axis, Line
 from deeplimits.showcase import Showcase
 from deeplimits.theory.attention import temperatures
 
@@ -50,13 +50,15 @@ class AttentionTemperatureLimits(Limit):
         beta = jnp.geomspace(0.05, 300.0, 121)
         row = temperatures.gibbs_row(scores, beta)
         across = Axis("inverse temperature", r"\beta", log=True)
-        most = Rule(float(jnp.log(self.tokens)), label="log n: all alike")
-        itself, each = row.weights[:, 0], Rule(1 / self.tokens, label="1/n: all alike")
+        alike = jnp.ones_like(beta) / self.tokens
+        entropies = (
+            Line(beta, row.entropy, label="theory"),
+            Line(beta, -jnp.log(alike), label="log n: all alike", series=1),
+        )
+        itself = Line(beta, row.weights[:, 0], label="theory"), Line(beta, alike, label="1/n: all alike", series=1)
         return {
-            "entropy_over_temperature": Picture(across, Axis("entropy of a row", "H"), (Line(beta, row.entropy), most)),
-            "weight_of_itself": Picture(
-                across, Axis("weight of the token itself", "A_{ii}"), (Line(beta, itself), each)
-            ),
+            "entropy_over_temperature": Picture(across, Axis("entropy of a row", "H"), entropies),
+            "weight_of_itself": Picture(across, Axis("weight of itself", "A_{ii}"), itself),
         }
 
     def at_size(self, size):

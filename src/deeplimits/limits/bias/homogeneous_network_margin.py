@@ -50,7 +50,8 @@ class HomogeneousNetworkMargin(Limit):
     showcase = Showcase(
         first="margin",
         over="log_time",
-        see="The smoothed margin never falls, and tends to that of the best linear predictor.",
+        see="Training comes up to the margin of the best linear predictor, as slowly as one over the logarithm of the "
+        "time: below, where the sizes are such logarithms.",
     )
 
     def theory(self):

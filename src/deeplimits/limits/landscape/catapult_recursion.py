@@ -71,7 +71,7 @@ class CatapultRecursion(Limit):
         ]
         ends = Rule(2.0, label="2, the largest that is stable")
         return {
-            "loss": Picture(across, Axis("loss", "(z-y)^2/2", log=True), tuple(losses)),
+            "loss": Picture(across, Axis("loss", "(z-y)^2/2", log=True, low=1e-10), tuple(losses)),
             "curvature": Picture(across, Axis("curvature times learning rate", r"\eta\lambda_t"), (*sharpness, ends)),
         }
 

@@ -159,7 +159,9 @@
         low: spots.map((s) => s[1].low), high: spots.map((s) => s[1].high) });
     }
     const all = heights.concat(spots.map((s) => s[1].y)).filter(dl.finite);
-    const log = all.length && Math.min(...all) > 0 && Math.max(...all) > 50 * Math.min(...all);
+    // A chance that reaches one half is seen on a plain axis.
+    const wide = panel.kind !== "Probability" || Math.max(...all) < 0.5;
+    const log = wide && all.length && Math.min(...all) > 0 && Math.max(...all) > 50 * Math.min(...all);
     const one = about[state.over];
     return { x: { label: one.symbol ? one.doc.replace(new RegExp(",? ?" + one.symbol.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + "$"), "") : one.doc, symbol: one.symbol, log: row.log },
       y: { label: panel.label, symbol: panel.symbol, log }, marks };
