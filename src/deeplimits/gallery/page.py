@@ -60,6 +60,8 @@ def _part(entry: Entry, page: Path, kept: Path) -> str:
         lines += [*_captions(found["captions"]), "", *_table(found["checks"]), ""]
     # Names of the catalogue, written as code, are links in the documentation.
     names = ", ".join(f"`{name}`" for name in entry.limits)
+    if found is not None and found["size"] == "small":
+        lines += ["What is shown is the small size; the command makes the full one.", ""]
     lines += [f"`{entry.command}` · lecture notes {entry.notes} · {names}", ""]
     return "\n".join(lines)
 
