@@ -151,8 +151,10 @@ def check(data):
     kurtosis = np.mean(u**4) / np.mean(u**2) ** 2 - 3
     error = fourth.std(ddof=1) / np.sqrt(len(u))
     checks = [Check(f"excess kurtosis of the output, m = {NARROW}", kurtosis, error, 15 / NARROW, 5)]
-    wide = data["widths"] >= 64  # a kernel that moves by as much as its size is not in the regime of the power
-    log = np.log(data["widths"][wide])
+    wide = (
+        np.array(data["widths"]) >= 64
+    )  # a kernel that moves by as much as its size is not in the regime of the power
+    log = np.log(np.array(data["widths"])[wide])
     weights = (log - log.mean()) / np.sum((log - log.mean()) ** 2)
     for name, words, power in (("initial", "distance from its limit", -0.5), ("moved", "motion", -1.0)):
         mean, error = mean_and_error(np.log(data[name][:, wide]))

@@ -83,7 +83,7 @@ def found_all(width, starts):
 def stated(separation):
     """The effective equations from the mean start, at the times."""
     start = online_sgd.XorState(*map(jnp.asarray, (OUTPUT, ALONG[:, 0], ALONG[:, 1], 0.2 * np.eye(len(OUTPUT)))))
-    path = jax.jit(lambda start: online_sgd.xor_ballistic(start, TIMES, separation, RIDGE, 1.0, points=4096, steps=240))
+    path = jax.jit(lambda start: online_sgd.xor_ballistic(start, TIMES, separation, RIDGE, 1.0, points=2048, steps=160))
     return path(start)
 
 

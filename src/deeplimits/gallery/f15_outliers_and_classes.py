@@ -2,18 +2,16 @@
 
 XOR clusters with λ = 10, K = 20 neurons (small: 12), d = 1000 (small: 100), ridge 0.05, step 1/d, up to t = 30.
 Networks that begin in the basin of a classifier which discerns one, two, three or all four of the clusters μ, −μ, ν,
-−ν: the largest eigenvalues of the second layer's block of the gradients' second moment over time. Lines: the same in
-the effective dynamics, at infinite d, from the same start.
+−ν: the largest eigenvalues of the second layer's block of the gradients' second moment over time. Lines: theory
+at the summary statistics that were reached.
 """
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from deeplimits.gallery.figure import Check
-from deeplimits.gallery.xor_sgd import RIDGE, SEPARATION, fresh, statistics, trained
+from deeplimits.gallery.xor_sgd import SEPARATION, fresh, statistics, trained
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
-from deeplimits.theory import landscape, online_sgd
+from deeplimits.theory import landscape
 
 NOTES = "000 Fig 1.8"
 LIMITS = ("rank-deficient-spectra", "xor-hessian-g-blocks")
@@ -40,20 +38,16 @@ def start(random, width, d, active):
     return np.where(kinds < 2, 0.5, -0.5), w
 
 
-_path = jax.jit(lambda state: online_sgd.xor_ballistic(state, TIMES, SEPARATION, RIDGE, 1.0, points=1024, steps=240))
-
-
 def spectra(active, width, d):
-    """The largest eigenvalues over time, of SGD and of the effective dynamics."""
+    """The largest eigenvalues over time, of SGD and of theory at the summary statistics that were reached."""
     random = np.random.default_rng(active)
     begin = start(random, width, d, active)
-    path, seen, said = _path(statistics(*begin)), [], []
-    for index, (v, w) in enumerate(trained(random, *begin, TIMES)):
+    seen, said = [], []
+    for v, w in trained(random, *begin, TIMES):
         _, h, counts = fresh(random, v, w)
         on = np.maximum(h, 0)
         seen.append(np.linalg.eigvalsh((on * counts["gradient"][:, None]).T @ on / len(h))[::-1][:SHOWN])
-        state = online_sgd.XorState(*(jnp.asarray(part)[index] for part in path))
-        block = landscape.xor_second_layer(state, SEPARATION, points=256).gradient
+        block = landscape.xor_second_layer(statistics(v, w), SEPARATION).gradient
         said.append(np.linalg.eigvalsh(np.asarray(block))[::-1][:SHOWN])
     return {"seen": seen, "said": said}
 
@@ -82,8 +76,8 @@ def check(data):
         seen, said = data[f"seen {active}"][-1], data[f"said {active}"][-1]
         ratio = seen[:-1] / np.maximum(seen[1:], 1e-300)
         checks.append(Check(f"outliers with {active} discerned", 1 + np.argmax(ratio), 0, active, 0))
-        # Nothing is random in the theory's start but what SGD shares; a run is off by O(d^(−1/2)).
-        error = 1 / np.sqrt(int(data["d"]))
+        # An average over 10d samples, of which some clusters have a quarter and weigh unequally.
+        error = 2 / np.sqrt(10 * int(data["d"]))
         checks.append(
             Check(f"log of the largest eigenvalue, {active} discerned", np.log(seen[0]), error, np.log(said[0]), 5)
         )
