@@ -15,7 +15,7 @@ def blocks(page):
 ROOMS = [f"docs/rooms/{path.name}" for path in sorted((ROOT / "docs/rooms").glob("*.md"))]
 
 
-@pytest.mark.parametrize("page", ["docs/tour.md", "CONTRIBUTING.md", *ROOMS])
+@pytest.mark.parametrize("page", ["docs/tour.md", "docs/sweeps.md", "CONTRIBUTING.md", *ROOMS])
 def test_code_on_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # Written to a file and imported, as a reader would do it.
