@@ -39,6 +39,7 @@ def _tokens(subject: Subject) -> Iterator[Finding]:
     ]
     places = [*before[-1:], *stream]
     cosines = np.array([mean_cosine(one.tokens) for one in places])  # type: ignore[arg-type]
+    last = np.asarray(places[-1].tokens)
     if not np.all(np.isfinite(cosines)):
         return
     elapsed = _times(read, places, cosines)
@@ -52,7 +53,6 @@ def _tokens(subject: Subject) -> Iterator[Finding]:
         f"after the last, where theory expects {line[-1]:.2f} of tokens that see all others alike"
     )
     order = np.arange(len(places))
-    last = np.asarray(places[-1].tokens)
     yield Finding(
         "token-clustering",
         "representations",
@@ -63,7 +63,10 @@ def _tokens(subject: Subject) -> Iterator[Finding]:
         "weaken the attention branches (a smaller scale at the start), or put a normalization before them."
         if severity == "warning"
         else "",
-        Estimate(value, float(np.std([mean_cosine(one[None]) for one in last]) / math.sqrt(len(last)))),
+        Estimate(
+            value,
+            float(np.std([mean_cosine(one[None]) for one in last]) / math.sqrt(len(last))),
+        ),
         "mean cosine of two tokens after the last residual sum",
         float(line[-1]),
         (
