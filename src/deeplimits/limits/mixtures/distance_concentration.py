@@ -18,8 +18,8 @@ class DistanceConcentration(Limit):
 
     Setting     x ~ N(±μ, C) in R^p, |2μ| = d, C = diag(1 ± h), half of the coordinates each; n points
     Limit       p → ∞ at fixed d
-    Result      |x_i − x_j|²/p has mean 2 tr C/p within a class and d²/p more between classes, and the variance 8 tr C²/p²
-                within a class, at every p: classes that an oracle tells apart are at the same distance
+    Result      |x_i − x_j|²/p has mean 2 tr C/p within a class and d²/p more between classes, and the variance
+                8 tr C²/p² within a class, at every p: classes that an oracle tells apart are at the same distance
                 all pairs: max ||x_i − x_j|²/p − 2 tr C/p| falls like p^(−1/2); it is at most 4√(tr C² u)/p + 4|C|u/p,
                 u = log(n(n − 1)/δ), with probability 1 − δ
     Validity    Gaussian classes; size counts the dimension p

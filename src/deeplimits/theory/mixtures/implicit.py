@@ -1,7 +1,7 @@
 r"""Kernels of implicit (deep equilibrium) networks on a mixture, and explicit networks with the same kernels.
 
-z = φ̃(σ_a A z + σ_b B x)/√m at a fixed point, x of entries of order one over √p, A and B of independent standard Gaussian
-entries, m → ∞; φ̃ = φ − E φ(τξ), τ² the variance of a pre-activation.
+z = φ̃(σ_a A z + σ_b B x)/√m at a fixed point, x of entries of order one over √p, A and B of independent standard
+Gaussian entries, m → ∞; φ̃ = φ − E φ(τξ), τ² the variance of a pre-activation.
 """
 
 import math
@@ -197,8 +197,8 @@ def equilibrium_kernels(
     if not change <= tolerance or not worst < 1:
         place = int(jnp.argmax(slopes))
         raise (OutsideValidity if not worst < 1 else NotConverged)(
-            f"no stable fixed point: the certificate σ_a² E φ'(u)² < 1 fails at point {place}, where it is {worst:.6g}; "
-            "lower recurrent_variance"
+            f"no stable fixed point: the certificate σ_a² E φ'(u)² < 1 fails at point {place}, where it is "
+            f"{worst:.6g}; lower recurrent_variance"
             if not worst < 1
             else f"the fixed point was not reached in {MOST_ROUNDS} rounds (the last moved by {change:.3g}); lower "
             "recurrent_variance"
