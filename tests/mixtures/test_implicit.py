@@ -52,6 +52,7 @@ def contrasted(p, seed):
     return np.asarray(system.x), mixtures.kernel_data(system.x, system.labels, mixture=mixture)
 
 
+@pytest.mark.slow
 def test_equivalents_approach_the_fixed_points_in_operator_norm():
     gaps = []
     for p in (40, 160):
