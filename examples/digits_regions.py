@@ -89,9 +89,7 @@ def draw_plane(axes, plane, title):
     for (u, v), digit in zip(((0, 0), (1, 0), (0, 1)), (3, 8, 5), strict=True):
         axes.annotate(str(digit), (u, v), ha="center", va="center", fontsize=9, bbox={"fc": "w", "pad": 1.5, "lw": 0.4})
     handles = [Patch(color=f"C{k}", alpha=0.6, label=str(k)) for k in sorted(set(classes))]
-    axes.legend(
-        handles=handles, title="the network says", title_fontsize=7, fontsize=7, loc="lower right", framealpha=1
-    )
+    axes.legend(handles=handles, title="says", title_fontsize=7, fontsize=7, loc="upper left", bbox_to_anchor=(1, 1))
     axes.autoscale()
     axes.set_aspect("equal")
     axes.set(xlabel="u", ylabel="v")

@@ -1,9 +1,9 @@
 r"""Random projections keep distances."""
 
-import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
+from deeplimits.ensembles import matrices
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Probability
 from deeplimits.showcase import Showcase
@@ -50,9 +50,7 @@ class JohnsonLindenstrauss(Limit):
         return {"rows": m}, replace(self, rows=m)
 
     def simulate(self, key, *, rows: int):
-        rho = (1 - self.distortion) ** 2
-        a = -rho * jnp.log(rho) / (1 - rho)
-        projection = jnp.sqrt(rho / (a * rows)) * jax.random.normal(key, (rows, self.coordinates))
+        projection = matrices.distance_keeping_map(key, rows, self.coordinates, self.distortion)
         x = jnp.cos(1.0 + jnp.arange(float(self.coordinates)))
         ratio = jnp.linalg.norm(projection @ x) / jnp.linalg.norm(x)
         return {
