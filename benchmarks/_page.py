@@ -47,7 +47,7 @@ def write() -> None:
 
 
 def _title(name: str) -> str:
-    return name.replace("_", " ").capitalize()
+    return name.replace("_", " ").capitalize().replace(" ode", " equations").replace(" sgd", " SGD")
 
 
 def growth(found: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import statistics
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -122,4 +123,5 @@ def machines(results: dict[str, Any]) -> str:
     )
     dates = sorted({one["date"] for one in found})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    return f"{found[0]['machine']}, JAX {found[0]['jax']}, {when}.{busy}"
+    said = f"{found[0]['machine']}, JAX {found[0]['jax']}, {when}.{busy}"
+    return textwrap.fill(said, 120)
