@@ -97,7 +97,7 @@ def table(results: dict[str, Any], *, short: bool = False) -> str:
             rows = list(largest.values())
         for row in rows:
             spread = f"{row['low']:.2g} to {row['high']:.2g}" if row["turns"] > 1 else "one turn"
-            note = f" ({row['note']})" if row["note"] and not short else ""
+            note = f" ({row['note']})" if row["note"] else ""
             lines.append(f"| {_named(row)}{note} | {row['peer']} | {_ratio(row)} | {spread} |")
     return "\n".join(lines)
 
