@@ -47,7 +47,7 @@ def write() -> None:
 
 
 def _title(name: str) -> str:
-    return name.replace("_", " ").capitalize()
+    return name.replace("_", " ").capitalize().replace(" ode", " equations").replace(" sgd", " SGD")
 
 
 def growth(found: dict[str, Any]) -> dict[str, Any]:
@@ -57,7 +57,7 @@ def growth(found: dict[str, Any]) -> dict[str, Any]:
     pictures = {}
     for name in sorted(found):
         points = found[name]["points"]
-        for unit, label in (("seconds", "seconds"), ("GB", "GB at the peak")):
+        for unit, word, label in (("seconds", "time", "seconds"), ("GB", "memory", "GB at the peak of the process")):
             series: dict[str, list[tuple[float, float]]] = {}
             for one in points:
                 if one[unit] is not None:
@@ -71,7 +71,7 @@ def growth(found: dict[str, Any]) -> dict[str, Any]:
                 marks.append(Points(x, y, label=what, role=SIMULATION, series=index))
                 marks.append(Line(x, y, role=SIMULATION, series=index))
             across = Axis(next(one["of"] for one in points), log=True)
-            pictures[f"{name} {unit}"] = Picture(across, Axis(f"{_title(name)}: {label}", log=True), tuple(marks))
+            pictures[f"{_title(name)}: {word}"] = Picture(across, Axis(label, log=True), tuple(marks))
     return pictures
 
 

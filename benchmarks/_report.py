@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import statistics
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -96,7 +97,7 @@ def table(results: dict[str, Any], *, short: bool = False) -> str:
             rows = list(largest.values())
         for row in rows:
             spread = f"{row['low']:.2g} to {row['high']:.2g}" if row["turns"] > 1 else "one turn"
-            note = f" ({row['note']})" if row["note"] and not short else ""
+            note = f" ({row['note']})" if row["note"] else ""
             lines.append(f"| {_named(row)}{note} | {row['peer']} | {_ratio(row)} | {spread} |")
     return "\n".join(lines)
 
@@ -122,4 +123,5 @@ def machines(results: dict[str, Any]) -> str:
     )
     dates = sorted({one["date"] for one in found})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
-    return f"{found[0]['machine']}, JAX {found[0]['jax']}, {when}.{busy}"
+    said = f"{found[0]['machine']}, JAX {found[0]['jax']}, {when}.{busy}"
+    return textwrap.fill(said, 120)

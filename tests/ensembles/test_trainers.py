@@ -81,6 +81,15 @@ def test_noise_does_not_depend_on_where_one_looks():
         assert len(np.unique(np.asarray(every), axis=0)) == 13
 
 
+def test_blocks_of_samples_are_as_long_as_little_is_drawn_in_vain():
+    """Few marks: long blocks; a mark at every step: blocks of one; marks that are not known yet: short ones."""
+    sample, huge = jnp.zeros(100), jnp.zeros(100_000)
+    length = online_sgd._block_length
+    assert (length(sample, [0, 10_000]), length(sample, np.arange(50)), length(huge, [0, 10_000])) == (64, 1, 1)
+    assert 1 < length(sample, np.arange(0, 400, 20)) <= 20
+    assert jax.eval_shape(lambda marks: jnp.zeros(length(sample, marks)), jnp.arange(3)).shape == (8,)
+
+
 def test_spherical_flow_agrees_with_the_adaptive_solver():
     direction, target, activation = jnp.eye(4)[3], jnp.array([0.5, 1.0, 0.8]), jnp.array([0.7, 1.0, 0.6])
     a, u, epsilon = jnp.array([0.4, -1.0, 0.9]), jnp.eye(3, 4), jnp.asarray(0.1)

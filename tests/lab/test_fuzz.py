@@ -36,7 +36,7 @@ SOME = NAMES[::5]
 # A hang shows as an input that takes longer than any does.
 fuzzed = functools.partial(
     settings,
-    deadline=20_000,
+    deadline=120_000,  # of the clock on the wall, on machines that may be busy
     derandomize=not COUNT,
     database=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

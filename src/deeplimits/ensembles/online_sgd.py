@@ -24,7 +24,8 @@ from deeplimits.numerics.box_muller import gaussians
 
 IN_CACHE = 32_768
 """Numbers of samples that are drawn at once."""
-MOST_STEPS = 64
+MOST_STEPS, FEW_STEPS = 64, 8
+"""Steps of a block at most, and where it is not known how far apart the marks are."""
 WASTE = 1.2
 """Samples may be drawn in vain up to this share of all."""
 
@@ -141,7 +142,7 @@ def _block_length(sample, marks) -> int:
     the marks."""
     length = max(1, min(MOST_STEPS, IN_CACHE // max(1, sum(part.size for part in jax.tree.leaves(sample)))))
     if not known(marks):
-        return length
+        return min(length, FEW_STEPS)
     gaps = np.diff(np.asarray(marks).ravel(), prepend=0)
     while length > 1 and np.sum(-(-gaps // length) * length) > WASTE * np.sum(gaps):
         length = (length + 1) // 2
