@@ -1,5 +1,5 @@
-"""Pages that are made from the catalogue and from the doors when the documentation is built: a page of limits and a page
-of the API for each room, the index of all names, the tables of prediction kinds; and links from names to them.
+"""Pages that are made from the catalogue and from the doors when the documentation is built: a page of limits and a
+page of the API for each room, the index of all names, the tables of prediction kinds; and links from names to them.
 
 Rooms stand in the README's order, under the README's titles.
 """
@@ -157,14 +157,15 @@ def cell(text: str) -> str:
 
 def write_doors(app) -> None:
     """A page for each room: what its door offers, functions, classes, and the rooms inside it."""
+    seen: set[type] = set()
     for room, title in titles().items():
         door = f"deeplimits.{room}" if room in PARTS else f"deeplimits.theory.{room}"
-        write(Path(app.srcdir), f"api/{room}.md", (f"# {title}: the API\n", *describe(door)))
+        write(Path(app.srcdir), f"api/{room}.md", (f"# {title}: the API\n", *describe(door, seen)))
     links = (f"{title} <api/{room}>" for room, title in titles().items())
     write(Path(app.srcdir), "_doors.md", ("```{toctree}\n:maxdepth: 1\n", *links, "```"))
 
 
-def describe(door: str) -> Iterator[str]:
+def describe(door: str, seen: set[type]) -> Iterator[str]:
     """The entries of a door, then those of the rooms inside it, each under the path by which it is imported."""
     module = importlib.import_module(door)
     members = {name: getattr(module, name) for name in module.__all__}
@@ -172,14 +173,16 @@ def describe(door: str) -> Iterator[str]:
     yield f"## {door}\n\n{inspect.getdoc(module)}\n\n```{{eval-rst}}"
     for name, member in members.items():
         if isinstance(member, type):
-            yield f".. autoclass:: {door}.{name}\n   :no-members:\n"
+            # A type that several doors offer is in the index once.
+            yield f".. autoclass:: {door}.{name}\n   :no-members:" + "\n   :no-index:" * (member in seen) + "\n"
+            seen.add(member)
         elif name not in inside:
             yield f".. autofunction:: {door}.{name}\n"
     yield "```\n"
     below = {part.name for part in pkgutil.iter_modules(module.__path__) if part.ispkg}
     beside = [name for name in sorted(below - set(inside)) if offers(f"{door}.{name}")]
     for name in (*inside, *beside):
-        yield from describe(f"{door}.{name}")
+        yield from describe(f"{door}.{name}", seen)
 
 
 def offers(package: str) -> bool:
