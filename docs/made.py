@@ -109,9 +109,6 @@ def section(entry) -> Iterator[str]:
         yield f'The result `{entry.result}` of `{owner}`: `dl.predict(dl.limits.{about.name}())["{entry.result}"]`.\n'
         yield from computed_by(about, entry.result)
         return
-    figure = Path(__file__).parent / "_figures" / f"{entry.name}.png"
-    if figure.exists():
-        yield f"```{{image}} ../_figures/{entry.name}.png\n:alt: {about.statement.title}\n:width: 70%\n```\n"
     statement = about.statement.without("Computed by").partition("\n>>>")[0].strip("\n")
     if statement:
         yield f"```text\n{statement}\n```\n"
@@ -126,6 +123,19 @@ def section(entry) -> Iterator[str]:
     yield f"```python\nimport deeplimits as dl\n\ndl.compare(dl.limits.{about.name}())\n```\n"
     yield f"```sh\ndeeplimits compare {entry.name} --plot figure.png\n```\n"
     yield from computed_by(about, "")
+    yield from figures_of(entry.name)
+
+
+def figures_of(name: str) -> Iterator[str]:
+    """The figures of the gallery that show a limit: links, and the picture of the first that `make gallery` has made."""
+    from deeplimits import gallery
+
+    figures = [figure for figure in gallery.entries() if name in figure.limits]
+    if figures:
+        yield "In the gallery: " + ", ".join(f"[{figure.title}](#{figure.stem})" for figure in figures) + ".\n"
+    drawn = [one for one in figures if (Path(__file__).parent / "gallery" / f"{one.stem}.png").exists()]
+    for figure in drawn[:1]:
+        yield f"![{figure.title}](../gallery/{figure.stem}.png)\n"
 
 
 def computed_by(about, result: str) -> Iterator[str]:
