@@ -94,7 +94,7 @@ def test_links_on_a_page_lead_to_a_file(page):
     assert not missing
 
 
-COMMAND = re.compile(r"^(?:    |> )?(deeplimits .+?)(?:  +.*)?$", re.MULTILINE)
+COMMAND = re.compile(r"^(?:    |> )(deeplimits .+?)(?:  +.*)?$", re.MULTILINE)
 COMMANDS = sorted(
     {
         line
