@@ -6,7 +6,7 @@ from importlib import metadata
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
-import made  # noqa: E402  (it stands beside this file)
+import made
 
 project = "deeplimits"
 author = "The deeplimits authors"
@@ -37,13 +37,15 @@ autodoc_class_signature = "mixed"
 def keep_columns(app, what, name, obj, options, lines):
     """Docstrings are plain text with formulas: bars are bars, and aligned statements stay as they are written."""
     lines[:] = [line if line.lstrip().startswith((">>>", "...")) else line.replace("|", "\\|") for line in lines]
+    # Arguments written *names are no emphasis that begins there.
+    lines[:] = [line.replace("*", "\\*") if line.count("*") == 1 and ">>>" not in line else line for line in lines]
     # m_† is no reference to a target named m.
     lines[:] = [re.sub(r"(?<=\w)_(?=[^\w\s`])", r"\\_", line) if ">>>" not in line else line for line in lines]
     starts = [i for i, line in enumerate(lines) if line[:12].rstrip() in ("Setting", "Limit", "Result")]
     if starts:
         first = starts[0]
         end = next((i for i in range(first, len(lines)) if lines[i].startswith(">>>")), len(lines))
-        statement = [line.replace("\\|", "|").replace("\\_", "_") for line in lines[first:end]]
+        statement = [line.replace("\\|", "|").replace("\\_", "_").replace("\\*", "*") for line in lines[first:end]]
         lines[first:end] = ["::", "", *("    " + line for line in statement), ""]
 
 

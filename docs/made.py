@@ -1,5 +1,5 @@
-"""Pages that are made from the catalogue and from the doors when the documentation is built: a page of limits and a page
-of the API for each room, the index of all names, the tables of prediction kinds; and links from names to them.
+"""Pages that are made from the catalogue and from the doors when the documentation is built: a page of limits and a
+page of the API for each room, the index of all names, the tables of prediction kinds; and links from names to them.
 
 Rooms stand in the README's order, under the README's titles.
 """
@@ -109,9 +109,6 @@ def section(entry) -> Iterator[str]:
         yield f'The result `{entry.result}` of `{owner}`: `dl.predict(dl.limits.{about.name}())["{entry.result}"]`.\n'
         yield from computed_by(about, entry.result)
         return
-    figure = Path(__file__).parent / "_figures" / f"{entry.name}.png"
-    if figure.exists():
-        yield f"```{{image}} ../_figures/{entry.name}.png\n:alt: {about.statement.title}\n:width: 70%\n```\n"
     statement = about.statement.without("Computed by").partition("\n>>>")[0].strip("\n")
     if statement:
         yield f"```text\n{statement}\n```\n"
@@ -126,6 +123,19 @@ def section(entry) -> Iterator[str]:
     yield f"```python\nimport deeplimits as dl\n\ndl.compare(dl.limits.{about.name}())\n```\n"
     yield f"```sh\ndeeplimits compare {entry.name} --plot figure.png\n```\n"
     yield from computed_by(about, "")
+    yield from figures_of(entry.name)
+
+
+def figures_of(name: str) -> Iterator[str]:
+    """The figures of the gallery that show a limit: links, and the picture of the first that `make gallery` has made."""
+    from deeplimits import gallery
+
+    figures = [figure for figure in gallery.entries() if name in figure.limits]
+    if figures:
+        yield "In the gallery: " + ", ".join(f"[{figure.title}](#{figure.stem})" for figure in figures) + ".\n"
+    drawn = [one for one in figures if (Path(__file__).parent / "gallery" / f"{one.stem}.png").exists()]
+    for figure in drawn[:1]:
+        yield f"![{figure.title}](../gallery/{figure.stem}.png)\n"
 
 
 def computed_by(about, result: str) -> Iterator[str]:
@@ -157,14 +167,15 @@ def cell(text: str) -> str:
 
 def write_doors(app) -> None:
     """A page for each room: what its door offers, functions, classes, and the rooms inside it."""
+    seen: set[type] = set()
     for room, title in titles().items():
         door = f"deeplimits.{room}" if room in PARTS else f"deeplimits.theory.{room}"
-        write(Path(app.srcdir), f"api/{room}.md", (f"# {title}: the API\n", *describe(door)))
+        write(Path(app.srcdir), f"api/{room}.md", (f"# {title}: the API\n", *describe(door, seen)))
     links = (f"{title} <api/{room}>" for room, title in titles().items())
     write(Path(app.srcdir), "_doors.md", ("```{toctree}\n:maxdepth: 1\n", *links, "```"))
 
 
-def describe(door: str) -> Iterator[str]:
+def describe(door: str, seen: set[type]) -> Iterator[str]:
     """The entries of a door, then those of the rooms inside it, each under the path by which it is imported."""
     module = importlib.import_module(door)
     members = {name: getattr(module, name) for name in module.__all__}
@@ -172,14 +183,16 @@ def describe(door: str) -> Iterator[str]:
     yield f"## {door}\n\n{inspect.getdoc(module)}\n\n```{{eval-rst}}"
     for name, member in members.items():
         if isinstance(member, type):
-            yield f".. autoclass:: {door}.{name}\n   :no-members:\n"
+            # A type that several doors offer is in the index once.
+            yield f".. autoclass:: {door}.{name}\n   :no-members:" + "\n   :no-index:" * (member in seen) + "\n"
+            seen.add(member)
         elif name not in inside:
             yield f".. autofunction:: {door}.{name}\n"
     yield "```\n"
     below = {part.name for part in pkgutil.iter_modules(module.__path__) if part.ispkg}
     beside = [name for name in sorted(below - set(inside)) if offers(f"{door}.{name}")]
     for name in (*inside, *beside):
-        yield from describe(f"{door}.{name}")
+        yield from describe(f"{door}.{name}", seen)
 
 
 def offers(package: str) -> bool:

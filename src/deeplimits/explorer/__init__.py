@@ -39,9 +39,10 @@ def serve(
         raise ParameterError(
             f"{name} is a {catalogue.entry(name).role}, not a limit of its own; the explorer shows limits"
         )
+    thumbs = _thumbs(site)
     listening = listen(host, port)
     address = f"http://{_in_address(host)}:{listening.getsockname()[1]}/"
-    explorer = Explorer(hosts=(host,), thumbs=_thumbs(site))
+    explorer = Explorer(hosts=(host,), thumbs=thumbs)
     config = uvicorn.Config(explorer.app, log_level="warning", access_log=False, server_header=False,
                             limit_concurrency=200, timeout_keep_alive=10, h11_max_incomplete_event_size=16_384,
                             timeout_graceful_shutdown=2, lifespan="off")  # fmt: skip
