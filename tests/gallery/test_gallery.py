@@ -17,7 +17,7 @@ from deeplimits.gallery.figure import Check, Run
 from deeplimits.predictions.picture import SIMULATION, THEORY, Picture
 from house import run_command
 
-SLOW = {}
+SLOW = {"F19": "a plateau lasts for tens of thousands of steps, whatever the dimension"}
 """Figures whose small size takes more than some seconds, and why."""
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from deeplimits.gallery.datasets import digits
 from deeplimits.gallery.figure import Check
 from deeplimits.gallery.marks import averages, histogram, mean_and_error
-from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
+from deeplimits.predictions.picture import SIMULATION, Axis, Line, Mark, Picture, Points
 from deeplimits.theory import kernels
 
 NOTES = "000 ch 8"
@@ -56,7 +56,7 @@ def tangent(w, v, x):
 def trained(width, repeats):
     """Relative distance of the kernel from its limit, and its motion in training; outputs of the last network."""
     x, y = examples()
-    limit, found = np.asarray(kernels.two_layer_ntk("relu", x)) * 2, {"initial": [], "moved": []}
+    limit, found, path = np.asarray(kernels.two_layer_ntk("relu", x)) * 2, {"initial": [], "moved": []}, []
     for number in range(repeats):
         random = np.random.default_rng(1000 * width + number)
         w, v = random.normal(size=(width, x.shape[1])), random.normal(size=width)
@@ -85,14 +85,14 @@ def predicted(data):
             kernel[:TRAIN, :TRAIN], y[:TRAIN], STEP, k,
             start=start[:TRAIN], cross=kernel[TRAIN:, :TRAIN], test_start=start[TRAIN:],
         )  # fmt: skip
-        rows.append(np.concatenate([found.train, found.test]))
+        rows.append(np.concatenate([np.asarray(found.train), np.asarray(found.test)]))
     return np.array(rows)
 
 
 def draw(data):
     """Law of the output, distance and motion of the kernel, outputs over the steps."""
     grid = np.linspace(-4, 4, 200)
-    marks = [Line(grid, np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi), label="Gaussian, infinite width")]
+    marks: list[Mark] = [Line(grid, np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi), label="Gaussian, infinite width")]
     for i, width in enumerate((NARROW, 256)):
         marks.append(
             histogram(
