@@ -58,7 +58,8 @@ def draw(data):
     field = Field(data["grid"], data["grid"], data["lead"], role=SIMULATION, label="first output less second")
     rules = [Rule(level, label=label, series=3 + k) for k, (label, level) in enumerate(plateaus().items())]
     costs = [
-        Points(data["at"], row, series=k, role=SIMULATION, label=f"network {k + 1}") for k, row in enumerate(data["costs"])
+        Points(data["at"], row, series=k, role=SIMULATION, label=f"network {k + 1}")
+        for k, row in enumerate(data["costs"])
     ]
     return [
         Picture(

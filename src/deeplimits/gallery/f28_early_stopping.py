@@ -60,8 +60,16 @@ def draw(data):
     size = int(data["sizes"][-1])
     panels = []
     for name, label, caption in (
-        ("test", "error on new points", "The error on new points falls and rises again: stopping early (dotted) is best."),
-        ("training", "error on training points", "Meanwhile the training error falls; with c of at least 1 it vanishes."),
+        (
+            "test",
+            "error on new points",
+            "The error on new points falls and rises again: stopping early (dotted) is best.",
+        ),
+        (
+            "training",
+            "error on training points",
+            "Meanwhile the training error falls; with c of at least 1 it vanishes.",
+        ),
     ):
         seen = []
         for series, ratio in enumerate(RATIOS):

@@ -15,7 +15,11 @@ from deeplimits.theory import gaussian, mixtures
 
 NOTES = "003, quantized features"
 LIMITS = ("ternary-random-features", "sparse-binary-weights")
-METHODS = {"full": "tanh features, single precision", "ternary": "ternary features", "nystrom": "Nyström, single precision"}
+METHODS = {
+    "full": "tanh features, single precision",
+    "ternary": "ternary features",
+    "nystrom": "Nyström, single precision",
+}
 RIDGE = {"digits": 0.1, "diabetes": 0.5}
 
 
@@ -78,7 +82,9 @@ def errors(name, seen, counts, draws):
             w = random.standard_normal((width, count))
             found["full"][draw, at] = features_error(*(np.tanh(z @ w) / np.sqrt(count) for z in (x, x_test)), ridge)
             w = random.choice([-1.0, 0.0, 0.0, 1.0], (width, count)) * np.sqrt(2)
-            phi, phi_test = (twin.jumps[0] * (1.0 * (z @ w > high) - (z @ w < low)) / np.sqrt(count) for z in (x, x_test))
+            phi, phi_test = (
+                twin.jumps[0] * (1.0 * (z @ w > high) - (z @ w < low)) / np.sqrt(count) for z in (x, x_test)
+            )
             rest = np.mean(np.sum(phi**2, axis=1)) - size
             found["ternary"][draw, at] = features_error(phi, phi_test, ridge - rest)
             marks_at = random.choice(len(x), min(count, len(x)), replace=False)
@@ -98,7 +104,11 @@ def draw(data):
     panels = []
     for name, label, caption in (
         ("digits", "share of wrong digits", "Two bits a weight do what 32 do, in a fraction of the memory."),
-        ("diabetes", "mean squared error over variance", "On few measurements too, down to the error of the kernel itself."),
+        (
+            "diabetes",
+            "mean squared error over variance",
+            "On few measurements too, down to the error of the kernel itself.",
+        ),
     ):
         seen = [Rule(float(data[f"limit_{name}"]), label="theory: the kernel, infinitely many features")]
         for series, (key, words) in enumerate(METHODS.items()):

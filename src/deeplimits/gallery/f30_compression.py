@@ -45,7 +45,10 @@ def pruned(width, steps):
     x, classes, x_test, answers = data()
     random = np.random.default_rng(0)
     labels = jax.nn.one_hot(classes, 10)
-    start = (jnp.asarray(random.standard_normal((64, width))), jnp.asarray(random.standard_normal((width, 10)) / np.sqrt(width)))
+    start = (
+        jnp.asarray(random.standard_normal((64, width))),
+        jnp.asarray(random.standard_normal((width, 10)) / np.sqrt(width)),
+    )
 
     def outputs(network, x):
         return jax.nn.relu(x @ network[0]) @ network[1]
@@ -87,8 +90,12 @@ def draw(data):
     seen = [
         Rule(float(dense[-1]), label="theory: nothing lost, the dense random network with the same kernel"),
         Points(data["pruned_memory"], data["pruned"], role=SIMULATION, series=0, label="trained, pruned by magnitude"),
-        Points([data["naive_memory"]], [data["naive"]], role=SIMULATION, series=1, label="trained, rounded to three levels"),
-        Points(data[f"whole_{SPARSITIES[0]}"], dense, role=SIMULATION, series=2, label="dense random, last layer fitted"),
+        Points(
+            [data["naive_memory"]], [data["naive"]], role=SIMULATION, series=1, label="trained, rounded to three levels"
+        ),
+        Points(
+            data[f"whole_{SPARSITIES[0]}"], dense, role=SIMULATION, series=2, label="dense random, last layer fitted"
+        ),
     ]
     for series, sparsity in enumerate(SPARSITIES, start=3):
         memory, right = data[f"memory_{sparsity}"], data[f"compressed_{sparsity}"]

@@ -62,7 +62,9 @@ def draw(data):
     for length in LENGTHS:
         seen = []
         for series, name in enumerate(("along the means", "across")):
-            seen.append(Line(data["dense"], data[f"theory_{length}"][:, series], series=series, label=f"{name}, theory"))
+            seen.append(
+                Line(data["dense"], data[f"theory_{length}"][:, series], series=series, label=f"{name}, theory")
+            )
             seen.append(marks.averages(data["noises"], data[f"measured_{length}"][:, :, series], series=series))
         panels.append(Picture(width, Axis("eigenvalue of the Hessian", log=True), tuple(seen), captions[length]))
     ratio = []

@@ -95,5 +95,7 @@ def check(data):
         found.append(Check(f"sharpness over 2/η at the end, η = {step:g}", late, 0.0, 1.0, 0.12))
     rises = np.mean(np.diff(data["losses"][-1]) > 0)
     fell = data["losses"][-1][-1] < 0.5 * data["losses"][-1][0]
-    found.append(Check("loss rises at some steps and falls in the long run", float(rises > 0.02 and fell), 0.0, 1.0, 0.0))
+    found.append(
+        Check("loss rises at some steps and falls in the long run", float(rises > 0.02 and fell), 0.0, 1.0, 0.0)
+    )
     return found

@@ -72,7 +72,9 @@ def draw(data):
         spread = values.var(axis=0, ddof=1)
         bar = 2 * spread_error(values)
         label = f"networks of width {n}"
-        points = Points(depths(data, n), spread, spread - bar, spread + bar, role=SIMULATION, series=series, label=label)
+        points = Points(
+            depths(data, n), spread, spread - bar, spread + bar, role=SIMULATION, series=series, label=label
+        )
         growth.append(points)
     return [
         Picture(

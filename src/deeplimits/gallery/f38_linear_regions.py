@@ -35,7 +35,9 @@ def compute(run):
     at = np.linspace(0.1, 1.0, 10)
     first, second, _ = images()
     expected = expressivity.expected_breakpoints
-    theory = [expected(first, second - first, 0.0, end, WEIGHT_VARIANCE, BIAS_VARIANCE, [width] * 2).layers for end in ends]
+    theory = [
+        expected(first, second - first, 0.0, end, WEIGHT_VARIANCE, BIAS_VARIANCE, [width] * 2).layers for end in ends
+    ]
     found = {"ends": ends, "at": at, "theory": np.array(theory)}
     found |= run.step("random", breakpoints, width=width, samples=run.pick(400, 60), at=at)
     saws = [regions.line_pieces(matrices(one), np.array([[0.0], [1.0]])) for one in map(expressivity.sawtooth, DEPTHS)]
