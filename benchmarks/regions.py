@@ -3,10 +3,12 @@
     python -m benchmarks regions
 
 Breakpoints of random ReLU networks (three hidden layers, ten inputs, C_w = 2, C_b = 0.1) along a segment: the exact
-method beside sampling the signs of all neurons, finer and finer until each breakpoint is seen in an interval of its own;
-how many are seen with 1,000 points, and both times. Regions of the plane through three points, in regions a second over widths. Log-evidence of
-deep linear networks against mpmath's Meijer G where that works and thirty-digit sums on a contour where it does not, with
-both times; and at n = 10⁴, L = 100, P = 5000.
+method beside sampling the signs of all neurons, finer and finer until each breakpoint is seen in an interval of its
+own; how many are seen with 1,000 points, and both times. Regions of the plane through three points, in regions a second
+over widths; and of the PyTorch network of SplineCam's own example (humayun2023: ten inputs, ten layers of 20 leaky
+ReLUs with batch norm, a square of side 4), for those who have that program beside this one. Log-evidence of deep linear
+networks against mpmath's Meijer G where that works and thirty-digit sums on a contour where it does not, with both
+times; and at n = 10⁴, L = 100, P = 5000.
 """
 
 import itertools
@@ -14,6 +16,7 @@ import time
 
 import mpmath as mp
 import numpy as np
+import torch
 
 from benchmarks._timing import durations
 from deeplimits.measure import regions
@@ -61,19 +64,39 @@ def lines():
             count *= 2
         said = f"{count:>20,}" if count < FINEST else f"more than {FINEST:,}"
         print(
-            f"{width:>5}  {found:>11}  {exact:>9.4f}  {missed:>23}  {said:>22}  {seconds:>15.2f}  {seconds / exact:>6.0f}"
+            f"{width:>5}  {found:>11}  {exact:>9.4f}  {missed:>23}  {said:>22}  {seconds:>15.2f}  "
+            f"{seconds / exact:>6.0f}"
         )
 
 
+def splinecam_example():
+    """Ten inputs, ten layers of 20 leaky ReLUs, batch norm behind all but the first of them."""
+    torch.manual_seed(0)
+    layers = [torch.nn.Linear(10, 20), torch.nn.LeakyReLU(0.03)]
+    for _ in range(9):
+        layers += [torch.nn.Linear(20, 20), torch.nn.BatchNorm1d(20), torch.nn.LeakyReLU(0.03)]
+    return torch.nn.Sequential(*layers, torch.nn.Linear(20, 1)).double().eval()
+
+
+def square(side):
+    """Three corners of a square in a random plane."""
+    random = np.random.default_rng(2)
+    axes = np.linalg.qr(random.normal(size=(10, 2)))[0].T * side
+    corner = random.normal(size=10) - axes.sum(axis=0) / 2
+    return np.stack([corner, corner + axes[0], corner + axes[1]])
+
+
 def planes():
-    print("width   regions   seconds   regions/s   largest miss")
-    for width in WIDTHS[:3]:
-        net, points = network(width, 0), 3 * np.random.default_rng(2).normal(size=(3, 10))
-        begin = time.perf_counter()
-        found = regions.plane_regions(net, points)
-        seconds = time.perf_counter() - begin
+    print("network           regions   CPU seconds   regions/s   largest miss")
+    drawn = 3 * np.random.default_rng(2).normal(size=(3, 10))
+    cases = [(f"width {width}", network(width, 0), drawn, 0.5) for width in WIDTHS[:3]]
+    for name, net, points, margin in [*cases, ("SplineCam's", splinecam_example(), square(4.0), 0.0)]:
+        regions.line_pieces(net, points)
+        begin = time.process_time()
+        found = regions.plane_regions(net, points, margin=margin)
+        seconds = time.process_time() - begin
         count = len(found.polygons)
-        print(f"{width:>5}  {count:>8,}  {seconds:>8.2f}  {count / seconds:>10,.0f}  {found.residual:>13.1e}")
+        print(f"{name:<15}  {count:>8,}  {seconds:>12.2f}  {count / seconds:>10,.0f}  {found.residual:>13.1e}")
 
 
 def by_mpmath(p, n0, nu, hidden):
@@ -123,8 +146,8 @@ def evidence():
         seconds = time.perf_counter() - begin
         error = float(abs((mp.mpf(found) - wanted) / wanted))
         print(
-            f"{p:>5} {n0:>6} {len(hidden):>4}   {found:<20.13g} {ours:>8.4f}  {seconds:>9.2f} ({name:<8})  {error:>15.1e}  "
-            f"{seconds / ours:>6.0f}"
+            f"{p:>5} {n0:>6} {len(hidden):>4}   {found:<20.13g} {ours:>8.4f}  {seconds:>9.2f} ({name:<8})  "
+            f"{error:>15.1e}  {seconds / ours:>6.0f}"
         )
         assert error < 1e-10
 

@@ -1,10 +1,12 @@
 """Sphinx configuration."""
 
-import importlib
-import inspect
 import re
+import sys
 from importlib import metadata
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+import made  # noqa: E402  (it stands beside this file)
 
 project = "deeplimits"
 author = "The deeplimits authors"
@@ -16,12 +18,14 @@ extensions = [
     "sphinx.ext.viewcode",
     "sphinxcontrib.bibtex",
 ]
+bibtex_reference_style = "author_year"
 bibtex_bibfiles = ["../src/deeplimits/references.bib"]
 default_role = "code"
 html_theme = "furo"
 html_static_path = ["_static"]
 html_title = "deeplimits"
-exclude_patterns = ["_build", "_limits.md", "_doors.md", "_kinds.md", "_kind_classes.md", "_slow.md"]
+html_css_files = ["wide.css"]
+exclude_patterns = ["_build", "_names.md", "_rooms.md", "_doors.md", "_kinds.md", "_kind_classes.md", "_slow.md"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 autodoc_typehints = "none"
@@ -43,73 +47,6 @@ def keep_columns(app, what, name, obj, options, lines):
         lines[first:end] = ["::", "", *("    " + line for line in statement), ""]
 
 
-def write_limits(app):
-    """One section per name of the catalogue, from the source."""
-    from deeplimits.catalogue import catalogue
-
-    parts = []
-    for entry in catalogue():
-        statement = entry.about.statement.doc.partition("\n")[2].strip("\n")
-        parts.append(f"## {entry.name}\n\n{entry.about.statement.title}.\n")
-        if entry.role == "result":
-            owner = catalogue.name_of_target(entry.target)
-            parts.append(f"The result `{entry.result}` of [{owner}](#{owner}).\n")
-            continue
-        parts.append(f"```text\n{statement}\n```\n")
-        if entry.about.parameters:
-            parts.append("| parameter | default | allowed | meaning |\n| --- | --- | --- | --- |")
-            for name, parameter in entry.about.parameters.items():
-                parts.append(f"| `{name}` | {parameter.default} | {parameter.allowed} | {parameter.doc} |")
-            parts.append("")
-            parts.append(f"`dl.predict(dl.limits.{entry.about.name}())`, `deeplimits compare {entry.name}`\n")
-        if entry.role == "function":
-            parts.append(f"`{entry.about.module}.{entry.about.signature}`\n")
-    (Path(app.srcdir) / "_limits.md").write_text("\n".join(parts), encoding="utf-8")
-
-
-DOORS = {
-    "deeplimits.theory": "Theory",
-    "deeplimits.models": "Definitions",
-    "deeplimits.ensembles": "Finite systems",
-    "deeplimits.measure": "Measurements",
-    "deeplimits.diagnosis": "Diagnosis",
-    "deeplimits.numerics": "Numerics",
-}
-
-
-def write_doors(app):
-    """What every room offers, from its door: functions, classes, and the rooms inside it."""
-    parts = [part for door, title in DOORS.items() for part in (f"## {title}\n", *describe(door))]
-    (Path(app.srcdir) / "_doors.md").write_text("\n".join(parts), encoding="utf-8")
-
-
-def describe(door):
-    """The entries of a door, then those of the rooms inside it, each under the path by which it is imported."""
-    module = importlib.import_module(door)
-    members = {name: getattr(module, name) for name in module.__all__}
-    rooms = [name for name, member in members.items() if inspect.ismodule(member)]
-    yield f"### {door}\n\n{inspect.getdoc(module)}\n\n```{{eval-rst}}"
-    for name, member in members.items():
-        if isinstance(member, type):
-            yield f".. autoclass:: {door}.{name}\n   :no-members:"
-        elif name not in rooms:
-            yield f".. autofunction:: {door}.{name}"
-    yield "```\n"
-    for name in rooms:
-        yield from describe(f"{door}.{name}")
-
-
-def write_kinds(app):
-    """The table of prediction kinds, and the documentation of each, from the classes that are registered."""
-    from deeplimits.predictions import KINDS
-
-    rows = ["| kind | a simulation returns | compared by | drawn as |", "| --- | --- | --- | --- |"]
-    rows += [f"| `{name}` | {kind.returns} | {kind.compared} | {kind.drawn} |" for name, kind in KINDS.items()]
-    (Path(app.srcdir) / "_kinds.md").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    classes = "".join(f".. autoclass:: deeplimits.predictions.{name}\n   :no-members:\n" for name in KINDS)
-    (Path(app.srcdir) / "_kind_classes.md").write_text(f"```{{eval-rst}}\n{classes}```\n", encoding="utf-8")
-
-
 def write_gallery(app):
     """The page of all figures, with the images and summaries that `make gallery` keeps."""
     from deeplimits import gallery
@@ -119,7 +56,9 @@ def write_gallery(app):
 
 def setup(app):
     app.connect("builder-inited", write_gallery)
-    app.connect("builder-inited", write_kinds)
-    app.connect("builder-inited", write_doors)
-    app.connect("builder-inited", write_limits)
+    app.connect("builder-inited", made.write_kinds)
+    app.connect("builder-inited", made.write_rooms)
+    app.connect("builder-inited", made.write_doors)
+    app.connect("builder-inited", made.write_limits)
+    app.connect("doctree-resolved", made.link_names)
     app.connect("autodoc-process-docstring", keep_columns)

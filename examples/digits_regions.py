@@ -1,9 +1,10 @@
 """The linear regions of networks on digits, before and after training: exact breakpoints, exact polygons.
 
-A ReLU network 64-32-32-10 and a small convolutional network with batch norm and pooling, on scikit-learn's digits. Above
-before, below after training: the logits of the first along the segment between two images, with all its breakpoints by
-layer beside the number that is expected at initialization; and the regions of both in the plane through three images,
-coloured by the class that the network says. Every number is checked against dense evaluation. Half a minute:
+A ReLU network 64-32-32-10 and a small convolutional network with batch norm and pooling, on scikit-learn's digits.
+Above before, below after training: the logits of the first along the segment between two images, with all its
+breakpoints by layer beside the number that is expected at initialization; and the regions of both in the plane
+x_0 + u(x_1 − x_0) + v(x_2 − x_0) through three images, coloured by the class that the network says. Every number is
+checked against dense evaluation. Half a minute:
 
     python examples/digits_regions.py digits-regions.png
 """
@@ -14,6 +15,7 @@ import numpy as np
 import torch
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.patches import Patch
 from sklearn.datasets import load_digits
 
 from deeplimits.measure import regions
@@ -67,12 +69,14 @@ def largest_miss(network, ends, line):
 def draw_line(axes, line, expected):
     axes.plot(line.nodes, line.outputs, lw=0.8)
     low, high = axes.get_ylim()
-    axes.set_ylim(low, high + 0.25 * (high - low))
+    # Room for the marks of the breakpoints below, and for the legend above
+    axes.set_ylim(low - 0.2 * (high - low), high + 0.25 * (high - low))
     for layer, name in enumerate(("first", "second")):
         places = line.breakpoints[line.layers == layer]
         wanted = f", {expected[layer]:.1f} expected at random" if expected is not None else ""
         axes.plot(places, np.full(len(places), low - (layer + 1) * 0.06 * (high - low)), "|", ms=9,
-                  color="k" if layer else "tab:red", label=f"{name} layer: {line.crossings[layer]}{wanted}")  # fmt: skip
+                  color="k" if layer else "tab:red",
+                  label=f"{name} layer: {line.crossings[layer]} breakpoints{wanted}")  # fmt: skip
     axes.legend(loc="upper left", fontsize=7)
     axes.set_xlabel("from a 3 to an 8")
     axes.set_ylabel("logits")
@@ -84,8 +88,13 @@ def draw_plane(axes, plane, title):
     axes.add_collection(PolyCollection(plane.polygons, facecolors=colours, edgecolors="k", linewidths=0.15, alpha=0.6))
     for (u, v), digit in zip(((0, 0), (1, 0), (0, 1)), (3, 8, 5), strict=True):
         axes.annotate(str(digit), (u, v), ha="center", va="center", fontsize=9, bbox={"fc": "w", "pad": 1.5, "lw": 0.4})
+    handles = [Patch(color=f"C{k}", alpha=0.6, label=str(k)) for k in sorted(set(classes))]
+    axes.legend(
+        handles=handles, title="the network says", title_fontsize=7, fontsize=7, loc="lower right", framealpha=1
+    )
     axes.autoscale()
     axes.set_aspect("equal")
+    axes.set(xlabel="u", ylabel="v")
     axes.set_title(f"{title}: {len(plane.polygons)} regions", fontsize=9)
 
 
@@ -110,10 +119,10 @@ def main():
             line = regions.line_pieces(network, three[:2])
             plane = regions.plane_regions(network, three, margin=0.3)
             print(
-                f"{name}, {when}: accuracy {score:.3f}; {len(line.breakpoints)} breakpoints, {line.visible.sum()} of them "
-                f"visible, {dict(zip(line.names, line.crossings.tolist(), strict=True))}; off by "
-                f"{largest_miss(network, three, line):.1e} at {DENSE} points; {len(plane.polygons)} regions in the plane, "
-                f"off by {plane.residual:.1e}"
+                f"{name}, {when}: accuracy {score:.3f}; {len(line.breakpoints)} breakpoints, {line.visible.sum()} of "
+                f"them visible, {dict(zip(line.names, line.crossings.tolist(), strict=True))}; off by "
+                f"{largest_miss(network, three, line):.1e} at {DENSE} points; {len(plane.polygons)} regions in the "
+                f"plane, off by {plane.residual:.1e}"
             )
             if not place:
                 draw_line(row[0], line, np.asarray(expected))

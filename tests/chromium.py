@@ -1,8 +1,11 @@
 """A real Chromium for tests of pages, where one is installed: started without network, every request looked at."""
 
 import contextlib
+import os
 import shutil
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +14,13 @@ FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--no-first-run",
     "--disable-default-apps", "--disable-sync", "--no-default-browser-check",
 )  # fmt: skip
+
+
+AXE = Path(os.environ.get("DEEPLIMITS_AXE", Path(sys.prefix) / "axe")) / "node_modules" / "axe-core" / "axe.min.js"
+"""Where `make test` puts axe-core."""
+FAULTS = """axe.run(document, {resultTypes: ["violations"]}).then((found) => found.violations
+    .filter((one) => ["serious", "critical"].includes(one.impact))
+    .map((one) => `${one.id}: ${one.help}: ${one.nodes.map((node) => node.html).slice(0, 3).join(" ")}`))"""
 
 
 class Watched:
@@ -29,6 +39,14 @@ class Watched:
     def is_quiet(self) -> None:
         assert not self.complaints
         assert not self.asked, "a request left the page"
+
+    def is_accessible(self) -> None:
+        """No serious fault that axe-core finds, with everything unfolded."""
+        if not AXE.is_file():
+            pytest.skip("axe-core is not installed (npm install --prefix .venv/axe axe-core)")
+        self.page.evaluate("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+        self.page.evaluate(AXE.read_text(encoding="utf-8"))
+        assert self.page.evaluate(FAULTS) == []
 
 
 @contextlib.contextmanager

@@ -150,7 +150,7 @@ def answer(function: Callable, case: Case, arguments: Sequence[Any], keywords: M
         assert (real <= case.high + room).all(), f"above {case.high}: {found}"
 
 
-def check(function: Callable, case: Case, fresh: bool) -> None:
+def check(function: Callable, case: Case, fresh: bool = False) -> None:
     """`function` over usual and extreme arguments: half as many and the same ones every time, or fresh ones."""
     kinds = [*case.arguments, *case.keywords.values()]
     count = len(case.arguments)

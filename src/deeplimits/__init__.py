@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from deeplimits import limits as limits
     from deeplimits.diagnosis.running import diagnose as diagnose
     from deeplimits.diagnosis.width_powers import coordinate_check as coordinate_check
+    from deeplimits.explorer.notebook import explore as explore
     from deeplimits.lab.compare import compare as compare
     from deeplimits.lab.predict import Prediction as Prediction
     from deeplimits.lab.predict import predict as predict
@@ -33,6 +34,7 @@ __all__ = [
     "compare",
     "coordinate_check",
     "diagnose",
+    "explore",
     "limits",
     "predict",
     "show",
@@ -45,6 +47,7 @@ _LAZY = {
     "compare": "deeplimits.lab.compare",
     "coordinate_check": "deeplimits.diagnosis.width_powers",
     "diagnose": "deeplimits.diagnosis.running",
+    "explore": "deeplimits.explorer.notebook",
     "predict": "deeplimits.lab.predict",
     "Prediction": "deeplimits.lab.predict",
     "simulate": "deeplimits.lab.simulate",

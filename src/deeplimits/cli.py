@@ -217,6 +217,7 @@ def _diagnose(options: argparse.Namespace) -> int:
         given.data,
         optimizer=given.optimizer,
         budget=options.budget,
+        memory=options.most_memory,
         seed=options.seed,
         only=options.only,
         dry_run=options.dry_run,

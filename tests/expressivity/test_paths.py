@@ -31,10 +31,12 @@ def test_reference_values_of_the_sheet():
         expressivity.dead_probability([5, 4, 6]),
         expressivity.dead_probability([10] * 100),
         expressivity.gate_probability([[1, 0], [0, 1, 1]]),
+        *(part for n in (10, 50) for part in expressivity.layer_factor(n)[:2]),
     ]
     wanted = [
         0.66666666666667, 11, 5.11904, 16, 1325.8666666667, 76.968596551009, 0.31830988618379, 1.3514795611235,
         1.7378446792153, 3.8070293627198, 0.10598754882813, 0.093082656508959, 0.03125,
+        -0.30746101069186, 0.8667342530526, -0.051738780849766, 0.10816813334828,
     ]  # fmt: skip
     np.testing.assert_allclose([float(one) for one in numbers], wanted, rtol=1e-13)
     equal = expressivity.ntk_moments(1.0, 1, [5, 5, 5])
@@ -90,6 +92,45 @@ def test_moments_of_other_weights_by_enumeration_of_everything():
     for order, wanted in exact.items():
         found = expressivity.jacobian_moment(order, 1, [2, 2], weight_moments=[fourth, sixth])
         np.testing.assert_allclose(float(found), wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("fourth", [1.3, 9 / 5, 3.0, 6.0])
+def test_fourth_moments_against_a_recursion_of_two_numbers(fourth):
+    """A for pairs of paths that are apart, B for those that met: M = 3A + (μ₄ − 3)B."""
+    a = b = 1.0
+    widths = [3, 5, 1, 4]
+    for before, n in itertools.pairwise(widths):
+        met = 3 * a + (fourth - 3) * b
+        a, b = (2 / before) ** 2 * (n * (n - 1) * a / 4 + n * met / 2), (2 / before) ** 2 * n * met / 2
+    wanted = (2 / widths[-1]) ** 2 * (3 * a + (fourth - 3) * b)
+    found = expressivity.jacobian_moment(4, widths[0], widths[1:], weight_moments=[fourth])
+    np.testing.assert_allclose(float(found), wanted, rtol=1e-13)
+
+
+@pytest.mark.parametrize("widths", [[1, 1, 3, 1], [2, 2, 1, 1], [1, 2, 2, 1]])
+def test_kernel_moments_by_enumeration_of_everything(widths):
+    """Θ² is of degree 4 in each weight, and 0 and ±√3 have five moments of a normal variable: all are visited."""
+    shapes = [(after, before) for before, after in itertools.pairwise(widths)]
+    sizes = [rows * columns for rows, columns in shapes]
+    values, chances = np.array([-math.sqrt(3), 0.0, math.sqrt(3)]), np.array([1 / 6, 2 / 3, 1 / 6])
+    states = np.array(list(itertools.product(range(3), repeat=sum(sizes))))
+    p, parts = np.prod(chances[states], axis=1), np.split(values[states], np.cumsum(sizes)[:-1], axis=1)
+    w = [math.sqrt(2 / shape[1]) * part.reshape(-1, *shape) for part, shape in zip(parts, shapes, strict=True)]
+    x, first, second = np.linspace(1.0, 1.5, widths[0]), 0.0, 0.0
+    patterns = list(itertools.product((0.0, 1.0), repeat=sum(widths[1:-1])))
+    for pattern in patterns:
+        gates = np.split(np.array(pattern), np.cumsum(widths[1:-1])[:-1])
+        signals = [np.broadcast_to(x, (len(states), len(x)))]
+        for matrix, gate in zip(w, gates, strict=False):
+            signals.append(np.einsum("mij,mj->mi", matrix, signals[-1]) * gate)
+        slopes, kernel = np.ones((len(states), 1)), 0.0
+        for layer in reversed(range(len(w))):
+            kernel = kernel + 2 / widths[layer] * np.sum(signals[layer] ** 2, axis=1) * np.sum(slopes**2, axis=1)
+            if layer:
+                slopes = np.einsum("mij,mi->mj", w[layer], slopes) * gates[layer - 1]
+        first, second = first + p @ kernel / len(patterns), second + p @ kernel**2 / len(patterns)
+    found = expressivity.ntk_moments(float(x @ x), widths[0], widths[1:-1])
+    np.testing.assert_allclose([float(found.mean), float(found.second)], [first, second], rtol=1e-12)
 
 
 @pytest.mark.parametrize("n", [1, 4, 60])
@@ -150,18 +191,24 @@ def test_the_kernel_between_inputs_in_forty_digits_and_near_the_diagonal():
 
 
 def test_bounds_on_the_largest_eigenvalue_hold_for_drawn_networks():
-    x = np.random.default_rng(0).normal(size=(6, 4))
-    bounds = expressivity.ntk_eigenvalue_bounds(x, [40, 40])
-    assert float(bounds.largest) <= min(float(bounds.row_sum), float(bounds.frobenius)) * (1 + 1e-12)
-    keys = jax.random.split(jax.random.key(1), 400)
-    kernels = jax.vmap(
-        lambda key: relu_networks.tangent_kernel(relu_networks.random_weights(key, [4, 40, 40, 1]), jnp.asarray(x))
-    )(keys)
-    traces = np.trace(np.asarray(kernels), axis1=1, axis2=2)
-    assert abs(traces.mean() - float(bounds.trace)) < 4.5 * traces.std() / 20
-    assert np.mean(traces > float(bounds.trace_bound(0.2))) <= 0.2
-    mean = np.asarray(kernels).mean(axis=0)
-    assert np.linalg.eigvalsh(mean)[-1] < 1.1 * float(bounds.row_sum)
+    x, count = np.eye(5) + 0.7, 4000
+    narrow, single = expressivity.ntk_eigenvalue_bounds(x, [3, 3, 3]), expressivity.ntk_eigenvalue_bounds(x, [3])
+    for bounds in (narrow, single):
+        assert float(bounds.largest) <= min(float(bounds.row_sum), float(bounds.frobenius)) * (1 + 1e-12)
+        assert float(bounds.largest) <= float(bounds.every_width) <= float(bounds.trace)
+    keys = jax.random.split(jax.random.key(1), count)
+    kernels = np.asarray(
+        jax.vmap(
+            lambda key: relu_networks.tangent_kernel(relu_networks.random_weights(key, [5, 3, 3, 3, 1]), jnp.asarray(x))
+        )(keys)
+    )
+    traces = np.trace(kernels, axis1=1, axis2=2)
+    assert abs(traces.mean() - float(narrow.trace)) < 4.5 * traces.std() / math.sqrt(count)
+    exceeded, allowed = np.mean(traces > float(narrow.trace_bound(0.2))), 0.2
+    assert exceeded <= allowed + 4.5 * math.sqrt(allowed / count)
+    along = np.linalg.eigh(kernels.mean(axis=0))[1][:, -1]
+    tops = np.einsum("i,mij,j->m", along, kernels, along)
+    assert tops.mean() < float(narrow.every_width) + 4.5 * tops.std() / math.sqrt(count)
 
 
 @pytest.mark.parametrize("law", relu_networks.LAWS)

@@ -310,3 +310,12 @@ def test_two_tabs_do_not_mix(served, chromium):
         assert float(watched.page.text_content("#said").rpartition("= ")[2]) == pytest.approx(stated, rel=1e-4)
         watched.is_quiet()
         watched.page.close()
+
+
+@pytest.mark.parametrize("place", ["", f"limits/{NAME}.html"])
+def test_axe_finds_no_serious_fault(served, chromium, place):
+    watched = Watched(chromium.new_page(), served.address)
+    watched.page.goto(served.address + place)
+    watched.page.wait_for_selector("body[data-settled]" if place else "body[data-ready='1']", timeout=120_000)
+    watched.is_accessible()
+    watched.page.close()

@@ -100,7 +100,12 @@ def test_help_says_the_rule(crowded, capsys):
 
 def test_the_words_are_all_the_words():
     _, commands = _parser(None, dict.fromkeys(COMMANDS, main))
-    found = {flag[2:] for word in RUNS for flag in commands[word]._option_string_actions if flag.startswith("--")}
+    found = {
+        flag[2:].replace("-", "_")
+        for word in (*RUNS, "sweep")
+        for flag in commands[word]._option_string_actions
+        if flag.startswith("--")
+    }
     assert found == set(WORDS)
 
 

@@ -151,3 +151,14 @@ def test_every_control_has_a_label(site, chromium):
         && !one.textContent.trim()).map(one => one.outerHTML)"""
     assert watched.page.eval_on_selector_all("input, select, button", unlabelled) == []
     watched.page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("place", ["index.html", "limits/spiked-covariance-bbp.html"])
+def test_axe_finds_no_serious_fault(site, chromium, place, scheme):
+    watched = opened(chromium, f"{site.as_uri()}/{place}", color_scheme=scheme)
+    watched.is_accessible()
+    if place == "index.html":
+        watched.page.click("#as-table")
+        watched.is_accessible()
+    watched.page.close()

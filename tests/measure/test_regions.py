@@ -189,6 +189,31 @@ def test_winners_of_windows():
     assert pooled.numel() == found.size
 
 
+class Written(torch.nn.Module):
+    """Two ReLUs of one module, the second of what was written into a part of a tensor of zeros, and a mask."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(3, 5)
+
+    def forward(self, x):
+        h = torch.relu(self.first(x))
+        wide = torch.zeros(len(x), 7, dtype=x.dtype)
+        wide[:, 1:6] = h - 0.3
+        wide = torch.relu(wide)
+        return wide.masked_fill(wide > 0.5, 0.5)
+
+
+def test_what_is_written_into_a_part_of_a_tensor_is_seen():
+    torch.manual_seed(1)
+    network, path = Written(), 4 * np.random.default_rng(1).normal(size=(2, 3))
+    found = line_pieces(network, path)
+    assert found.names == ("relu", "relu (2)", "gt")
+    assert found.crossings.min() > 0
+    t = np.linspace(0, 1, 2001)
+    np.testing.assert_allclose(found.at(t), evaluated(network, path[0] + t[:, None] * (path[1] - path[0])), atol=1e-13)
+
+
 @pytest.mark.parametrize(
     ("network", "sentence"),
     [
@@ -196,12 +221,16 @@ def test_winners_of_windows():
         (torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.GELU()), "applies gelu"),
         (torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.LayerNorm(4)), "applies native_layer_norm"),
         (torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Softmax(1)), "applies _softmax"),
+        (
+            torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Unflatten(1, (2, 2)), torch.nn.InstanceNorm1d(2)),
+            "instance norm",
+        ),
         (lambda x: jnp.tanh(x), "applies tanh"),
         (lambda x: x * x, "a product of two such things"),
         (lambda x: jnp.where(x > 0, 1.0, 0.0), "it jumps or bends"),
         (lambda x: jnp.cumsum(x, axis=0)[:1] + x, "it jumps or bends"),
     ],
-    ids=["tanh", "gelu", "layer norm", "softmax", "jax tanh", "square", "step", "mixes"],
+    ids=["tanh", "gelu", "layer norm", "softmax", "instance norm", "jax tanh", "square", "step", "mixes"],
 )
 def test_what_is_not_piecewise_linear_is_refused_by_name(network, sentence):
     path = [[-1.0, 2.0, 0.3], [1.0, -1.0, 0.2]]

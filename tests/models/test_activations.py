@@ -54,6 +54,7 @@ def test_one_name_is_one_function():
     for gone in ("linear", "threshold", "heaviside"):
         with pytest.raises(UnknownName, match="there are identity, relu"):
             activation(gone)
+    assert activation("silu") is activation("swish")
     assert activation("hermite7").name == hermite(7).name
 
 

@@ -228,11 +228,13 @@ LOOPS = {"while_loop", "fori_loop", "throw"}
 PLAIN = {
     "attention/equiangular.py",
     "attention/staircase.py",
+    "expressivity/tangent_moments.py",
     "gaussian/duals/numerical.py",
     "inequalities/growth.py",
     "kernels/recursion.py",
     "kernels/tiling.py",
     "landscape/stability_edge.py",
+    "online_sgd/xor_sliding.py",
 }
 """Loops that add up so many terms, or go so many steps, and have nothing to converge to."""
 REFUSED = {"online_sgd/deviations/hamiltonian.py"}

@@ -94,17 +94,17 @@ def test_second_derivatives_of_population_losses():
     h, m = 0.5, 0.3
     mixture = landscapes.binary_mixture(h)
     share = float(jax.nn.sigmoid(2 * h))
-    assert float(landscapes.binary_mixture(share=share).slope(m)) == pytest.approx(float(mixture.slope(m)), rel=1e-14)
-    assert landscapes.binary_mixture(share=0.5).exponent == 2
+    assert float(landscapes.field_of_share(share)) == pytest.approx(h, rel=1e-14)
+    assert landscapes.binary_mixture(landscapes.field_of_share(0.5)).exponent == 2
     for landscape in (mixture, landscapes.online_pca(1.3), landscapes.tensor_pca(2.0, 3),
                       landscapes.single_index("relu", "tanh", 0.3)):  # fmt: skip
         slope = (float(landscape.slope(m + 1e-5)) - float(landscape.slope(m - 1e-5))) / 2e-5
         assert float(landscape.curvature(m)) == pytest.approx(slope, rel=1e-7)
     # −E sech² far out, where 1 − tanh² has no digits
     assert float(landscapes.binary_mixture(30.0).curvature(0.0)) == pytest.approx(-4 * np.exp(-60 + 2), rel=1e-9)
-    for wrong in ({"share": 0.0}, {"share": 1.0}, {"share": np.nan}, {}, {"field": 0.1, "share": 0.5}):
+    for wrong in (0.0, 1.0, np.nan):
         with pytest.raises(ParameterError):
-            landscapes.binary_mixture(**wrong)
+            landscapes.field_of_share(wrong)
 
 
 def test_microscopic_variance():

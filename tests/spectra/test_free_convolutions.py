@@ -86,10 +86,34 @@ def test_simulated_sum_and_product():
     for z in (1 + 0.3j, 3 + 0.3j):
         assert abs(complex(law.stieltjes(z)) - np.mean(1 / (total - z))) < 5 / n
     c = np.abs(b)
-    product = np.linalg.eigvalsh(np.sqrt(a)[:, None] * ((u * c) @ u.T) * np.sqrt(a))
-    law = laws.free_product(TWO, laws.from_atoms([1.0, 2.0], [0.25, 0.75]))
-    for z in (1 + 0.3j, 3 + 0.3j):
-        assert abs(complex(law.stieltjes(z)) - np.mean(1 / (product - z))) < 5 / n
+    for middle, low in ((c, 1.0), (b, -1.0)):
+        product = np.linalg.eigvalsh(np.sqrt(a)[:, None] * ((u * middle) @ u.T) * np.sqrt(a))
+        law = laws.free_product(TWO, laws.from_atoms([low, 2.0], [0.25, 0.75]))
+        for z in (1 + 0.3j, 3 + 0.3j, -0.5 + 0.3j):
+            assert abs(complex(law.stieltjes(z)) - np.mean(1 / (product - z))) < 5 / n
+
+
+def test_one_factor_of_a_product_may_have_both_signs():
+    # B of ±1 at equal shares: the law is symmetric, and its square is that of A^{1/2}(BAB)A^{1/2}, BAB free from A.
+    law, square = laws.free_product(MP(0.5), laws.from_atoms([-1.0, 1.0])), laws.free_product((MP(0.5), 2))
+    x = np.array([0.3, 1.0, 2.0])
+    np.testing.assert_allclose(law.density(x), square.density(x**2) * x, rtol=1e-10)
+    np.testing.assert_allclose(law.density(-x), law.density(x), rtol=1e-10)
+    np.testing.assert_allclose(law.cdf(-x), (1 - square.cdf(x**2)) / 2, atol=1e-11)
+    np.testing.assert_allclose(law.edges, np.sqrt(float(square.edges[-1, 1])) * np.array([[-1, 1]]), rtol=1e-10)
+    # Eigenvalues of one sign only are turned around; an atom at zero stays; multiples of the identity stretch.
+    negative, positive = (laws.free_product(MP(2.0), laws.from_atoms([sign, 3 * sign])) for sign in (-1.0, 1.0))
+    np.testing.assert_allclose(negative.density(-x), positive.density(x), rtol=1e-10)
+    np.testing.assert_allclose(negative.atoms.weights, [0.5], rtol=1e-12)
+    stretched = laws.free_product(laws.semicircle(1.0), laws.from_atoms([2.0]))
+    np.testing.assert_allclose(stretched.edges, [[-4.0, 4.0]])
+    # Three bulks, one of them negative; free of each other: φ(BAB) = φ(A)φ(B²) and the like.
+    law = laws.free_product(laws.from_atoms([1.0, 1.1]), laws.from_atoms([-2.0, 1.0, 4.0], [0.2, 0.5, 0.3]))
+    np.testing.assert_allclose(law.shares, [0.2, 0.5, 0.3], atol=1e-9)
+    mean_a, mean_b, square_a, square_b = 1.05, 1.3, 1.105, 6.1
+    np.testing.assert_allclose(law.moment(1), mean_a * mean_b, rtol=1e-9)
+    second = square_a * mean_b**2 + mean_a**2 * square_b - mean_a**2 * mean_b**2
+    np.testing.assert_allclose(law.moment(2), second, rtol=1e-9)
 
 
 def test_traceable_transforms_are_those_of_the_laws():
@@ -108,8 +132,10 @@ def test_traceable_transforms_are_those_of_the_laws():
 
 
 def test_bad_input_is_refused():
+    with pytest.raises(OutsideValidity, match="factor 1 reaches down to -2; a free product takes one copy of one law"):
+        laws.free_product(laws.semicircle(1.0), TWO, laws.from_atoms([-1.0, 1.0]))
     with pytest.raises(OutsideValidity, match="factor 2 reaches down"):
-        laws.free_product(TWO, laws.semicircle(1.0))
+        laws.free_product(TWO, (laws.semicircle(1.0), 2))
     with pytest.raises(OutsideValidity, match="sits at zero"):
         laws.free_product(TWO, laws.from_atoms([0.0]))
     with pytest.raises(ParameterError, match="at least one factor"):

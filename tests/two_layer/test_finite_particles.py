@@ -19,7 +19,7 @@ def test_langevin_particles_in_three_dimensions():
     x = np.sqrt(3) * np.concatenate([np.eye(3), -np.eye(3)])
     start = np.random.default_rng(0).normal(size=(p, 3))
     found = langevin_particles(
-        jax.random.key(1), lambda t, at: t @ at, start, x, x @ teacher, [steps],
+        jax.random.key(1), lambda t, at: t @ at, x, x @ teacher, start, [steps],
         step=step, ridge=ridge, inverse_temperature=beta,
     )  # fmt: skip
     end = np.asarray(found.particles[0])
@@ -39,14 +39,14 @@ def test_langevin_particles_refuse():
     x = np.ones((2, 1))
     ok = {"step": 0.1}
     with pytest.raises(DeeplimitsError, match="run away"):
-        langevin_particles(jax.random.key(0), lambda t, at: t @ at, np.ones((2, 1)), x, np.zeros(2), [5000], step=9.0)
+        langevin_particles(jax.random.key(0), lambda t, at: t @ at, x, np.zeros(2), np.ones((2, 1)), [5000], step=9.0)
     for change in ({"step": -1.0}, {"inverse_temperature": 0.0}, {"ridge": np.nan}):
         with pytest.raises(ParameterError):
             langevin_particles(
-                jax.random.key(0), lambda t, at: t @ at, np.ones((2, 1)), x, np.ones(2), [1], **ok | change
+                jax.random.key(0), lambda t, at: t @ at, x, np.ones(2), np.ones((2, 1)), [1], **ok | change
             )
     with pytest.raises(ParameterError, match="one number"):
-        langevin_particles(jax.random.key(0), lambda t, at: t * at, np.ones((2, 1)), x, np.ones(2), [1], **ok)
+        langevin_particles(jax.random.key(0), lambda t, at: t * at, x, np.ones(2), np.ones((2, 1)), [1], **ok)
 
 
 def test_bound_of_propagation_of_chaos():

@@ -48,6 +48,7 @@ def reading(read: Architecture, stated: list[Expected]) -> Finding:
         f"{sentence}.",
         measured=Estimate(len(read.operations), None),
         what="operations",
+        brief=f"read: {said or 'no layer'}.",
     )
 
 
@@ -80,7 +81,7 @@ def signal_size(read: Architecture, stated: list[Expected], independent: bool) -
         "initialization",
         severity,
         f"signals {'grow' if factor > 1 else 'shrink'} {times(factor)} in mean square along {len(places)} {what}, at "
-        f"most until {places[worst].name}; wide layers of these variances: {times(theory)}.",
+        f"most until {places[worst].name}; theory expects {times(theory)} of wide layers with these weights.",
         "" if severity == "fine" else _mending(places[0].kind == "sum", len(places)),
         Estimate(factor, factor * float(error[worst])),
         "mean square at its farthest over that at the first place",
@@ -137,6 +138,19 @@ def gradient_size(read: Architecture) -> Iterator[Finding]:
         Estimate(factor, None),
         "squared gradient at the beginning over that at the end",
         references=("schoenholz2017",),
+        picture=Picture(
+            Axis("residual sum" if places[0].kind == "sum" else "layer", whole=True),
+            Axis("squared gradient over that at the last", log=True),
+            (
+                Points(
+                    np.arange(1, len(places) + 1),
+                    np.array([one.slope for one in places]) / places[-1].slope,
+                    label="measured",
+                    role="simulation",
+                    series=0,
+                ),
+            ),
+        ),
     )
 
 
@@ -166,7 +180,7 @@ def branches(read: Architecture, stated: list[Expected]) -> Iterator[Finding]:
     severity = graded(shares[worst], *BRANCH) if alone else "fine"
     sentence = (
         f"of {len(shares)} residual branches the one that ends in {names[worst]} adds most: {shares[worst]:.3g} times "
-        f"the mean square of the stream (the others {others:.2g}; wide layers of its variances {lines[worst]:.3g})"
+        f"the mean square of the stream (the others {others:.2g}; theory expects {lines[worst]:.3g} of its weights)"
     )
     order = np.arange(1, len(shares) + 1)
     yield Finding(

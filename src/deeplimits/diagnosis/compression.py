@@ -13,7 +13,7 @@ from deeplimits.models.activations import Activation, ActivationLike, rescaled
 from deeplimits.models.architectures import FullyConnected
 from deeplimits.numerics import arguments
 from deeplimits.theory.mixtures.activation_moments import layer_moments
-from deeplimits.theory.mixtures.deep_coefficients import deep_coefficients
+from deeplimits.theory.mixtures.layer_equivalents import deep_coefficients
 from deeplimits.theory.mixtures.few_levels import Match, staircase_match
 from deeplimits.theory.mixtures.gaussian_mixtures import kernel_data
 from deeplimits.theory.mixtures.kernel_equivalents import equivalent_kernel

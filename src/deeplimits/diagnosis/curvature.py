@@ -71,6 +71,9 @@ def _outliers(subject: Subject, values: np.ndarray, tested: int) -> Finding:
             ),
         ),
         urgency=-1.0,
+        brief=f"{found.count} directions of the loss stand out of the others"
+        + ("." if expected is None else f"; for {expected} classes {expected - 1} to {expected} are usual."),
+        theory_what="one for every class but one",
     )
 
 
@@ -109,15 +112,20 @@ def _shares(subject: Subject) -> Iterator[Finding]:
         traces = gradient_decomposition(subject.model).traces(products=30, seed=subject.seed)
     except DeeplimitsError:
         return
-    shares = dict(zip(("class", "cross-class", "within-class", "right label"), traces.shares, strict=True))
-    said = ", ".join(f"{name} {float(share):.0%}" for name, share in shares.items())
+    parts = ("what tells classes apart", "pairs of classes", "differences within classes", "the right labels")
+    said = ", ".join(f"{float(share):.0%} from {name}" for name, share in zip(parts, traces.shares, strict=True))
     yield Finding(
         "class-shares",
         "curvature",
         "note",
-        f"of the trace of the Gauss-Newton matrix come: {said}.",
+        f"of the curvature (the trace of the Gauss-Newton matrix) comes {said}.",
         measured=Estimate(float(traces.shares[0]), None, seed=subject.seed),
         what="share of the class means",
         references=("papyan2020",),
+        picture=Picture(
+            Axis("1 classes, 2 pairs of classes, 3 within classes, 4 the right label", whole=True, low=0.5, high=4.5),
+            Axis("share of the trace", low=0.0, high=1.0),
+            (Points(np.arange(1, 5), np.array(traces.shares, float), label="measured", role="simulation", series=0),),
+        ),
         urgency=-1.0,
     )

@@ -4,11 +4,18 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from deeplimits.diagnosis import meanings
 from deeplimits.measure.estimates import Estimate
 from deeplimits.predictions.picture import Picture
 
-SEVERITIES = ("critical", "warning", "note", "fine")
-"""Worst first: training will fail or is failing; it is likely to suffer; worth knowing; as theory expects."""
+SEVERITIES = {
+    "critical": "training fails, or will fail: mend this first.",
+    "warning": "training is likely to suffer.",
+    "note": "worth knowing; nothing is wrong.",
+    "fine": "looked at, and as it should be.",
+}
+"""Worst first, and what each means."""
+RANKS = {word: rank for rank, word in enumerate(SEVERITIES)}
 
 
 @dataclass(frozen=True)
@@ -48,6 +55,10 @@ class Finding:
     seconds: float = 0.0
     urgency: float = 0.0
     """Orders findings of one severity: causes before what they bring about."""
+    brief: str = ""
+    """The sentence in fewer words, where it is long."""
+    theory_what: str = "the same, expected of this network"
+    """What `theory` is a value of."""
 
     def __str__(self) -> str:
         lines = [f"{self.severity:<8}  {self.name}: {self.sentence}"]
@@ -56,7 +67,22 @@ class Finding:
     @property
     def rank(self) -> int:
         """0 for the worst."""
-        return SEVERITIES.index(self.severity)
+        return RANKS[self.severity]
+
+    @property
+    def title(self) -> str:
+        """What it is about, in a few plain words."""
+        return meanings.of(self.name).title
+
+    @property
+    def meaning(self) -> str:
+        """What it is and why it matters, for a reader who knows none of the theory."""
+        return meanings.of(self.name).what
+
+    @property
+    def caption(self) -> str:
+        """How to read its picture; nothing where there is none."""
+        return meanings.of(self.name).picture if self.picture is not None else ""
 
     def to_json(self) -> dict[str, Any]:
         """Everything, ready for `json.dumps`."""
@@ -65,15 +91,20 @@ class Finding:
             "name": self.name,
             "room": self.room,
             "severity": self.severity,
+            "title": self.title,
+            "meaning": self.meaning,
             "sentence": self.sentence,
+            "short": self.brief or self.sentence,
             "action": self.action,
             "what": self.what,
             "measured": None if measured is None else number(measured.value),
             "error": None if measured is None else number(measured.error),
             "theory": number(self.theory),
+            "theory_what": self.theory_what,
             "assumptions": [dataclasses.asdict(one) for one in self.assumptions],
             "references": list(self.references),
             "picture": None if self.picture is None else self.picture.to_json(),
+            "caption": self.caption,
             "seconds": round(self.seconds, 3),
         }
 

@@ -1,12 +1,14 @@
 """How noisy gradients are: the batch size up to which larger batches pay."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
 from deeplimits.diagnosis.findings import Assumption, Finding
 from deeplimits.diagnosis.subject import Subject
 from deeplimits.measure.estimates import Estimate
+from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Rule
 
 BLOCKS = 20
 
@@ -76,5 +78,21 @@ def examine(subject: Subject) -> Iterator[Finding]:
         Estimate(value, error, draws=count, seed=subject.seed),
         "noise scale tr Σ/|g|², in samples",
         assumptions=(Assumption("samples are drawn independently", None),),
+        references=("mccandlish2018",),
+        picture=_picture(value, None if whole else batch, model.samples),
         urgency=-1.0,
+        brief=f"larger batches pay up to about {value:.3g} ± {error:.2g} samples.",
     )
+
+
+def _picture(scale: float, batch: int | None, samples: int) -> Picture:
+    """Steps and samples that training needs, over the least possible of each: 1 + B*/B and 1 + B/B*."""
+    sizes = np.geomspace(max(min(scale / 30, batch or scale, 1.0), 1e-2), max(30 * scale, samples), 100)
+    marks: list[Any] = [
+        Line(sizes, 1 + scale / sizes, label="steps needed, over the fewest possible", series=0),
+        Line(sizes, 1 + sizes / scale, label="samples needed, over the fewest possible", series=1),
+        Rule(scale, upright=True, label="noise scale"),
+    ]
+    if batch is not None:
+        marks.append(Rule(batch, upright=True, label="batches in use", role=SIMULATION))
+    return Picture(Axis("batch size", log=True), Axis("times the least possible", log=True), tuple(marks))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deeplimits.diagnosis import blocks, weight_scales
+from deeplimits.diagnosis import angles, blocks, weight_scales
 from deeplimits.diagnosis.findings import Assumption, Finding, graded, times
 from deeplimits.diagnosis.propagation import squared, squared_slope
 from deeplimits.diagnosis.subject import Subject
@@ -15,7 +15,7 @@ from deeplimits.errors import DeeplimitsError
 from deeplimits.measure.adapters.signals import LayerSignal, Signals
 from deeplimits.measure.estimates import Estimate
 from deeplimits.models.activations import activation
-from deeplimits.predictions.picture import Axis, Line, Picture, Points
+from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points, Rule
 from deeplimits.theory import initialization as theory
 from deeplimits.theory.gaussian import second_moment, slope_moment
 
@@ -63,7 +63,7 @@ def _propagation(subject: Subject, signals: Signals, independent: bool) -> Itera
         if found is not None:
             yield found
         yield from _fluctuations(chain, independent)
-        yield from _angles(chain, independent)
+        yield from angles.examine(subject, chain, independent, recommended(chain))
         return
     yield from blocks.signal_size(subject.architecture, subject.expected, independent)
     yield from blocks.gradient_size(subject.architecture)
@@ -73,6 +73,13 @@ def _propagation(subject: Subject, signals: Signals, independent: bool) -> Itera
 def independent_weights(signals: Signals) -> bool:
     """Whether every layer treats its input as independent weights would, up to chance."""
     return all(abs(one.ratio.value - 1) <= CERTAIN * one.ratio.error + 1e-6 for one in signals.layers)
+
+
+def _change(factor: float) -> str:
+    """A factor in words, with its direction."""
+    if max(factor, 1 / factor if factor > 0 else math.inf) < 1.2:
+        return "no change"
+    return f"growth by {times(factor)}" if factor > 1 else f"a fall by {times(factor)}"
 
 
 def predicted_path(chain: tuple[LayerSignal, ...]) -> Path:
@@ -120,7 +127,7 @@ def _signal_size(chain: tuple[LayerSignal, ...], independent: bool) -> Finding:
     verb = "grow" if factor > 1 else "shrink"
     sentence = (
         f"signals {verb} {times(factor)} in mean square from the first of {len(chain) - 1} hidden layers to the last; "
-        f"wide layers of these variances: {times(stated)}."
+        f"theory expects {_change(stated)} of wide layers with these weights."
     )
     return Finding(
         "signal-size",
@@ -194,14 +201,32 @@ def _gradient_size(chain: tuple[LayerSignal, ...], independent: bool) -> Finding
         "gradient-size",
         "initialization",
         severity,
-        f"gradients are {times(factor)} {what} in square at the first hidden layer than at the last; "
-        f"independent weights of these variances: {times(stated)}{'' if stated > 1 else ' smaller'}.",
+        f"gradients are {times(factor)} {what} in square at the first hidden layer than at the last; theory expects "
+        f"{times(stated)} {'larger' if stated > 1 else 'smaller'} of independent weights of these variances.",
         "" if severity == "fine" else recommended(chain),
         Estimate(factor, factor * math.sqrt(log_scatter(chain))),
         "squared gradient at the first hidden layer over that at the last",
         stated,
         _assumptions(independent),
         ("schoenholz2017", "roberts2022"),
+        _slopes(chain, sums),
+    )
+
+
+def _slopes(chain: tuple[LayerSignal, ...], sums: list[float]) -> Picture:
+    """Squared gradients at the hidden layers over that at the last, beside the products of χ."""
+    line = [1.0]
+    for below, layer in reversed(list(itertools.pairwise(chain[:-1]))):
+        slope = float(np.mean(np.asarray(slope_moment(activation(layer.before or "identity"), below.leaving))))
+        line.append(line[-1] * layer.weight_variance * slope)
+    order, measured = np.arange(1, len(sums) + 1), np.array(sums) / sums[-1]
+    return Picture(
+        Axis("layer", whole=True),
+        Axis("squared gradient over that at the last hidden layer", log=bool(min(line) > 0)),
+        (
+            Line(order, np.array(line[::-1]), label="independent weights of these variances"),
+            Points(order, measured, label="measured", role=SIMULATION, series=0),
+        ),
     )
 
 
@@ -230,54 +255,15 @@ def _fluctuations(chain: tuple[LayerSignal, ...], independent: bool) -> Iterator
         "depth-to-width",
         "initialization",
         severity,
-        f"depth over width is {ratio:.2g} (Σ 1/n over the hidden layers): from one draw of the weights to the next, "
-        f"squared gradients at the first layer scatter by a factor of about e^{scatter:.2g} = {math.exp(scatter):.3g}.",
+        f"depth over width is {ratio:.2g} (the sum of 1/width over the hidden layers): from one draw of the weights to "
+        f"the next, squared gradients at the first layer differ by a factor of about {math.exp(scatter):.2g}.",
         "" if severity == "fine" else f"layers of width {widest}, or fewer of them, make starts alike.",
         Estimate(ratio, None),
         "Σ 1/n over the hidden layers",
         scatter,
-        (
-            *_assumptions(independent),
-            Assumption("the theory's value is the scatter of the log of squared gradients", None),
-        ),
-        ("hanin2018", "roberts2022"),
-    )
-
-
-def _angles(chain: tuple[LayerSignal, ...], independent: bool) -> Iterator[Finding]:
-    last, first = chain[-2], chain[0]
-    names = {one.before or "" for one in chain[1:]}
-    if len(chain) < 4 or len(names) != 1 or math.isnan(last.cosine):
-        return
-    (name,) = names
-    c_w = float(np.mean([one.weight_variance for one in chain[1:-1]]))
-    c_b = float(np.mean([one.bias_variance for one in chain[1:-1]]))
-    try:
-        phase, scales = theory.phase(name, c_w, c_b), theory.depth_scales(name, c_w, c_b)
-    except DeeplimitsError:
-        return
-    depth = len(chain) - 1
-    merged = 1 - last.cosine < 0.01 * (1 - first.cosine)
-    lost = scales.correlation_scale < depth / 6
-    severity = "critical" if merged and lost else "warning" if merged or lost else "fine"
-    end = "become the same" if phase.name == "ordered" else "lose their resemblance"
-    keeps = (
-        "keep their angle" if math.isinf(scales.correlation_scale) else f"{end} within {scales.correlation_scale:.3g}"
-    )
-    layers = "" if math.isinf(scales.correlation_scale) else " layers or so"
-    yield Finding(
-        "depth-scale",
-        "initialization",
-        severity,
-        f"weights of variance {c_w:.3g}/fan-in, biases of {c_b:.3g}: {name} networks of these are {phase.name}: inputs "
-        f"{keeps}{layers}, and the network is {depth} deep. Two samples have a cosine of {first.cosine:.3f} after the "
-        f"first layer and {last.cosine:.3f} before the output.",
-        "" if severity == "fine" else recommended(chain),
-        Estimate(last.cosine, None),
-        "mean cosine of two samples before the output",
-        None,
         _assumptions(independent),
-        ("schoenholz2017", "poole2016"),
+        ("hanin2018", "roberts2022"),
+        theory_what="the scatter of the logarithm of squared gradients that it brings",
     )
 
 
@@ -307,6 +293,20 @@ def _units(signals: Signals) -> Iterator[Finding]:
             action,
             Estimate(value, math.sqrt(value * (1 - value) / worst.width)),
             "share of the layer's units",
+            picture=Picture(
+                Axis("layer", whole=True),
+                Axis(f"share of {share} units", low=-0.02, high=1.02),
+                (
+                    Points(
+                        np.arange(1, len(signals.layers) + 1),
+                        np.array([getattr(one, share) for one in signals.layers]),
+                        label="measured",
+                        role=SIMULATION,
+                        series=0,
+                    ),
+                    Rule(limits[0], label="a warning from here on"),
+                ),
+            ),
             urgency=2.0 if share == "idle" else 0.0,
         )
 
@@ -318,7 +318,7 @@ def _output_size(last: LayerSignal) -> Finding:
         "output-size",
         "initialization",
         severity,
-        f"the outputs are {math.sqrt(value):.3g} in root mean square.",
+        f"the outputs are {math.sqrt(value):.3g} in size (root mean square); 1 or so is usual at the start.",
         ""
         if severity == "fine"
         else "a classifier that starts with such logits is certain of arbitrary classes: scale the last layer down.",

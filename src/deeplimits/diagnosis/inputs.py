@@ -9,6 +9,7 @@ from deeplimits.diagnosis.subject import Subject
 from deeplimits.measure.adapters.data import arrays, host
 from deeplimits.measure.estimates import Estimate
 from deeplimits.predictions.picture import Axis, Picture, Points
+from deeplimits.theory.regression import ridgeless_finite_sample_risk
 
 LARGEST = 2**26
 """Entries of the inputs that are looked at."""
@@ -64,14 +65,19 @@ def _spectrum(rows: np.ndarray) -> Finding:
         f"{rows.shape[0]:,} samples of {rows.shape[1]:,} features have an effective dimension of {dimension:.3g}; "
         f"their mean carries {share:.0%} of their mean square"
     )
+    peak = _peak(len(rows), int(np.sum(values > 1e-9 * values[0])), rows.shape[1])
     return Finding(
         "inputs",
         "data",
         severity,
-        f"{said}: one large eigenvalue of every kernel, which limits the step." if severity != "fine" else f"{said}.",
+        f"{said}: one large eigenvalue of every kernel, which limits the step."
+        if severity != "fine"
+        else f"{said}. {peak}",
         "" if severity == "fine" else "subtract the mean of each feature.",
         Estimate(dimension, None),
         "effective dimension (Σλ)²/Σλ² of the centred inputs",
+        references=("hastie2022",),
+        brief=said + ".",
         picture=Picture(
             Axis("rank", log=True),
             Axis("eigenvalue of the covariance", log=True),
@@ -85,6 +91,21 @@ def _spectrum(rows: np.ndarray) -> Finding:
                 ),
             ),
         ),
+    )
+
+
+def _peak(samples: int, rank: int, features: int) -> str:
+    """Where a linear fit to these inputs has its peak of double descent, and how far from it these samples are."""
+    if samples <= rank + 2:
+        return (
+            f"A linear fit without a ridge goes through all of these samples; its error peaks where there are as many "
+            f"samples as directions, {features:,} or fewer here."
+        )
+    # Exact for Gaussian inputs of any covariance: E tr Σ(X'X)⁻¹ = p/(n − p − 1), the mean taking one sample.
+    cost = float(ridgeless_finite_sample_risk(samples - 1, rank, 0.0, 1.0).variance)
+    return (
+        f"A linear fit without a ridge has the peak of its error at {rank + 1:,} samples; with yours it adds "
+        f"{cost:.2g} times the variance of the noise."
     )
 
 
@@ -155,4 +176,10 @@ def _balance(subject: Subject) -> Finding:
         Estimate(ratio, None),
         "largest class over smallest",
         theory=1.0,
+        picture=Picture(
+            Axis("class", whole=True),
+            Axis("samples", low=0.0),
+            (Points(np.arange(len(counts)), counts, label="samples of the class", role="simulation", series=0),),
+        ),
+        theory_what="classes of equal size",
     )

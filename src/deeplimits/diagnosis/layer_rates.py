@@ -70,9 +70,9 @@ def examine(subject: Subject) -> Iterator[Finding]:
         "layer-rates",
         "learning rate",
         severity,
-        f"a step changes what leaves the layers by between {values[least]:.2g} of its size ({names[least]}) and "
-        f"{values[most]:.2g} ({names[most]}); with the width n, rates of maximal update go as {rule} from the first "
-        "layer to the last.",
+        f"a step changes what leaves the layers by between {values[least]:.2g} of its size (in {names[least]}) and "
+        f"{values[most]:.2g} (in {names[most]}); by the maximal-update rule the rates in networks of width n go as "
+        f"{rule} from the first layer to the last.",
         f"rates that make all layers learn alike: {said if len(names) <= 8 else f'{said[:200]} …'}."
         if severity != "fine"
         else "",
@@ -81,7 +81,10 @@ def examine(subject: Subject) -> Iterator[Finding]:
         1.0,
         (Assumption("first step on the whole data set; steps of a network that is trained differ", None),),
         ("yang2021",),
-        Picture(
+        brief=f"a step changes the layers by between {values[least]:.2g} ({names[least]}) and {values[most]:.2g} "
+        f"({names[most]}) of what leaves them.",
+        theory_what="layers that learn alike",
+        picture=Picture(
             Axis("layer", whole=True),
             Axis("relative change of what leaves it, by its own update", log=True),
             (

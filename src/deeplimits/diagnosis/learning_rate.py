@@ -1,7 +1,8 @@
 """The largest step that the curvature bears, for the optimizer in use."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
@@ -13,6 +14,8 @@ from deeplimits.measure.curvature import Eigenpairs, eigenpairs, hessian
 from deeplimits.measure.curvature.operators import Curvature
 from deeplimits.measure.estimates import Estimate
 from deeplimits.measure.training import adam_denominators, stable_curvature
+from deeplimits.measure.training.stability import update_matrix
+from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Rule
 
 EDGE = 0.1
 """Steps this close to the largest stable one are at the edge of stability."""
@@ -123,8 +126,9 @@ def examine(subject: Subject) -> Iterator[Finding]:
             f"the sharpness is {value:.3g}; the largest stable steps on the whole data set: {bounds}.",
             "give optimizer= to hear about the one in use.",
             measured,
-            "largest eigenvalue of the Hessian",
+            "largest eigenvalue of the Hessian (the sharpness)",
             references=("cohen2021",),
+            picture=_picture(USUAL, value, None),
         )
         return
     yield _judged(subject, optimizer, measured)
@@ -177,4 +181,28 @@ def _judged(subject: Subject, optimizer: Optimizer, measured: Estimate) -> Findi
             Assumption("the loss is a quadratic around here", None),
         ),
         ("cohen2021",),
+        _picture((optimizer,), measured.value, optimizer.step),
+        theory_what="the largest that this optimizer bears at this step",
+    )
+
+
+def _picture(optimizers: Sequence[Optimizer], value: float, step: float | None) -> Picture:
+    """What one step makes of an error in the most curved direction, for any step."""
+    limits = [largest_stable_step(one, value) for one in optimizers]
+    ends = [*limits, *([step] if step is not None else [])]
+    steps = np.geomspace(min(ends) / 20, max(ends) * 4, 160)
+    marks: list[Any] = []
+    for series, one in enumerate(optimizers):
+        radius = [
+            np.abs(
+                np.linalg.eigvals(update_matrix(one.name, rate, value, momentum=one.momentum, ridge=one.decay))
+            ).max()
+            for rate in steps
+        ]
+        marks.append(Line(steps, np.minimum(radius, 10.0), label=word_of(one), series=series))
+    marks.append(Rule(1.0, label="errors neither grow nor shrink"))
+    if step is not None:
+        marks.append(Rule(step, upright=True, label="the step in use", role=SIMULATION))
+    return Picture(
+        Axis("learning rate", log=True), Axis("errors are multiplied by, in each step", low=0.0, high=3.0), tuple(marks)
     )

@@ -19,7 +19,7 @@ from deeplimits.measure.adapters import Model
 from deeplimits.measure.adapters.data import Data, arrays, cut, host
 from deeplimits.measure.curvature import eigenpairs, hessian
 from deeplimits.measure.estimates import Estimate
-from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
+from deeplimits.predictions.picture import SIMULATION, Axis, Histogram, Line, Picture, Points, Rule
 
 SAMPLES = 128
 POINTS = 24
@@ -179,6 +179,7 @@ def _regime(subject: Subject, run: Run) -> Finding:
         ),
         references=("jacot2018", "chizat2019"),
         urgency=-1.0,
+        brief=f"the network trains {word}: in a short run its tangent kernel changes by {change:.2g} of itself.",
     )
 
 
@@ -201,7 +202,7 @@ def _curve(run: Run) -> Finding:
             Axis("step of gradient descent", whole=True),
             Axis("loss", log=bool(min(run.linear.min(), run.losses.min()) > 0)),
             (
-                Line(steps, run.linear, label="kernel of the start"),
+                Line(steps, run.linear, label="predicted by the kernel of the start"),
                 Points(steps, run.losses, label="the network", role=SIMULATION, series=0),
             ),
         ),
@@ -236,13 +237,28 @@ def _alignment(subject: Subject, small: Model, run: Run) -> Iterator[Finding]:
         "kernel-alignment",
         "regime",
         "note",
-        f"the alignment of the tangent kernel with the labels is {float(start.value):.2g} ± {float(start.error):.1g}, "
-        f"where labels that know nothing of the inputs have {blind.mean():.2g} ± {blind.std():.1g}; after the run "
+        f"the alignment of the tangent kernel with the labels (1 would be perfect) is {float(start.value):.2g} ± "
+        f"{float(start.error):.1g}, where shuffled labels have {blind.mean():.2g} ± {blind.std():.1g}; after a run "
         f"it is {float(end.value):.2g}" + (": the kernel turns towards the labels." if grows else "."),
         measured=start,
         what="cosine of the centred kernel and the labels' Gram matrix",
         theory=float(blind.mean()),
         assumptions=(Assumption("the line is that of shuffled labels", None),),
         references=("jacot2018",),
+        picture=_shuffled(blind, float(start.value), float(end.value)),
         urgency=-1.0,
+        theory_what="that of shuffled labels",
+    )
+
+
+def _shuffled(blind: np.ndarray, start: float, end: float) -> Picture:
+    heights, edges = np.histogram(blind, bins=20, density=True)
+    return Picture(
+        Axis("alignment of the tangent kernel with the labels"),
+        Axis("density"),
+        (
+            Histogram(edges, heights, label="shuffled labels", series=1),
+            Rule(start, upright=True, label="these labels", role=SIMULATION, series=0),
+            Rule(end, upright=True, label="after the short run", role=SIMULATION, series=2),
+        ),
     )

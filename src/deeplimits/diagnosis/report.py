@@ -1,5 +1,7 @@
 """A report: everything a diagnosis found, worst first, as text, data, page and pictures."""
 
+import shutil
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,12 +38,20 @@ class Report:
         return self.findings[0].severity if self.findings else "fine"
 
     def __str__(self) -> str:
-        lines = [f"{self.title}", self.summary(), ""]
-        lines += [str(one) for one in self.findings if one.severity != "fine"]
-        fine = [one for one in self.findings if one.severity == "fine"]
-        lines += [f"{'fine':<8}  {one.name}: {one.sentence}" for one in fine]
-        lines += [f"left out  {said}" for said in self.left_out]
-        lines += [f"note      {said}" for said in self.notes]
+        """One screen: in full what needs doing, the rest in a line or two each."""
+        width = min(max(shutil.get_terminal_size((100, 40)).columns, 60), 120)
+        lines = [f"{self.title}: {self.summary()}", ""]
+        for one in self.findings:
+            urgent = one.severity in ("critical", "warning")
+            said = one.sentence if urgent else one.brief or one.sentence
+            lines += _wrapped(f"{one.severity:<8}  ", f"{one.name}: {said}", width)
+            if one.action and urgent:
+                lines += _wrapped(" " * 10, f"→ {one.action}", width)
+        for head, some in (("left out", self.left_out), ("note", self.notes)):
+            for said in some:
+                lines += _wrapped(f"{head:<8}  ", said, width)
+        if self.findings:
+            lines += ["", "report['name'] has the numbers behind a finding; .to_html(path) explains all, with pictures"]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -50,12 +60,13 @@ class Report:
         """How many findings of each severity there are."""
         counts = {word: sum(one.severity == word for one in self.findings) for word in SEVERITIES}
         said = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-        return f"{said or 'nothing found'}; {self.seconds:.1f} s, seed {self.seed}"
+        return f"{said or 'nothing found'} ({self.seconds:.1f} s, seed {self.seed})"
 
     def to_json(self) -> dict[str, Any]:
         """Everything, ready for `json.dumps`."""
         return {
             "title": self.title,
+            "summary": self.summary(),
             "worst": self.worst,
             "findings": [one.to_json() for one in self.findings],
             "left_out": list(self.left_out),
@@ -67,7 +78,8 @@ class Report:
     def to_frame(self) -> Any:
         """A pandas.DataFrame with a row for each finding."""
         pandas = require("pandas", "data")
-        rows = [{key: value for key, value in one.to_json().items() if key != "picture"} for one in self.findings]
+        left = ("picture", "caption", "meaning", "short")
+        rows = [{key: value for key, value in one.to_json().items() if key not in left} for one in self.findings]
         return pandas.DataFrame(rows)
 
     def plot(self, name: str, path: str | Path | None = None) -> Any:
@@ -78,13 +90,13 @@ class Report:
         if found.picture is None:
             drawn = ", ".join(one.name for one in self.findings if one.picture is not None)
             raise ParameterError(f"name = {name!r} is not allowed; {name} has no picture. These have: {drawn}")
-        return with_matplotlib.figure(f"{self.title}: {found.room}", (), {found.what or name: found.picture}, path)
+        return with_matplotlib.figure(self.title, (), {found.title: found.picture}, path)
 
     def to_html(self, path: str | Path | None = None) -> str:
         """A page that stands by itself, with the pictures."""
         from deeplimits.render import report_page
 
-        page = report_page.page_of(self.to_json(), self.cited())
+        page = report_page.page_of(self.to_json(), self.cited(), SEVERITIES)
         if path is not None:
             Path(path).write_text(page, encoding="utf-8")
         return page
@@ -92,7 +104,7 @@ class Report:
     def _repr_html_(self) -> str:
         from deeplimits.render import notebook
 
-        rows = [(one.severity, one.name, one.sentence, one.action) for one in self.findings]
+        rows = [(one.severity, one.title, one.brief or one.sentence, one.action) for one in self.findings]
         return notebook.fragment(
             f"{self.title}. {self.summary()}", ("", "finding", "what was found", "what to do"), rows
         )
@@ -138,6 +150,10 @@ def changes(before: Report, after: Report) -> list[Change]:
 def compare(before: Report, after: Report) -> list[Change]:
     """Two reports side by side; the same as `changes`."""
     return changes(before, after)
+
+
+def _wrapped(head: str, said: str, width: int) -> list[str]:
+    return textwrap.wrap(said, width, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
 
 
 def _of(report: Report, name: str) -> Finding | None:

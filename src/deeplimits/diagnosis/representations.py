@@ -12,7 +12,7 @@ from deeplimits.errors import DeeplimitsError
 from deeplimits.measure.adapters.architecture import Architecture, Operation
 from deeplimits.measure.classes import measure_collapse
 from deeplimits.measure.estimates import Estimate
-from deeplimits.predictions.picture import Axis, Line, Picture, Points
+from deeplimits.predictions.picture import Axis, Line, Picture, Points, Rule
 from deeplimits.theory.attention import equiangular_cosine
 
 MERGED = (0.9, 0.99)
@@ -49,7 +49,7 @@ def _tokens(subject: Subject) -> Iterator[Finding]:
     severity = {"warning": "note", "critical": "warning"}.get(severity, severity)
     sentence = (
         f"two tokens of a sequence have a mean cosine of {cosines[0]:.2f} before the first residual and {value:.2f} "
-        f"after the last; equal-angle tokens under uniform attention with values as they are: {line[-1]:.2f}"
+        f"after the last, where theory expects {line[-1]:.2f} of tokens that see all others alike"
     )
     order = np.arange(len(places))
     yield Finding(
@@ -135,5 +135,23 @@ def _collapse(subject: Subject) -> Iterator[Finding]:
         theory=0.0,
         assumptions=(Assumption("training goes on after the training error is zero, with weight decay", None),),
         references=("papyan2020b",),
+        picture=_measures(found),
         urgency=-1.0,
+        brief=f"classes scatter {float(found.within_over_between):.2g} times as much within as between them; 0 after "
+        "long training.",
+        theory_what="at the end of training",
+    )
+
+
+def _measures(found) -> Picture:
+    values = [found.nc1, found.nc2_angles, found.nc3, found.nc4]
+    shown = [(i + 1, float(value)) for i, value in enumerate(values) if value is not None and math.isfinite(value)]
+    places, heights = (np.array(row) for row in zip(*shown, strict=True))
+    return Picture(
+        Axis("1 scatter within classes, 2 angles, 3 classifier, 4 disagreement", whole=True, low=0.5, high=4.5),
+        Axis("distance from collapse", low=0.0),
+        (
+            Points(places, heights, label="measured", role="simulation", series=0),
+            Rule(0.0, label="collapsed"),
+        ),
     )

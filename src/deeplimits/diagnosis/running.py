@@ -1,5 +1,7 @@
 """The diagnosis itself: what is looked at, in which order, within a budget of time."""
 
+import dataclasses
+import math
 import re
 import sys
 import time
@@ -9,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deeplimits.diagnosis import (
+    catapult,
     curvature,
     gradient_noise,
     initialization,
@@ -17,6 +20,8 @@ from deeplimits.diagnosis import (
     probe,
     regime,
     representations,
+    spectrum,
+    stationarity,
     unopened,
     weights,
 )
@@ -25,9 +30,14 @@ from deeplimits.diagnosis.report import Report
 from deeplimits.diagnosis.subject import Subject, read_optimizer
 from deeplimits.errors import DeeplimitsError, NotConverged, ParameterError
 from deeplimits.measure.adapters import Model, open_model
+from deeplimits.measure.curvature.lanczos import BYTES
 from deeplimits.numerics import arguments
+from deeplimits.render import bars
 
 UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+SIZES = {"kB": 1e3, "MB": 1e6, "GB": 1e9}
+UNFORESEEN = (ArithmeticError, AttributeError, IndexError, MemoryError, RuntimeError, TypeError, ValueError)
+"""What a network or a loss of the user's may raise in the middle: the other parts are still looked at."""
 
 
 class Part(NamedTuple):
@@ -37,22 +47,40 @@ class Part(NamedTuple):
     examine: Callable[[Subject], Iterator[Finding]]
     cost: Callable[[Subject], float]
     """About how many seconds it takes."""
+    room: Callable[[Subject], float] = lambda subject: 32.0 * subject.model.size
+    """About how many bytes it holds, beside what a pass of the network takes."""
 
 
-def _passes(count: float) -> Callable[[Subject], float]:
-    return lambda subject: count * subject.product_seconds
+def _products(count: float | Callable[[Subject], float]) -> Callable[[Subject], float]:
+    def cost(subject: Subject) -> float:
+        needed = count(subject) if callable(count) else count
+        return needed * subject.product_seconds if needed else 0.0
+
+    return cost
+
+
+def _vectors(count: float, most: float = math.inf) -> Callable[[Subject], float]:
+    """So many vectors of the size of the parameters, in float64."""
+    return lambda subject: min(8.0 * count * subject.model.size, most)
+
+
+def _nothing(_: Subject) -> float:
+    return 0.0
 
 
 PARTS = (
-    Part("data", inputs.examine, lambda _: 0.0),
-    Part("initialization", initialization.examine, lambda _: 0.0),
-    Part("weights", weights.examine, lambda _: 0.0),
-    Part("learning rate", learning_rate.examine, _passes(40)),
-    Part("gradient noise", gradient_noise.examine, _passes(4)),
-    Part("regime", regime.examine, lambda subject: subject.product_seconds * regime.products_needed(subject)),
-    Part("representations", representations.examine, _passes(2)),
-    Part("linear probe", probe.examine, lambda _: 0.0),
-    Part("curvature", curvature.examine, lambda subject: subject.product_seconds * curvature.products_needed(subject)),
+    Part("data", inputs.examine, _nothing),
+    Part("initialization", initialization.examine, _nothing),
+    Part("weights", weights.examine, _nothing),
+    Part("learning rate", learning_rate.examine, _products(40), _vectors(90, 1.2 * BYTES)),
+    Part("gradient noise", gradient_noise.examine, _products(4), _vectors(25)),
+    Part("representations", representations.examine, _products(2)),
+    Part("linear probe", probe.examine, _nothing),
+    Part("tangent kernel", catapult.examine, _products(catapult.PRODUCTS), _vectors(90, 1.2 * BYTES)),
+    Part("regime", regime.examine, _products(regime.products_needed), _vectors(100, 8.0 * regime.LARGEST)),
+    Part("stationarity", stationarity.examine, _products(stationarity.products_needed)),
+    Part("curvature", curvature.examine, _products(curvature.products_needed), _vectors(140, 1.2 * BYTES)),
+    Part("spectrum", spectrum.examine, _products(spectrum.PRODUCTS), spectrum.bytes_needed),
 )
 
 
@@ -64,17 +92,21 @@ def diagnose(
     optimizer: Any = None,
     parameters: Any = None,
     budget: float | str = "60s",
+    memory: float | str | None = None,
     seed: int = 0,
     only: tuple[str, ...] | list[str] | None = None,
     dry_run: bool = False,
+    progress: bool | None = None,
     **options: Any,
 ) -> Report:
     """What theory expects of this very network, what is measured of it, and what to do.
 
     `model`, `loss` and `data` are as `measure.adapters.open_model` takes them (`options` too), or `model` is a `Model`
     that it made. `optimizer` is the one in use: a torch.optim optimizer, or ('adam', step) and the like. The parts that
-    fit into the `budget` of time are looked at, cheap ones first; the report says what was left out. `only` names
-    parts; `dry_run` says what each would cost and looks at nothing. Nothing of the user's is changed.
+    fit into the `budget` of time, and into the `memory` where that is given ('2GB'), are looked at, cheap ones first;
+    the report says what was left out. `only` names parts; `dry_run` says what each would cost and looks at nothing.
+    `progress` shows a bar; by default where there is a terminal or a notebook. Nothing of the user's is changed, nor
+    where the diagnosis is interrupted.
 
     >>> import torch
     >>> _ = torch.manual_seed(0)
@@ -86,7 +118,7 @@ def diagnose(
     ('critical', 'critical')
     """
     begin = time.monotonic()
-    seconds = budget_of(budget)
+    seconds, most = budget_of(budget), math.inf if memory is None else memory_of(memory)
     chosen = _chosen(only)
     used = read_optimizer(optimizer)
     arguments.whole("seed", seed)
@@ -101,23 +133,30 @@ def diagnose(
         return _unopened(title, model, (data, options), str(error), chosen, seed, begin)
     subject = Subject(opened, used, seed, begin + seconds)
     if dry_run:
-        estimates = tuple(f"{part.name}: about {part.cost(subject):.2g} s" for part in chosen)
+        estimates = tuple(
+            f"{part.name}: about {part.cost(subject):.2g} s and {_size(part.room(subject))}" for part in chosen
+        )
         return Report(title, (), estimates, opened.notes, seed, time.monotonic() - begin)
     findings: list[Finding] = []
     left_out: list[str] = []
-    for part in chosen:
-        left_out += _look(part, subject, findings)
+    with bars.progress(len(chosen), "diagnosis", progress, unit="part") as bar:
+        for part in chosen:
+            bar.set_postfix_str(part.name)
+            left_out += _look(part, subject, findings, most)
+            bar.update()
     ordered = sorted(findings, key=lambda one: (one.rank, -one.urgency))
     return Report(title, tuple(ordered), tuple(left_out), opened.notes, seed, time.monotonic() - begin)
 
 
-def _look(part: Part, subject: Subject, findings: list[Finding]) -> list[str]:
+def _look(part: Part, subject: Subject, findings: list[Finding], most: float = math.inf) -> list[str]:
     """Add what a part finds; the sentences say what it could not."""
     began = time.perf_counter()
     try:
         cost = part.cost(subject)
         if cost > max(subject.left, 0.0) and cost > 0.2:
             return [f"{part.name}: would take about {cost:.0f} s, more than is left of the budget"]
+        if math.isfinite(most) and part.room(subject) > most:
+            return [f"{part.name}: would hold about {_size(part.room(subject))}, more than memory allows"]
         for found in part.examine(subject):
             now = time.perf_counter()
             findings.append(_timed(found, now - began))
@@ -126,12 +165,13 @@ def _look(part: Part, subject: Subject, findings: list[Finding]) -> list[str]:
         return [f"{part.name}: {error}"]
     except DeeplimitsError as error:
         return [f"{part.name}: not applicable: {error}"]
+    except UNFORESEEN as error:
+        said = " ".join(str(error).split())[:200]
+        return [f"{part.name}: the network or its loss failed with {type(error).__name__}: {said}"]
     return []
 
 
 def _timed(found: Finding, seconds: float) -> Finding:
-    import dataclasses
-
     return dataclasses.replace(found, seconds=seconds)
 
 
@@ -147,6 +187,25 @@ def budget_of(given: float | str) -> float:
             raise ParameterError(f"budget = {given!r} is not allowed; give seconds, or '30s', '2m', '1h'")
         return budget_of(float(match[1]) * UNITS[match[2] or "s"])
     return float(arguments.number("budget", given, arguments.POSITIVE))
+
+
+def memory_of(given: float | str) -> float:
+    """Bytes of '500MB', '2GB' or a number.
+
+    >>> memory_of("2GB"), memory_of(1e6)
+    (2000000000.0, 1000000.0)
+    """
+    if isinstance(given, str):
+        match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*(kB|MB|GB)\s*", given)
+        if match is None:
+            raise ParameterError(f"memory = {given!r} is not allowed; give bytes, or '500MB', '2GB'")
+        return memory_of(float(match[1]) * SIZES[match[2]])
+    return float(arguments.number("memory", given, arguments.POSITIVE))
+
+
+def _size(count: float) -> str:
+    unit = "GB" if count >= 1e9 else "MB"
+    return f"{count / SIZES[unit]:.2g} {unit}"
 
 
 def _chosen(only: Any) -> tuple[Part, ...]:

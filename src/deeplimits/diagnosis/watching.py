@@ -55,7 +55,7 @@ class Watch(TrainerHooks):
         self.steps = 0
         self._given, self._options = (
             (model, loss, data),
-            {"only": tuple(parts), "budget": budget, "seed": seed, **options},
+            {"only": tuple(parts), "budget": budget, "seed": seed, "progress": False, **options},
         )
         diagnose(model, loss, data, dry_run=True, **self._options)  # what is wrong is said before training
 

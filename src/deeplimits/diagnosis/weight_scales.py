@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deeplimits.diagnosis.findings import SEVERITIES, Assumption, Finding
+from deeplimits.diagnosis.findings import RANKS, SEVERITIES, Assumption, Finding
 from deeplimits.errors import DeeplimitsError
 from deeplimits.measure.adapters.signals import LayerSignal, Signals
 from deeplimits.measure.estimates import Estimate
@@ -114,8 +114,8 @@ def _all(signals: Signals, hidden, ratio, wanted, independent: bool, others) -> 
 
 def _raised(severity: str, others: list[Finding]) -> str:
     """The severity of what this causes, where that is worse."""
-    ranks = [SEVERITIES.index(severity), *(one.rank for one in others if one.name in CAUSED)]
-    return SEVERITIES[min(ranks)]
+    ranks = [RANKS[severity], *(one.rank for one in others if one.name in CAUSED)]
+    return list(SEVERITIES)[min(ranks)]
 
 
 def _picture(hidden: list[LayerSignal], ratio: np.ndarray) -> Picture:

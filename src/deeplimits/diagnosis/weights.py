@@ -78,6 +78,8 @@ def examine(subject: Subject) -> Iterator[Finding]:
         references=("marchenko1967", "johnstone2001"),
         picture=_picture(layers[name], name),
         urgency=-1.0,
+        brief=f"{count} singular values stand out of independent weights, most ({told}) in {name}." if count else "",
+        theory_what="of independent random weights",
     )
 
 

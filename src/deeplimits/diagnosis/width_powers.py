@@ -102,14 +102,23 @@ class CoordinateCheck:
         lines = [f"{said} ({self.rule}, widths {', '.join(map(str, self.widths))})"]
         if self.fault:
             lines.append(f"  {self.fault}")
-        expected = OWN[self.parametrization, self.rule]
-        for one in self.layers:
-            stated = expected[ROLES.index(one.role)]
-            flag = "  ← broken" if one.name in self.broken else ""
-            lines.append(
-                f"  {one.name} ({one.role}): starts as n^{_said(one.start)}, its updates as n^{_said(one.own)} "
-                f"(stated {stated:g}){flag}"
+        choices = [name for name, rule in OWN if rule == self.rule]
+        header = ("layer", "at the start", "own update", "whole change", *choices)
+        rows = [
+            (
+                f"{one.name} ({one.role})",
+                *(f"n^{_said(power)}" for power in (one.start, one.own, one.change)),
+                *(f"{OWN[name, self.rule][ROLES.index(one.role)]:g}" for name in choices),
+                "← broken" if one.name in self.broken else "",
             )
+            for one in self.layers
+        ]
+        wide = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
+        lines += [
+            "  " + "  ".join(word.ljust(size) for word, size in zip(row, (*wide, 0), strict=False)).rstrip()
+            for row in (header, *rows)
+        ]
+        lines.append("  the last three: what the own update has in each parametrization")
         if not self.transfers:
             lines.append(
                 "  learning rates do not carry over to other widths; .factors(width, base) says what would help"
@@ -145,6 +154,29 @@ class Factor(NamedTuple):
     """By what to multiply a layer's initial weights, and its learning rate."""
 
     weights: float
+    learning_rate: float
+
+    @property
+    def variance(self) -> float:
+        """By what that multiplies the variance of the initial weights."""
+        return self.weights**2
+
+    def by_multiplier(self, rule: str) -> "Multiplied":
+        """The same network with the weights left as they are, and a multiplier on what leaves the layer.
+
+        Weights m w under a step η of SGD move like w under η/m² behind a multiplier m; Adam's step is η/m.
+
+        >>> Factor(0.5, 1.0).by_multiplier("sgd")
+        Multiplied(multiplier=0.5, learning_rate=4.0)
+        """
+        power = 1 if arguments.choice("rule", rule, ("sgd", "adam")) == "adam" else 2
+        return Multiplied(self.weights, self.learning_rate / self.weights**power)
+
+
+class Multiplied(NamedTuple):
+    """By what to multiply what leaves a layer, and its learning rate."""
+
+    multiplier: float
     learning_rate: float
 
 

@@ -1,6 +1,7 @@
 """Networks of one kind at several widths, in PyTorch or JAX: built, stepped, and looked at layer by layer."""
 
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -43,18 +44,18 @@ def start_generators(seed: int) -> None:
         torch.manual_seed(seed)
 
 
-class Built:
+class Built(ABC):
     """A network that can be stepped; what it is made of is the framework's."""
 
     rule = "sgd"
 
+    @abstractmethod
     def step(self, data: Part, loss: Any, factor: float = 1.0) -> float:
         """One step of its optimizer, its rates times a factor; the loss before it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def opened(self, data: Part, loss: Any) -> Any:
         """The network as it is now, for instruments."""
-        raise NotImplementedError
 
 
 class OfTorch(Built):

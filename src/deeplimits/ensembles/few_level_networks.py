@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 from scipy import sparse
 
@@ -58,14 +59,14 @@ def unpacked_features(network: FewLevelNetwork, matrices: Sequence[sparse.csr_ar
     return state.T / np.sqrt(np.float32(state.shape[0]))
 
 
-def levels_of(activation: Activation, u: np.ndarray) -> np.ndarray:
+def levels_of(staircase: Activation, u: np.ndarray) -> np.ndarray:
     """The levels of a staircase; of any other activation its values."""
-    if activation.parameters and not activation.continuous:
-        found = np.full(u.shape, np.float32(activation.parameters[0]))
-        for place, jump in zip(activation.kinks, activation.parameters[1:], strict=True):
+    if staircase.parameters and not staircase.continuous:
+        found = np.full(u.shape, np.float32(staircase.parameters[0]))
+        for place, jump in zip(staircase.kinks, staircase.parameters[1:], strict=True):
             found += np.float32(jump) * (u > np.float32(place))
         return found
-    return np.asarray(activation.value(u))
+    return np.asarray(staircase.value(jnp.asarray(u)))
 
 
 def few_level_network(

@@ -27,9 +27,9 @@ class ParticlePath(NamedTuple):
 def langevin_particles(
     key: PRNGKeyArray,
     feature: Callable[[Array, Array], Array],
-    start: ArrayLike,
     x: ArrayLike,
     y: ArrayLike,
+    start: ArrayLike,
     marks: Marks,
     *,
     step: ArrayLike,
@@ -47,7 +47,7 @@ def langevin_particles(
     References  mei2018; rotskoff2022
 
     >>> x = jnp.array([[1.0], [-1.0]])
-    >>> found = langevin_particles(jax.random.key(0), lambda t, x: t @ x, jnp.zeros((5, 1)), x, 2 * x[:, 0], [0, 200],
+    >>> found = langevin_particles(jax.random.key(0), lambda t, x: t @ x, x, 2 * x[:, 0], jnp.zeros((5, 1)), [0, 200],
     ...                            step=0.1)
     >>> [round(float(risk), 8) for risk in found.risk]
     [2.0, 0.0]

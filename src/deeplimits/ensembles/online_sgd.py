@@ -12,12 +12,20 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from deeplimits.ensembles import trainers
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
+from deeplimits.numerics.box_muller import gaussians
+
+IN_CACHE = 32_768
+"""Numbers of samples that are drawn at once."""
+MOST_STEPS = 64
+WASTE = 1.2
+"""Samples may be drawn in vain up to this share of all."""
 
 
 class Labelled(NamedTuple):
@@ -99,22 +107,49 @@ def spiked_tensor(
 
 
 def _loop(key, start, gradient, draw, advance, marks, observe):
-    # The next sample is drawn beside the step and carried to the one after: a sample drawn within a step would be fused
-    # into each of its uses, that is drawn several times over, and within reductions, where that is slow.
-    def one(i, state):
-        x, sample = state
-        return advance(x, gradient(x, sample)), draw(jax.random.fold_in(key, i))
+    def sample(i):
+        return draw(jax.random.fold_in(key, i))
 
+    length = _block_length(jax.eval_shape(sample, 0), marks)
+
+    # Samples are drawn for some steps at once: one program for many numbers, and no sample is drawn within a step, where
+    # it would be fused into each of its uses, that is drawn several times over. Each has a key of its own: what is drawn
+    # does not depend on the blocks.
     def run(begin, end, x):
-        x, _ = jax.lax.fori_loop(begin + 1, end + 1, one, (x, draw(jax.random.fold_in(key, begin))))
+        def block(state):
+            first, x = state
+            samples = jax.vmap(sample)(first + jnp.arange(length))
+
+            def one(i, x):
+                return advance(x, gradient(x, jax.tree.map(lambda part: _entry(part, i), samples)))
+
+            return first + length, jax.lax.fori_loop(0, jnp.minimum(length, end - first), one, x)
+
+        _, x = jax.lax.while_loop(lambda state: state[0] < end, block, (begin, x))
         return x, observe(x)
 
     return trainers.to_marks(run, start, marks).seen
 
 
+def _entry(array, index):
+    return jax.lax.dynamic_index_in_dim(array, index, keepdims=False)
+
+
+def _block_length(sample, marks) -> int:
+    """Steps whose samples are drawn at once: as many as stay in cache, and few enough that little is thrown away at
+    the marks."""
+    length = max(1, min(MOST_STEPS, IN_CACHE // max(1, sum(part.size for part in jax.tree.leaves(sample)))))
+    if isinstance(marks, jax.core.Tracer):
+        return length
+    gaps = np.diff(np.asarray(marks).ravel(), prepend=0)
+    while length > 1 and np.sum(-(-gaps // length) * length) > WASTE * np.sum(gaps):
+        length = (length + 1) // 2
+    return length
+
+
 def gaussian(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "..."]:
-    """Standard Gaussian noise, drawn in single precision: |z| < 5.5, steps of 2⁻²³ in the probability."""
-    return jax.random.normal(key, shape, jnp.float32).astype(float)
+    """Standard Gaussian noise, drawn in single precision (see `numerics.box_muller`)."""
+    return gaussians(key, shape).astype(float)
 
 
 def pca_sample(key: PRNGKeyArray, signal: ArrayLike, direction: Float[Array, " N"]) -> Float[Array, " N"]:

@@ -240,11 +240,18 @@ def xor_step(
     )
 
 
-def noiseless_xor_samples(key: PRNGKeyArray, width: int, steps: int, small: ArrayLike) -> tuple[Draws, XorStatistics]:
+class XorRun(NamedTuple):
+    """What a run without noise is made of."""
+
+    samples: Draws
+    start: XorStatistics
+
+
+def noiseless_xor_samples(key: PRNGKeyArray, width: int, steps: int, small: ArrayLike) -> XorRun:
     """Samples for `noiseless_xor_step`, and a start: Gaussian second layer, first-layer overlaps of scale `small`."""
     v, mu, nu = draws.draw(draws.neighbour(key, -1, word=0), (3,), width).gaussians
     start = XorStatistics(v, small * mu, small * nu, jnp.zeros((1, 1)))
-    return draws.draw(key, (steps,), 0, uniforms=1), start
+    return XorRun(draws.draw(key, (steps,), 0, uniforms=1), start)
 
 
 def noiseless_xor_step(sample: Draws, state: XorStatistics, ridge: ArrayLike, step: ArrayLike) -> XorStatistics:

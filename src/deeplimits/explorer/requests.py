@@ -27,13 +27,17 @@ RUN = ("size", "samples", "seed")
 class Asked:
     """A request that was read and found to be allowed."""
 
-    name: str
+    entry: Entry
     values: tuple[tuple[str, Any], ...]
     """The parameters that were given, in the order of the fields."""
     over: str = ""
     size: int = 0
     samples: int = 0
     seed: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -50,12 +54,17 @@ def entry_of(name: str) -> Entry:
 
 
 def read(name: str, given: Iterable[tuple[str, str]]) -> Asked:
-    """A request, from the pairs of its address.
+    """A request to a limit of the catalogue, from the pairs of its address.
 
-    >>> read("marchenko-pastur-law", [("gamma", "2"), ("-size", "50")])
-    Asked(name='marchenko-pastur-law', values=(('gamma', 2.0),), over='', size=50, samples=0, seed=0)
+    >>> asked = read("marchenko-pastur-law", [("gamma", "2"), ("-size", "50")])
+    >>> asked.parameters, asked.size
+    ({'gamma': 2.0}, 50)
     """
-    entry = entry_of(name)
+    return read_for(entry_of(name), given)
+
+
+def read_for(entry: Entry, given: Iterable[tuple[str, str]]) -> Asked:
+    """The same for any limit."""
     fields = entry.about.parameters
     found: dict[str, Any] = {}
     run = {"size": 0, "samples": 0, "seed": 0}
@@ -77,8 +86,10 @@ def read(name: str, given: Iterable[tuple[str, str]]) -> Asked:
             found[key] = _value(entry.about.name, key, fields[key], text)
         else:
             hint = did_you_mean(key[:80], fields)
-            raise ParameterError(f"{name} has no parameter {key[:80]!r}; it has {', '.join(fields) or 'none'}{hint}")
-    return Asked(name, tuple((key, found[key]) for key in fields if key in found), over, **run)
+            raise ParameterError(
+                f"{entry.name} has no parameter {key[:80]!r}; it has {', '.join(fields) or 'none'}{hint}"
+            )
+    return Asked(entry, tuple((key, found[key]) for key in fields if key in found), over, **run)
 
 
 def _value(owner: str, name: str, parameter: Parameter, text: str) -> Any:

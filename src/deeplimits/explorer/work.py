@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from deeplimits.atlas.show import page_about
-from deeplimits.catalogue import catalogue
+from deeplimits.catalogue import Entry, catalogue
 from deeplimits.errors import TooCostly
 from deeplimits.explorer.requests import Asked
 from deeplimits.lab import beforehand, panels, scan, simulate
@@ -31,15 +31,19 @@ PATIENCE = 1.0
 
 def limit_of(asked: Asked) -> Limit:
     """The limit that is asked for, in the showcase's place unless told otherwise."""
-    return scan.shown_at(catalogue[asked.name], **asked.parameters)
+    return scan.shown_at(asked.entry.load(), **asked.parameters)
 
 
 def page(name: str) -> dict[str, Any]:
-    """What the page of a limit says and what its controls are made of; nothing is computed."""
-    use_cache()
+    """What the page of a limit of the catalogue says and what its controls are made of; nothing is computed."""
     entry = catalogue.entry(name)
-    cls = entry.load()
-    limit = scan.shown_at(cls)
+    return page_of(entry, scan.shown_at(entry.load()))
+
+
+def page_of(entry: Entry, limit: Limit) -> dict[str, Any]:
+    """The same for any limit, which is shown at these parameters first."""
+    use_cache()
+    cls = type(limit)
     size = cls.showcase.size or max(limit.usual.sizes)
     sliders = [
         {"name": one.name, "low": one.low, "high": one.high, "log": one.log, "whole": one.whole}
@@ -167,5 +171,7 @@ def add(asked: Asked, first: int, samples: int, before: Any) -> tuple[Any, dict[
             drawn = kind.picture([trial]).marks
             marks[name] = [pictures.mark(one) for one in drawn if one.role == SIMULATION]
     done = first + samples
+    values = values_of(scan.of_size(task.limit, asked.size))  # a parameter that is the size stands where it really is
     return together, {"marks": marks, "measured": measured, "done": done, "size": asked.size, "seed": asked.seed,
+                      "asked": values_of(task.limit), "values": values,
                       "sizes": {k: v for k, v in found.sizes.items() if isinstance(v, int)}}  # fmt: skip

@@ -6,6 +6,8 @@ summary for each; the page itself is written from those when the documentation i
 
 import argparse
 import json
+import re
+import string
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -41,32 +43,38 @@ def publish(names: Sequence[str], docs: Path, out: Path, size: str = "full") -> 
     return good
 
 
-def write_page(page: Path, kept: Path, link: str = "limits.md#{}") -> None:
+def write_page(page: Path, kept: Path) -> None:
     """Write the page about all figures, with what `publish` kept in a folder beside it."""
-    parts = [_part(entry, page, kept, link) for entry in entries()]
+    parts = [_part(entry, page, kept) for entry in entries()]
     page.write_text(HEAD + "\n".join(parts), encoding="utf-8")
 
 
-def _part(entry: Entry, page: Path, kept: Path, link: str) -> str:
+def _part(entry: Entry, page: Path, kept: Path) -> str:
     image, summary = kept / f"{entry.stem}.png", kept / f"{entry.stem}.json"
     lines = [f"({entry.stem})=", f"## {entry.label}: {entry.title}", ""]
     found = json.loads(summary.read_text(encoding="utf-8")) if summary.exists() else None
     if found is not None and image.exists():
         lines += [f"![{entry.title}]({image.relative_to(page.parent).as_posix()})", ""]
-    lines += [entry.about, ""]
+    lines += [_plain(entry.about), ""]
     if found is not None:
         lines += [*_captions(found["captions"]), "", *_table(found["checks"]), ""]
-    names = ", ".join(f"[{name}]({link.format(name)})" for name in entry.limits)
+    # Names of the catalogue, written as code, are links in the documentation.
+    names = ", ".join(f"`{name}`" for name in entry.limits)
+    if found is not None and found["size"] == "small":
+        lines += ["What is shown is the small size; the command makes the full one.", ""]
     lines += [f"`{entry.command}` · lecture notes {entry.notes} · {names}", ""]
     return "\n".join(lines)
 
 
 def _captions(captions: Sequence[str]) -> list[str]:
-    # Dollars that belong to formulas stay; everything else in a caption is plain words.
-    letters = "abcdefghijkl"
     if len(captions) == 1:
-        return [captions[0]]
-    return [f"- ({letter}) {caption}" for letter, caption in zip(letters, captions, strict=False)]
+        return [_plain(captions[0])]
+    return [f"- ({letter}) {_plain(said)}" for letter, said in zip(string.ascii_lowercase, captions, strict=False)]
+
+
+def _plain(text: str) -> str:
+    """Words that mean nothing to Markdown."""
+    return re.sub(r"([*$<\\])", r"\\\1", text)
 
 
 def _table(checks: Sequence[dict[str, Any]]) -> list[str]:
@@ -74,7 +82,7 @@ def _table(checks: Sequence[dict[str, Any]]) -> list[str]:
     for check in checks:
         spread = f" ± {check['error']:.2g}" if check["error"] > 0 else ""
         allowed = check["threshold"] * check["error"] if check["error"] > 0 else check["threshold"]
-        label = check["label"].replace("|", "\\|")
+        label = _plain(check["label"]).replace("|", "\\|")
         rows.append(f"| {label} | {check['measured']:.4g}{spread} | {check['theory']:.4g} | {allowed:.2g} |")
     return rows
 

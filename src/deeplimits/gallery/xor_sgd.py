@@ -40,7 +40,7 @@ def statistics(v, w):
     return XorState(*map(jnp.asarray, (v, w[:, 0], w[:, 1], rest @ rest.T)))
 
 
-def test_samples(random, v, w):
+def fresh(random, v, w):
     """Fresh samples, their fields, and what each counts in the blocks of both matrices."""
     y, labels = samples(random, PER_DIMENSION * w.shape[1], w.shape[1])
     h = y @ w.T

@@ -22,6 +22,7 @@ from deeplimits.predictions.picture import SIMULATION, Mark, Number, Points
 from deeplimits.render import bars
 from deeplimits.render.web import pictures
 from deeplimits.render.web.letters import letters
+from deeplimits.statistics import FEWEST_SAMPLES
 
 FINE = 90
 """Points of a line that a slider moves."""
@@ -32,9 +33,11 @@ OVER = 81
 MOST_WHOLE = 24
 """The same where it counts something, and every value is compiled anew."""
 SPOTS = 7
-"""At how many values of that parameter systems are simulated, where one program does it for all."""
+"""At how many values of that parameter systems are simulated, where one program does it for all or it is their size."""
 SAMPLES = 200
 """Systems that are drawn beside the theory, at most."""
+LARGER = 2.0
+"""How far beyond the largest usual size a point over a parameter that is the size may lie."""
 
 
 WHOLE = ("Exponent", "Identity")
@@ -135,7 +138,8 @@ def affordable(limit: Limit, size: int, samples: int, budget: float) -> Task:
     if samples:
         return Task(limit, size, samples)
     cost = seconds(Task(limit, size, block))
-    blocks = max(1, min(int(budget / max(cost, 1e-9)), -(-SAMPLES // block)))
+    least = -(-FEWEST_SAMPLES // block)  # below which there are no error bars
+    blocks = max(least, min(int(budget / max(cost, 1e-9)), -(-SAMPLES // block)))
     return Task(limit, size, blocks * block)
 
 
@@ -152,16 +156,21 @@ def trials_of(task: Task) -> dict[str, list[Trial]]:
 
 def spots(limit: Limit, slider: scan.Slider, names: Sequence[str], budget: float = 1.5) -> list[dict[str, Any]]:
     """Numbers measured at a few values of a parameter, where all those systems are of one program."""
-    if speaks_of_draws(limit) or not names or not scan.same_systems(limit, slider):
+    if speaks_of_draws(limit) or not names:
+        return []
+    if not (scan.is_sized(limit, slider) or scan.same_systems(limit, slider)):
         return []
     found = []
     began = time.monotonic()
+    largest = max(limit.usual.sizes)
     for value in slider.values(SPOTS + 2, slider.low)[1:-1]:
         if time.monotonic() - began > 2 * budget:
             break
         try:
             moved = replace(limit, **{slider.name: value})
-            size = max(limit.usual.sizes)
+            size = scan.size_at(moved, slider)
+            if size is None or size > LARGER * largest:
+                continue
             measured = trials_of(affordable(moved, size, 0, budget / SPOTS))
         except DeeplimitsError:
             continue  # the theorem does not cover this value; the line has a gap there too
@@ -238,7 +247,7 @@ def missed(limit: Limit, slider: scan.Slider, scanned: scan.Frames) -> float:
     worst = 0.0
     for k in np.argsort(coarse)[::-1][: LOOKED_AT // 2] + 1:
         for before in (k - 1, k):
-            at = (place[before] + place[before + 1]) / 2
+            at = float(place[before] + place[before + 1]) / 2
             here = scan.at(limit, **{slider.name: float(np.exp(at) if slider.log else at)})
             worst = max(worst, gap(before, before + 1, _drawn(here), at))
     return pictures.rounded(worst)

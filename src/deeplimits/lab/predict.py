@@ -14,7 +14,7 @@ from deeplimits.errors import NotConverged, ParameterError, require
 from deeplimits.lab import beforehand, export
 from deeplimits.lab.compilation import use_cache
 from deeplimits.lab.programs import Program
-from deeplimits.lab.results import Drawn, Results, chosen
+from deeplimits.lab.results import Drawn, _Results, chosen
 from deeplimits.limit import Limit, replace, require_valid, speaks_of_draws, to_json, values_of
 from deeplimits.numerics.checks import aloud
 from deeplimits.parameters import parameters_of
@@ -24,7 +24,7 @@ from deeplimits.statement import Statement
 
 
 @dataclass(frozen=True, repr=False)
-class Prediction(Results[Kind], Drawn):
+class Prediction(_Results[Kind], Drawn):
     """The predictions of one limit, by name: `prediction["risk"].value`."""
 
     limit: Limit

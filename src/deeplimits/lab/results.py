@@ -12,7 +12,7 @@ from deeplimits.render import with_matplotlib
 T = TypeVar("T")
 
 
-class Results(Mapping[str, T]):
+class _Results(Mapping[str, T]):
     """A mapping of names to what is in `results`; a name that is not there is answered with those that are."""
 
     results: dict[str, T]

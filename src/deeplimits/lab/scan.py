@@ -274,6 +274,32 @@ def same_systems(limit: Limit, slider: Slider) -> bool:
     return all(one == found[0] for one in found)
 
 
+def is_sized(limit: Limit, slider: Slider) -> bool:
+    """Whether a parameter follows the size: then systems of different sizes lie along it."""
+    size = max(limit.usual.sizes)
+    try:
+        low, high = (float(getattr(limit.at_size(one)[1], slider.name)) for one in (min(limit.usual.sizes), size))
+    except DeeplimitsError:
+        return False
+    return abs(high - low) > LEAST_MOVED * max(abs(high), abs(low))
+
+
+def size_at(limit: Limit, slider: Slider) -> int | None:
+    """The size of systems that have the limit's own value of a parameter; None where there is none."""
+    size, wanted = max(limit.usual.sizes), float(getattr(limit, slider.name))
+
+    def misses(one: int) -> bool:
+        real = float(getattr(limit.at_size(one)[1], slider.name))
+        return abs(real - wanted) > LEAST_MOVED * max(abs(real), abs(wanted))
+
+    if not misses(size):
+        return size
+    if not is_sized(limit, slider):
+        return None
+    proportional = round(size * wanted / float(getattr(limit.at_size(size)[1], slider.name)))
+    return None if proportional < 1 or misses(proportional) else proportional
+
+
 def is_number(kind: Kind) -> bool:
     """Whether a prediction is one number, drawn over a parameter."""
     found = kind.arrays()[""][1]

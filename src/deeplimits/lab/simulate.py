@@ -17,7 +17,7 @@ from deeplimits.lab import beforehand, export
 from deeplimits.lab.compilation import few_threads, use_cache
 from deeplimits.lab.predict import MOST_SEED, check_count, limit_of, stated_shapes, theory
 from deeplimits.lab.programs import Program
-from deeplimits.lab.results import Results
+from deeplimits.lab.results import _Results
 from deeplimits.lab.task import Task
 from deeplimits.limit import Limit, speaks_of_draws, to_json, values_of
 from deeplimits.numerics.checks import aloud
@@ -28,7 +28,7 @@ CHUNKS = 10  # a usual run is cut into that many pieces, so that its progress ca
 
 
 @dataclass(frozen=True, repr=False)
-class Simulation(Results[np.ndarray]):
+class Simulation(_Results[np.ndarray]):
     """Measurements of independent finite systems, by name; the first axis of each array counts the systems."""
 
     limit: Limit

@@ -197,7 +197,7 @@ def _end(trial: Trial) -> tuple[float, Mean]:
     stated, mean = np.asarray(trial.stated.arrays()[""][1], dtype=float), trial.mean
     if stated.ndim == 0:
         return float(stated), mean
-    return float(stated[-1]), Mean(mean.value[-1], mean.variance[-1], mean.third[-1], mean.dof)
+    return float(stated[-1]), Mean(mean.value[-1], mean.variance[-1], mean.skewness[-1], mean.dof)
 
 
 def _where(kind: Any) -> str:

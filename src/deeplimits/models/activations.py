@@ -313,9 +313,6 @@ _CALL = re.compile(r"(\w+)\(([^()]*)\)")
 _HERMITE = re.compile(r"hermite(\d+)")
 
 
-ALSO_CALLED = {"silu": "swish", "linear": "identity"}
-"""Other names in use."""
-
 
 @functools.cache
 def activation(given: ActivationLike) -> Activation:
@@ -332,7 +329,7 @@ def activation(given: ActivationLike) -> Activation:
         return given
     if callable(given):
         return from_function(given)
-    given = ALSO_CALLED.get(given, given)
+    given = "swish" if given == "silu" else given
     if given in NAMED:
         return NAMED[given]
     if higher := _HERMITE.fullmatch(given):

@@ -15,21 +15,8 @@ import numpy as np
 
 from deeplimits.errors import MissingExtra, ParameterError, require
 from deeplimits.predictions.picture import (
-    EXCLUDED,
-    SIMULATION,
-    THEORY,
-    Axis,
-    Band,
-    Field,
-    Histogram,
-    Line,
-    Mark,
-    Number,
-    Picture,
-    Points,
-    Rule,
-    Stem,
-)
+    EXCLUDED, SIMULATION, THEORY, Axis, Band, Field, Histogram, Line, Mark, Number, Picture, Points, Rule, Stem
+)  # fmt: skip
 from deeplimits.render.layout import cell_edges, evenly, heading, lines_of
 
 INK = "black"
@@ -90,7 +77,7 @@ def _panels(title: str, settings: Any, pictures: Mapping[str, Picture], size: tu
     count = len(shown) + bool(numbers)
     columns = min(2, count)
     rows = math.ceil(count / columns)
-    letters = int(13 * WIDTH[columns])
+    letters = int(12 * WIDTH[columns])
     titles = [
         evenly((f"{name} " if columns > 1 else "") + picture.caption.replace(" = ", "\u00a0=\u00a0"), letters)
         if picture.caption

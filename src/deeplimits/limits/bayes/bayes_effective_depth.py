@@ -4,8 +4,9 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_linear
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, integer, real, rounded, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bayes import effective_depth
 
 
@@ -30,6 +31,11 @@ class BayesEffectiveDepth(Limit):
     hidden: int = integer(3, 1, 6, symbol="L", doc="number of hidden layers")
 
     usual = Run(sizes=(20, 40, 80), samples=60)
+    showcase = Showcase(
+        over="points_per_width",
+        see="More points per neuron act like more depth: what the data leave open grows from a linear model's "
+        "value on the left towards ν(1−α)/α.",
+    )
 
     # Steps of the chain, and of its beginning that is left out.
     steps, burn = 6000, 1000
@@ -47,7 +53,7 @@ class BayesEffectiveDepth(Limit):
         points = whole(size, "P", self, least=4)
         inputs = max(round(points / float(self.alpha)), points + 1)
         width = max(round(points / float(self.points_per_width)), 1)
-        at = replace(self, alpha=points / inputs, points_per_width=points / width)
+        at = rounded(self, alpha=points / inputs, points_per_width=points / width)
         return {"points": points, "inputs": inputs, "width": width}, at
 
     def simulate(self, key, *, points: int, inputs: int, width: int):

@@ -6,14 +6,15 @@ from jaxtyping import Array
 from deeplimits.ensembles import deep_linear
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bayes import evidence
 
 
 class BayesLinearEvidence(Limit):
     r"""The evidence of a deep linear network, exact through Meijer's G at any depth and width.
 
-    Setting     θ' = W^(L+1) … W^(1), W^(l)_ij ~ N(0, σ²/n_{l−1}), L hidden layers of width n; P points in R^{n_0} with X Xᵀ
-                the identity and labels of squared norm ν, interpolated without noise
+    Setting     θ' = W^(L+1) … W^(1), W^(l)_ij ~ N(0, σ²/n_{l−1}), L hidden layers of width n; P points in R^{n_0} with
+                X Xᵀ the identity and labels of squared norm ν, interpolated without noise
     Limit       none: exact
     Result      Z = (πν)^{−P/2} Γ(n/2)^{−L} G^{L+1,0}_{0,L+1}(ζ | P/2, n/2, …, n/2), ζ = ν (n_0/2σ²)(n/2σ²)^L; shown is
                 Z (2π)^{P/2} relative to a linear model that has the variance ν/P
@@ -31,6 +32,10 @@ class BayesLinearEvidence(Limit):
     width: int = integer(12, 1, 10_000, log=True, symbol="n", doc="neurons of a hidden layer")
 
     usual = Run(sizes=(8, 16), samples=12_000, batch=200)
+    showcase = Showcase(
+        over="weight_variance",
+        see="The evidence has a peak at one variance of the weights, and a network with more layers has a sharper one.",
+    )
 
     def theory(self):
         data = evidence.Interpolation(

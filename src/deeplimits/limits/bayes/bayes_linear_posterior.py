@@ -6,14 +6,15 @@ from jaxtyping import Array
 from deeplimits.ensembles import deep_linear
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.bayes import evidence, posterior
 
 
 class BayesLinearPosterior(Limit):
     r"""The posterior of a deep linear network: what it says of networks drawn from the prior is right on average.
 
-    Setting     a network θ' = W^(L+1) … W^(1) drawn from the prior W^(l)_ij ~ N(0, σ²/n_{l−1}), L hidden layers of width n,
-                n_0 inputs; the labels y_i = θ_i of the first P coordinates are seen
+    Setting     a network θ' = W^(L+1) … W^(1) drawn from the prior W^(l)_ij ~ N(0, σ²/n_{l−1}), L hidden layers of
+                width n, n_0 inputs; the labels y_i = θ_i of the first P coordinates are seen
     Limit       none: exact
     Result      E[|θ_⊥|² | data] = (n_0−P)(ν/2) G(ζ | P/2−1, n/2)/G(ζ | P/2, n/2) with ν = Σ y_i², for
                 every draw of the data: on average over networks it is |θ_⊥|² itself
@@ -29,6 +30,11 @@ class BayesLinearPosterior(Limit):
     hidden: int = integer(2, 1, 5, symbol="L", doc="number of hidden layers")
 
     usual = Run(sizes=(8, 16), samples=5000, batch=100)
+    showcase = Showcase(
+        over="weight_variance",
+        see="What the posterior says of the part that no label shows is right on average over networks, at "
+        "every prior: here it grows with the prior's scale.",
+    )
 
     def validity(self):
         if self.points < self.inputs:

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, Run, axis, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, axis, integer, real, rounded, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Value
 from deeplimits.showcase import Showcase
@@ -92,7 +92,7 @@ class EntropicDrift(Limit):
         counts = [whole(float(time) / one_step, "steps", self) for time in np.asarray(self.slow_times)]
         times = [count * one_step for count in counts]
         # θ relaxes at the rate 2ηλ ≥ η a step: e^{−12} is left of its start after 12/η steps.
-        realised = replace(self, step=1 / inverse, slow_times=times)
+        realised = rounded(self, step=1 / inverse, slow_times=times)
         return {"counts": tuple(counts), "warmup": 12 * inverse}, realised
 
     def simulate(self, key, *, counts: tuple[int, ...], warmup: int):

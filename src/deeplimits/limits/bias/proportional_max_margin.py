@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, Run, choice, real, replace, whole
+from deeplimits.limit import Limit, Run, choice, real, rounded, whole
 from deeplimits.numerics import panels
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
@@ -60,7 +60,7 @@ class ProportionalMaxMargin(Limit):
     def at_size(self, size):
         n = whole(size, "n", self, least=4)
         p = whole(n * float(self.gamma), "p", self, least=2)
-        return {"samples": n, "features": p}, replace(self, gamma=p / n)
+        return {"samples": n, "features": p}, rounded(self, gamma=p / n)
 
     def simulate(self, key, *, samples: int, features: int):
         x_key, label_key = jax.random.split(key)

@@ -11,6 +11,7 @@ from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.measure.adapters import switching
 from deeplimits.measure.regions import lines
 from deeplimits.predictions import Curve
+from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import kink_density
 
 
@@ -20,8 +21,8 @@ class ExpectedBreakpoints(Limit):
     Setting     one input, W^(l)_ij ~ N(0, C_w/n_{l−1}), b^(l) ~ N(0, C_b), L hidden layers of width n, the interval
                 [−T, T]
     Limit       n → ∞
-    Result      a neuron of layer l has (2/π) arctan(T √(B_l/A_l)) zeros, A_l = C_b Σ_{k<l}(C_w/2)^k, B_l = C_w(C_w/2)^{l−1}:
-                at most 2T √(C_w/C_b)/π, and 1 on the whole line
+    Result      a neuron of layer l has (2/π) arctan(T √(B_l/A_l)) zeros, A_l = C_b Σ_{k<l}(C_w/2)^k,
+                B_l = C_w(C_w/2)^{l−1}: at most 2T √(C_w/C_b)/π, and 1 on the whole line
     Validity    C_b > 0; size counts the neurons n of a layer
     Finite size the first layer is exact; the others deviate by O(1/n)
     Computed by expressivity.expected_breakpoints, expressivity.breakpoint_constant
@@ -35,6 +36,11 @@ class ExpectedBreakpoints(Limit):
     width: int = integer(30, 1, 10_000, log=True, symbol="n", doc="neurons of a hidden layer")
 
     usual = Run(sizes=(10, 20, 40), samples=400)
+    showcase = Showcase(
+        parameters={"hidden": 5},
+        see="No neuron of a deep layer adds more breakpoints than one of the first: the number of linear "
+        "pieces grows with the neurons, and not exponentially with depth.",
+    )
 
     def theory(self):
         found = kink_density.expected_breakpoints(

@@ -7,6 +7,7 @@ from jax.scipy.stats import binom
 from deeplimits.ensembles import relu_networks
 from deeplimits.limit import Limit, Run, choice, integer, replace, whole
 from deeplimits.predictions import Curve, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import paths
 
 COUNTED = 4
@@ -16,7 +17,8 @@ COUNTED = 4
 class GateIndependence(Limit):
     r"""The gates of a random ReLU network at one input are fair coins, independent of the size of what passes them.
 
-    Setting     no biases, W^(l) = √(2/n_{l−1}) Ŵ^(l), entries symmetric without atoms, variance 1; ξ = 1{z > 0}; |x|² = n_0
+    Setting     no biases, W^(l) = √(2/n_{l−1}) Ŵ^(l), entries symmetric without atoms, variance 1; ξ = 1{z > 0};
+                |x|² = n_0
     Limit       none: exact at every width
     Result      the number of open gates in the last hidden layer is Binomial(n, 1/2) unless a layer before is off as a
                 whole, and zero then; E ξ_i^(L) |h^(L−1)|²/n = (1/2) E |h^(L−1)|²/n = 1/2
@@ -31,6 +33,12 @@ class GateIndependence(Limit):
     width: int = integer(4, 3, 12, symbol="n", doc="neurons of a hidden layer")
 
     usual = Run(sizes=(4, 6), samples=40_000, batch=500)
+    showcase = Showcase(
+        parameters={"hidden": 4},
+        first="active",
+        see="Fair coins: the open gates of the last layer follow the binomial law, whatever the law of the "
+        "weights; what zero has in excess are networks that a layer before has switched off.",
+    )
 
     def theory(self):
         n = self.width

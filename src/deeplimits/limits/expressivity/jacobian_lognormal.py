@@ -9,6 +9,7 @@ from deeplimits.ensembles import deep_networks
 from deeplimits.limit import Limit, Run, integer, real, replace, too_small, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Law, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import path_moments
 
 
@@ -18,8 +19,8 @@ class JacobianLognormal(Limit):
     Setting     no biases, Gaussian weights W^(l) = √(2/n_{l−1}) Ŵ^(l), L hidden layers of width n;
                 R = (n_0/n)|h^(L)|²/|x|², which has the law of |J|²n_0/2 for a column of the Jacobian without g²
     Limit       n → ∞ with L/n → δ
-    Result      R is in law Π X_l, X = (2/n)χ²_k with k binomial; log R → N(−β/2, β), β = 5δ. Given that no layer is off,
-                mean and variance of log R are L times those of log X
+    Result      R is in law Π X_l, X = (2/n)χ²_k with k binomial; log R → N(−β/2, β), β = 5δ. Given that no layer is
+                off, mean and variance of log R are L times those of log X
     Validity    Gaussian weights; n ≥ 32, where no layer is ever off; size counts the neurons n
     Finite size mean and variance exact at every n; the law deviates by O(1/n)
     Computed by expressivity.layer_factor, expressivity.jacobian_log_moments (mean, second)
@@ -32,6 +33,11 @@ class JacobianLognormal(Limit):
     width: int = integer(32, 2, 100_000, log=True, symbol="n", doc="neurons of a hidden layer")
 
     usual = Run(sizes=(32, 64, 128), samples=25_000, batch=500)
+    showcase = Showcase(
+        first="law",
+        see="The size of a signal is log-normal, and the variance of its logarithm is five times depth over "
+        "width: deeper is wider.",
+    )
 
     def theory(self):
         factor = path_moments.layer_factor(self.width)

@@ -1,4 +1,4 @@
-r"""Moments of the Jacobian of a random ReLU network: the second never depends on depth, the fourth on depth over width."""
+r"""Moments of the Jacobian of a random ReLU network: the second knows no depth, the fourth depth over width."""
 
 import jax
 import jax.numpy as jnp
@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from deeplimits.ensembles import relu_networks
 from deeplimits.limit import Limit, Run, choice, integer, replace, too_small, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import path_moments
 
 FOURTH = {"gaussian": 3.0, "uniform": 9 / 5, "laplace": 6.0, "triangular": 12 / 5}
@@ -15,8 +16,8 @@ FOURTH = {"gaussian": 3.0, "uniform": 9 / 5, "laplace": 6.0, "triangular": 12 / 
 class JacobianMoments(Limit):
     r"""The exact second and fourth moment of an entry of the Jacobian of a random ReLU network.
 
-    Setting     no biases, W^(l) = √(2/n_{l−1}) Ŵ^(l), independent symmetric entries of variance 1 without atoms, L hidden
-                layers of width n, n_0 inputs; J_qp = ∂z_q/∂x_p at a fixed x
+    Setting     no biases, W^(l) = √(2/n_{l−1}) Ŵ^(l), independent symmetric entries of variance 1 without atoms, L
+                hidden layers of width n, n_0 inputs; J_qp = ∂z_q/∂x_p at a fixed x
     Limit       none: exact at every width
     Result      E J² = 2/n_0 for every law of the weights; E J⁴ by a transfer matrix that the law enters through E Ŵ⁴,
                 for Gaussian weights (12/n_0²)(1 + 5/n)^L
@@ -32,6 +33,12 @@ class JacobianMoments(Limit):
     width: int = integer(12, 1, 100_000, log=True, symbol="n", doc="neurons of a hidden layer")
 
     usual = Run(sizes=(12, 24), samples=40_000, batch=250)
+    showcase = Showcase(
+        over="hidden",
+        first="fourth",
+        see="Depth leaves the second moment of a gradient where it is and multiplies the fourth by about 1 + "
+        "5/n with every layer: few gradients become very large.",
+    )
 
     # Rows of the Jacobian that are looked at together.
     outputs = 32

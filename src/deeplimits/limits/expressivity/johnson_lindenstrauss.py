@@ -6,6 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Probability
+from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import widths_and_entropy
 
 
@@ -30,6 +31,12 @@ class JohnsonLindenstrauss(Limit):
     rows: int = integer(20, 1, 100_000, log=True, symbol="m", doc="rows of the projection")
 
     usual = Run(sizes=(4, 12), samples=20_000, batch=500)
+    showcase = Showcase(
+        over="rows",
+        ranges={"rows": (2, 60)},
+        see="With every further row of the projection it is rarer that a distance shrinks too much: "
+        "exponentially rarer.",
+    )
 
     def theory(self):
         failure = widths_and_entropy.projection_failure(self.distortion, 2.0, float(self.rows))

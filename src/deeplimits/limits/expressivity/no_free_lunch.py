@@ -5,6 +5,7 @@ import jax.numpy as jnp
 
 from deeplimits.limit import Limit, Run, choice, integer, replace, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import widths_and_entropy
 
 
@@ -26,6 +27,14 @@ class NoFreeLunch(Limit):
     cells: int = integer(10, 2, 100_000, log=True, symbol="N", doc="number of cells")
 
     usual = Run(sizes=(10, 40), samples=8000, batch=200)
+    showcase = Showcase(
+        parameters={"cells": 40},
+        size=40,
+        over="seen",
+        ranges={"seen": (1, 39)},
+        see="On random labels a learner is right where it has looked and like a coin elsewhere: half a cell "
+        "is won by each that is seen, whatever the learner.",
+    )
 
     def theory(self):
         error = widths_and_entropy.no_free_lunch_error(self.cells, self.seen)

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 from deeplimits.ensembles import relu_networks
 from deeplimits.limit import Limit, Run, integer, replace, too_small, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import tangent_moments
 
 
@@ -26,6 +27,12 @@ class NtkDiagonalMoments(Limit):
     width: int = integer(12, 1, 100_000, log=True, symbol="n", doc="neurons of a hidden layer")
 
     usual = Run(sizes=(8, 16), samples=60_000, batch=500)
+    showcase = Showcase(
+        over="hidden",
+        first="second",
+        see="The second moment of the tangent kernel grows faster than the square of its mean: where depth is "
+        "comparable to width, the kernel stays random.",
+    )
 
     def theory(self):
         found = tangent_moments.ntk_moments(float(self.inputs), self.inputs, [self.width] * self.hidden)

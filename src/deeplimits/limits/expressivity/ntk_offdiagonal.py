@@ -6,14 +6,15 @@ from jaxtyping import Array
 from deeplimits.ensembles import relu_networks
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import tangent_moments
 
 
 class NtkOffdiagonal(Limit):
     r"""The mean tangent kernel of two inputs: gates of two inputs are not independent of what passes them.
 
-    Setting     no biases, Gaussian W^(l) = √(2/n_{l−1}) Ŵ^(l), L hidden layers of width n, one output, |x|² = |x'|² = n_0/2,
-                cosine ρ
+    Setting     no biases, Gaussian W^(l) = √(2/n_{l−1}) Ŵ^(l), L hidden layers of width n, one output,
+                |x|² = |x'|² = n_0/2, cosine ρ
     Limit       n → ∞
     Result      E Θ(x, x') = t with c = t = ρ at first and L times φ = arccos c, c ← (sin φ + (π−φ) cos φ)/π,
                 t ← c + t(π−φ)/π
@@ -27,6 +28,11 @@ class NtkOffdiagonal(Limit):
     cosine: Array = real(0.5, -0.3, 0.98, symbol=r"\rho", doc="cosine of the angle between the inputs")
 
     usual = Run(sizes=(12, 36), samples=30_000, batch=250)
+    showcase = Showcase(
+        over="cosine",
+        see="The tangent kernel of two inputs grows with the cosine between them, towards the value L + 1 "
+        "that it has on the diagonal.",
+    )
 
     def theory(self):
         kernel = tangent_moments.ntk_off_diagonal(self.cosine, self.hidden)

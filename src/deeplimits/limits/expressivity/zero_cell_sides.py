@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from deeplimits.ensembles import relu_networks
 from deeplimits.limit import Limit, Run, choice, integer, replace, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import kink_density
 
 
@@ -26,6 +27,11 @@ class ZeroCellSides(Limit):
     lines: int = integer(10, 1, 100_000, log=True, symbol="n", doc="number of lines")
 
     usual = Run(sizes=(4, 16, 64), samples=8000, batch=100)
+    showcase = Showcase(
+        over="lines",
+        ranges={"lines": (3, 128)},
+        see="However many lines cut the plane, the cell around the origin has about five sides: π²/2 on average.",
+    )
 
     def theory(self):
         sides = kink_density.zero_cell_sides(self.lines)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, Run, activation_choice, real, replace, whole
+from deeplimits.limit import Limit, Run, activation_choice, real, rounded, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
@@ -59,7 +59,7 @@ class LazyTwoLayerScalings(Limit):
     def at_size(self, size):
         d = whole(size, "d", self, least=4)
         n = whole(d * float(self.points_per_dimension), "N", self, least=2)
-        return {"dimension": d, "points": n}, replace(self, points_per_dimension=n / d)
+        return {"dimension": d, "points": n}, rounded(self, points_per_dimension=n / d)
 
     def simulate(self, key, *, dimension: int, points: int):
         width = self.neurons * dimension

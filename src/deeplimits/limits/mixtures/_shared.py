@@ -1,20 +1,21 @@
 """What the limits on mixtures share: a stated mixture, and what is looked at of a kernel matrix."""
 
+from typing import Any
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.ensembles.class_mixtures import TwoClasses
 from deeplimits.predictions import Value
 from deeplimits.theory.mixtures.gaussian_mixtures import GaussianMixture, KernelData, kernel_data
 
 
-def mixture_of(system: TwoClasses) -> GaussianMixture:
-    """The description of two balanced classes of diagonal covariances."""
+def mixture_of(system: Any) -> GaussianMixture:
+    """The description of two balanced classes of diagonal covariances, from their `means` and `variances`."""
     covariances = system.variances[:, :, None] * jnp.eye(system.x.shape[1])[None, :, :]
     return GaussianMixture(system.means, covariances, jnp.full((2,), 0.5))
 
 
-def described(system: TwoClasses) -> KernelData:
+def described(system: Any) -> KernelData:
     """The points, as kernels in high dimension see them."""
     return kernel_data(system.x, system.labels, mixture=mixture_of(system))
 

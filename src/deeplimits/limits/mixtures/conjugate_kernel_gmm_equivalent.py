@@ -6,6 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import class_mixtures
 from deeplimits.limit import Limit, Run, activation_choice, real, rounded, whole
 from deeplimits.limits.mixtures._shared import described, looked_at, said
+from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.kernel_equivalents import conjugate_kernel_equivalent
 
 
@@ -30,6 +31,12 @@ class ConjugateKernelGmmEquivalent(Limit):
     shape: Array = real(0.3, 0.0, 0.6, symbol="h", doc="how unequal the variances of class 2 are, h")
 
     usual = Run(sizes=(60, 120, 240), samples=24)
+    showcase = Showcase(
+        over="strength",
+        first="top",
+        see="The equivalent matrix has the largest eigenvalue of the kernel matrix itself, draw by draw: flat "
+        "while the classes are too close, rising once they show.",
+    )
 
     def at_size(self, size):
         p = whole(size, "p", self, least=20)

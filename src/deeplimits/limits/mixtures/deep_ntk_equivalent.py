@@ -6,7 +6,8 @@ from jaxtyping import Array
 from deeplimits.ensembles import class_mixtures
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, rounded, whole
 from deeplimits.limits.mixtures._shared import described, looked_at, said
-from deeplimits.theory.mixtures.deep_coefficients import deep_coefficients
+from deeplimits.showcase import Showcase
+from deeplimits.theory.mixtures.layer_equivalents import deep_coefficients
 from deeplimits.theory.mixtures.kernel_equivalents import equivalent_kernel
 
 
@@ -32,6 +33,12 @@ class DeepNtkEquivalent(Limit):
     shape: Array = real(0.3, 0.0, 0.6, symbol="h", doc="how unequal the variances of class 2 are, h")
 
     usual = Run(sizes=(60, 120, 240), samples=24)
+    showcase = Showcase(
+        over="strength",
+        first="top",
+        see="The tangent kernel of a deep network sees the classes through a few numbers: its largest "
+        "eigenvalue rises as they move apart, and so does the equivalent's.",
+    )
 
     def at_size(self, size):
         p = whole(size, "p", self, least=20)
@@ -49,4 +56,4 @@ class DeepNtkEquivalent(Limit):
 
     def measured(self, system):
         scale = system.variances.mean()
-        return looked_at(class_mixtures.deep_kernels([self.activation] * self.layers, system.x, scale).tangent)
+        return looked_at(class_mixtures.layer_equivalents([self.activation] * self.layers, system.x, scale).tangent)

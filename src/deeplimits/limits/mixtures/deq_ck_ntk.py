@@ -8,6 +8,7 @@ from deeplimits.limit import Limit, Run, activation_choice, choice, real, rounde
 from deeplimits.limits.mixtures._shared import described, looked_at, said
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import known
+from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.implicit import equilibrium_coefficients
 from deeplimits.theory.mixtures.kernel_equivalents import equivalent_kernel
 
@@ -41,11 +42,19 @@ class DeqCkNtk(Limit):
     shape: Array = real(0.3, 0.0, 0.6, symbol="h", doc="how unequal the variances of class 2 are, h")
 
     usual = Run(sizes=(60, 120, 240), samples=24)
+    showcase = Showcase(
+        over="strength",
+        first="top",
+        see="An implicit network at rest has the kernel that four numbers describe: its largest eigenvalue "
+        "rises as the classes move apart.",
+    )
 
     def validity(self):
         if not known(self.recurrent_variance, self.input_variance):
             return ()
-        found = float(equilibrium_coefficients(self.activation, self.recurrent_variance, self.input_variance).contraction)
+        found = float(
+            equilibrium_coefficients(self.activation, self.recurrent_variance, self.input_variance).contraction
+        )
         if found <= MOST:
             return ()
         return (
@@ -64,9 +73,7 @@ class DeqCkNtk(Limit):
 
     def stated(self, system):
         data = described(system)
-        found = equilibrium_coefficients(
-            self.activation, self.recurrent_variance, self.input_variance, data.variance
-        )
+        found = equilibrium_coefficients(self.activation, self.recurrent_variance, self.input_variance, data.variance)
         return said(looked_at(equivalent_kernel(getattr(found, self.kernel), data).matrix()))
 
     def measured(self, system):

@@ -6,6 +6,7 @@ from jaxtyping import Array
 
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Bound, Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.distances import diagonal_pair_distances, largest_distance_gap
 
 FAILURE = 0.01
@@ -33,6 +34,11 @@ class DistanceConcentration(Limit):
     shape: Array = real(0.3, 0.0, 0.9, symbol="h", doc="how unequal the variances of the coordinates are, h")
 
     usual = Run(sizes=(100, 200, 400), samples=2500, batch=20)
+    showcase = Showcase(
+        over="distance",
+        first="between",
+        see="Points of one class and of two are at almost the same distance: d² is spread over p coordinates.",
+    )
 
     def theory(self):
         eigenvalues = jnp.where(jnp.arange(self.dimension) < self.dimension // 2, 1 + self.shape, 1 - self.shape)

@@ -7,6 +7,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import class_mixtures
 from deeplimits.limit import Limit, Run, choice, real, rounded, whole
 from deeplimits.limits.mixtures._shared import described, looked_at, mixture_of, said
+from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.distance_kernels import linearized_distance_kernel
 
 KERNELS = {
@@ -38,6 +39,12 @@ class KernelLinearization(Limit):
     shape: Array = real(0.3, 0.0, 0.6, symbol="h", doc="how unequal the variances of class 2 are, h")
 
     usual = Run(sizes=(60, 120, 240), samples=24)
+    showcase = Showcase(
+        over="strength",
+        first="top",
+        see="A kernel of distances does in high dimension what a linear one does: its largest eigenvalue "
+        "rises as the classes move apart, and the linearized one's with it.",
+    )
 
     def at_size(self, size):
         p = whole(size, "p", self, least=20)

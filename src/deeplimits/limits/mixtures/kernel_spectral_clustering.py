@@ -9,6 +9,7 @@ from deeplimits.limit import Limit, Run, choice, real, rounded, whole
 from deeplimits.limits.mixtures.kernel_linearization import KERNELS
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.distance_kernels import kernel_clustering
 
 APART = 1.8
@@ -37,6 +38,13 @@ class KernelSpectralClustering(Limit):
     strength: Array = real(3.0, 1.0, 10.0, log=True, symbol=r"\rho", doc="squared length ρ of a class mean")
 
     usual = Run(sizes=(60, 120, 240), samples=120)
+    showcase = Showcase(
+        over="strength",
+        ranges={"strength": (1.3, 10.0)},
+        first="overlap",
+        see="Beyond the transition an eigenvector of the kernel matrix knows the classes, and the better the "
+        "further they are apart.",
+    )
 
     def validity(self):
         if not known(self.gamma, self.strength):

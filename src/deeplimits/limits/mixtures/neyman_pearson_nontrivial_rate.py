@@ -6,6 +6,7 @@ from jaxtyping import Array
 from deeplimits.limit import Limit, Run, real, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.likelihood_ratio import limiting_error
 
 POINTS = 500
@@ -28,6 +29,11 @@ class NeymanPearsonNontrivialRate(Limit):
     shape: Array = real(2.0, 0.0, 4.0, symbol=r"\varepsilon", doc="difference ε of the variances, times √p")
 
     usual = Run(sizes=(400, 1600, 6400), samples=600, batch=20)
+    showcase = Showcase(
+        over="distance",
+        see="Means at a distance of order one make neither an easy nor an impossible problem: nobody's error "
+        "can be below this line.",
+    )
 
     def theory(self):
         return {"error": Value(limiting_error(self.distance, self.shape), label="smallest error", symbol="Q", rate=0.5)}

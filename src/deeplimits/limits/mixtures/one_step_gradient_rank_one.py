@@ -6,6 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import data, one_step
 from deeplimits.limit import Limit, Run, activation_choice, real, rounded, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.one_step import rank_one_gradient
 
 
@@ -29,6 +30,12 @@ class OneStepGradientRankOne(Limit):
     noise: Array = real(0.3, 0.0, 1.0, symbol=r"\sigma", doc="standard deviation of the label noise")
 
     usual = Run(sizes=(40, 80, 160), samples=100)
+    showcase = Showcase(
+        over="samples_per_dimension",
+        first="singular_value",
+        see="One direction carries the first gradient: its largest singular value and both of its vectors are "
+        "known beforehand.",
+    )
 
     def at_size(self, size):
         p = whole(size, "p", self, least=10)
@@ -49,8 +56,12 @@ class OneStepGradientRankOne(Limit):
             "singular_value": Value(
                 root * found.singular_value, label="largest singular value of √N G", symbol="s_1", rate=1.0
             ),
-            "along_output": Value(one, label="alignment of its left vector with β", symbol=r"\langle u,\beta\rangle^2", rate=1.0),
-            "along_labels": Value(one, label="alignment of its right vector with X'y", symbol=r"\langle v,X'y\rangle^2", rate=1.0),
+            "along_output": Value(
+                one, label="alignment of its left vector with β", symbol=r"\langle u,\beta\rangle^2", rate=1.0
+            ),
+            "along_labels": Value(
+                one, label="alignment of its right vector with X'y", symbol=r"\langle v,X'y\rangle^2", rate=1.0
+            ),
         }
 
     def measured(self, system):

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from deeplimits.ensembles import data, one_step
 from deeplimits.limit import Limit, Run, activation_choice, real, rounded, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.one_step import one_step_ridge_risk
 
 TEST = 400
@@ -45,6 +46,10 @@ class OneStepRidgeRisk(Limit):
     noise: Array = real(0.3, 0.0, 1.0, symbol=r"\sigma", doc="standard deviation of the label noise")
 
     usual = Run(sizes=(40, 80, 160), samples=200)
+    showcase = Showcase(
+        over="step",
+        see="The further the first step goes, the lower the risk of ridge regression on the features after it.",
+    )
 
     def at_size(self, size):
         p = whole(size, "p", self, least=10)

@@ -7,6 +7,7 @@ from deeplimits.ensembles import data, one_step
 from deeplimits.limit import Limit, Run, activation_choice, real, rounded, whole
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.one_step import one_step_spike
 
 APART = 1.25
@@ -38,6 +39,13 @@ class OneStepSpikeAndAlignment(Limit):
     noise: Array = real(0.3, 0.0, 1.0, symbol=r"\sigma", doc="standard deviation of the label noise")
 
     usual = Run(sizes=(30, 60, 120), samples=1500, batch=4)
+    showcase = Showcase(
+        over="step",
+        ranges={"step": (3.4, 10.0)},
+        first="alignment",
+        see="A large enough step turns the first layer towards the teacher: from the critical step on its top "
+        "direction knows it, up to what the teacher's nonlinearity lets through.",
+    )
 
     def validity(self):
         if not known(self.step, self.samples_per_dimension, self.neurons_per_dimension, self.noise):
@@ -58,7 +66,9 @@ class OneStepSpikeAndAlignment(Limit):
         found = self._found()
         return {
             "singular_value": Value(found.singular_value, label="largest singular value", symbol="s_1", rate=1.0),
-            "alignment": Value(found.alignment, label="alignment with the teacher", symbol=r"\langle u_1,\beta_*\rangle^2", rate=1.0),
+            "alignment": Value(
+                found.alignment, label="alignment with the teacher", symbol=r"\langle u_1,\beta_*\rangle^2", rate=1.0
+            ),
         }
 
     def at_size(self, size):

@@ -7,6 +7,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import class_mixtures
 from deeplimits.limit import Limit, Run, activation_choice, real, rounded, whole
 from deeplimits.predictions import Value
+from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.activation_moments import kernel_coefficients
 
 NEURONS = 400
@@ -33,6 +34,11 @@ class SparseBinaryWeights(Limit):
     samples_per_dimension: Array = real(2.0, 0.5, 4.0, log=True, symbol="n/p", doc="samples per dimension")
 
     usual = Run(sizes=(60, 120, 240), samples=200)
+    showcase = Showcase(
+        over="sparsity",
+        see="The more weights are zero, the more the kernel grows in one direction, which centring takes off; "
+        "its diagonal stays.",
+    )
 
     def theory(self):
         d0, d1, d2, _ = kernel_coefficients(self.activation)
@@ -59,4 +65,3 @@ class SparseBinaryWeights(Limit):
         mean = class_mixtures.centre(self.activation, jnp.ones(())).mean
         features = class_mixtures.named(self.activation).value(w @ x / dimension**0.5) - mean
         return {"ones": jnp.mean(jnp.sum(features, axis=1) ** 2) / samples, "diagonal": jnp.mean(features**2)}
-

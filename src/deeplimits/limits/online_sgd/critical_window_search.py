@@ -7,7 +7,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, integer, real, rounded, whole
 from deeplimits.limits.online_sgd._shared import even_times
 from deeplimits.predictions import Curve
 from deeplimits.showcase import Showcase
@@ -73,7 +73,7 @@ class CriticalWindowSearch(Limit):
             )
         per_unit = n ** (self.order - 1) / float(self.step) ** 2
         every = whole(float(self.horizon) * per_unit / POINTS, "steps between records", self)
-        return {"dimension": n, "every": every}, replace(self, horizon=every * POINTS / per_unit)
+        return {"dimension": n, "every": every}, rounded(self, horizon=every * POINTS / per_unit)
 
     def rounds(self, *, dimension: int, every: int):
         return POINTS * every / reduced_chains.BLOCK

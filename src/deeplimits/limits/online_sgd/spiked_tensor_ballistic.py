@@ -7,7 +7,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, integer, real, rounded, whole
 from deeplimits.limits.online_sgd._shared import even_times
 from deeplimits.predictions import Curve, Exponent, Value
 from deeplimits.showcase import Showcase
@@ -83,7 +83,7 @@ class SpikedTensorBallistic(Limit):
                 f"dimension must be at least {least:.4g}: take such a size, or a smaller step"
             )
         every = whole(float(self.horizon) * n / float(self.step) / POINTS, "steps between records", self)
-        return {"dimension": n, "every": every}, replace(self, horizon=every * POINTS * float(self.step) / n)
+        return {"dimension": n, "every": every}, rounded(self, horizon=every * POINTS * float(self.step) / n)
 
     def simulate(self, key, *, dimension: int, every: int):
         def step(sample, state):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.limit import Limit, Run, real, rounded, whole
 from deeplimits.limits.regression._shared import at_threshold, features_of
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
@@ -65,7 +65,7 @@ class MisspecifiedAndLatentRidgeless(Limit):
         n = whole(size, "n", self, least=2)
         p = features_of(self, n, float(self.gamma), least=2)
         q = min(max(round(float(self.latent) * p), 1), p - 1)
-        return {"samples": n, "features": p, "hidden": q}, replace(self, gamma=p / n, latent=q / p)
+        return {"samples": n, "features": p, "hidden": q}, rounded(self, gamma=p / n, latent=q / p)
 
     def simulate(self, key, *, samples: int, features: int, hidden: int):
         k, n = self.repeats, samples

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.limit import Limit, Run, real, rounded, whole
 from deeplimits.predictions import Picture, Value
 from deeplimits.predictions.picture import Axis, Line, Rule
 from deeplimits.showcase import Showcase
@@ -72,7 +72,7 @@ class SpikedCovarianceBbp(Limit):
     def at_size(self, size):
         n = whole(size, "n", self, least=4)
         p = whole(n * float(self.gamma), "p", self, least=2)
-        return {"samples": n, "dimension": p}, replace(self, gamma=p / n)
+        return {"samples": n, "dimension": p}, rounded(self, gamma=p / n)
 
     def simulate(self, key, *, samples: int, dimension: int):
         x = data.independent_entries(key, samples, dimension)

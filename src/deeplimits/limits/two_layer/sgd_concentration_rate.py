@@ -7,7 +7,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.ensembles import overlap_steps
-from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, rounded, whole
 from deeplimits.limits.two_layer._shared import aligned_start, steps_at
 from deeplimits.models.committees import Task
 from deeplimits.numerics.arguments import known
@@ -90,7 +90,7 @@ class SgdConcentrationRate(Limit):
         d = whole(size, "d", self, least=self.students + self.teachers)
         (quarter,), times = steps_at(self.time / self.looks, d * self.students / float(self.step), self)
         marks = tuple(look * quarter for look in range(1, self.looks + 1))
-        return {"dimension": d, "marks": marks}, replace(self, time=self.looks * times[0])
+        return {"dimension": d, "marks": marks}, rounded(self, time=self.looks * times[0])
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
         task, start = self._setting()

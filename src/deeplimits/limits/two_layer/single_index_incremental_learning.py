@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import single_index
-from deeplimits.limit import Limit, Run, axis, real, replace, whole
+from deeplimits.limit import Limit, Run, axis, real, rounded, whole
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Curve
 from deeplimits.showcase import Showcase, log_points
@@ -89,7 +89,7 @@ class SingleIndexIncrementalLearning(Limit):
         finer = max(1.0, 0.1 / float(self.epsilon)) * max(1.0, strength / 15)
         steps_per_time = int(np.ceil(self.steps_per_time * finer))
         marks = tuple(round(float(t) * steps_per_time) for t in self.times)
-        return {"neurons": m, "marks": marks, "steps_per_time": steps_per_time}, replace(
+        return {"neurons": m, "marks": marks, "steps_per_time": steps_per_time}, rounded(
             self, times=[mark / steps_per_time for mark in marks]
         )
 

@@ -74,7 +74,7 @@ class Reader:
         self.softmax: set[int] = set()
         self.notes = shifts is None
 
-    def evaluate(self, jaxpr: Any, constants: Any, given: list[Held]) -> list[Held]:
+    def evaluate(self, jaxpr: Any, constants: Any, entering: list[Held]) -> list[Held]:
         """The results of a jaxpr."""
         known: dict[Any, Held] = {}
 
@@ -83,7 +83,7 @@ class Reader:
 
         for variable, value in zip(jaxpr.constvars, constants, strict=True):
             known[variable] = Held(value, None, "")
-        known.update(zip(jaxpr.invars, given, strict=True))
+        known.update(zip(jaxpr.invars, entering, strict=True))
         for equation in jaxpr.eqns:
             results = self._equation(equation, [of(one) for one in equation.invars])
             known.update(zip(equation.outvars, results, strict=True))
@@ -134,7 +134,7 @@ class Reader:
 
     def _note(self, place: int, word: str, equation: Any, given: list[Held], moving: list[Held], result: Any) -> None:
         fixed = [one for one in given if one.place is None]
-        sources = tuple(dict.fromkeys(one.place for one in moving))
+        sources = tuple(dict.fromkeys(one.place for one in moving if one.place is not None))
         kind, what, constants, name = "unread", word, {}, word
         if word in ("dot_general", "conv_general_dilated"):
             kind, what, constants, name = self._product(word, equation, given, fixed, moving, sources, result)

@@ -29,8 +29,8 @@ CONSTANT, STEPS, LINEAR = 0, 1, 2
 AFFINE = {
     "add", "sub", "neg", "reduce_sum", "reshape", "transpose", "broadcast_in_dim", "concatenate", "slice", "squeeze",
     "expand_dims", "convert_element_type", "copy", "copy_p", "pad", "rev", "gather", "dynamic_slice", "cumsum", "split",
-    "reduce_window_sum", "stop_gradient", "optimization_barrier", "sharding_constraint", "add_any", "real", "device_put",
-    "reduce_precision", "unstack",
+    "reduce_window_sum", "stop_gradient", "optimization_barrier", "sharding_constraint", "add_any", "real",
+    "device_put", "reduce_precision", "unstack",
 }  # fmt: skip
 PRODUCTS = {"mul", "dot_general", "conv_general_dilated"}
 COMPARISONS = {"gt", "ge", "lt", "le"}

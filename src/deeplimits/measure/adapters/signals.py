@@ -24,6 +24,8 @@ TAKEN_TO_BE = 1e-3
 """Outputs this close to σ of the layer before, relative to their size, are read as σ of it."""
 FLAT = 1e-2
 """A unit is saturated where |σ'| is below this share of its largest value."""
+BLOCKS = 20
+"""Of units, whose scatter is the error of a mean cosine."""
 READ = (
     "relu", "tanh", "gelu", "swish", "sigmoid", "leaky_relu(0.01)", "softplus", "identity", "erf", "sin", "abs",
 )  # fmt: skip
@@ -57,6 +59,10 @@ class LayerSignal(NamedTuple):
     """Share of the layer's units whose activation passes no signal on for any sample (0 where it is not read)"""
     saturated: float
     """Share of units and samples at which the activation is flat (0 where it is not read, or is piecewise linear)"""
+    cosine_error: float = 0.0
+    """Standard error of `cosine` over draws of the layer's own weights, its input given"""
+    passed_error: float = 0.0
+    """The same of what it would be with infinitely many outputs, over the units that its input has"""
 
     @property
     def expected(self) -> np.ndarray:
@@ -159,6 +165,8 @@ def _signal(one: Any, earlier: list[Any], inputs: np.ndarray | None, later: list
         _mean_cosine(rows),
         _idle(one, after),
         _saturated(one, after),
+        _error(one.leaving if one.leaving.ndim < 3 else np.moveaxis(one.leaving, 1 if one.leaving.ndim > 3 else -1, 1)),
+        _error(one.entering, c_b, c_w) if one.entering.ndim == 2 and earlier else 0.0,
     )
 
 
@@ -176,13 +184,24 @@ def _chance(rows: np.ndarray, width: int) -> float:
     return float(np.sqrt(2 * own / width)) / total
 
 
-def _mean_cosine(rows: np.ndarray) -> float:
-    norms = np.linalg.norm(rows, axis=1)
-    if not np.all(norms > 0) or len(rows) < 2:
+def _mean_cosine(rows: np.ndarray, offset: float = 0.0, factor: float = 1.0) -> float:
+    gram = offset + factor * (rows @ rows.T) / rows.shape[1]
+    lengths = np.sqrt(np.diag(gram))
+    if not np.all(lengths > 0) or len(rows) < 2:
         return float("nan")
-    units = rows / norms[:, None]
     count = len(rows)
-    return float((np.sum(np.sum(units, axis=0) ** 2) - count) / (count * (count - 1)))
+    return float((np.sum(gram / np.outer(lengths, lengths)) - count) / (count * (count - 1)))
+
+
+def _error(units: np.ndarray, offset: float = 0.0, factor: float = 1.0) -> float:
+    """Of a mean cosine in the kernel offset + factor·x·x'/n, by leaving out blocks of units, axis 1, in turn."""
+    parts = np.array_split(np.arange(units.shape[1]), min(BLOCKS, units.shape[1]))
+    if len(parts) < 2:
+        return 0.0
+    left = np.array([_mean_cosine(np.delete(units, part, 1).reshape(len(units), -1), offset, factor) for part in parts])
+    if not np.all(np.isfinite(left)):
+        return 0.0
+    return float(np.sqrt((len(parts) - 1) * np.mean((left - left.mean()) ** 2)))
 
 
 def _before(one: Any, earlier: list[Any], inputs: np.ndarray | None) -> str | None:

@@ -66,8 +66,8 @@ class Matrices(Switching):
         for place, (matrix, shift) in enumerate(zip(self.weights, self.biases, strict=False)):
             if matrix.ndim != 2 or matrix.shape[1] != width or shift.shape != (len(matrix),):
                 raise ParameterError(
-                    f"weights[{place}] has shape {matrix.shape} and biases[{place}] {shift.shape}; they must have shape "
-                    f"(n, {width}) and (n,)"
+                    f"weights[{place}] has shape {matrix.shape} and biases[{place}] {shift.shape}; they must have "
+                    f"shape (n, {width}) and (n,)"
                 )
             if not (np.all(np.isfinite(matrix)) and np.all(np.isfinite(shift))):
                 raise ParameterError(f"weights[{place}] or biases[{place}] is not finite")
@@ -118,8 +118,8 @@ def switching(network: Any, *, parameters: Any = None) -> Switching:
 
         return jax_switching.opened(inner, parameters=parameters)
     raise ParameterError(
-        f"the network is a {type(network).__name__}; give what open_model answers, a torch.nn.Module, or a JAX function "
-        "of a batch of inputs"
+        f"the network is a {type(network).__name__}; give what open_model answers, a torch.nn.Module, or a JAX "
+        "function of a batch of inputs"
     )
 
 

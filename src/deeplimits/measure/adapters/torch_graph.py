@@ -162,10 +162,10 @@ class Recorder(TorchDispatchMode):
             return "unread", plain, {}, own, None
         weight = matrices[0]
         bias = next((one for one in fixed if one.ndim == 1), None)
+        layout: Any = ()
         if plain == "convolution":
             fan_in, width = weight[0].numel(), weight.shape[0]
-            given, stride, padding, dilation, transposed, _, groups = args[0], *args[3:9]
-            transposed = bool(transposed)
+            given, layout, transposed = args[0], args[3:6], bool(args[6])
         else:
             # mat1 @ mat2, the weights on the right as in x Wᵀ
             right = weight is not moving[0] and any(weight is one for one in args[-2:]) and args[-1] is weight
@@ -179,7 +179,7 @@ class Recorder(TorchDispatchMode):
             with torch.no_grad():
                 ones = torch.ones_like(weight)
                 squares = torch.convolution(
-                    given.detach() ** 2, ones, None, stride, padding, dilation, False, [0] * (given.ndim - 2), groups
+                    given.detach() ** 2, ones, None, *layout, False, [0] * (given.ndim - 2), args[8]
                 )
             taps = float(squares.double().mean()) / fan_in / power
         origin = self.operations[self.where[_memory(moving[0])]]

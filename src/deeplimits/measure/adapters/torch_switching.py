@@ -38,12 +38,14 @@ AFFINE = {
     "constant_pad_nd", "upsample_nearest1d", "upsample_nearest2d", "upsample_bilinear2d", "upsample_linear1d",
     "pixel_shuffle", "pixel_unshuffle", "index", "index_select", "_to_copy", "flip", "roll", "repeat", "split",
     "split_with_sizes", "chunk", "unbind", "unfold", "im2col", "col2im", "cumsum", "diagonal", "gather", "contiguous",
-    "reflection_pad1d", "reflection_pad2d", "replication_pad2d", "positive", "fill_", "slice_scatter", "lift_fresh",
+    "reflection_pad1d", "reflection_pad2d", "replication_pad2d", "positive", "fill_", "zero_", "slice_scatter",
+    "lift_fresh", "tril", "triu",
 }  # fmt: skip
 PRODUCTS = {
-    "mul", "mul_", "mm", "bmm", "addmm", "baddbmm", "mv", "dot", "matmul", "convolution", "_convolution", "addmv", "einsum",
-    "linear", "addcmul", "lerp",
+    "mul", "mul_", "mm", "bmm", "addmm", "baddbmm", "mv", "dot", "matmul", "convolution", "_convolution", "addmv",
+    "einsum", "linear", "addcmul", "lerp",
 }  # fmt: skip
+SELECTED = {"where", "masked_fill", "masked_fill_", "index_put", "index_put_"}
 NEW = {"empty_like", "zeros_like", "ones_like", "full_like", "new_zeros", "new_ones", "new_empty", "new_full", "size"}
 COMPARISONS = {"gt", "ge", "lt", "le"}
 
@@ -118,9 +120,11 @@ class _Watch(TorchDispatchMode):
         # Tensors are known by their identity, and kept so that it stays theirs.
         self.kinds: dict[int, int] = {id(x): LINEAR}
         self.kept: list[torch.Tensor] = [x]
+        self.written: dict[int, int] = {}
         self.found: list[Switch] = []
         self.only, self.seen, self.samples = only, 0, len(x)
         self.within: list[str] = []
+        self.told: dict[str, int] = {}
 
     def leave(self) -> None:
         """A module has run."""
@@ -129,7 +133,7 @@ class _Watch(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
         tensors = _tensors((args, kwargs))
-        kinds = [self.kinds.get(id(one), CONSTANT) for one in tensors]
+        kinds = [self._kind(one) for one in tensors]
         top = max(kinds, default=CONSTANT)
         if top == CONSTANT:
             return func(*args, **kwargs)
@@ -140,6 +144,9 @@ class _Watch(TorchDispatchMode):
             if id(one) not in self.kinds:
                 self.kept.append(one)
             self.kinds[id(one)] = kind
+            if func._schema.is_mutable:
+                # What is written into a part of a tensor is in all that share its memory.
+                self.written[one.untyped_storage().data_ptr()] = kind
         return found
 
     def _looked_at(self, name, args, kwargs, kinds, top) -> int:
@@ -148,8 +155,10 @@ class _Watch(TorchDispatchMode):
             return CONSTANT
         if name in AFFINE:
             return top
-        if name in PRODUCTS or name == "where":
-            if name != "where" and sum(one == LINEAR for one in kinds) > 1 and not self._one_linear_factor(name, args):
+        if name in SELECTED:
+            return top
+        if name in PRODUCTS:
+            if sum(one == LINEAR for one in kinds) > 1 and not self._one_linear_factor(name, args):
                 raise refused(f"a product of two such things ({name})")
             return top
         if name in ("div", "div_"):
@@ -161,7 +170,8 @@ class _Watch(TorchDispatchMode):
         if name in ("native_batch_norm", "cudnn_batch_norm", "_native_batch_norm_legit"):
             if args[5]:
                 raise ParameterError(
-                    f"batch norm uses the statistics of the batch; open the network in evaluation mode: {NOT_LINEAR}"
+                    "the network divides by statistics of what it sees, as batch norm does in training and instance "
+                    f"norm always; open it in evaluation mode, or take fixed statistics: {NOT_LINEAR}"
                 )
             return LINEAR
         if name == "_native_batch_norm_legit_no_training":
@@ -187,7 +197,10 @@ class _Watch(TorchDispatchMode):
         return False
 
     def _kind(self, value: Any) -> int:
-        return self.kinds.get(id(value), CONSTANT) if isinstance(value, torch.Tensor) else CONSTANT
+        if not isinstance(value, torch.Tensor):
+            return CONSTANT
+        known = self.kinds.get(id(value), CONSTANT)
+        return max(known, self.written.get(value.untyped_storage().data_ptr(), CONSTANT)) if self.written else known
 
     def _decided(self, name, args, kwargs) -> list[Switch] | None:
         """What an operation with kinks decides on; None for one that is not known to be piecewise linear."""
@@ -244,7 +257,10 @@ class _Watch(TorchDispatchMode):
     def _named(self, operation: str) -> str:
         """Where in the module it happens, and what."""
         place = self.within[-1] if self.within else ""
-        return f"{place}: {operation.strip('_')}" if place else operation.strip("_")
+        name = f"{place}: {operation.strip('_')}" if place else operation.strip("_")
+        # A module may apply the same function twice; the second time says so.
+        self.told[name] = self.told.get(name, 0) + 1
+        return name if self.told[name] == 1 else f"{name} ({self.told[name]})"
 
 
 def _is_axis(name: str, args: Any) -> bool:

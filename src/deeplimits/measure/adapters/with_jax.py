@@ -32,7 +32,7 @@ class Opened(NamedTuple):
     notes: list[str]
 
 
-def compiled(program: Callable[..., Any], static: int | None = None) -> Callable[..., Any]:
+def compiled(program: Callable[..., Any], *, static: int | None = None) -> Callable[..., Any]:
     return jax.jit(full_products(program), static_argnums=static)
 
 
@@ -113,14 +113,12 @@ class Programs:
         return compiled(program, static=2)
 
     @functools.cached_property
-    def run(self):
-        """Apply a linearization."""
+    def run(self):  # applies a linearization
         return compiled(lambda linear, *vectors: linear(*vectors))
 
     @functools.cached_property
-    def in_outputs(self):
-        """F and the losses of the samples, from the outputs."""
-        return compiled(lambda z, y, share, weights: self.total(z, y, share, weights))
+    def in_outputs(self):  # F from the outputs
+        return compiled(self.total)
 
     @functools.cached_property
     def each(self):
@@ -393,9 +391,8 @@ def function_and_tree(network: Any, parameters: Any) -> _Taken:
 
 def _is_variable(tree: Any, path: tuple[Any, ...]) -> bool:
     """flax keeps parameters under 'params' and everything else beside it."""
-    if not isinstance(tree, Mapping) or "params" not in tree:
-        return True
-    return getattr(path[0], "key", None) == "params"
+    nested = isinstance(tree, Mapping) and "params" in tree
+    return not nested or getattr(path[0], "key", None) == "params"
 
 
 def _name(path: tuple[Any, ...]) -> str:

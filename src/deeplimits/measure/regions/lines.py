@@ -61,12 +61,12 @@ def line_pieces(network: Any, path: Any, *, parameters: Any = None, most: int = 
     Setting     f made of linear operations and of kinks (ReLU-like activations, maxima, absolute values), `path` the
                 corners x_0, x_1, … as an array (corners, …shape of an input)
     Result      every t at which a unit changes, and f at all of them; f(x(t)) is linear between
-    Validity    networks without smooth nonlinearities (they are refused by name); convolutions, batch norm in evaluation
-                mode, pooling and skip connections are run as they are
+    Validity    networks without smooth nonlinearities (they are refused by name); convolutions, batch norm in
+                evaluation mode, pooling and skip connections are run as they are
     References  hanin2019
 
-    `network` is what `open_model` answers, a PyTorch module, or a JAX function of a batch (with `parameters` if it takes
-    them first). Computed in double precision; `most` nodes are too many.
+    `network` is what `open_model` answers, a PyTorch module, or a JAX function of a batch (with `parameters` if it
+    takes them first). Computed in double precision; `most` nodes are too many.
 
     >>> import jax, jax.numpy as jnp
     >>> w, b = jnp.array([[1.0, -1.0]]), jnp.array([[0.0, 1.0]])
@@ -116,7 +116,8 @@ def _corners(path: Any) -> np.ndarray:
     corners = np.asarray(argument("path", path, FINITE))
     if corners.ndim < 2 or len(corners) < 2 or corners.size == 0:
         raise ParameterError(
-            f"path has shape {corners.shape}; it must have shape (corners, ...) with at least two corners, each an input"
+            f"path has shape {corners.shape}; it must have shape (corners, ...) with at least two corners, each an "
+            "input"
         )
     steps = np.abs(np.diff(corners, axis=0)).reshape(len(corners) - 1, -1).max(axis=1)
     if not np.all(steps > 0):
@@ -223,8 +224,9 @@ def _finished(
     residual = float(np.abs(middles - (outputs[:-1] + outputs[1:]) / 2).max(initial=0.0)) / size
     if residual > STRAIGHT:
         raise ParameterError(
-            f"the network misses the straight line between two of its breakpoints by {residual:.2g} of its size: it jumps "
-            "or bends where no operation was seen to; regions need a continuous piecewise linear function of each input"
+            f"the network misses the straight line between two of its breakpoints by {residual:.2g} of its size: it "
+            "jumps or bends where no operation was seen to; regions need a continuous piecewise linear function of "
+            "each input"
         )
     widths = np.diff(nodes)
     slopes = np.diff(outputs, axis=0) / widths[:, None]

@@ -48,10 +48,11 @@ def plane_regions(
 ) -> PlaneRegions:
     r"""All linear regions of a piecewise linear network in the plane through three inputs, as polygons.
 
-    Setting     f as in `line_pieces`; `points` the three inputs x_0, x_1, x_2; the plane is looked at where both u and v
-                are between −`margin` and 1 + `margin`
+    Setting     f as in `line_pieces`; `points` the three inputs x_0, x_1, x_2; the plane is looked at where both u and
+                v are between −`margin` and 1 + `margin`
     Result      the polygons into which the kinks of all operations cut it; f is affine on each
-    Validity    as `line_pieces`; a region of the plane is the intersection of the plane with a region of the input space
+    Validity    as `line_pieces`; a region of the plane is the intersection of the plane with a region of the input
+                space
     References  hanin2019; humayun2023
 
     >>> import jax, jax.numpy as jnp
@@ -252,7 +253,7 @@ def _finished(
     residual = float(misses.max(initial=0.0)) / size
     if residual > STRAIGHT:
         raise ParameterError(
-            f"the network misses the plane through the corners of a region by {residual:.2g} of its size: it jumps or bends "
-            "where no operation was seen to; regions need a continuous piecewise linear function of each input"
+            f"the network misses the plane through the corners of a region by {residual:.2g} of its size: it jumps or "
+            "bends where no operation was seen to; regions need a continuous piecewise linear function of each input"
         )
     return PlaneRegions(tuple(polygons), tuple(outputs), tuple(names), np.asarray(counts, int), residual)

@@ -113,11 +113,15 @@
 
   const valueOf = (panel) => { const mark = theoryMarks(panel.picture).find((one) => one.mark === "number"); return mark ? mark.value : null; };
 
+  // Simulations of the present parameters and of those whose line was kept, whatever the parameter that is the axis.
+  const isOf = (run, values, axis) => Object.keys(base).every((key) => key === axis || same(run.asked[key], values[key]));
+  const runsAt = (axis) => state.runs.filter((run) => [state, ...state.ghosts].some((one) => isOf(run, one.values, axis)));
+
   function pictureOf(panel) {
     if (!panel.number) {
       const ghosts = state.ghosts.flatMap((ghost) => (ghost.panels[panel.name] || []).map((mark) => Object.assign({}, mark,
         { ghost: ghost.number, label: mark.label ? ghost.label : "" })));
-      const runs = state.runs.flatMap((run) => (run.marks[panel.name] || []));
+      const runs = runsAt("").flatMap((run) => (run.marks[panel.name] || []));
       const atBase = !changed().length;
       const measured = atBase ? (panel.picture.marks.filter((mark) => mark.role === "simulation")) : [];
       const own = theoryMarks(panel.picture);
@@ -139,7 +143,7 @@
       if (state.over === show.over) for (const spot of show.spots || []) if (spot.numbers[panel.name]) spots.push([spot.x, spot.numbers[panel.name]]);
       if (panel.measured) spots.push([base[state.over], panel.measured]);
     }
-    for (const run of state.runs) if (run.measured[panel.name]) spots.push([run.values[state.over], run.measured[panel.name]]);
+    for (const run of runsAt(state.over)) if (run.measured[panel.name]) spots.push([run.values[state.over], run.measured[panel.name]]);
     if (dl.finite(here)) marks.push({ mark: "points", role: "here", x: [x], y: [here], label: `here: ${dl.said(here, 5)}` });
     if (spots.length) {
       spots.sort((a, b) => a[0] - b[0]);
@@ -324,7 +328,6 @@
       state.over = state.panels.some((panel) => panel.number) || show.panels.some((panel) => panel.number) ? key : state.over;
     }
     state.values[key] = value;
-    if (live) state.runs = state.runs.filter((run) => Object.keys(base).every((other) => other === state.over || same(run.values[other], state.values[other])));
     renew();
   }
 
@@ -334,7 +337,7 @@
     const number = (state.ghosts.length % 4) + 1, panels = {};
     for (const panel of state.panels) if (!panel.number) panels[panel.name] = theoryMarks(panel.picture).filter((mark) => mark.mark === "line");
     state.ghosts = state.ghosts.filter((ghost) => ghost.number !== number);
-    state.ghosts.push({ number, panels, label: setting(state.values) || "as shown first", over: state.over, along: state.sweep && state.sweep.values, sweep: state.sweep && state.sweep.numbers });
+    state.ghosts.push({ number, panels, values: Object.assign({}, state.values), label: setting(state.values) || "as shown first", over: state.over, along: state.sweep && state.sweep.values, sweep: state.sweep && state.sweep.numbers });
     draw();
   }
 
@@ -374,7 +377,7 @@
     const shownAt = Object.assign({}, Object.fromEntries(Object.keys(base).filter((key) => !same(base[key], about[key].default)).map((key) => [key, base[key]])),
       Object.fromEntries(given.map((key) => [key, state.values[key]])));
     const inside = Object.entries(shownAt).map(([key, value]) => `${key}=${python(value)}`).join(", ");
-    const call = `dl.catalogue["${name}"](${inside})`;
+    const call = `${data.made || `dl.catalogue["${name}"]`}(${inside})`;
     const code = get("python");
     if (code) code.textContent = `import deeplimits as dl\n\nlimit = ${call}\nprint(dl.predict(limit))\ndl.compare(limit).plot("figure.png")\n`;
     const reserved = ["json", "samples", "seed", "size", "sizes", "plot", "only", "html", "debug", "help"];

@@ -1,4 +1,5 @@
-// What only the explorer's page does: asking for theory, adding finite systems, stopping.
+// What only the explorer's page does: asking for theory, adding finite systems, stopping. It asks the process that
+// serves it; in a notebook `bridge.js` puts `dl.transport` there, which asks the notebook's kernel.
 "use strict";
 (function (dl) {
   let page = null, busy = false, wanted = false, timer = 0;
@@ -10,7 +11,7 @@
       words.set(key, Array.isArray(value) ? value.join(",") : value);
     }
     for (const [key, value] of Object.entries(more)) words.set(key, value);
-    return `../api/${page.name}/${what}?${words}`;
+    return [what, words];
   }
 
   async function answer(response) {
@@ -19,6 +20,26 @@
     if (!response.ok && !found.sentence) found.sentence = `the explorer answered ${response.status}`;
     return found;
   }
+
+  const http = {
+    async ask(what, words) { return answer(await fetch(`../api/${page.name}/${what}?${words}`)); },
+    // Each line of an answer that comes in pieces; one with a sentence ends it.
+    async stream(what, words, each, signal) {
+      const response = await fetch(`../api/${page.name}/${what}?${words}`, { method: "POST", signal });
+      if (!response.ok) { each(await answer(response)); return; }
+      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+      let rest = "";
+      for (;;) {
+        const { done, value } = await reader.read();
+        if (done) return;
+        rest += value;
+        const lines = rest.split("\n");
+        rest = lines.pop();
+        for (const line of lines) each(JSON.parse(line));
+      }
+    },
+  };
+  const transport = () => dl.transport || http;
 
   // The latest position of the sliders is answered; those that were passed over are not asked for.
   dl.ask = async function () {
@@ -31,8 +52,7 @@
     try {
       while (wanted) {
         wanted = false;
-        const asked = address("theory");
-        const found = await answer(await fetch(asked));
+        const found = await transport().ask(...address("theory"));
         if (found.sentence) {
           page.state.message = found.sentence;
           page.state.panels = []; page.state.charts = [];
@@ -46,7 +66,7 @@
         page.draw(); page.refresh();
         document.body.dataset.answered = String(Number(document.body.dataset.answered || 0) + 1);
         if (!wanted && (found.charted || found.panels.some((panel) => panel.number))) {
-          const along = await answer(await fetch(address("sweep", { "-over": page.state.over })));
+          const along = await transport().ask(...address("sweep", { "-over": page.state.over }));
           if (!along.sentence && !wanted) {
             page.state.sweep = along.values.length ? along : null;
             page.state.charts = along.charts;
@@ -70,35 +90,26 @@
   async function simulate() {
     const { get, state } = page, progress = get("progress");
     const more = { "-size": get("size").value, "-samples": get("samples").value, "-seed": get("seed").value };
-    const run = { values: Object.assign({}, state.values), marks: {}, measured: {}, series: state.runs.length % 6 };
+    const asked = Object.assign({}, state.values);
+    const run = { asked, values: asked, marks: {}, measured: {}, series: state.runs.length % 6 };
     stopping = new AbortController();
     get("go").disabled = true; get("stop").disabled = false;
     progress.textContent = "starting a system …";
     let added = false;
     try {
-      const response = await fetch(address("simulate", more), { method: "POST", signal: stopping.signal });
-      if (!response.ok) { progress.textContent = (await answer(response)).sentence; return; }
-      const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-      let rest = "";
-      for (;;) {
-        const { done, value } = await reader.read();
-        if (done) break;
-        rest += value;
-        const lines = rest.split("\n");
-        rest = lines.pop();
-        for (const line of lines) {
-          const found = JSON.parse(line);
-          if (found.sentence) { progress.textContent = found.sentence; return; }
-          if (found.working) { if (!added) progress.textContent = `${found.working} …`; continue; }
-          for (const [key, marks] of Object.entries(found.marks)) {
-            run.marks[key] = marks.map((mark) => Object.assign({}, mark, { series: run.series, label: mark.label ? `n = ${found.size}, seed ${found.seed}, ${found.done} systems` : "" }));
-          }
-          run.measured = found.measured;
-          if (!added) { state.runs.push(run); added = true; }
-          progress.textContent = `${found.done} of ${found.total} systems`;
-          page.draw();
+      await transport().stream(...address("simulate", more), (found) => {
+        if (found.sentence) { progress.textContent = found.sentence; return; }
+        if (found.working) { if (!added) progress.textContent = `${found.working} …`; return; }
+        for (const [key, marks] of Object.entries(found.marks)) {
+          run.marks[key] = marks.map((mark) => Object.assign({}, mark, { series: run.series, label: mark.label ? `n = ${found.size}, seed ${found.seed}, ${found.done} systems` : "" }));
         }
-      }
+        run.measured = found.measured;
+        run.asked = found.asked;
+        run.values = found.values;
+        if (!added) { state.runs.push(run); added = true; }
+        progress.textContent = `${found.done} of ${found.total} systems`;
+        page.draw();
+      }, stopping.signal);
     } catch (error) {
       progress.textContent = error.name === "AbortError" ? `stopped${added ? "; what was simulated stays" : ""}` : "the simulation was interrupted";
     } finally {

@@ -11,6 +11,7 @@ from deeplimits.render.web.code import coloured
 
 HERE = Path(__file__).parent
 SCRIPTS = ("figure.js", "limit.js", "index.js", "live.js")
+"""What is served; a notebook's cell has `bridge.js` and `widget.js` besides."""
 TITLES = {
     "online_sgd": "Online SGD",
     "two_layer": "Two-layer networks",
@@ -213,6 +214,21 @@ def limit(page: Mapping[str, Any], *, live: bool = False) -> str:
     return _page(f"{page['title']} · deeplimits", body, up="../", scripts=scripts, attributes=attributes, live=live)
 
 
+def alone(page: Mapping[str, Any], data: str) -> str:
+    """The live page of one limit for a notebook's cell: everything it needs in one text, and no links."""
+    body = f"<h1>{escape(page['title'])}</h1>{_stage(page, True)}"
+    body += (
+        f"<details><summary>Statement and code</summary>{_statement(page)}{_parameters(page)}{_reproduced()}</details>"
+    )
+    names = ("figure.js", "", "bridge.js", "live.js", "limit.js")
+    scripts = "".join(f"<script>{script(name) if name else data}</script>" for name in names)
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(page["title"])}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{style()}</style></head>'
+        f'<body data-limit="{escape(page["name"])}" data-live="1"><main>{body}</main>{scripts}</body></html>'
+    )
+
+
 def _stage(page: Mapping[str, Any], live: bool) -> str:
     show = page["showcase"]
     see = f'<p class="see">{escape(show["see"])}</p>' if show.get("see") else ""
@@ -223,12 +239,12 @@ def _stage(page: Mapping[str, Any], live: bool) -> str:
     simulate = _simulate(show) if live else ""
     heading = "Parameters" if live else "Move a parameter"
     return (
-        '<div class="stage"><section class="card" aria-label="Figure"><h3 id="shown" tabindex="-1"></h3>'
+        '<div class="stage"><section class="card" aria-label="Figure"><h2 class="small" id="shown" tabindex="-1"></h2>'
         '<div class="plot" id="stage"></div><output class="value" id="said"></output>'
         f'<p class="working" id="working" role="status"></p>{see}{drawn}'
         '<div class="buttons" id="downloads" role="group" aria-label="Download"><span class="note">Download</span></div>'
         '<details id="numbers"><summary>The numbers of this figure</summary><div class="scroll"><table></table></div></details>'
-        f'</section><section class="card controls" aria-label="{heading}"><h3>{heading}</h3><div id="controls"></div>{simulate}'
+        f'</section><section class="card controls" aria-label="{heading}"><h2 class="small">{heading}</h2><div id="controls"></div>{simulate}'
         '<p class="message" id="message" role="alert"></p></section></div><div class="panels" id="others"></div>'
         "<noscript><p>The figures are drawn by a script of this page; statement and verdicts stand below.</p></noscript>"
     )
@@ -266,7 +282,7 @@ def _found(page: Mapping[str, Any]) -> str:
         for name, one in found["findings"].items()
     )
     sizes = ", ".join(map(str, found["sizes"]))
-    heads = "".join(f'<th scope="col">{one}</th>' for one in ("result", "kind", "", "theory", "simulation", "verdict"))
+    heads = "".join(f'<th scope="col">{one}</th>' for one in ("result", "kind", "outcome", "theory", "simulation", "verdict"))
     at = ", ".join(f"{key} = {brief(value)}" for key, value in found["parameters"].items())
     return (
         f'<h2>Verdict</h2><div class="card"><p class="verdict">{escape(found["verdict"])}</p>'

@@ -60,7 +60,7 @@ def rounded(value: Any) -> Any:
     """Numbers to as many digits as are drawn; None for what is not finite."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [rounded(one) for one in value]
-    if value is None or not math.isfinite(value):
+    if value is None or isinstance(value, str) or not math.isfinite(value):
         return None
     short = float(f"{value:.{DIGITS}g}")
     return int(short) if short.is_integer() and abs(short) < 1e15 else short

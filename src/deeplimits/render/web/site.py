@@ -10,7 +10,7 @@ from deeplimits.render.web import pages
 from deeplimits.render.web.pictures import thumbnail
 
 FOLDERS = ("assets", "data", "limits")
-DRAWN = ("name", "parameters_about", "showcase", "trends")
+DRAWN = ("name", "made", "parameters_about", "showcase", "trends")
 """What of a limit its script needs; the rest stands on the page."""
 SAID = ("see", "size", "samples", "values")
 """What of a showcase stands on the page."""

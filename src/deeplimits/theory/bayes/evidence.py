@@ -72,8 +72,8 @@ def interpolate(x: ArrayLike, y: ArrayLike) -> Interpolation:
     squared = float(np.sum((parts.coordinates / parts.values) ** 2))
     if not 0 < squared < np.inf:
         raise OutsideValidity(
-            f"the shortest interpolant has the squared norm {squared:g}: labels must not all vanish, nor data lie at the "
-            "ends of double precision; centre or rescale them"
+            f"the shortest interpolant has the squared norm {squared:g}: labels must not all vanish, nor data lie at "
+            "the ends of double precision; centre or rescale them"
         )
     return interpolation(*given.rows.shape, squared, 2 * float(np.sum(np.log(parts.values))))
 
@@ -104,15 +104,15 @@ def decomposed(data: Labelled) -> Decomposed:
     rows = data.rows
     if len(rows) > rows.shape[1]:
         raise OutsideValidity(
-            f"there are {len(rows)} points in {rows.shape[1]} dimensions: a linear network cannot interpolate more points "
-            "than there are dimensions; take fewer points, or features of a higher dimension"
+            f"there are {len(rows)} points in {rows.shape[1]} dimensions: a linear network cannot interpolate more "
+            "points than there are dimensions; take fewer points, or features of a higher dimension"
         )
     left, values, right = np.linalg.svd(rows, full_matrices=False)
     rank = int(np.sum(values > RANK * values.max(initial=0.0)))
     if rank < len(rows):
         raise OutsideValidity(
-            f"the {len(rows)} points have rank {rank}: some are combinations of others, and labels of such points have no "
-            "density; take them out, or project the data on fewer points"
+            f"the {len(rows)} points have rank {rank}: some are combinations of others, and labels of such points have "
+            "no density; take them out, or project the data on fewer points"
         )
     return Decomposed(values, right, left.T @ data.labels)
 
@@ -148,10 +148,11 @@ def evidence_over_depth(
     >>> [round(float(one), 10) for one in evidence_over_depth(data, 1.0, 20, [11, 12, 13])]
     [-8.6194597612, -8.6165088272, -8.618275718]
     """
+    require_interpolation(data)
     n = number("width", width, WIDTH)
     counts = jnp.atleast_1d(argument("depths", depths, DEPTH))
     variance = number("weight_variance", weight_variance, POSITIVE)
-    return jax.lax.map(lambda depth: evidence_of(require_interpolation(data), variance, n[None], depth[None]), counts)
+    return jax.lax.map(lambda depth: evidence_of(data, variance, n[None], depth[None]), counts)
 
 
 def layers(hidden: Sequence[int] | ArrayLike) -> tuple[Array, ...]:

@@ -1,6 +1,7 @@
 r"""The density of the logarithm of a product of independent Gamma variables, in the log domain: Meijer's G at any size.
 
-For independent g_j of shape b_j, E Π (g_j/b_j)^{m_j z} = exp Σ_j m_j ρ(b_j, z) with ρ(b, z) = log Γ(b+z)/Γ(b) − z log b, and
+For independent g_j of shape b_j, E Π (g_j/b_j)^{m_j z} = exp Σ_j m_j ρ(b_j, z) with
+ρ(b, z) = log Γ(b+z)/Γ(b) − z log b, and
 
     density of u = Σ_j log(g_j/b_j) at y   =   (1/2πi) ∫ exp(Σ_j m_j ρ(b_j, z) − z y) dz
 

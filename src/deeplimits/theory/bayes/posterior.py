@@ -135,7 +135,8 @@ def log_predictive_density(
     data, at = place.data, jnp.atleast_1d(array("values", jnp.atleast_1d(argument("values", values, FINITE)), ("k",)))
     if data.points >= data.dimension or not np.all(np.asarray(place.distance) > 0):
         raise OutsideValidity(
-            "a new point lies in the span of the data, where f is known and has no density; predict_labels gives its value"
+            "a new point lies in the span of the data, where f is known and has no density; predict_labels gives its "
+            "value"
         )
     variance = number("weight_variance", weight_variance, POSITIVE)
     widths, counts = layers(hidden)

@@ -130,6 +130,7 @@ def evidence_map(
     >>> round(float(found[1, 1]), 10)
     -8.6165088272
     """
+    require_interpolation(data)
     variances = jnp.atleast_1d(argument("weight_variances", weight_variances, POSITIVE))
     counts = jnp.atleast_1d(argument("depths", depths, DEPTH))
     n = number("width", width, WIDTH)

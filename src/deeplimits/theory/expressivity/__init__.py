@@ -1,4 +1,4 @@
-"""What networks can express: paths, Jacobians and tangent kernels at finite width, linear regions, entropy and widths."""
+"""What networks can express: paths, Jacobians and tangent kernels at finite width, linear regions, entropy, widths."""
 
 from deeplimits.doors import door
 

@@ -1,4 +1,4 @@
-r"""Where the kinks of a wide random ReLU network are, by the formula of Kac and Rice, and the cell around the origin."""
+r"""Where the kinks of a wide random ReLU network are, by Kac and Rice's formula, and the cell around the origin."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -73,8 +73,8 @@ def expected_breakpoints(
     width = valid(
         width,
         jnp.all(width > 0),
-        "without biases a line through the origin has all its breakpoints at the origin; give a bias variance, or a line "
-        "that misses it",
+        "without biases a line through the origin has all its breakpoints at the origin; give a bias variance, or a "
+        "line that misses it",
     )
     ends = [jnp.arctan2(slope * one + middle, width) for one in (a, b)]
     ends = [jnp.where(jnp.isinf(one), jnp.sign(one) * jnp.pi / 2, end) for one, end in zip((a, b), ends, strict=True)]

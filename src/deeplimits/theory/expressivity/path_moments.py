@@ -80,8 +80,8 @@ def _moments(order: int, given: Sequence[float] | None) -> dict[int, float]:
         # E Ŵ^m ≥ (E Ŵ²)^{m/2} = 1
         if found[m] < 1:
             raise ParameterError(
-                f"weight_moments[{m // 2 - 2}] = {found[m]:g} is not allowed; a variable of variance 1 has no moment of "
-                f"order {m} below 1"
+                f"weight_moments[{m // 2 - 2}] = {found[m]:g} is not allowed; a variable of variance 1 has no moment "
+                f"of order {m} below 1"
             )
     return found
 

@@ -107,10 +107,10 @@ def gate_probability(gates: Sequence[Sequence[int]]) -> Float[Array, ""]:
     r"""The probability of a pattern of gates, one list of zeros and ones for each hidden layer, at a given input.
 
     Setting     no biases, symmetric weights without atoms; ξ_i^(l) = 1{z_i^(l) > 0}
-    Result      2^{−Σ n_l}: gates are independent fair coins, and independent of everything that the signs of single rows
-                of the weights leave unchanged. Behind a layer that is off as a whole every gate is off
-    Validity    one input. Weights with atoms (±1) make z = 0 with positive probability, and the gates of two inputs depend
-                on each other
+    Result      2^{−Σ n_l}: gates are independent fair coins, and independent of everything that the signs of single
+                rows of the weights leave unchanged. Behind a layer that is off as a whole every gate is off
+    Validity    one input. Weights with atoms (±1) make z = 0 with positive probability, and the gates of two inputs
+                depend on each other
     References  hanin2020
 
     >>> float(gate_probability([[1, 0], [0, 1, 1]])), float(gate_probability([[0, 0], [0, 0, 0]]))

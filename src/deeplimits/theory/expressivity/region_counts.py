@@ -1,4 +1,4 @@
-r"""How many linear regions there can be: arrangements of hyperplanes, activation patterns, one hidden layer, sawtooths."""
+r"""How many linear regions there can be: arrangements of hyperplanes, activation patterns, one layer, sawtooths."""
 
 import math
 from collections.abc import Sequence
@@ -30,7 +30,8 @@ def cell_count(hyperplanes: int, dimension: int, *, central: bool = False) -> Ce
     r"""The cells of hyperplanes in general position.
 
     Setting     n = `hyperplanes` in R^d; `central`: all through one point, otherwise in general position
-    Result      Σ_{i≤d} C(n, i) cells, C(n−1, d) of them bounded; 2 Σ_{i<d} C(n−1, i) cells of central ones, none bounded
+    Result      Σ_{i≤d} C(n, i) cells, C(n−1, d) of them bounded; 2 Σ_{i<d} C(n−1, i) cells of central ones, none
+                bounded
     Validity    general position, which random hyperplanes have almost surely; 2^n cells for n ≤ d
     References  zaslavsky1975
 
@@ -205,8 +206,8 @@ def sawtooth(depth: int, *, compact: bool = True) -> Sawtooth:
 
     Setting     g(x) = 2 max(x, 0) − 4 max(x − ½, 0), and f = max(g, 0), the tent map on [0, 1] and zero outside; L =
                 `depth`
-    Result      f∘…∘f has 2^{L−1} teeth: 2^L pieces on [0, 1] and 2^L + 2 on the line; 3L neurons in 2L hidden layers. The
-                compact form g∘…∘g has 2L neurons in L layers, and the same pieces (3 on the line for L = 1)
+    Result      f∘…∘f has 2^{L−1} teeth: 2^L pieces on [0, 1] and 2^L + 2 on the line; 3L neurons in 2L hidden layers.
+                The compact form g∘…∘g has 2L neurons in L layers, and the same pieces (3 on the line for L = 1)
     Validity    networks of one hidden layer need as many neurons as there are bends
     References  telgarsky2016
 

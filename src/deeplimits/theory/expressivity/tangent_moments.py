@@ -111,6 +111,8 @@ class EigenvalueBounds(NamedTuple):
     row_sum: Floats
     """max_b Σ_a |E Θ_ab|"""
     frobenius: Floats
+    every_width: Floats
+    """λ_max(E Θ) is at most this, however narrow the layers"""
     trace: Floats
     """E Tr Θ"""
     spread: Floats
@@ -130,13 +132,19 @@ def ntk_eigenvalue_bounds(x: ArrayLike, hidden: Sequence[int]) -> EigenvalueBoun
 
     Setting     m inputs in the rows of `x`, a network as in `ntk_moments`
     Result      λ_max(E Θ) ≤ max_b Σ_a |E Θ_ab| and ≤ |E Θ|_F, with E Θ_ab from `ntk_off_diagonal`;
+                at every width |E Θ_ab| ≤ (2|x_a||x_b|/n_0)(|ρ| + κ(ρ) + L − 1), κ(ρ) = (sin φ + (π−φ) cos φ)/π with
+                φ = arccos ρ: `every_width` is the largest eigenvalue of these;
                 Tr Θ ≤ (1 + √((m/δ)(ρ₂ − 1))) E Tr Θ with probability at least 1 − δ, ρ₂ = E Θ_aa²/(E Θ_aa)²
-    Validity    the diagonal and ρ₂ are exact; off the diagonal exact with one hidden layer, O(1/n) with more
+    Validity    trace, ρ₂ and `every_width`: all widths. `largest`, `row_sum` and `frobenius`: one hidden layer of any
+                width; with more layers n → ∞, and where L/n is not small E Θ_ab, and with it λ_max, are larger
     References  hanin2020b
 
     >>> found = ntk_eigenvalue_bounds([[1.0, 0.0], [0.0, 1.0]], [50])
     >>> round(float(found.largest), 10), round(float(found.row_sum), 10)
     (2.3183098862, 2.3183098862)
+    >>> deep = ntk_eigenvalue_bounds([[1.0, 0.0], [0.0, 1.0]], [3] * 5)
+    >>> bool(deep.largest < deep.every_width < deep.trace)
+    True
     """
     rows = array("x", x, ("m", "d"), why="one input in each row")
     widths = hidden_widths(hidden)
@@ -147,11 +155,17 @@ def ntk_eigenvalue_bounds(x: ArrayLike, hidden: Sequence[int]) -> EigenvalueBoun
     correlations = jnp.where(jnp.eye(len(rows), dtype=bool), 1.0, correlations)
     scale = 2 * lengths[:, None] * lengths[None, :] / rows.shape[1]
     mean = scale * ntk_off_diagonal(correlations, len(widths))
+    # T_1 has the factor x·x' and T_2 that of the first layer, in the mean exact; Cauchy and Schwarz do the rest.
+    known_layers = jnp.abs(correlations)
+    if widths:
+        phi = jnp.arccos(correlations)
+        known_layers += (jnp.sin(phi) + (jnp.pi - phi) * correlations) / jnp.pi + (len(widths) - 1)
     moments = ntk_moments(1.0, 1, widths)
     return EigenvalueBounds(
         jnp.linalg.eigvalsh(mean)[-1],
         jnp.max(jnp.sum(jnp.abs(mean), axis=1)),
         jnp.linalg.norm(mean),
+        jnp.linalg.eigvalsh(scale * known_layers)[-1],
         jnp.trace(mean),
         moments.second / moments.mean**2,
         jnp.asarray(float(len(rows))),

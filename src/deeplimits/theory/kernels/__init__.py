@@ -38,7 +38,6 @@ with door(__name__):
     from deeplimits.theory.kernels.sphere import network_kernel as network_kernel
     from deeplimits.theory.kernels.sphere import ring_coefficients as ring_coefficients
     from deeplimits.theory.kernels.sphere import sphere_eigenvalues as sphere_eigenvalues
-    from deeplimits.theory.kernels.training import Blocks as Blocks
     from deeplimits.theory.kernels.training import blocks as blocks
     from deeplimits.theory.kernels.training import gradient_descent as gradient_descent
     from deeplimits.theory.kernels.training import gradient_flow as gradient_flow

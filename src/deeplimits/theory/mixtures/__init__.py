@@ -7,9 +7,9 @@ with door(__name__):
     from deeplimits.theory.mixtures.activation_moments import LayerMoments as LayerMoments
     from deeplimits.theory.mixtures.activation_moments import kernel_coefficients as kernel_coefficients
     from deeplimits.theory.mixtures.activation_moments import layer_moments as layer_moments
-    from deeplimits.theory.mixtures.deep_coefficients import DeepCoefficients as DeepCoefficients
-    from deeplimits.theory.mixtures.deep_coefficients import DeepKernel as DeepKernel
-    from deeplimits.theory.mixtures.deep_coefficients import deep_coefficients as deep_coefficients
+    from deeplimits.theory.mixtures.layer_equivalents import DeepCoefficients as DeepCoefficients
+    from deeplimits.theory.mixtures.layer_equivalents import DeepKernel as DeepKernel
+    from deeplimits.theory.mixtures.layer_equivalents import deep_coefficients as deep_coefficients
     from deeplimits.theory.mixtures.distance_kernels import Clustering as Clustering
     from deeplimits.theory.mixtures.distance_kernels import Expansion as Expansion
     from deeplimits.theory.mixtures.distance_kernels import distance_expansion as distance_expansion

@@ -156,7 +156,7 @@ def _estimated(points: Array, marks: Array) -> KernelData:
     kept = 1 - 1 / counts
     lengths = np.sum(inner**2, axis=1) / p / kept[where]
     variance = float(np.mean(lengths))
-    squares = members.T @ (inner @ inner.T) ** 2 @ members / p
+    squares = _square_products(inner, where, len(counts)) / p
     squares -= np.diag(members.T @ (p * (kept[where] * lengths) ** 2))
     overlap = squares / (np.outer(counts, counts) - np.diag(counts))
     # E⟨z_i, z_j⟩² = tr C_aC_b between classes; inside, with H = I − 11'/n, tr C²(H_ii² + H_ij²) + (tr C)²H_ij²
@@ -166,6 +166,17 @@ def _estimated(points: Array, marks: Array) -> KernelData:
     return KernelData(
         points / p**0.5, jnp.asarray(lengths - variance), marks, jnp.asarray(between), jnp.asarray(variance)
     )
+
+
+def _square_products(inner: np.ndarray, where: np.ndarray, classes: int) -> np.ndarray:
+    """Σ⟨z_i, z_j⟩² over i of class a and j of class b, by products of points or of coordinates, whichever are fewer."""
+    n, p = inner.shape
+    if classes * p**2 < n**2:
+        # Σ⟨z_i, z_j⟩² = tr S_aS_b, S_a = Σ z_iz_i'
+        scatter = np.stack([inner[where == a].T @ inner[where == a] for a in range(classes)])
+        return np.einsum("aij,bij->ab", scatter, scatter)
+    members = np.eye(classes)[where]
+    return members.T @ (inner @ inner.T) ** 2 @ members
 
 
 def _labels(labels: ArrayLike, count: int, classes: int | None) -> Int[Array, " n"]:

@@ -22,7 +22,7 @@ from deeplimits.numerics.checks import converged, valid
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.dual_activations import dual, dual_derivative
 from deeplimits.theory.mixtures.activation_moments import _moments
-from deeplimits.theory.mixtures.deep_coefficients import DeepKernel, deep_coefficients
+from deeplimits.theory.mixtures.layer_equivalents import DeepKernel, deep_coefficients
 
 Floats = Float[Array, "..."]
 MOST_ROUNDS = 3000

@@ -13,8 +13,11 @@ from deeplimits.numerics.arguments import known
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.dual_activations import dual, dual_derivative
 from deeplimits.theory.mixtures.activation_moments import kernel_coefficients
-from deeplimits.theory.mixtures.deep_coefficients import DeepKernel, deep_coefficients
+from deeplimits.theory.mixtures.layer_equivalents import DeepKernel, deep_coefficients
 from deeplimits.theory.mixtures.gaussian_mixtures import KernelData
+
+ROUNDING = 1e-13
+"""Of the largest coefficient: so small a multiple of the identity is what rounding leaves of none."""
 
 
 class KernelEquivalent(NamedTuple):
@@ -39,9 +42,9 @@ class KernelEquivalent(NamedTuple):
     def solve(self, vectors: Float[Array, "n k"], ridge: ArrayLike) -> Float[Array, "n k"]:
         """(K̃ + λI)^{−1}V by a system of the size of F."""
         scale = self.shift + arguments.number("ridge", ridge, arguments.NOT_NEGATIVE)
-        if known(scale) and not float(scale) > 0:
+        if known(scale, self.core) and not float(scale) > ROUNDING * float(jnp.max(jnp.abs(self.core))):
             raise OutsideValidity(
-                f"ridge = {float(jnp.asarray(ridge)):g} leaves K̃ + λI singular; it must exceed {-float(self.shift):g}"
+                f"ridge = {float(jnp.asarray(ridge)):g} leaves K̃ + λI singular; it must exceed {abs(float(self.shift)):g}"
             )
         # (δ + FGF')^{−1} = (1 − F(δ + GF'F)^{−1}GF')/δ
         inner = scale * jnp.eye(self.core.shape[0]) + self.core @ (self.factor.T @ self.factor)
@@ -137,8 +140,7 @@ def centred_kernel(
         left, right = a[:, None], a[None, :]
         # Rounding may not make |c| exceed √(ab).
         inner = jnp.clip(kernel, -jnp.sqrt(left * right), jnp.sqrt(left * right))
-        if tangent:
-            slopes = dual_derivative(activation, left, right, inner)
+        slopes = dual_derivative(activation, left, right, inner) if tangent else 0.0
         kernel = dual(activation, left, right, inner) - mean * (of_points[:, None] + of_points[None, :]) + mean**2
         kernel = (kernel + kernel.T) / 2
         theta = kernel + theta * slopes if tangent else theta

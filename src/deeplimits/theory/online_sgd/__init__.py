@@ -10,7 +10,6 @@ with door(__name__):
     )
     from deeplimits.theory.online_sgd.critical_window import passage_probability as passage_probability
     from deeplimits.theory.online_sgd.effective import EffectiveDynamics as EffectiveDynamics
-    from deeplimits.theory.online_sgd.effective import FixedPoint as FixedPoint
     from deeplimits.theory.online_sgd.effective import classify_dynamics as classify_dynamics
     from deeplimits.theory.online_sgd.effective import fixed_points as fixed_points
     from deeplimits.theory.online_sgd.effective import fluctuations as fluctuations

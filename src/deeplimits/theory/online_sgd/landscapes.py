@@ -161,28 +161,30 @@ def tensor_pca(signal: ArrayLike, order: int) -> Landscape:
     )
 
 
-def binary_mixture(
-    field: ArrayLike | None = None, *, share: ArrayLike | None = None, unbalanced: bool = True
-) -> Landscape:
+def field_of_share(share: ArrayLike) -> Array:
+    """The field h of a binary mixture whose first component has the share p: 2p − 1 = tanh h.
+
+    >>> float(field_of_share(0.5)), round(float(field_of_share(0.9)), 10)
+    (0.0, 1.0986122887)
+    """
+    p = argument("share", share, arguments.inside(0, 1), "both components have a share")
+    # h = ½ log(p/(1 − p)), exactly 0 at p = ½
+    return (jnp.log(p) - jnp.log1p(-p)) / 2
+
+
+def binary_mixture(field: ArrayLike, *, unbalanced: bool = True) -> Landscape:
     """Y ~ p N(θ, I) + (1−p) N(−θ, I) with 2p − 1 = tanh h, L = −log cosh(⟨Y, x⟩ + h).
 
-    Given by its `field` h or by its `share` p. The information exponent is 1 for h ≠ 0 (p ≠ ½) and 2 for h = 0, as
-    `unbalanced` says where h is not known yet. φ'' is the landscape's `curvature`.
+    `field_of_share` gives the field h of a share p. The information exponent is 1 for h ≠ 0 (p ≠ ½) and 2 for h = 0,
+    as `unbalanced` says where h is not known yet. φ'' is the landscape's `curvature`.
 
     >>> round(float(binary_mixture(0.0, unbalanced=False).drift_constant), 10)
     0.6057055096
-    >>> mixture = binary_mixture(share=0.5)
+    >>> mixture = binary_mixture(field_of_share(0.5))
     >>> mixture.exponent, round(float(mixture.curvature(0.0)), 10)
     (2, -0.6057055096)
     """
-    if (field is None) == (share is None):
-        raise ParameterError("the mixture is given by its field h or by its share p, one of them; give one")
-    if share is None:
-        h = argument("field", field, FINITE)
-    else:
-        p = argument("share", share, arguments.inside(0, 1), "both components have a share")
-        # h = ½ log(p/(1 − p)), exactly 0 at p = ½
-        h = (jnp.log(p) - jnp.log1p(-p)) / 2
+    h = argument("field", field, FINITE)
     if known(h):
         if not unbalanced and np.any(np.asarray(h) != 0):
             raise ParameterError(f"field = {h} is not 0, so the mixture is unbalanced; leave out unbalanced=False")

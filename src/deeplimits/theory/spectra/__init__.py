@@ -38,7 +38,6 @@ with door(__name__):
     from deeplimits.theory.spectra.shrinkage import oracle_inverse_shrinkage as oracle_inverse_shrinkage
     from deeplimits.theory.spectra.shrinkage import oracle_shrinkage as oracle_shrinkage
     from deeplimits.theory.spectra.spectral_measure import SpectralMeasure as SpectralMeasure
-    from deeplimits.theory.spectra.spikes import Spike as Spike
     from deeplimits.theory.spectra.spikes import law_spike as law_spike
     from deeplimits.theory.spectra.spikes import population_spike as population_spike
     from deeplimits.theory.spectra.spikes import signal_plus_noise as signal_plus_noise

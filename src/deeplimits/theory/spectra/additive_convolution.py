@@ -115,7 +115,7 @@ def free_sum(left: SpectralMeasure, right: SpectralMeasure) -> SpectralMeasure:
         lambda m, y: sum(y) + 1 / m,
         lambda m, y, slopes: m**2 / slopes[0] + m**2 / slopes[1] - 1,
         np.concatenate([-grid[::-1], grid]),
-        lambda m, above: sum(above) - (m > 0),
+        lambda m, y, above: sum(above) - (m > 0),
         (0.0,),
         1 / width,
     )

@@ -14,6 +14,7 @@ from deeplimits.theory.spectra.affine import Affine
 from deeplimits.theory.spectra.atomic import Atomic
 from deeplimits.theory.spectra.closed_laws import MarchenkoPastur
 from deeplimits.theory.spectra.multiplicative_convolution import FreeProduct
+from deeplimits.theory.spectra.signed_products import signed_product
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 LARGEST = 690.0
@@ -24,6 +25,13 @@ def free_product(factors: Sequence[SpectralMeasure], counts: Sequence[int]) -> S
     """Build the law, its edges and its atoms; see `spectra.free_product`."""
     if not factors:
         raise ParameterError("a free product needs at least one factor")
+    signed = [index for index, law in enumerate(factors) if law.support[0] < 0]
+    if len(signed) == 1 and counts[signed[0]] == 1 and len(factors) > 1:
+        others = [index for index in range(len(factors)) if index not in signed]
+        rest = free_product([factors[index] for index in others], [counts[index] for index in others])
+        low, high = rest.support
+        # Multiples of the identity stretch.
+        return factors[signed[0]].affine(low) if low == high else signed_product(rest, factors[signed[0]])
     for index, law in enumerate(factors):
         supports.require_positive(law, f"factor {index + 1}")
     # Multiples of the identity stretch, and are no factors.
@@ -119,7 +127,7 @@ def _product(factors: tuple[SpectralMeasure, ...], counts: tuple[int, ...]) -> F
         place,
         outward,
         np.concatenate([-1 - fine[::-1], -inner[::-1], fine]),
-        lambda m, above: sum(n * part for n, part in zip(counts, above, strict=True)) - order * (m < 0),
+        lambda m, y, above: sum(n * part for n, part in zip(counts, above, strict=True)) - order * (m < 0),
         (-1.0, 0.0),
         1.0,
     )

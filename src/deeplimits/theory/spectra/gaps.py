@@ -55,6 +55,29 @@ def gaps_of(law: SpectralMeasure) -> list[Gap]:
     return [Gap(float(low), float(high), float(mass)) for (low, high), mass in zip(found, above, strict=True)]
 
 
+def monotone(law: SpectralMeasure, function: Callable) -> list[Gap]:
+    """The gaps of a law, cut where a function of its points turns; `function` gives the slope."""
+    found, t = [], np.linspace(-30.0, 30.0, 601)
+    for gap in gaps_of(law):
+        low, high = (np.full(t.shape, end) for end in gap[:2])
+
+        def slope(t, gap=gap):
+            low, high = (np.full(t.shape, end) for end in gap[:2])
+            with np.errstate(all="ignore"):
+                return function(_inside(t, low, high, _scale(law)))
+
+        signs = np.sign(slope(t))
+        turns = np.flatnonzero(signs[1:] * signs[:-1] < 0)
+        cuts = _inside(_root(slope, t[turns], t[turns + 1]), low[turns], high[turns], _scale(law)) if turns.size else []
+        ends = [gap.low, *cuts, gap.high]
+        found += [Gap(float(one), float(other), gap.above) for one, other in itertools.pairwise(ends)]
+    return found
+
+
+def _scale(law: SpectralMeasure) -> float:
+    return max(np.abs(law.support).max(), 1e-300)
+
+
 def _inside(t: Floats, low: Floats, high: Floats, scale: float) -> Floats:
     """A point of each gap, increasing with t over the whole line."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -128,18 +151,20 @@ class Equation(NamedTuple):
     """Positive where z(v) lies outside the support, from the value, the y_j and the slopes; continuous."""
     grid: Floats
     """Shared values to look at, in increasing order."""
-    above: Callable[[float, Sequence[float]], float]
-    """The mass above a gap, from a shared value in it and the masses above the gaps of the terms."""
+    above: Callable[[float, Sequence[float], Sequence[float]], float]
+    """The mass above a gap, from a shared value in it, the y_j there and the masses above the gaps of the terms."""
     barriers: tuple[float, ...]
     """Shared values at which some y_j is infinite or zero and z is regular."""
     size: float
     """A shared value v leaves a relative rounding of |v|/size in the distance of y from a pole."""
 
 
-def supported(laws: Sequence[SpectralMeasure], equation: Equation) -> Pieces:
-    """The pieces between the gaps, with their masses."""
-    scales = [max(np.abs(law.support).max(), 1e-300) for law in laws]
-    sheets = [gaps_of(law) for law in laws]
+def supported(
+    laws: Sequence[SpectralMeasure], equation: Equation, *, sheets: Sequence[Sequence[Gap]] | None = None
+) -> Pieces:
+    """The pieces between the gaps, with their masses; `sheets` are the gaps of each law, where they are cut further."""
+    scales = [_scale(law) for law in laws]
+    sheets = sheets or [gaps_of(law) for law in laws]
     values = equation.grid
     tables = [_table(law, own, equation, values, scale) for law, own, scale in zip(laws, sheets, scales, strict=True)]
     noise = TOUCH + ROUNDING * np.abs(values) / equation.size
@@ -192,11 +217,15 @@ def supported(laws: Sequence[SpectralMeasure], equation: Equation) -> Pieces:
                 good = solved(middle)[1] > -TOUCH - ROUNDING * np.abs(middle) / equation.size
             inside, beyond = np.where(good, middle, inside), np.where(good, beyond, middle)
         found.append(solved(inside)[0])
-    shared = values[(np.array(starts)[:, 0] + np.array(ends)[:, 0]) // 2]
+    inner = (np.array(starts)[:, 0] + np.array(ends)[:, 0]) // 2
     above = np.array(
         [
-            equation.above(v, [own[index].above for own, index in zip(sheets, chosen, strict=True)])
-            for v, chosen in zip(shared, choices, strict=True)
+            equation.above(
+                values[at],
+                [table[0][index, at] for table, index in zip(tables, chosen, strict=True)],
+                [own[index].above for own, index in zip(sheets, chosen, strict=True)],
+            )
+            for at, chosen in zip(inner, choices, strict=True)
         ]
     )
     low, high = np.minimum(*found), np.maximum(*found)

@@ -133,7 +133,7 @@ def free_product(*factors: SpectralMeasure | tuple[SpectralMeasure, int]) -> Spe
                 stands for n free copies
     Result      z((1 + M)/M)^{N−1} = Π y_j^{n_j}, M = M_j(y_j) = y_jG_j(y_j) − 1, on the branch with M ≈ mean/z at
                 infinity; G(z) = (1 + M)/z; S-transforms multiply; atoms where masses allow
-    Validity    laws of bounded support on [0, ∞), none of them all at zero
+    Validity    laws of bounded support on [0, ∞), none of them all at zero; one factor, once, may have both signs
     References  voiculescu1987; mingo2017 Ch. 4
 
     >>> law = free_product((marchenko_pastur(1.0), 3))

@@ -28,6 +28,44 @@ def product_moments(factors: Sequence[SpectralMeasure], counts: Sequence[int], o
     return moments * np.exp(scale * np.arange(1, order + 1))
 
 
+def signed_product_moments(positive: SpectralMeasure, signed: SpectralMeasure, order: int) -> Floats:
+    """The first `order` moments of a free product whose second factor has any mean, also zero.
+
+    With η = ψ/(1 + ψ) and H(w) = η(w)/w the reciprocals of the y are series in u = 1/z: w_A = u H_B(w_B),
+    w_B = u H_A(w_A), and the product has η = w_A w_B/u. Each round makes one more coefficient right.
+
+    >>> from deeplimits.theory.spectra import laws
+    >>> coin = laws.from_atoms([-1.0, 1.0])
+    >>> signed_product_moments(laws.marchenko_pastur(1.0), coin, 4).round(10).tolist()
+    [0.0, 1.0, 0.0, 3.0]
+    """
+    both = [_over_one_more(np.array([float(law.moment(k)) for k in range(1, order + 1)])) for law in (positive, signed)]
+    # w/u of both, as 1 + …-like lists of coefficients
+    first = second = np.zeros(order)
+    for _ in range(order):
+        first, second = _composed(both[1], second), _composed(both[0], first)
+    eta = _times(first, second)
+    # ψ = η/(1 − η)
+    return -_over_one_more(-eta)
+
+
+def _over_one_more(one: Floats) -> Floats:
+    """f/(1 + f) for f = a₁x + a₂x² + …, kept as (a₁, a₂, …)."""
+    found = np.zeros(len(one))
+    for n in range(len(one)):
+        found[n] = one[n] - np.dot(found[:n], one[:n][::-1])
+    return found
+
+
+def _composed(one: Floats, inner: Floats) -> Floats:
+    """Σ a_k x^k (g_0 + g_1 x + …)^k, from the list of a_k and that of g_k."""
+    found, power = np.zeros(len(one)), np.eye(1, len(one))[0]
+    for k, value in enumerate(one):
+        found[k:] += value * power[: len(one) - k]
+        power = _times(power, inner)
+    return found
+
+
 # Series x + a₂x² + … are kept as (1, a₂, …), and 1 + b₁x + … likewise as (1, b₁, …): one list of `order` numbers.
 _ONE_MORE = np.array([1.0, 1.0])
 

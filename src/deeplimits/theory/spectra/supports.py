@@ -48,6 +48,9 @@ def require_positive(law: SpectralMeasure, name: str) -> None:
     """Refuse a law with mass below zero, or none above it."""
     low, high = law.support
     if low < 0:
-        raise OutsideValidity(f"{name} reaches down to {low:g}; a free product needs laws on [0, ∞)")
+        raise OutsideValidity(
+            f"{name} reaches down to {low:g}; a free product takes one copy of one law with negative eigenvalues, and "
+            "the others on [0, ∞)"
+        )
     if high == 0:
         raise OutsideValidity(f"{name} sits at zero, and so does every product with it")

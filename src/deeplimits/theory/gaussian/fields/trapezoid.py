@@ -51,7 +51,7 @@ class Quadrature(eqx.Module):
         return by_width(c, lambda finer: self._pairs(c, students, finer))
 
     def _pairs(self, c: Float[Array, "n n"], students: int, finer: int) -> PairIntegrals:
-        first, second = nodes(2, finer)
+        first, second = nodes(2, finer=finer)
         weight = jnp.exp(-(first**2 + second**2) / 2)
         weight = weight / jnp.sum(weight)
 
@@ -87,7 +87,7 @@ class Quadrature(eqx.Module):
 
     def _second_moments(self, c: Float[Array, "n n"], students: int, finer: int) -> Float[Array, "n n"]:
         count = c.shape[0]
-        first, second = nodes(2, finer)
+        first, second = nodes(2, finer=finer)
         weight = jnp.exp(-(first**2 + second**2) / 2)
         weight = weight / jnp.sum(weight)
 
@@ -173,7 +173,7 @@ def _line(dimensions: int, finer: int = 1) -> np.ndarray:
     return np.arange(-math.floor(reach / step), math.floor(reach / step) + 1) * step
 
 
-def nodes(dimensions: int, finer: int = 1) -> list[Array]:
+def nodes(dimensions: int, *, finer: int = 1) -> list[Array]:
     """The grid, one broadcastable array for each dimension."""
     line = _line(dimensions, finer)
     return [
@@ -193,7 +193,7 @@ def expectation(function, c: Float[Array, "n n"], indices: list[int]) -> Float[A
 def _expectation(function, c: Float[Array, "n n"], finer: int) -> Float[Array, ""]:
     dimensions = c.shape[0]
     factor = semidefinite_factor(c)
-    axes = nodes(dimensions, finer)
+    axes = nodes(dimensions, finer=finer)
     log_weight = -sum(axis**2 for axis in axes[1:]) / 2 if dimensions > 1 else jnp.zeros(1)
     weight = jnp.exp(log_weight)
     # The rule is normalized by its own sum, which is √(2π)/h per dimension to machine precision.

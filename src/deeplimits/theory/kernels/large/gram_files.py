@@ -58,7 +58,7 @@ class GramFile:
         """How many products with the matrix have been made."""
 
     @property
-    def shape(self) -> tuple[int, int]:
+    def shape(self) -> tuple[int, ...]:
         return self.n, self.n
 
     def rows(self, indices: np.ndarray) -> Float[np.ndarray, "r n"]:

@@ -52,8 +52,8 @@ def iterative_ridge(
 
     Setting     K (n, n) symmetric positive semidefinite: an array, or a `GramFile`; targets (n,) or (n, k); λ = `ridge`
     Result      α with ‖y − (K + λ)α‖ ≤ `tolerance` ‖y‖, and the bounds above
-    Memory      the preconditioner: `rank` rows of K (500, or as many as there are); n numbers for each target
-    Validity    λ > 0
+    Validity    λ > 0; in memory stay the preconditioner, `rank` rows of K (500, or as many as there are), and n numbers
+                for each target
     References  rasmussen2006 Sec 8.3
 
     >>> k = np.array([[1.0, 0.5], [0.5, 1.0]])
