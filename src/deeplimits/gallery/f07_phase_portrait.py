@@ -1,11 +1,7 @@
 """Phase portrait of SGD on a spiked matrix: where overlap and length flow, below, at and above the threshold.
 
 Samples Y = λvv' + W, loss |Y − xx'|², step c/N with c = 1; m = ⟨x, v⟩ and r² the squared length of the rest. Lines are
-<<<<<<< HEAD
-the two equations from several starts up to t = 2, large symbols their rest points; small ones are SGD in N = 2000
-=======
 the two equations from several starts up to t = 2, squares and diamonds their rest points; circles are SGD in N = 2000
->>>>>>> w3-gallery-a
 dimensions (small: 300), one run from each start. λ = 0.8, 1 and 2; the threshold is λ = c.
 """
 
@@ -21,11 +17,7 @@ NOTES = "000 Fig 4.1"
 LIMITS = ("spiked-tensor-fixed-points", "spiked-tensor-ballistic")
 SIGNALS, STEP = (0.8, 1.0, 2.0), 1.0
 STARTS = ((0.05, 0.1), (0.3, 0.3), (0.9, 0.1), (1.4, 0.4), (0.2, 1.8), (0.8, 1.9), (1.4, 1.9))
-<<<<<<< HEAD
-TIMES = np.linspace(0, 2, 41)
-=======
 TIMES = np.concatenate([[0.0], np.geomspace(0.01, 2, 31)])
->>>>>>> w3-gallery-a
 
 
 def compute(run):
@@ -72,11 +64,7 @@ def draw(data):
         marks = [Line(path[:, 0], path[:, 1], label="" if i else "equations") for i, path in enumerate(flow(lam))]
         for i, path in enumerate(data[f"λ = {lam:g}"]):
             marks.append(
-<<<<<<< HEAD
-                Points(path[::3, 0], path[::3, 1], role=SIMULATION, series=0, label="" if i else f"SGD, N = {n}")
-=======
                 Points(path[::2, 0], path[::2, 1], role=SIMULATION, series=0, label="" if i else f"SGD, N = {n}")
->>>>>>> w3-gallery-a
             )
         for stable, words, series in ((True, "stable rest point", 1), (False, "unstable rest point", 2)):
             chosen = [p for p in rest if p.stable == stable]
@@ -99,21 +87,13 @@ def check(data):
     checks, n = [], int(data["n"])
     for lam in SIGNALS:
         for column, name in enumerate(("m", "r²")):
-<<<<<<< HEAD
-            half = len(TIMES) // 4
-=======
             half = int(np.argmin(np.abs(TIMES - 0.5)))
->>>>>>> w3-gallery-a
             apart = [
                 run[half, column] - path[half, column]
                 for run, path in zip(data[f"λ = {lam:g}"], flow(lam), strict=True)
             ]
             error = np.std(apart, ddof=1) / np.sqrt(len(apart))
             mean = np.mean([path[half, column] for path in flow(lam)])
-<<<<<<< HEAD
-            label = f"mean {name} at t = {TIMES[half]:g}, λ = {lam:g}"
-=======
             label = f"mean {name} at t = {TIMES[half]:.2g}, λ = {lam:g}"
->>>>>>> w3-gallery-a
             checks.append(Check(label, mean + np.mean(apart), np.hypot(error, 1 / np.sqrt(n * len(apart))), mean, 5))
     return checks

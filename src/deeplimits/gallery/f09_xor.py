@@ -83,11 +83,7 @@ def found_all(width, starts):
 def stated(separation):
     """The effective equations from the mean start, at the times."""
     start = online_sgd.XorState(*map(jnp.asarray, (OUTPUT, ALONG[:, 0], ALONG[:, 1], 0.2 * np.eye(len(OUTPUT)))))
-<<<<<<< HEAD
-    path = jax.jit(lambda start: online_sgd.xor_ballistic(start, TIMES, separation, RIDGE, 1.0, points=512))
-=======
     path = jax.jit(lambda start: online_sgd.xor_ballistic(start, TIMES, separation, RIDGE, 1.0, points=2048, steps=160))
->>>>>>> w3-gallery-a
     return path(start)
 
 
@@ -104,14 +100,7 @@ def draw(data):
             marks.append(Line(TIMES, line, series=i, label=f"theory, {words}"))
             values = data[f"{name} {lam:g}"][:, :, neuron]
             marks.append(averages(TIMES, values, series=i, label=f"SGD, N = {n}" if i == 0 else ""))
-<<<<<<< HEAD
-        said = (
-            f"Clusters of width λ^(−1/2), λ = {lam:g}: neurons turn to the mean that they overlap most with, and forget "
-            "the other."
-        )
-=======
         said = f"Clusters of width λ^(−1/2), λ = {lam:g}: neurons turn to the mean they overlap most with."
->>>>>>> w3-gallery-a
         pictures.append(Picture(Axis("time", "t"), Axis("statistics of the network"), tuple(marks), said))
     dense = np.arange(2, 21)
     share, starts = np.array(data["share"]), int(data["starts"])
@@ -130,20 +119,11 @@ def check(data):
     """Ends of the paths, which leave the equations by O(1/N) on average; shares of success."""
     checks, n = [], int(data["n"])
     for lam in SEPARATIONS:
-<<<<<<< HEAD
-        for name, line in (("v", stated(lam).output), ("mu", stated(lam).along_mu)):
-            values = data[f"{name} {lam:g}"][:, -1, 0]
-            error = np.hypot(values.std(ddof=1) / np.sqrt(len(values)), 2 / n)
-            checks.append(
-                Check(f"{name} of neuron 1 at t = {TIMES[-1]:g}, λ = {lam:g}", values.mean(), error, line[-1, 0], 5)
-            )
-=======
         at = f"t = {TIMES[-1]:g}, λ = {lam:g}"
         for name, line in (("v", stated(lam).output), ("mu", stated(lam).along_mu)):
             values = data[f"{name} {lam:g}"][:, -1, 0]
             error = np.hypot(values.std(ddof=1) / np.sqrt(len(values)), 2 / n)
             checks.append(Check(f"{name} of neuron 1 at {at}", values.mean(), error, line[-1, 0], 5))
->>>>>>> w3-gallery-a
     for k in (4, 8, 16):
         exact = float(online_sgd.xor_success_probability(k))
         error = np.sqrt(exact * (1 - exact) / int(data["starts"]))

@@ -1,17 +1,10 @@
 """Curvature of a trained network: a bulk near zero, and an outlier for every class but one.
 
-<<<<<<< HEAD
-A network 64-16-10 of tanh units with cross-entropy (small: the first 20 principal components, 20-8-10) after steps of
-Adam on scikit-learn's digits; the notes' MNIST and CIFAR are not at hand. All eigenvalues of the Hessian, of the
-Gauss-Newton matrix (which is the Fisher matrix here) and of the gradients' second moment G, exactly; beside them the
-class part of the Gauss-Newton matrix, made of C mean gradients, which theory makes responsible for the outliers.
-=======
 A network 64-16-10 of tanh units with cross-entropy after 100 steps of Adam on scikit-learn's 1,797 digits (small:
 64-8-10 on 400); the notes' MNIST and CIFAR are not at hand. All eigenvalues of the Hessian, of the Gauss-Newton matrix
 (which is the Fisher matrix here) and of the gradients' second moment G, exactly; beside them the part of the
 Gauss-Newton matrix that is made of class means alone, g_cc', the mean gradient that the label c' would give to a digit
 of class c, which theory makes responsible for the outliers.
->>>>>>> w3-gallery-a
 """
 
 import jax
@@ -26,23 +19,14 @@ from deeplimits.theory import landscape
 
 NOTES = "000 ch 13 Fig 1.1 and 004 10/5"
 LIMITS = ("hessian-gauss-newton", "papyan-gradient-decomposition")
-<<<<<<< HEAD
-CLASSES, SHOWN, STEPS, RATE = 10, 20, 60, 1e-2
-=======
 CLASSES, SHOWN, STEPS, RATE = 10, 20, 100, 1e-2
->>>>>>> w3-gallery-a
 WORDS = {"hessian": "Hessian", "gauss": "Gauss-Newton = Fisher", "moment": "gradient moment G"}
 
 
 def compute(run):
     """All eigenvalues of the three matrices, and those of the parts by class."""
-<<<<<<< HEAD
-    hidden, inputs, samples = run.pick((16, 64, 1797), (8, 20, 300))
-    return run.step("trained", spectra, hidden=hidden, inputs=inputs, samples=samples)
-=======
     hidden, samples = run.pick((16, 1797), (8, 400))
     return run.step("trained", spectra, hidden=hidden, samples=samples)
->>>>>>> w3-gallery-a
 
 
 def network(weights, x):
@@ -79,18 +63,9 @@ def trained(random, x, labels, hidden):
     return jax.lax.scan(step, (start, zero, zero), jnp.arange(1.0, STEPS + 1))[0][0]
 
 
-<<<<<<< HEAD
-def spectra(hidden, inputs, samples):
-    """Eigenvalues, largest first."""
-    pixels, labels = digits()
-    x = pixels - pixels.mean(axis=0)
-    x = x @ np.linalg.svd(x, full_matrices=False)[2].T[:, :inputs]
-    x, labels = jnp.asarray(x[:samples]), jnp.asarray(labels[:samples])
-=======
 def spectra(hidden, samples):
     """Eigenvalues, largest first."""
     x, labels = (jnp.asarray(part[:samples]) for part in digits())
->>>>>>> w3-gallery-a
     weights, back = ravel_pytree(jax.jit(trained, static_argnums=(0, 3))(np.random.default_rng(0), x, labels, hidden))
     # J (N, C, P) by the chain rule: one network output after the other.
     jacobian = jax.jit(jax.vmap(jax.jacrev(lambda w, one: network(back(w), one)), (None, 0)))(weights, x)
@@ -99,25 +74,17 @@ def spectra(hidden, samples):
     slopes = jnp.einsum("icp,ikc->ikp", jacobian, chance[:, None, :] - jnp.eye(CLASSES))
     parts = landscape.class_decomposition(slopes, chance / samples, labels)
     own = slopes[jnp.arange(samples), labels]
-<<<<<<< HEAD
-=======
     # The means of what is in a group (class, label) of the same label are taken out of the rest too.
     member = jax.nn.one_hot(labels, CLASSES)
     weight = member.T @ chance / samples
     mean = jnp.einsum("ic,ik,ikp->ckp", member, chance / samples, slopes) / weight[:, :, None]
     means = jnp.einsum("ck,ckp,ckq->pq", weight, mean, mean)
->>>>>>> w3-gallery-a
     matrices = {
         "hessian": jax.jit(jax.hessian(lambda w: loss(back(w), x, labels)))(weights),
         "gauss": parts.whole,
         "moment": own.T @ own / samples,
-<<<<<<< HEAD
-        "between": parts.between,
-        "within": parts.whole - parts.between,
-=======
         "between": means,
         "within": parts.whole - means,
->>>>>>> w3-gallery-a
     }
     return {name: np.linalg.eigvalsh(np.asarray(matrix))[::-1] for name, matrix in matrices.items()}
 
@@ -133,30 +100,18 @@ def draw(data):
         (
             Histogram(edges, np.where(counts > 0, counts, np.nan), role=SIMULATION, label=f"all {size:,} eigenvalues"),
             *(
-<<<<<<< HEAD
-                Rule(float(one), upright=True, label="" if i else "theory: class part, its 9 largest")
-                for i, one in enumerate(data["between"][: CLASSES - 1])
-            ),
-        ),
-        f"Nearly all of {size:,} eigenvalues are close to zero; some stand far out, about where class means put them.",
-=======
                 Rule(float(one), upright=True, label="" if i else "theory: class means, the 9 largest")
                 for i, one in enumerate(data["between"][: CLASSES - 1])
             ),
         ),
         f"Nearly all of {size:,} eigenvalues are close to zero; a few stand far out, as those of the class means do.",
->>>>>>> w3-gallery-a
     )
     number = np.arange(1, SHOWN + 1)
     second = Picture(
         Axis("number of the eigenvalue", whole=True),
         Axis("eigenvalue", log=True, low=float(data["gauss"][SHOWN]) / 3),
         (
-<<<<<<< HEAD
-            Line(number[: CLASSES - 1], data["between"][: CLASSES - 1], label="theory: class part, C mean gradients"),
-=======
             Line(number[: CLASSES - 1], data["between"][: CLASSES - 1], label="theory: class means alone"),
->>>>>>> w3-gallery-a
             *(
                 Points(number, np.maximum(data[kind][:SHOWN], 1e-12), role=SIMULATION, series=i, label=words)
                 for i, (kind, words) in enumerate(WORDS.items())
@@ -178,10 +133,6 @@ def check(data):
     inside, whole, part = float(data["within"][0]), data["gauss"], data["between"]
     apart = float(np.max(np.abs(whole[:nine] - part[:nine])))
     return [
-<<<<<<< HEAD
-        Check("rank of the class part", np.sum(part > 1e-9 * part[0]), 0, CLASSES, 1),
-=======
->>>>>>> w3-gallery-a
         Check(
             "Gauss-Newton outliers: distance from the class part, in units of the rest's norm", apart / inside, 0, 0, 1
         ),

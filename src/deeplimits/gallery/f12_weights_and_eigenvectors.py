@@ -1,15 +1,9 @@
 """Weights of a class and eigenvectors of its curvature have the same large entries: the class means.
 
 Softmax regression of k = 10 Gaussian classes as in F11, whose means are the coordinates e_50, e_100, …, e_500 in
-<<<<<<< HEAD
-d = 500 dimensions (small: every 10th of 100), after t = 50, that is 50d steps. Drawn over the coordinate are the entries
-of the weights x^1 and of the leading eigenvectors of the block 11 of the Hessian and of the second moment of gradients,
-with what theory says of the entries at the means.
-=======
 d = 500 dimensions (small: every 10th of 100), after t = 50, that is 50d steps. Drawn over the coordinate are the
 entries of the weights x^1 and of the leading eigenvectors of the block 11 of the Hessian and of the second moment of
 gradients, with what theory says of the entries at the means.
->>>>>>> w3-gallery-a
 """
 
 import numpy as np
@@ -89,11 +83,7 @@ def draw(data):
             along,
             Axis("number of the eigenvector", whole=True),
             (Field(np.arange(1, d + 1), np.arange(1, CLASSES + 1), image, role=SIMULATION, label="size of the entry"),),
-<<<<<<< HEAD
-            "The first eigenvector of the Hessian is the own mean; the next nine mix the others, and noise of the samples.",
-=======
             "The first eigenvector of the Hessian is the own mean; the next nine mix the others, and noise.",
->>>>>>> w3-gallery-a
         )
     )
     return pictures

@@ -19,12 +19,7 @@ LIMITS = ("weighted-covariance-spectrum", "kgmm-alignment-theorems")
 TIMES = (0.5, 2.0, 5.0, 10.0, 20.0, 30.0, 50.0)
 MORE = 5
 SAID = {
-<<<<<<< HEAD
-    "hessian": "One eigenvalue of the Hessian, that of the own class, leaves the bulk; those of the nine others return to "
-    "it.",
-=======
     "hessian": "One eigenvalue of the Hessian, that of the own class, leaves the bulk; those of the others return.",
->>>>>>> w3-gallery-a
     "gradient": "One eigenvalue of the gradient moment G stays outside all the time, while all of G becomes smaller.",
 }
 
@@ -49,11 +44,7 @@ def measured(d):
 def draw(data):
     """Eigenvalues of both matrices, overlaps with the means."""
     d, time, pictures = int(data["d"]), Axis("time", "t"), []
-<<<<<<< HEAD
-    for kind, words in KINDS.items():
-=======
     for kind in KINDS:
->>>>>>> w3-gallery-a
         said = [mixture_sgd.stated(TIMES, index, kind) for index in range(len(TIMES))]
         outliers, edge = np.array([one["eigenvalues"] for one in said]), [one["edge"] for one in said]
         values = data[kind]

