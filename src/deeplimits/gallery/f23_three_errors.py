@@ -1,9 +1,10 @@
 """Three errors of a trained network: what the class cannot do, what the sample hides, what the optimizer leaves.
 
-Random-feature networks of N ReLU neurons learn which of scikit-learn's digits are small and which large by gradient descent
-with a small ridge (1,797 digits, 600 of them seen, N = 300, 200 steps; small: 500, 150, 100, 50). Drawn are the distances of
-the labels from the best network of the class, of that from the best one for the sample, and of that from the one found, over
-width, samples and steps, beside the error of infinitely many features and what theory says descent leaves after k steps.
+Random-feature networks of N ReLU neurons learn which of scikit-learn's digits are small and which large by gradient
+descent with a small ridge (1,797 digits, 600 of them seen, N = 300, 200 steps; small: 500, 150, 100, 50). Drawn are
+the distances of the labels from the best network of the class, of that from the best one for the sample, and of that
+from the one found, over width, samples and steps, beside the error of infinitely many features and what theory says
+descent leaves after k steps.
 """
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from deeplimits import measure
 from deeplimits.gallery import datasets, marks
 from deeplimits.gallery.figure import Check
-from deeplimits.predictions.picture import Axis, Line, Picture, Rule
+from deeplimits.predictions.picture import Axis, Line, Mark, Picture, Rule
 from deeplimits.theory import gaussian, regression
 
 NOTES = "002, errors"
@@ -101,7 +102,7 @@ def draw(data):
         ),
         ("steps", "steps of descent", left, "More steps leave less, exactly as theory says for the first network."),
     ):
-        seen = [theory]
+        seen: list[Mark] = [theory]
         for series, part in enumerate(PARTS):
             at, values = data[f"over_{name}"], data[f"{part}_{name}"]
             seen.append(marks.averages(at, values, series=series, label=f"{part} error"))

@@ -1,16 +1,16 @@
 """Training gives the kernels of a network outliers that know the labels.
 
-A network with one hidden layer of N = 800 tanh neurons on n = 400 Gaussian points in dimension 600 (small: 160, 80, 120) and a small
-second layer is trained by gradient descent on labels y = σ(x'v). Drawn are the eigenvalues of its conjugate kernel before training on the
-theory's law for random weights, those after it, the largest of both kernels, and the share of the labels in the first
-eigenvectors.
+A network with one hidden layer of N = 800 tanh neurons on n = 400 Gaussian points in dimension 600 (small: 160, 80,
+120) and a small second layer is trained by gradient descent on labels y = σ(x'v). Drawn are the eigenvalues of its
+conjugate kernel before training on the theory's law for random weights, those after it, the largest of both kernels,
+and the share of the labels in the first eigenvectors.
 """
 
 import numpy as np
 
 from deeplimits.gallery import marks
 from deeplimits.gallery.figure import Check
-from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
+from deeplimits.predictions.picture import SIMULATION, Axis, Line, Mark, Picture, Points
 from deeplimits.theory import gaussian, spectra
 
 NOTES = "003, Fig 3, trained CK and NTK"
@@ -83,7 +83,8 @@ def draw(data):
             Picture(Axis("eigenvalue", low=0, high=last), Axis("density", low=0, high=1.2), (density, seen), caption)
         )
     count = np.arange(1, 13)
-    leading, shares = [], [Line(count, count / n, label="theory, eigenvectors that know nothing: k/n")]
+    leading: list[Mark] = []
+    shares: list[Mark] = [Line(count, count / n, label="theory, eigenvectors that know nothing: k/n")]
     for series, (name, label) in enumerate((("conjugate", "conjugate"), ("tangent", "tangent"))):
         for when in ("before", "after"):
             look = {"series": 2 * series + (when == "after"), "role": SIMULATION, "label": f"{label} kernel, {when}"}
@@ -97,13 +98,13 @@ def draw(data):
             number,
             Axis("eigenvalue", log=True),
             tuple(leading),
-            "In the conjugate kernel an outlier emerges over training; the tangent kernel grows as a whole.",
+            "An outlier leaves the conjugate kernel in training; the tangent kernel grows as a whole.",
         ),
         Picture(
             number,
             Axis("share of the labels' variance", low=0, high=1),
             tuple(shares),
-            "After training two eigenvectors of the conjugate kernel hold nearly all of the labels, before it next to nothing.",
+            "After training two eigenvectors of the conjugate kernel hold nearly all of the labels.",
         ),
     ]
 

@@ -1,7 +1,8 @@
 """Double descent in training time: a classifier is best before it is done.
 
-Gradient flow of a linear classifier of two Gaussian classes at ±μ, |μ|² = 2, from small random weights, with c = p/n = 0.5, 1
-and 2 dimensions per sample (n = 256, small: 96). Drawn are the errors on new and on training points over time.
+Gradient flow of a linear classifier of two Gaussian classes at ±μ, |μ|² = 2, from small random weights, with c = p/n
+= 0.5, 1 and 2 dimensions per sample (n = 256, small: 96). Drawn are the errors on new and on training points over
+time.
 """
 
 import jax
@@ -47,7 +48,9 @@ def errors(ratio, size, samples, times):
     y = np.where(np.arange(size) % 2, 1.0, -1.0)
     x = y[:, None] * means[:, None, :] + random.standard_normal((samples, size, p))
     begin = np.sqrt(START / p) * random.standard_normal((samples, p))
-    flow = jax.jit(jax.vmap(lambda x, begin: ensembles.ridge_flow(x, jnp.asarray(y), 0.0, begin, jnp.asarray(times))))
+    flow = jax.jit(
+        jax.vmap(lambda x, begin: ensembles.ridge_flow(x, jnp.asarray(y), jnp.zeros(()), begin, jnp.asarray(times)))
+    )
     weights = np.asarray(flow(x, begin))
     # Given w, y w'x of a new point is Gaussian with mean μ'w and variance |w|².
     test = norm.sf(np.einsum("stp,sp->st", weights, means) / np.linalg.norm(weights, axis=2))

@@ -1,16 +1,17 @@
 """Random features of two bits.
 
-Kernel ridge regression with the kernel of tanh features, by N random features: Gaussian weights and tanh in single precision;
-weights 0 and ±1 (half of them 0) with a ternary activation that has the same slope moment, two bits a weight; and Nyström's
-method with N landmarks. On digits of scikit-learn (which of ten; 1,000 seen, small: 300) and diabetes (disease progress).
-Drawn is the test error over the memory of the model, with the error of the kernel itself, the limit of all three.
+Kernel ridge regression with the kernel of tanh features, by N random features: Gaussian weights and tanh in single
+precision; weights 0 and ±1 (half of them 0) with a ternary activation that has the same slope moment, two bits a
+weight; and Nyström's method with N landmarks. On digits of scikit-learn (which of ten; 1,000 seen, small: 300) and
+diabetes (disease progress). Drawn is the test error over the memory of the model, with the error of the kernel
+itself, the limit of all three.
 """
 
 import numpy as np
 
 from deeplimits.gallery import datasets, marks
 from deeplimits.gallery.figure import Check
-from deeplimits.predictions.picture import Axis, Picture, Rule
+from deeplimits.predictions.picture import Axis, Mark, Picture, Rule
 from deeplimits.theory import gaussian, mixtures
 
 NOTES = "003, quantized features"
@@ -81,7 +82,7 @@ def errors(name, seen, counts, draws):
         for at, count in enumerate(counts):
             w = random.standard_normal((width, count))
             found["full"][draw, at] = features_error(*(np.tanh(z @ w) / np.sqrt(count) for z in (x, x_test)), ridge)
-            w = random.choice([-1.0, 0.0, 0.0, 1.0], (width, count)) * np.sqrt(2)
+            w = random.choice(np.array([-1.0, 0.0, 0.0, 1.0]), (width, count)) * np.sqrt(2)
             phi, phi_test = (
                 twin.jumps[0] * (1.0 * (z @ w > high) - (z @ w < low)) / np.sqrt(count) for z in (x, x_test)
             )
@@ -110,7 +111,7 @@ def draw(data):
             "On few measurements too, down to the error of the kernel itself.",
         ),
     ):
-        seen = [Rule(float(data[f"limit_{name}"]), label="theory: the kernel, infinitely many features")]
+        seen: list[Mark] = [Rule(float(data[f"limit_{name}"]), label="theory: the kernel, infinitely many features")]
         for series, (key, words) in enumerate(METHODS.items()):
             seen.append(marks.averages(data[f"memory_{key}_{name}"], data[f"{key}_{name}"], series=series, label=words))
         panels.append(Picture(Axis("memory of the model in bytes", log=True), Axis(label), tuple(seen), caption))

@@ -1,8 +1,9 @@
 """Compressing a network without changing its kernel.
 
-A network 64-w-10 of ReLU neurons is trained on scikit-learn's digits (w = 1,000; small: 200). Drawn is its test accuracy over
-memory after pruning by magnitude and after naive rounding of its weights to three levels, beside networks of sparse ternary
-weights (0, 50, 90 % zeros) and few-level activations that have the same conjugate kernel as random weights, at several widths.
+A network 64-w-10 of ReLU neurons is trained on scikit-learn's digits (w = 1,000; small: 200). Drawn is its test
+accuracy over memory after pruning by magnitude and after naive rounding of its weights to three levels, beside
+networks of sparse ternary weights (0, 50, 90 % zeros) and few-level activations that have the same conjugate kernel
+as random weights, at several widths.
 """
 
 import functools

@@ -1,8 +1,9 @@
 """Training runs at the edge of stability.
 
-Full-batch gradient descent on digits of scikit-learn (a tanh network 64-32-10, squared loss, 200 digits and 4,000 steps;
-small: 64-12-10, 60 and 600) at three learning rates. Drawn are the sharpness, the largest eigenvalue of the Hessian, over
-the steps with the line 2/η above which a quadratic is unstable, and the loss, which falls nevertheless, not steadily.
+Full-batch gradient descent on digits of scikit-learn (a tanh network 64-32-10, squared loss, 200 digits and 4,000
+steps; small: 64-12-10, 60 and 600) at three learning rates. Drawn are the sharpness, the largest eigenvalue of the
+Hessian, over the steps with the line 2/η above which a quadratic is unstable, and the loss, which falls nevertheless,
+not steadily.
 """
 
 import functools

@@ -1,8 +1,9 @@
 """Learning rates: lazy, catapult, divergent.
 
-A bilinear network z = v·u/√m on one point follows an exact recursion: above 2/λ₀ its loss first grows, and up to 4/λ₀ it is
-caught where the kernel λ is smaller. Beside it a two-layer ReLU network learns to tell small from large digits (400 of
-scikit-learn's, width 512; small: 100, 128) at many learning rates: kernel, weights and test accuracy after training.
+A bilinear network z = v·u/√m on one point follows an exact recursion: above 2/λ₀ its loss first grows, and up to 4/λ₀
+it is caught where the kernel λ is smaller. Beside it a two-layer ReLU network learns to tell small from large digits
+(400 of scikit-learn's, width 512; small: 100, 128) at many learning rates: kernel, weights and test accuracy after
+training.
 """
 
 import numpy as np
