@@ -9,7 +9,7 @@ import numpy as np
 
 from deeplimits.gallery.figure import Check
 from deeplimits.gallery.marks import histogram
-from deeplimits.predictions.picture import Axis, Line, Picture, Rule, Stem
+from deeplimits.predictions.picture import Axis, Line, Mark, Picture, Rule, Stem
 from deeplimits.theory import spectra
 
 NOTES = "000 ch 6 and 003, first figure"
@@ -43,7 +43,7 @@ def panel(c, values):
     x = (low + high) / 2 - (high - low) / 2 * np.cos(np.linspace(0, np.pi, 400))
     density = spectra.marchenko_pastur_density(x, c)
     bulk = values[p - rank :]
-    marks = [
+    marks: list[Mark] = [
         histogram(bulk, 45, share=rank / p, label=f"eigenvalues of one matrix, p = {p}, n = {round(p / c):,}"),
         Line(x, density, label="Marchenko-Pastur density"),
     ]

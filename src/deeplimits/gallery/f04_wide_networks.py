@@ -11,7 +11,7 @@ import numpy as np
 from deeplimits.gallery.datasets import digits
 from deeplimits.gallery.figure import Check
 from deeplimits.gallery.marks import averages, histogram, mean_and_error
-from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
+from deeplimits.predictions.picture import SIMULATION, Axis, Line, Mark, Picture, Points
 from deeplimits.theory import kernels
 
 NOTES = "000 ch 8"
@@ -92,7 +92,7 @@ def predicted(data):
 def draw(data):
     """Law of the output, distance and motion of the kernel, outputs over the steps."""
     grid = np.linspace(-4, 4, 200)
-    marks = [Line(grid, np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi), label="Gaussian, infinite width")]
+    marks: list[Mark] = [Line(grid, np.exp(-(grid**2) / 2) / np.sqrt(2 * np.pi), label="Gaussian, infinite width")]
     for i, width in enumerate((NARROW, 256)):
         marks.append(
             histogram(

@@ -10,7 +10,7 @@ import functools
 import numpy as np
 
 from deeplimits.gallery.figure import Check
-from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
+from deeplimits.predictions.picture import SIMULATION, Axis, Line, Mark, Picture, Points
 from deeplimits.theory import online_sgd
 
 NOTES = "000 Fig 4.1"
@@ -61,7 +61,9 @@ def draw(data):
     n, pictures = int(data["n"]), []
     for lam in SIGNALS:
         rest = [p for p in online_sgd.spiked_rest_points(lam, 2, STEP) if p.overlap >= 0]
-        marks = [Line(path[:, 0], path[:, 1], label="" if i else "equations") for i, path in enumerate(flow(lam))]
+        marks: list[Mark] = [
+            Line(path[:, 0], path[:, 1], label="" if i else "equations") for i, path in enumerate(flow(lam))
+        ]
         for i, path in enumerate(data[f"λ = {lam:g}"]):
             marks.append(
                 Points(path[::2, 0], path[::2, 1], role=SIMULATION, series=0, label="" if i else f"SGD, N = {n}")

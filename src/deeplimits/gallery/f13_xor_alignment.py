@@ -9,10 +9,11 @@ its block. Lines: theory at the summary statistics that were reached.
 import jax
 import jax.numpy as jnp
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import eigsh
 
 from deeplimits import measure
 from deeplimits.gallery.figure import Check
+from deeplimits.gallery.mixture_sgd import products
 from deeplimits.gallery.xor_sgd import KINDS, PER_DIMENSION, SEPARATION, fresh, statistics, trained
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
 from deeplimits.theory import landscape
@@ -57,9 +58,8 @@ def aligned(width, d, few):
 
 def top_two(y, weights):
     """The two leading eigenvectors of (1/M) Σ w y y', by products."""
-    d = y.shape[1]
-    matrix = LinearOperator((d, d), matvec=lambda x: y.T @ (weights * (y @ x)) / len(y), dtype=float)
-    return eigsh(matrix, k=2, which="LA", tol=1e-6, v0=np.cos(np.arange(d)))[1]
+    start = np.cos(np.arange(y.shape[1]))
+    return eigsh(products(y, weights), k=2, which="LA", tol=1e-6, v0=start)[1]  # pyright: ignore[reportArgumentType]
 
 
 _outliers = jax.jit(landscape.weighted_outliers)

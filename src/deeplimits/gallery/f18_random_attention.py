@@ -15,7 +15,7 @@ import numpy as np
 from deeplimits.ensembles import transformers
 from deeplimits.gallery.figure import Check
 from deeplimits.measure import tokens
-from deeplimits.predictions.picture import SIMULATION, Axis, Field, Line, Picture
+from deeplimits.predictions.picture import SIMULATION, Axis, Field, Line, Mark, Picture
 from deeplimits.theory import attention
 
 NOTES = "000 ch 14 Fig 2.2"
@@ -72,7 +72,7 @@ def draw(data):
         field = Field(
             times[::every], beta, data[panel][:, ::every], role=SIMULATION, label="share of pairs with cosine > 0.999"
         )
-        marks = [field]
+        marks: list[Mark] = [field]
         if panel == "identity":
             fine = np.linspace(beta[0], beta[-1], 100)
             line = meeting(n, fine)

@@ -15,7 +15,7 @@ from scipy.special import erf
 from deeplimits.gallery.figure import Check
 from deeplimits.gallery.marks import averages, mean_and_error
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.predictions.picture import SIMULATION, Axis, Field, Line, Picture, Points, Rule
+from deeplimits.predictions.picture import SIMULATION, Axis, Field, Line, Mark, Picture, Points, Rule
 from deeplimits.theory.two_layer import overlaps
 
 NOTES = "001, phase diagram"
@@ -105,7 +105,7 @@ def draw(data):
         "learnt.",
     )
     sizes, dense = data["sizes"], np.geomspace(data["sizes"][0], data["sizes"][-1], 40)
-    marks = []
+    marks: list[Mark] = []
     for i, one in enumerate(DELTAS):
         marks.append(Line(dense, [floor(one, d) for d in dense], series=i, label=f"theory, δ = {one:g}"))
         marks.append(averages(sizes, data[f"floor {one:g}"], series=i, label=f"SGD, γ = {RATE:g}d^(−{one:g})"))

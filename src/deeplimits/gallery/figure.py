@@ -13,6 +13,8 @@ from deeplimits.errors import ParameterError
 
 SIZES = ("full", "small")
 Arrays = dict[str, np.ndarray]
+Real = Any
+"""A number: given as any scalar, kept as a float."""
 
 
 @dataclass(frozen=True)
@@ -26,11 +28,11 @@ class Check:
     """
 
     label: str
-    measured: float
-    error: float
+    measured: Real
+    error: Real
     """Standard error; 0 for what is not random, where `threshold` is the allowed difference itself."""
-    theory: float
-    threshold: float
+    theory: Real
+    threshold: Real
     """How many standard errors the two may differ by."""
 
     def __post_init__(self):

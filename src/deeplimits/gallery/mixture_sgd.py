@@ -8,6 +8,7 @@ averaged over M = 10d fresh samples.
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -47,9 +48,19 @@ def eigenpairs(random, x, means, classes, count):
     for c in classes:
         weights = chance[:, c] * (1 - chance[:, c]), (chance[:, c] - (labels == c)) ** 2
         for kind, w in zip(KINDS, weights, strict=True):
-            matrix = LinearOperator((d, d), matvec=lambda v, w=w: y.T @ (w * (y @ v)) / len(y), dtype=float)
-            values, vectors = eigsh(matrix, k=count, which="LA", tol=1e-5, v0=np.cos(np.arange(d)))
+            matrix = products(y, w)
+            values, vectors = eigsh(matrix, k=count, which="LA", tol=1e-5, v0=np.cos(np.arange(d)))  # pyright: ignore[reportArgumentType]
             yield c, kind, values[::-1], vectors[:, ::-1]
+
+
+def products(y, w):
+    """(1/M) Σ w y y', known by its products."""
+
+    def product(v):
+        return y.T @ (w * (y @ v)) / len(y)
+
+    shape = (y.shape[1], y.shape[1])
+    return LinearOperator(shape, matvec=product, dtype=float)  # pyright: ignore[reportCallIssue]
 
 
 @functools.cache
@@ -67,9 +78,9 @@ def stated(times, index, kind):
     k, along = CLASSES, summary(times)
     amplitude, rest, common = (float(part[index]) for part in along)
     projector = np.eye(k) - 1 / k
-    state = landscape.MixtureState(amplitude * projector, rest * projector + common / k)
+    state = landscape.MixtureState(jnp.asarray(amplitude * projector), jnp.asarray(rest * projector + common / k))
     found = _outliers(landscape.kgmm_weighted_block(state, SEPARATION, PER_DIMENSION, kind=kind, points=128))
-    x = np.append(state.means[0], np.linalg.cholesky(state.rest)[0])
+    x = np.append(np.asarray(state.means[0]), np.linalg.cholesky(np.asarray(state.rest))[0])
     return {
         "alignment": float(np.sqrt(landscape.outlier_alignment(found, x, k))),
         "eigenvalues": np.asarray(found.eigenvalues)[:k],
