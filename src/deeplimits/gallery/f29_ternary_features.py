@@ -80,8 +80,8 @@ def errors(name, seen, counts, draws):
     for draw in range(draws):
         random = np.random.default_rng(draw)
         for at, count in enumerate(counts):
-            w = random.standard_normal((width, count))
-            found["full"][draw, at] = features_error(*(np.tanh(z @ w) / np.sqrt(count) for z in (x, x_test)), ridge)
+            w, root = random.standard_normal((width, count)), np.sqrt(count)
+            found["full"][draw, at] = features_error(np.tanh(x @ w) / root, np.tanh(x_test @ w) / root, ridge)
             w = random.choice(np.array([-1.0, 0.0, 0.0, 1.0]), (width, count)) * np.sqrt(2)
             phi, phi_test = (
                 twin.jumps[0] * (1.0 * (z @ w > high) - (z @ w < low)) / np.sqrt(count) for z in (x, x_test)
@@ -90,8 +90,8 @@ def errors(name, seen, counts, draws):
             found["ternary"][draw, at] = features_error(phi, phi_test, ridge - rest)
             marks_at = random.choice(len(x), min(count, len(x)), replace=False)
             small = exact[np.ix_(marks_at, marks_at)] + 1e-10 * np.eye(len(marks_at))
-            root = np.linalg.cholesky(small)
-            phi, phi_test = (np.linalg.solve(root, part[:, marks_at].T).T for part in (exact, across))
+            factor = np.linalg.cholesky(small)
+            phi, phi_test = (np.linalg.solve(factor, part[:, marks_at].T).T for part in (exact, across))
             found["nystrom"][draw, at] = features_error(phi, phi_test, ridge)
     limit = error(across @ np.linalg.solve(exact + ridge * np.eye(len(x)), y))
     counts = np.asarray(counts)

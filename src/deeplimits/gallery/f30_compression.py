@@ -102,7 +102,9 @@ def draw(data):
         memory, right = data[f"memory_{sparsity}"], data[f"compressed_{sparsity}"]
         label = f"same kernel, ternary, {sparsity:.0%} zeros"
         seen.append(Points(memory, right, role=SIMULATION, series=series, label=label))
-    caption = "Ternary networks with the kernel kept lose little in a fraction of the memory; rounding or hard pruning loses much."
+    caption = (
+        "With their kernel kept, ternary networks lose little in a fraction of the memory, unlike rounding and pruning."
+    )
     words = Axis("share of right test digits")
     return [Picture(Axis("memory in bytes", log=True), words, tuple(seen), caption)]
 
