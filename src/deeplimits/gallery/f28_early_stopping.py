@@ -30,7 +30,7 @@ def compute(run):
     dense = np.sort(np.append(np.geomspace(0.02, 300.0, 150), CHECKED))
     times = np.sort(np.append(np.geomspace(0.03, 250.0, 14), CHECKED))
     found = {"sizes": np.array(sizes), "times": times, "dense": dense}
-    theory = regression.classification_dynamics(dense, np.array(RATIOS)[:, None], STRENGTH, start=START)
+    theory = regression.classification_dynamics(dense[None], np.array(RATIOS)[:, None], STRENGTH, start=START)
     found |= {"test": theory.test_error, "training": theory.training_error}
     for ratio in RATIOS:
         for size in sizes:
