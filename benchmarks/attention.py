@@ -22,6 +22,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks._report import compare, grow
+
 DIMENSION = 128
 BETA = 2.0
 SIZES = (1000, 10_000, 100_000)
@@ -110,8 +112,13 @@ def on_cpu() -> None:
             beside = statistics.median(turn[way][1] / turn["PyTorch"][1] for turn in turns)
             growth = f"{math.log10(busy / last[way]):.2f}" if way in last else ""
             last[way] = busy
-            row = f"{n:>7}  {way:<13} {wall:>9.4f} {busy:>10.4f} {beside:>11.2f} {growth:>7} {peak(way, n):>8.3f}"
+            held = peak(way, n)
+            row = f"{n:>7}  {way:<13} {wall:>9.4f} {busy:>10.4f} {beside:>11.2f} {growth:>7} {held:>8.3f}"
             print(row, flush=True)
+            grow("attention", way, "n", n, seconds=busy, memory=None if math.isnan(held) else held)
+        for peer in ways[2:]:
+            columns = [[turn[way][1] for turn in turns] for way in ("deeplimits", peer)]
+            compare("attention", "one step of attention, d = 128, float32", peer, *columns, size=n)
 
 
 def on_accelerator() -> None:

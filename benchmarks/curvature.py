@@ -294,12 +294,20 @@ def eigenvalues(data: Any, file: str, peers: Path | None, jax_peers: Path | None
         for precision in (None, "float64")
     }
     asked |= {name: (jax_peers if name.startswith("matfree") else peers, code) for name, code in PEERS.items()}
+    found: dict[str, tuple[float, float]] = {}
     for name, (python, code) in asked.items():
         answer = ask(python, code, file)
         if isinstance(answer, str):
             print(f"  {name}: {answer}")
         else:
             row(name, answer["products"], answer["seconds"], answer["values"], exact)
+            found[name] = (answer["seconds"], np.abs(np.asarray(answer["values"])[:COUNT] / exact - 1).max())
+    for ours in [name for name in found if name.startswith("deeplimits") and name.endswith("float32")]:
+        for name, (seconds, error) in found.items():
+            if not name.startswith("deeplimits"):
+                own, miss = found[ours]
+                note = f"error {error:.0e}, ours {miss:.0e}"
+                compare("curvature", f"five eigenvalues, {ours.split(', ')[1]}", name, [own], [seconds], note=note)
 
 
 def density(data: Any, file: str, peers: Path | None) -> None:
@@ -372,6 +380,15 @@ def growth() -> None:
         size, count, seconds, held = map(float, found.stdout.split())
         flops = 12 * size * count / seconds / 1e9
         told = f"{seconds:>8.4f} s {held:>6.2f} GiB {flops:>6.0f} Gflop/s"
+        if count == 1000:
+            grow(
+                "curvature",
+                "one product, 1,000 samples",
+                "parameters",
+                size,
+                seconds=seconds,
+                memory=held * 1.073741824,
+            )
         print(f"  {int(size):>10,} parameters {int(count):>6,} samples {told}", flush=True)
 
 

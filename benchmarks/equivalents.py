@@ -6,9 +6,9 @@ The first table: CPU seconds and memory of the conjugate kernel of a ReLU layer 
 exactly (in tiles, entry by entry), against the parts of its equivalent and the solution of (K̃ + λ)a = y, which needs no
 n × n matrix. The second: operator norm of kernel less equivalent over the dimension, n = p, for mixtures that
 differ in mean, size and shape of the covariance, with the fitted power of p; and, relative to the centred kernel, on
-scikit-learn's digits and breast cancer data. The third: a network compressed to ternary weights and activations of three
-levels on digits, at sparsity 0, 0.5 and 0.9: accuracy, bytes, and CPU seconds of its features for 1,000 inputs. Times
-are CPU seconds of this process, so that other load does not count.
+scikit-learn's digits and breast cancer data. The third: a network compressed to ternary weights and three levels of
+activation on digits, at sparsity 0, 0.5 and 0.9: accuracy, bytes, and CPU seconds of its features for 1,000 inputs.
+Times are CPU seconds of this process, so that other load does not count.
 """
 
 import statistics
@@ -78,14 +78,20 @@ def gap(kind: str, x, data) -> tuple[float, float]:
     """Operator norm of P(K − K̃)P and of PKP for one of the kernels of this room."""
     if kind == "implicit ReLU":
         found = mixtures.equilibrium_coefficients("relu", 0.5, 1.0, data.variance)
-        kernel, numbers = mixtures.equilibrium_kernels("relu", 0.5, 1.0, x, mean=float(found.mean)).conjugate, found.conjugate
+        kernel, numbers = (
+            mixtures.equilibrium_kernels("relu", 0.5, 1.0, x, mean=float(found.mean)).conjugate,
+            found.conjugate,
+        )
     else:
         layers, tangent = (["relu"], False) if kind == "ReLU" else (["relu"] * 2, kind.endswith("tangent"))
         found = mixtures.deep_coefficients(layers, data.variance)
         kernel = mixtures.centred_kernel(layers, x, data.variance, tangent=tangent)
         numbers = (found.tangent if tangent else found.conjugate)[-1]
     kernel, other = np.asarray(kernel), np.asarray(mixtures.equivalent_kernel(numbers, data).matrix())
-    return tuple(float(np.linalg.norm(one - one.mean(axis=0) - one.mean(axis=1)[:, None] + one.mean(), 2)) for one in (kernel - other, kernel))
+    return tuple(
+        float(np.linalg.norm(one - one.mean(axis=0) - one.mean(axis=1)[:, None] + one.mean(), 2))
+        for one in (kernel - other, kernel)
+    )
 
 
 def rates(dimensions: tuple[int, ...]) -> None:
@@ -142,15 +148,15 @@ def compressed() -> None:
         return state
 
     usual = cpu_seconds(run_dense)
-    print(f"\nsparsity   accuracy   dense random   bytes        dense bytes   features s   dense s   (widths {WIDTH}, {WIDTH})")
+    print(f"\nsparsity   accuracy   dense random       bytes   dense bytes   features s   dense s   (widths {WIDTH})")
     for sparsity in (0.0, 0.5, 0.9):
         found = compress(FullyConnected(2, "relu"), x, y, widths=WIDTH, sparsity=sparsity)
         matrices = [layer.matrix() for layer in found.network.layers]
         seconds = cpu_seconds(lambda found=found, matrices=matrices: unpacked_features(found.network, matrices, inputs))
         accuracy, memory = found.accuracy, found.memory
         print(
-            f"{sparsity:>8}   {accuracy.compressed:>8.4f}   {accuracy.dense:>12.4f}   {memory.compressed:>9,}    {memory.original:>11,}"
-            f"   {seconds:>10.3f}   {usual:>7.3f}",
+            f"{sparsity:>8}   {accuracy.compressed:>8.4f}   {accuracy.dense:>12.4f}   {memory.compressed:>9,}"
+            f"   {memory.original:>11,}   {seconds:>10.3f}   {usual:>7.3f}",
             flush=True,
         )
 

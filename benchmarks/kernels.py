@@ -4,7 +4,8 @@
 
 NNGP and NTK together of fully connected ReLU and erf networks, 3 and 10 hidden layers, C_w = 2 (1 at the output), C_b
 = 0.01, inputs in dimension 256, float64. On a CPU the peer runs in the same minutes, turn by turn, in an environment
-of its own; medians of the turns are compared. The error of each is that of its ReLU NTK at nearly coinciding inputs
+of its own; medians of the turns are compared, in seconds of the processors, which other work on the machine does not
+change much. The error of each is that of its ReLU NTK at nearly coinciding inputs
 against 60-digit arithmetic. Peak memory is that of a fresh process. On a GPU there is no peer: the time stands beside
 the floor, the larger of the time to write the two matrices at the measured copy bandwidth and the time of the matrix
 product at the measured rate.
@@ -21,6 +22,7 @@ import time
 import numpy as np
 
 from benchmarks._peers import environment
+from benchmarks._report import compare, grow
 
 DIMENSION = 256
 NETS = [("relu", 3), ("relu", 10), ("erf", 3), ("erf", 10)]
@@ -53,10 +55,10 @@ def kernel(activation, layers):
 for line in sys.stdin:
     activation, layers, n, entry = json.loads(line)
     x = np.random.default_rng(0).standard_normal((n, 256)) if n else np.array(entry)
-    begin = time.perf_counter()
+    begin = time.process_time()
     found = kernel(activation, layers)(jnp.asarray(x))
     found.ntk.block_until_ready()
-    seconds = time.perf_counter() - begin
+    seconds = time.process_time() - begin
     print(json.dumps([seconds, float(found.ntk[0, 1])]), flush=True)
 """
 
@@ -72,9 +74,9 @@ def ours(activation: str, layers: int, n: int) -> float:
     import jax
 
     x = jax.numpy.asarray(np.random.default_rng(0).standard_normal((n, DIMENSION)))
-    begin = time.perf_counter()
+    begin = time.process_time()
     jax.block_until_ready(network(activation, layers).kernels(x))
-    return time.perf_counter() - begin
+    return time.process_time() - begin
 
 
 class Peer:
@@ -166,6 +168,10 @@ def on_cpu() -> None:
                 for _ in range(TURNS)
             ]
             own, other = (statistics.median(column) for column in zip(*turns, strict=True))
+            what = f"{activation} NNGP and NTK, {layers} hidden layers, d = 256"
+            grow("kernels", what, "n", n, seconds=own)
+            if peer:
+                compare("kernels", what, "neural-tangents", *zip(*turns, strict=True), size=n)
             print(f"{activation:<6} {layers:>3} {n:>6} {own:>13.3f} {other:>18.3f} {other / own:>6.1f}", flush=True)
     print(f"\npeak memory, relu 10, n = 4000: {peak_memory('relu', 10, 4000):.2f} GB (the two matrices: 0.26 GB)")
     begin = time.perf_counter()

@@ -6,11 +6,10 @@
 Spherical online PCA, −⟨x, Y⟩², one fresh Gaussian sample a step, by the compiled loop of `deeplimits.ensembles`. On a
 CPU everything runs in one thread, and seconds are those of the processor, not of the clock on the wall.
 
-Nearly all of the time is random numbers, so the generator is what there is to choose: JAX's default, threefry, computes
-some twenty rounds of integer arithmetic for each number; "rbg" leaves the bits to the compiler's generator, and its
-numbers depend on how a program is batched. Both are timed, each beside its floor: the same loop, with the same samples,
-for the loss a⟨w, Y⟩ of a number a, a single inner product a step. (A floor that only adds a sample up is none: the
-compiler then draws inside the reduction, where it is slow.)
+Nearly all of the time goes into random numbers. Keys of JAX's default kind, threefry, are hashed by a program of the
+library that makes two numbers of each hash; "rbg" leaves the bits to the compiler's generator, and its numbers depend
+on how a program is batched. Both are timed, each beside its floor: the same samples, by the same blocks, for the loss
+a⟨w, Y⟩ of a number a, a single inner product a step. Everyone runs in turns.
 
 The package need not be installed (PYTHONPATH=src will do), and a GPU is used where JAX finds one. PyTorch is the one of
 this interpreter or else that of its own environment, .peers/torch; where neither can be had it is skipped.
@@ -32,12 +31,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks._peers import environment
+from benchmarks._report import compare, grow
 from deeplimits.ensembles import online_sgd, reduced_chains
 
 SIGNAL, STEP = 1.0, 0.3
 DIMENSIONS = (1_000, 10_000, 100_000)
 GENERATORS = ("threefry2x32", "rbg")
-REPEATS = 3
+REPEATS, TURNS = 3, 5
 PRECISION = jnp.zeros(()).dtype.name
 
 # The same loop in PyTorch, run in an interpreter of its own: dimension, steps, precision -> steps per second.
@@ -83,12 +83,12 @@ def ours(n: int, generator: str, seeds: int = 1):
 
 def samples_alone(n: int, generator: str, seeds: int = 1):
     """The same samples in the same loop, each multiplied by a vector and forgotten."""
-    direction = jnp.zeros(n).at[0].set(0.6).at[1].set(0.8)
+    direction, weights = jnp.zeros(n).at[0].set(1.0), jnp.zeros(n).at[0].set(0.6).at[1].set(0.8)
 
     def one(key, steps):
         return online_sgd.euclidean(
-            key, jnp.zeros(()), lambda a, y: a * (direction @ y), lambda key: online_sgd.gaussian(key, (n,)), 1e-9,
-            [0, steps], lambda a: a,
+            key, jnp.zeros(()), lambda a, y: a * (weights @ y),
+            lambda key: online_sgd.pca_sample(key, SIGNAL, direction), 1e-9, [0, steps], lambda a: a,
         )  # fmt: skip
 
     return compiled(one, generator, seeds)
@@ -125,16 +125,17 @@ def torch_steps_per_second(python: str, n: int, steps: int) -> float:
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
+def seconds(function, steps: int) -> float:
+    clock = time.process_time if jax.default_backend() == "cpu" else time.perf_counter
+    began = clock()
+    function(steps)
+    return clock() - began
+
+
 def steps_per_second(function, steps: int) -> float:
     """The best of a few runs, after one that compiles and warms up."""
-    clock = time.process_time if jax.default_backend() == "cpu" else time.perf_counter
     function(steps)
-    times = []
-    for _ in range(REPEATS):
-        began = clock()
-        function(steps)
-        times.append(clock() - began)
-    return steps / min(times)
+    return steps / min(seconds(function, steps) for _ in range(REPEATS))
 
 
 def direct() -> None:
@@ -142,20 +143,29 @@ def direct() -> None:
     python = torch_python()
     if python is None:
         print("PyTorch could not be installed into .peers/torch and is skipped")
-    print(f"spherical online PCA on {jax.devices()[0].device_kind}, {PRECISION}, steps per second")
-    heads = f"{'deeplimits':>11} {'samples alone':>14} {'NumPy':>9} {'PyTorch':>9}   deeplimits is"
-    print(f"{'N':>8} {'generator':>13} {heads}")
+    print(f"spherical online PCA on {jax.devices()[0].device_kind}, {PRECISION}, microseconds of a step")
     for n in DIMENSIONS:
         steps = max(200, (10_000_000 if cpu else 20_000_000) // n)
-        peers = {"NumPy": steps_per_second(lambda count, n=n: numpy_loop(n, count), max(200, 10_000_000 // n))}
+        runs = {"NumPy": lambda count, n=n: numpy_loop(n, count)}
+        for kind in GENERATORS:
+            runs |= {kind: ours(n, kind), f"{kind}: samples alone": samples_alone(n, kind)}
+        for run in runs.values():
+            run(steps)
+        times: dict[str, list[float]] = {name: [] for name in runs}
+        for _ in range(TURNS):
+            for name, run in runs.items():
+                times[name].append(seconds(run, steps) / steps)
         if python is not None:
-            peers["PyTorch"] = torch_steps_per_second(python, n, steps)
-        for generator in GENERATORS:
-            own = steps_per_second(ours(n, generator), steps)
-            floor = steps_per_second(samples_alone(n, generator), steps)
-            shown = " ".join(f"{peers[name]:9.0f}" if name in peers else f"{'-':>9}" for name in ("NumPy", "PyTorch"))
-            ratios = ", ".join(f"{own / rate:.2f} x {name}" for name, rate in [*peers.items(), ("its floor", floor)])
-            print(f"{n:>8} {generator:>13} {own:11.0f} {floor:14.0f} {shown}   {ratios}", flush=True)
+            times["PyTorch"] = [1 / torch_steps_per_second(python, n, steps) for _ in range(TURNS)]
+        for name, found in times.items():
+            print(f"{n:>8} {name:<30} {1e6 * min(found):10.2f}", flush=True)
+        what = f"one-pass SGD, {PRECISION}"
+        grow("online_sgd", what, "N", n, seconds=min(times[GENERATORS[0]]))
+        for peer in ("NumPy", "PyTorch"):
+            if peer in times:
+                compare("online_sgd", what, f"{peer} loop", times[GENERATORS[0]], times[peer], size=n, of="N")
+        floor = times[f"{GENERATORS[0]}: samples alone"]
+        compare("online_sgd", what, "drawing its samples alone", times[GENERATORS[0]], floor, size=n, of="N")
 
 
 def many_seeds(seeds: int = 256) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 import deeplimits  # noqa: F401  (turns on double precision)
+from benchmarks._report import compare, grow
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.theory.two_layer.overlaps import equations, trajectory
 
@@ -121,6 +122,10 @@ def accuracy_and_time() -> None:
     best = {name: min(seconds) for name, seconds in rows.items()}
     ratio = best["NumPy + LSODA, rtol 1e-8"] / best["deeplimits, rtol 1e-11"]
     print(f"  ratio LSODA / deeplimits (rtol 1e-11): {ratio:.1f}")
+    theirs = rows["NumPy + LSODA, rtol 1e-8"]
+    for name in list(rows)[:2]:
+        what = f"overlap equations to t = 1000, {name.partition(', ')[2]}"
+        compare("overlap_ode", what, "NumPy + LSODA, rtol 1e-8", rows[name], theirs)
 
 
 def long_times() -> None:
@@ -181,6 +186,7 @@ def wide_students() -> None:
         power = "" if previous is None else f", growth p^{np.log(seconds / previous[1]) / np.log(p / previous[0]):.1f}"
         print(f"  p = {p:3d}: {seconds:9.5f} CPU s{power}; peak memory {peak:.2f} GiB (the tensor alone: {tensor:.2f})")
         previous = (p, seconds)
+        grow("overlap_ode", "right-hand side, k = 2", "students p", p, seconds=seconds, memory=peak)
 
 
 def main() -> None:

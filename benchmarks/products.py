@@ -18,6 +18,8 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks._report import compare, grow
+
 WIDTHS = (64, 280, 960, 3100)
 CLASSES = 10
 
@@ -112,6 +114,7 @@ def main() -> None:
         print("PyTorch is not installed, and this benchmark is skipped: pip install torch")
         return
     device = "cuda" if jax.default_backend() == "gpu" and torch.cuda.is_available() else "cpu"
+    clock = time.perf_counter if device == "cuda" else time.process_time
     samples = 50_000 if device == "cuda" else 1000
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(samples, 64)), rng.integers(0, CLASSES, samples)
@@ -134,10 +137,14 @@ def main() -> None:
             run(vector)
         times: dict[str, list[float]] = {name: [] for name in runs}
         for _, (name, (run, vector)) in itertools.product(range(7), runs.items()):
-            begin = time.perf_counter()
+            begin = clock()
             run(vector)
-            times[name].append(time.perf_counter() - begin)
+            times[name].append(clock() - begin)
+        for ours, peer in itertools.product(list(times)[:2], list(times)[2:]):
+            what = f"product with a Hessian, {ours.partition(', ')[2]}, float32"
+            compare("products", what, peer, times[ours], times[peer], size=size, of="parameters")
         for name, found in times.items():
+            grow("products", name, "parameters", size, seconds=statistics.median(found))
             took = statistics.median(found)
             beside = statistics.median(peer / own for peer, own in zip(times["PyTorch, anew"], found, strict=True))
             rate = 12 * size * samples / took / 1e12

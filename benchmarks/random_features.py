@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from benchmarks._report import compare, grow
 from benchmarks._timing import durations
 from deeplimits.ensembles import random_features as draw
 from deeplimits.models.activations import activation
@@ -74,6 +75,9 @@ def main(sizes: tuple[int, ...] = SIZES) -> None:
         # Between the three measured numbers of features the time is interpolated in logarithms.
         one_draw = float(np.sum(np.exp(np.interp(np.log(RATIOS), np.log(SHOWN), np.log([spent[r] for r in SHOWN])))))
         print(f"{n:>5} {whole:>20.2f} {one_draw:>28.1f} {one_draw / whole:>6.1f}", flush=True)
+        what = "random-feature learning curve, 25 points"
+        compare("random_features", what, "simulation, one draw each", [whole], [one_draw], size=n)
+        grow("random_features", what, "n", n, seconds=whole)
     errors = theory(data, np.round(np.array(SHOWN) * n))
     print(f"\nn = {n}: N/n, training and test error by theory, and by {DRAWS} draws (mean and standard error)")
     for index, ratio in enumerate(SHOWN):

@@ -4,24 +4,28 @@
 
 The Marchenko-Pastur law at 10^6 points (density, distribution function, quantiles, samples), and the density of a
 sample covariance matrix whose population has 3, 20 and 1,000 atoms at 1,000 points. Every answer is judged by its time
-(the best of several calls, after a first one) and by its error: for Marchenko-Pastur against the formulas in extended
-precision, for general populations against the root of Silverstein's equation found by an independent continuation in 30
-digits at a few points. Peers live in environments of their own under .peers/; what cannot be installed is skipped with
-a sentence.
+(seconds of the processor, the best of several calls after a first one, turn by turn with the peers) and by its error:
+for Marchenko-Pastur against the formulas in extended precision, for general populations against the root of
+Silverstein's equation found by an independent continuation in 30 digits at a few points. Peers live in environments of
+their own under .peers/; what cannot be installed is skipped with a sentence.
 """
 
 import json
+import statistics
 import subprocess
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks._peers import environment
+from benchmarks._report import compare, grow
 from benchmarks._timing import durations
 
 POINTS = 1_000_000
 GAMMA = 0.5
+NAMES = {"pdf": "density", "cdf": "distribution function", "ppf": "quantiles", "rvs": "samples"}
 POPULATIONS = {3: [1.0, 3.0, 7.0], 20: [1 / i for i in range(1, 21)], 1000: np.geomspace(0.1, 10.0, 1000).tolist()}
+TURNS = 3
 LIMIT = 600
 """Seconds after which a peer is stopped."""
 
@@ -36,7 +40,7 @@ x = np.linspace(low, high, points + 2)[1:-1]
 def best(call, times=3):
     call(); found = []
     for _ in range(times):
-        begin = time.perf_counter(); call(); found.append(time.perf_counter() - begin)
+        begin = time.process_time(); call(); found.append(time.process_time() - begin)
     return min(found)
 some = x[:: points // 200]
 levels = np.linspace(0, 1, 1002)[1:-1]
@@ -61,7 +65,7 @@ import freealg
 def best(call, times=3):
     call(); found = []
     for _ in range(times):
-        begin = time.perf_counter(); call(); found.append(time.perf_counter() - begin)
+        begin = time.process_time(); call(); found.append(time.process_time() - begin)
     return min(found)
 if task["kind"] == "mp":
     from freealg.distributions import MarchenkoPastur
@@ -159,14 +163,26 @@ def marchenko_pastur(rmt, free) -> None:
     def draw():
         return ensembles.from_law(jax.random.key(0), law.ppf, (POINTS,))
 
-    ours = {
-        "pdf": (best(lambda: law.pdf(x).block_until_ready()), worst(law.pdf(some), density)),
-        "cdf": (best(lambda: law.cdf(x).block_until_ready()), worst(law.cdf(some), cdf)),
-        "ppf": (best(lambda: law.ppf(q)), worst(exact_mp(law.ppf(levels), GAMMA)[1], levels)),
-        "rvs": (best(draw), abs(float(np.mean(draw())) - 1)),
-    }
-    theirs = ask(rmt, SCIKIT_RMT, str(POINTS), str(GAMMA))
-    other = ask(free, FREEALG, json.dumps({"kind": "mp", "gamma": GAMMA, "points": POINTS}))
+    def own():
+        return {
+            "pdf": (best(lambda: law.pdf(x).block_until_ready()), worst(law.pdf(some), density)),
+            "cdf": (best(lambda: law.cdf(x).block_until_ready()), worst(law.cdf(some), cdf)),
+            "ppf": (best(lambda: law.ppf(q)), worst(exact_mp(law.ppf(levels), GAMMA)[1], levels)),
+            "rvs": (best(draw), abs(float(np.mean(draw())) - 1)),
+        }
+
+    # Turn by turn: each turn has the best of several calls of everyone.
+    asked = json.dumps({"kind": "mp", "gamma": GAMMA, "points": POINTS})
+    turns = [(own(), ask(rmt, SCIKIT_RMT, str(POINTS), str(GAMMA)), ask(free, FREEALG, asked)) for _ in range(TURNS)]
+    ours, theirs, other = turns[-1]
+    for what, name in NAMES.items():
+        times = [turn[0][what][0] for turn in turns]
+        named = f"Marchenko-Pastur {name}, {POINTS:,} points"
+        grow("spectra", named, "points", POINTS, seconds=statistics.median(times))
+        if all(isinstance(turn[1], dict) for turn in turns):
+            compare("spectra", named, "scikit-rmt", times, [turn[1][what][0] for turn in turns])
+        if what == "pdf" and all(isinstance(turn[2], list) for turn in turns):
+            compare("spectra", named, "freealg", times, [turn[2][0] for turn in turns])
     noise = np.sqrt(GAMMA / POINTS)
     print(f"Marchenko-Pastur, ratio {GAMMA}, {POINTS:,} points (noise of their mean: {noise:.1g})")
     for what, (seconds, error) in ours.items():
@@ -209,7 +225,10 @@ def populations(free) -> None:
         else:
             theirs = np.asarray(answer[1])
             median = np.median(np.abs(theirs - ours)[ours > 0] / ours[ours > 0])
-            row("freealg", answer[0], seconds, np.max(np.abs(theirs[checked] - exact)), f"median relative {median:.1%}")
+            error = np.max(np.abs(theirs[checked] - exact))
+            row("freealg", answer[0], seconds, error, f"median relative {median:.1%}")
+            what = f"density of a sample covariance, {size} atoms"
+            compare("spectra", what, "freealg", [seconds], [answer[0]], note=f"its median error is {median:.1%}")
 
 
 def main() -> None:

@@ -31,7 +31,7 @@ myst_heading_anchors = 3
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_default_options = {"members": True, "show-inheritance": False}
-autodoc_class_signature = "separated"
+autodoc_class_signature = "mixed"
 
 
 def keep_columns(app, what, name, obj, options, lines):

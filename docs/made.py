@@ -6,11 +6,10 @@ Rooms stand in the README's order, under the README's titles.
 
 import importlib
 import inspect
+import pkgutil
 import re
 from collections.abc import Iterator
 from pathlib import Path
-
-from docutils import nodes
 
 ROOT = Path(__file__).parents[1]
 PARTS = {
@@ -177,8 +176,15 @@ def describe(door: str) -> Iterator[str]:
         elif name not in inside:
             yield f".. autofunction:: {door}.{name}\n"
     yield "```\n"
-    for name in inside:
+    below = {part.name for part in pkgutil.iter_modules(module.__path__) if part.ispkg}
+    beside = [name for name in sorted(below - set(inside)) if offers(f"{door}.{name}")]
+    for name in (*inside, *beside):
         yield from describe(f"{door}.{name}")
+
+
+def offers(package: str) -> bool:
+    """Whether a package is a room, with a door of its own."""
+    return hasattr(importlib.import_module(package), "__all__")
 
 
 def write_kinds(app) -> None:
@@ -194,6 +200,8 @@ def write_kinds(app) -> None:
 
 def link_names(app, doctree, docname: str) -> None:
     """A name of the catalogue, or `room.function`, written as code in a sentence, leads to where it is explained."""
+    from docutils import nodes
+
     from deeplimits import index
     from deeplimits.catalogue import catalogue
 

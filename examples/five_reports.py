@@ -56,7 +56,7 @@ def step_too_large():
     """A ReLU network that starts as it should, with ten times the step that it bears."""
     torch.manual_seed(0)
     net = fully_connected([64, 60, 60, 10], torch.nn.ReLU, 2.0)
-    return net, loss, data(), sgd(net, 3.0)
+    return net, loss, data(), sgd(net, 20.0)
 
 
 def well_behaved():

@@ -128,7 +128,9 @@ def main():
     figure, found = draw(chosen.dimension, chosen.points, chosen.seed)
     figure.savefig(chosen.figure, dpi=110)
     for title, one, stated in found:
-        predicted = "" if stated is None else f" (predicted {float(stated.overlap):.3f}, wrong {float(stated.error):.3f})"
+        predicted = (
+            "" if stated is None else f" (predicted {float(stated.overlap):.3f}, wrong {float(stated.error):.3f})"
+        )
         print(f"{title}: overlap {one.overlaps.max():.3f}, wrong side {one.wrong:.3f}{predicted}")
 
 

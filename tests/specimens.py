@@ -109,7 +109,7 @@ def convolutional_residual(channels, blocks):
 
 def largest_step(net, data):
     """The largest stable step of gradient descent, from the report without an optimizer."""
-    found = diagnose(net, loss, data, only=("learning rate",), budget="60s")["step-size"]
+    found = diagnose(net, loss, data, only=("learning rate",), budget="1h")["step-size"]
     return largest_stable_step(Optimizer("gd", 1.0), float(found.measured.value))
 
 

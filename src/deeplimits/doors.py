@@ -17,7 +17,6 @@ import difflib
 import importlib
 import sys
 import threading
-import types
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -77,15 +76,6 @@ def door(room: str) -> Iterator[None]:
         here[name] = getattr(importlib.import_module(module), inside)
         return here[name]
 
-    class Room(types.ModuleType):
-        """A module in which a function keeps its name though a file beside it is called the same."""
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            # Importing `room.name` ends in room.name = that file, which would hide what the door promises there.
-            if not (isinstance(value, types.ModuleType) and name in promised and promised[name].module != room):
-                super().__setattr__(name, value)
-
-    sys.modules[room].__class__ = Room
     here["__all__"] = list(promised)
     here["__getattr__"] = __getattr__
     here["__dir__"] = lambda: list(promised)

@@ -97,10 +97,14 @@ def _plan(options: argparse.Namespace) -> tuple[Any, str | None]:
 def _sweep(options: argparse.Namespace) -> int:
     from deeplimits.lab import tables
     from deeplimits.lab.driver import SweepStopped
+    from deeplimits.lab.predict import check_results
     from deeplimits.lab.sweeping import TIME_LIMIT, check_bounds, swept
 
     _check_outputs(options)
+    asked = _only(options)
     plan, path = _plan(options)
+    if asked:
+        check_results(plan.cls(), asked)
     limit = options.time_limit or TIME_LIMIT
     memory = (options.memory or 8.0) * GIGABYTE
     check_bounds(limit, memory, options.workers)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from deeplimits import limits
 from deeplimits.ensembles import deep_linear
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.theory import bayes, spectra
@@ -184,6 +185,12 @@ def test_the_best_prior_is_a_maximum_and_depth_is_finite_at_finite_size():
     for ratios in ([0.5] * 3, [2.0] * 3):
         at = bayes.concentrated_posterior(2.0, 0.5, 1.4142135623731, ratios)
         np.testing.assert_allclose([float(at.slack), float(at.perpendicular)], [0.0, 2.0], atol=1e-12)
+
+
+def test_ratios_of_whole_numbers_may_lie_beyond_the_range_of_the_limit():
+    sizes, at = limits.BayesEffectiveDepth(alpha=0.9, points_per_width=2.0).at_size(20)
+    assert sizes == {"points": 20, "inputs": 22, "width": 10}
+    assert abs(float(at.alpha) - 20 / 22) < 1e-15
 
 
 def test_selection_on_a_data_matrix():

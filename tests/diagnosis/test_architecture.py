@@ -189,3 +189,27 @@ def test_gradients_of_operations_are_those_of_finite_differences():
     h.requires_grad_()
     (exact,) = torch.autograd.grad(total(h), [h])
     assert place.slope == pytest.approx(float((exact**2).sum() / 8), rel=1e-9)
+
+
+def test_layers_alone_shared_or_computed_are_no_obstacle():
+    x, y = digits(40)
+    alone = layer_signals(open_model(torch.nn.Linear(64, 10), loss, (x, y))).layers
+    assert [one.name for one in alone] == ["weight"]
+
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.one, self.two = torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)
+            self.two.weight = self.one.weight
+            self.head = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(64, 10))
+
+        def forward(self, x):
+            return self.head(torch.relu(self.two(torch.relu(self.one(x)))))
+
+    net = Tied()
+    model = open_model(net, loss, (x, y))
+    tied = layer_signals(model).layers
+    assert [one.name for one in tied] == ["one", "two"]
+    assert tied[0].weight_variance == tied[1].weight_variance
+    report = diagnose(model, optimizer=("gd", 0.1), only=("initialization", "weights", "learning rate"))
+    assert not report.left_out, report

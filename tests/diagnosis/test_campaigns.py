@@ -14,14 +14,14 @@ QUICK = ("data", "initialization", "weights", "learning rate")
 @pytest.mark.parametrize("seed", [3, 7])
 def test_well_initialized_networks_raise_no_alarm(seed):
     one = healthy(seed)
-    report = diagnose(one.net, loss, one.data, optimizer=one.optimizer, only=QUICK)
+    report = diagnose(one.net, loss, one.data, optimizer=one.optimizer, only=QUICK, budget="1h")
     assert report.worst in ("note", "fine"), report
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_faults_are_named_first(fault):
     one = broken(fault, 0)
-    report = diagnose(one.net, loss, one.data, optimizer=one.optimizer, only=QUICK)
+    report = diagnose(one.net, loss, one.data, optimizer=one.optimizer, only=QUICK, budget="1h")
     assert named_first(one, report), report
 
 
@@ -30,7 +30,7 @@ def test_fifty_well_initialized_networks():
     worst = []
     for seed in range(50):
         one = healthy(seed)
-        worst.append(diagnose(one.net, loss, one.data, optimizer=one.optimizer, only=QUICK).worst)
+        worst.append(diagnose(one.net, loss, one.data, optimizer=one.optimizer, only=QUICK, budget="1h").worst)
     assert worst.count("critical") == 0
     assert worst.count("warning") <= 3
 
@@ -41,7 +41,7 @@ def test_fifty_broken_networks():
     for seed in range(5):
         for fault in FAULTS:
             one = broken(fault, seed)
-            report = diagnose(one.net, loss, one.data, optimizer=one.optimizer, only=QUICK)
+            report = diagnose(one.net, loss, one.data, optimizer=one.optimizer, only=QUICK, budget="1h")
             if not named_first(one, report):
                 missed.append((fault, seed, str(report.findings[0])))
     assert len(missed) <= 2, missed

@@ -95,7 +95,7 @@ def test_the_largest_stable_step_separates_convergence_from_divergence(name, mom
     x, y = random.normal(size=(40, 6)), random.normal(size=40)
     net = torch.nn.Linear(6, 1).double()
     squared = torch.nn.MSELoss()
-    report = diagnose(net, squared, (x, y[:, None]), optimizer=(name, 0.01), only=("learning rate",))
+    report = diagnose(net, squared, (x, y[:, None]), optimizer=(name, 0.01), only=("learning rate",), budget="1h")
     sharpness = report["step-size"].measured.value
     # The Hessian with its bias, by hand.
     rows = np.column_stack([x, np.ones(40)])
@@ -178,10 +178,12 @@ def test_broken_networks_are():
 
 def test_a_step_that_is_too_large_is_critical_and_the_recommended_one_is_fine():
     net, data = network((64, 50, 10)), digits()
-    report = diagnose(net, loss, data, optimizer=torch.optim.SGD(net.parameters(), lr=100.0), only=("learning rate",))
+    report = diagnose(
+        net, loss, data, optimizer=torch.optim.SGD(net.parameters(), lr=100.0), only=("learning rate",), budget="1h"
+    )
     assert report.findings[0].severity == "critical"
     largest = largest_stable_step(Optimizer("gd", 1.0), report.findings[0].measured.value)
-    again = diagnose(net, loss, data, optimizer=("gd", 0.8 * largest), only=("learning rate",))
+    again = diagnose(net, loss, data, optimizer=("gd", 0.8 * largest), only=("learning rate",), budget="1h")
     assert again.worst == "fine"
     assert "step-size: critical → fine" in str(changes(report, again)[0])
 
@@ -272,7 +274,7 @@ def test_a_jax_function_is_diagnosed_as_far_as_it_can_be_seen():
     )
     assert report["step-size"].severity in ("fine", "note")
     assert report["output-size"].measured is not None  # the layer is read off the function
-    assert "1 affine layers" in report["architecture"].sentence
+    assert "1 affine layer" in report["architecture"].sentence
 
 
 SCRIPT = """

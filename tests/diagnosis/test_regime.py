@@ -80,7 +80,7 @@ def test_relative_changes_by_layer_are_those_of_a_step(kind):
     made.step()
     for name, (given, out) in seen.items():
         change = given @ (net.get_submodule(name).weight - before[name]).T
-        exact = float((change**2).mean().sqrt() / (out**2).mean().sqrt())
+        exact = float(((change**2).mean().sqrt() / (out**2).mean().sqrt()).detach())
         assert step * found[name] == pytest.approx(exact, rel=2e-3)
 
 
@@ -111,70 +111,59 @@ def test_optimizers_are_read_with_all_that_matters_to_stability():
 
 
 def trained(net, data, optimizer, steps):
-    values = []
+    x, y = (torch.tensor(part) for part in data)
     for _ in range(steps):
         optimizer.zero_grad()
-        value = loss(net(torch.tensor(data[0])), torch.tensor(data[1]))
-        value.backward()
+        loss(net(x), y).backward()
         optimizer.step()
-        values.append(float(value.detach()))
-    return np.array(values)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("name", ["gd", "momentum", "adam"])
-def test_the_recommended_step_on_digits(name):
-    """Full batch: stable at 0.9 times the largest step, unstable at 1.1, at the same point of training."""
+def test_the_recommended_step_on_digits(name, seed):
+    """Full batch, near a minimum that a penalty makes sharp: stable at 0.9 times the largest step, unstable at 1.1.
+
+    Away from a minimum large steps change the curvature that they were chosen by: the cross-entropy of a network that
+    fits its data has ever less of it.
+    """
     data = digits(200)
-    torch.manual_seed(0)
-    net = fully_connected((64, 40, 10), "tanh").double()
     data = data[0].astype(float), data[1]
-
-    def optimizer_of(net, step):
-        if name == "adam":
-            return torch.optim.Adam(net.parameters(), lr=step, eps=1e-3)
-        return torch.optim.SGD(net.parameters(), lr=step, momentum=0.9 if name == "momentum" else 0.0)
-
-    # Until the curvature hardly changes from step to step.
-    first = optimizer_of(net, 1e-3 if name == "adam" else 0.05)
-    trained(net, data, first, 400)
-    found = diagnose(net, loss, data, optimizer=first, only=("learning rate",))["step-size"]
+    torch.manual_seed(seed)
+    net = fully_connected((64, 16, 10), "tanh").double()
+    if name == "adam":
+        first = torch.optim.Adam(net.parameters(), lr=5e-3, eps=1e-3, weight_decay=1e-2)
+        trained(net, data, first, 800)
+        first.param_groups[0]["lr"] = 5e-4
+        trained(net, data, first, 300)
+    else:
+        first = torch.optim.SGD(net.parameters(), lr=0.3, momentum=0.9, weight_decay=1e-2)
+        trained(net, data, first, 1200)
+        if name == "gd":
+            first = torch.optim.SGD(net.parameters(), lr=0.3, weight_decay=1e-2)
+    found = diagnose(net, loss, data, optimizer=first, only=("learning rate",), budget="10m")["step-size"]
     largest = learning_rate.largest_stable_step(read_optimizer(first), float(found.measured.value))
-    away = {}
-    for factor in (0.9, 1.1):
-        copied = fully_connected((64, 40, 10), "tanh").double()
-        copied.load_state_dict(net.state_dict())
-        again = optimizer_of(copied, factor * largest)
-        if name == "adam":
-            state = first.state_dict()
-            state["param_groups"][0]["lr"] = factor * largest
-            again.load_state_dict(state)
-            for held in again.state.values():
-                held["exp_avg"].zero_()
-                held["step"].fill_(1e9)
-            # Second moments stand still, as the bound says.
-            again.param_groups[0]["betas"] = (0.9, 1 - 1e-12)
-        away[factor] = growth(copied, data, again)
+    away = {factor: growth(net, data, first, factor * largest) for factor in (0.9, 1.1)}
     assert away[0.9] < 1, away
-    assert away[1.1] > 10, away
+    assert away[1.1] > 5, away
 
 
-def growth(net, data, optimizer):
-    """By how much a small displacement in a random direction grows in 60 steps."""
-    other = copy.deepcopy(net)
-    state = copy.deepcopy(optimizer.state_dict())
-    mate = type(optimizer)(other.parameters(), lr=1.0)
-    mate.load_state_dict(state)
+def growth(net, data, optimizer, step):
+    """By how much a small displacement in a random direction grows in 60 steps of this size."""
+    pair = copy.deepcopy(net), copy.deepcopy(net)
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
-        for value in other.parameters():
-            value += 1e-9 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
+        for value in pair[1].parameters():
+            value += 1e-8 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
 
     def gap():
-        pairs = zip(net.parameters(), other.parameters(), strict=True)
-        return float(sum(((a - b) ** 2).sum() for a, b in pairs)) ** 0.5
+        both = zip(*(one.parameters() for one in pair), strict=True)
+        return sum(float(((a - b) ** 2).sum().detach()) for a, b in both) ** 0.5
 
     start = gap()
-    trained(net, data, optimizer, 60)
-    trained(other, data, mate, 60)
+    for one in pair:
+        again = type(optimizer)(one.parameters(), lr=1.0)
+        again.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+        again.param_groups[0]["lr"] = step
+        trained(one, data, again, 60)
     return gap() / start

@@ -122,6 +122,11 @@ def test_breakpoint_density_against_quadrature_off_the_origin():
     np.testing.assert_allclose(whole.layers, [20, 30], rtol=1e-14)
     peak = expressivity.expected_breakpoints([0.0], [1.0], -1e-7, 1e-7, c_w, c_b, [1]).layers[0] / 2e-7
     np.testing.assert_allclose(float(peak), float(expressivity.breakpoint_constant(c_w, c_b)), rtol=1e-9)
+    # Very deep networks: neither (C_w/2)^l nor its inverse is a number, and zeros get rare where biases add up
+    deep = [expressivity.expected_breakpoints([0.0], [1.0], -1.0, 1.0, one, 0.1, [1] * 2000) for one in (4.0, 0.01)]
+    ratio = math.sqrt((4.0 - 2) / 0.1)  # √(B_l/A_l), B_l/A_l → (C_w − 2)/C_b
+    np.testing.assert_allclose(float(deep[0].per_neuron[-1]), 2 / math.pi * math.atan(ratio), rtol=1e-13)
+    assert float(deep[1].per_neuron[-1]) == 0.0
     with pytest.raises(OutsideValidity, match="all its breakpoints at the origin"):
         expressivity.expected_breakpoints([0.0], [1.0], -1.0, 1.0, 1.0, 0.0, [3])
     with pytest.raises(OutsideValidity, match="low must be below high"):

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from deeplimits import limits
 from deeplimits.ensembles import relu_networks
-from deeplimits.errors import ParameterError, TooCostly
+from deeplimits.errors import OutsideValidity, ParameterError, TooCostly
 from deeplimits.theory import expressivity
 
 
@@ -165,6 +166,12 @@ def test_log_moments_of_the_jacobian_against_simulated_networks():
     np.testing.assert_allclose(logs.var(), float(found.variance), rtol=0.1)
 
 
+def test_a_depth_below_the_range_comes_of_rounding():
+    sizes, at = limits.JacobianLognormal(depth_per_width=0.1).at_size(32)
+    assert sizes == {"width": 32, "hidden": 3}
+    assert float(at.depth_per_width) == 3 / 32
+
+
 def test_wide_and_deep_networks_have_the_stated_spread():
     for beta, n in ((0.01, 4000), (0.5, 2000), (2.0, 500)):
         found = expressivity.ntk_moments(1.0, 1, [n] * round(beta * n))
@@ -230,6 +237,10 @@ def test_what_is_refused():
         expressivity.jacobian_moment(4, 3, [5], weight_moments=[0.5])
     with pytest.raises(ParameterError, match="at most 12"):
         expressivity.jacobian_moment(14, 3, [5])
+    with pytest.raises(OutsideValidity, match=r"E J\^4 of 20000 layers is beyond double precision"):
+        expressivity.jacobian_moment(4, 3, [50] * 20_000)
+    with pytest.raises(OutsideValidity, match="of 3000 hidden layers is beyond double precision"):
+        expressivity.ntk_moments(1.0, 1, [5] * 3000)
     with pytest.raises(TooCostly, match="multiply its matrices"):
         expressivity.path_sum([np.ones((300, 300)), np.ones((300, 300)), np.ones((300, 300))], np.ones(300))
     with pytest.raises(ParameterError, match="zeros and ones"):

@@ -111,18 +111,82 @@ COMMANDS = [
     ("campaign --time-limit -1", "positive number"),
     ("campaign --workers 0", "whole numbers"),
     ("campaign --only no-such-limit", "no entry"),
+    ("atlas --only marchenko-pastur-lw --out /tmp/never", "did you mean marchenko-pastur-law"),
+    ("sweep", "needs the NAME"),
+    ("sweep marchenko-pastur-lw --gamma 0.5", "did you mean marchenko-pastur-law"),
+    ("sweep ridgeless-finite-sample", "is a function"),
+    (f"sweep {RIDGELESS} --gama 2,3", "did you mean --gamma"),
+    (f"sweep {RIDGELESS} --gamma 1:2", "first:last:points"),
+    (f"sweep {RIDGELESS} --gamma nan", "gamma = nan"),
+    (f"sweep {RIDGELESS} --gamma 2,3 --until 0", "positive number"),
+    (f"sweep {RIDGELESS} --gamma 2,3 --store /nowhere/s.db", "no folder /nowhere"),
+    (f"sweep {RIDGELESS} --gamma 2,3 --export out.xyz", "its ending must be one of"),
+    (f"sweep {RIDGELESS} --gamma 2,3 --plot f.png --only riks", "did you mean risk"),
+    (f"sweep {RIDGELESS} --gamma 2,3 --only risk", "--plot"),
+    (f"sweep {RIDGELESS} --gamma 2,3 --memory lots", "positive number"),
+    (f"sweep {RIDGELESS} --gamma 2,3 --workers -1", "whole numbers"),
+    ("sweep --diagram no-such-diagram", "there is no diagram"),
+    (f"sweep {RIDGELESS} --gamma 2 --diagram order-chaos", "different things"),
+    ("sweep --status /nowhere/s.db", "no such file"),
+    ("sweep --resume /nowhere/s.db", "no such file"),
+    ("sweep --salvage /nowhere/s.db", "no such file"),
+    ("explore ridgeless-double-descend --no-browser", "did you mean ridgeless-double-descent"),
+    ("explore ridgeless-finite-sample --no-browser", "is a function"),
+    ("explore --port 99999999", "between 0 and 65535"),
+    ("explore --port x", "between 0 and 65535"),
+    ("explore --site /nowhere --no-browser", "holds no atlas"),
+    ("explore --bogus", "--bogus"),
+    ("diagnose", "FILE.py:NAME"),
+    ("diagnose nothing", "FILE.py:NAME"),
+    ("diagnose missing.py:make", "no file missing.py"),
+    ("diagnose no_module_at_all:make", "cannot be imported"),
+    ("diagnose model.py:nothing", "has no function 'nothing'"),
+    ("diagnose model.py:number", "has no function 'number'"),
+    ("diagnose model.py:pair", "it must return (model, loss, data)"),
+    ("diagnose model.py:broken", "failed: RuntimeError: no such data"),
+    ("diagnose model.py:make --budget never", "'30s'"),
+    ("diagnose model.py:make --most-memory big", "'500MB'"),
+    ("diagnose model.py:make --only no-such-part", "must be one of"),
+    ("diagnose model.py:make --html /nowhere/r.html", "/nowhere"),
+    ("figure no-such-figure", "`deeplimits figure` lists all"),
+    ("figure matrix-pcs", "did you mean matrix-pca"),
+    ("figure F3 --size huge", "--size"),
+    ("figure F3 --out /dev/null", "give a folder"),
 ]
+
+MODEL = """
+import numpy as np
+
+number = 3
+
+
+def make():
+    return lambda x: x, lambda z, y: 0.0, (np.ones((8, 3)), np.ones(8))
+
+
+def pair():
+    return 1, 2
+
+
+def broken():
+    raise RuntimeError("no such data")
+"""
+"""What `diagnose` is given."""
 
 
 @pytest.mark.parametrize(("line", "words"), COMMANDS, ids=[line for line, _ in COMMANDS])
 def test_on_the_command_line(capsys, monkeypatch, tmp_path, line, words):
     monkeypatch.chdir(tmp_path)
+    if "model.py" in line:
+        (tmp_path / "model.py").write_text(MODEL, encoding="utf-8")
+    before = set(tmp_path.iterdir())
     code, _, err = run_command(capsys, *line.split())
     assert code == 1
     assert len(err.strip().splitlines()) == 1, err
     assert err.startswith("deeplimits")
     assert words in err, err
-    assert not list(tmp_path.iterdir()) or "campaign" in line
+    left = {path for path in set(tmp_path.iterdir()) - before if path.name != "__pycache__"}
+    assert not left or "campaign" in line
 
 
 class Own(Limit):

@@ -135,7 +135,7 @@ def test_a_convolutional_network_with_batch_norm():
     (lambda: classes.gradient_decomposition(open_model(NET, squared, (X, LABELS), parameters=PARAMETERS)),
      "no cross-entropy"),
     (lambda: classes.measure_collapse(open_model(
-        lambda p, x: x[:, :3] * p, cross_entropy, (X, LABELS), parameters=jnp.ones(3))), "no affine layer"),
+        lambda p, x: x[:, :3] * p[None, :], cross_entropy, (X, LABELS), parameters=jnp.ones(3))), "no affine layer"),
     (lambda: classes.measure_collapse(through_torch(), layer="head"), "no layer called"),
     (lambda: classes.measure_collapse(through_jax(), layer=5), "layers 0 … 1"),
 ])  # fmt: skip

@@ -47,7 +47,9 @@ def test_mean_and_variance_of_distances():
             shift = vectors.T @ (means[a] - means[b])
             # (√λ z + δ)²: mean λ + δ², variance 2λ² + 4λδ²
             np.testing.assert_allclose(found.mean[a, b], np.sum(values + shift**2) / p, rtol=1e-12)
-            np.testing.assert_allclose(found.variance[a, b], np.sum(2 * values**2 + 4 * values * shift**2) / p**2, rtol=1e-12)
+            np.testing.assert_allclose(
+                found.variance[a, b], np.sum(2 * values**2 + 4 * values * shift**2) / p**2, rtol=1e-12
+            )
     isotropic = mixtures.pair_distances(mixtures.gaussian_mixture(np.zeros((2, 40)), 1.0))
     np.testing.assert_allclose(isotropic.variance, 8 / 40, rtol=1e-12)
     assert float(isotropic.common) == 2.0
@@ -155,6 +157,7 @@ def test_linearized_kernels_approach_the_kernel_in_operator_norm(f):
 
 def test_linearized_inner_products():
     """Covariances that do not commute, and a polynomial with all three terms."""
+
     def f(t):
         return 1 + 0.7 * t + 0.5 * t**2
 
@@ -197,7 +200,7 @@ def test_more_clustering_references():
 
 
 def clustered(f, p, n, rho, place, seeds):
-    """Eigenvalue, overlap with the classes and share of wrong signs of an eigenvector, and overlap of the first with the norms."""
+    """Eigenvalue, overlap with the classes and share of wrong signs of an eigenvector; what the first has of norms."""
     found = []
     for seed in seeds:
         random = np.random.default_rng([seed, p])
@@ -237,22 +240,37 @@ def test_no_eigenvector_knows_the_classes_below_the_transition():
 
 
 @pytest.mark.parametrize(("call", "error", "sentence"), [
-    (lambda: mixtures.gaussian_mixture(np.zeros((1, 2)), [[1.0, 2.0], [2.0, 1.0]]), ParameterError, "not positive semidefinite: class 0 has the eigenvalue -1"),
-    (lambda: mixtures.gaussian_mixture(np.zeros((2, 2)), [np.eye(2), [[1.0, 0.5], [0.0, 1.0]]]), ParameterError, "not symmetric: entries of class 1"),
+    (
+        lambda: mixtures.gaussian_mixture(np.zeros((1, 2)), [[1.0, 2.0], [2.0, 1.0]]),
+        ParameterError, "not positive semidefinite: class 0 has the eigenvalue -1",
+    ),
+    (
+        lambda: mixtures.gaussian_mixture(np.zeros((2, 2)), [np.eye(2), [[1.0, 0.5], [0.0, 1.0]]]),
+        ParameterError, "not symmetric: entries of class 1",
+    ),
     (lambda: mixtures.gaussian_mixture(SIGNS, 1.0, proportions=[0.5, 0.6]), ParameterError, "proportions"),
     (lambda: mixtures.gaussian_mixture(SIGNS, 1.0, proportions=[-0.5, 1.5]), ParameterError, "proportions"),
     (lambda: mixtures.gaussian_mixture(SIGNS, -1.0), ParameterError, "covariances = -1"),
     (lambda: mixtures.gaussian_mixture([[np.nan, 1.0]], 1.0), ParameterError, "means"),
     (lambda: mixtures.kernel_data(np.ones((3, 2)), [0, 0, 2]), ParameterError, "labels leave classes out"),
     (lambda: mixtures.kernel_data(np.ones((3, 2)), [0, 0, 1]), ParameterError, "class 1 has 1 points"),
-    (lambda: mixtures.kernel_data(np.ones((2, 2)), [0, 3], mixture=mixtures.gaussian_mixture(np.zeros((1, 2)), 1.0)), ParameterError, "labels go up to 3"),
+    (
+        lambda: mixtures.kernel_data(np.ones((2, 2)), [0, 3], mixture=mixtures.gaussian_mixture(np.zeros((1, 2)), 1.0)),
+        ParameterError, "labels go up to 3",
+    ),
     (lambda: mixtures.standardized(np.ones((3, 2))), ParameterError, "only constant columns"),
     (lambda: mixtures.largest_distance_gap(1, 10), ParameterError, "samples = 1"),
-    (lambda: mixtures.oracle_error([1.0, 0.0], np.eye(2), np.diag([1.0, 0.0])), ParameterError, "no invertible covariance"),
+    (
+        lambda: mixtures.oracle_error([1.0, 0.0], np.eye(2), np.diag([1.0, 0.0])),
+        ParameterError, "no invertible covariance",
+    ),
     (lambda: mixtures.kernel_clustering(lambda t: t, 0.5, 2.0), OutsideValidity, "it must fall there"),
     (lambda: mixtures.kernel_clustering(heat, 0.0, 2.0), ParameterError, "gamma = 0"),
     (lambda: mixtures.kernel_clustering(heat, 0.5, -2.0), ParameterError, "strength = -2"),
-    (lambda: mixtures.kernel_clustering(lambda t: 2 - t, 0.5, 2.0, centred=False), OutsideValidity, "take centred=True"),
+    (
+        lambda: mixtures.kernel_clustering(lambda t: 2 - t, 0.5, 2.0, centred=False),
+        OutsideValidity, "take centred=True",
+    ),
     (lambda: mixtures.distance_expansion(lambda t: jnp.log(t)), (OutsideValidity, ParameterError), "not finite"),
 ])  # fmt: skip
 def test_bad_input_is_said(call, error, sentence):

@@ -1,4 +1,4 @@
-"""Kernels of mixtures: the numbers that they see of an activation against mpmath, the matrices against exact kernels."""
+"""Kernels of mixtures: their numbers against mpmath, the matrices against exact kernels."""
 
 import jax
 import jax.numpy as jnp
@@ -61,7 +61,9 @@ def test_moments_against_derivatives_in_mpmath(name, value, slope, curvature):
         mean(lambda u: slope(u) ** 2 + (value(u) - middle) * curvature(u)),
         spread - variance * mean(slope) ** 2, mean(lambda u: slope(u) ** 2),
     )  # fmt: skip
-    np.testing.assert_allclose(mixtures.layer_moments(name, 1.7), [float(one) for one in wanted], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        mixtures.layer_moments(name, 1.7), [float(one) for one in wanted], rtol=1e-10, atol=1e-12
+    )
 
 
 def test_layers_of_the_sheet():
@@ -127,8 +129,11 @@ def test_every_part_of_an_equivalent_is_needed(tangent):
     numbers = mixtures.deep_coefficients(["relu"] * 2, data.variance)
     numbers = (numbers.tangent if tangent else numbers.conjugate)[-1]
     directions = {
-        "linear": np.linalg.svd(x)[0][:, 0], "quadratic": np.asarray(data.spread), "classes": np.ones(p), "diagonal": np.eye(p)[0],
-    }  # fmt: skip
+        "linear": np.linalg.svd(x)[0][:, 0],
+        "quadratic": np.asarray(data.spread),
+        "classes": np.ones(p),
+        "diagonal": np.eye(p)[0],
+    }
     for part, along in directions.items():
         unit = along / np.linalg.norm(along)
         whole, without = (
@@ -181,12 +186,14 @@ def test_overlap_is_estimated_without_bias():
 
 
 def test_products_and_solutions_without_a_matrix():
-    x, data = contrasted(30, 80, 0)
+    _, data = contrasted(30, 80, 0)
     found = mixtures.equivalent_kernel(mixtures.deep_coefficients(["relu"], data.variance).conjugate[0], data)
     vectors = np.random.default_rng(0).standard_normal((80, 3))
     dense = np.asarray(found.matrix())
     np.testing.assert_allclose(found.product(vectors), dense @ vectors, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(found.solve(vectors, 0.1), np.linalg.solve(dense + 0.1 * np.eye(80), vectors), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        found.solve(vectors, 0.1), np.linalg.solve(dense + 0.1 * np.eye(80), vectors), rtol=1e-9, atol=1e-12
+    )
 
 
 def real(name):

@@ -98,11 +98,15 @@ def test_ridge_risk_reference_and_dense_linear_algebra():
     w, n, ridge = np.array(ROWS), 12, 0.05
     sigma = (float(student.slope) ** 2 * w @ w.T + float(student.rest) * np.eye(6)) / 6
     b = float(student.slope * teacher.slope) * w[:, 0] / 6**0.5
-    kappa = optimize.brentq(lambda k: k - ridge - k / n * np.trace(sigma @ np.linalg.inv(sigma + k * np.eye(6))), 1e-6, 10)
+    kappa = optimize.brentq(
+        lambda k: k - ridge - k / n * np.trace(sigma @ np.linalg.inv(sigma + k * np.eye(6))), 1e-6, 10
+    )
     inverse = np.linalg.inv(sigma + kappa * np.eye(6))
     theta = np.linalg.solve(sigma, b)
     left = 0.09 + float(teacher.variance) - b @ theta
-    risk = (kappa**2 * theta @ inverse @ sigma @ inverse @ theta + left) / (1 - np.trace(sigma @ inverse @ sigma @ inverse) / n)
+    risk = (kappa**2 * theta @ inverse @ sigma @ inverse @ theta + left) / (
+        1 - np.trace(sigma @ inverse @ sigma @ inverse) / n
+    )
     np.testing.assert_allclose(found.risk, risk - 0.09, rtol=1e-10)
 
 
@@ -119,7 +123,9 @@ def test_ridge_risk_improves_with_the_step_and_stays_above_the_linear_bound():
     for step in (0.0, 6.0):
         weights = one.weights + step * len(one.output) ** 0.5 * gradient
         found = mixtures.one_step_ridge_risk(0.01, "tanh", "relu", weights, one.target, 600, noise=0.3)
-        measured = one_step.ridge_features_risk("tanh", weights, (fresh, target(fresh) + noise), (test, target(test)), jnp.asarray(0.01))
+        measured = one_step.ridge_features_risk(
+            "tanh", weights, (fresh, target(fresh) + noise), (test, target(test)), jnp.asarray(0.01)
+        )
         assert abs(float(measured) / float(found.risk) - 1) < 0.12
         stated.append(float(found.risk))
         assert float(found.risk) > float(found.kernel_bound)
@@ -143,9 +149,18 @@ def test_without_a_ridge_and_with_more_neurons_than_samples():
     (lambda: mixtures.one_step_spike(1.0, "cos", "relu", 2.0, 1.5), OutsideValidity, "has E σ'(ξ) = 0"),
     (lambda: mixtures.first_gradient("tanh", W, BETA, X, Y[:2]), ParameterError, "y"),
     (lambda: mixtures.one_step_spike(-1.0, "tanh", "relu", 2.0, 1.5), ParameterError, "step = -1"),
-    (lambda: mixtures.one_step_ridge_risk(-0.1, "tanh", "relu", ROWS, [1.0, 0, 0, 0], 12), ParameterError, "ridge = -0.1"),
-    (lambda: mixtures.one_step_ridge_risk(0.1, "tanh", "relu", ROWS, [1.0, 0, 0, 0], 0), ParameterError, "samples = 0"),
-    (lambda: mixtures.one_step_ridge_risk(0.1, "tanh", "relu", ROWS, [0.0] * 4, 12), OutsideValidity, "has no direction"),
+    (
+        lambda: mixtures.one_step_ridge_risk(-0.1, "tanh", "relu", ROWS, [1.0, 0, 0, 0], 12),
+        ParameterError, "ridge = -0.1",
+    ),
+    (
+        lambda: mixtures.one_step_ridge_risk(0.1, "tanh", "relu", ROWS, [1.0, 0, 0, 0], 0),
+        ParameterError, "samples = 0",
+    ),
+    (
+        lambda: mixtures.one_step_ridge_risk(0.1, "tanh", "relu", ROWS, [0.0] * 4, 12),
+        OutsideValidity, "has no direction",
+    ),
 ])  # fmt: skip
 def test_bad_input_is_said(call, error, sentence):
     with pytest.raises(error) as raised:

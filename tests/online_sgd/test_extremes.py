@@ -48,7 +48,7 @@ def at_points(landscape):
 
 
 TABLE = {
-    "binary_mixture": Case((NUMBER,), look=at_points, keywords={"share": one_of(None, extreme=[None, 0.3])}),
+    "binary_mixture": Case((NUMBER,), look=at_points),
     "check_regularity": Case(
         (LANDSCAPE,), keywords={"points": COUNT, "edge": SHARE}, look=lambda found: found[:2], examples=5
     ),

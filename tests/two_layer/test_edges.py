@@ -92,10 +92,11 @@ def test_wide_fields_are_right_or_refused(variance):
     c = variance * np.array([[1.0, 0.3, 0.2], [0.3, 1.0, -0.1], [0.2, -0.1, 1.0]])
     tanh = activation_integrals("tanh")
     exact = float(quadrature.expect_pair(jnp.tanh, jnp.tanh, c[0, 0], c[1, 1], c[0, 1]).value)
-    if variance <= 4:
+    if variance <= 100:
         assert float(tanh.i2(c, 0, 1)) == pytest.approx(exact, rel=1e-9)
+    if variance <= 4:
         assert float(tanh.i4(c, 0, 1, 2, 2)) == pytest.approx(float(tanh.i4(c, 1, 0, 2, 2)), rel=1e-5)
-    if variance > 25:
+    if variance > 100:
         with pytest.raises(NotConverged, match="too wide"):
             tanh.i2(c, 0, 1)
     if variance > 4:

@@ -85,12 +85,12 @@ def compare_and_show(entry: Entry, size: str) -> tuple[dict[str, Any], dict[str,
     """One limit: the document about its usual comparison, and the data of its page."""
     cls = entry.load()
     limit, shown = cls(), scan.shown_at(cls)
-    began = time.monotonic()
+    began = time.process_time()
     comparison = compare(limit, samples=samples_of(limit, size), progress=False)
     document = {"key": key(entry, size), "version": deeplimits.__version__, "room": entry.room}
     document |= comparison.document() | {"name": entry.name}
     json.dumps(document, allow_nan=False)  # what is not a number must not come to stand on a page
-    compared = time.monotonic() - began
+    compared = time.process_time() - began
     showcase = cls.showcase
     if showcase.parameters or showcase.size or showcase.samples:
         trials, samples = panels.simulated(shown, showcase.size, showcase.samples)
@@ -103,7 +103,7 @@ def compare_and_show(entry: Entry, size: str) -> tuple[dict[str, Any], dict[str,
     data = panels.document(shown, trials, count, samples, PATIENCE[size])
     data["values"] = values_of(shown)
     page = {**page_about(entry), "showcase": data, "trends": trends(comparison), "found": found_of(document)}
-    page["seconds"] = [pictures.rounded(compared), pictures.rounded(time.monotonic() - began - compared)]
+    page["seconds"] = [pictures.rounded(compared), pictures.rounded(time.process_time() - began - compared)]
     json.dumps(page, allow_nan=False)
     return document, page
 

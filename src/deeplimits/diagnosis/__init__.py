@@ -3,14 +3,14 @@
 from deeplimits.doors import door
 
 with door(__name__):
+    from deeplimits.diagnosis.best_rates import RateTransfer as RateTransfer
+    from deeplimits.diagnosis.best_rates import rate_transfer as rate_transfer
     from deeplimits.diagnosis.compression import Compression as Compression
     from deeplimits.diagnosis.compression import compress as compress
     from deeplimits.diagnosis.findings import Assumption as Assumption
     from deeplimits.diagnosis.findings import Finding as Finding
     from deeplimits.diagnosis.learning_rate import largest_stable_step as largest_stable_step
     from deeplimits.diagnosis.probe import ridge_probe as ridge_probe
-    from deeplimits.diagnosis.best_rates import RateTransfer as RateTransfer
-    from deeplimits.diagnosis.best_rates import rate_transfer as rate_transfer
     from deeplimits.diagnosis.report import Change as Change
     from deeplimits.diagnosis.report import Report as Report
     from deeplimits.diagnosis.report import changes as changes

@@ -1,9 +1,11 @@
 """How alike inputs become through the depth: mean cosines beside the recursion of pairs for wide layers."""
 
+import functools
 import math
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from deeplimits.diagnosis.findings import Assumption, Finding
@@ -15,10 +17,14 @@ from deeplimits.measure.estimates import Estimate
 from deeplimits.models.activations import activation
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
 from deeplimits.theory import initialization as theory
-from deeplimits.theory.gaussian import dual, second_moment
+from deeplimits.theory.gaussian import dual, has_dual, second_moment
+from deeplimits.theory.gaussian.duals.numerical import Series
+from deeplimits.theory.gaussian.pairs import pair
 
 PAIRS = 24
 """Pairs of samples, of evenly spaced ranks in their cosine, whose recursion is followed; others move with them."""
+DEGREE = 40
+"""Of the series for activations without a closed form: what it leaves out is below the errors of finite widths."""
 FEW = 6
 """A depth scale shorter than this share of the depth loses what inputs have to say."""
 
@@ -52,9 +58,7 @@ def examine(subject: Subject, chain: tuple[LayerSignal, ...], independent: bool,
     end = "become the same" if phase.name == "ordered" else "lose their resemblance"
     forever = math.isinf(scales.correlation_scale)
     keeps = "keep their angle" if forever else f"{end} within {scales.correlation_scale:.3g} layers or so"
-    two = (
-        f"two samples have a cosine of {first.cosine:.3f} after the first layer, {last.cosine:.3f} before the output"
-    )
+    two = f"two samples have a cosine of {first.cosine:.3f} after the first layer, {last.cosine:.3f} before the output"
     line = None if found is None else float(found.predicted[-2])
     yield Finding(
         "depth-scale",
@@ -132,9 +136,24 @@ def _next(layer: LayerSignal, a: np.ndarray, b: np.ndarray, *covariances: np.nda
     inside = np.concatenate([np.clip(c, -bound, bound) for c in covariances])
     squares = np.asarray(second_moment(activation(name), np.concatenate([a, b])))
     count = len(covariances)
-    mixed = np.asarray(dual(name, np.tile(a, count), np.tile(b, count), inside))
+    mixed = _mixed(name, np.tile(a, count), np.tile(b, count), inside)
     passed = (*np.split(squares, 2), *np.split(mixed, count))
     return [layer.bias_variance + layer.weight_variance * one for one in passed]
+
+
+def _mixed(name: str, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """E σ(u)σ(v). Of smooth activations without a closed form a series is enough, and far faster than quadrature."""
+    sigma = activation(name)
+    if has_dual(sigma) or not sigma.smooth:
+        return np.asarray(dual(name, a, b, c))
+    # A power of two, so that layers share one compiled program.
+    largest = 2.0 ** math.ceil(math.log2(max(float(a.max()), float(b.max()), 1.0)))
+    return np.asarray(_series(Series(sigma, DEGREE, largest), a, b, c))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _series(of: Series, a: Any, b: Any, c: Any) -> Any:
+    return of.value(pair(a, b, c))
 
 
 def _picture(found: Angles) -> Picture:

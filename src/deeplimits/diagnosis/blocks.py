@@ -23,14 +23,14 @@ DEPARTS = 4.0
 PLURAL = {
     "affine": "affine layers", "activation": "activations", "layer norm": "normalizations", "batch norm": "batch norms",
     "embedding": "embeddings", "sum": "residual sums", "attention": "attentions", "pooling": "poolings",
-    "concatenation": "concatenations", "dropout": "dropouts", "product": "products of signals",
+    "concatenation": "concatenations", "dropout": "dropouts", "product": "signal products",
 }  # fmt: skip
 
 
 def reading(read: Architecture, stated: list[Expected]) -> Finding:
     """What the network was read to be, and where prediction begins anew."""
     counts = collections.Counter(one.kind for one in read.operations)
-    said = ", ".join(f"{counts[kind]} {words}" for kind, words in PLURAL.items() if counts[kind])
+    said = ", ".join(f"{counts[kind]} {_words(kind, counts[kind])}" for kind in PLURAL if counts[kind])
     again = [one for one, line in zip(read.operations, stated, strict=True) if line.restarted]
     after = collections.Counter(one.what or one.kind for one in again)
     sentence = f"read: {said or 'no layer'}"
@@ -50,6 +50,11 @@ def reading(read: Architecture, stated: list[Expected]) -> Finding:
         what="operations",
         brief=f"read: {said or 'no layer'}.",
     )
+
+
+def _words(kind: str, count: int) -> str:
+    """'1 pooling', '2 poolings'."""
+    return PLURAL[kind] if count > 1 else PLURAL[kind].removesuffix("s")
 
 
 def stream(read: Architecture) -> list[Operation]:

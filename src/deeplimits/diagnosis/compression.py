@@ -13,10 +13,10 @@ from deeplimits.models.activations import Activation, ActivationLike, rescaled
 from deeplimits.models.architectures import FullyConnected
 from deeplimits.numerics import arguments
 from deeplimits.theory.mixtures.activation_moments import layer_moments
-from deeplimits.theory.mixtures.layer_equivalents import deep_coefficients
 from deeplimits.theory.mixtures.few_levels import Match, staircase_match
 from deeplimits.theory.mixtures.gaussian_mixtures import kernel_data
 from deeplimits.theory.mixtures.kernel_equivalents import equivalent_kernel
+from deeplimits.theory.mixtures.layer_equivalents import deep_coefficients
 
 KERNEL_POINTS = 600
 """Points on which kernels are compared."""
@@ -154,9 +154,7 @@ def compress(
     compressed = few_level_network(
         seed, [match.activation for match in matches], _means(matches), described.sizes, share
     )
-    dense = [
-        gaussian_features(seed + 1 + k, described.activations, means, described.sizes, points) for k in range(2)
-    ]
+    dense = [gaussian_features(seed + 1 + k, described.activations, means, described.sizes, points) for k in range(2)]
     dense_new = gaussian_features(seed + 1, described.activations, means, described.sizes, new)
     few = compressed.features(points)
 
@@ -201,7 +199,9 @@ def _split(x: Any, y: Any, test: Any, seed: int) -> _Given:
     points = np.asarray(arguments.array("x", x, ("n", "p"), why="one input in each row"))
     labels = np.asarray(y)
     if labels.shape[:1] != points.shape[:1] or labels.ndim > 2:
-        raise ParameterError(f"y has shape {labels.shape}; give a label, or a row of targets, for each of {len(points)} rows")
+        raise ParameterError(
+            f"y has shape {labels.shape}; give a label, or a row of targets, for each of {len(points)} rows"
+        )
     if labels.dtype.kind == "f" and not np.all(np.isfinite(labels)):
         raise ParameterError("y holds values that are not finite; leave these rows out")
     if test is not None:
@@ -263,7 +263,9 @@ def _scaled(activations: Sequence[Activation], variances: Sequence[float], sizes
 def _matched(activations: Sequence[Activation], levels: int | Sequence[int]) -> tuple[Match, ...]:
     counts = [levels] * len(activations) if isinstance(levels, int) else list(levels)
     if len(counts) != len(activations):
-        raise ParameterError(f"levels has {len(counts)} entries; give one, or one for each of {len(activations)} layers")
+        raise ParameterError(
+            f"levels has {len(counts)} entries; give one, or one for each of {len(activations)} layers"
+        )
     # Before and behind each layer: variances of the original and of the compressed network.
     found, wide, narrow = [], 1.0, 1.0
     for one, count in zip(activations, counts, strict=True):
@@ -340,7 +342,9 @@ def _best_ridge(phi: np.ndarray, targets: np.ndarray) -> float:
     for ridge in RIDGES * size:
         shrunk = s**2 / (s**2 + ridge)
         own = np.sum(u**2 * shrunk, axis=1) + 1 / len(inner)
-        errors.append(float(np.mean(((y - u @ (shrunk[:, None] * (u.T @ y))) / np.maximum(1 - own, 1e-9)[:, None]) ** 2)))
+        errors.append(
+            float(np.mean(((y - u @ (shrunk[:, None] * (u.T @ y))) / np.maximum(1 - own, 1e-9)[:, None]) ** 2))
+        )
     return float(RIDGES[int(np.argmin(errors))] * size)
 
 

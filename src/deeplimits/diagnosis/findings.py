@@ -122,6 +122,11 @@ def graded(value: float, warning: float, critical: float) -> str:
 
 
 def times(factor: float) -> str:
-    """A factor in words that do not depend on its direction: 1/50 and 50 are '50 times'."""
+    """A factor in words that do not depend on its direction: 1/50 and 50 are '50 times'.
+
+    >>> times(1 / 50), times(32_441.0)
+    ('50 times', '32,400 times')
+    """
     away = max(factor, 1 / factor) if factor > 0 else float("inf")
-    return f"{away:.3g} times"
+    short = f"{away:.3g}"
+    return f"{float(short):,.0f} times" if 1e3 <= away < 1e9 else f"{short} times"

@@ -21,6 +21,8 @@ from deeplimits.theory.gaussian import second_moment, slope_moment
 
 SIGNAL = (1e2, 1e4)
 """By which factor signals, or gradients, may change from the first layer to the last: a warning, critical."""
+KEPT = 1.2
+"""Factors below which a size is said to be kept."""
 IDLE = (0.5, 0.95)
 SATURATED = (0.3, 0.8)
 OUTPUT = (25.0, 2500.0)
@@ -58,7 +60,8 @@ def _propagation(subject: Subject, signals: Signals, independent: bool) -> Itera
     """Signals and gradients along the chain of layers, or along the operations where the network is more than that."""
     chain = signals.chain
     if len(chain) >= 2 and len(chain) == len(signals.layers):
-        yield _signal_size(chain, independent)
+        if len(chain) >= 3:  # with one hidden layer nothing can grow from layer to layer
+            yield _signal_size(chain, independent)
         found = _gradient_size(chain, independent)
         if found is not None:
             yield found
@@ -77,7 +80,7 @@ def independent_weights(signals: Signals) -> bool:
 
 def _change(factor: float) -> str:
     """A factor in words, with its direction."""
-    if max(factor, 1 / factor if factor > 0 else math.inf) < 1.2:
+    if max(factor, 1 / factor if factor > 0 else math.inf) < KEPT:
         return "no change"
     return f"growth by {times(factor)}" if factor > 1 else f"a fall by {times(factor)}"
 
@@ -124,9 +127,9 @@ def _signal_size(chain: tuple[LayerSignal, ...], independent: bool) -> Finding:
     stated = path.predicted[hidden][-1] / path.predicted[hidden][0]
     away = max(factor, 1 / factor) if factor > 0 else float("inf")
     severity = graded(away, *SIGNAL)
-    verb = "grow" if factor > 1 else "shrink"
+    verb = "keep their size" if away < KEPT else f"{'grow' if factor > 1 else 'shrink'} {times(factor)} in mean square"
     sentence = (
-        f"signals {verb} {times(factor)} in mean square from the first of {len(chain) - 1} hidden layers to the last; "
+        f"signals {verb} from the first of {len(chain) - 1} hidden layers to the last; "
         f"theory expects {_change(stated)} of wide layers with these weights."
     )
     return Finding(
@@ -196,13 +199,16 @@ def _gradient_size(chain: tuple[LayerSignal, ...], independent: bool) -> Finding
         stated *= layer.weight_variance * slope
     away = max(factor, 1 / factor)
     severity = graded(away, *SIGNAL)
-    what = "larger" if factor > 1 else "smaller"
+    have, had = (
+        "as large" if max(one, 1 / one) < KEPT else f"{times(one)} {'larger' if one > 1 else 'smaller'} in square"
+        for one in (factor, stated)
+    )
     return Finding(
         "gradient-size",
         "initialization",
         severity,
-        f"gradients are {times(factor)} {what} in square at the first hidden layer than at the last; theory expects "
-        f"{times(stated)} {'larger' if stated > 1 else 'smaller'} of independent weights of these variances.",
+        f"gradients are {have} at the first hidden layer {'as' if have == 'as large' else 'than'} at the last; theory "
+        f"expects {had} of independent weights of these variances.",
         "" if severity == "fine" else recommended(chain),
         Estimate(factor, factor * math.sqrt(log_scatter(chain))),
         "squared gradient at the first hidden layer over that at the last",

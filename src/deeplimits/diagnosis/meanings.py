@@ -197,7 +197,7 @@ MEANINGS = {
         "How far the classes have collapsed",
         "Trained long enough, a classifier maps all samples of a class to one point, and these points as far from "
         "each other as they can be (neural collapse). All four numbers then vanish.",
-        "The four measures, from 1 (nothing of it) towards 0 (complete).",
+        "The four measures: all come down to the line at 0 where collapse is complete.",
     ),
     "linear-probe": Meaning(
         "A linear probe on the last features",

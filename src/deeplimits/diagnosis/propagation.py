@@ -120,8 +120,8 @@ def _activated(one: Operation, first: Expected, alike: float) -> Expected:
     elastic = math.log(up / down) / (2 * math.log(1.01)) if min(up, down) > 0 else 1.0
     fourth = np.asarray(second_moment(squared(sigma), kernel))
     # A mean over this many neurons, each with its own draw.
-    shape: tuple[int, ...] = one.shape
-    width = shape[1] if len(shape) > 3 else shape[-1]
+    axis = 1 if len(one.shape) > 3 else -1
+    width = one.shape[axis]
     mean = float(square.mean())
     fresh = alike * float(np.mean(fourth - square**2)) / width / mean**2 if mean > 0 else 0.0
     return Expected(square, elastic**2 * first.spread + fresh, False, False)

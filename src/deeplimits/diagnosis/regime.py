@@ -232,7 +232,7 @@ def _alignment(subject: Subject, small: Model, run: Run) -> Iterator[Finding]:
     random = np.random.default_rng([subject.seed, 11])
     orders = [random.permutation(count) for _ in range(SHUFFLES)]
     blind = np.array([aligned(run.kernels[0], gram[np.ix_(order, order)]) for order in orders])
-    grows = float(end.value) > float(start.value)
+    grows = float(end.value) > float(start.value) + float(start.error)
     yield Finding(
         "kernel-alignment",
         "regime",

@@ -39,6 +39,7 @@ def _tokens(subject: Subject) -> Iterator[Finding]:
     ]
     places = [*before[-1:], *stream]
     cosines = np.array([mean_cosine(one.tokens) for one in places])  # type: ignore[arg-type]
+    last = np.asarray(places[-1].tokens)
     if not np.all(np.isfinite(cosines)):
         return
     elapsed = _times(read, places, cosines)
@@ -64,8 +65,8 @@ def _tokens(subject: Subject) -> Iterator[Finding]:
         else "",
         Estimate(
             value,
-            float(np.std([mean_cosine(one[None]) for one in places[-1].tokens]) / math.sqrt(len(places[-1].tokens))),
-        ),  # type: ignore[arg-type,union-attr]
+            float(np.std([mean_cosine(one[None]) for one in last]) / math.sqrt(len(last))),
+        ),
         "mean cosine of two tokens after the last residual sum",
         float(line[-1]),
         (

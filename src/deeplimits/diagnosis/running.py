@@ -36,7 +36,7 @@ from deeplimits.render import bars
 
 UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 SIZES = {"kB": 1e3, "MB": 1e6, "GB": 1e9}
-UNFORESEEN = (ArithmeticError, AttributeError, IndexError, MemoryError, RuntimeError, TypeError, ValueError)
+UNFORESEEN = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
 """What a network or a loss of the user's may raise in the middle: the other parts are still looked at."""
 
 

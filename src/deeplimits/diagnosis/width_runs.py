@@ -160,7 +160,7 @@ def built(make: Callable[[int], Any], width: int, optimizer: Callable[[Any], Any
         descent = made[1] if isinstance(made, tuple | list) and len(made) > 1 else None
         return OfTorch(first, optimizer(first) if descent is None and optimizer is not None else descent)
     if isinstance(made, tuple | list) and len(made) in (2, 3) and (callable(first) or hasattr(first, "apply")):
-        apply = first.apply if hasattr(first, "apply") else first
+        apply = getattr(first, "apply", first)
         change = made[2] if len(made) == 3 else None
         return OfJax(apply, made[1], optimizer(made[1]) if change is None and optimizer is not None else change)
     raise ParameterError(

@@ -34,7 +34,7 @@ class TwoClasses(NamedTuple):
 def contrasted_classes(
     numbers: Float[Array, "n p"], strength: Float[Array, ""], trace: Float[Array, ""], shape: Float[Array, ""]
 ) -> TwoClasses:
-    """Points of N(±μ, C_a), as many of each class, from standard Gaussian numbers; hard to tell apart in all three ways.
+    """Points of N(±μ, C_a), as many of each class, from standard Gaussian numbers; hard to tell apart in three ways.
 
     |μ|² = `strength`; C₁ = I; C₂ = (1 + `trace`/√p) diag(1 ± `shape`), half of the coordinates each.
 
@@ -68,9 +68,7 @@ class Deep(NamedTuple):
     tangent: Float[Array, "n n"]
 
 
-def deep_kernels(
-    activations: Sequence[ActivationLike], x: Float[Array, "n p"], scale: Float[Array, ""]
-) -> Deep:
+def deep_kernels(activations: Sequence[ActivationLike], x: Float[Array, "n p"], scale: Float[Array, ""]) -> Deep:
     """Conjugate and tangent kernel of an infinitely wide network, each activation less its mean at the typical input.
 
     `scale` is the variance of a typical pre-activation of the first layer; those behind follow from it.
@@ -154,7 +152,14 @@ def series(
         return high, following, power * rho, power, total, slopes
 
     n = a.shape[0]
-    start = (jnp.zeros_like(z), jnp.ones_like(z), jnp.ones((n, n)), jnp.zeros((n, n)), jnp.zeros((n, n)), jnp.zeros((n, n)))
+    start = (
+        jnp.zeros_like(z),
+        jnp.ones_like(z),
+        jnp.ones((n, n)),
+        jnp.zeros((n, n)),
+        jnp.zeros((n, n)),
+        jnp.zeros((n, n)),
+    )
     *_, total, slopes = jax.lax.fori_loop(0, TERMS, add, start)
     own, steep = density @ value**2, density @ jnp.broadcast_to(sigma.derivative(u), u.shape) ** 2
     slopes = slopes / (root[:, None] * root[None, :])

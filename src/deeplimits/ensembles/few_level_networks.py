@@ -87,7 +87,9 @@ def few_level_network(
         negative = random.random((after, before)) < 0.5
         scale = 1 / np.sqrt((1 - sparsity) * before)
         layers.append(
-            TernaryLayer(np.packbits(there), np.packbits(negative), (after, before), float(scale), activation, float(mean))
+            TernaryLayer(
+                np.packbits(there), np.packbits(negative), (after, before), float(scale), activation, float(mean)
+            )
         )
     return FewLevelNetwork(tuple(layers))
 

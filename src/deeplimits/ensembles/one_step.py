@@ -22,8 +22,12 @@ class StepData(NamedTuple):
 
 
 def network_output(
-    activation: ActivationLike, weights: Float[Array, "neurons p"], output: Float[Array, " neurons"],
-    x: Float[Array, "n p"], *, mean: Array | float = 0.0,
+    activation: ActivationLike,
+    weights: Float[Array, "neurons p"],
+    output: Float[Array, " neurons"],
+    x: Float[Array, "n p"],
+    *,
+    mean: Array | float = 0.0,
 ) -> Float[Array, " n"]:
     """β·(σ(Wx) − mean)/√N.
 
@@ -37,7 +41,7 @@ def network_output(
 def step_data(
     numbers: list[Float[Array, "..."]], teacher_activation: ActivationLike, noise: Float[Array, ""], mean: Array | float
 ) -> StepData:
-    """W of variance 1/p, β of variance 1/N, Gaussian inputs and labels g(⟨β*, x⟩) − mean + noise, from standard numbers.
+    """W of variance 1/p, β of variance 1/N, Gaussian inputs, labels g(⟨β*, x⟩) − mean + noise, from standard numbers.
 
     `numbers`: arrays of shapes (N, p), (N,), (n, p), (n,), (p,); `noise` is a standard deviation.
 

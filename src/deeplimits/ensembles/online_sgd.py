@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from deeplimits.ensembles import trainers
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
+from deeplimits.numerics.arguments import known
 from deeplimits.numerics.box_muller import gaussians
 
 IN_CACHE = 32_768
@@ -112,9 +113,9 @@ def _loop(key, start, gradient, draw, advance, marks, observe):
 
     length = _block_length(jax.eval_shape(sample, 0), marks)
 
-    # Samples are drawn for some steps at once: one program for many numbers, and no sample is drawn within a step, where
-    # it would be fused into each of its uses, that is drawn several times over. Each has a key of its own: what is drawn
-    # does not depend on the blocks.
+    # Samples are drawn for some steps at once: one program for many numbers, and no sample is drawn within a step,
+    # where it would be fused into each of its uses, that is drawn several times over. Each has a key of its own: what
+    # is drawn does not depend on the blocks.
     def run(begin, end, x):
         def block(state):
             first, x = state
@@ -139,7 +140,7 @@ def _block_length(sample, marks) -> int:
     """Steps whose samples are drawn at once: as many as stay in cache, and few enough that little is thrown away at
     the marks."""
     length = max(1, min(MOST_STEPS, IN_CACHE // max(1, sum(part.size for part in jax.tree.leaves(sample)))))
-    if isinstance(marks, jax.core.Tracer):
+    if not known(marks):
         return length
     gaps = np.diff(np.asarray(marks).ravel(), prepend=0)
     while length > 1 and np.sum(-(-gaps // length) * length) > WASTE * np.sum(gaps):

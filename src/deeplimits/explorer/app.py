@@ -72,6 +72,7 @@ class Explorer:
             ],
             exception_handlers={HTTPException: _refused, Exception: _failed, DeeplimitsError: _said},
         )
+        self.app.router.redirect_slashes = False  # what is not a page is no way to one
         self.app.add_middleware(Guarded, hosts=self._hosts)
 
     def stop(self) -> None:
@@ -204,7 +205,7 @@ class Guarded:
             answer = _json({"sentence": "this server answers to its own name only"}, 400)
         elif headers.get("sec-fetch-site") == "cross-site" and scope["path"].startswith("/api/"):
             answer = _json({"sentence": "pages of other sites may not ask"}, 403)
-        elif int(headers.get("content-length", "0") or 0) > 0 or "transfer-encoding" in headers:
+        elif headers.get("content-length", "").strip() not in ("", "0") or "transfer-encoding" in headers:
             answer = _json({"sentence": "requests have no body; parameters stand in the address"}, 413)
 
         async def with_headers(message: Any) -> None:

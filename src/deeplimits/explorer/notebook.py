@@ -93,7 +93,7 @@ class Session:
             if number in self._stopped:
                 self._stopped[number].set()
             return
-        what, words = message.get("what"), [(str(key), str(text)) for key, text in message.get("words", ())]
+        what, words = str(message.get("what")), [(str(key), str(text)) for key, text in message.get("words", ())]
         if what == "simulate":
             self._stopped[number] = Event()
             self._simulation.submit(self._answer, number, self._simulate, words, send)

@@ -13,8 +13,8 @@ from deeplimits.errors import ParameterError
 
 SIZES = ("full", "small")
 Arrays = dict[str, np.ndarray]
-Real = Any
-"""A number: given as any scalar, kept as a float."""
+Number = Any
+"""A number, or an array of one."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Check:
     """
 
     label: str
-    measured: Real
-    error: Real
+    measured: Number
+    error: Number
     """Standard error; 0 for what is not random, where `threshold` is the allowed difference itself."""
-    theory: Real
-    threshold: Real
+    theory: Number
+    threshold: float
     """How many standard errors the two may differ by."""
 
     def __post_init__(self):

@@ -32,6 +32,8 @@ OVER = 81
 """The same for the parameter over which numbers are drawn."""
 MOST_WHOLE = 24
 """The same where it counts something, and every value is compiled anew."""
+COARSE = 0.02
+"""Where interpolation errs by a larger share of a panel's height, a slider goes from one computed value to the next."""
 SPOTS = 7
 """At how many values of that parameter systems are simulated, where one program does it for all or it is their size."""
 SAMPLES = 200
@@ -69,7 +71,7 @@ def panel(name: str, kind: Kind, trials: Sequence[Trial] = ()) -> dict[str, Any]
         "kind": kind.kind,
         "label": kind.label,
         "symbol": letters(kind.symbol),
-        "picture": pictures.compact(picture, spread=True),
+        "picture": pictures.compact(picture, spread=kind.kind == "Curve"),
         "number": scan.is_number(kind) and kind.kind not in WHOLE,
         "said": kind.summary(),
     }
@@ -161,10 +163,10 @@ def spots(limit: Limit, slider: scan.Slider, names: Sequence[str], budget: float
     if not (scan.is_sized(limit, slider) or scan.same_systems(limit, slider)):
         return []
     found = []
-    began = time.monotonic()
+    began = time.process_time()
     largest = max(limit.usual.sizes)
     for value in slider.values(SPOTS + 2, slider.low)[1:-1]:
-        if time.monotonic() - began > 2 * budget:
+        if time.process_time() - began > 2 * budget:
             break
         try:
             moved = replace(limit, **{slider.name: value})
@@ -188,14 +190,16 @@ def tables(
     """
     found: list[dict[str, Any]] = []
     sliders = list(scan.sliders(limit).values())
-    began = time.monotonic()
+    began = time.process_time()
     once = scan.at(limit)
-    spent = max(time.monotonic() - began, 1e-5)
+    spent = max(time.process_time() - began, 1e-5)
     parts = len(sliders) + 1
     base = {one["name"]: one["picture"] for one in panels}
     for slider in sorted(sliders, key=lambda one: one.name != over):
         count = int(budget / parts / spent) * (2 if slider.name == over else 1)
         count = min(count, OVER if slider.name == over else MOST)
+        if slider.name == over and count < FEWEST and spent * FEWEST < budget:
+            count = FEWEST  # rather few values of this one than of none
         if slider.whole:
             count = min(max(count, FEWEST), MOST_WHOLE)
         row: dict[str, Any] = {"name": slider.name, "low": slider.low, "high": slider.high, "log": slider.log}
@@ -205,6 +209,7 @@ def tables(
             row["frames"] = [_frame(base, one) for one in scanned.found]
             row["error"] = 0.0 if slider.whole else missed(limit, slider, scanned)
             row["whole"] = slider.whole
+            row["stepped"] = row["error"] > COARSE
         found.append(row)
     order = [one.name for one in sliders]
     return sorted(found, key=lambda row: order.index(row["name"])), {"theory": spent}
@@ -245,7 +250,7 @@ def missed(limit: Limit, slider: scan.Slider, scanned: scan.Frames) -> float:
 
     coarse = [gap(k - 1, k + 1, rows[k], place[k]) for k in range(1, len(values) - 1)]
     worst = 0.0
-    for k in np.argsort(coarse)[::-1][: LOOKED_AT // 2] + 1:
+    for k in (np.argsort(coarse)[::-1][: LOOKED_AT // 2] + 1).tolist():
         for before in (k - 1, k):
             at = float(place[before] + place[before + 1]) / 2
             here = scan.at(limit, **{slider.name: float(np.exp(at) if slider.log else at)})

@@ -76,6 +76,7 @@ class Store:
     """The file at `path`; made where there is none, unless it is opened only `reading`.
 
     >>> import tempfile
+    >>> import numpy as np
     >>> path = tempfile.mkdtemp() + "/sweep.db"
     >>> with Store(path) as store:
     ...     store.put({"key": ({"size": 3}, Outcome({"risk": np.array([0.5, 0.25])}))})

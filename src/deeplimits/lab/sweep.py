@@ -80,7 +80,8 @@ class Sweep(Sequence, Drawn):
         counts = [sum(one.outcome == outcome for one in self.comparisons) for outcome in (AGREES, DISAGREES, UNDECIDED)]
         said = ", ".join(f"{n} {w}" for n, w in zip(counts, ("agree", "disagree", "undecided"), strict=True) if n)
         said += f", {len(self.missing)} missing ({self.missing[0].sentence})" if self.missing else ""
-        return f"{text.heading(export.name(first.limit), values)}\nalong {', '.join(self.varying)}: {said}"
+        along = f"along {', '.join(self.varying)}: " if self.varying else ""
+        return f"{text.heading(export.name(first.limit), values)}\n{along}{said}"
 
     def __repr__(self) -> str:
         return f"{self._heading()}\n{text.table(*self._table())}"

@@ -313,7 +313,6 @@ _CALL = re.compile(r"(\w+)\(([^()]*)\)")
 _HERMITE = re.compile(r"hermite(\d+)")
 
 
-
 @functools.cache
 def activation(given: ActivationLike) -> Activation:
     """The activation of that name, such as 'tanh' or 'leaky_relu(0.1)'; a JAX function of one number is also welcome.

@@ -1,6 +1,7 @@
 """Activations of few levels: staircases, which take the place of multiplications by numbers of many digits."""
 
 import functools
+import itertools
 
 import jax.numpy as jnp
 
@@ -17,8 +18,10 @@ def staircase(jumps: tuple[float, ...], thresholds: tuple[float, ...], *, start:
     [-1.0, 0.0, 1.0]
     """
     if len(jumps) != len(thresholds) or not thresholds:
-        raise ParameterError(f"jumps has {len(jumps)} entries and thresholds {len(thresholds)}; give as many, at least one")
-    if any(later <= before for before, later in zip(thresholds, thresholds[1:], strict=False)):
+        raise ParameterError(
+            f"jumps has {len(jumps)} entries and thresholds {len(thresholds)}; give as many, at least one"
+        )
+    if any(later <= before for before, later in itertools.pairwise(thresholds)):
         raise ParameterError(f"thresholds = {thresholds} is not allowed; they must increase")
 
     def value(u):

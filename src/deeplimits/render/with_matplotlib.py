@@ -1,7 +1,4 @@
-"""Pictures drawn with matplotlib. Nothing else in the house imports it.
-
-Theory is a line, simulations are markers, and black and white is enough to tell them.
-"""
+"""Pictures drawn with matplotlib, which nothing else imports. Theory is a line, simulations are markers."""
 
 import functools
 import io
@@ -15,7 +12,20 @@ import numpy as np
 
 from deeplimits.errors import MissingExtra, ParameterError, require
 from deeplimits.predictions.picture import (
-    EXCLUDED, SIMULATION, THEORY, Axis, Band, Field, Histogram, Line, Mark, Number, Picture, Points, Rule, Stem
+    EXCLUDED,
+    SIMULATION,
+    THEORY,
+    Axis,
+    Band,
+    Field,
+    Histogram,
+    Line,
+    Mark,
+    Number,
+    Picture,
+    Points,
+    Rule,
+    Stem,
 )  # fmt: skip
 from deeplimits.render.layout import cell_edges, evenly, heading, lines_of
 
@@ -23,8 +33,7 @@ INK = "black"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 MARKERS = "osD^vP"
 SHADE = {"facecolor": "#999999", "edgecolor": "#777777", "alpha": 0.25, "linewidth": 0, "hatch": "//"}
-WIDTH = {1: 6.4, 2: 4.8}
-"""Inches of a panel, alone and beside another."""
+WIDTH = {1: 6.4, 2: 4.8}  # inches of a panel, alone and beside another
 HEIGHT = 3.3
 STEPS = [1, 2, 2.5, 5, 10]
 """The distances of ticks, up to powers of ten."""

@@ -8,7 +8,8 @@ from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.ensembles.transformers.random_layers import random_tokens
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.measure.tokens import clustering as measure
-from deeplimits.predictions import Bound, Identity, Value
+from deeplimits.predictions import Bound, Identity, Picture, Value
+from deeplimits.predictions.picture import Axis, Line
 from deeplimits.showcase import Showcase
 from deeplimits.theory.attention import temperatures
 
@@ -42,6 +43,23 @@ class AttentionTemperatureLimits(Limit):
         ranges={"beta": (0.05, 10.0)},
         see="As the inverse temperature grows, each token attends to itself alone; near zero it attends to all alike.",
     )
+
+    def charts(self):
+        # Tokens evenly on a circle: every row is like the first.
+        scores = jnp.cos(2 * jnp.pi * jnp.arange(self.tokens) / self.tokens)
+        beta = jnp.geomspace(0.05, 300.0, 121)
+        row = temperatures.gibbs_row(scores, beta)
+        across = Axis("inverse temperature", r"\beta", log=True)
+        alike = jnp.ones_like(beta) / self.tokens
+        entropies = (
+            Line(beta, row.entropy, label="theory"),
+            Line(beta, -jnp.log(alike), label="log n: all alike", series=1),
+        )
+        itself = Line(beta, row.weights[:, 0], label="theory"), Line(beta, alike, label="1/n: all alike", series=1)
+        return {
+            "entropy_over_temperature": Picture(across, Axis("entropy of a row", "H"), entropies),
+            "weight_of_itself": Picture(across, Axis("weight of itself", "A_{ii}"), itself),
+        }
 
     def at_size(self, size):
         return {}, replace(self, extreme=whole(size, "N", self))

@@ -36,6 +36,9 @@ class HardMarginPredictor(Limit):
 
     usual = Run(sizes=(5, 10, 20), samples=200, batch=40)
     showcase = Showcase(
+        parameters={"points": 32, "dimension": 20},
+        over="points",
+        ranges={"points": (10, 80)},
         see="Random labels on few points are separable, on many they are not; at twice as many points as "
         "dimensions the chance is one half.",
     )

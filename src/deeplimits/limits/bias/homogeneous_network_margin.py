@@ -48,8 +48,10 @@ class HomogeneousNetworkMargin(Limit):
 
     usual = Run(sizes=(50, 100, 200), samples=16)
     showcase = Showcase(
+        first="margin",
         over="log_time",
-        see="The smoothed margin never falls, and tends to that of the best linear predictor.",
+        see="Training comes up to the margin of the best linear predictor, as slowly as one over the logarithm of the "
+        "time: below, where the sizes are such logarithms.",
     )
 
     def theory(self):

@@ -10,7 +10,7 @@ from deeplimits.theory.expressivity import paths
 
 
 class DeadNetwork(Limit):
-    r"""A random ReLU network without biases is dead at an input with probability 1 − Π(1 − 2^{−n_l}).
+    r"""A random ReLU network without biases is dead at an input with probability 1 − (1 − 2⁻ⁿ)ᴸ.
 
     Setting     no biases, weights of a symmetric law without atoms, L hidden layers of width n, a fixed input x ≠ 0
     Limit       none: exact at every width

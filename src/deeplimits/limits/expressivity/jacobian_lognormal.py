@@ -6,7 +6,7 @@ from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
-from deeplimits.limit import Limit, Run, integer, real, replace, too_small, whole
+from deeplimits.limit import Limit, Run, integer, real, rounded, too_small, whole
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Law, Value
 from deeplimits.showcase import Showcase
@@ -14,7 +14,7 @@ from deeplimits.theory.expressivity import path_moments
 
 
 class JacobianLognormal(Limit):
-    r"""The size of a signal, or of a gradient, in a random ReLU network is log-normal: β = 5 Σ 1/n_l is its variance.
+    r"""The size of a signal, or of a gradient, in a random ReLU network is log-normal, of variance 5L/n.
 
     Setting     no biases, Gaussian weights W^(l) = √(2/n_{l−1}) Ŵ^(l), L hidden layers of width n;
                 R = (n_0/n)|h^(L)|²/|x|², which has the law of |J|²n_0/2 for a column of the Jacobian without g²
@@ -64,7 +64,7 @@ class JacobianLognormal(Limit):
     def at_size(self, size):
         n = whole(size, "n", self, least=2)
         layers = max(round(n * float(self.depth_per_width)), 1)
-        return {"width": n, "hidden": layers}, replace(self, depth_per_width=layers / n, width=n)
+        return {"width": n, "hidden": layers}, rounded(self, depth_per_width=layers / n, width=n)
 
     def simulate(self, key, *, width: int, hidden: int):
         # Given a layer, the neurons of the next are independent: layers are drawn one by one, without their matrices.

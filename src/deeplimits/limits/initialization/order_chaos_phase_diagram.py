@@ -51,7 +51,7 @@ class OrderChaosPhaseDiagram(Limit):
     usual = Run(sizes=(100, 300), samples=1500, batch=5)
     showcase = Showcase(
         first="phases",
-        see="Left of the white line χ_⊥ is below one and inputs become alike; right of it they part, however "
+        see="Left of the white line χ⊥ is below one and inputs become alike; right of it they part, however "
         "close they were.",
     )
 
@@ -121,8 +121,8 @@ class OrderChaosPhaseDiagram(Limit):
             jnp.stack([self.ordered, self.chaotic]), jnp.stack([self.bias_variance] * 2), label="ordered and chaotic"
         )
         marks = (
-            Field(weights, biases, np.log10(chi), label="log₁₀ χ_⊥"),
-            Line(edge.weight_variance[seen], edge.bias_variance[seen], label="edge of chaos, χ_⊥ = 1"),
+            Field(weights, biases, np.log10(chi), label="log₁₀ χ⊥"),
+            Line(edge.weight_variance[seen], edge.bias_variance[seen], label="edge of chaos, χ⊥ = 1"),
             here,
         )
         return {"phases": Picture(Axis("weight variance", "C_w"), Axis("bias variance", "C_b"), marks)}

@@ -8,7 +8,8 @@ from jaxtyping import Array, Float
 
 from deeplimits.ensembles import trainers
 from deeplimits.limit import Limit, Run, choice, integer, real, whole
-from deeplimits.predictions import Identity
+from deeplimits.predictions import Identity, Picture
+from deeplimits.predictions.picture import Axis, Line, Rule
 from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import catapult
 
@@ -45,8 +46,34 @@ class CatapultRecursion(Limit):
 
     usual = Run(sizes=(100, 200), samples=60)
     showcase = Showcase(
-        see="Networks and recursion agree to rounding, step by step.",
+        parameters={"steps": 40},
+        first="loss",
+        see="Above ηλ₀ = 2 the loss first grows, until the curvature has fallen below 2/η, and training ends well "
+        "after all: a catapult. Networks follow this recursion to rounding.",
     )
+
+    def charts(self):
+        # A wide network's start: z₀ = 1, λ₀ = 2, of width 200; a small learning rate beside the chosen one.
+        rates = {"ηλ₀ = 1": jnp.ones(()), f"ηλ₀ = {float(self.step):.3g}": self.step}
+        paths = {
+            name: catapult.catapult_path(1.0, 2.0, self.label, 1 / 200, rate / 2, self.steps)
+            for name, rate in rates.items()
+        }
+        across = Axis("step", "t", whole=True)
+        t = jnp.arange(self.steps + 1.0)
+        losses = [
+            Line(t, (path.output - self.label) ** 2 / 2, label=name, series=number)
+            for number, (name, path) in enumerate(paths.items())
+        ]
+        sharpness = [
+            Line(t, rates[name] / 2 * path.kernel, label=name, series=number)
+            for number, (name, path) in enumerate(paths.items())
+        ]
+        ends = Rule(2.0, label="2, the largest that is stable")
+        return {
+            "loss": Picture(across, Axis("loss", "(z-y)^2/2", log=True, low=1e-10), tuple(losses)),
+            "curvature": Picture(across, Axis("curvature times learning rate", r"\eta\lambda_t"), (*sharpness, ends)),
+        }
 
     def at_size(self, size):
         return {"width": whole(size, "m", self, least=40)}, self

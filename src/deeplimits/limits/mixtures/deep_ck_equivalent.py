@@ -7,8 +7,8 @@ from deeplimits.ensembles import class_mixtures
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, rounded, whole
 from deeplimits.limits.mixtures._shared import described, looked_at, said
 from deeplimits.showcase import Showcase
-from deeplimits.theory.mixtures.layer_equivalents import deep_coefficients
 from deeplimits.theory.mixtures.kernel_equivalents import equivalent_kernel
+from deeplimits.theory.mixtures.layer_equivalents import deep_coefficients
 
 
 class DeepCkEquivalent(Limit):
@@ -56,4 +56,4 @@ class DeepCkEquivalent(Limit):
 
     def measured(self, system):
         scale = system.variances.mean()
-        return looked_at(class_mixtures.layer_equivalents([self.activation] * self.layers, system.x, scale).conjugate)
+        return looked_at(class_mixtures.deep_kernels([self.activation] * self.layers, system.x, scale).conjugate)

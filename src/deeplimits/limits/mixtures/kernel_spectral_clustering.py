@@ -27,7 +27,8 @@ class KernelSpectralClustering(Limit):
     Result      a = −2f'(2), κ = f(0) − f(2) + 2f'(2); ρ > √c: an eigenvalue (a/c)(1 + ρ + c + c/ρ) + κ, overlap of
                 its eigenvector with y (ρ² − c)/(ρ(ρ + 1)), share of right signs 1 − Q(√((ρ² − c)/(ρ + c)))
                 ρ ≤ √c: no such eigenvalue, overlap zero, share ½
-    Validity    here ρ > 1.8√c, and f = exp(−t/2), 1/(1 + t) or exp(−√t), of which norms make no second outlier; size counts the dimension p
+    Validity    here ρ > 1.8√c, and f = exp(−t/2), 1/(1 + t) or exp(−√t), of which norms make no second outlier; size
+                counts the dimension p
     Finite size O(1/p) in mean
     Computed by mixtures.kernel_clustering
     References  couillet2016; baik2005
@@ -53,7 +54,8 @@ class KernelSpectralClustering(Limit):
         if float(self.strength) < APART * float(found.threshold):
             return (
                 f"strength = {float(self.strength):g} is not beyond {APART:g} times the transition at "
-                f"{float(found.threshold):.4g}; take a larger one (beside it the eigenvector settles in large systems only)",
+                f"{float(found.threshold):.4g}; take a larger one (beside it the eigenvector settles in large systems "
+                "only)",
             )
         return ()
 
@@ -73,7 +75,7 @@ class KernelSpectralClustering(Limit):
     def simulate(self, key, *, samples: int, dimension: int):
         numbers = jax.random.normal(key, (samples, dimension))
         system = class_mixtures.contrasted_classes(numbers, self.strength, jnp.zeros(()), jnp.zeros(()))
-        y = 1.0 - 2 * system.labels
+        y = 1.0 - 2.0 * system.labels.astype(float)
         kernel = class_mixtures.distance_matrix(KERNELS[self.kernel], system.x)
         centred = kernel - kernel.mean(axis=0)[None, :] - kernel.mean(axis=1)[:, None] + kernel.mean()
         values, vectors = jnp.linalg.eigh(centred)

@@ -31,7 +31,7 @@ class OneStepGradientRankOne(Limit):
 
     usual = Run(sizes=(40, 80, 160), samples=100)
     showcase = Showcase(
-        over="samples_per_dimension",
+        over="noise",
         first="singular_value",
         see="One direction carries the first gradient: its largest singular value and both of its vectors are "
         "known beforehand.",

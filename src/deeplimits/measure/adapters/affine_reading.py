@@ -49,7 +49,7 @@ class AffineNetwork(NamedTuple):
     def hidden(self, x: np.ndarray) -> np.ndarray:
         """What enters the last layer."""
         for weight, bias, activation in zip(self.weights, self.biases, self.activations, strict=False):
-            x = np.asarray(activation.value(x @ weight.T + bias))
+            x = np.asarray(activation.value(jnp.asarray(x @ weight.T + bias)))
         return x
 
     def outputs(self, x: np.ndarray) -> np.ndarray:
@@ -69,7 +69,7 @@ def affine_layers(
 
     >>> weights = [(np.ones((2, 3)), np.zeros(3)), (np.ones((3, 1)), np.zeros(1))]
     >>> def apply(w, x):
-    ...     return jnp.tanh(x @ w[0][0] + w[0][1]) @ w[1][0] + w[1][1]
+    ...     return jnp.tanh(x @ w[0][0] + w[0][1][None, :]) @ w[1][0] + w[1][1][None, :]
     >>> affine_layers(apply, np.ones((1, 2)), activation="tanh", parameters=weights).widths
     (3,)
     """
@@ -91,7 +91,7 @@ def affine_layers(
         found = _of_leaves(parameters, activation, points.shape[1])
     else:
         raise ParameterError(
-            f"the network is a {type(network).__name__}; give a torch.nn.Module, an equinox.nn.MLP or a JAX function of "
+            f"the network is a {type(network).__name__}; give a torch Module, an equinox.nn.MLP or a JAX function of "
             "parameters and inputs"
         )
     _require_same(found, run, points[:64])
@@ -111,7 +111,7 @@ def _require_same(found: AffineNetwork, run: Callable[[np.ndarray], np.ndarray],
     if ours.shape != wanted.shape or not np.max(np.abs(ours - wanted)) <= CLOSE * max(np.max(np.abs(wanted)), 1e-12):
         raise ParameterError(
             "the network is no chain of linear layers with these activations between them "
-            f"({', '.join(one.name for one in found.activations)}): its outputs are others; name the activation, or take "
+            f"({', '.join(one.name for one in found.activations)}): its outputs differ; name the activation or take "
             "a fully connected network without normalization, skips or an activation behind the last layer"
         )
 
@@ -195,7 +195,9 @@ def _of_leaves(parameters: Any, activation: ActivationLike | None, inputs: int) 
     bits = 8 * max(leaf.dtype.itemsize for leaf in leaves) if leaves else 32
     matrices, vectors = [leaf for leaf in leaves if leaf.ndim == 2], [leaf for leaf in leaves if leaf.ndim == 1]
     if len(matrices) + len(vectors) < len(leaves) or len(vectors) not in (0, len(matrices)):
-        raise ParameterError("the parameters are not matrices with at most one vector each; give a fully connected network")
+        raise ParameterError(
+            "the parameters are not matrices with at most one vector each; give a fully connected network"
+        )
     found, width = [], inputs
     # (fan in, fan out), as JAX's libraries have it, or the other way round.
     inward = all(

@@ -112,7 +112,8 @@ def switching(network: Any, *, parameters: Any = None) -> Switching:
     if torch is not None and (isinstance(inner, torch.nn.Module) or hasattr(inner, "body")):
         from deeplimits.measure.adapters import torch_switching
 
-        return torch_switching.opened(inner)
+        body: Any = inner
+        return torch_switching.opened(body)
     if hasattr(inner, "programs") or callable(inner) or hasattr(inner, "apply"):
         from deeplimits.measure.adapters import jax_switching
 

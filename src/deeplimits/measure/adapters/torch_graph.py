@@ -33,6 +33,7 @@ POOLING = (
 )  # fmt: skip
 SOFTMAX = {"_softmax", "_safe_softmax"}
 TOKENS = ("sum", "embedding", "shift")
+convolved: Any = torch.convolution
 KEPT = 8
 """Samples of which tokens are kept."""
 
@@ -178,9 +179,8 @@ class Recorder(TorchDispatchMode):
         if plain == "convolution" and not transposed and power > 0:
             with torch.no_grad():
                 ones = torch.ones_like(weight)
-                squares = torch.convolution(
-                    given.detach() ** 2, ones, None, *layout, False, [0] * (given.ndim - 2), args[8]
-                )
+                rest: list[Any] = [*layout, False, [0] * (given.ndim - 2), args[8]]
+                squares = convolved(given.detach() ** 2, ones, None, *rest)
             taps = float(squares.double().mean()) / fan_in / power
         origin = self.operations[self.where[_memory(moving[0])]]
         before = float(origin.moment.mean())
@@ -222,7 +222,7 @@ class Recorder(TorchDispatchMode):
                 if word == "embedding":
                     return array(torch.nn.functional.embedding(args[1], other))
                 if word == "convolution":
-                    return array(torch.convolution(*(other if one is weight else one for one in zero)))
+                    return array(convolved(*(other if one is weight else one for one in zero)))
                 if word == "linear":
                     return array(args[0].detach() @ other.T)
                 left, right = (other if one is weight else one.detach() for one in tensors[-2:])
@@ -230,7 +230,7 @@ class Recorder(TorchDispatchMode):
 
         rows = (own[1], own[0]) if word == "embedding" else (own[0], int(np.prod(own[1:])))
         if word != "embedding" and word != "convolution" and not swapped and weight is tensors[-1] and word != "linear":
-            rows = rows[::-1]
+            rows = (rows[1], rows[0])
         layer = AffineLayer(operation.name, name, rows, array(result), times, 1.0)
         self.affine.append((place, layer))
 

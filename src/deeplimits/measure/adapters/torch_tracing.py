@@ -43,7 +43,18 @@ def passages(network: TorchNetwork, batch: Batch) -> list[Passage]:
     return [
         _passage(network, name, module, given, left, slope, calls[name] > 1)
         for (name, module, given, left), slope in zip(seen, slopes, strict=True)
+        if _held(network, name, module, "weight") is not None
     ]
+
+
+def _held(network: TorchNetwork, name: str, module: Any, what: str) -> torch.Tensor | None:
+    """A layer's parameter: its own, or that of another layer with which it is shared; None where it is computed."""
+    key = f"{name}.{what}" if name else what
+    if key in network.values:
+        return network.values[key]
+    own = getattr(module, what, None)
+    shared = (other for other, value in network.body.copy.named_parameters() if value is own)
+    return network.values.get(next(shared, ""))
 
 
 def _passage(
@@ -55,10 +66,11 @@ def _passage(
     slope: torch.Tensor | None,
     repeated: bool,
 ) -> Passage:
-    weight = network.values[f"{name}.weight"].detach()
-    bias = network.values.get(f"{name}.bias")
+    held, bias = (_held(network, name, module, what) for what in ("weight", "bias"))
+    assert held is not None
+    weight = held.detach()
     return Passage(
-        name,
+        name or "weight",
         type(module).__name__,
         array(given),
         array(left),

@@ -45,7 +45,9 @@ window.deeplimits = window.deeplimits || { limits: {} };
     return parent;
   }
 
-  const plain = (text) => parts(text).map((part) => part[1]).join("");
+  // The same in one line: digits are lowered and raised as characters.
+  const digits = (text, from) => [...text].every((c) => "0123456789".includes(c)) ? [...text].map((c) => from[Number(c)]).join("") : text;
+  const plain = (text) => parts(text).map(([where, what]) => where ? digits(what, where === "_" ? "₀₁₂₃₄₅₆₇₈₉" : "⁰¹²³⁴⁵⁶⁷⁸⁹") : what).join("");
   const finite = (value) => value !== null && value !== undefined && Number.isFinite(value);
 
   function said(value, digits = 4) {
@@ -323,7 +325,9 @@ window.deeplimits = window.deeplimits || { limits: {} };
       const item = document.createElement("li"), key2 = document.createElementNS(NS, "svg");
       key2.setAttribute("width", 24); key2.setAttribute("height", 12); key2.setAttribute("aria-hidden", "true");
       key2.setAttribute("class", "figure key");
-      const style = looks(mark);
+      const over = mark.mark === "line" && picture.marks.some((one) => one.mark === "field");
+      const style = looks(mark) + (over ? " boundary" : "");
+      if (over) element("path", { d: "M2 6H22", class: "under", fill: "none" }, key2);
       if (mark.mark === "points") element("circle", { cx: 12, cy: 6, r: 3.6 }, element("g", { class: style }, key2));
       else if (mark.mark === "band" || mark.mark === "histogram") element("rect", { x: 3, y: 1, width: 18, height: 10, class: style }, key2);
       else if (mark.mark === "field") element("rect", { x: 3, y: 1, width: 18, height: 10, fill: `rgb(${colour(0.6)})` }, key2);

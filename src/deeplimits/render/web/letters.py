@@ -26,6 +26,7 @@ def letters(symbol: str) -> str:
     ('ηλ_{max}/2', '‖β̂‖^{2}', 'a/(b+c)')
     """
     found = symbol.replace(r"\|", "‖").replace(r"\,", " ").replace(r"\;", " ").replace(r"\!", "").replace(r"\ ", " ")
+    found = found.replace(r"\#", "#").replace(r"\%", "%")
     found = found.replace(r"\{", "{").replace(r"\}", "}") if "{" not in found.replace(r"\{", "") else found
     found = re.sub(r"\\(?:mathbb|mathds)\{?(\w)\}?", lambda m: DOUBLE.get(m[1], m[1]), found)
     for _ in range(4):  # fractions within fractions

@@ -94,10 +94,16 @@
       state.panels = typeof found === "string" ? [] : found;
     }
     const note = get("between"), from = rows[moved[0] || state.over];
-    if (note) note.textContent = from && dl.finite(from.error) && from.values ? `${dl.plain(symbolOf(from.name))} was computed at ${from.values.length} values; between them it is interpolated, to within ${dl.said(Math.max(100 * from.error, 0.01), 2)} % of a panel's range.` : "";
+    if (note) note.textContent = from && dl.finite(from.error) && from.values ? betweenSaid(from) : "";
     const row = rows[state.over];
     state.sweep = row && row.frames ? { over: state.over, values: row.values, numbers: numbersAlong(row) } : null;
     draw();
+  }
+
+  function betweenSaid(row) {
+    const computed = `${dl.plain(symbolOf(row.name))} was computed at ${row.values.length} values`;
+    if (row.whole || row.stepped) return `${computed}, and moves from one to the next.`;
+    return `${computed}; between them it is interpolated, to within ${dl.said(Math.max(100 * row.error, 0.01), 2)} % of a panel's range.`;
   }
 
   function numbersAlong(row) {
@@ -129,7 +135,8 @@
       return Object.assign({}, panel.picture, { marks: [...under, ...ghosts, ...own, ...over] });
     }
     const sweep = state.sweep, here = valueOf(panel), row = rows[state.over];
-    if (!sweep || !row || !sweep.numbers[panel.name]) return panel.picture;
+    // Without a line along a parameter the number stands over the size, beside what was simulated.
+    if (!sweep || !row || !sweep.numbers[panel.name]) return (!changed().length && (data.trends || {})[panel.name]) || panel.picture;
     const heights = sweep.numbers[panel.name], x = state.values[state.over];
     const marks = [{ mark: "line", x: sweep.values, y: heights, label: "theory" }];
     for (const ghost of state.ghosts) {
@@ -152,7 +159,9 @@
         low: spots.map((s) => s[1].low), high: spots.map((s) => s[1].high) });
     }
     const all = heights.concat(spots.map((s) => s[1].y)).filter(dl.finite);
-    const log = all.length && Math.min(...all) > 0 && Math.max(...all) > 50 * Math.min(...all);
+    // A chance that reaches one half is seen on a plain axis.
+    const wide = panel.kind !== "Probability" || Math.max(...all) < 0.5;
+    const log = wide && all.length && Math.min(...all) > 0 && Math.max(...all) > 50 * Math.min(...all);
     const one = about[state.over];
     return { x: { label: one.symbol ? one.doc.replace(new RegExp(",? ?" + one.symbol.replace(/[.*+?^${}()|[\]\\]/g, "\\$&") + "$"), "") : one.doc, symbol: one.symbol, log: row.log },
       y: { label: panel.label, symbol: panel.symbol, log }, marks };
@@ -172,14 +181,15 @@
     const first = everything.find((one) => one.name === state.first) || everything[0];
     const picture = first.kind ? pictureOf(first) : first.picture;
     get("shown").textContent = title(first);
-    get("said").textContent = first.kind ? saidOf(first) : "";
+    get("said").replaceChildren();
+    if (first.kind) dl.html(saidOf(first), get("said"));
     dl.draw(holder, picture, { label: `${title(first)}: ${dl.plain(picture.y.label || "")} over ${dl.plain(picture.x.label || "")}; theory${picture.marks.some((m) => m.role === "simulation") ? " and simulation" : ""}` });
     state.drawn = { name: first.name, picture };
     const others = get("others");
     const cards = everything.filter((one) => one !== first).map((one) => {
       const figure = make("div", { class: "plot" });
       const card = make("div", { class: "card" }, make("h3", {}, make("button", { type: "button", onclick: () => { state.first = one.name; state.chosen = true; keep(); draw(); get("shown").focus(); } }, title(one)), ""), figure);
-      if (one.kind) card.append(make("div", { class: "value" }, saidOf(one)));
+      if (one.kind) card.append(dl.html(saidOf(one), make("div", { class: "value" })));
       return [card, figure, one];
     });
     others.replaceChildren(...cards.map((card) => card[0]));
@@ -195,7 +205,7 @@
 
   function saidOf(panel) {
     const value = panel.number ? valueOf(panel) : null;
-    if (dl.finite(value)) return `${dl.plain(panel.symbol || panel.label)} = ${dl.said(value, 5)}`;
+    if (dl.finite(value)) return `${panel.symbol || panel.label} = ${dl.said(value, 5)}`;
     return panel.said && !changed().length ? `${panel.kind}: ${panel.said}` : panel.kind;
   }
 
@@ -221,11 +231,15 @@
 
   // ---- controls ----
 
+  // A slider stands at a share of its range, or at the number of a computed value.
+  const isStepped = (row) => !live && (row.stepped || row.whole);
   function fraction(row, value) {
+    if (isStepped(row)) return row.values.indexOf(value);
     const map = row.log ? Math.log : (x) => x;
     return Math.min(Math.max((map(value) - map(row.low)) / (map(row.high) - map(row.low)), 0), 1);
   }
   function placed(row, share) {
+    if (isStepped(row)) return row.values[share];
     if (share <= 0) return row.low;
     if (share >= 1) return row.high;
     const value = row.log ? Math.exp(Math.log(row.low) + share * (Math.log(row.high) - Math.log(row.low))) : row.low + share * (row.high - row.low);
@@ -244,7 +258,8 @@
       label.append(make("span", { class: "doc" }, one.doc));
       const row = make("div", { class: "row" }, label);
       if (one.kind === "real") {
-        const slider = make("input", { type: "range", id, min: 0, max: 1, step: 0.005, "aria-describedby": id + "-box" });
+        const ends = isStepped(rows[key]) ? { max: rows[key].values.length - 1, step: 1 } : { max: 1, step: 0.005 };
+        const slider = make("input", { type: "range", id, min: 0, ...ends, "aria-describedby": id + "-box" });
         const box = make("input", { type: "number", id: id + "-box", step: "any", min: live ? one.low : rows[key].low, max: (live ? one.high : rows[key].high) ?? undefined, "aria-label": `${dl.plain(one.symbol || key)}: ${one.doc}, as a number` });
         slider.addEventListener("input", () => move(key, placed(rows[key], Number(slider.value))));
         box.addEventListener("change", () => { if (box.value !== "") move(key, Number(box.value)); });
@@ -327,8 +342,15 @@
       for (const other of Object.keys(base)) if (other !== key) state.values[other] = base[other];
       state.over = state.panels.some((panel) => panel.number) || show.panels.some((panel) => panel.number) ? key : state.over;
     }
-    state.values[key] = value;
+    state.values[key] = live ? value : nearest(key, value);
     renew();
+  }
+
+  // Where interpolation would mislead, only what was computed is shown.
+  function nearest(key, value) {
+    const row = rows[key], map = row && row.log ? Math.log : (x) => x;
+    if (!row || !isStepped(row)) return value;
+    return row.values.reduce((best, one) => (Math.abs(map(one) - map(value)) < Math.abs(map(best) - map(value)) ? one : best));
   }
 
   function reset() { state.fault = ""; state.values = Object.assign({}, base); state.over = show.over; state.runs = []; renew(); }
@@ -363,7 +385,7 @@
       const value = one && (one.kind === "real" || one.kind === "integer") ? Number(text) : text;
       const bad = refused(key, value) || (typeof value === "number" && Number.isNaN(value) ? `${key} = ${text} is not allowed; it must be ${one.allowed}` : "");
       if (bad) sentence = bad;
-      else state.values[key] = value;
+      else state.values[key] = live ? value : nearest(key, value);
     }
     return sentence;
   }

@@ -22,6 +22,9 @@ TITLES = {
     "regression": "Regression and double descent",
     "initialization": "Initialization",
     "attention": "Attention and tokens",
+    "bayes": "Bayesian deep linear networks",
+    "expressivity": "Expressivity and random ReLU networks",
+    "mixtures": "Mixtures and the first step of training",
 }
 OUTCOMES = ("agrees", "disagrees", "undecided", "failed", "missing")
 escape = html.escape
@@ -282,7 +285,9 @@ def _found(page: Mapping[str, Any]) -> str:
         for name, one in found["findings"].items()
     )
     sizes = ", ".join(map(str, found["sizes"]))
-    heads = "".join(f'<th scope="col">{one}</th>' for one in ("result", "kind", "outcome", "theory", "simulation", "verdict"))
+    heads = "".join(
+        f'<th scope="col">{one}</th>' for one in ("result", "kind", "outcome", "theory", "simulation", "verdict")
+    )
     at = ", ".join(f"{key} = {brief(value)}" for key, value in found["parameters"].items())
     return (
         f'<h2>Verdict</h2><div class="card"><p class="verdict">{escape(found["verdict"])}</p>'

@@ -138,7 +138,8 @@ def _over_parameter(show: Mapping[str, Any], panel: Mapping[str, Any]) -> dict[s
     ]
     if spots:
         marks.append({"mark": "points", "role": "simulation", "x": [x for x, _ in spots], "y": [y for _, y in spots]})
-    log = min(there) > 0 and max(there) > FAR * min(there)
+    wide = panel["kind"] != "Probability" or max(there) < 0.5
+    log = wide and min(there) > 0 and max(there) > FAR * min(there)
     return {
         "x": {"label": "", "symbol": "", "log": row["log"]},
         "y": {"label": "", "symbol": "", "log": log},

@@ -75,7 +75,8 @@ def interpolate(x: ArrayLike, y: ArrayLike) -> Interpolation:
             f"the shortest interpolant has the squared norm {squared:g}: labels must not all vanish, nor data lie at "
             "the ends of double precision; centre or rescale them"
         )
-    return interpolation(*given.rows.shape, squared, 2 * float(np.sum(np.log(parts.values))))
+    points, dimension = given.rows.shape
+    return interpolation(points, dimension, squared, 2 * float(np.sum(np.log(parts.values))))
 
 
 class Labelled(NamedTuple):

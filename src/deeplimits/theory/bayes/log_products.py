@@ -60,8 +60,9 @@ def log_density(y: Floats, shapes: Float[Array, " factors"], counts: Float[Array
 
 @jax.jit
 def _integral(y, shapes, counts, first, distance, held):
-    contour = _contour(distance, *held[1:])
-    reach = _reach(*held, contour)
+    y0, shapes0, counts0, first0 = held
+    contour = _contour(distance, shapes0, counts0, first0)
+    reach = _reach(y0, shapes0, counts0, first0, contour)
     # t = s sinh u, by the trapezoidal rule in u; the other half of the contour is the complex conjugate.
     top = jnp.arcsinh(reach / contour.scale)
     count = jnp.arange(NODES + 1, dtype=float)

@@ -97,6 +97,8 @@ def diagonal_regularizer(beta: ArrayLike, alpha: ArrayLike, start: ArrayLike, *,
     beta = arguments.argument("beta", beta, arguments.FINITE)
     theta = jnp.abs(arguments.argument("start", start, _NOT_ZERO))
     depth = arguments.whole("depth", depth, 2)
+    if theta.shape not in ((), beta.shape):
+        raise ParameterError(f"start has shape {theta.shape}; it must be {beta.shape}, as beta is, or one number")
     if depth > 2:
         c = (alpha * theta) ** depth
         return jnp.sum(c / theta ** (depth - 2) * diagonal_potential(beta / c, depth=depth))

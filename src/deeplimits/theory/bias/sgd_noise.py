@@ -144,6 +144,8 @@ def largest_sgd_step(x: ArrayLike, batch: ArrayLike, sampling: str) -> float:
     x = np.asarray(arguments.array("x", x, ("m", "d"), why="one input in each row"))
     # Nothing moves off the span of the inputs: coordinates inside it are enough, and there A is positive.
     _, sizes, span = np.linalg.svd(x, full_matrices=False)
+    if not sizes[0] > 0:
+        raise ParameterError("x holds only zeros, from which nothing is learnt; no step is too large")
     x = x @ span[sizes > max(x.shape) * np.finfo(float).eps * sizes[0]].T
     curvature, _, operator, _ = _moments(x, np.zeros(x.shape[0]), batch, sampling)
     # Both matrices are symmetric and A⊕A is positive: a symmetric eigenvalue problem after a square root.

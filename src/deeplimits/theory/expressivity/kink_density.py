@@ -59,30 +59,26 @@ def expected_breakpoints(
     if known(u) and not np.any(np.asarray(u)):
         raise OutsideValidity("direction is zero; a line needs a direction")
     widths = jnp.asarray(hidden_widths(hidden), float)
-    scale, number_of = c_w / x.size, widths.size
+    scale = c_w / x.size
     along, square = scale * jnp.dot(x, u), scale * jnp.dot(u, u)
     # |x|²|u|² − (x·u)² is the square of what of x is across u, without cancellation
     across = x - u * (jnp.dot(x, u) / jnp.dot(u, u))
     gram = scale**2 * jnp.dot(across, across) * jnp.dot(u, u)
-    steps = jnp.arange(number_of, dtype=float)
-    powers = (c_w / 2) ** steps
-    sums = jnp.cumsum(powers)  # 1 + C_w/2 + … with one term for each layer so far
-    slope, middle = powers * square, powers * along
-    # A_l D_l − C_l² = (C_w/2)^{2(l−1)}(A_1D_1 − C_1²) + …, every C_b adds D_l times what has become of it
-    width = jnp.sqrt(powers**2 * gram + slope * c_b * sums)
+    # Over (C_w/2)^{l−1}, C and D stay what they are, and A grows by C_b (2/C_w)^{l−1} from layer to layer.
+    biases = c_b * jnp.cumsum((2 / c_w) ** jnp.arange(widths.size, dtype=float))
+    width = jnp.sqrt(gram + square * biases)
     width = valid(
         width,
         jnp.all(width > 0),
         "without biases a line through the origin has all its breakpoints at the origin; give a bias variance, or a "
         "line that misses it",
     )
-    ends = [jnp.arctan2(slope * one + middle, width) for one in (a, b)]
+    ends = [jnp.arctan2(square * one + along, width) for one in (a, b)]
     ends = [jnp.where(jnp.isinf(one), jnp.sign(one) * jnp.pi / 2, end) for one, end in zip((a, b), ends, strict=True)]
     # The angle between the two ends, precisely also where it is small
     finite = jnp.isfinite(a) & jnp.isfinite(b)
     near, far = (jnp.where(finite, one, 0.0) for one in (a, b))
-    left, right = slope * near + middle, slope * far + middle
-    between = jnp.arctan2(slope * (far - near) * width, width**2 + left * right)
+    between = jnp.arctan2(square * (far - near), width + (square * near + along) * ((square * far + along) / width))
     each = jnp.where(finite, between, ends[1] - ends[0]) / jnp.pi
     return ExpectedBreakpoints(each * widths, each)
 

@@ -16,7 +16,7 @@ from jax.scipy.special import digamma, gammaln, polygamma
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import ParameterError
+from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics.arguments import POSITIVE, array, whole
 from deeplimits.theory.expressivity.paths import hidden_widths
 
@@ -60,7 +60,13 @@ def jacobian_moment(
                 below[reached] = below.get(reached, 0.0) + value * ways * 0.5 ** len(reached) * (2.0 / n) ** k
     # All paths end in one input.
     found = sum(value * math.prod(moments[m] for m in state) for state, value in below.items())
-    return jnp.asarray(found * (2.0 / n0) ** k)
+    found *= (2.0 / n0) ** k
+    if not math.isfinite(found):
+        raise OutsideValidity(
+            f"E J^{total} of {len(widths)} layers is beyond double precision; take fewer layers, wider ones or a lower "
+            "order, or jacobian_log_moments"
+        )
+    return jnp.asarray(found)
 
 
 def _moments(order: int, given: Sequence[float] | None) -> dict[int, float]:

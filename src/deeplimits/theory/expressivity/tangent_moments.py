@@ -13,10 +13,13 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
+from deeplimits.errors import OutsideValidity
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, Allowed, argument, array, between, number, whole
 from deeplimits.theory.expressivity.paths import hidden_widths
 
 Floats = Float[Array, "..."]
+MOST = 690.0
+"""The largest logarithm of a moment."""
 
 
 class KernelMoments(NamedTuple):
@@ -44,6 +47,11 @@ def ntk_moments(squared_norm: ArrayLike, inputs: int, hidden: Sequence[int]) -> 
     n = np.asarray(hidden_widths(hidden), float)
     layers = len(n) + 1
     grows = np.concatenate([[0.0], np.cumsum(np.log1p(5 / n))])
+    if grows[-1] > MOST:
+        raise OutsideValidity(
+            f"E Θ² of {len(n)} hidden layers is beyond double precision: e^{grows[-1]:.4g} (E Θ)²; take fewer "
+            "layers, or wider ones"
+        )
     # 1 − 1/n is zero for a single neuron: counted, so that no logarithm is infinite
     shrinks = np.concatenate([[0.0], np.cumsum(np.where(n > 1, np.log1p(-1 / np.where(n > 1, n, 2.0)), 0.0))])
     singles = np.concatenate([[0], np.cumsum(n == 1)])

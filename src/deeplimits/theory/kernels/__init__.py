@@ -3,6 +3,7 @@
 from deeplimits.doors import door
 
 with door(__name__):
+    from deeplimits.theory.kernels import large as large
     from deeplimits.theory.kernels.definiteness import gram_definiteness as gram_definiteness
     from deeplimits.theory.kernels.determinantal import cardinality as cardinality
     from deeplimits.theory.kernels.determinantal import inclusion_probability as inclusion_probability
@@ -24,7 +25,6 @@ with door(__name__):
     from deeplimits.theory.kernels.linearization import smooth_remainder_bound as smooth_remainder_bound
     from deeplimits.theory.kernels.linearization import two_layer_expansion as two_layer_expansion
     from deeplimits.theory.kernels.linearized_training import linearized_flow as linearized_flow
-    from deeplimits.theory.kernels.mercer import Mercer as Mercer
     from deeplimits.theory.kernels.mercer import mercer_of_gaussian as mercer_of_gaussian
     from deeplimits.theory.kernels.mercer import mercer_of_minimum as mercer_of_minimum
     from deeplimits.theory.kernels.mercer import nystrom as nystrom

@@ -198,6 +198,17 @@ def carry_to_the_end(
         following, _, _, ntk = _choose(network, state, row)
         return (ntk, following), None
 
+    if layers == 2:
+        # A loop of one is no loop to the compiler, and what it makes would be computed in each of its uses: both
+        # layers are in the loop then.
+        def step(state, row):
+            following, value, kernel, ntk = _choose(network, state[0], row)
+            return ((ntk, following), value, kernel), None
+
+        empty = jnp.zeros_like(start[1].covariance)
+        ((ntk, _), value, kernel), _ = jax.lax.scan(step, (start, empty, empty), rows)
+        return LayerKernels(value, kernel, ntk)
+
     before, last = (jax.tree.map(lambda part, cut=cut: part[cut], rows) for cut in (slice(0, -1), -1))
     if layers > 1:
         start, _ = jax.lax.scan(advance, start, before)

@@ -1,4 +1,4 @@
-"""Mixtures in high dimension: their kernels, clusters, one step of learning, networks of few levels, implicit networks."""
+"""Mixtures in high dimension: their kernels, clusters, one step of learning, networks of few levels, implicit ones."""
 
 from deeplimits.doors import door
 
@@ -7,9 +7,6 @@ with door(__name__):
     from deeplimits.theory.mixtures.activation_moments import LayerMoments as LayerMoments
     from deeplimits.theory.mixtures.activation_moments import kernel_coefficients as kernel_coefficients
     from deeplimits.theory.mixtures.activation_moments import layer_moments as layer_moments
-    from deeplimits.theory.mixtures.layer_equivalents import DeepCoefficients as DeepCoefficients
-    from deeplimits.theory.mixtures.layer_equivalents import DeepKernel as DeepKernel
-    from deeplimits.theory.mixtures.layer_equivalents import deep_coefficients as deep_coefficients
     from deeplimits.theory.mixtures.distance_kernels import Clustering as Clustering
     from deeplimits.theory.mixtures.distance_kernels import Expansion as Expansion
     from deeplimits.theory.mixtures.distance_kernels import distance_expansion as distance_expansion
@@ -39,6 +36,9 @@ with door(__name__):
     from deeplimits.theory.mixtures.kernel_equivalents import centred_kernel as centred_kernel
     from deeplimits.theory.mixtures.kernel_equivalents import conjugate_kernel_equivalent as conjugate_kernel_equivalent
     from deeplimits.theory.mixtures.kernel_equivalents import equivalent_kernel as equivalent_kernel
+    from deeplimits.theory.mixtures.layer_equivalents import DeepCoefficients as DeepCoefficients
+    from deeplimits.theory.mixtures.layer_equivalents import DeepKernel as DeepKernel
+    from deeplimits.theory.mixtures.layer_equivalents import deep_coefficients as deep_coefficients
     from deeplimits.theory.mixtures.likelihood_ratio import limiting_error as limiting_error
     from deeplimits.theory.mixtures.likelihood_ratio import oracle_error as oracle_error
     from deeplimits.theory.mixtures.one_step import OneStepRisk as OneStepRisk

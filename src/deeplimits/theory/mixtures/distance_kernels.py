@@ -68,7 +68,7 @@ def linearized_distance_kernel(
     0.413864
     """
     at = distance_expansion(f, mixture.variance)
-    n, p = data.inputs.shape
+    p = data.inputs.shape[1]
     z = data.inputs * p**0.5 - mixture.means[data.labels]
     mu, s = mixture.means[data.labels], data.spread
     gram = z @ z.T / p
@@ -156,7 +156,8 @@ def kernel_clustering(
     at = distance_expansion(f)
     if known(at) and not float(at.slope) < 0:
         raise OutsideValidity(
-            f"f has the slope {float(at.slope):.6g} at 2; it must fall there, f'(2) < 0: a kernel of distances that does "
+            f"f has the slope {float(at.slope):.6g} at 2; it must fall there, f'(2) < 0: a kernel of distances that "
+            "does "
             "not fall is not informative through the means"
         )
     if not centred and known(at) and float(at.value) == 0:

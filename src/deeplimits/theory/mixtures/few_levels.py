@@ -7,7 +7,7 @@ r"""Activations of few levels that a kernel cannot tell from a given one: they m
 """
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,9 +122,10 @@ def ternary_match(activation: ActivationLike, variance: float = 1.0, *, level: f
         return math.inf if places is None else _rest(places, r)
 
     ratio = levels[1] / levels[0]
-    chosen = optimize.minimize_scalar(
+    found_level: Any = optimize.minimize_scalar(
         excess, bounds=(max(best / ratio, levels[0]), best * ratio), method="bounded", options={"xatol": 1e-9 * best}
-    ).x
+    )
+    chosen = found_level.x
     chosen = chosen if excess(chosen) <= excess(best) else best
     places = _thresholds(wanted[0] / chosen, wanted[1] / chosen)
     assert places is not None
@@ -158,7 +159,9 @@ def _thresholds(slope: float, curvature: float) -> tuple[float, float] | None:
 
     # Where the other bell is at its top, or gone, ends of the allowed thresholds lie between the points of a grid.
     ends = [-2 * math.log((slope - part) / top) for part in (0.0, top) if 0 < (slope - part) / top <= 1]
-    special_points = [side * math.sqrt(end) * (1 + shift) for end in ends for side in (-1, 1) for shift in (-1e-13, 1e-13)]
+    special_points = [
+        side * math.sqrt(end) * (1 + shift) for end in ends for side in (-1, 1) for shift in (-1e-13, 1e-13)
+    ]
     grid = np.sort(np.concatenate([np.linspace(-REACH, REACH, GRID), special_points]))
     found = []
     for side in (-1.0, 1.0):
@@ -191,7 +194,8 @@ def symmetric_ternary(linear: float, variance: float = 1.0, *, level: float = 1.
     inside = math.sqrt(2 * math.pi * tau2 * d1) / (2 * r)
     if inside > 1:
         raise OutsideValidity(
-            f"level = {r:g} is too low for d₁ = {d1:g}: a symmetric ternary activation needs one of at least {inside * r:.6g}"
+            f"level = {r:g} is too low for d₁ = {d1:g}: a symmetric ternary activation needs one of at least "
+            f"{inside * r:.6g}"
         )
     return math.sqrt(max(-2 * tau2 * math.log(inside), 0.0))
 
@@ -216,7 +220,9 @@ def two_level_match(activation: ActivationLike, variance: float = 1.0) -> Match:
         found = staircase_moments(np.array([-x[0], x[0]]), np.array([x[1], x[1] + math.exp(x[2])]))
         return (found - target)[:3] / np.array([scale, scale, scale**2])
 
-    starts = [(b * scale, s, w) for b in (1.0, 3.0, -1.0, -3.0) for s in (-2.0, -1.0, -0.3, 0.5, 1.2) for w in (-0.5, 0.5)]
+    starts = [
+        (b * scale, s, w) for b in (1.0, 3.0, -1.0, -3.0) for s in (-2.0, -1.0, -0.3, 0.5, 1.2) for w in (-0.5, 0.5)
+    ]
     best = _least_squares(miss, starts)
     if best is None:
         raise OutsideValidity(_no_match(activation, "binary", miss, starts))

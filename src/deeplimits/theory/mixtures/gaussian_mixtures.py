@@ -1,4 +1,4 @@
-"""Mixtures of Gaussian classes in high dimension, as a user gives them, and the few numbers that kernels see of them."""
+"""Mixtures of Gaussian classes in high dimension, as a user gives them, and the numbers that kernels see of them."""
 
 from typing import NamedTuple
 
@@ -60,7 +60,13 @@ def gaussian_mixture(
     mu = arguments.array("means", means, ("classes", "p"), why="the mean of a class in each row")
     k, p = mu.shape
     given = arguments.array(
-        "covariances", covariances, (k, p, p), (p, p), (k,), (), why="a matrix for each class, one for all, or variances"
+        "covariances",
+        covariances,
+        (k, p, p),
+        (p, p),
+        (k,),
+        (),
+        why="a matrix for each class, one for all, or variances",
     )
     # Where there are as many classes as dimensions a square matrix is one covariance.
     if given.ndim < 2:
@@ -143,7 +149,7 @@ def kernel_data(x: ArrayLike, labels: ArrayLike, *, mixture: GaussianMixture | N
 
 
 def _estimated(points: Array, marks: Array) -> KernelData:
-    n, p = points.shape
+    p = points.shape[1]
     x, where = np.asarray(points), np.asarray(marks)
     counts = np.bincount(where)
     if np.any(counts < 2):

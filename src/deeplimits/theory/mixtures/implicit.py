@@ -1,7 +1,7 @@
 r"""Kernels of implicit (deep equilibrium) networks on a mixture, and explicit networks with the same kernels.
 
-z = φ̃(σ_a A z + σ_b B x)/√m at a fixed point, x of entries of order one over √p, A and B of independent standard Gaussian
-entries, m → ∞; φ̃ = φ − E φ(τξ), τ² the variance of a pre-activation.
+z = φ̃(σ_a A z + σ_b B x)/√m at a fixed point, x of entries of order one over √p, A and B of independent standard
+Gaussian entries, m → ∞; φ̃ = φ − E φ(τξ), τ² the variance of a pre-activation.
 """
 
 import math
@@ -19,6 +19,7 @@ from deeplimits.models.activations import Activation, ActivationLike, polynomial
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, array, number
 from deeplimits.numerics.checks import converged, valid
+from deeplimits.numerics.quasi_random import gaussian_points
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.dual_activations import dual, dual_derivative
 from deeplimits.theory.mixtures.activation_moments import _moments
@@ -27,9 +28,8 @@ from deeplimits.theory.mixtures.layer_equivalents import DeepKernel, deep_coeffi
 Floats = Float[Array, "..."]
 MOST_ROUNDS = 3000
 STILL = 1e-14
-UNSTABLE = (
-    "no stable fixed point: the recurrent map stretches distances, σ_a² E φ'(τξ)² ≥ 1; lower recurrent_variance"
-)
+STARTS = 40
+UNSTABLE = "no stable fixed point: the recurrent map stretches distances, σ_a² E φ'(τξ)² ≥ 1; lower recurrent_variance"
 NO_SCALE = "no fixed point was reached from an empty state: τ² = σ_a² Var φ(τξ) + σ_b²τ₀² grows without bound or creeps"
 
 
@@ -197,8 +197,8 @@ def equilibrium_kernels(
     if not change <= tolerance or not worst < 1:
         place = int(jnp.argmax(slopes))
         raise (OutsideValidity if not worst < 1 else NotConverged)(
-            f"no stable fixed point: the certificate σ_a² E φ'(u)² < 1 fails at point {place}, where it is {worst:.6g}; "
-            "lower recurrent_variance"
+            f"no stable fixed point: the certificate σ_a² E φ'(u)² < 1 fails at point {place}, where it is "
+            f"{worst:.6g}; lower recurrent_variance"
             if not worst < 1
             else f"the fixed point was not reached in {MOST_ROUNDS} rounds (the last moved by {change:.3g}); lower "
             "recurrent_variance"
@@ -234,16 +234,14 @@ class Explicit(NamedTuple):
     """Whether all four numbers are matched; else k₃, which is common to classes of one covariance, is not."""
 
 
-def explicit_equivalent(
-    kernel: DeepKernel, variance: float = 1.0, *, layers: int = 2
-) -> Explicit:
+def explicit_equivalent(kernel: DeepKernel, variance: float = 1.0, *, layers: int = 2) -> Explicit:
     """An explicit network, of one or two layers, whose conjugate kernel on a mixture is a given one.
 
     Setting     `kernel` as of `equilibrium_coefficients(...).conjugate`; activations c₁h + c₂(h² − 1)/√2 +
                 c₃(h³ − 3h)/√6 of h = u/τ, one for each layer
     Result      one layer: c₁ = τ₀√k₁, c₂ = τ₀²√(2k₂), c₃² = k₀ − τ₀²k₁ − c₂²; it has k₃ = 2k₂, which is right where all
                 classes have one covariance (a constant, taken off by centring) or k₂ = 0
-                two layers: the four numbers, by least squares from several starts
+                two layers: the four numbers, and k₄ where it is given and can be had, by least squares
     Validity    k₀ − τ₀²k₁ ≥ 2τ₀⁴k₂ for one layer; an error says what is missing
     References  ling2024; gu2022
 
@@ -262,51 +260,65 @@ def explicit_equivalent(
         rest = k0 - tau0 * k1 - c2**2
         if rest < -1e-12 * k0:
             raise OutsideValidity(
-                f"one layer cannot have this kernel: k₀ − τ₀²k₁ = {k0 - tau0 * k1:.6g} is below 2τ₀⁴k₂ = {c2**2:.6g}; take "
+                f"one layer cannot have this kernel: k₀ − τ₀²k₁ = {k0 - tau0 * k1:.6g} is below 2τ₀⁴k₂ = {c2**2:.6g}; "
+                "take "
                 "two layers"
             )
         activations = (_cubic((c1, c2, math.sqrt(max(rest, 0.0))), tau0),)
         return Explicit(activations, abs(k3 - 2 * k2), abs(k3 - 2 * k2) <= 1e-9 * (k3 + 2 * k2 + 1e-300))
+    own = float(kernel.own)
+    # With k₄ the diagonals of points of other lengths are right too, in small dimensions already.
+    best = _two_layers(np.array([k1, k2, k3, k0, own]), tau0) if own > 0 else None
+    best = _two_layers(np.array([k1, k2, k3, k0]), tau0) if best is None else best
+    if best is None:
+        raise OutsideValidity(
+            "no two layers of cubic activations with this kernel were found; perhaps no network has it"
+        )
     wanted = np.array([k1, k2, k3, k0])
-    scales = np.maximum(wanted, 1e-3 * max(k0, 1e-300))
-
-    def coefficients(x):
-        return _two_cubic(x, tau0)
-
-    def miss(x):
-        return (coefficients(x) - wanted) / scales
-
-    size = math.sqrt(k0)
-    starts = [
-        np.array([s * size, t * size, 0.3 * size, (k0**0.5) / size * s, u, 0.2])
-        for s in (0.7, 1.0) for t in (0.1, 0.5) for u in (0.2, -0.2)
-    ]  # fmt: skip
-    tries = [optimize.least_squares(miss, start, xtol=1e-15, ftol=1e-15, gtol=1e-15) for start in starts]
-    best = min(tries, key=lambda one: float(np.max(np.abs(one.fun))))
-    residual = float(np.max(np.abs(best.fun)))
-    if residual > 1e-8:
-        raise OutsideValidity(f"no two layers of cubic activations with this kernel were found: they miss it by {residual:.3g}")
-    inner = float(np.sum(best.x[:3] ** 2))
-    activations = (_cubic(best.x[:3], tau0), _cubic(best.x[3:], inner))
+    activations = (_cubic(best[:3], tau0), _cubic(best[3:], float(np.sum(best[:3] ** 2))))
     # Looked at again through the recursion that everybody uses.
     found = deep_coefficients(activations, tau0).conjugate[-1]
-    residual = float(np.max(np.abs(np.array([float(part) for part in found[:4]]) - wanted) / scales))
+    residual = float(np.max(np.abs(np.array([float(part) for part in found[:4]]) - wanted) / _scales(wanted)))
     if residual > 1e-7:
         raise NotConverged(f"the explicit network misses the kernel by {residual:.3g}")
     return Explicit(activations, residual, True)
 
 
+def _scales(wanted: np.ndarray) -> np.ndarray:
+    """Units in which numbers of a kernel are matched: their own sizes, at least a thousandth of the diagonal."""
+    return np.maximum(wanted, 1e-3 * max(wanted[3], 1e-300))
+
+
+def _two_layers(wanted: np.ndarray, tau0: float) -> np.ndarray | None:
+    """Hermite coefficients of two layers with these numbers; of four starts that lead there the steadiest diagonal."""
+
+    def miss(x):
+        return (_two_cubic(x, tau0)[: len(wanted)] - wanted) / _scales(wanted)
+
+    # The same starts for everybody, evenly spread. Only the scale between the layers is free: the second has
+    # the size of the kernel.
+    found = []
+    for point in gaussian_points(6, 2 ** math.ceil(math.log2(STARTS)))[:STARTS]:
+        start = 0.7 * point * np.repeat([1.0, math.sqrt(wanted[3])], 3)
+        one = optimize.least_squares(miss, start, xtol=1e-15, ftol=1e-15, gtol=1e-15, max_nfev=300)
+        if np.max(np.abs(one.fun)) < 1e-8:
+            found.append(one.x)
+        if len(found) == (1 if len(wanted) == 5 else 4):
+            break
+    return min(found, key=lambda x: abs(_two_cubic(x, tau0)[4]), default=None)
+
+
 def _two_cubic(x: np.ndarray, tau0: float) -> np.ndarray:
-    """k₁, k₂, k₃ and k₀ of two layers with these Hermite coefficients, c₁h + c₂He₂/√2 + c₃He₃/√6 each."""
+    """k₁, k₂, k₃, k₀ and k₄ of two layers with these Hermite coefficients, c₁h + c₂He₂/√2 + c₃He₃/√6 each."""
     state, tau = (1.0, 0.0, 0.0, 1.0), tau0
     for c in (x[:3], x[3:]):
-        # E σ' = c₁/τ, E σ'' = √2c₂/τ², E(ξ² − 1)σ² = 4c₁c₃√6/2·… : products of Hermite polynomials
+        # E σ' = c₁/τ, E σ'' = √2c₂/τ², E(ξ² − 1)σ²/2 = c₁² + √6c₁c₃ + 2c₂² + 3c₃²
         d1, d2 = c[0] ** 2 / tau, 2 * c[1] ** 2 / tau**2
         energy = (c[0] ** 2 + math.sqrt(6) * c[0] * c[2] + 2 * c[1] ** 2 + 3 * c[2] ** 2) / tau
         a1, a2, a3, a4 = state
         state = (d1 * a1, d1 * a2 + d2 * a4**2 / 4, d1 * a3 + d2 * a1**2 / 2, energy * a4)
         tau = float(np.sum(c**2))
-    return np.array([*state[:3], tau])
+    return np.array([*state[:3], tau, state[3]])
 
 
 def _cubic(c, variance: float) -> Activation:
@@ -315,5 +327,3 @@ def _cubic(c, variance: float) -> Activation:
     return polynomial(
         -c2 / math.sqrt(2), c1 / r - 3 * c3 / (math.sqrt(6) * r), c2 / (math.sqrt(2) * r**2), c3 / (math.sqrt(6) * r**3)
     )
-
-

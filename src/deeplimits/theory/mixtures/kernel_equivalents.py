@@ -13,8 +13,8 @@ from deeplimits.numerics.arguments import known
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.dual_activations import dual, dual_derivative
 from deeplimits.theory.mixtures.activation_moments import kernel_coefficients
-from deeplimits.theory.mixtures.layer_equivalents import DeepKernel, deep_coefficients
 from deeplimits.theory.mixtures.gaussian_mixtures import KernelData
+from deeplimits.theory.mixtures.layer_equivalents import DeepKernel, deep_coefficients
 
 ROUNDING = 1e-13
 """Of the largest coefficient: so small a multiple of the identity is what rounding leaves of none."""
@@ -44,7 +44,8 @@ class KernelEquivalent(NamedTuple):
         scale = self.shift + arguments.number("ridge", ridge, arguments.NOT_NEGATIVE)
         if known(scale, self.core) and not float(scale) > ROUNDING * float(jnp.max(jnp.abs(self.core))):
             raise OutsideValidity(
-                f"ridge = {float(jnp.asarray(ridge)):g} leaves K̃ + λI singular; it must exceed {abs(float(self.shift)):g}"
+                f"ridge = {float(jnp.asarray(ridge)):g} leaves K̃ + λI singular; it must exceed "
+                f"{abs(float(self.shift)):g}"
             )
         # (δ + FGF')^{−1} = (1 − F(δ + GF'F)^{−1}GF')/δ
         inner = scale * jnp.eye(self.core.shape[0]) + self.core @ (self.factor.T @ self.factor)
@@ -68,7 +69,7 @@ def equivalent_kernel(coefficients: DeepKernel, data: KernelData) -> KernelEquiv
     >>> round(float(found.shift), 10)
     0.0908450569
     """
-    n, p = data.inputs.shape
+    p = data.inputs.shape[1]
     k1, k2, k3, k0, _ = coefficients
     if known(k0) and not bool(jnp.isfinite(k0)):
         raise OutsideValidity(
@@ -145,5 +146,3 @@ def centred_kernel(
         kernel = (kernel + kernel.T) / 2
         theta = kernel + theta * slopes if tangent else theta
     return theta if tangent else kernel
-
-

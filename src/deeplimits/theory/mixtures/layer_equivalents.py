@@ -41,9 +41,7 @@ class DeepCoefficients(NamedTuple):
     """E σ_l(τ_{l−1}ξ), which each layer takes off."""
 
 
-def deep_coefficients(
-    activations: Sequence[ActivationLike], variance: ArrayLike = 1.0
-) -> DeepCoefficients:
+def deep_coefficients(activations: Sequence[ActivationLike], variance: ArrayLike = 1.0) -> DeepCoefficients:
     """Conjugate and tangent kernels of a deep network on a Gaussian mixture, behind each of its layers.
 
     Setting     h_l = W_l x_{l−1}/√(fan in), x_l = σ_l(h_l) − E σ_l(τ_{l−1}ξ), W standard Gaussian, all widths infinite;

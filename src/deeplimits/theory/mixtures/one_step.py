@@ -65,9 +65,7 @@ class RankOne(NamedTuple):
     """Its one singular value."""
 
 
-def rank_one_gradient(
-    activation: ActivationLike, beta: ArrayLike, x: ArrayLike, y: ArrayLike
-) -> RankOne:
+def rank_one_gradient(activation: ActivationLike, beta: ArrayLike, x: ArrayLike, y: ArrayLike) -> RankOne:
     """The rank-one matrix that the first gradient of a wide network is, up to smaller terms.
 
     Setting     as in `first_gradient`, at W of independent entries N(0, 1/p); n, p, N → ∞ together
@@ -138,7 +136,7 @@ def one_step_spike(
     Result      θ₁ = μ₁η√((|f*|² + σ²)/ψ₁ + μ*²), θ₂ = μ₁μ*η, μ₁ = E σ', μ* = E g', |f*|² = E g²
                 θ₁ > ψ₂^{1/4}: s₁ = √((1 + θ₁²)(ψ₂ + θ₁²))/θ₁,
                 ⟨u₁, β*⟩² = (θ₂²/θ₁²)(1 − (ψ₂ + θ₁²)/(θ₁²(θ₁² + 1))); else s₁ = 1 + √ψ₂ and 0
-    Validity    E σ' ≠ 0; n, p, N → ∞ together at fixed η; the network's own output at the start shifts s₁ by O(N^(−1/2))
+    Validity    E σ' ≠ 0; n, p, N → ∞ together at fixed η; an output of its own at the start shifts s₁ by O(N^(−1/2))
     References  ba2022 Thm 3; benaych2012
 
     >>> found = one_step_spike(4.0, "tanh", "relu", 2.0, 1.5, noise=0.3)

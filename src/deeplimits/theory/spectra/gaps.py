@@ -221,8 +221,8 @@ def supported(
     above = np.array(
         [
             equation.above(
-                values[at],
-                [table[0][index, at] for table, index in zip(tables, chosen, strict=True)],
+                float(values[at]),
+                [float(table[0][index, at]) for table, index in zip(tables, chosen, strict=True)],
                 [own[index].above for own, index in zip(sheets, chosen, strict=True)],
             )
             for at, chosen in zip(inner, choices, strict=True)

@@ -115,7 +115,7 @@ def _smooth_slope(p):
 
 
 def _share(v):
-    """p of v: with a = p^{1/3} and b = (1 − p)^{1/3}, a − b = v and a³ + b³ = 1 make s = a + b the root of s³ + 3sv² = 4."""
+    """p of v: with a = p^{1/3} and b = (1 − p)^{1/3}, a − b = v and a³ + b³ = 1; s = a + b solves s³ + 3sv² = 4."""
     s = np.full(np.shape(v), 4.0 ** (1 / 3))
     for _ in range(6):  # Newton's method from above, of a convex function
         s -= (s**3 + 3 * s * v**2 - 4) / (3 * s**2 + 3 * v**2)

@@ -100,7 +100,7 @@ def subordinate(positive: SpectralMeasure, signed: SpectralMeasure, z: NDArray) 
     # Near zero the height in units of the width passes by what is to be seen: down again in units of |z|.
     lost = ~(error < RESIDUAL)
     if lost.any():
-        near, again = z[lost], y[lost]
+        near, again, left = z[lost], y[lost], error[lost]
         for height in DESCENT:
             again, left = fixed_point(image, near + 1j * height * np.abs(near), again, np.zeros(near.shape))
         y[lost], error[lost] = again, left

@@ -84,8 +84,11 @@ def iterative_ridge(
             f"{tolerance:g}; take a larger rank, a larger ridge, or a tolerance of {2 * worst:.1g}"
         )
     shape = y.shape[1:]
-    bounds = [value.reshape(shape) for value in (residual, residual / lam, residual, residual / np.sqrt(lam))]
-    return IterativeFit(alpha.reshape(y.shape), *bounds, iterations, getattr(matrix, "products", 0) - before)
+    residual = residual.reshape(shape)
+    products = getattr(matrix, "products", 0) - before
+    return IterativeFit(
+        alpha.reshape(y.shape), residual, residual / lam, residual, residual / np.sqrt(lam), iterations, products
+    )
 
 
 class _InMemory:
