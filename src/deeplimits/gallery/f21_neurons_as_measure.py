@@ -1,9 +1,9 @@
 """Neurons become a measure that flows down the risk.
 
-A wide network (1/p) Σ a σ(wx) of one input learns 2σ(x), σ(u) = erf(u/√2), by one-pass SGD from w ~ N(0, 0.49), a = 1. Drawn
-are where the weights of p = 1,000 neurons (small: 300) are at three times on the flow of their density, and the risk. In high
-dimension two numbers for each neuron are left, its overlap m with the teacher and its norm q beside it: the reduced flow of
-two kinds of neurons beside SGD with all of them (p = 128 in d = 256, small: 16 and 32 in 64).
+A wide network (1/p) Σ a σ(wx) of one input learns 2σ(x), σ(u) = erf(u/√2), by one-pass SGD from w ~ N(0, 0.49), a =
+1. Drawn are where the weights of p = 1,000 neurons (small: 300) are at three times on the flow of their density, and
+the risk. In high dimension two numbers for each neuron are left, its overlap m with the teacher and its norm q beside
+it: the reduced flow of two kinds of neurons beside SGD with all of them (p = 128 in d = 256, small: 16 and 32 in 64).
 """
 
 import jax
@@ -14,7 +14,7 @@ from deeplimits.ensembles import committees
 from deeplimits.gallery import marks
 from deeplimits.gallery.extrapolated import at_infinity
 from deeplimits.models import Overlaps, Task
-from deeplimits.predictions.picture import Axis, Line, Picture
+from deeplimits.predictions.picture import Axis, Line, Mark, Picture
 from deeplimits.theory.two_layer import mean_field
 
 NOTES = "001, mean field"
@@ -113,7 +113,7 @@ def draw(data):
         seen = np.abs(middle) < 2.6
         neurons.append(Line(middle[seen], density[seen], series=series, label=f"theory, time {time:g}"))
     time = Axis("time", r"\tau", log=True)
-    risks = [Line(data["dense"], data["risk"], label="theory")]
+    risks: list[Mark] = [Line(data["dense"], data["risk"], label="theory")]
     for series, count in enumerate(data["widths"]):
         risks.append(marks.averages(TIMES, data[f"risk_{count}"], series=series, label=f"networks, p = {count}"))
     panels = [

@@ -1,8 +1,8 @@
 """A staircase: a wide network learns one degree of its target after the other.
 
-A single-index target with Hermite coefficients (0.5, 1, 0.8) is learnt by neurons on the sphere whose second layer is 1/ε
-times faster. Drawn are the risk over time for ε = 0.1 and 0.02 beside networks of m = 16, 32, 64 neurons (small: 12, 24), and
-for ε = 10⁻³ the theory's staircase with what is left of every degree.
+A single-index target with Hermite coefficients (0.5, 1, 0.8) is learnt by neurons on the sphere whose second layer is
+1/ε times faster. Drawn are the risk over time for ε = 0.1 and 0.02 beside networks of m = 16, 32, 64 neurons (small:
+12, 24), and for ε = 10⁻³ the theory's staircase with what is left of every degree.
 """
 
 import functools
@@ -14,7 +14,7 @@ import numpy as np
 from deeplimits.ensembles import single_index
 from deeplimits.gallery import marks
 from deeplimits.gallery.extrapolated import at_infinity
-from deeplimits.predictions.picture import Axis, Line, Picture, Rule
+from deeplimits.predictions.picture import Axis, Line, Mark, Picture, Rule
 from deeplimits.theory.two_layer import mean_field
 
 NOTES = "001, incremental learning"
@@ -77,7 +77,7 @@ def draw(data):
         label = f"networks of {width} neurons"
         seen.append(marks.averages(data[f"at_{epsilon}"], data[f"risk_{epsilon}_{width}"], series=series, label=label))
     scales = mean_field.incremental_time_scales(problem(STEEP))
-    stairs = [Line(data["times"], data["steep"], label="risk, theory")]
+    stairs: list[Mark] = [Line(data["times"], data["steep"], label="risk, theory")]
     for degree, scale in enumerate(scales):
         stairs.append(Rule(float(scale), upright=True, series=degree, label=f"time scale of degree {degree}"))
     left = [
@@ -89,7 +89,7 @@ def draw(data):
             time,
             Axis("risk", "R"),
             tuple(seen),
-            "The risk falls in steps, sharper the faster the second layer: measure on neurons (lines), networks (points).",
+            "The faster the second layer, the earlier the risk falls: measure on neurons (lines), networks (points).",
         ),
         Picture(
             time,

@@ -1,12 +1,13 @@
 """Ten points, 23 parameters, a million steps.
 
-The classic first network of sigmoids, 2 → 2 → 3 → 2, trained by stochastic gradient descent with step 0.05, one of its ten
-points at a time, for 10⁶ steps from three random starts (small: 3·10⁵ and one). Drawn are the region that the first network
-gives to each class, and the cost over the steps between the two plateaus that can be computed by hand: the best constant
-output, and every point of one class right with the others left at the best constant.
+The classic first network of sigmoids, 2 → 2 → 3 → 2, trained by stochastic gradient descent with step 0.05, one of
+its ten points at a time, for 10⁶ steps from three random starts (small: 3·10⁵ and one). Drawn are the region that the
+first network gives to each class, and the cost over the steps between the two plateaus that can be computed by hand:
+the best constant output, and every point of one class right with the others left at the best constant.
 """
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from deeplimits import ensembles
@@ -33,9 +34,9 @@ def trained(start, steps):
     at = np.unique(np.geomspace(1, steps, 120).round().astype(int))
     network = ensembles.ClassicNetwork(*classic_network.random_network(jax.random.key(start)))
     found = ensembles.train_classic_network(network, at, key=jax.random.key(100 + start))
-    grid = np.linspace(0, 1, 101)
-    outputs = classic_network.outputs(found.network, np.stack(np.meshgrid(grid, grid), axis=-1))
-    leads = classic_network.outputs(found.network, classic_network.POINTS)
+    grid = jnp.linspace(0, 1, 101)
+    outputs = classic_network.outputs(found.network, jnp.stack(jnp.meshgrid(grid, grid), axis=-1))
+    leads = classic_network.outputs(found.network, jnp.asarray(classic_network.POINTS))
     return {"at": at, "costs": found.costs, "grid": grid, "lead": outputs[..., 0] - outputs[..., 1],
             "leads": leads[:, 0] - leads[:, 1]}  # fmt: skip
 
@@ -58,7 +59,8 @@ def draw(data):
     field = Field(data["grid"], data["grid"], data["lead"], role=SIMULATION, label="first output less second")
     rules = [Rule(level, label=label, series=3 + k) for k, (label, level) in enumerate(plateaus().items())]
     costs = [
-        Points(data["at"], row, series=k, role=SIMULATION, label=f"network {k + 1}") for k, row in enumerate(data["costs"])
+        Points(data["at"], row, series=k, role=SIMULATION, label=f"network {k + 1}")
+        for k, row in enumerate(data["costs"])
     ]
     return [
         Picture(

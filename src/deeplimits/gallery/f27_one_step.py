@@ -1,11 +1,13 @@
 """One gradient step puts a spike into the first layer, if it is large enough.
 
-A two-layer tanh network (ψ₂ = N/p = 1.5 neurons and ψ₁ = n/p = 2 samples per dimension, p = 600; small: 120) makes one step
-on labels of a ReLU teacher with noise 0.3. Drawn are the singular values of the first layer after a small and a large step
-on the law of the start and the theory's spike, and over the step the spike and what its direction knows of the teacher.
+A two-layer tanh network (ψ₂ = N/p = 1.5 neurons and ψ₁ = n/p = 2 samples per dimension, p = 600; small: 120) makes
+one step on labels of a ReLU teacher with noise 0.3. Drawn are the singular values of the first layer after a small
+and a large step on the law of the start and the theory's spike, and over the step the spike and what its direction
+knows of the teacher.
 """
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from deeplimits.ensembles import data as draws
@@ -44,7 +46,7 @@ def networks(p, samples, steps):
     @jax.jit
     def one(key):
         numbers = draws.gaussian_arrays(key, (width, p), (width,), (n, p), (n,), (p,))
-        system = one_step.step_data(numbers, "relu", NOISE, mean)
+        system = one_step.step_data(numbers, "relu", jnp.asarray(NOISE), mean)
         return system.weights, one_step.first_step("tanh", system, silent=True), system.target
 
     largest, known, all_values = np.empty((samples, len(steps))), np.empty((samples, len(steps))), []

@@ -1,7 +1,8 @@
 """Double descent in training time: a classifier is best before it is done.
 
-Gradient flow of a linear classifier of two Gaussian classes at ±μ, |μ|² = 2, from small random weights, with c = p/n = 0.5, 1
-and 2 dimensions per sample (n = 256, small: 96). Drawn are the errors on new and on training points over time.
+Gradient flow of a linear classifier of two Gaussian classes at ±μ, |μ|² = 2, from small random weights, with c = p/n
+= 0.5, 1 and 2 dimensions per sample (n = 256, small: 96). Drawn are the errors on new and on training points over
+time.
 """
 
 import jax
@@ -29,7 +30,7 @@ def compute(run):
     dense = np.sort(np.append(np.geomspace(0.02, 300.0, 150), CHECKED))
     times = np.sort(np.append(np.geomspace(0.03, 250.0, 14), CHECKED))
     found = {"sizes": np.array(sizes), "times": times, "dense": dense}
-    theory = regression.classification_dynamics(dense, np.array(RATIOS)[:, None], STRENGTH, start=START)
+    theory = regression.classification_dynamics(dense[None], np.array(RATIOS)[:, None], STRENGTH, start=START)
     found |= {"test": theory.test_error, "training": theory.training_error}
     for ratio in RATIOS:
         for size in sizes:
@@ -47,7 +48,9 @@ def errors(ratio, size, samples, times):
     y = np.where(np.arange(size) % 2, 1.0, -1.0)
     x = y[:, None] * means[:, None, :] + random.standard_normal((samples, size, p))
     begin = np.sqrt(START / p) * random.standard_normal((samples, p))
-    flow = jax.jit(jax.vmap(lambda x, begin: ensembles.ridge_flow(x, jnp.asarray(y), 0.0, begin, jnp.asarray(times))))
+    flow = jax.jit(
+        jax.vmap(lambda x, begin: ensembles.ridge_flow(x, jnp.asarray(y), jnp.zeros(()), begin, jnp.asarray(times)))
+    )
     weights = np.asarray(flow(x, begin))
     # Given w, y w'x of a new point is Gaussian with mean μ'w and variance |w|².
     test = norm.sf(np.einsum("stp,sp->st", weights, means) / np.linalg.norm(weights, axis=2))
@@ -60,8 +63,16 @@ def draw(data):
     size = int(data["sizes"][-1])
     panels = []
     for name, label, caption in (
-        ("test", "error on new points", "The error on new points falls and rises again: stopping early (dotted) is best."),
-        ("training", "error on training points", "Meanwhile the training error falls; with c of at least 1 it vanishes."),
+        (
+            "test",
+            "error on new points",
+            "The error on new points falls and rises again: stopping early (dotted) is best.",
+        ),
+        (
+            "training",
+            "error on training points",
+            "Meanwhile the training error falls; with c of at least 1 it vanishes.",
+        ),
     ):
         seen = []
         for series, ratio in enumerate(RATIOS):

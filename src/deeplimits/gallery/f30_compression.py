@@ -1,8 +1,9 @@
 """Compressing a network without changing its kernel.
 
-A network 64-w-10 of ReLU neurons is trained on scikit-learn's digits (w = 1,000; small: 200). Drawn is its test accuracy over
-memory after pruning by magnitude and after naive rounding of its weights to three levels, beside networks of sparse ternary
-weights (0, 50, 90 % zeros) and few-level activations that have the same conjugate kernel as random weights, at several widths.
+A network 64-w-10 of ReLU neurons is trained on scikit-learn's digits (w = 1,000; small: 200). Drawn is its test
+accuracy over memory after pruning by magnitude and after naive rounding of its weights to three levels, beside
+networks of sparse ternary weights (0, 50, 90 % zeros) and few-level activations that have the same conjugate kernel
+as random weights, at several widths.
 """
 
 import functools
@@ -45,7 +46,10 @@ def pruned(width, steps):
     x, classes, x_test, answers = data()
     random = np.random.default_rng(0)
     labels = jax.nn.one_hot(classes, 10)
-    start = (jnp.asarray(random.standard_normal((64, width))), jnp.asarray(random.standard_normal((width, 10)) / np.sqrt(width)))
+    start = (
+        jnp.asarray(random.standard_normal((64, width))),
+        jnp.asarray(random.standard_normal((width, 10)) / np.sqrt(width)),
+    )
 
     def outputs(network, x):
         return jax.nn.relu(x @ network[0]) @ network[1]
@@ -87,14 +91,20 @@ def draw(data):
     seen = [
         Rule(float(dense[-1]), label="theory: nothing lost, the dense random network with the same kernel"),
         Points(data["pruned_memory"], data["pruned"], role=SIMULATION, series=0, label="trained, pruned by magnitude"),
-        Points([data["naive_memory"]], [data["naive"]], role=SIMULATION, series=1, label="trained, rounded to three levels"),
-        Points(data[f"whole_{SPARSITIES[0]}"], dense, role=SIMULATION, series=2, label="dense random, last layer fitted"),
+        Points(
+            [data["naive_memory"]], [data["naive"]], role=SIMULATION, series=1, label="trained, rounded to three levels"
+        ),
+        Points(
+            data[f"whole_{SPARSITIES[0]}"], dense, role=SIMULATION, series=2, label="dense random, last layer fitted"
+        ),
     ]
     for series, sparsity in enumerate(SPARSITIES, start=3):
         memory, right = data[f"memory_{sparsity}"], data[f"compressed_{sparsity}"]
         label = f"same kernel, ternary, {sparsity:.0%} zeros"
         seen.append(Points(memory, right, role=SIMULATION, series=series, label=label))
-    caption = "Ternary networks with the kernel kept lose little in a fraction of the memory; rounding or hard pruning loses much."
+    caption = (
+        "With their kernel kept, ternary networks lose little in a fraction of the memory, unlike rounding and pruning."
+    )
     words = Axis("share of right test digits")
     return [Picture(Axis("memory in bytes", log=True), words, tuple(seen), caption)]
 

@@ -1,8 +1,8 @@
 """Order, chaos and the edge between them.
 
 Drawn are the correlation of two inputs over the depth of random tanh networks in both phases and at the edge, the
-correlation that is left after 100 layers over the whole plane of weight and bias variance (a network simulated in every
-cell) with the theory's critical line, and the slow approach c → 1 of ReLU networks, 1 − c ~ 9π²/(2l²).
+correlation that is left after 100 layers over the whole plane of weight and bias variance (a network simulated in
+every cell) with the theory's critical line, and the slow approach c → 1 of ReLU networks, 1 − c ~ 9π²/(2l²).
 
 Parameters  tanh with C_b = 0.05 and C_w = 1.2, the edge 1.761 and 2.5; ReLU with C_w = 2, C_b = 0; depth 100
 Notes       004, 9/19
@@ -16,11 +16,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from deeplimits.ensembles import deep_networks
-from deeplimits.gallery.extrapolated import SURE, at_infinity
-from deeplimits.gallery.figure import Check
+from deeplimits.gallery.extrapolated import at_infinity, of_mean
 from deeplimits.models.activations import activation
 from deeplimits.predictions.picture import SIMULATION, Axis, Field, Line, Picture, Points
-from deeplimits.statistics import mean_of
 from deeplimits.theory import initialization
 
 NOTES = "004 9/19"
@@ -152,9 +150,8 @@ def check(data):
     widths = data["widths"].tolist()
     chaotic = [data[f"tanh_{width}"][:, 2, -1] for width in widths]
     relu = [data[f"relu_{width}"][:, 20] for width in widths]
-    mean = mean_of(data["growth"])
     return [
-        Check("χ_⊥ at the critical line", mean.value, mean.variance**0.5, 1.0, SURE),
+        of_mean("χ_⊥ at the critical line", data["growth"], 1.0),
         at_infinity(f"1 − c after {DEPTH} layers in the chaotic phase", widths, chaotic, data["tanh"][-1, 2], 1.0),
         at_infinity("1 − c after 21 layers of ReLU", widths, relu, data["relu"][20], 1.0),
     ]

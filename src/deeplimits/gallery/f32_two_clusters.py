@@ -1,8 +1,8 @@
 """One outlier in the Hessian, as long as the two clusters are narrow.
 
-Logistic regression on two Gaussian clusters at (−1, −1) and (1, 1) of standard deviation s, weights of length a along the
-means, 2,000 samples (small: 500). Drawn are the two eigenvalues of the Hessian over s at the start (a = 0) and on the way
-(a = 1), and their ratio, which closes as the variance grows.
+Logistic regression on two Gaussian clusters at (−1, −1) and (1, 1) of standard deviation s, weights of length a along
+the means, 2,000 samples (small: 500). Drawn are the two eigenvalues of the Hessian over s at the start (a = 0) and on
+the way (a = 1), and their ratio, which closes as the variance grows.
 """
 
 import jax
@@ -10,10 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from deeplimits.gallery import marks
-from deeplimits.gallery.extrapolated import SURE
-from deeplimits.gallery.figure import Check
+from deeplimits.gallery.extrapolated import of_mean
 from deeplimits.predictions.picture import Axis, Line, Picture
-from deeplimits.statistics import mean_of
 from deeplimits.theory import landscape
 
 NOTES = "004, 10/3"
@@ -62,7 +60,9 @@ def draw(data):
     for length in LENGTHS:
         seen = []
         for series, name in enumerate(("along the means", "across")):
-            seen.append(Line(data["dense"], data[f"theory_{length}"][:, series], series=series, label=f"{name}, theory"))
+            seen.append(
+                Line(data["dense"], data[f"theory_{length}"][:, series], series=series, label=f"{name}, theory")
+            )
             seen.append(marks.averages(data["noises"], data[f"measured_{length}"][:, :, series], series=series))
         panels.append(Picture(width, Axis("eigenvalue of the Hessian", log=True), tuple(seen), captions[length]))
     ratio = []
@@ -81,8 +81,8 @@ def check(data):
     for length in LENGTHS:
         for at in (0, -1):
             for place, name in enumerate(("along", "across")):
-                mean = mean_of(data[f"measured_{length}"][:, at, place])
+                draws = data[f"measured_{length}"][:, at, place]
                 label = f"curvature {name} at s = {data['noises'][at]:.3g}, a = {length:g}"
                 wanted = data[f"exact_{length}"][at, place]
-                found.append(Check(label, mean.value, mean.variance**0.5, wanted, SURE))
+                found.append(of_mean(label, draws, wanted))
     return found

@@ -1,9 +1,10 @@
 """Neural collapse: features become their class means.
 
-A ReLU network 64-w-w-10 learns all of 1,000 of scikit-learn's digits by gradient descent far beyond zero error (w = 64, 6,000
-steps; small: 300 digits, w = 24, 700 steps). Drawn are the eigenvalues of the features' second moment beside those of its
-class part, layer by layer; and over training how far features and classifier are from the simplex of theory: the spread
-within classes, the lengths of class means, their angles, the classifier beside them, the mismatch with the nearest mean.
+A ReLU network 64-w-w-10 learns all of 1,000 of scikit-learn's digits by gradient descent far beyond zero error (w =
+64, 6,000 steps; small: 300 digits, w = 24, 700 steps). Drawn are the eigenvalues of the features' second moment
+beside those of its class part, layer by layer; and over training how far features and classifier are from the simplex
+of theory: the spread within classes, the lengths of class means, their angles, the classifier beside them, the
+mismatch with the nearest mean.
 """
 
 import functools
@@ -17,7 +18,7 @@ from deeplimits import ensembles
 from deeplimits.gallery import datasets
 from deeplimits.gallery.figure import Check
 from deeplimits.measure import classes as by_class
-from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points, Rule
+from deeplimits.predictions.picture import SIMULATION, Axis, Line, Mark, Picture, Points, Rule
 
 NOTES = "004, 10/5"
 LIMITS = ("papyan-feature-decomposition", "neural-collapse-metrics", "neural-collapse-ufm")
@@ -63,7 +64,8 @@ def trained(count, width, steps):
         found = by_class.neural_collapse(features, labels, CLASSES, weights=network[-1][0].T, outputs=outputs)
         wrong = jnp.mean(jnp.argmax(outputs, axis=1) != labels)
         spread = found.within_over_between
-        return jnp.stack([spread, found.nc2_norms, found.nc2_angles, found.nc3, found.nc4]), wrong, network
+        measures = (spread, found.nc2_norms, found.nc2_angles, found.nc3, found.nc4)
+        return jnp.stack([jnp.asarray(one) for one in measures]), wrong, network
 
     at = np.unique(np.append(0, np.geomspace(5, steps, 16).round().astype(int)))
     descent = jax.jit(functools.partial(ensembles.gradient_descent, loss, marks=at, observe=seen))
@@ -103,7 +105,7 @@ def draw(data):
     at = np.maximum(data["at"], 1)
     labels = ("spread within over between classes", "unequal lengths of class means", "angles off −1/9",
               "classifier off the class means", "nearest mean disagrees")  # fmt: skip
-    collapse = [Rule(0.0, label="theory: the simplex, where all of these vanish")]
+    collapse: list[Mark] = [Rule(0.0, label="theory: the simplex, where all of these vanish")]
     for series, label in enumerate(labels):
         collapse.append(Points(at, data["metrics"][:, series], role=SIMULATION, series=series, label=label))
     error = (Rule(0.0, label="no error"), Points(at, data["wrong"], role=SIMULATION, label="training error"))

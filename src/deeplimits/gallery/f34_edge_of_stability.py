@@ -1,8 +1,9 @@
 """Training runs at the edge of stability.
 
-Full-batch gradient descent on digits of scikit-learn (a tanh network 64-32-10, squared loss, 200 digits and 4,000 steps;
-small: 64-12-10, 60 and 600) at three learning rates. Drawn are the sharpness, the largest eigenvalue of the Hessian, over
-the steps with the line 2/η above which a quadratic is unstable, and the loss, which falls nevertheless, not steadily.
+Full-batch gradient descent on digits of scikit-learn (a tanh network 64-32-10, squared loss, 200 digits and 4,000
+steps; small: 64-12-10, 60 and 600) at three learning rates. Drawn are the sharpness, the largest eigenvalue of the
+Hessian, over the steps with the line 2/η above which a quadratic is unstable, and the loss, which falls nevertheless,
+not steadily.
 """
 
 import functools
@@ -95,5 +96,7 @@ def check(data):
         found.append(Check(f"sharpness over 2/η at the end, η = {step:g}", late, 0.0, 1.0, 0.12))
     rises = np.mean(np.diff(data["losses"][-1]) > 0)
     fell = data["losses"][-1][-1] < 0.5 * data["losses"][-1][0]
-    found.append(Check("loss rises at some steps and falls in the long run", float(rises > 0.02 and fell), 0.0, 1.0, 0.0))
+    found.append(
+        Check("loss rises at some steps and falls in the long run", float(rises > 0.02 and fell), 0.0, 1.0, 0.0)
+    )
     return found

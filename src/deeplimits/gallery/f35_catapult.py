@@ -1,8 +1,9 @@
 """Learning rates: lazy, catapult, divergent.
 
-A bilinear network z = v·u/√m on one point follows an exact recursion: above 2/λ₀ its loss first grows, and up to 4/λ₀ it is
-caught where the kernel λ is smaller. Beside it a two-layer ReLU network learns to tell small from large digits (400 of
-scikit-learn's, width 512; small: 100, 128) at many learning rates: kernel, weights and test accuracy after training.
+A bilinear network z = v·u/√m on one point follows an exact recursion: above 2/λ₀ its loss first grows, and up to 4/λ₀
+it is caught where the kernel λ is smaller. Beside it a two-layer ReLU network learns to tell small from large digits
+(400 of scikit-learn's, width 512; small: 100, 128) at many learning rates: kernel, weights and test accuracy after
+training.
 """
 
 import numpy as np
@@ -80,7 +81,8 @@ def on_digits(multiple, width, count, steps):
         losses.append(np.mean(left**2) / 2)
         if losses[-1] > 1e8:
             nothing = np.array(np.nan)
-            return {"loss": np.array(losses[:6]), "kernel": nothing, "kept": nothing, "right": nothing}
+            first = np.array((losses + [losses[-1]] * 6)[:6])
+            return {"loss": first, "kernel": nothing, "kept": nothing, "right": nothing}
         pull = (gates * left[:, None]).T @ x[seen]
         u, v = u - step / count * pull, v - step / count * (features.T @ left)
     answers = np.maximum(x[asked] @ u.T, 0) @ v
@@ -110,7 +112,9 @@ def draw(data):
     for series, multiple in enumerate(SHOWN):
         losses.append(Line(np.arange(STEPS + 1), recursion(data, multiple)[:, 0] ** 2 / 2, series=series,
                            label=f"theory, η = {multiple:g}/λ₀"))  # fmt: skip
-        losses.append(Points(np.arange(STEPS + 1), data["paths"][series, :, 0] ** 2 / 2, role=SIMULATION, series=series))
+        losses.append(
+            Points(np.arange(STEPS + 1), data["paths"][series, :, 0] ** 2 / 2, role=SIMULATION, series=series)
+        )
     at, kernels = ends(data)
     phases = (Rule(2.0, upright=True, label="2/λ₀"), Rule(4.0, upright=True, label="4/λ₀", series=1))
     rate = Axis("learning rate in units of 1/λ₀", r"\eta\lambda_0", low=0)

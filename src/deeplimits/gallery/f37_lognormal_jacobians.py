@@ -1,8 +1,8 @@
 """The spread of gradients is depth over width.
 
-A signal, or a gradient, that passes L layers of n ReLU neurons is multiplied by a random factor R of mean one. Drawn are
-histograms of log R for L/n = 0.1, 0.5 and 1 on the theory's normal laws of mean −β/2 and variance β = 5L/n, and the
-variance over L/n at several widths. Networks have n = 200 neurons a layer (small: 80) and no biases.
+A signal, or a gradient, that passes L layers of n ReLU neurons is multiplied by a random factor R of mean one. Drawn
+are histograms of log R for L/n = 0.1, 0.5 and 1 on the theory's normal laws of mean −β/2 and variance β = 5L/n, and
+the variance over L/n at several widths. Networks have n = 200 neurons a layer (small: 80) and no biases.
 """
 
 import jax
@@ -11,11 +11,10 @@ import numpy as np
 from scipy import stats
 
 from deeplimits.ensembles import deep_networks
-from deeplimits.gallery.extrapolated import SURE
+from deeplimits.gallery.extrapolated import SURE, of_mean
 from deeplimits.gallery.figure import Check
 from deeplimits.models.activations import activation
-from deeplimits.predictions.picture import SIMULATION, Axis, Histogram, Line, Picture, Points
-from deeplimits.statistics import mean_of
+from deeplimits.predictions.picture import SIMULATION, Axis, Histogram, Line, Mark, Picture, Points
 from deeplimits.theory import expressivity
 
 NOTES = "004, 11/30"
@@ -66,13 +65,15 @@ def draw(data):
         law = stats.norm.pdf(x, -beta / 2, np.sqrt(beta))
         marks.append(Line(x, law, series=series, label=f"L/n = {ratio:g}: N(−β/2, β), β = {beta:g}"))
     dense = np.linspace(0, 1, 50)
-    growth = [Line(dense, 5 * dense, label="theory, β = 5L/n")]
+    growth: list[Mark] = [Line(dense, 5 * dense, label="theory, β = 5L/n")]
     for series, n in enumerate(data["widths"]):
         values = data[f"log_{n}"]
         spread = values.var(axis=0, ddof=1)
         bar = 2 * spread_error(values)
         label = f"networks of width {n}"
-        points = Points(depths(data, n), spread, spread - bar, spread + bar, role=SIMULATION, series=series, label=label)
+        points = Points(
+            depths(data, n), spread, spread - bar, spread + bar, role=SIMULATION, series=series, label=label
+        )
         growth.append(points)
     return [
         Picture(
@@ -101,8 +102,7 @@ def check(data):
     found = []
     for n in map(int, data["widths"]):
         values, (mean, variance) = data[f"log_{n}"][:, -1], data[f"layer_{n}"] * n
-        seen = mean_of(values)
         error = spread_error(values)
-        found.append(Check(f"mean of log R, {n} layers of {n}", seen.value, seen.variance**0.5, mean, SURE))
+        found.append(of_mean(f"mean of log R, {n} layers of {n}", values, mean))
         found.append(Check(f"variance of log R, {n} layers of {n}", values.var(ddof=1), error, variance, SURE))
     return found

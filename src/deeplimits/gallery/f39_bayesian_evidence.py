@@ -1,9 +1,9 @@
 """Which deep linear network do the diabetes data speak for? Their exact evidence over depth and prior scale.
 
-Patients of scikit-learn's diabetes data (100; small: 40) in random Fourier features, four to a patient, so that linear
-networks interpolate; hidden layers are as wide as there are patients. Drawn are the evidence as a map over depth and weight
-variance, as curves beside networks drawn from the prior, and what the data leave open over the effective depth λ = PL/n,
-the only number of the architecture that counts.
+Patients of scikit-learn's diabetes data (100; small: 40) in random Fourier features, four to a patient, so that
+linear networks interpolate; hidden layers are as wide as there are patients. Drawn are the evidence as a map over
+depth and weight variance, as curves beside networks drawn from the prior, and what the data leave open over the
+effective depth λ = PL/n, the only number of the architecture that counts.
 """
 
 import jax
