@@ -213,3 +213,16 @@ def test_layers_alone_shared_or_computed_are_no_obstacle():
     assert tied[0].weight_variance == tied[1].weight_variance
     report = diagnose(model, optimizer=("gd", 0.1), only=("initialization", "weights", "learning rate"))
     assert not report.left_out, report
+
+
+def test_tokens_beside_the_flow_of_equal_angles():
+    torch.manual_seed(0)
+    report = diagnose(Sequences(), loss, (TOKENS, LABELS), only=("representations",), budget="1h")
+    assert not report.left_out, report
+    found = report["token-clustering"]
+    assert found.picture is not None
+    line, measured = found.picture.marks
+    # Feed-forward sums take no time, attention brings tokens together.
+    assert len(line.y) == len(measured.y) == 5
+    assert line.y[1] == line.y[2]
+    assert line.y[0] < line.y[1] < line.y[3] <= 1

@@ -248,7 +248,7 @@ def test_a_layer_with_a_wrong_rate_is_named(rule, slip, name):
     assert found.parametrization == "maximal update"
     assert found.broken == (name,)
     assert "← broken" in str(found)
-    assert "maximal update" in str(found).splitlines()[1]  # all three are shown
+    assert "maximal update" in str(found).splitlines()[2]  # all three are shown, below the fault
     # What is off by the first power of the width is to be divided by it.
     assert found.factors(512, 64)[name].learning_rate == pytest.approx(1 / 8)
 

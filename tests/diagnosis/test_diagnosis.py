@@ -252,7 +252,7 @@ def test_the_report(tmp_path):
     report.plot("spectra-of-weights", tmp_path / "weights.png")
     assert (tmp_path / "weights.png").stat().st_size > 1000
     with pytest.raises(ParameterError, match="has no picture"):
-        report.plot("balance")
+        report.plot("contradictions")
     costs = diagnose(network((64, 30, 10)), loss, (x, y), dry_run=True)
     assert not costs.findings
     assert len(costs.left_out) == len(PARTS)

@@ -32,7 +32,9 @@ def trained(watch=None, steps=6):
 def test_watching_does_not_change_what_is_trained():
     loss = torch.nn.CrossEntropyLoss()
     alone, _ = trained()
-    watched, watch = trained(lambda net, optimizer: Watch(net, loss, (X, Y), every=2, torch_optimizer=optimizer))
+    watched, watch = trained(
+        lambda net, optimizer: Watch(net, loss, (X, Y), every=2, budget="1h", torch_optimizer=optimizer)
+    )
     assert all(torch.equal(a, b) for a, b in zip(alone.parameters(), watched.parameters(), strict=True))
     assert [step for step, _ in watch.reports] == [2, 4, 6]
     frame = watch.to_frame()
@@ -60,7 +62,7 @@ def test_new_parameters_of_jax():
         return -jnp.mean(jax.nn.log_softmax(z)[jnp.arange(len(y)), y])
 
     first = {"in": rng.normal(size=(6, 8)), "out": rng.normal(size=(8, 3))}
-    watch = Watch(apply, loss, (X, Y), every=1, parts=("gradient noise",), parameters=first)
+    watch = Watch(apply, loss, (X, Y), every=1, parts=("gradient noise",), budget="1h", parameters=first)
     watch(first)
     watch({name: 3 * value for name, value in first.items()})
     (_, one), (_, other) = watch.reports

@@ -204,5 +204,5 @@ def _picture(optimizers: Sequence[Optimizer], value: float, step: float | None) 
     if step is not None:
         marks.append(Rule(step, upright=True, label="the step in use", role=SIMULATION))
     return Picture(
-        Axis("learning rate", log=True), Axis("errors are multiplied by, in each step", low=0.0, high=3.0), tuple(marks)
+        Axis("learning rate", log=True), Axis("each step multiplies errors by", low=0.0, high=3.0), tuple(marks)
     )

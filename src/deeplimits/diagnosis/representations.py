@@ -44,7 +44,10 @@ def _tokens(subject: Subject) -> Iterator[Finding]:
         return
     elapsed = _times(read, places, cosines)
     start = float(np.clip(cosines[0], -1 / (tokens - 1) + 1e-6, 1 - 1e-9))
-    line = np.array(equiangular_cosine(start, elapsed, tokens, 0.0).cosine)
+    # Sums to which no attention adds take no time: the flow is solved at each time once.
+    times, place = np.unique(elapsed, return_inverse=True)
+    path = np.array(equiangular_cosine(start, times, tokens, 0.0).cosine) if len(times) > 1 else np.array([start])
+    line = path[place]
     value = float(cosines[-1])
     severity = graded(value, *MERGED) if value > MERGED[0] else "fine"
     severity = {"warning": "note", "critical": "warning"}.get(severity, severity)

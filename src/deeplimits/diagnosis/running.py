@@ -154,7 +154,7 @@ def _look(part: Part, subject: Subject, findings: list[Finding], most: float = m
     try:
         cost = part.cost(subject)
         if cost > max(subject.left, 0.0) and cost > 0.2:
-            return [f"{part.name}: would take about {cost:.0f} s, more than is left of the budget"]
+            return [f"{part.name}: would take about {cost:.2g} s, more than is left of the budget"]
         if math.isfinite(most) and part.room(subject) > most:
             return [f"{part.name}: would hold about {_size(part.room(subject))}, more than memory allows"]
         for found in part.examine(subject):

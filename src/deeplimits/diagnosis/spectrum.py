@@ -54,7 +54,7 @@ def _picture(found, top: float) -> Picture:
     ends = min(float(found.nodes.min()), float(found.outliers.min())), max(float(found.nodes.max()), top)
     reach = ends[1] - ends[0]
     x = np.linspace(ends[0] - 0.05 * reach, ends[1] + 0.05 * reach, 300)
-    density = found.density(x, width=reach / 120)
+    density = found.density(x, width=reach / 60)
     value, error = np.asarray(density.value, float), np.asarray(density.error, float)
     least = 0.1 / found.size / reach
     marks = (

@@ -181,7 +181,7 @@ class Multiplied(NamedTuple):
 
 
 def _said(power: Estimate) -> str:
-    return f"{float(power.value):.2f}({float(power.error):.2f})"
+    return f"{round(float(power.value), 2) + 0.0:.2f}({float(power.error):.2f})"
 
 
 def nearest(power: Any) -> float:
