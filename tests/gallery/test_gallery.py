@@ -17,7 +17,10 @@ from deeplimits.gallery.figure import Check, Run
 from deeplimits.predictions.picture import SIMULATION, THEORY, Picture
 from house import run_command
 
-SLOW = {"F21": "SGD of two kinds of networks, each compiled for two sizes"}
+SLOW = {
+    "F19": "a plateau lasts for tens of thousands of steps, whatever the dimension",
+    "F21": "SGD of two kinds of networks, each compiled for two sizes",
+}
 """Figures whose small size takes more than some seconds, and why."""
 
 

@@ -56,7 +56,7 @@ def tangent(w, v, x):
 def trained(width, repeats):
     """Relative distance of the kernel from its limit, and its motion in training; outputs of the last network."""
     x, y = examples()
-    limit, found = np.asarray(kernels.two_layer_ntk("relu", x)) * 2, {"initial": [], "moved": []}
+    limit, found, path = np.asarray(kernels.two_layer_ntk("relu", x)) * 2, {"initial": [], "moved": []}, []
     for number in range(repeats):
         random = np.random.default_rng(1000 * width + number)
         w, v = random.normal(size=(width, x.shape[1])), random.normal(size=width)
@@ -85,7 +85,7 @@ def predicted(data):
             kernel[:TRAIN, :TRAIN], y[:TRAIN], STEP, k,
             start=start[:TRAIN], cross=kernel[TRAIN:, :TRAIN], test_start=start[TRAIN:],
         )  # fmt: skip
-        rows.append(np.concatenate([found.train, found.test]))
+        rows.append(np.concatenate([np.asarray(found.train), np.asarray(found.test)]))
     return np.array(rows)
 
 

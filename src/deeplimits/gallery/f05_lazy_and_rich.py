@@ -52,7 +52,7 @@ def trained(alpha, width, points, repeats):
         before = features(w, v, x)
         kernel = before @ before[:points].T
         step = 1.0 / np.linalg.eigvalsh(kernel[:points] / points)[-1] * min(1.0, alpha)
-        linear = np.zeros(len(y))
+        linear = f = np.zeros(len(y))
         for _ in range(MOST):
             h = x @ w.T
             active = np.tanh(h)

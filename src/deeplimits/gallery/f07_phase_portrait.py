@@ -53,7 +53,7 @@ def paths(signal, n):
 @functools.cache
 def flow(signal):
     """The equations from each start, over the times."""
-    return [np.asarray(online_sgd.spiked_ballistic(signal, 2, STEP, start, TIMES)) for start in STARTS]
+    return [np.asarray(online_sgd.spiked_ballistic(signal, 2, STEP, np.array(start), TIMES)) for start in STARTS]
 
 
 def draw(data):

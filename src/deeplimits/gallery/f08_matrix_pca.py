@@ -70,7 +70,7 @@ def paths(signal, n, runs, times, random_start):
 def ballistic(signal):
     """The two equations at the times of the points, every tenth of a dense grid."""
     times = np.linspace(0, LONG[-1], 201)
-    return times, np.asarray(online_sgd.spiked_ballistic(signal, 2, STEP, START, times))
+    return times, np.asarray(online_sgd.spiked_ballistic(signal, 2, STEP, np.array(START), times))
 
 
 def draw(data):

@@ -10,7 +10,7 @@ import numpy as np
 
 from deeplimits.gallery.figure import Check
 from deeplimits.gallery.xor_sgd import SEPARATION, fresh, statistics, trained
-from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
+from deeplimits.predictions.picture import SIMULATION, Axis, Line, Mark, Picture, Points
 from deeplimits.theory import landscape
 
 NOTES = "000 Fig 1.8"
@@ -57,7 +57,7 @@ def draw(data):
     pictures, d = [], int(data["d"])
     for active in CLUSTERS:
         seen, said = data[f"seen {active}"], data[f"said {active}"]
-        marks = [Line(TIMES, said[:, j], label="" if j else "theory") for j in range(SHOWN)]
+        marks: list[Mark] = [Line(TIMES, said[:, j], label="" if j else "theory") for j in range(SHOWN)]
         for j in range(SHOWN):
             words = {0: f"the first {active}, SGD, d = {d}", active: "those after them"}.get(j, "")
             marks.append(Points(TIMES, seen[:, j], role=SIMULATION, series=0 if j < active else 2, label=words))

@@ -9,12 +9,10 @@ on a floor.
 
 import functools
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy.special import erf
 
-from deeplimits import ensembles, measure
-from deeplimits.ensembles import overlap_chain
 from deeplimits.gallery.figure import Check
 from deeplimits.gallery.marks import averages, mean_and_error
 from deeplimits.models.committees import Overlaps, Task
@@ -49,8 +47,9 @@ def compute(run):
             f"d = {dimension}", trained, kind="classical", dimension=dimension, runs=few, times=EARLY, rate=rate
         )
         found[f"classical {dimension}"] = one["risk"]
+    late = LATE[: run.pick(None, 12)]
     for kind in ("plateau", "noise"):
-        one = run.step(kind, trained, kind=kind, dimension=d, runs=many, times=LATE)
+        one = run.step(kind, trained, kind=kind, dimension=d, runs=many, times=late)
         found |= {kind: one["risk"], f"{kind} m": one["m"]}
     return found
 
@@ -58,23 +57,40 @@ def compute(run):
 def trained(kind, dimension, runs, times, rate=SLOW):
     """Risk and overlaps with the teachers at these times, a row for each run.
 
-    In few dimensions the weights themselves are trained; in many, their overlaps step by step, which have the same law.
+    Of a sample x only the fields of all units count, which are Gaussian of covariance Ω = [[Q, M], [M', P]], and the
+    squared length of the rest of x, which is χ²: the overlaps are followed step by step in the law of the weights'.
     """
     task, start = setting(kind, rate)
-    marks = jnp.asarray(np.round(np.asarray(times) * dimension * 2 / float(task.step)).astype(int))
+    p, k, step, noise = start.students, start.teachers, float(task.step), float(task.noise)
+    m, q = (np.repeat(np.asarray(part)[None], runs, axis=0) for part in (start.m, start.q))
+    teacher, random, done = np.repeat(np.eye(k)[None], runs, axis=0), np.random.default_rng(dimension), 0
+    risks, seen = [], []
 
-    @jax.jit
-    def one(key):
-        train, test = jax.random.split(key)
-        if kind == "classical":
-            network = ensembles.with_overlaps(task, start, dimension)
-            record = ensembles.one_pass_sgd(train, task, network, marks).record
-        else:
-            record = overlap_chain(train, task, start, marks, dimension)
-        return measure.risk_on_fresh_inputs(test, task, record, INPUTS).value, record.m
+    def fields(inputs):
+        omega = np.block([[q, m], [np.swapaxes(m, 1, 2), teacher]]) + 1e-13 * np.eye(p + k)
+        z = random.standard_normal((runs, p + k, inputs))
+        return np.linalg.cholesky(omega) @ z, np.sum(z**2, axis=1)
 
-    risk, m = jax.lax.map(one, jax.random.split(jax.random.key(dimension), runs), batch_size=runs)
-    return {"risk": risk, "m": m}
+    def left(values):
+        values = erf(values / np.sqrt(2))
+        return values[:, p:].mean(axis=1) - values[:, :p].mean(axis=1)
+
+    for mark in np.round(np.asarray(times) * dimension * p / step).astype(int):
+        for _ in range(done, mark):
+            values, length = fields(1)
+            error = left(values)[:, 0] + noise * random.standard_normal(runs)
+            values = values[:, :, 0]
+            # w_i moves by g_i x/√d, g_i = (γ/p) E σ'(λ_i)
+            g = step / p * error[:, None] * np.sqrt(2 / np.pi) * np.exp(-(values[:, :p] ** 2) / 2)
+            square = length[:, 0] + random.chisquare(dimension - p - k, runs)
+            cross = g[:, :, None] * values[:, None, :p]
+            m = m + g[:, :, None] * values[:, None, p:] / dimension
+            q = q + (cross + np.swapaxes(cross, 1, 2)) / dimension
+            q = q + g[:, :, None] * g[:, None, :] * (square / dimension**2)[:, None, None]
+        done = mark
+        risks.append(np.mean(left(fields(INPUTS)[0]) ** 2, axis=1) / 2)
+        seen.append(m)
+    return {"risk": np.array(risks).T, "m": np.swapaxes(np.array(seen), 0, 1)}
 
 
 @functools.cache
@@ -115,6 +131,7 @@ def draw(data):
     dense, path = stated("plateau")
     _, noisy = stated("noise")
     runs = data["plateau m"]
+    marks = runs.shape[1]
     height = float(overlaps.symmetric_plateau(2).risk)
     second = Picture(
         time,
@@ -123,8 +140,8 @@ def draw(data):
             Line(dense, path.risk, label="overlap equations"),
             Line(dense, noisy.risk, series=1, label="with label noise"),
             Rule(height, label="height of the plateau", series=2),
-            averages(LATE, data["plateau"], series=0, label=f"SGD, d = {d}"),
-            averages(LATE, data["noise"], series=1, label="SGD with label noise"),
+            averages(LATE[:marks], data["plateau"], series=0, label=f"SGD, d = {d}"),
+            averages(LATE[:marks], data["noise"], series=1, label="SGD with label noise"),
         ),
         "With two teachers the risk waits on a plateau before it falls again; label noise stops it at a floor.",
     )
@@ -134,8 +151,8 @@ def draw(data):
         (
             Line(dense, path.m[:, 0, 0], series=0, label="own teacher, theory"),
             Line(dense, path.m[:, 0, 1], series=1, label="other teacher, theory"),
-            averages(LATE, runs[:, :, 0, 0], series=0, label=f"own teacher, SGD, d = {d}"),
-            averages(LATE, runs[:, :, 0, 1], series=1, label=f"other teacher, SGD, d = {d}"),
+            averages(LATE[:marks], runs[:, :, 0, 0], series=0, label=f"own teacher, SGD, d = {d}"),
+            averages(LATE[:marks], runs[:, :, 0, 1], series=1, label=f"other teacher, SGD, d = {d}"),
         ),
         "On the plateau a student resembles both teachers alike; then it specializes: one overlap goes to 1, the other "
         "to 0.",
@@ -153,7 +170,8 @@ def check(data):
         mean, error = mean_and_error(data[f"classical {n}"][:, -2])
         theory = at("classical", EARLY, stated("classical", rate)[1].risk)[-2]
         checks.append(Check(f"risk at t = {EARLY[-2]:.3g}, d = {n}, γ = {rate:g}", mean, error, theory, 5))
-    for index in (4, 8, 12):
+    last = data["noise"].shape[1] - 1
+    for index in (4, 8, min(12, last)):
         mean, error = mean_and_error(data["plateau m"][:, index, 0, 0] - data["plateau m"][:, index, 0, 1])
         path = stated("plateau")[1].m
         theory = at("plateau", LATE, path[:, 0, 0] - path[:, 0, 1])[index]
@@ -161,6 +179,8 @@ def check(data):
             Check(f"specialization at t = {LATE[index]:g}", mean, np.hypot(error, 20 / d * theory / 5), theory, 5)
         )
     mean, error = mean_and_error(data["noise"][:, -1])
-    theory = at("noise", LATE, stated("noise")[1].risk)[-1]
-    checks.append(Check("risk on the noise floor", mean, np.hypot(error, theory * 2 / d), theory, 5))
+    theory = at("noise", LATE, stated("noise")[1].risk)[last]
+    checks.append(
+        Check(f"risk with label noise at t = {LATE[last]:g}", mean, np.hypot(error, theory * 2 / d), theory, 5)
+    )
     return checks
