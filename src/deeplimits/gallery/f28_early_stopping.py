@@ -30,8 +30,9 @@ def compute(run):
     dense = np.sort(np.append(np.geomspace(0.02, 300.0, 150), CHECKED))
     times = np.sort(np.append(np.geomspace(0.03, 250.0, 14), CHECKED))
     found = {"sizes": np.array(sizes), "times": times, "dense": dense}
-    theory = regression.classification_dynamics(dense[None], np.array(RATIOS)[:, None], STRENGTH, start=START)
-    found |= {"test": theory.test_error, "training": theory.training_error}
+    theory = [regression.classification_dynamics(dense, ratio, STRENGTH, start=START) for ratio in RATIOS]
+    found["test"] = np.stack([one.test_error for one in theory])
+    found["training"] = np.stack([one.training_error for one in theory])
     for ratio in RATIOS:
         for size in sizes:
             one = run.step("data sets", errors, ratio=ratio, size=size, samples=samples, times=times)

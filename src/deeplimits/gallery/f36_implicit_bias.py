@@ -42,7 +42,8 @@ def compute(run):
     law = bias.log_time_law(points, labels)
     found |= {"predictor": law.predictor.weights, "offset": law.offset, "margin": np.array(law.predictor.margin)}
     found["signed"] = labels[:, None] * points
-    return found | run.step("descent", descents, signed=found["signed"], steps=run.pick(10**5, 10**4))
+    found |= run.step("descent", descents, signed=found["signed"], steps=run.pick(10**5, 10**4))
+    return {name: np.asarray(values) for name, values in found.items()}
 
 
 def interpolants(x, y, alphas):
