@@ -16,7 +16,7 @@ from deeplimits.models.atoms import atoms
 from deeplimits.predictions.picture import Axis, Line, Picture, Rule
 from deeplimits.theory import regression
 
-NOTES = "000 Fig 1.1, 3.1 and ch 7 Fig 1.1"
+NOTES = "Mathematics of Deep Learning, Fig 1.1, 3.1 and ch 7 Fig 1.1"
 LIMITS = ("ridgeless-double-descent", "ridge-general-covariance", "random-feature-ridge-mse")
 GAMMAS = (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 1.1, 1.25, 1.5, 2.0, 3.0, 5.0, 10.0)
 NOISE, WEAK = 0.5, 0.02

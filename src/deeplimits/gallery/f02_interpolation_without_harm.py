@@ -14,7 +14,7 @@ from deeplimits.gallery.marks import averages, mean_and_error
 from deeplimits.predictions.picture import Axis, Line, Picture, Rule
 from deeplimits.theory import regression
 
-NOTES = "000 ch 5"
+NOTES = "Mathematics of Deep Learning, ch 5"
 LIMITS = ("knn-bias-variance", "nadaraya-watson-singular-kernel")
 DIMENSIONS, NEIGHBOURS, POINTS = (2, 5), (1, 2, 3, 5, 8, 12, 20, 30, 50), 1000
 SIZES, NOISE = (10, 30, 100, 300, 1000, 3000, 10000), 1.0

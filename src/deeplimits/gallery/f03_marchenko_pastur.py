@@ -12,7 +12,7 @@ from deeplimits.gallery.marks import histogram
 from deeplimits.predictions.picture import Axis, Line, Mark, Picture, Rule, Stem
 from deeplimits.theory import spectra
 
-NOTES = "000 ch 6 and 003, first figure"
+NOTES = "Mathematics of Deep Learning, ch 6 and Random Matrix Theory and Its Applications in ML, first figure"
 LIMITS = ("marchenko-pastur-law", "bai-yin-edges")
 RATIOS = (0.01, 0.5, 2.0)
 

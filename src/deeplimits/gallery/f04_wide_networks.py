@@ -14,7 +14,7 @@ from deeplimits.gallery.marks import averages, histogram, mean_and_error
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Mark, Picture, Points
 from deeplimits.theory import kernels
 
-NOTES = "000 ch 8"
+NOTES = "Mathematics of Deep Learning, ch 8"
 LIMITS = ("ntk-recursion", "ntk-training-constancy", "kernel-gradient-flow")
 TRAIN, TEST, STEP, STEPS, NETWORKS = 40, 20, 1.0, 60, 20000
 NARROW = 8

@@ -14,7 +14,7 @@ from deeplimits.gallery.figure import Check
 from deeplimits.gallery.marks import averages, mean_and_error
 from deeplimits.predictions.picture import Axis, Line, Picture
 
-NOTES = "000 ch 9"
+NOTES = "Mathematics of Deep Learning, ch 9"
 LIMITS = ("lazy-two-layer-scalings", "ntk-vs-mean-field-scaling")
 ALPHAS, TEST, FALL, MOST = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0), 400, 1e-3, 20000
 

@@ -14,7 +14,7 @@ from deeplimits.gallery.marks import averages
 from deeplimits.predictions.picture import Axis, Line, Picture
 from deeplimits.theory import online_sgd
 
-NOTES = "000 ch 11"
+NOTES = "Mathematics of Deep Learning, ch 11"
 LIMITS = ("sample-complexity-thresholds",)
 SIGNAL, BEGIN, END = 4.0, 2.5, 0.83
 SAID = {1: "N", 2: "N log N", 3: "N²"}

@@ -13,7 +13,7 @@ from deeplimits.gallery.figure import Check
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Mark, Picture, Points
 from deeplimits.theory import online_sgd
 
-NOTES = "000 Fig 4.1"
+NOTES = "Mathematics of Deep Learning, Fig 4.1"
 LIMITS = ("spiked-tensor-fixed-points", "spiked-tensor-ballistic")
 SIGNALS, STEP = (0.8, 1.0, 2.0), 1.0
 STARTS = ((0.05, 0.1), (0.3, 0.3), (0.9, 0.1), (1.4, 0.4), (0.2, 1.8), (0.8, 1.9), (1.4, 1.9))

@@ -16,7 +16,7 @@ from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Poin
 from deeplimits.theory import online_sgd
 from deeplimits.theory.online_sgd.spiked_tensor import microscopic_variance
 
-NOTES = "000 Fig 4.2"
+NOTES = "Mathematics of Deep Learning, Fig 4.2"
 LIMITS = ("spiked-tensor-ballistic", "spiked-microscopic-sde", "spiked-tensor-fixed-points")
 SIGNALS, STEP, START = (0.8, 1.0, 2.0), 1.0, (0.3, 0.7)
 LONG, SHORT = np.linspace(0, 2, 21)[1:], np.linspace(0, 0.3, 11)[1:]

@@ -18,7 +18,7 @@ from deeplimits.gallery.xor_sgd import trained
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
 from deeplimits.theory import online_sgd
 
-NOTES = "000 ch 12.4"
+NOTES = "Mathematics of Deep Learning, ch 12.4"
 LIMITS = ("xor-gmm-ballistic", "xor-success-probability")
 SEPARATIONS, RIDGE, TIMES = (10.0, 1000.0), 0.05, np.array([0.0, 1, 2, 4, 6, 9, 12, 16, 20])
 OUTPUT = np.array([1.0, 0.8, -0.9, -0.7])

@@ -17,7 +17,7 @@ from deeplimits.gallery.figure import Check
 from deeplimits.predictions.picture import SIMULATION, Axis, Histogram, Line, Picture, Points, Rule
 from deeplimits.theory import landscape
 
-NOTES = "000 ch 13 Fig 1.1 and 004 10/5"
+NOTES = "Mathematics of Deep Learning, ch 13 Fig 1.1 and ORF 543, 10/5"
 LIMITS = ("hessian-gauss-newton", "papyan-gradient-decomposition")
 CLASSES, SHOWN, STEPS, RATE = 10, 20, 100, 1e-2
 WORDS = {"hessian": "Hessian", "gauss": "Gauss-Newton = Fisher", "moment": "gradient moment G"}

@@ -15,7 +15,7 @@ from deeplimits.measure import alignment
 from deeplimits.predictions.picture import Axis, Line, Picture
 from deeplimits.theory import landscape
 
-NOTES = "000 Fig 1.3"
+NOTES = "Mathematics of Deep Learning, Fig 1.3"
 LIMITS = ("kgmm-alignment-theorems", "kgmm-sgd-effective-dynamics")
 TIMES = (0.5, 2.0, 5.0, 10.0, 20.0, 30.0, 50.0)
 

@@ -13,7 +13,7 @@ from deeplimits.gallery.figure import Check
 from deeplimits.gallery.mixture_sgd import CLASSES, KINDS
 from deeplimits.predictions.picture import SIMULATION, Axis, Field, Histogram, Picture, Points
 
-NOTES = "000 Fig 1.4"
+NOTES = "Mathematics of Deep Learning, Fig 1.4"
 LIMITS = ("kgmm-alignment-theorems", "kgmm-sgd-effective-dynamics")
 TIMES = (50.0,)
 

@@ -18,7 +18,7 @@ from deeplimits.gallery.xor_sgd import KINDS, PER_DIMENSION, SEPARATION, fresh, 
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
 from deeplimits.theory import landscape
 
-NOTES = "000 Fig 1.6"
+NOTES = "Mathematics of Deep Learning, Fig 1.6"
 LIMITS = ("xor-alignment-theorems", "xor-hessian-g-blocks")
 TIMES = np.array([0.0, 5, 10, 20, 30, 45, 60])
 FEW = (0, 2, 4, 6)

@@ -14,7 +14,7 @@ from deeplimits.gallery.mixture_sgd import CLASSES, KINDS, RIDGE, SEPARATION
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
 from deeplimits.theory import landscape
 
-NOTES = "000 Fig 1.7"
+NOTES = "Mathematics of Deep Learning, Fig 1.7"
 LIMITS = ("weighted-covariance-spectrum", "kgmm-alignment-theorems")
 TIMES = (0.5, 2.0, 5.0, 10.0, 20.0, 30.0, 50.0)
 MORE = 5

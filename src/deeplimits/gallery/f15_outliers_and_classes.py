@@ -13,7 +13,7 @@ from deeplimits.gallery.xor_sgd import SEPARATION, fresh, statistics, trained
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Mark, Picture, Points
 from deeplimits.theory import landscape
 
-NOTES = "000 Fig 1.8"
+NOTES = "Mathematics of Deep Learning, Fig 1.8"
 LIMITS = ("rank-deficient-spectra", "xor-hessian-g-blocks")
 TIMES, SHOWN = np.array([0.0, 1, 3, 5, 10, 15, 20, 30]), 6
 CLUSTERS = (1, 2, 3, 4)

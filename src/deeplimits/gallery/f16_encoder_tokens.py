@@ -13,7 +13,7 @@ from deeplimits.gallery.figure import Check
 from deeplimits.measure import tokens
 from deeplimits.predictions.picture import SIMULATION, Axis, Histogram, Line, Picture, Points
 
-NOTES = "000 ch 14 Fig 1.3"
+NOTES = "Mathematics of Deep Learning, ch 14 Fig 1.3"
 LIMITS = ("self-attention-dynamics", "multi-head-feedforward")
 SENTENCES = (
     "Compute the limit, simulate the network, and see whether they agree: infinitely wide networks are Gaussian, deep "

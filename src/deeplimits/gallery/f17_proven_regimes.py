@@ -17,7 +17,7 @@ from deeplimits.measure import tokens
 from deeplimits.predictions.picture import SIMULATION, Axis, Field, Picture, Points, Rule
 from deeplimits.theory import attention
 
-NOTES = "000 ch 14 Fig 2.1"
+NOTES = "Mathematics of Deep Learning, ch 14 Fig 2.1"
 LIMITS = ("clustering-phase-diagram", "single-cluster-convergence")
 BETAS, STEP, COLLAPSED = (0.02, 0.3, 1.0, 3.0, 9.0, 30.0), 0.1, 1e-3
 

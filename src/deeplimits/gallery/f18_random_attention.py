@@ -18,7 +18,7 @@ from deeplimits.measure import tokens
 from deeplimits.predictions.picture import SIMULATION, Axis, Field, Line, Mark, Picture
 from deeplimits.theory import attention
 
-NOTES = "000 ch 14 Fig 2.2"
+NOTES = "Mathematics of Deep Learning, ch 14 Fig 2.2"
 LIMITS = ("random-qkv-ensembles", "equiangular-reduction")
 SAID = {
     "identity": "With Q'K = V = I tokens come together at the time of the equiangular reduction, later for larger β.",

@@ -19,7 +19,7 @@ from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions.picture import Axis, Line, Picture, Rule
 from deeplimits.theory.two_layer import overlaps
 
-NOTES = "001, regimes"
+NOTES = "Wonders of high-dimensions, regimes"
 LIMITS = ("classical-gradient-flow-limit", "saad-solla-ode", "symmetric-plateau-and-specialization")
 DIMENSIONS = (5, 10, 50)
 SLOW, NOISE = 0.05, 0.1

@@ -18,7 +18,7 @@ from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions.picture import SIMULATION, Axis, Field, Line, Mark, Picture, Points, Rule
 from deeplimits.theory.two_layer import overlaps
 
-NOTES = "001, phase diagram"
+NOTES = "Wonders of high-dimensions, phase diagram"
 LIMITS = ("sgd-regime-diagram", "noise-floor-and-critical-learning-rate")
 DELTAS, NOISE, RATE, BURN, LAST = (0.0, 0.5), 0.01, 2.0, 30.0, 60.0
 TIMES = np.array([0.25, 0.5, 1.0, 2.0, 3.5, 5.0])

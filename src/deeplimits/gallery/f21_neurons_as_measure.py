@@ -17,7 +17,7 @@ from deeplimits.models import Overlaps, Task
 from deeplimits.predictions.picture import Axis, Line, Mark, Picture
 from deeplimits.theory.two_layer import mean_field
 
-NOTES = "001, mean field"
+NOTES = "Wonders of high-dimensions, mean field"
 LIMITS = ("mean-field-wasserstein-flow", "mean-field-high-d-reduction")
 SPREAD, TARGET, ACTIVATION = 0.7, 2.0, "erf_saad"
 SHOWN, TIMES = (0.0, 1.0, 4.0), np.array([0.1, 0.25, 0.5, 1.0, 2.0, 4.0])

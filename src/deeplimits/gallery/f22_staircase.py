@@ -17,7 +17,7 @@ from deeplimits.gallery.extrapolated import at_infinity
 from deeplimits.predictions.picture import Axis, Line, Mark, Picture, Rule
 from deeplimits.theory.two_layer import mean_field
 
-NOTES = "001, incremental learning"
+NOTES = "Wonders of high-dimensions, incremental learning"
 LIMITS = ("single-index-incremental-learning",)
 TARGET, COEFFICIENTS = (0.5, 1.0, 0.8), (0.7, 1.0, 0.6)
 SEEN, STEEP = (0.1, 0.02), 1e-3

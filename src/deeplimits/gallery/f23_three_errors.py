@@ -15,7 +15,7 @@ from deeplimits.gallery.figure import Check
 from deeplimits.predictions.picture import Axis, Line, Mark, Picture, Rule
 from deeplimits.theory import gaussian, regression
 
-NOTES = "002, errors"
+NOTES = "Dynamic-based Statistical Guarantees, errors"
 LIMITS = ("review-model-and-errors", "random-feature-kernel")
 PARTS = ("approximation", "generalization", "optimization", "total")
 RIDGE = 1e-3

@@ -13,7 +13,7 @@ from deeplimits.gallery.extrapolated import of_mean
 from deeplimits.predictions.picture import SIMULATION, Axis, Field, Line, Picture, Points
 from deeplimits.theory import mixtures
 
-NOTES = "003, classification in small and large dimension"
+NOTES = "Random Matrix Theory and Its Applications in ML, classification in small and large dimension"
 LIMITS = ("distance-concentration", "kernel-linearization")
 DIMENSIONS, APART, POINTS = (5, 50, 500), 4.0, 200
 

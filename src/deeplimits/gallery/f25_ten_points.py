@@ -16,7 +16,7 @@ from deeplimits.gallery.figure import Check
 from deeplimits.predictions.contours import level_lines
 from deeplimits.predictions.picture import SIMULATION, Axis, Field, Line, Picture, Points, Rule
 
-NOTES = "003, a simple network"
+NOTES = "Random Matrix Theory and Its Applications in ML, a simple network"
 LIMITS = ("higham-network-sgd",)
 
 

@@ -13,7 +13,7 @@ from deeplimits.gallery.figure import Check
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Mark, Picture, Points
 from deeplimits.theory import gaussian, spectra
 
-NOTES = "003, Fig 3, trained CK and NTK"
+NOTES = "Random Matrix Theory and Its Applications in ML, Fig 3, trained CK and NTK"
 LIMITS = ("nonlinear-gram-spectrum", "deep-linear-width-ck-spectrum", "empirical-ntk")
 DATA_RATIO, WIDTH_RATIO = 2 / 3, 0.5
 """n/d and n/N."""

@@ -17,7 +17,7 @@ from deeplimits.gallery.extrapolated import at_infinity
 from deeplimits.predictions.picture import Axis, Line, Picture, Rule
 from deeplimits.theory import gaussian, mixtures, spectra
 
-NOTES = "003, Fig 3, one step"
+NOTES = "Random Matrix Theory and Its Applications in ML, Fig 3, one step"
 LIMITS = ("one-step-spike-and-alignment", "one-step-gradient-rank-one")
 PSI1, PSI2, NOISE = 2.0, 1.5, 0.3
 SMALL, LARGE = 1.0, 6.0

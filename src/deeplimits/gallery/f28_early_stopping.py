@@ -16,7 +16,7 @@ from deeplimits.gallery.extrapolated import at_infinity
 from deeplimits.predictions.picture import Axis, Line, Picture, Rule
 from deeplimits.theory import regression
 
-NOTES = "003, double descent in training time"
+NOTES = "Random Matrix Theory and Its Applications in ML, double descent in training time"
 LIMITS = ("gradient-descent-dynamics-gmm",)
 RATIOS, STRENGTH, START = (0.5, 1.0, 2.0), 2.0, 0.3
 CHECKED = 0.3

@@ -14,7 +14,7 @@ from deeplimits.gallery.figure import Check
 from deeplimits.predictions.picture import Axis, Mark, Picture, Rule
 from deeplimits.theory import gaussian, mixtures
 
-NOTES = "003, quantized features"
+NOTES = "Random Matrix Theory and Its Applications in ML, quantized features"
 LIMITS = ("ternary-random-features", "sparse-binary-weights")
 METHODS = {
     "full": "tanh features, single precision",

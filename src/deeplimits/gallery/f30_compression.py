@@ -18,7 +18,7 @@ from deeplimits.gallery.figure import Check
 from deeplimits.models import FullyConnected
 from deeplimits.predictions.picture import SIMULATION, Axis, Picture, Points, Rule
 
-NOTES = "003, compression"
+NOTES = "Random Matrix Theory and Its Applications in ML, compression"
 LIMITS = ("ntk-lossless-compression",)
 SPARSITIES, SEEN = (0.0, 0.5, 0.9), 1200
 

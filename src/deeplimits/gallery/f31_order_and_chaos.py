@@ -21,7 +21,7 @@ from deeplimits.models.activations import activation
 from deeplimits.predictions.picture import SIMULATION, Axis, Field, Line, Picture, Points
 from deeplimits.theory import initialization
 
-NOTES = "004 9/19"
+NOTES = "ORF 543, 9/19"
 LIMITS = ("order-chaos-phase-diagram", "nngp-kernel-recursion")
 
 DEPTH, START, BIAS_VARIANCE = 100, 0.6, 0.05

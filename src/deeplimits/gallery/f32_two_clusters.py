@@ -14,7 +14,7 @@ from deeplimits.gallery.extrapolated import of_mean
 from deeplimits.predictions.picture import Axis, Line, Picture
 from deeplimits.theory import landscape
 
-NOTES = "004, 10/3"
+NOTES = "ORF 543, 10/3"
 LIMITS = ("hessian-two-clusters",)
 LENGTHS, ALONG = (0.0, 1.0), np.array([1.0, 1.0]) / np.sqrt(2)
 

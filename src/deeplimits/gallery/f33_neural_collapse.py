@@ -20,7 +20,7 @@ from deeplimits.gallery.figure import Check
 from deeplimits.measure import classes as by_class
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Mark, Picture, Points, Rule
 
-NOTES = "004, 10/5"
+NOTES = "ORF 543, 10/5"
 LIMITS = ("papyan-feature-decomposition", "neural-collapse-metrics", "neural-collapse-ufm")
 CLASSES, RATE = 10, 0.3
 METRICS = ("within", "lengths", "angles", "classifier", "mismatch")

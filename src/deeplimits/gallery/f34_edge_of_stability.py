@@ -19,7 +19,7 @@ from deeplimits.measure import adapters, training
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points, Rule
 from deeplimits.theory import landscape
 
-NOTES = "004, 10/5"
+NOTES = "ORF 543, 10/5"
 LIMITS = ("edge-of-stability", "gd-linear-stability")
 
 

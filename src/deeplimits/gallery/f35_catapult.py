@@ -13,7 +13,7 @@ from deeplimits.gallery.figure import Check
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points, Rule
 from deeplimits.theory import landscape
 
-NOTES = "004, 11/7"
+NOTES = "ORF 543, 11/7"
 LIMITS = ("catapult-phase-diagram", "catapult-recursion")
 SHOWN, STEPS = (1.0, 2.5, 3.5), 30
 WIDTH = 200

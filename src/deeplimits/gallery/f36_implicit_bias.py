@@ -16,7 +16,7 @@ from deeplimits.gallery.figure import Check
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Mark, Picture, Points, Rule
 from deeplimits.theory import bias
 
-NOTES = "004, 11/9 and 11/14"
+NOTES = "ORF 543, 11/9 and 11/14"
 LIMITS = ("diagonal-network-bias", "gd-separable-max-margin")
 LAST, STEP = 14.0, 0.1
 """Decades of time that are looked at; the step of descent."""

@@ -17,7 +17,7 @@ from deeplimits.models.activations import activation
 from deeplimits.predictions.picture import SIMULATION, Axis, Histogram, Line, Mark, Picture, Points
 from deeplimits.theory import expressivity
 
-NOTES = "004, 11/30"
+NOTES = "ORF 543, 11/30"
 LIMITS = ("jacobian-lognormal", "jacobian-moments")
 RATIOS = (0.1, 0.5, 1.0)
 

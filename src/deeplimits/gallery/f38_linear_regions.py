@@ -21,7 +21,7 @@ from deeplimits.measure import regions
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
 from deeplimits.theory import expressivity
 
-NOTES = "004, 12/5"
+NOTES = "ORF 543, 12/5"
 LIMITS = ("exact-breakpoints", "expected-breakpoints", "telgarsky-sawtooth")
 WEIGHT_VARIANCE, BIAS_VARIANCE, THREE = 2.0, 0.1, (3, 8, 5)
 DEPTHS = np.arange(1, 8)

@@ -18,7 +18,7 @@ from deeplimits.gallery.figure import Check
 from deeplimits.predictions.picture import SIMULATION, Axis, Field, Line, Picture, Points
 from deeplimits.theory import bayes
 
-NOTES = "004, 12/7"
+NOTES = "ORF 543, 12/7"
 LIMITS = ("bayes-linear-evidence", "bayes-effective-depth")
 LENGTH, SHARE, NORM = 4.0, 0.25, 1.3
 """Of the features' kernel e^(−Σ|x_i − x'_i|/ℓ); patients per feature; ν over P/n_0, in units of which labels are."""
