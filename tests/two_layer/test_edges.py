@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 import deeplimits as dl
 from agreement import agrees
 from deeplimits.ensembles import committees, overlap_steps
-from deeplimits.errors import DeeplimitsError, NotConverged, ParameterError
+from deeplimits.errors import DeeplimitsError, NotConverged, OutsideValidity, ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.theory.gaussian import quadrature
 from deeplimits.theory.two_layer import laziness
@@ -257,3 +257,34 @@ def test_incremental_learning_of_neurons_that_start_close_and_part():
     )
     stated = np.asarray(dl.predict(limit)["risk"].arrays()[""][1])
     assert float(stated[0]) == pytest.approx(np.sum((left(exact) / sigma) ** 2) / 2, rel=1e-5)
+
+
+def test_covariance_of_a_step_of_many_neurons():
+    """p + k = 6: against the definition, 200,000 inputs drawn; and along a flow, where D enters."""
+    rng = np.random.default_rng(3)
+    weights = rng.normal(size=(6, 6)) / 6**0.5
+    full = weights @ weights.T
+    p, gamma, noise = 4, 0.8, 0.3
+    a, outer = np.array([1.0, -0.5, 0.8, 0.6]), np.array([1.0, 0.7])
+    task = Task(full[p:, p:], gamma, noise, teacher_output=outer)
+    state = Overlaps(full[:p, p:], full[:p, :p], a)
+    lam = rng.normal(size=(200_000, 6)) @ np.linalg.cholesky(full).T
+    sigma, slope = special.erf(lam / 2**0.5), (2 / np.pi) ** 0.5 * np.exp(-(lam**2) / 2)
+    error = sigma[:, p:] @ outer / 2 - sigma[:, :p] @ a / p + noise * rng.normal(size=len(lam))
+    drive = a * error[:, None] * slope[:, :p]
+    i, j = np.triu_indices(p)
+    parts = [(drive[:, :, None] * lam[:, None, p:]).reshape(len(lam), -1)]
+    parts.append(drive[:, i] * lam[:, j] + drive[:, j] * lam[:, i] + gamma / p * drive[:, i] * drive[:, j])
+    xi = np.concatenate(parts, axis=1)
+    xi = xi - xi.mean(axis=0)
+    exact = xi.T @ xi / len(xi)
+    spread = np.sqrt(((xi**2).T @ xi**2 / len(xi) - exact**2) / len(xi))
+    found = np.asarray(fluctuations.step_covariance(task, state))[: len(exact), : len(exact)]
+    # 18 × 19/2 entries, and the quadrature's own thousandth of the largest
+    assert np.all(np.abs(found - exact) < 5.5 * spread + 2e-3 * np.abs(exact).max())
+    flow = fluctuations.covariance_flow(task, state, [1e-3])
+    np.testing.assert_allclose(
+        flow.covariance[0][: len(exact), : len(exact)] / 1e-3, found, atol=0.02 * np.abs(found).max()
+    )
+    with pytest.raises(OutsideValidity, match="up to 40"):
+        fluctuations.step_covariance(Task(np.eye(1), 0.5), Overlaps(np.zeros((40, 1)), np.eye(40)))

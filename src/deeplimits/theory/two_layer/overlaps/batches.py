@@ -69,7 +69,7 @@ def concentration(
     Setting     one-pass SGD from overlaps that are exactly `start`
     Limit       d → ∞; the exponents −1/2 of d and p and 1/2 of γ, and the constant in front
     Result      E max over (M, Q, a) of √(γ/(dp)) |N(0, Σ)|, Σ from `covariance_flow`
-    Validity    p + k ≤ 4 and smooth σ; not within d^{−1/2} of a saddle; by 2·`points` quasi-random points
+    Validity    p + k ≤ 40 and smooth σ; not within d^{−1/2} of a saddle; by 2·`points` quasi-random points
     References  veiga2022
 
     >>> task = Task(teacher=[[1.0]], step=0.4, noise=0.3**0.5, activation="identity")

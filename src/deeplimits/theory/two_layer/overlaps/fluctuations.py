@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.numerics import arguments, flows, panels, symmetric
+from deeplimits.numerics import arguments, flows, panels, quasi_random, symmetric
 from deeplimits.numerics.checks import converged
 from deeplimits.theory.gaussian.fields.trapezoid import semidefinite_factor
 from deeplimits.theory.two_layer.overlaps import equations, fixed_points, integration
@@ -22,6 +22,10 @@ from deeplimits.theory.two_layer.overlaps import equations, fixed_points, integr
 REACH = 7.5
 _NODES = {2: 151, 3: 59, 4: 41}
 """Nodes per dimension of the trapezoid rule on [−7.5, 7.5] for the one-step covariance, by number of fields."""
+MOST_FIELDS, POINTS = 40, 2**14
+"""Beyond four fields: so many quasi-random points, and their reflections."""
+EVEN = 0.02
+"""Difference of D from that of half the points, relative to the largest entry, above which they are too few."""
 RESOLVED = 1e-5
 """Relative error of E σ'⁴ and E σ⁴, the sharpest factors of that integral, above which a field is too wide."""
 _NOISE_NODES = 5  # exact: the noise enters as a polynomial of degree four
@@ -41,8 +45,9 @@ def step_covariance(task: Task, state: Overlaps, *, time: ArrayLike = 0.0) -> Fl
 
     ξ = (a_i E σ'_i λ*_r;  a_i E σ'_i λ_j + a_j E σ'_j λ_i + (γ/pb) a_i a_j E² σ'_i σ'_j;  ρ_a E σ_i)
 
-    By the trapezoid rule over all p + k fields and Gauss-Hermite over the label noise. For a batch, the first-order
-    parts of ξ average over b samples.
+    By the trapezoid rule over all p + k ≤ 4 fields, beyond by quasi-random points, whose error is a thousandth or so
+    and is checked against half of them; by Gauss-Hermite over the label noise. For a batch, the first-order parts of ξ
+    average over b samples.
     """
     p, k = state.students, state.teachers
     _check(task, p + k)
@@ -50,9 +55,9 @@ def step_covariance(task: Task, state: Overlaps, *, time: ArrayLike = 0.0) -> Fl
     return converged(_one_step(task, state, time), _resolved(task, state), _UNRESOLVED)
 
 
-def _one_step(task: Task, state: Overlaps, time: ArrayLike) -> Float[Array, "size size"]:
+def _one_step(task: Task, state: Overlaps, time: ArrayLike, points: int = POINTS) -> Float[Array, "size size"]:
     p, k = state.students, state.teachers
-    fields, weight = _grid(p + k)
+    fields, weight = _grid(p + k, points)
     factor = semidefinite_factor(equations.covariance(task, state))
     lam = fields @ factor.T
     sigma, slope = task.activation.value(lam[:, :p]), task.activation.derivative(lam[:, :p])
@@ -145,7 +150,10 @@ def stationary_covariance(task: Task, guess: Overlaps) -> AtRest:
     return AtRest(point, sigma)
 
 
-def _grid(dimensions: int) -> tuple[Float[Array, "nodes n"], Float[Array, " nodes"]]:
+def _grid(dimensions: int, points: int) -> tuple[Float[Array, "nodes n"], Float[Array, " nodes"]]:
+    if dimensions not in _NODES:
+        even = quasi_random.gaussian_points(dimensions, points)
+        return jnp.asarray(even), jnp.full((len(even),), 1 / len(even))
     line = np.linspace(-REACH, REACH, _NODES[dimensions])
     mesh = np.stack(np.meshgrid(*[line] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions)
     weight = np.exp(-(mesh**2).sum(axis=1) / 2)
@@ -159,7 +167,11 @@ _UNRESOLVED = (
 
 
 def _resolved(task: Task, state: Overlaps) -> Bool[Array, ""]:
-    """Whether half the step of the grid gives the same E σ'⁴ of the students and E σ⁴ of all fields."""
+    """Whether half the step of the grid gives the same E σ'⁴ of the students and E σ⁴ of all fields; beyond four
+    fields, whether half of the points give the same D."""
+    if state.students + state.teachers not in _NODES:
+        all_points, half = (_one_step(task, state, 0.0, points) for points in (POINTS, POINTS // 2))
+        return jnp.max(jnp.abs(all_points - half)) <= EVEN * jnp.max(jnp.abs(all_points))
     count = _NODES[state.students + state.teachers]
     student, teacher = task.activation, task.teacher_activation
     own, others = symmetric.diagonal(state.q), symmetric.diagonal(task.teacher)
@@ -177,10 +189,10 @@ def _resolved(task: Task, state: Overlaps) -> Bool[Array, ""]:
 
 
 def _check(task: Task, fields: int) -> None:
-    if fields not in _NODES:
+    if fields > MOST_FIELDS:
         raise OutsideValidity(
             f"p + k = {fields} is not covered: the one-step covariance is an integral over all fields, offered up to "
-            f"{max(_NODES)} of them"
+            f"{MOST_FIELDS} of them"
         )
     if not (task.activation.smooth and task.teacher_activation.smooth):
         raise OutsideValidity(
