@@ -91,7 +91,7 @@ def _predict(options: argparse.Namespace) -> int:
     else:
         print(_swept(found))
     if options.plot:
-        _plot(found, options.plot, only)
+        _plot(_predicted_as_one_figure(found, _varying(options)), options.plot, only)
     return 0
 
 
@@ -187,6 +187,17 @@ def _as_one_figure(found: Sequence[Any], varying: dict[str, list[Any]]) -> Seque
         sweep = Sweep(tuple(found), varying)
         if sweep.drawn:
             return [sweep]
+    return found
+
+
+def _predicted_as_one_figure(found: Sequence[Any], varying: dict[str, list[Any]]) -> Sequence[Any]:
+    """Predictions along one parameter as the theory's lines over it, where there is a number to draw."""
+    from deeplimits.lab.sweep import PredictedAlong
+
+    if len(found) > 1 and len(varying) == 1:
+        along = PredictedAlong(tuple(found), *varying)
+        if along.pictures():
+            return [along]
     return found
 
 

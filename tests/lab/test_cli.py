@@ -53,6 +53,13 @@ def test_predict_one_value_and_many(capsys, tmp_path):
     xml.etree.ElementTree.parse(figure)
 
 
+def test_predictions_over_a_range_are_one_figure(capsys, tmp_path):
+    figure = tmp_path / "figure.svg"
+    words = ("predict", "ridgeless-double-descent", "--gamma", "0.5,2,4", "--plot", str(figure), "--only", "risk")
+    assert run_command(capsys, *words)[0] == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["figure.svg"]
+
+
 def test_simulate(capsys):
     code, out, _ = run_command(capsys, "simulate", "knn-bias-variance", "--size", "20", "--samples", "9", "--json")
     assert code == 0

@@ -22,6 +22,7 @@ from deeplimits.statement import Statement
 
 if TYPE_CHECKING:
     from deeplimits.lab.comparison import Comparison
+    from deeplimits.lab.predict import Prediction
 
 
 MOST_ROWS = 60
@@ -120,6 +121,23 @@ class Sweep(Sequence, Drawn):
     def cite(self) -> str:
         """BibTeX of the results used."""
         return self.comparisons[0].cite()
+
+
+@dataclass(frozen=True)
+class PredictedAlong(Drawn):
+    """Predictions of one limit at several values of one parameter, as one thing to draw."""
+
+    predictions: tuple["Prediction", ...]
+    name: str
+
+    def pictures(self) -> dict[str, Picture]:
+        """The theory's line of every number over the parameter."""
+        return sweep_pictures.of_predictions(self.predictions, self.name)
+
+    def _caption(self) -> tuple[str, list[dict[str, Any]]]:
+        limit = self.predictions[0].limit
+        settings = [one for one in export.settings(limit) if one["name"] != self.name]
+        return Statement.of(type(limit)).title, settings
 
 
 def listed(limit: Any, given: dict[str, Any]) -> dict[str, list[Any]]:

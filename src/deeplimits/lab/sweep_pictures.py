@@ -226,6 +226,26 @@ def _wide(places: Sequence[float], factor: float = 3.0) -> bool:
     return min(places) > 0 and max(places) > factor * min(places)
 
 
+def of_predictions(predictions: Sequence[Any], name: str) -> dict[str, Picture]:
+    """Every number that is predicted, over one parameter: the theory's line, dense between the values asked for."""
+    first = predictions[0].limit
+    parameter = parameters_of(type(first))[name]
+    if parameter.kind == "choice":
+        return {}
+    places = [values_of(one.limit)[name] for one in predictions]
+    dense, found = dict(_along(first, parameter, name, places)), {}
+    for result, kind in predictions[0].items():
+        if isinstance(kind, Value | Probability):
+            line = {place: float(one[result]) for place, one in dense.items() if result in one}
+            line |= {
+                place: float(np.asarray(one[result].value)) for place, one in zip(places, predictions, strict=True)
+            }
+            upright = replace_field(kind.axis_of_values, log=bool(_wide(list(line.values()), 30.0)))
+            marks = (Line(*zip(*sorted(line.items()), strict=True), label="theory"),)
+            found[result] = Picture(_axis(parameter, places), upright, marks)
+    return found
+
+
 def _along(limit: Limit, parameter: Parameter, name: str, places: Sequence[Any]) -> Iterator[tuple[Any, dict]]:
     """What the theory says at many values between the first and the last, where it says anything."""
     if parameter.kind != "real":
