@@ -102,7 +102,7 @@ def test_a_kind_of_ones_own_is_compared_drawn_and_exported(tmp_path):
 
 
 def test_the_documentation_finds_every_kind(tmp_path):
-    runpy.run_path(str(ROOT / "docs" / "conf.py"))["write_kinds"](SimpleNamespace(srcdir=tmp_path))
+    runpy.run_path(str(ROOT / "docs" / "made.py"))["write_kinds"](SimpleNamespace(srcdir=tmp_path))
     for name in KINDS:
         assert f"| `{name}` |" in (tmp_path / "_kinds.md").read_text()
         assert f"deeplimits.predictions.{name}\n" in (tmp_path / "_kind_classes.md").read_text()

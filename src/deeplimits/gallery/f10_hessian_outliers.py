@@ -32,7 +32,7 @@ def compute(run):
 def network(weights, x):
     """Scores of the classes."""
     (w, b), (v, c) = weights
-    return jnp.tanh(x @ w + b) @ v + c
+    return jnp.tanh(x @ w + b[None]) @ v + c[None]
 
 
 def loss(weights, x, labels):

@@ -66,7 +66,7 @@ def dense(limit: Limit, patience: float = PATIENCE) -> dict[str, Kind]:
 
     >>> import deeplimits as dl
     >>> curve = dense(dl.limits.DeepLinearWidthCkSpectrum(), patience=60.0)["transform"]
-    >>> len(curve.x) > 100
+    >>> len(curve.x) > 90
     True
     """
     require_valid(limit)

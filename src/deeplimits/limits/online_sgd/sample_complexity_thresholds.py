@@ -46,7 +46,7 @@ class SampleComplexityThresholds(Limit):
     start: Array = real(2.5, 0.5, 10.0, symbol="u_0", doc="correlation at the start, times √N")
     threshold: Array = real(0.83, 0.1, 0.95, symbol=r"\eta", doc="correlation η that counts as recovery")
 
-    usual = Run(sizes=(48, 96, 192, 384), samples=2400, batch=150)
+    usual = Run(sizes=(48, 96, 192, 384), samples=4000, batch=200)
     showcase = Showcase(
         see="The number of samples is a power of the dimension that the information exponent sets.",
     )

@@ -54,11 +54,11 @@ def expected_laziness(
     s = arguments.argument("exponent", exponent, arguments.FINITE, "the output scale is p^{−s}")
     y = arguments.argument("label", label, arguments.FINITE)
     square, gradient, largest = _statistics(named(activation), p)
-    spread = jnp.sqrt(p ** (1 - 2 * s) * square)
-    # E|N(0, τ²) − y| = τ√(2/π) e^{−y²/2τ²} + |y| erf(|y|/(τ√2))
-    distance = spread * jnp.sqrt(2 / jnp.pi) * jnp.exp(-(y**2) / (2 * spread**2))
-    distance = distance + jnp.abs(y) * erf(jnp.abs(y) / (spread * jnp.sqrt(2.0)))
-    return distance * largest * p ** (s - 1) / gradient
+    # E|N(0, τ²) − y| = τ√(2/π) e^{−y²/2τ²} + |y| erf(|y|/(τ√2)) with τ = p^{1/2−s}√(E σ²); times p^{s−1}, in u = |y|/τ
+    zero = y == 0
+    u = jnp.where(zero, 0.0, jnp.abs(y) * jnp.where(zero, 1.0, p ** (s - 0.5)) / jnp.sqrt(square))
+    distance = jnp.sqrt(square / p) * (jnp.sqrt(2 / jnp.pi) * jnp.exp(-(u**2) / 2) + u * erf(u / jnp.sqrt(2.0)))
+    return distance * largest / gradient
 
 
 def laziness_of_identical_neurons(
