@@ -42,7 +42,7 @@ def waited_for(condition, patience=PATIENCE):
     end = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
+        time.sleep(0.005)
 
 
 def started(path, tasks, workers):
@@ -54,7 +54,8 @@ def started(path, tasks, workers):
 def killed_and_finished(path, tasks, kills, workers, seed=0):
     """Kill a driver with SIGKILL at random moments, then let one finish; what it had kept is never touched again."""
     chance = random.Random(seed)
-    marks = sorted(chance.sample(range(1, int(0.95 * tasks)), kills))
+    # In the first half: on a busy machine a driver that has little left is done before it is killed.
+    marks = sorted(chance.sample(range(1, tasks // 2), kills))
     for mark in marks:
         process = started(path, tasks, workers)
         waited_for(functools.partial(reached, path, mark, process))
@@ -93,7 +94,7 @@ def check_kills(tmp_path, tasks, kills, workers):
 
 
 def test_a_driver_killed_once(tmp_path):
-    check_kills(tmp_path, tasks=100, kills=1, workers=0)
+    check_kills(tmp_path, tasks=400, kills=1, workers=0)
 
 
 @pytest.mark.slow

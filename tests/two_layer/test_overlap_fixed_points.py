@@ -107,8 +107,8 @@ def test_fluctuations():
     assert np.abs(linear - np.array([[0.351311345, 0.546538265], [0.546538265, 0.979433444]])).max() < 2e-9
     with pytest.raises(OutsideValidity, match="needs a smooth activation"):
         covariance_flow(Task(np.eye(1), activation="relu"), Overlaps([[0.3]], [[0.8]]), [3.0])
-    with pytest.raises(OutsideValidity, match="p \\+ k = 5"):
-        covariance_flow(Task(np.eye(2)), Overlaps(np.zeros((3, 2)), np.eye(3)), [1.0])
+    with pytest.raises(OutsideValidity, match="p \\+ k = 41"):
+        covariance_flow(Task(np.eye(20)), Overlaps(np.zeros((21, 20)), np.eye(21)), [1.0])
 
 
 def test_stationary_fluctuations():

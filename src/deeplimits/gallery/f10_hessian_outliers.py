@@ -68,10 +68,10 @@ def spectra(hidden, samples):
     x, labels = (jnp.asarray(part[:samples]) for part in digits())
     weights, back = ravel_pytree(jax.jit(trained, static_argnums=(0, 3))(np.random.default_rng(0), x, labels, hidden))
     # J (N, C, P) by the chain rule: one network output after the other.
-    jacobian = jax.jit(jax.vmap(jax.jacrev(lambda w, one: network(back(w), one)), (None, 0)))(weights, x)
+    jacobian = jax.jit(jax.vmap(jax.jacrev(lambda w, one: network(back(w), one[None])[0]), (None, 0)))(weights, x)
     chance = jax.nn.softmax(network(back(weights), x))
     # g_icc' = J'(p − e_c'), weighted by p_c'/N
-    slopes = jnp.einsum("icp,ikc->ikp", jacobian, chance[:, None, :] - jnp.eye(CLASSES))
+    slopes = jnp.einsum("icp,ikc->ikp", jacobian, chance[:, None, :] - jnp.eye(CLASSES)[None])
     parts = landscape.class_decomposition(slopes, chance / samples, labels)
     own = slopes[jnp.arange(samples), labels]
     # The means of what is in a group (class, label) of the same label are taken out of the rest too.

@@ -165,7 +165,5 @@ def _thinned(one: Mapping[str, Any]) -> dict[str, Any]:
     if found["mark"] == "field":
         found["x"], found["y"] = found["x"][::2], found["y"][::2]
         found["values"] = [row[::2] for row in found["values"][::2]]
-    if found["mark"] == "points":
-        found.pop("low", None), found.pop("high", None)
-    found.pop("label", None)
-    return found
+    dropped = {"label", "low", "high"} if found["mark"] == "points" else {"label"}
+    return {name: value for name, value in found.items() if name not in dropped}
