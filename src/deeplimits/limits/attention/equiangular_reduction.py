@@ -1,5 +1,7 @@
 r"""Equal angles stay equal: attention on the sphere as one equation."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -66,6 +68,11 @@ class EquiangularReduction(Limit):
 
     def at_size(self, size):
         return {}, replace(self, dimension=whole(size, "d", self, least=self.tokens))
+
+    def rounds(self):
+        # Where tokens are one the equation contracts like 2 for SA and 2e^β for USA: steps of an explicit method.
+        pace = 2.0 if self.kind == "softmax" else 2 * math.exp(float(self.beta))
+        return 10 + pace * float(self.times[-1]) / 15
 
     def draw(self, key):
         n = self.tokens

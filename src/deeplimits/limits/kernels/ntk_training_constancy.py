@@ -41,7 +41,7 @@ class NtkTrainingConstancy(Limit):
                 each output is Gaussian over networks, with mean Θ_xX A y and variance
                 Σ_xx + Θ_xX AΣ_XX AΘ_Xx − 2Θ_xX AΣ_Xx, A = Θ_XX⁻¹(I − (I − ηΘ_XX/N)^T); Σ covariance of the outputs at
                 the start, Θ tangent kernel of infinite width (mean at the first new point, variance averaged over four)
-    Validity    σ smooth, η < 2N/λ_max(Θ_XX) (below 3 for these data and activations); n ≥ 2kL, as the k outputs move
+    Validity    σ smooth, η < 2N/λ_max(Θ_XX) (below 3 for these data and activations); n ≥ 4kL, as the k outputs move
                 the features of each of L layers together; size counts the neurons n
     Finite size O(1/n); what moves is measured by `measure.training_motion`
     Computed by kernels.InfiniteWidth, kernels.trained_ensemble (mean, variance)
@@ -87,7 +87,7 @@ class NtkTrainingConstancy(Limit):
         }
 
     def validity_at(self, size):
-        least = 2 * self.outputs * self.hidden_layers
+        least = 4 * self.outputs * self.hidden_layers
         return too_small(
             size,
             least,

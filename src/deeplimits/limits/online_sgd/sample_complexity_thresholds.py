@@ -3,6 +3,7 @@ r"""How many samples weak recovery takes."""
 import math
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
@@ -12,6 +13,10 @@ from deeplimits.predictions import Exponent, Probability
 from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import landscapes, spherical_ode
 
+MOST = 2**30
+"""Steps after which a walk is given up."""
+LONG = 1e30
+"""A time at which nobody asks for more digits."""
 CERTAIN = 6.5
 """So many standard deviations away a Gaussian walk is at any time once in 10¹⁰ runs."""
 
@@ -88,11 +93,13 @@ class SampleComplexityThresholds(Limit):
         return {"dimension": n}, self
 
     def rounds(self, *, dimension: int):
-        # The time of m' = 2λδm at k = 2, of m' = kλδm^(k−1) without noise at others, from u₀/√N or the noise's 1/√N.
-        n, k, drift = dimension, self.order, max(self.order, 2) * float(self.signal) * float(self.step)
-        start = max(float(self.start), 1.0)
-        steps = {1: n, 2: n * (math.log(n) / 2 + 2)}.get(k, n ** (k - 1) / start ** (k - 2)) / drift
-        return steps / reduced_chains.BLOCK
+        n, k, lam, c = dimension, self.order, float(self.signal), float(self.step)
+        if k <= 2:
+            # m' = λδ at k = 1; at k = 2 m' = κm, from the noise's 1/√N
+            steps = n / (lam * c) if k == 1 else n * (math.log(n) / 2 + 2) / (2 * lam * c - c**2)
+        else:
+            steps = n ** (k - 1) * _escape_time(k, lam, c, float(self.start))
+        return min(steps, MOST) / reduced_chains.BLOCK
 
     def simulate(self, key, *, dimension: int):
         delta = self.step * dimension ** (-max(0, self.order - 2) / 2)
@@ -101,7 +108,7 @@ class SampleComplexityThresholds(Limit):
         start = self.start / jnp.sqrt(1.0 * dimension)
         passage = reduced_chains.first_passage(
             key, lambda sample, m: model.step(sample, m, delta), model.samples,
-            start, self.threshold[None], 2**30, False,
+            start, self.threshold[None], MOST, False,
         )[0]  # fmt: skip
         # The rate at which the equator repels, from the definition of the step: 2λδ − δ²
         rate = 2 * self.signal * self.step - self.step**2
@@ -120,3 +127,22 @@ class SampleComplexityThresholds(Limit):
         by_drift = half / (k * self.signal * delta * level ** (k - 1))
         by_noise = n / k * (half / (CERTAIN * delta)) ** 2
         return jnp.max(jnp.minimum(by_drift, by_noise))
+
+
+def _escape_time(order: int, signal: float, step: float, start: float) -> float:
+    """The mean time, in N^(k−1) steps, that u = √N m takes from the start to infinity, k ≥ 3.
+
+    du = (ckλu^(k−1) − c²ku/2) ds + c√k dW: large steps push towards the equator, and the noise must bring u beyond
+    u* with u*^(k−2) = c/2λ.
+    """
+    # (2/c²k) ∫_{u₀}^∞ J(y) dy, J(y) = ∫^y e^{U(y)−U(z)} dz, U(u) = u²/2 − (2λ/c)u^k/k taken as linear between points
+    beyond = (step / (2 * signal)) ** (1 / (order - 2))
+    u = np.linspace(-8.0 if order % 2 else 0.0, 4 * max(beyond, start, 2.0), 2000)
+    width = float(u[1] - u[0])
+    inner, total = 0.0, 0.0
+    for place, rise in zip(u[1:], np.diff(u**2 / 2 - 2 * signal / step * u**order / order), strict=True):
+        # ∫ over a step of e^{rise·s} ds is (e^rise − 1)/rise
+        grown = inner * math.exp(min(rise, 100.0))
+        inner = min(grown + width * math.expm1(min(rise, 100.0)) / (rise or 1e-9), LONG)
+        total += width * inner * (place >= start)
+    return 2 * total / (step**2 * order)

@@ -48,7 +48,7 @@ class RandomFeatureRidgeMse(Limit):
         (0.1, 0.5, 1.0, 2.0, 4.0), 0.02, 50.0, log=True, symbol="N/n", doc="features per point along the curves"
     )
 
-    usual = Run(sizes=(80, 160), samples=600)
+    usual = Run(sizes=(60, 120, 240), samples=600)
     showcase = Showcase(
         first="test_curve",
         see="The test error peaks where features are as many as points; the training error vanishes beyond.",
