@@ -21,3 +21,19 @@ def durations(call: Callable[[], object], times: int = 3) -> list[float]:
         call()
         found.append(now() - begin)
     return found
+
+
+def in_turns(
+    ours: Callable[[], object], theirs: Callable[[], object], times: int = 3
+) -> tuple[list[float], list[float]]:
+    """Seconds of two calls, one after the other, after one of each that compiles."""
+    now = clock()
+
+    def taken(call: Callable[[], object]) -> float:
+        begin = now()
+        call()
+        return now() - begin
+
+    ours(), theirs()
+    pairs = [(taken(ours), taken(theirs)) for _ in range(times)]
+    return [one for one, _ in pairs], [other for _, other in pairs]

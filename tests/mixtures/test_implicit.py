@@ -85,6 +85,26 @@ def test_a_drawn_network_of_finite_width():
     assert float(stated.residual) < 1e-12
 
 
+def test_kernels_of_a_smooth_activation_solve_their_equations():
+    """tanh, which has no closed form, by another quadrature; points that coincide have the kernel of a point itself."""
+    x = np.random.default_rng(3).standard_normal((40, 20))
+    x[-1] = x[0]
+    s_a, s_b = 1.2, 0.8
+    found = mixtures.equilibrium_kernels("tanh", s_a, s_b, x)
+    assert float(found.residual) < 1e-12
+    g, theta, gram = np.asarray(found.conjugate), np.asarray(found.tangent), x @ x.T / 20
+    np.testing.assert_allclose([g[0, -1], theta[0, -1]], [g[0, 0], theta[0, 0]], rtol=1e-9)
+    inner, (z, w) = s_a * g + s_b * gram, np.polynomial.hermite_e.hermegauss(150)
+    w = w / w.sum()
+    for i, j in ((0, 1), (2, 30), (7, 7)):
+        u = np.sqrt(inner[i, i]) * z[:, None]
+        rest = max(inner[j, j] - inner[i, j] ** 2 / inner[i, i], 0.0)
+        v = inner[i, j] / inner[i, i] * u + np.sqrt(rest) * z[None, :]
+        mean, slope = (w @ (f(u) * f(v)) @ w for f in (np.tanh, lambda t: 1 - np.tanh(t) ** 2))
+        np.testing.assert_allclose(g[i, j], mean, rtol=1e-7)
+        np.testing.assert_allclose(theta[i, j], (mean + s_b * slope * gram[i, j]) / (1 - s_a * slope), rtol=1e-7)
+
+
 def test_derivative_of_the_fixed_point():
     """By implicit differentiation, against differences."""
 

@@ -30,8 +30,8 @@ with door(__name__):
     from deeplimits.theory.mixtures.implicit import Equilibrium as Equilibrium
     from deeplimits.theory.mixtures.implicit import Explicit as Explicit
     from deeplimits.theory.mixtures.implicit import equilibrium_coefficients as equilibrium_coefficients
-    from deeplimits.theory.mixtures.implicit import equilibrium_kernels as equilibrium_kernels
     from deeplimits.theory.mixtures.implicit import explicit_equivalent as explicit_equivalent
+    from deeplimits.theory.mixtures.implicit_kernels import equilibrium_kernels as equilibrium_kernels
     from deeplimits.theory.mixtures.kernel_equivalents import KernelEquivalent as KernelEquivalent
     from deeplimits.theory.mixtures.kernel_equivalents import centred_kernel as centred_kernel
     from deeplimits.theory.mixtures.kernel_equivalents import conjugate_kernel_equivalent as conjugate_kernel_equivalent

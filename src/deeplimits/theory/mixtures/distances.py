@@ -96,7 +96,7 @@ def largest_distance_gap(
     n, p = whole("samples", samples, 2, "a distance needs two points"), whole("dimension", dimension, 1)
     c = array("eigenvalues", eigenvalues, (), (p,), allowed=POSITIVE, why="of the covariance")
     allowed = number("failure", failure, inside(0, 1), "a probability")
-    square = jnp.mean(jnp.broadcast_to(c, (p,)) ** 2)
+    square = jnp.mean(c**2)
     log_pairs = math.log(n * (n - 1) / 2)
     t = log_pairs + math.log(2.0) - jnp.log(allowed)
     # |x − x'|² = 2 Σ c_k χ²: below and above its mean by more than 2(2√(tr C² t)) + 4|C|t with probability 2e^{−t}

@@ -17,11 +17,10 @@ from scipy import optimize
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.activations import Activation, ActivationLike, polynomial
 from deeplimits.models.activations import activation as named
-from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, array, number
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, number
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.numerics.quasi_random import gaussian_points
 from deeplimits.theory.gaussian import moments
-from deeplimits.theory.gaussian.dual_activations import dual, dual_derivative
 from deeplimits.theory.mixtures.activation_moments import _moments
 from deeplimits.theory.mixtures.layer_equivalents import DeepKernel, deep_coefficients
 
@@ -68,7 +67,7 @@ def equilibrium_coefficients(
     >>> round(float(found.pre_activation_variance), 10), round(float(found.tangent.diagonal), 10)
     (1.2054329274, 1.2144878063)
     """
-    sigma = _continuous(activation)
+    sigma = continuous(activation)
     s_a = number("recurrent_variance", recurrent_variance, NOT_NEGATIVE)
     s_b = number("input_variance", input_variance, POSITIVE)
     tau0 = number("variance", variance, POSITIVE)
@@ -101,7 +100,7 @@ def equilibrium_coefficients(
     return Equilibrium(DeepKernel(a1, a2, a3, found.variance, a4), tangent, tau, found.mean, contraction)
 
 
-def _continuous(activation: ActivationLike) -> Activation:
+def continuous(activation: ActivationLike) -> Activation:
     sigma = named(activation)
     if not sigma.continuous:
         raise OutsideValidity(
@@ -138,90 +137,6 @@ def _scale(sigma: Activation, s_a: Array, s_b: Array, tau0: Array) -> Array:
     _, slope = jax.jvp(lambda t: map_(t, *fixed), (tau,), (jnp.ones_like(tau),))
     # dτ² = ∂(map)/(1 − slope): zero in value, right in derivative.
     return tau + (map_(tau, *given) - jax.lax.stop_gradient(map_(tau, *given))) / (1 - jax.lax.stop_gradient(slope))
-
-
-class Fixed(NamedTuple):
-    """Kernels of an infinitely wide implicit network at given points, with what certifies them."""
-
-    conjugate: Float[Array, "n n"]
-    tangent: Float[Array, "n n"]
-    residual: Float[Array, ""]
-    """The largest change of an entry in another round."""
-    contraction: Float[Array, ""]
-    """The largest σ_a² E φ'(u)² among the points: entries off by ε are off by less than ε/(1 − contraction)."""
-
-
-def equilibrium_kernels(
-    activation: ActivationLike,
-    recurrent_variance: float,
-    input_variance: float,
-    x: ArrayLike,
-    *,
-    mean: float = 0.0,
-    tolerance: float = 1e-12,
-) -> Fixed:
-    """Conjugate and tangent kernel of an infinitely wide implicit network at any points, as a fixed point.
-
-    Setting     rows x; φ − `mean` is the activation (`Equilibrium.mean` for the one that the equivalents speak of)
-    Result      G = E φ(u)φ(v), (u, v) of covariance Λ = σ_a²G + σ_b²xx'/p; K = (G + σ_b²Ġ∘xx'/p)/(1 − σ_a²Ġ) entry by
-                entry, Ġ = E φ'(u)φ'(v)
-    Validity    the certificate σ_a²E φ'(u_i)² < 1 at every point, else an error names the point; `residual` says how
-                far the last round moved
-    References  ling2024; bai2019
-
-    >>> import numpy as np
-    >>> found = equilibrium_kernels("identity", 0.5, 1.0, np.eye(2) * 2**0.5)
-    >>> found.conjugate.round(10).tolist(), float(found.contraction)  # G = 0.5G + 1
-    ([[2.0, 0.0], [0.0, 2.0]], 0.5)
-    """
-    sigma = _continuous(activation)
-    points = array("x", x, ("n", "p"), why="one point in each row")
-    s_a = float(number("recurrent_variance", recurrent_variance, NOT_NEGATIVE))
-    s_b = float(number("input_variance", input_variance, POSITIVE))
-    centre = float(number("mean", mean, FINITE))
-    number("tolerance", tolerance, POSITIVE)
-    gram = points @ points.T / points.shape[1]
-    g = jnp.zeros_like(gram)
-    change = math.inf
-    for _ in range(MOST_ROUNDS):
-        following = _round(sigma, s_a * g + s_b * gram, centre)
-        change = float(jnp.max(jnp.abs(following - g)) / jnp.maximum(jnp.max(jnp.abs(following)), 1e-300))
-        g = following
-        if not change > tolerance or not bool(jnp.all(jnp.isfinite(g))):
-            break
-        if float(jnp.max(jnp.abs(g))) > 1e12 * (1 + float(jnp.max(jnp.abs(gram)))):
-            break
-    inner = s_a * g + s_b * gram
-    slopes = moments.slope_moment(sigma, jnp.einsum("ii->i", inner)) if math.isfinite(change) else jnp.full(1, jnp.inf)
-    worst = float(jnp.max(s_a * slopes))
-    if not change <= tolerance or not worst < 1:
-        place = int(jnp.argmax(slopes))
-        raise (OutsideValidity if not worst < 1 else NotConverged)(
-            f"no stable fixed point: the certificate σ_a² E φ'(u)² < 1 fails at point {place}, where it is "
-            f"{worst:.6g}; lower recurrent_variance"
-            if not worst < 1
-            else f"the fixed point was not reached in {MOST_ROUNDS} rounds (the last moved by {change:.3g}); lower "
-            "recurrent_variance"
-        )
-    a = jnp.einsum("ii->i", inner)
-    slope = dual_derivative(sigma, a[:, None], a[None, :], _inside(inner))
-    tangent = (g + s_b * slope * gram) / (1 - s_a * slope)
-    return Fixed(g, (tangent + tangent.T) / 2, jnp.asarray(change), jnp.asarray(worst))
-
-
-def _inside(inner: Array) -> Array:
-    a = jnp.einsum("ii->i", inner)
-    largest = jnp.sqrt(a[:, None] * a[None, :])
-    return jnp.clip(inner, -largest, largest)
-
-
-def _round(sigma: Activation, inner: Array, centre: float) -> Array:
-    a = jnp.einsum("ii->i", inner)
-    found = dual(sigma, a[:, None], a[None, :], _inside(inner))
-    if centre:
-        means = moments.mean(sigma, a)
-        found = found - centre * (means[:, None] + means[None, :]) + centre**2
-    return (found + found.T) / 2
 
 
 class Explicit(NamedTuple):

@@ -11,8 +11,8 @@ from deeplimits.models.activations import ActivationLike
 from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import known
 from deeplimits.theory.gaussian import moments
-from deeplimits.theory.gaussian.dual_activations import dual, dual_derivative
 from deeplimits.theory.mixtures.activation_moments import kernel_coefficients
+from deeplimits.theory.mixtures.dual_matrices import dual_matrix
 from deeplimits.theory.mixtures.gaussian_mixtures import KernelData
 from deeplimits.theory.mixtures.layer_equivalents import DeepKernel, deep_coefficients
 
@@ -125,7 +125,7 @@ def centred_kernel(
                 Θ_l = K_l + Θ_{l−1} ∘ E σ'(u)σ'(v)
     References  gu2022 Eq. 3
 
-    Activations without a closed form are integrated pair by pair, which takes minutes beyond a few hundred points.
+    Activations with kinks and no closed form are integrated pair by pair, which takes minutes beyond a hundred points.
 
     >>> import numpy as np
     >>> centred_kernel(["square"], np.array([[1.0, 1.0], [1.0, -1.0]]), 1.0).round(12).tolist()
@@ -136,13 +136,9 @@ def centred_kernel(
     kernel = points @ points.T / points.shape[1]
     theta = kernel
     for activation, mean in zip(activations, means, strict=True):
-        a = jnp.einsum("ii->i", kernel)
-        of_points = moments.mean(activation, a)
-        left, right = a[:, None], a[None, :]
-        # Rounding may not make |c| exceed √(ab).
-        inner = jnp.clip(kernel, -jnp.sqrt(left * right), jnp.sqrt(left * right))
-        slopes = dual_derivative(activation, left, right, inner) if tangent else 0.0
-        kernel = dual(activation, left, right, inner) - mean * (of_points[:, None] + of_points[None, :]) + mean**2
+        of_points = moments.mean(activation, jnp.einsum("ii->i", kernel))
+        slopes = dual_matrix(activation, kernel, slope=True) if tangent else 0.0
+        kernel = dual_matrix(activation, kernel) - mean * (of_points[:, None] + of_points[None, :]) + mean**2
         kernel = (kernel + kernel.T) / 2
         theta = kernel + theta * slopes if tangent else theta
     return theta if tangent else kernel

@@ -154,13 +154,12 @@ def one_step_spike(
     threshold = psi2**0.25
     out = theta > threshold
     safe = jnp.where(out, theta, 2 * threshold)
-    square = safe**2
-    # 1 − (ψ₂ + θ²)/(θ²(θ² + 1)) = (θ² − √ψ₂)(θ² + √ψ₂)/(θ²(θ² + 1))
-    root = jnp.sqrt(psi2)
-    known_part = (square - root) * (square + root) / (square * (square + 1))
-    share = (mu * teacher.slope) ** 2 / per_step**2
+    # 1 − (ψ₂ + θ²)/(θ²(θ² + 1)) = (1 − √ψ₂/θ²)(1 + √ψ₂/θ²)/(1 + 1/θ²), in 1/θ: steps may be as large as they like
+    root, inverse = jnp.sqrt(psi2), (1 / safe) ** 2
+    known_part = (1 - root * inverse) * (1 + root * inverse) / (1 + inverse)
+    share = (mu * teacher.slope / per_step) ** 2
     return OneStepSpike(
-        jnp.where(out, jnp.sqrt((1 + 1 / square) * (psi2 + square)), 1 + root),
+        jnp.where(out, safe * jnp.sqrt((1 + inverse) * (1 + psi2 * inverse)), 1 + root),
         jnp.where(out, share * known_part, 0.0),
         theta,
         threshold,
