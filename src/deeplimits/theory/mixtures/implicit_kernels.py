@@ -63,7 +63,7 @@ def equilibrium_kernels(
     centre = float(number("mean", mean, FINITE))
     accuracy = float(number("tolerance", tolerance, POSITIVE))
     driven = s_b / points.shape[1] * (points @ points.T)
-    own, worst = _diagonal(sigma, s_a, jnp.einsum("ii->i", driven), centre, accuracy)
+    own, worst, least = _diagonal(sigma, s_a, jnp.einsum("ii->i", driven), centre, accuracy)
     conjugate = _Round(sigma, s_a, driven, own, centre)
     # |G_ij| ≤ √(G_ii G_jj), and G − E φφ increases with G_ij, by between 1 − and 1 + the contraction.
     high = jnp.sqrt(own[:, None]) * jnp.sqrt(own[None, :])
@@ -72,14 +72,16 @@ def equilibrium_kernels(
         g = conjugate.with_diagonal(g)
         following, slope = conjugate(g)
         miss = following - g
-        change = float(jnp.max(jnp.abs(miss)) / jnp.maximum(jnp.max(jnp.abs(following)), 1e-300))
-        if not change > accuracy:
+        size = jnp.maximum(jnp.max(jnp.abs(following)), 1e-300)
+        change = float(jnp.max(jnp.abs(miss)) / size)
+        if change <= accuracy:
             tangent = (g + slope * driven) / (1 - s_a * slope)
-            return Fixed(g, (tangent + tangent.T) / 2, jnp.asarray(change), jnp.asarray(worst))
-        # Newton's method; where it leaves what is still possible, the middle of that.
+            return Fixed(g, (tangent + tangent.T) / 2, jnp.asarray(max(change, least)), jnp.asarray(worst))
+        # Newton's method; where it leaves what is still possible, the middle of that. What is there stays.
         low, high = jnp.where(miss > 0, g, low), jnp.where(miss < 0, g, high)
         step = g + miss / (1 - s_a * slope)
-        g = jnp.where((step >= low) & (step <= high), step, (low + high) / 2)
+        step = jnp.where((step >= low) & (step <= high), step, (low + high) / 2)
+        g = jnp.where(jnp.abs(miss) > accuracy / 10 * size, step, g)
     raise NotConverged(f"{_NOT_REACHED} (the last moved by {change:.3g}); take a larger tolerance")
 
 
@@ -107,8 +109,16 @@ class _Round(NamedTuple):
         return self.with_diagonal(found), (slope + slope.T) / 2
 
 
-def _diagonal(sigma: Activation, s_a: float, driven: Array, centre: float, accuracy: float) -> tuple[Array, float]:
-    """G_ii of each point, from an empty state, and the largest σ_a²E φ'(u_i)²: above one there is none to be had."""
+class _Diagonal(NamedTuple):
+    """G_ii of each point, the largest σ_a²E φ'(u_i)², and how far the last round moved."""
+
+    own: Float[Array, " n"]
+    worst: float
+    change: float
+
+
+def _diagonal(sigma: Activation, s_a: float, driven: Array, centre: float, accuracy: float) -> _Diagonal:
+    """Each point by itself, from an empty state."""
     own, change = jnp.zeros_like(driven), math.inf
     for _ in range(MOST_ROUNDS):
         a = s_a * own + driven
@@ -131,4 +141,4 @@ def _diagonal(sigma: Activation, s_a: float, driven: Array, centre: float, accur
         )
     if change > accuracy:
         raise NotConverged(f"{_NOT_REACHED} (the last moved by {change:.3g}); lower recurrent_variance")
-    return own, worst
+    return _Diagonal(own, worst, change)
