@@ -89,15 +89,32 @@ def gap(kind: str, x, data) -> tuple[float, float]:
     )
 
 
+def distance_gap(kind: str, x, data, mixture) -> tuple[float, float]:
+    """Operator norm of K − K̃ and of PKP for a kernel of distances, or of inner products."""
+    square = np.sum(x**2, axis=1)
+    inner = x @ x.T / x.shape[1]
+    if kind == "heat kernel":
+        kernel = np.exp(-np.maximum((square[:, None] + square) / x.shape[1] - 2 * inner, 0.0) / 2)
+        np.fill_diagonal(kernel, 1.0)
+        other = mixtures.linearized_distance_kernel(lambda t: jnp.exp(-t / 2), data, mixture)
+    else:
+        kernel = np.exp(inner)
+        other = mixtures.linearized_inner_kernel(jnp.exp, data)
+    centred = kernel - kernel.mean(axis=0) - kernel.mean(axis=1)[:, None] + kernel.mean()
+    return float(np.linalg.norm(kernel - np.asarray(other), 2)), float(np.linalg.norm(centred, 2))
+
+
 def rates(dimensions: tuple[int, ...]) -> None:
     print("\nkernel                    " + "".join(f"   p = {p:<5}" for p in dimensions) + "   power of p")
-    for kind in ("ReLU", "ReLU twice", "ReLU twice, tangent", "implicit ReLU"):
+    for kind in ("heat kernel", "exp of inner", "ReLU", "ReLU twice", "ReLU twice, tangent", "implicit ReLU"):
         gaps = []
         for p in dimensions:
             found = []
             for seed in range(4):
                 x, labels, mixture = drawn(p, p, seed)
-                found.append(gap(kind, x, mixtures.kernel_data(x, labels, mixture=mixture))[0])
+                data = mixtures.kernel_data(x, labels, mixture=mixture)
+                plain = kind in ("heat kernel", "exp of inner")
+                found.append((distance_gap(kind, x, data, mixture) if plain else gap(kind, x, data))[0])
             gaps.append(np.mean(found))
         power = np.polyfit(np.log(dimensions), np.log(gaps), 1)[0]
         print(f"{kind:<26}" + "".join(f"   {one:<9.4f}" for one in gaps) + f"   {power:.2f}", flush=True)

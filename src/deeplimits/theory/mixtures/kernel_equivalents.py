@@ -1,5 +1,6 @@
 """Deterministic equivalents of kernel matrices on a mixture, as matrices and as factors of rank p + 1 + classes."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -116,7 +117,7 @@ def conjugate_kernel_equivalent(
 
 
 def centred_kernel(
-    activations: list[ActivationLike], x: ArrayLike, variance: ArrayLike, *, tangent: bool = False
+    activations: Sequence[ActivationLike], x: ArrayLike, variance: ArrayLike, *, tangent: bool = False
 ) -> Float[Array, "n n"]:
     """The exact kernel of an infinitely wide network with centred activations: what the equivalents approximate.
 
