@@ -50,7 +50,7 @@ def examine(subject: Subject) -> Iterator[Finding]:
     found = list(_propagation(subject, signals, independent))
     found += _units(signals)
     if signals.layers and subject.classes:
-        found.append(_output_size(signals.layers[-1]))
+        found.append(_output_size(signals.layers[-1], independent))
     yield from weight_scales.examine(signals, independent, found)
     yield from found
     yield blocks.reading(subject.architecture, subject.expected)
@@ -299,6 +299,7 @@ def _units(signals: Signals) -> Iterator[Finding]:
             action,
             Estimate(value, math.sqrt(value * (1 - value) / worst.width)),
             "share of the layer's units",
+            references=("poole2016", "roberts2022"),
             picture=Picture(
                 Axis("layer", whole=True),
                 Axis(f"share of {share} units", low=-0.02, high=1.02),
@@ -317,7 +318,7 @@ def _units(signals: Signals) -> Iterator[Finding]:
         )
 
 
-def _output_size(last: LayerSignal) -> Finding:
+def _output_size(last: LayerSignal, independent: bool) -> Finding:
     value = float(last.leaving.mean())
     severity = graded(value, *OUTPUT)
     return Finding(
@@ -331,4 +332,7 @@ def _output_size(last: LayerSignal) -> Finding:
         Estimate(value, value * last.chance),
         "mean square of the outputs",
         float(last.expected.mean()),
+        (Assumption("weights are independent and centred, as at initialization", independent),),
+        ("roberts2022",),
+        theory_what="that of a last layer of independent weights of these variances, behind what enters it",
     )
