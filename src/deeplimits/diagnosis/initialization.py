@@ -69,7 +69,7 @@ def _propagation(subject: Subject, signals: Signals, independent: bool) -> Itera
         yield from angles.examine(subject, chain, independent, recommended(chain))
         return
     yield from blocks.signal_size(subject.architecture, subject.expected, independent)
-    yield from blocks.gradient_size(subject.architecture)
+    yield from blocks.gradient_size(subject.architecture, subject.expected, independent)
     yield from blocks.branches(subject.architecture, subject.expected)
 
 
