@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from deeplimits.diagnosis import backward
-from deeplimits.diagnosis.findings import Assumption, Finding, graded, times
+from deeplimits.diagnosis.findings import Assumption, Finding, few, graded, times
 from deeplimits.diagnosis.propagation import Expected
 from deeplimits.measure.adapters.architecture import Architecture, Operation
 from deeplimits.measure.estimates import Estimate
@@ -199,7 +199,7 @@ def branches(read: Architecture, stated: list[Expected]) -> Iterator[Finding]:
     severity = graded(shares[worst], *BRANCH) if alone else "fine"
     sentence = (
         f"of {len(shares)} residual branches the one that ends in {names[worst]} adds most: {shares[worst]:.3g} times "
-        f"the mean square of the stream (the others {others:.2g}; theory expects {lines[worst]:.3g} of its weights)"
+        f"the mean square of the stream (the others {few(others)}; theory expects {lines[worst]:.3g} of its weights)"
     )
     order = np.arange(1, len(shares) + 1)
     yield Finding(
@@ -209,7 +209,7 @@ def branches(read: Architecture, stated: list[Expected]) -> Iterator[Finding]:
         f"{sentence}: what was there before is lost in it." if severity != "fine" else f"{sentence}.",
         ""
         if severity == "fine"
-        else f"divide the weights of {names[worst]} by about {math.sqrt(shares[worst] / max(others, 1e-12)):.2g}.",
+        else f"divide the weights of {names[worst]} by about {few(math.sqrt(shares[worst] / max(others, 1e-12)))}.",
         Estimate(shares[worst], None),
         "mean square of a branch over that of the stream",
         lines[worst],

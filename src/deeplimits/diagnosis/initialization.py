@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deeplimits.diagnosis import angles, blocks, weight_scales
-from deeplimits.diagnosis.findings import Assumption, Finding, graded, times
+from deeplimits.diagnosis.findings import Assumption, Finding, few, graded, times
 from deeplimits.diagnosis.propagation import squared, squared_slope
 from deeplimits.diagnosis.subject import Subject
 from deeplimits.errors import DeeplimitsError
@@ -262,7 +262,7 @@ def _fluctuations(chain: tuple[LayerSignal, ...], independent: bool) -> Iterator
         "initialization",
         severity,
         f"depth over width is {ratio:.2g} (the sum of 1/width over the hidden layers): from one draw of the weights to "
-        f"the next, squared gradients at the first layer differ by a factor of about {math.exp(scatter):.2g}.",
+        f"the next, squared gradients at the first layer differ by a factor of about {few(math.exp(scatter))}.",
         "" if severity == "fine" else f"layers of width {widest}, or fewer of them, make starts alike.",
         Estimate(ratio, None),
         "Σ 1/n over the hidden layers",

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.optimize import brentq
 
 from deeplimits.diagnosis import layer_rates
-from deeplimits.diagnosis.findings import Assumption, Finding
+from deeplimits.diagnosis.findings import Assumption, Finding, few
 from deeplimits.diagnosis.subject import Optimizer, Subject
 from deeplimits.errors import ParameterError
 from deeplimits.measure.curvature import Eigenpairs, eigenpairs, hessian
@@ -185,7 +185,7 @@ def _judged(subject: Subject, optimizer: Optimizer, measured: Estimate) -> Findi
         if share < 1e-3:
             severity, action = (
                 "note",
-                f"training may be {1 / share:.2g} times faster with a step nearer to {largest:.2g}.",
+                f"training may be {few(1 / share)} times faster with a step nearer to {largest:.2g}.",
             )
     return Finding(
         "step-size",
