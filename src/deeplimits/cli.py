@@ -221,7 +221,7 @@ def _diagnose(options: argparse.Namespace) -> int:
     from deeplimits.diagnosis.loading import loaded
     from deeplimits.diagnosis.running import diagnose
 
-    given = loaded(options.model)
+    given = loaded(options.model, options.data)
     report = diagnose(
         given.model,
         given.loss,

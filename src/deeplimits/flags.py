@@ -182,6 +182,11 @@ def _parser(
         metavar="FILE.py:NAME",
         help="a function NAME in FILE.py (or module:NAME) that returns model, loss, data, and perhaps the optimizer",
     )
+    diagnosis.add_argument(
+        "--data",
+        metavar="FILE",
+        help="data in place of the function's: FILE.npz with two arrays x and y, or FILE.py:NAME",
+    )
     diagnosis.add_argument("--budget", default="60s", help="how long it may take, as 30s or 5m (default: 60s)")
     diagnosis.add_argument("--most-memory", metavar="SIZE", help="how much it may hold, as 500MB or 2GB (default: any)")
     diagnosis.add_argument("--only", nargs="+", metavar="PART", help="just these parts, as weights or 'learning rate'")

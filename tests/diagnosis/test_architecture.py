@@ -7,6 +7,8 @@ import pytest
 import torch
 
 from deeplimits import diagnose
+from deeplimits.diagnosis.backward import expected_slopes, shared_out
+from deeplimits.diagnosis.blocks import stream
 from deeplimits.diagnosis.propagation import expected
 from deeplimits.measure.adapters import open_model
 from deeplimits.measure.adapters.architecture import Architecture, architecture, multiplier
@@ -67,6 +69,65 @@ def test_measured_signals_follow_the_line(kind):
     # One number for each network, so that the scores of one do not have to be independent: its largest.
     assert max(np.abs(scores(one)).max() for one in found) < 4.5, [scores(one) for one in found]
     assert max(np.abs(scores(one, 1.5)).max() for one in found) > 4.5, [scores(one, 1.5) for one in found]
+
+
+def gradients(kind, seed, wrong=1.0):
+    """Squared gradient at the beginning of the stream over that at its end: measured, over the line."""
+    torch.manual_seed(seed)
+    net = residual(120, 4, kind == "normalized") if kind != "convolutional" else convolutional(60, 4)
+    found = read(net, digits(64))
+    scaled = [
+        one._replace(constants={**one.constants, "weight_variance": wrong * one.constants["weight_variance"]})
+        if one.kind == "affine"
+        else one
+        for one in found.operations
+    ]
+    lines = expected(found)
+    places = stream(found)
+    line = expected_slopes(found._replace(operations=tuple(scaled)), lines)
+    return places[0].slope / places[-1].slope * line[places[-1].place] / line[places[0].place]
+
+
+@pytest.mark.parametrize("kind", ["residual", "normalized", "convolutional"])
+def test_measured_gradients_follow_the_line(kind):
+    ratios = np.array([gradients(kind, seed) for seed in range(8)])
+    # Finite widths bend the mean by their order; that the forward pass knows the weights, too.
+    assert abs(ratios.mean() - 1) < 4 * ratios.std(ddof=1) / 8**0.5 + 0.05, ratios
+    off = np.array([gradients(kind, seed, 1.5) for seed in range(8)])
+    assert abs(off.mean() - 1) > 4 * off.std(ddof=1) / 8**0.5 + 0.05, off
+
+
+@pytest.mark.parametrize(("pool", "share"), [(torch.nn.AvgPool2d(2), 1 / 16), (torch.nn.MaxPool2d(2), 1.0)])
+def test_gradients_shared_out_by_a_pooling_are_no_fault(pool, share):
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Conv2d(1, 5, 1), pool, pool, torch.nn.Flatten(), torch.nn.Linear(20, 10))
+    x, y = digits(40)
+    found = read(net, (x.reshape(-1, 1, 8, 8), y))
+    first, last = found.of("affine")
+    assert shared_out(found, first, last) == pytest.approx(share)
+    line = expected_slopes(found, expected(found))[first.place]
+    entering = last.slope * float((net[4].weight.detach() ** 2).mean()) * 20
+    assert line == pytest.approx(entering * share, rel=1e-6)
+
+
+def test_a_well_started_network_with_a_mean_over_positions_raises_no_alarm():
+    torch.manual_seed(0)
+    report = diagnose(convolutional(9, 1), loss, digits(), only=("initialization",))
+    assert report.worst in ("note", "fine"), report
+    deep = torch.nn.Sequential(*[
+        part
+        for before in (1, *[12] * 4)
+        for part in (torch.nn.Conv2d(before, 12, 3, padding=1), torch.nn.ReLU(), torch.nn.AvgPool2d(2))
+    ], torch.nn.Flatten(), torch.nn.Linear(12, 10))  # fmt: skip
+    for one in deep:
+        if isinstance(one, torch.nn.Conv2d):
+            torch.nn.init.kaiming_normal_(one.weight, nonlinearity="relu")
+    x = np.random.default_rng(0).normal(size=(40, 1, 32, 32)).astype("float32")
+    found = diagnose(deep, loss, (x, LABELS), only=("initialization",))["gradient-size"]
+    assert found.measured.value < 0.01  # four poolings of four positions
+    assert found.severity == "fine", found
+    assert found.theory is not None
+    assert abs(np.log(found.theory / found.measured.value)) < np.log(3)
 
 
 def test_operations_of_a_transformer():

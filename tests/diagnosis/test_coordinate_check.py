@@ -132,6 +132,67 @@ def test_jax_networks_are_told_apart():
         assert [one.name for one in found.layers] == ["w0", "w1", "w2"]
 
 
+@pytest.mark.parametrize("slip", [None, "w1"])
+def test_maximal_update_and_a_wrong_rate_in_jax(slip):
+    import jax
+    import jax.numpy as jnp
+
+    def make(width):
+        grown, sizes = width / 64, (64, width, width, 10)
+        rates = {"w0": grown, "w1": grown if slip == "w1" else 1.0, "w2": 1 / grown}
+        parameters = {
+            f"w{i}": jnp.asarray(np.random.normal(size=(m, n)) * m**-0.5)  # noqa: NPY002
+            for i, (m, n) in enumerate(itertools.pairwise(sizes))
+        }
+        parameters["w2"] = parameters["w2"] * grown**-0.5
+
+        def apply(p, x):
+            return jnp.tanh(jnp.tanh(x @ p["w0"]) @ p["w1"]) @ p["w2"]
+
+        def step(p, gradients):
+            return {name: p[name] - 1e-2 * rates[name] * gradients[name] for name in p}
+
+        return apply, parameters, step
+
+    def cross_entropy(z, y):
+        return -jnp.mean(jax.nn.log_softmax(z)[jnp.arange(len(y)), y])
+
+    found = coordinate_check(make, (64, 128, 256), digits(), loss=cross_entropy, seeds=3)
+    assert (found.parametrization, found.rule) == ("maximal update", "sgd")
+    assert found.broken == (() if slip is None else (slip,)), found
+    assert found.fault == ("" if slip is None else "the learning rate of w1 is off by n^1")
+
+
+def of_parametrization(name, rule):
+    """A network of this parametrization, and the optimizer that coordinate_check is to be given."""
+    usual = {} if rule == "sgd" else {"optimizer": adam}
+    return {
+        "standard": (standard, usual),
+        "ntk": (tangent, usual),
+        "maximal update": (lambda width: maximal(width, rule), {}),
+    }[name]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rule", ["sgd", "adam"])
+@pytest.mark.parametrize("name", ["standard", "ntk", "maximal update"])
+def test_all_powers_are_those_of_the_theory(name, rule):
+    make, usual = of_parametrization(name, rule)
+    found = coordinate_check(make, (128, 256, 512, 1024), digits(), loss=loss, samples=1, **usual)
+    assert found.parametrization == name
+    stated = found.predicted(name)
+    # What lower layers pass on is of the same order as a layer's own update, or less: both bend the power of the sum.
+    far = [
+        (one.name, part, float(getattr(one, part).value), getattr(powers, part))
+        for one, powers in zip(found.layers, stated, strict=True)
+        for part, room in (("start", 0.1), ("own", 0.1), ("change", 0.25))
+        if abs(float(getattr(one, part).value) - getattr(powers, part)) > 4 * float(getattr(one, part).error) + room
+    ]
+    assert not far, found
+    with pytest.raises(ParameterError, match="parametrization"):
+        found.predicted("muP")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("rule", ["sgd", "adam"])
 def test_mended_networks_carry_their_learning_rate_over(rule):
@@ -249,6 +310,7 @@ def test_a_layer_with_a_wrong_rate_is_named(rule, slip, name):
     assert found.broken == (name,)
     assert "← broken" in str(found)
     assert "maximal update" in str(found).splitlines()[2]  # all three are shown, below the fault
+    assert str(found).count(" | ") == 1 + 3 * len(found.layers)  # beside every power that was measured
     # What is off by the first power of the width is to be divided by it.
     assert found.factors(512, 64)[name].learning_rate == pytest.approx(1 / 8)
 

@@ -303,7 +303,24 @@ def test_the_command(tmp_path, capsys):
         assert "<svg" in page.read_text()
     assert main(["diagnose", f"{path}:make", "--dry-run", "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)["left_out"]) == len(PARTS)
+    # Data from elsewhere: a file of arrays, or a name.
+    path.write_text(SCRIPT.replace("LR", "0.1") + "def pair():\n    return make()[:2]\n")
+    given = np.random.default_rng(1).normal(size=(30, 10)).astype("float32"), np.arange(30) % 3
+    np.savez(tmp_path / "data.npz", y=given[1], x=given[0])
+    (tmp_path / "samples.py").write_text("def make():\n    import wild\n    return wild.make()[2]\n")
+    for where, count in ((tmp_path / "data.npz", 30), (f"{tmp_path}/samples.py:make", 60)):
+        assert main(["diagnose", f"{path}:pair", "--data", str(where), "--only", "data"]) == 0
+        assert f"{count} samples of 10 features" in " ".join(capsys.readouterr().out.split())
+    np.savez(tmp_path / "one.npz", given[0])
+    for where, words in (
+        ("one.npz", "two arrays, inputs and targets"),
+        ("none.npz", "there is no file"),
+        ("samples.py:no", "has no function 'no'"),
+    ):
+        assert main(["diagnose", f"{path}:pair", "--data", f"{tmp_path}/{where}"]) == 1
+        assert words in capsys.readouterr().err
     for place, words in (
+        (f"{path}:pair", "it must return"),
         (f"{path}:nothing", "has no function 'nothing'"),
         (f"{path}:wrong", "returned a int; it must return"),
         (f"{path}:broken", "no data here"),

@@ -110,6 +110,30 @@ def test_optimizers_are_read_with_all_that_matters_to_stability():
     assert sharpness(alone) == pytest.approx(np.linalg.eigvalsh(plain[:6, :6])[-1], rel=1e-3)
 
 
+def test_adam_of_jax_is_judged_by_its_second_moments():
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(40, 6)), rng.normal(size=40)
+    second = {"w": rng.uniform(0.5, 2.0, 6) ** 2, "b": np.array(4.0)}
+
+    def model():
+        first = {"w": jnp.zeros(6), "b": jnp.zeros(())}
+        return open_model(
+            lambda p, z: z @ p["w"] + p["b"], lambda z, t: jnp.mean((z - t) ** 2), (x, y), parameters=first
+        )
+
+    given = learning_rate.Optimizer("adam", 0.1, 0.9, moments=second)
+    found = diagnose(model(), optimizer=given, only=("learning rate",), budget="1h")["step-size"]
+    # Leaves of a dictionary go by name: the bias is first.
+    rows = np.column_stack([np.ones(40), x]) / (np.concatenate([[4.0], second["w"]]) ** 0.5 + 1e-8) ** 0.5
+    assert found.measured.value == pytest.approx(np.linalg.eigvalsh(2 * rows.T @ rows / 40)[-1], rel=1e-3)
+    assert "first step" not in found.sentence
+    for wrong in ({"w": second["w"]}, {**second, "b": np.array(-1.0)}, {**second, "b": np.zeros(2)}):
+        report = diagnose(model(), optimizer=given._replace(moments=wrong), only=("learning rate",), budget="1h")
+        assert "moments are" in report.left_out[0]
+    with pytest.raises(ParameterError, match="step"):
+        read_optimizer(given._replace(step=-1.0))
+
+
 def trained(net, data, optimizer, steps):
     x, y = (torch.tensor(part) for part in data)
     for _ in range(steps):

@@ -21,4 +21,5 @@ with door(__name__):
     from deeplimits.diagnosis.width_powers import CoordinateCheck as CoordinateCheck
     from deeplimits.diagnosis.width_powers import Factor as Factor
     from deeplimits.diagnosis.width_powers import LayerPowers as LayerPowers
+    from deeplimits.diagnosis.width_powers import Powers as Powers
     from deeplimits.diagnosis.width_powers import coordinate_check as coordinate_check

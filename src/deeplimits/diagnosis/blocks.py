@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deeplimits.diagnosis.findings import Assumption, Finding, graded, times
+from deeplimits.diagnosis import backward
+from deeplimits.diagnosis.findings import Assumption, Finding, few, graded, times
 from deeplimits.diagnosis.propagation import Expected
 from deeplimits.measure.adapters.architecture import Architecture, Operation
 from deeplimits.measure.estimates import Estimate
@@ -126,37 +127,50 @@ def picture(places: list[Operation], measured: np.ndarray, predicted: np.ndarray
     )
 
 
-def gradient_size(read: Architecture) -> Iterator[Finding]:
-    """Squared gradients at the beginning of the stream over those at its end."""
-    places = [one for one in stream(read) if math.isfinite(one.slope) and one.slope > 0]
+def gradient_size(read: Architecture, stated: list[Expected], independent: bool) -> Iterator[Finding]:
+    """Squared gradients at the beginning of the stream over those at its end, beside what wide layers have."""
+    last = len(read.operations) - 1
+    places = [one for one in stream(read) if math.isfinite(one.slope) and one.slope > 0 and one.place < last]
     if len(places) < 2:
         return
-    factor = places[0].slope / places[-1].slope
-    severity = graded(max(factor, 1 / factor), *SIGNAL)
+    measured = np.array([one.slope for one in places])
+    line = backward.expected_slopes(read, stated)[[one.place for one in places]]
+    known = bool(np.all(np.isfinite(line)) and np.all(line > 0))
+    factor, theory = float(measured[0] / measured[-1]), float(line[0] / line[-1]) if known else None
+    shared = backward.shared_out(read, places[0], places[-1])
+    severity = graded(max(factor / shared, shared / factor), *SIGNAL)
+    order = np.arange(1, len(places) + 1)
+    said = f"gradients are {_beside(factor)} in square at {places[0].name} than at {places[-1].name}"
+    if theory is not None:
+        said += f"; theory expects {_beside(theory)} of independent weights of these variances"
+    if max(shared, 1 / shared) > 1 + 1e-9:
+        said += f" (poolings between them account for {_beside(shared)}, which is no fault)"
+    points = Points(order, measured / measured[-1], label="measured", role="simulation", series=0)
+    lines = (Line(order, line / line[-1], label="wide layers of these variances"),) if known else ()
     yield Finding(
         "gradient-size",
         "initialization",
         severity,
-        f"gradients are {times(factor)} {'larger' if factor > 1 else 'smaller'} in square at {places[0].name} than at "
-        f"{places[-1].name}.",
+        f"{said}.",
         "" if severity == "fine" else _mending(places[0].kind == "sum", len(places)),
         Estimate(factor, None),
         "squared gradient at the beginning over that at the end",
+        theory,
+        (
+            Assumption("weights are independent and centred, as at initialization", independent),
+            Assumption("layers are wide", None),
+        ),
         references=("schoenholz2017",),
         picture=Picture(
             Axis("residual sum" if places[0].kind == "sum" else "layer", whole=True),
             Axis("squared gradient over that at the last", log=True),
-            (
-                Points(
-                    np.arange(1, len(places) + 1),
-                    np.array([one.slope for one in places]) / places[-1].slope,
-                    label="measured",
-                    role="simulation",
-                    series=0,
-                ),
-            ),
+            (*lines, points),
         ),
     )
+
+
+def _beside(factor: float) -> str:
+    return f"{times(factor)} {'larger' if factor > 1 else 'smaller'}"
 
 
 def branches(read: Architecture, stated: list[Expected]) -> Iterator[Finding]:
@@ -185,7 +199,7 @@ def branches(read: Architecture, stated: list[Expected]) -> Iterator[Finding]:
     severity = graded(shares[worst], *BRANCH) if alone else "fine"
     sentence = (
         f"of {len(shares)} residual branches the one that ends in {names[worst]} adds most: {shares[worst]:.3g} times "
-        f"the mean square of the stream (the others {others:.2g}; theory expects {lines[worst]:.3g} of its weights)"
+        f"the mean square of the stream (the others {few(others)}; theory expects {lines[worst]:.3g} of its weights)"
     )
     order = np.arange(1, len(shares) + 1)
     yield Finding(
@@ -195,7 +209,7 @@ def branches(read: Architecture, stated: list[Expected]) -> Iterator[Finding]:
         f"{sentence}: what was there before is lost in it." if severity != "fine" else f"{sentence}.",
         ""
         if severity == "fine"
-        else f"divide the weights of {names[worst]} by about {math.sqrt(shares[worst] / max(others, 1e-12)):.2g}.",
+        else f"divide the weights of {names[worst]} by about {few(math.sqrt(shares[worst] / max(others, 1e-12)))}.",
         Estimate(shares[worst], None),
         "mean square of a branch over that of the stream",
         lines[worst],

@@ -103,7 +103,10 @@ def _negative(subject: Subject, matrix, top: float) -> Finding:
         sentence,
         measured=Estimate(value, error, products=bottom.products, seed=subject.seed),
         what="smallest eigenvalue of the Hessian",
+        theory=0.0,
+        references=("sagun2017",),
         urgency=-1.0,
+        theory_what="at a minimum, or above",
     )
 
 

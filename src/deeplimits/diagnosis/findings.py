@@ -121,6 +121,16 @@ def graded(value: float, warning: float, critical: float) -> str:
     return "critical" if not value <= critical else "warning" if value > warning else "fine"
 
 
+def few(value: float, digits: int = 2) -> str:
+    """A number of so many digits, written out where it is not very large.
+
+    >>> few(213.4), few(0.0123), few(-1960.0), few(3.2e9)
+    ('210', '0.012', '-2,000', '3.2e+09')
+    """
+    short = f"{value:.{digits}g}"
+    return f"{float(short):,.0f}" if 10**digits <= abs(value) < 1e6 else short
+
+
 def times(factor: float) -> str:
     """A factor in words that do not depend on its direction: 1/50 and 50 are '50 times'.
 

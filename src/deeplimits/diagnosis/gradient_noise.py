@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from deeplimits.diagnosis.findings import Assumption, Finding
+from deeplimits.diagnosis.findings import Assumption, Finding, few
 from deeplimits.diagnosis.subject import Subject
 from deeplimits.measure.estimates import Estimate
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Rule
@@ -63,9 +63,8 @@ def examine(subject: Subject) -> Iterator[Finding]:
         )
         return
     error = float(np.sqrt((count - 1) * np.mean((left - left.mean()) ** 2)))
-    said = (
-        f"the noise scale is {value:.3g} ± {error:.2g} samples: larger batches pay up to about there, and little beyond"
-    )
+    scale = f"{few(value, 3)} ± {few(error)} samples"
+    said = f"the noise scale is {scale}: larger batches pay up to about there, and little beyond"
     said += "." if whole else f"; batches hold {batch}."
     yield Finding(
         "noise-scale",
@@ -81,7 +80,7 @@ def examine(subject: Subject) -> Iterator[Finding]:
         references=("mccandlish2018",),
         picture=_picture(value, None if whole else batch, model.samples),
         urgency=-1.0,
-        brief=f"larger batches pay up to about {value:.3g} ± {error:.2g} samples.",
+        brief=f"larger batches pay up to about {scale}.",
     )
 
 

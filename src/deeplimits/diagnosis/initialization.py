@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from deeplimits.diagnosis import angles, blocks, weight_scales
-from deeplimits.diagnosis.findings import Assumption, Finding, graded, times
+from deeplimits.diagnosis.findings import Assumption, Finding, few, graded, times
 from deeplimits.diagnosis.propagation import squared, squared_slope
 from deeplimits.diagnosis.subject import Subject
 from deeplimits.errors import DeeplimitsError
@@ -50,7 +50,7 @@ def examine(subject: Subject) -> Iterator[Finding]:
     found = list(_propagation(subject, signals, independent))
     found += _units(signals)
     if signals.layers and subject.classes:
-        found.append(_output_size(signals.layers[-1]))
+        found.append(_output_size(signals.layers[-1], independent))
     yield from weight_scales.examine(signals, independent, found)
     yield from found
     yield blocks.reading(subject.architecture, subject.expected)
@@ -69,7 +69,7 @@ def _propagation(subject: Subject, signals: Signals, independent: bool) -> Itera
         yield from angles.examine(subject, chain, independent, recommended(chain))
         return
     yield from blocks.signal_size(subject.architecture, subject.expected, independent)
-    yield from blocks.gradient_size(subject.architecture)
+    yield from blocks.gradient_size(subject.architecture, subject.expected, independent)
     yield from blocks.branches(subject.architecture, subject.expected)
 
 
@@ -262,7 +262,7 @@ def _fluctuations(chain: tuple[LayerSignal, ...], independent: bool) -> Iterator
         "initialization",
         severity,
         f"depth over width is {ratio:.2g} (the sum of 1/width over the hidden layers): from one draw of the weights to "
-        f"the next, squared gradients at the first layer differ by a factor of about {math.exp(scatter):.2g}.",
+        f"the next, squared gradients at the first layer differ by a factor of about {few(math.exp(scatter))}.",
         "" if severity == "fine" else f"layers of width {widest}, or fewer of them, make starts alike.",
         Estimate(ratio, None),
         "Σ 1/n over the hidden layers",
@@ -299,6 +299,7 @@ def _units(signals: Signals) -> Iterator[Finding]:
             action,
             Estimate(value, math.sqrt(value * (1 - value) / worst.width)),
             "share of the layer's units",
+            references=("poole2016", "roberts2022"),
             picture=Picture(
                 Axis("layer", whole=True),
                 Axis(f"share of {share} units", low=-0.02, high=1.02),
@@ -317,7 +318,7 @@ def _units(signals: Signals) -> Iterator[Finding]:
         )
 
 
-def _output_size(last: LayerSignal) -> Finding:
+def _output_size(last: LayerSignal, independent: bool) -> Finding:
     value = float(last.leaving.mean())
     severity = graded(value, *OUTPUT)
     return Finding(
@@ -331,4 +332,7 @@ def _output_size(last: LayerSignal) -> Finding:
         Estimate(value, value * last.chance),
         "mean square of the outputs",
         float(last.expected.mean()),
+        (Assumption("weights are independent and centred, as at initialization", independent),),
+        ("roberts2022",),
+        theory_what="that of a last layer of independent weights of these variances, behind what enters it",
     )

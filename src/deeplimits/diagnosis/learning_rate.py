@@ -4,12 +4,14 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import jax
 import numpy as np
 from scipy.optimize import brentq
 
 from deeplimits.diagnosis import layer_rates
-from deeplimits.diagnosis.findings import Assumption, Finding
+from deeplimits.diagnosis.findings import Assumption, Finding, few
 from deeplimits.diagnosis.subject import Optimizer, Subject
+from deeplimits.errors import ParameterError
 from deeplimits.measure.curvature import Eigenpairs, eigenpairs, hessian
 from deeplimits.measure.curvature.operators import Curvature
 from deeplimits.measure.estimates import Estimate
@@ -90,15 +92,33 @@ def denominators(subject: Subject) -> np.ndarray:
     """√v̂ + ε: of the optimizer's state where it has one, else of its first step on the whole data."""
     optimizer = subject.optimizer
     torch = None if optimizer is None else optimizer.torch
+    if optimizer is not None and optimizer.moments is not None:
+        return np.sqrt(_moments(subject, optimizer.moments)) + 1e-8
     if optimizer is not None and settled(optimizer):
         return adam_denominators(torch, subject.model)
     epsilon = 1e-8 if torch is None else float(torch.param_groups[0]["eps"])
     return np.abs(subject.gradient) + epsilon
 
 
+def _moments(subject: Subject, given: Any) -> np.ndarray:
+    """Second moments in the order of the model's parameters."""
+    network = subject.model.network
+    programs = getattr(network, "programs", None)
+    if programs is None:
+        raise ParameterError("moments are of JAX's parameters; where PyTorch trains give the optimizer itself")
+    leaves, tree = jax.tree.flatten(given)
+    own = [np.shape(leaf) for leaf in network.leaves]  # type: ignore[attr-defined]
+    if tree != programs.tree or [np.shape(leaf) for leaf in leaves] != own:
+        raise ParameterError("moments are not of the form of the parameters; give optax's nu, over 1 − β₂^steps")
+    vector = np.concatenate([np.ravel(np.asarray(leaves[i], float)) for i in network.places])  # type: ignore[attr-defined]
+    if not np.all(np.isfinite(vector)) or np.any(vector < 0):
+        raise ParameterError("moments are to be finite and not negative")
+    return vector
+
+
 def settled(optimizer: Optimizer) -> bool:
     """Whether Adam's second moments are known: those of its first step alone say little of the next ones."""
-    return optimizer.torch is not None and bool(optimizer.torch.state)
+    return optimizer.moments is not None or (optimizer.torch is not None and bool(optimizer.torch.state))
 
 
 def examine(subject: Subject) -> Iterator[Finding]:
@@ -165,7 +185,7 @@ def _judged(subject: Subject, optimizer: Optimizer, measured: Estimate) -> Findi
         if share < 1e-3:
             severity, action = (
                 "note",
-                f"training may be {1 / share:.2g} times faster with a step nearer to {largest:.2g}.",
+                f"training may be {few(1 / share)} times faster with a step nearer to {largest:.2g}.",
             )
     return Finding(
         "step-size",

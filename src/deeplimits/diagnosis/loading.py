@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from deeplimits.errors import ParameterError
 
 
@@ -18,29 +20,67 @@ class Given(NamedTuple):
     optimizer: Any = None
 
 
-def loaded(place: str) -> Given:
-    """What `file.py:name` or `package.module:name`, called, returns.
+def loaded(place: str, data: str | None = None) -> Given:
+    """What `file.py:name` or `package.module:name`, called, returns; its data from elsewhere where `data` says so.
+
+    `data` is a file of two NumPy arrays (`numpy.savez`), inputs and targets, or a place like the first: a function that
+    makes the data, or the data.
 
     >>> loaded("nothing")
     Traceback (most recent call last):
     deeplimits.errors.ParameterError: 'nothing' is not allowed; give FILE.py:NAME or module:NAME, as my_model.py:make
     """
+    make = _named(place)
+    if not callable(make):
+        raise ParameterError(f"{place} is a {type(make).__name__}; give a function that returns (model, loss, data)")
+    found = _called(make, place)
+    needed = (2, 3, 4) if data is not None else (3, 4)
+    if not isinstance(found, tuple) or len(found) not in needed:
+        raise ParameterError(
+            f"{place} returned a {type(found).__name__}; it must return (model, loss, data) or (model, loss, data, "
+            "optimizer), or (model, loss) where --data is given"
+        )
+    return Given(*found) if data is None else Given(found[0], found[1], _data(data), *found[3:])
+
+
+def _data(place: str) -> Any:
+    """Inputs and targets from a file of arrays, or what a name in a Python file is, or makes."""
+    if not place.endswith(".npz"):
+        found = _named(place)
+        return _called(found, place) if callable(found) else found
+    try:
+        with np.load(place, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except FileNotFoundError as error:
+        raise ParameterError(f"there is no file {place}") from error
+    except Exception as error:
+        raise ParameterError(f"{place} cannot be read: {type(error).__name__}: {error}") from error
+    for names in (("x", "y"), ("inputs", "targets")):
+        if all(name in arrays for name in names):
+            return tuple(arrays[name] for name in names)
+    if len(arrays) != 2:
+        raise ParameterError(
+            f"{place} holds {', '.join(arrays) or 'nothing'}; give two arrays, inputs and targets, best called x and y"
+        )
+    return tuple(arrays.values())
+
+
+def _named(place: str) -> Any:
+    """What a name in a file or module is."""
     where, colon, name = place.rpartition(":")
     if not colon or not where or not name:
         raise ParameterError(f"{place!r} is not allowed; give FILE.py:NAME or module:NAME, as my_model.py:make")
-    make = getattr(_module(where), name, None)
-    if not callable(make):
+    module = _module(where)
+    if not hasattr(module, name):
         raise ParameterError(f"{where} has no function {name!r}")
+    return getattr(module, name)
+
+
+def _called(make: Any, place: str) -> Any:
     try:
-        found = make()
+        return make()
     except Exception as error:
         raise ParameterError(f"{place} failed: {type(error).__name__}: {error}") from error
-    if not isinstance(found, tuple) or len(found) not in (3, 4):
-        raise ParameterError(
-            f"{place} returned a {type(found).__name__}; it must return (model, loss, data) or (model, loss, data, "
-            "optimizer)"
-        )
-    return Given(*found)
 
 
 def _module(where: str) -> Any:

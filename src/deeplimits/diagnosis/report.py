@@ -38,21 +38,31 @@ class Report:
         return self.findings[0].severity if self.findings else "fine"
 
     def __str__(self) -> str:
-        """One screen: in full what needs doing, the rest in a line or two each."""
-        width = min(max(shutil.get_terminal_size((100, 40)).columns, 60), 120)
+        """One screen: in full what needs doing, the rest in a line or two, what is fine by name where it is much."""
+        size = shutil.get_terminal_size((100, 40))
+        width, height = min(max(size.columns, 60), 120), max(size.lines - 2, 24)
+        lines = self._lines(width, by_name=False)
+        return "\n".join(lines if len(lines) <= height else self._lines(width, by_name=True))
+
+    def _lines(self, width: int, by_name: bool) -> list[str]:
         lines = [f"{self.title}: {self.summary()}", ""]
         for one in self.findings:
             urgent = one.severity in ("critical", "warning")
+            if by_name and one.severity == "fine":
+                continue
             said = one.sentence if urgent else one.brief or one.sentence
             lines += _wrapped(f"{one.severity:<8}  ", f"{one.name}: {said}", width)
             if one.action and urgent:
                 lines += _wrapped(" " * 10, f"→ {one.action}", width)
+        fine = [one.name for one in self.findings if one.severity == "fine"]
+        if by_name and fine:
+            lines += _wrapped(f"{'fine':<8}  ", ", ".join(fine), width)
         for head, some in (("left out", self.left_out), ("note", self.notes)):
             for said in some:
                 lines += _wrapped(f"{head:<8}  ", said, width)
         if self.findings:
             lines += ["", "report['name'] has the numbers behind a finding; .to_html(path) explains all, with pictures"]
-        return "\n".join(lines)
+        return lines
 
     __repr__ = __str__
 

@@ -25,7 +25,7 @@ from deeplimits.diagnosis import (
     unopened,
     weights,
 )
-from deeplimits.diagnosis.findings import Finding
+from deeplimits.diagnosis.findings import Finding, few
 from deeplimits.diagnosis.report import Report
 from deeplimits.diagnosis.subject import Subject, read_optimizer
 from deeplimits.errors import DeeplimitsError, NotConverged, ParameterError
@@ -134,7 +134,7 @@ def diagnose(
     subject = Subject(opened, used, seed, begin + seconds)
     if dry_run:
         estimates = tuple(
-            f"{part.name}: about {part.cost(subject):.2g} s and {_size(part.room(subject))}" for part in chosen
+            f"{part.name}: about {few(part.cost(subject))} s and {_size(part.room(subject))}" for part in chosen
         )
         return Report(title, (), estimates, opened.notes, seed, time.monotonic() - begin)
     findings: list[Finding] = []
@@ -154,7 +154,7 @@ def _look(part: Part, subject: Subject, findings: list[Finding], most: float = m
     try:
         cost = part.cost(subject)
         if cost > max(subject.left, 0.0) and cost > 0.2:
-            return [f"{part.name}: would take about {cost:.2g} s, more than is left of the budget"]
+            return [f"{part.name}: would take about {few(cost)} s, more than is left of the budget"]
         if math.isfinite(most) and part.room(subject) > most:
             return [f"{part.name}: would hold about {_size(part.room(subject))}, more than memory allows"]
         for found in part.examine(subject):

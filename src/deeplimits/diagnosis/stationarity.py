@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deeplimits.diagnosis.findings import Assumption, Finding
+from deeplimits.diagnosis.findings import Assumption, Finding, few
 from deeplimits.diagnosis.learning_rate import WORDS
 from deeplimits.diagnosis.regime import shortened
 from deeplimits.diagnosis.subject import Optimizer, Subject
@@ -63,8 +63,8 @@ def examine(subject: Subject) -> Iterator[Finding]:
     gap, error = float(run.relation.difference.value), float(run.relation.difference.error)
     clear = abs(gap) > CERTAIN * error
     said = (
-        f"in {STEPS} steps of {WORDS[optimizer.name]} on a copy (batches of {count}) a step takes {fall:.2g} from the "
-        f"loss along the gradient, and overshooting and noise put {rise:.2g} back"
+        f"in {STEPS} steps of {WORDS[optimizer.name]} on a copy (batches of {count}) a step takes {few(fall)} from the "
+        f"loss along the gradient, and overshooting and noise put {few(rise)} back"
     )
     action = ""
     if clear and gap > 0:
@@ -80,7 +80,7 @@ def examine(subject: Subject) -> Iterator[Finding]:
         "stationarity",
         "gradient noise",
         "note",
-        f"{said} (difference {gap:.2g} ± {error:.1g}): {word}.",
+        f"{said} (difference {few(gap)} ± {few(error, 1)}): {word}.",
         action,
         Estimate(gap, error, draws=STEPS, seed=subject.seed),
         "what a step takes from the loss along the gradient, less what it puts back",
@@ -92,7 +92,7 @@ def examine(subject: Subject) -> Iterator[Finding]:
         ("yaida2019",),
         _picture(run),
         urgency=-1.0,
-        brief=f"{word} (a step takes {fall:.2g} from the loss, and puts {rise:.2g} back).",
+        brief=f"{word} (a step takes {few(fall)} from the loss, and puts {few(rise)} back).",
         theory_what="at stationarity",
     )
 

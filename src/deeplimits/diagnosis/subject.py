@@ -30,6 +30,8 @@ class Optimizer(NamedTuple):
     """Added to the gradient as a penalty: that of SGD and Adam."""
     torch: Any = None
     """PyTorch's own, whose second moments Adam's stability depends on."""
+    moments: Any = None
+    """Adam's second moments v̂ where JAX trains: of the form of the parameters (optax's `nu` over 1 − β₂^steps)."""
 
 
 class Subject:
@@ -88,13 +90,16 @@ class Subject:
 
 
 def read_optimizer(given: Any) -> Optimizer | None:
-    """An optimizer of PyTorch, or ('adam', step) and the like with an optional momentum and decay of the weights.
+    """An optimizer of PyTorch, an `Optimizer`, or ('adam', step) and the like with optional momentum and weight decay.
 
     >>> read_optimizer(("momentum", 0.1)).momentum, read_optimizer(("adamw", 1e-3, 0.9, 0.01)).decay
     (0.9, 0.01)
     """
     if given is None:
         return None
+    if isinstance(given, Optimizer):
+        checked = _of_numbers((given.name, given.step, given.momentum, given.decay))
+        return given._replace(name=checked.name, step=checked.step, momentum=checked.momentum)
     if isinstance(given, tuple | list):
         return _of_numbers(given)
     groups = getattr(given, "param_groups", None)

@@ -15,6 +15,8 @@ LEAST, LARGEST = 8, 2048
 """Layers with a smaller side below the first have no law to speak of; above the second they take too long."""
 MOST = 40
 """Singular values of a layer that are tested for standing out."""
+SHOWN = 5
+"""Layers that are named beside the first."""
 LEVEL = 0.01
 """The chance that any layer of pure noise is told to hold something."""
 
@@ -59,7 +61,8 @@ def examine(subject: Subject) -> Iterator[Finding]:
     if count:
         sentence = (
             f"{count} singular values in {sum(one[0] > 0 for one in found.values())} of {len(layers)} layers stand out "
-            f"of what independent weights would have; most in {name}: {told} (p = {p:.1g} for the first)."
+            f"of what independent weights would have; most in {name}: {told} (p = {p:.1g} for the first)"
+            f"{_others(found, name)}."
         )
     else:
         sentence = (
@@ -81,6 +84,15 @@ def examine(subject: Subject) -> Iterator[Finding]:
         brief=f"{count} singular values stand out of independent weights, most ({told}) in {name}." if count else "",
         theory_what="of independent random weights",
     )
+
+
+def _others(found: dict[str, tuple[int, float]], first: str) -> str:
+    """The other layers in which something stands out, the ones with most first."""
+    rest = sorted((key for key in found if key != first and found[key][0]), key=lambda key: -found[key][0])
+    if not rest:
+        return ""
+    shown = ", ".join(f"{key} {found[key][0]} (p = {found[key][1]:.1g})" for key in rest[:SHOWN])
+    return f"; then {shown}" + (f", and {len(rest) - SHOWN} more" if len(rest) > SHOWN else "")
 
 
 def _scaled(rows: np.ndarray) -> tuple[np.ndarray, int, int]:

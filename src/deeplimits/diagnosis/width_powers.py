@@ -43,6 +43,14 @@ CLEAR = 0.2
 CERTAIN = 4.0
 
 
+class Powers(NamedTuple):
+    """Powers of the width that theory gives one layer, in the order of `LayerPowers`."""
+
+    start: float
+    own: float
+    change: float
+
+
 class LayerPowers(NamedTuple):
     """One affine layer: which power of the width its signals have."""
 
@@ -79,6 +87,24 @@ class CoordinateCheck:
         """Whether a learning rate found at one width is right at another."""
         return self.parametrization == "maximal update" and not self.broken
 
+    def predicted(self, parametrization: str) -> tuple[Powers, ...]:
+        """The powers that a network of this parametrization would have, layer by layer, under small first steps.
+
+        A layer's whole change is its own update, or what lower layers pass on where that is more: a hidden layer passes
+        it on as it is; the output adds it up coherently, n w Δx for weights w of order n^(start − 1/2), as updates
+        below point along its weights.
+        """
+        known = [name for name, rule in OWN if rule == self.rule]
+        arguments.choice("parametrization", parametrization, known)
+        found: list[Powers] = []
+        for one, (start, own) in zip(
+            self.layers, _stated(parametrization, self.rule, list(self.layers), None), strict=True
+        ):
+            below = max((before.change for before in found), default=-math.inf)
+            passed = below + start + 0.5 if one.role == "output" else below
+            found.append(Powers(start, own, max(own, passed)))
+        return tuple(found)
+
     def factors(self, width: int, base: int) -> dict[str, "Factor"]:
         """What would make a network of this width learn as the one of width `base` does, layer by layer."""
         for name, value in (("width", width), ("base", base)):
@@ -103,22 +129,25 @@ class CoordinateCheck:
         if self.fault:
             lines.append(f"  {self.fault}")
         choices = [name for name, rule in OWN if rule == self.rule]
-        header = ("layer", "at the start", "own update", "whole change", *choices)
+        lines.append(f"  each power as measured | as {', '.join(choices)} parametrization have it")
+        header = ("layer", "at the start", "own update", "whole change")
+        stated = [self.predicted(name) for name in choices]
         rows = [
             (
                 f"{one.name} ({one.role})",
-                *(f"n^{_said(power)}" for power in (one.start, one.own, one.change)),
-                *(f"{OWN[name, self.rule][ROLES.index(one.role)]:g}" for name in choices),
+                *(
+                    f"n^{_said(getattr(one, part))} | {' '.join(f'{each[place]._asdict()[part]:g}' for each in stated)}"
+                    for part in Powers._fields
+                ),
                 "← broken" if one.name in self.broken else "",
             )
-            for one in self.layers
+            for place, one in enumerate(self.layers)
         ]
         wide = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
         lines += [
             "  " + "  ".join(word.ljust(size) for word, size in zip(row, (*wide, 0), strict=False)).rstrip()
             for row in (header, *rows)
         ]
-        lines.append("  the last three: what the own update has in each parametrization")
         if not self.transfers:
             lines.append(
                 "  learning rates do not carry over to other widths; .factors(width, base) says what would help"

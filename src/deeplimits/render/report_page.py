@@ -20,7 +20,7 @@ def page_of(report: Mapping[str, Any], cited: Mapping[str, str], severities: Map
     escape = html.escape
     body = f"<h1>{escape(report['title'])}</h1><p class='lead'>{escape(report['summary'])}</p>"
     body += _verdict(report["findings"]) + _key(severities) + _contents(report["findings"])
-    body += "".join(_card(one) for one in report["findings"])
+    body += "".join(_card(one, cited) for one in report["findings"])
     for heading, key in (("Not looked at", "left_out"), ("About the model and its data", "notes")):
         if report[key]:
             items = "".join(f"<li>{escape(said)}</li>" for said in report[key])
@@ -66,15 +66,15 @@ def _contents(findings: list[Mapping[str, Any]]) -> str:
     return f"<nav><ol class='contents'>{items}</ol></nav>" if items else ""
 
 
-def _card(found: Mapping[str, Any]) -> str:
+def _card(found: Mapping[str, Any], cited: Mapping[str, str]) -> str:
     escape = html.escape
     action = f"<p class='do'><b>What to do:</b> {escape(found['action'])}</p>" if found["action"] else ""
     meaning = f"<p class='what'>{escape(found['meaning'])}</p>" if found["meaning"] else ""
     return (
         f"<section class='finding {found['severity']}' id='{escape(found['name'])}'><header>"
         f"<h2>{escape(found['title'])}</h2> {_badge(found['severity'])} <code>{escape(found['name'])}</code></header>"
-        f"{meaning}<p class='found'>{escape(_sentence(found['sentence']))}</p>{action}{_figure(found)}{_numbers(found)}"
-        "</section>"
+        f"{meaning}<p class='found'>{escape(_sentence(found['sentence']))}</p>{action}{_figure(found)}"
+        f"{_numbers(found, cited)}</section>"
     )
 
 
@@ -82,9 +82,9 @@ def _sentence(said: str) -> str:
     return said[:1].upper() + said[1:]
 
 
-def _numbers(found: Mapping[str, Any]) -> str:
+def _numbers(found: Mapping[str, Any], cited: Mapping[str, str]) -> str:
     escape = html.escape
-    if found["measured"] is None and not found["assumptions"]:
+    if found["measured"] is None and not found["assumptions"] and not found["references"]:
         return ""
     rows = ""
     if found["measured"] is not None:
@@ -96,7 +96,10 @@ def _numbers(found: Mapping[str, Any]) -> str:
         f"<tr><td>the theory assumes: {escape(one['what'])}</td><td>{HOLDS[one['holds']]}</td></tr>"
         for one in found["assumptions"]
     )
-    return f"<details><summary>Numbers and assumptions</summary><table><tbody>{rows}</tbody></table></details>"
+    if found["references"]:
+        said = "; ".join(escape(cited.get(key, key).rstrip(".")) for key in found["references"])
+        rows += f"<tr><td colspan='2'>read more: {said}.</td></tr>"
+    return f"<details><summary>Numbers, assumptions, references</summary><table><tbody>{rows}</tbody></table></details>"
 
 
 def _figure(found: Mapping[str, Any]) -> str:
