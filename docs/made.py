@@ -127,7 +127,7 @@ def section(entry) -> Iterator[str]:
 
 
 def figures_of(name: str) -> Iterator[str]:
-    """The figures of the gallery that show a limit: links, and the picture of the first that `make gallery` has made."""
+    """The figures of the gallery that show a limit: links, and the picture of the first that was made for the page."""
     from deeplimits import gallery
 
     figures = [figure for figure in gallery.entries() if name in figure.limits]
