@@ -153,8 +153,11 @@ sys.path[:0] = paths
 from benchmarks.curvature import opened
 from deeplimits.measure import curvature
 nets = {name: data[name] for name in data.files}
+if framework == "torch":
+    import torch
+    torch.set_num_threads(1)
 begin = time.process_time()
-matrix = curvature.hessian(opened(nets, "A", "jax", "float64"))
+matrix = curvature.hessian(opened(nets, "A", framework, precision))
 found = curvature.spectral_density(matrix, outliers=outliers, probes=10, steps=steps)
 said(found.outliers, found.products, begin, nodes=found.nodes.tolist(), weights=found.weights.tolist())
 """
@@ -316,7 +319,7 @@ def eigenvalues(data: Any, file: str, peers: Path | None, jax_peers: Path | None
             told = f"{answer['products']:>4} products {answer['seconds']:>7.2f} CPU s   error {error:.1e}"
             print(f"  {name:<34} {told}", flush=True)
             found[name] = Answer(answer["seconds"], answer["products"], error)
-    tell(found, "five eigenvalues", "error", [f"deeplimits, {framework}, float32" for framework in ("jax", "torch")])
+    tell(found, "five eigenvalues", "error", {peer: "jax" if peer.startswith("matfree") else "torch" for peer in PEERS})
 
 
 class Answer(NamedTuple):
@@ -327,18 +330,18 @@ class Answer(NamedTuple):
     miss: float
 
 
-def tell(found: dict[str, Answer], task: str, miss: str, ours: list[str]) -> None:
-    """Every peer beside each of ours."""
-    for name in ours:
-        for peer, theirs in found.items():
-            if name in found and not peer.startswith("deeplimits"):
-                mine = found[name]
-                note = (
-                    f"{miss} {theirs.miss:.0e} with {theirs.products} products, "
-                    f"ours {mine.miss:.0e} with {mine.products} in {mine.seconds:.1f} CPU s"
-                )
-                what = f"{task}, {name.partition(', ')[2]}"
-                compare("curvature", what, peer, [mine.seconds], [theirs.seconds], note=note)
+def tell(found: dict[str, Answer], task: str, miss: str, frameworks: dict[str, str]) -> None:
+    """Every peer beside ours in the framework of that peer."""
+    for peer, framework in frameworks.items():
+        name = next(name for name in found if name.startswith(f"deeplimits, {framework}, float32"))
+        if peer in found:
+            mine, theirs = found[name], found[peer]
+            note = (
+                f"{miss} {theirs.miss:.1e} with {theirs.products} products, "
+                f"ours {mine.miss:.1e} with {mine.products} in {mine.seconds:.1f} CPU s"
+            )
+            what = f"{task}, of {'PyTorch' if framework == 'torch' else 'JAX'}"
+            compare("curvature", what, peer, [mine.seconds], [theirs.seconds], note=note)
 
 
 def density(data: Any, file: str, peers: Path | None) -> None:
@@ -350,9 +353,13 @@ def density(data: Any, file: str, peers: Path | None) -> None:
     print(f"density of A, {len(exact)} eigenvalues up to {exact[-1]:.4f}: Wasserstein-1 to the exact one")
     found: dict[str, Answer] = {}
     tasks: dict[str, tuple[Path | None, str]] = {
-        f"deeplimits, {steps} steps, {outliers} outliers apart": own(OUR_DENSITY, outliers=outliers, steps=steps)
-        for outliers, steps in ((20, 40), (20, 76), (0, 80))
-    }
+        f"deeplimits, {framework}, {precision or 'float32'}, {steps} steps, {outliers} outliers apart": own(
+            OUR_DENSITY, outliers=outliers, steps=steps, framework=framework, precision=precision
+        )
+        for framework, precision, outliers, steps in (
+            ("torch", None, 20, 40), ("jax", "float64", 20, 40), ("jax", "float64", 20, 76), ("jax", "float64", 0, 80),
+        )
+    }  # fmt: skip
     for name, (python, code) in {**tasks, **{name: (peers, code) for name, code in DENSITIES.items()}}.items():
         answer = ask(python, code, file)
         if isinstance(answer, str):
@@ -368,9 +375,9 @@ def density(data: Any, file: str, peers: Path | None) -> None:
         order = np.argsort(values)
         distance = Law(values[order], weights[order]).distance(exact)
         told = f"{answer['products']:>4} products {answer['seconds']:>7.2f} CPU s   distance {distance:.1e}"
-        print(f"  {name:<38} {told}, ghosts {copies}", flush=True)
+        print(f"  {name:<56} {told}, ghosts {copies}", flush=True)
         found[name] = Answer(answer["seconds"], answer["products"], distance)
-    tell(found, "density", "Wasserstein distance", list(tasks)[:2])
+    tell(found, "density", "Wasserstein distance", dict.fromkeys(DENSITIES, "torch"))
 
 
 def ghosts(nodes: np.ndarray, exact: np.ndarray, taken: int) -> int:
