@@ -1,5 +1,6 @@
 """docs/benchmarks.md, its figure, and the table of the README, from benchmarks/results.json."""
 
+import itertools
 import re
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from benchmarks import _report
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, README = ROOT / "docs" / "benchmarks.md", ROOT / "README.md"
 FIGURE = ROOT / "docs" / "_static" / "cost-growth.png"
+UNITS = (("seconds", "time", "seconds"), ("GB", "memory", "GB at the peak of the process"))
 BEGIN, END = "<!-- benchmarks: written by `make bench` -->", "<!-- end of benchmarks -->"
 
 HEAD = """# Benchmarks
@@ -51,16 +53,19 @@ def _title(name: str) -> str:
 
 
 def growth(found: dict[str, Any]) -> dict[str, Any]:
-    """A picture of seconds, and one of memory where it was measured, of every task with at least three sizes."""
+    """A picture of seconds, and one of memory where it was measured, of every task with at least three sizes.
+
+    Costs over different things, such as parameters and samples, are different pictures.
+    """
     from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
 
     pictures = {}
     for name in sorted(found):
-        points = found[name]["points"]
-        for unit, word, label in (("seconds", "time", "seconds"), ("GB", "memory", "GB at the peak of the process")):
+        over = dict.fromkeys(one["of"] for one in found[name]["points"])
+        for of, (unit, word, label) in itertools.product(over, UNITS):
             series: dict[str, list[tuple[float, float]]] = {}
-            for one in points:
-                if one[unit] is not None:
+            for one in found[name]["points"]:
+                if one["of"] == of and one[unit] is not None:
                     series.setdefault(one["what"], []).append((one["size"], one[unit]))
             series = {what: sorted(pairs) for what, pairs in series.items() if len(pairs) > 2}
             if not series:
@@ -70,8 +75,8 @@ def growth(found: dict[str, Any]) -> dict[str, Any]:
                 x, y = zip(*pairs, strict=True)
                 marks.append(Points(x, y, label=what, role=SIMULATION, series=index))
                 marks.append(Line(x, y, role=SIMULATION, series=index))
-            across = Axis(next(one["of"] for one in points), log=True)
-            pictures[f"{_title(name)}: {word}"] = Picture(across, Axis(label, log=True), tuple(marks))
+            title = f"{_title(name)}: {word}" + (f" over {of}" if len(over) > 1 else "")
+            pictures[title] = Picture(Axis(of, log=True), Axis(label, log=True), tuple(marks))
     return pictures
 
 

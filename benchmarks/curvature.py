@@ -17,11 +17,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from benchmarks._peers import environment
+from benchmarks._report import compare, grow
 
 COUNT, TOP = 5, 20
 LIMIT = 600
@@ -145,6 +146,22 @@ found = curvature.eigenpairs(curvature.hessian(opened(nets, "B", framework, prec
 said(found.values, found.products, begin)
 """
 )
+OUR_DENSITY = (
+    COMMON
+    + """
+sys.path[:0] = paths
+from benchmarks.curvature import opened
+from deeplimits.measure import curvature
+nets = {name: data[name] for name in data.files}
+if framework == "torch":
+    import torch
+    torch.set_num_threads(1)
+begin = time.process_time()
+matrix = curvature.hessian(opened(nets, "A", framework, precision))
+found = curvature.spectral_density(matrix, outliers=outliers, probes=10, steps=steps)
+said(found.outliers, found.products, begin, nodes=found.nodes.tolist(), weights=found.weights.tolist())
+"""
+)
 DENSITIES = {
     "PyHessian, its torch.eig put back": COMMON + TORCH + """
 from pyhessian import hessian
@@ -252,6 +269,13 @@ def opened(data: Any, name: str, framework: str, precision: str | None = None):
     )
 
 
+def own(code: str, **names: Any) -> tuple[Path, str]:
+    """The interpreter that runs this, and code of ours that finds its libraries."""
+    paths = [str(Path(__file__).parent.parent), *sys.path]
+    given = "".join(f"{name} = {value!r}\n" for name, value in {"paths": paths, **names}.items())
+    return Path(sys.executable), given + code
+
+
 def ask(python: Path | None, code: str, file: str) -> Any:
     if python is None:
         return "could not be installed"
@@ -268,11 +292,6 @@ def ask(python: Path | None, code: str, file: str) -> Any:
     return json.loads(found.stdout.strip().splitlines()[-1])
 
 
-def row(name: str, products: int, seconds: float, values: Any, exact: np.ndarray) -> None:
-    error = np.abs(np.asarray(values)[:COUNT] / exact - 1).max()
-    print(f"  {name:<34} {products:>4} products {seconds:>7.2f} CPU s   error {error:.1e}", flush=True)
-
-
 def eigenvalues(data: Any, file: str, peers: Path | None, jax_peers: Path | None) -> None:
     from deeplimits.measure import curvature
 
@@ -284,30 +303,45 @@ def eigenvalues(data: Any, file: str, peers: Path | None, jax_peers: Path | None
     print(
         f"five largest eigenvalues of B: {exact.round(6).tolist()} (reference: {time.process_time() - begin:.1f} CPU s)"
     )
-    paths = [str(Path(__file__).parent.parent), *sys.path]
     asked: dict[str, tuple[Path | None, str]] = {
-        f"deeplimits, {framework}, {precision or 'float32'}": (
-            Path(sys.executable),
-            f"paths, framework, precision = {paths!r}, {framework!r}, {precision!r}\n{OURS}",
-        )
+        f"deeplimits, {framework}, {precision or 'float32'}": own(OURS, framework=framework, precision=precision)
         for framework in ("jax", "torch")
         for precision in (None, "float64")
     }
     asked |= {name: (jax_peers if name.startswith("matfree") else peers, code) for name, code in PEERS.items()}
-    found: dict[str, tuple[float, float]] = {}
+    found: dict[str, Answer] = {}
     for name, (python, code) in asked.items():
         answer = ask(python, code, file)
         if isinstance(answer, str):
             print(f"  {name}: {answer}")
         else:
-            row(name, answer["products"], answer["seconds"], answer["values"], exact)
-            found[name] = (answer["seconds"], np.abs(np.asarray(answer["values"])[:COUNT] / exact - 1).max())
-    for ours in [name for name in found if name.startswith("deeplimits") and name.endswith("float32")]:
-        for name, (seconds, error) in found.items():
-            if not name.startswith("deeplimits"):
-                own, miss = found[ours]
-                note = f"error {error:.0e}, ours {miss:.0e}"
-                compare("curvature", f"five eigenvalues, {ours.split(', ')[1]}", name, [own], [seconds], note=note)
+            error = float(np.abs(np.asarray(answer["values"])[:COUNT] / exact - 1).max())
+            told = f"{answer['products']:>4} products {answer['seconds']:>7.2f} CPU s   error {error:.1e}"
+            print(f"  {name:<34} {told}", flush=True)
+            found[name] = Answer(answer["seconds"], answer["products"], error)
+    tell(found, "five eigenvalues", "error", {peer: "jax" if peer.startswith("matfree") else "torch" for peer in PEERS})
+
+
+class Answer(NamedTuple):
+    """What someone took, and how far from the truth it is."""
+
+    seconds: float
+    products: int
+    miss: float
+
+
+def tell(found: dict[str, Answer], task: str, miss: str, frameworks: dict[str, str]) -> None:
+    """Every peer beside ours in the framework of that peer."""
+    for peer, framework in frameworks.items():
+        name = next(name for name in found if name.startswith(f"deeplimits, {framework}, float32"))
+        if peer in found:
+            mine, theirs = found[name], found[peer]
+            note = (
+                f"{miss} {theirs.miss:.1e} with {theirs.products} products, "
+                f"ours {mine.miss:.1e} with {mine.products} in {mine.seconds:.1f} CPU s"
+            )
+            what = f"{task}, of {'PyTorch' if framework == 'torch' else 'JAX'}"
+            compare("curvature", what, peer, [mine.seconds], [theirs.seconds], note=note)
 
 
 def density(data: Any, file: str, peers: Path | None) -> None:
@@ -317,27 +351,33 @@ def density(data: Any, file: str, peers: Path | None) -> None:
     matrix = curvature.hessian(opened(data, "A", "jax", "float64"))
     exact = np.linalg.eigvalsh(matrix.dense())
     print(f"density of A, {len(exact)} eigenvalues up to {exact[-1]:.4f}: Wasserstein-1 to the exact one")
-    for outliers, steps in ((20, 40), (20, 76), (0, 80)):
-        begin = time.process_time()
-        found = curvature.spectral_density(matrix, outliers=outliers, probes=10, steps=steps)
-        taken = int(np.sum(found.outliers > exact[-TOP - 1]))
-        print(
-            f"  {f'deeplimits, {outliers} outliers deflated':<34} {found.products:>4} products "
-            f"{time.process_time() - begin:>7.2f} CPU s   distance {found.atoms().distance(exact):.1e}, "
-            f"ghosts {ghosts(found.nodes, exact, taken)}"
+    found: dict[str, Answer] = {}
+    tasks: dict[str, tuple[Path | None, str]] = {
+        f"deeplimits, {framework}, {precision or 'float32'}, {steps} steps, {outliers} outliers apart": own(
+            OUR_DENSITY, outliers=outliers, steps=steps, framework=framework, precision=precision
         )
-    for name, code in DENSITIES.items():
-        answer = ask(peers, code, file)
+        for framework, precision, outliers, steps in (
+            ("torch", None, 20, 40), ("jax", "float64", 20, 40), ("jax", "float64", 20, 76), ("jax", "float64", 0, 80),
+        )
+    }  # fmt: skip
+    for name, (python, code) in {**tasks, **{name: (peers, code) for name, code in DENSITIES.items()}}.items():
+        answer = ask(python, code, file)
         if isinstance(answer, str):
             print(f"  {name}: {answer}")
             continue
-        nodes, weights = np.array(answer["nodes"]), np.array(answer["weights"])
-        copies, nodes = ghosts(nodes, exact, 0), nodes.ravel()
-        weights = (weights / weights.sum(axis=1, keepdims=True) / len(weights)).ravel()
-        order = np.argsort(nodes)
-        distance = Law(nodes[order], weights[order]).distance(exact)
+        nodes, weights, apart = (np.array(answer[key]) for key in ("nodes", "weights", "values"))
+        taken = int(np.sum(apart > exact[-TOP - 1]))
+        copies = ghosts(nodes, exact, taken)
+        share = 1 - len(apart) / len(exact)
+        weights = share * weights / weights.sum(axis=1, keepdims=True) / len(weights)
+        values = np.concatenate([apart, nodes.ravel()])
+        weights = np.concatenate([np.full(len(apart), 1 / len(exact)), weights.ravel()])
+        order = np.argsort(values)
+        distance = Law(values[order], weights[order]).distance(exact)
         told = f"{answer['products']:>4} products {answer['seconds']:>7.2f} CPU s   distance {distance:.1e}"
-        print(f"  {name:<34} {told}, ghosts {copies}")
+        print(f"  {name:<56} {told}, ghosts {copies}", flush=True)
+        found[name] = Answer(answer["seconds"], answer["products"], distance)
+    tell(found, "density", "Wasserstein distance", dict.fromkeys(DENSITIES, "torch"))
 
 
 def ghosts(nodes: np.ndarray, exact: np.ndarray, taken: int) -> int:
@@ -363,9 +403,9 @@ model = open_model(net, loss, (x, y), parameters=p, chunk=1000)
 H = curvature.hessian(model)
 v = rng.normal(size=model.size)
 H @ v
-begin = time.perf_counter()
+begin = time.process_time()
 for _ in range(3): H @ v
-took = (time.perf_counter() - begin) / 3
+took = (time.process_time() - begin) / 3
 held = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(model.size, samples, took, float(held.split()[1]) / 2**20)
 """
@@ -373,22 +413,20 @@ print(model.size, samples, took, float(held.split()[1]) / 2**20)
 
 def growth() -> None:
     print("growth: one product, by parameters and samples (GiB: most the process held, 0.3 of them the libraries)")
+    python, code = own("import sys; sys.path[:0] = paths\n" + GROWTH)
     for width, samples in ((64, 1000), (280, 1000), (960, 1000), (3100, 1000), (280, 4000), (280, 16000)):
         found = subprocess.run(
-            [sys.executable, "-c", GROWTH, str(width), str(samples)], capture_output=True, text=True, check=True
+            [str(python), "-c", code, str(width), str(samples)], capture_output=True, text=True, check=True, env=ALONE
         )
         size, count, seconds, held = map(float, found.stdout.split())
         flops = 12 * size * count / seconds / 1e9
-        told = f"{seconds:>8.4f} s {held:>6.2f} GiB {flops:>6.0f} Gflop/s"
+        memory = held * 1.073741824
         if count == 1000:
-            grow(
-                "curvature",
-                "one product, 1,000 samples",
-                "parameters",
-                size,
-                seconds=seconds,
-                memory=held * 1.073741824,
-            )
+            grow("curvature", "one product, 1,000 samples", "parameters", size, seconds=seconds, memory=memory)
+        if width == 280:
+            what = f"one product, {int(size):,} parameters"
+            grow("curvature", what, "samples", count, seconds=seconds, memory=memory)
+        told = f"{seconds:>8.4f} CPU s {held:>6.2f} GiB {flops:>6.0f} Gflop/s"
         print(f"  {int(size):>10,} parameters {int(count):>6,} samples {told}", flush=True)
 
 

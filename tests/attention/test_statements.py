@@ -1,5 +1,7 @@
 """What is stated of attention: reference values, invariants, rates, and clusters out of almost every start."""
 
+import math
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +9,7 @@ import pytest
 from scipy import integrate, special
 
 from deeplimits.ensembles import transformers as ensemble
+from deeplimits.ensembles.transformers import blockwise
 from deeplimits.measure import tokens as measure
 from deeplimits.statistics import mean_of
 from deeplimits.theory import attention, bias
@@ -203,18 +206,48 @@ def test_all_pairs_deviate_from_equal_angles_like_the_root_of_the_dimension():
 
 
 def test_no_square_matrix_in_the_program_for_a_hundred_thousand_tokens():
-    """What the compiler reserves, without running it: 0.3 GB at most; a full matrix would be 40 GB."""
-    from deeplimits.ensembles.transformers import blockwise
+    """What the compiler reserves, without running it: 0.3 GB at most on a CPU, where a full matrix would be 40 GB.
 
+    With the tiles of an accelerator, a few of 1 GiB.
+    """
     x = jax.ShapeDtypeStruct((100_000, 128), jnp.float32)
     one = jax.ShapeDtypeStruct((), jnp.float32)
     square = jax.ShapeDtypeStruct((1, 128, 128), jnp.float32)
-    programs = (
-        blockwise._symmetric.lower(x, one, one, "softmax", 512),
-        blockwise._attended.lower(x, one, one, square, square, "softmax", 512),
-    )
-    for program in programs:
-        assert program.compile().memory_analysis().temp_size_in_bytes < 0.3e9
+    for accelerator, most in ((False, 0.3e9), (True, 4e9)):
+        side = blockwise.tile_side(100_000, 4, accelerator)
+        programs = (
+            blockwise._symmetric.lower(x, one, one, "softmax", side, accelerator),
+            blockwise._attended.lower(x, one, one, square, square, "softmax", side, accelerator),
+        )
+        for program in programs:
+            assert program.compile().memory_analysis().temp_size_in_bytes < most
+
+
+@pytest.mark.parametrize(("n", "room", "kind"), [
+    (300, 128**2 * 8, "softmax"), (500, 128**2 * 8, "unnormalized"), (130, 2**30, "softmax"),
+])  # fmt: skip
+def test_the_tiles_of_an_accelerator_are_the_whole(n, room, kind, monkeypatch):
+    """Three and four blocks of rows of one size, the last one filled up; and all tokens in one tile."""
+    x = ensemble.random_tokens(jax.random.key(13), n, 5)
+    monkeypatch.setattr(blockwise, "on_accelerator", lambda: True)
+    monkeypatch.setattr(blockwise, "TILE_BYTES", room)
+    assert blockwise.tile_side(n, 8, True) == (128 if room < 2**30 else 256)
+    for layer in (None, ensemble.random_layer(jax.random.key(14), "ginibre", "gaussian", 5)):
+        found = ensemble.blockwise_velocity(x, 3.0, layer=layer, kind=kind)
+        exact = ensemble.attention_velocity(x, 3.0, layer=layer, kind=kind)
+        np.testing.assert_allclose(found, exact, atol=1e-13 * max(1.0, float(jnp.max(jnp.abs(exact)))))
+
+
+def test_an_accelerator_has_few_tiles():
+    """One for ten thousand tokens, 7 × 7 for a hundred thousand; of at most 1 GiB, at most a twentieth filled up."""
+    for itemsize in (4, 8):
+        for n in (1, 1000, 10_000, 16_384, 16_385, 100_000, 1_000_000):
+            side = blockwise.tile_side(n, itemsize, True)
+            count = -(-n // side)
+            assert side % blockwise.LANES == 0
+            assert side**2 * itemsize <= blockwise.TILE_BYTES
+            assert count == -(-n // (math.isqrt(2**30 // itemsize) // 128 * 128))
+            assert n < 1000 or count * side <= 1.05 * n
 
 
 @pytest.mark.parametrize("dtype", [jnp.float64, jnp.float32])

@@ -63,6 +63,30 @@ def test_four_is_the_threshold_at_every_width():
         landscape.catapult_end(1.0, 0.5)
 
 
+def test_two_and_four_on_a_grid_of_learning_rates():
+    """A network of width 2,000 trained at η = c/λ: its loss rises from c = 2 on, and it diverges from c = 4 on."""
+    u0, v0 = np.random.default_rng(0).standard_normal((2, 2000))
+    root = np.sqrt(2000)
+    kernel, output = (u0 @ u0 + v0 @ v0) / 2000, u0 @ v0 / root
+    phases = landscape.learning_rate_phases(kernel)
+    np.testing.assert_allclose([float(one) for one in phases], [2 / kernel, 4 / kernel])
+    for c in np.arange(0.3, 5.0, 0.25):
+        u, v, losses = u0, v0, []
+        for _ in range(250):
+            z = u @ v / root
+            losses.append(z**2)
+            if not losses[-1] < 1e8:
+                break
+            pull = c / kernel * z / root
+            u, v = u - pull * v, v - pull * u
+        assert (max(losses) > 1.01 * losses[0]) == (c > 2)
+        assert (losses[-1] > 1e8) == (c > 4)
+        if c < 4:
+            end = landscape.catapult_end(c, (c * output / kernel) ** 2 / 2000)
+            np.testing.assert_allclose(c / kernel * (u @ u + v @ v) / 2000, float(end), rtol=1e-6)
+            assert end < 2
+
+
 def test_the_lazy_kernel_change_is_the_first_order():
     for a in (0.4, 1.3, 1.9):
         change = [float(landscape.catapult_end(a, b) - a) / b for b in (1e-5, 1e-6)]

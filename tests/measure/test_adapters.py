@@ -238,6 +238,40 @@ def test_data_that_change_are_noticed():
     np.testing.assert_allclose(streamed.hessian_product(V), through_torch().hessian_product(V), atol=1e-13)
 
 
+def test_a_product_goes_to_the_device_in_one_piece(monkeypatch):
+    """However many parameters there are: each copy makes a GPU wait."""
+    model, copies, make = through_torch(), [], torch.tensor
+    first = model.hessian_product(V)
+    monkeypatch.setattr(torch, "tensor", lambda *given, **how: copies.append(1) or make(*given, **how))
+    piece = next(model.pieces())
+    whole = piece.hessian(V)
+    copies.clear()
+    np.testing.assert_array_equal(piece.hessian(V), whole)
+    assert len(copies) == 1
+    np.testing.assert_allclose(sum(one.hessian(V) for one in model.pieces()), first, atol=1e-15)
+
+
+class TwoPrecisions(torch.nn.Module):
+    """A user's network whose head computes in single precision."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = torch.nn.Linear(3, 5, bias=False).double(), torch.nn.Linear(5, 4, bias=False)
+
+    def forward(self, x):
+        return self.head(self.body(x).tanh().float())
+
+
+def test_every_parameter_keeps_its_precision():
+    model = open_model(TwoPrecisions(), torch.nn.CrossEntropyLoss(), LOADER)
+    moved = model.at(model.vector)
+    np.testing.assert_array_equal(moved.vector, model.vector)
+    assert [moved.network.values[name].dtype for name in moved.names] == [torch.float64, torch.float32]
+    v = np.cos(np.arange(35.0))
+    slope = (model.at(model.vector + 1e-3 * v).gradient() - model.at(model.vector - 1e-3 * v).gradient()) / 2e-3
+    np.testing.assert_allclose(model.hessian_product(v), slope, atol=1e-3)
+
+
 def test_a_model_is_a_snapshot():
     net = module()
     model = open_model(net, torch.nn.functional.cross_entropy, LOADER)
@@ -251,8 +285,8 @@ def test_a_model_is_a_snapshot():
     np.testing.assert_allclose(model.at(moved.parameters).gradient(), moved.gradient(), atol=1e-15)
 
 
-def frozen():
-    net = module()
+def frozen(net=None):
+    net = module() if net is None else net
     for one in net.parameters():
         one.requires_grad_(False)
     return net
@@ -303,6 +337,18 @@ def linear(p, x):
 def test_bad_input_is_answered_in_a_sentence(call, words):
     with pytest.raises(ParameterError, match=words):
         call()
+
+
+@pytest.mark.parametrize("loss", [lambda z, y: (z.argmax(1) != y).double().mean(), root, torch.nn.MSELoss()])
+@pytest.mark.parametrize("data", [LOADER, [], (X * np.nan, Y)])
+@pytest.mark.parametrize("prepare", [lambda net: net, frozen])
+def test_what_is_refused_is_left_as_it_was(prepare, loss, data):
+    """A loss without derivatives, with NaN ones, that does not fit; no data, data that are NaN; nothing to vary."""
+    net = prepare(module(torch.float64, torch.nn.BatchNorm1d(7), torch.nn.Dropout(0.4)))
+    before = snapshot(net)
+    with pytest.raises(ParameterError):
+        open_model(net, loss, data)
+    same(before, snapshot(net))
 
 
 def test_pytorch_is_imported_by_its_users_alone():

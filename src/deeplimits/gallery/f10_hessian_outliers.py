@@ -4,7 +4,8 @@ A network 64-16-10 of tanh units with cross-entropy after 100 steps of Adam on s
 64-8-10 on 400); the notes' MNIST and CIFAR are not at hand. All eigenvalues of the Hessian, of the Gauss-Newton matrix
 (which is the Fisher matrix here) and of the gradients' second moment G, exactly; beside them the part of the
 Gauss-Newton matrix that is made of class means alone, g_cc', the mean gradient that the label c' would give to a digit
-of class c, which theory makes responsible for the outliers.
+of class c, which theory makes responsible for the outliers. Last, each of the largest eigenvalues of Gauss-Newton is
+tested against the bulk behind it, as the edge of a random matrix would be.
 """
 
 import jax
@@ -14,12 +15,13 @@ from jax.flatten_util import ravel_pytree
 
 from deeplimits.gallery.datasets import digits
 from deeplimits.gallery.figure import Check
+from deeplimits.measure import curvature
 from deeplimits.predictions.picture import SIMULATION, Axis, Histogram, Line, Picture, Points, Rule
 from deeplimits.theory import landscape
 
 NOTES = "Mathematics of Deep Learning, ch 13 Fig 1.1 and ORF 543, 10/5"
 LIMITS = ("hessian-gauss-newton", "papyan-gradient-decomposition")
-CLASSES, SHOWN, STEPS, RATE = 10, 20, 100, 1e-2
+CLASSES, SHOWN, TESTED, STEPS, RATE = 10, 20, 60, 100, 1e-2
 WORDS = {"hessian": "Hessian", "gauss": "Gauss-Newton = Fisher", "moment": "gradient moment G"}
 
 
@@ -120,14 +122,34 @@ def draw(data):
         ),
         "The nine largest eigenvalues of all three follow the part of the Gauss-Newton matrix between classes.",
     )
-    return [first, second]
+    found = outliers(data)
+    third = Picture(
+        Axis("number of the eigenvalue", whole=True),
+        Axis("p-value against the bulk behind it", log=True, low=1e-20, high=2.0),
+        (
+            Points(
+                number, np.maximum(found.p_values[:SHOWN], 1e-20), role=SIMULATION, label="Gauss-Newton (from 1e-20)"
+            ),
+            Rule(found.level / len(found.p_values), label="an outlier, at a level of 0.01 in all"),
+            Rule(CLASSES - 0.5, upright=True, label="C − 1 = 9", series=1),
+        ),
+        "The ninth eigenvalue of Gauss-Newton stands out of the bulk behind it, "
+        f"p = {found.p_values[CLASSES - 2]:.0e}; the last one that does is number {found.count}.",
+    )
+    return [first, second, third]
+
+
+def outliers(data):
+    """Which of the largest eigenvalues of the Gauss-Newton matrix the bulk behind them does not explain."""
+    return curvature.count_outliers(data["gauss"][:TESTED])
 
 
 def check(data):
     """The class part makes the outliers: their trace, and where the spectrum falls most.
 
     By Weyl's inequality no eigenvalue of Gauss-Newton is more than the largest within classes away from the class part;
-    the share of the nine outliers' sum that the class part has is what is measured.
+    the share of the nine outliers' sum that the class part has is what is measured. A simplex of class means predicts
+    C − 1 outliers: the ninth must stand out, by its p-value against the bulk behind it, and at most one more may.
     """
     nine = CLASSES - 1
     inside, whole, part = float(data["within"][0]), data["gauss"], data["between"]
@@ -138,4 +160,6 @@ def check(data):
         ),
         Check("share of the outliers' sum in the class part", part[:nine].sum() / whole[:nine].sum(), 0, 1, 0.4),
         Check("Hessian: largest eigenvalue over that of Gauss-Newton", data["hessian"][0] / whole[0], 0, 1, 0.3),
+        Check("p-value of the ninth eigenvalue of Gauss-Newton", outliers(data).p_values[nine - 1], 0, 0, 1e-3),
+        Check("outliers of Gauss-Newton", outliers(data).count, 0, nine, 1),
     ]

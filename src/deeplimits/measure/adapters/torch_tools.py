@@ -45,8 +45,9 @@ def array(tensor: torch.Tensor) -> np.ndarray:
 
 
 def joined(tensors: Any) -> np.ndarray:
-    """Tensors as one flat float64 vector."""
-    return np.concatenate([array(tensor).ravel() for tensor in tensors])
+    """Tensors as one flat float64 vector: one copy from the device."""
+    flat = torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+    return flat.cpu().to(torch.float64).numpy()
 
 
 def the_tensor(found: Any) -> torch.Tensor:

@@ -189,8 +189,8 @@ class JaxNetwork(Network):
 
     def tree(self, vector: np.ndarray) -> Leaves:
         """A flat vector as leaves."""
-        shaped = self.layout.named(np.asarray(vector))
-        return tuple(jnp.asarray(part, leaf.dtype) for part, leaf in zip(shaped.values(), self.varied, strict=True))
+        shaped = self.layout.named(np.asarray(vector)).values()
+        return jax.device_put(tuple(np.asarray(p, leaf.dtype) for p, leaf in zip(shaped, self.varied, strict=True)))
 
     def at(self, vector: np.ndarray) -> "JaxNetwork":
         moved = dict(zip(self.places, self.tree(vector), strict=True))
@@ -321,8 +321,8 @@ class JaxPiece(Piece):
 
 
 def joined(leaves: Any) -> np.ndarray:
-    """Leaves as one flat float64 vector."""
-    return np.concatenate([np.asarray(leaf, float).ravel() for leaf in leaves])
+    """Leaves as one flat float64 vector; a device is waited for once."""
+    return np.concatenate([np.asarray(leaf, float).ravel() for leaf in jax.device_get(list(leaves))])
 
 
 def ready(tree: Any, dtype: Any) -> Any:

@@ -5,6 +5,7 @@ parameters, gradients, buffers, mode and hooks cannot change, whatever happens. 
 at fixed parameters and kept, so that each product is one pass through it.
 """
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -63,11 +64,12 @@ class TorchNetwork(Network):
         return torch.cuda.mem_get_info(self.device)[0] if self.device.type == "cuda" else None
 
     def tensors(self, vector: np.ndarray) -> list[torch.Tensor]:
-        """A flat vector as tensors."""
-        return [
-            torch.tensor(part, dtype=self.values[name].dtype, device=self.device)
-            for name, part in self.layout.named(np.asarray(vector)).items()
-        ]
+        """A flat vector as tensors: one copy to the device, which is cut there."""
+        kinds = [self.values[name].dtype for name in self.layout.names]
+        widest = functools.reduce(torch.promote_types, kinds)
+        flat = torch.tensor(np.asarray(vector), dtype=widest, device=self.device)
+        parts = zip(flat.split(self.layout.sizes), self.layout.shapes, kinds, strict=True)
+        return [part.view(shape).to(kind) for part, shape, kind in parts]
 
     def at(self, vector: np.ndarray) -> "TorchNetwork":
         moved = dict(zip(self.layout.names, self.tensors(vector), strict=True))

@@ -38,7 +38,8 @@ class Eigenpairs(NamedTuple):
     residuals: np.ndarray
     """|Av − θv|: an eigenvalue lies within this distance, for certain"""
     error: np.ndarray
-    """min(residual, residual²/gap), and the rounding of the products (1e-7 of the largest where they are float32)"""
+    """min(residual, residual²/gap), and the rounding of the products as far as it makes them asymmetric; in float32 the
+    network itself is rounded too, by about 1e-7 of the largest eigenvalue, which no product shows"""
     products: int
     restarts: int
     seed: int
