@@ -27,7 +27,7 @@ from deeplimits.predictions.picture import (
     Rule,
     Stem,
 )  # fmt: skip
-from deeplimits.render.layout import cell_edges, evenly, heading, lines_of
+from deeplimits.render.layout import cell_edges, evenly, heading, lines_of, steps_of
 
 INK = "black"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -292,7 +292,7 @@ def _field(mark: Field, panel: Any) -> None:
     ]
     norm = LogNorm() if mark.log and np.nanmin(values) > 0 else None
     mesh = panel.pcolormesh(*edges, values, cmap="viridis", norm=norm, alpha=0.85)
-    panel.figure.colorbar(mesh, ax=panel, label="\n".join(evenly(mark.label, 34)))
+    panel.figure.colorbar(mesh, ax=panel, label="\n".join(evenly(mark.label, 34)), ticks=steps_of(values))
 
 
 def _band(mark: Band, panel: Any, ends: tuple[float, float]) -> None:
