@@ -58,6 +58,15 @@ def test_every_figure_is_drawn_and_nothing_is_asked_for(site, chromium):
         page.close()
 
 
+def test_points_are_spoken_of_where_they_are(site, chromium):
+    page = opened(chromium, f"{site.as_uri()}/limits/spiked-covariance-bbp.html#-show=transition").page
+    assert not page.locator("#points").is_visible()  # a picture of the theory alone
+    page.close()
+    page = opened(chromium, f"{site.as_uri()}/limits/spiked-covariance-bbp.html#-show=overlap").page
+    assert page.locator("#points").is_visible()
+    page.close()
+
+
 def test_the_overview_searches_filters_and_sorts(site, chromium):
     watched = opened(chromium, f"{site.as_uri()}/index.html")
     page = watched.page

@@ -89,3 +89,17 @@ def test_legends_are_complete_and_titles_balanced():
     lines = drawn.get_suptitle().split("\n")
     assert len(lines) == 2
     assert abs(len(lines[0]) - len(lines[1])) < 15
+
+
+def test_captions_stay_in_the_figure():
+    field = Field(
+        [0, 1, 2], [0, 1], [[0.0, 1.0, 3.0]] * 2, label="0: nothing is proven, 1: one cluster, 3: all of them"
+    )
+    points = Picture(Axis("place"), Axis("height of a long name"), (field,), "A sentence that is long enough. " * 4)
+    drawn = with_matplotlib.captioned("Title", [points] * 2)
+    drawn.canvas.draw()
+    ends = [panel.title.get_window_extent() for panel in drawn.axes]
+    assert all(0 <= one.x0 < one.x1 <= drawn.bbox.width for one in ends)
+    # Colours that tell cases apart are marked at the cases.
+    (scale,) = {tuple(panel.get_yticks()) for panel in drawn.axes if panel.get_label() == "<colorbar>"}
+    assert scale == (0.0, 1.0, 3.0)
