@@ -1,9 +1,9 @@
 """Online SGD on a mixture aligns with the outlier eigenspaces of its own curvature.
 
-Softmax regression of k = 10 Gaussian classes with orthonormal means, λ = 10, ridge β = 0.01, step 1/d, d = 1000 (small:
-100, and three times), up to t = 50. The weights x^c of a class are compared with the k leading eigenvectors of their block of the
-Hessian and of the second moment of gradients, over 10d fresh test samples: ρ(x, E) is the share of the length of x
-that lies in E. Lines: theory for exactly that many test samples, and for infinitely many.
+Softmax regression of k = 10 Gaussian classes with orthonormal means, λ = 10, ridge β = 0.01, step 1/d, d = 1000
+(small: 100, and three times), up to t = 50. The weights x^c of a class are compared with the k leading eigenvectors
+of their block of the Hessian and of the second moment of gradients, over 10d fresh test samples: ρ(x, E) is the share
+of the length of x that lies in E. Lines: theory for exactly that many test samples, and for infinitely many.
 """
 
 import numpy as np

@@ -53,7 +53,7 @@ class GdSeparableMaxMargin(Limit):
     usual = Run(sizes=(4, 8), samples=10)
     showcase = Showcase(
         first="approach",
-        see="However long it takes, the direction becomes the hard-margin predictor's: the distance falls like 1/log t.",
+        see="The direction becomes the hard-margin predictor's, but slowly: its distance falls like 1/log t.",
     )
 
     def charts(self):
