@@ -1,9 +1,9 @@
 """Online SGD on a mixture aligns with the outlier eigenspaces of its own curvature.
 
-Softmax regression of k = 10 Gaussian classes with orthonormal means, λ = 10, ridge β = 0.01, step 1/d, d = 1000
-(small: 100, and three times), up to t = 50. The weights x^c of a class are compared with the k leading eigenvectors
-of their block of the Hessian and of the second moment of gradients, over 10d fresh test samples: ρ(x, E) is the share
-of the length of x that lies in E. Lines: theory for exactly that many test samples, and for infinitely many.
+Softmax regression of k = 10 Gaussian classes with orthonormal means, λ = 10, ridge β = 0.01, step 1/d, d = 1000 (small:
+100), up to t = 50. The weights x^c of a class are compared with the k leading eigenvectors of their block of the
+Hessian and of the second moment of gradients, over 10d fresh test samples: ρ(x, E) is the share of the length of x
+that lies in E. Lines: theory for exactly that many test samples, and for infinitely many.
 """
 
 import numpy as np
@@ -22,8 +22,8 @@ TIMES = (0.5, 2.0, 5.0, 10.0, 20.0, 30.0, 50.0)
 
 def compute(run):
     """Alignment of the weights with both eigenspaces over training, for some classes."""
-    d, classes, times = run.pick((1000, 5, TIMES), (100, 6, TIMES[1::2]))
-    return {**run.step("training", measured, d=d, classes=classes, times=times), "d": d, "times": times}
+    d, classes = run.pick((1000, 5), (100, 10))
+    return {**run.step("training", measured, d=d, classes=classes, times=TIMES), "d": d}
 
 
 def measured(d, classes, times):
@@ -40,16 +40,16 @@ def measured(d, classes, times):
 
 def draw(data):
     """One panel for each matrix."""
-    times, dense = tuple(data["times"]), np.linspace(0.01, TIMES[-1], 200)
+    dense = np.linspace(0.01, TIMES[-1], 200)
     whole = landscape.kgmm_symmetric_path(dense, mixture_sgd.CLASSES, mixture_sgd.SEPARATION, mixture_sgd.RIDGE, 1.0)
     pictures = []
     for kind, words in mixture_sgd.KINDS.items():
-        lines = [mixture_sgd.stated(times, index, kind)["alignment"] for index in range(len(times))]
+        lines = [mixture_sgd.stated(TIMES, index, kind)["alignment"] for index in range(len(TIMES))]
         marks = (
-            Line(times, lines, label="theory, 10 test samples a dimension"),
+            Line(TIMES, lines, label="theory, 10 test samples a dimension"),
             Line(dense, whole.alignment(mixture_sgd.CLASSES), series=1, label="theory, infinitely many"),
             averages(
-                times, data[kind], series=0, label=f"SGD, d = {int(data['d'])}, mean of {len(data[kind])} classes"
+                TIMES, data[kind], series=0, label=f"SGD, d = {int(data['d'])}, mean of {len(data[kind])} classes"
             ),
         )
         chance = np.sqrt(mixture_sgd.CLASSES / int(data["d"]))
@@ -62,11 +62,11 @@ def draw(data):
 
 def check(data):
     """Alignment at the end; classes share one run, so that its gap of order 1/√d counts beside their spread."""
-    checks, d, times = [], int(data["d"]), tuple(data["times"])
+    checks, d = [], int(data["d"])
     for kind, words in mixture_sgd.KINDS.items():
-        for index in (len(times) // 2, len(times) - 1):
+        for index in (3, len(TIMES) - 1):
             mean, error = mean_and_error(data[kind][:, index])
-            theory = mixture_sgd.stated(times, index, kind)["alignment"]
-            label = f"alignment with the {words} at t = {times[index]:g}"
+            theory = mixture_sgd.stated(TIMES, index, kind)["alignment"]
+            label = f"alignment with the {words} at t = {TIMES[index]:g}"
             checks.append(Check(label, mean, np.hypot(error, 0.15 / np.sqrt(d)), theory, 5))
     return checks
