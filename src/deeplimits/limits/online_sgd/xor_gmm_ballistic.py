@@ -41,6 +41,7 @@ class XorGmmBallistic(Limit):
 
     usual = Run(sizes=(50, 100, 200), samples=800, batch=200)
     showcase = Showcase(
+        first="along_mu",
         see="Neurons fall into the four directions of the means, and their overlaps follow the equations.",
     )
 
