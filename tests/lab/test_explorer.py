@@ -302,6 +302,15 @@ def test_a_bad_address_gives_a_message_and_no_blank_page(served, chromium):
     page.close()
 
 
+def test_until_the_theory_is_there_the_page_says_so(served, chromium):
+    page = chromium.new_page()
+    page.route("**/api/*/theory*", lambda route: None)  # never answered
+    page.goto(served.address + f"limits/{NAME}.html")
+    page.wait_for_selector("#stage .note")
+    assert page.text_content("#stage") == "The theory is being computed."
+    page.close()
+
+
 def test_two_tabs_do_not_mix(served, chromium):
     first = opened(served, chromium, f"limits/{NAME}.html#gamma=0.2&-show=overlap")
     second = opened(served, chromium, f"limits/{NAME}.html#gamma=0.9&-show=overlap")

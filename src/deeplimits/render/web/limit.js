@@ -174,7 +174,7 @@
     const everything = state.charts.concat(state.panels);
     const holder = get("stage");
     if (!everything.length) {
-      holder.replaceChildren(make("p", { class: "note" }, live ? "Nothing is stated here." : "The theorem says nothing at these parameters."));
+      holder.replaceChildren(make("p", { class: "note" }, live ? (state.message || state.fault ? "Nothing is stated here." : "The theory is being computed.") : "The theorem says nothing at these parameters."));
       get("others").replaceChildren();
       return;
     }
