@@ -49,6 +49,23 @@ class Watched:
         assert self.page.evaluate(FAULTS) == []
 
 
+def downloads(page, folder: Path) -> dict[str, bytes]:
+    """Everything that a limit's page offers to save, opened: figure, data and script."""
+    found = {}
+    for word in ("SVG", "PNG", "CSV", "JSON", "Python"):
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name=f"Download {word}").click()
+        path = folder / waiting.value.suggested_filename
+        waiting.value.save_as(path)
+        found[word] = path.read_bytes()
+    assert found["PNG"].startswith(b"\x89PNG")
+    assert b"var(--" not in found["SVG"]
+    assert found["SVG"].startswith(b"<svg")
+    assert len(found["CSV"].splitlines()) > 50
+    compile(found["Python"], "script", "exec")
+    return found
+
+
 @contextlib.contextmanager
 def browser() -> Iterator:
     """The browser; the test is skipped, with a sentence, where there is none."""

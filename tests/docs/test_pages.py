@@ -62,6 +62,7 @@ def test_the_readme_counts_what_there_is():
     )
     assert said
     assert [int(count) for count in said.groups()] == list(counts.values())
+    assert f"of {len(gallery.entries())} in the [gallery]" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def test_every_limit_answers_a_question():

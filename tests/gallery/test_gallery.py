@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -145,3 +146,18 @@ def test_the_page_lists_every_figure(tmp_path):
     gallery.write_page(page, tmp_path / "gallery")
     text = page.read_text(encoding="utf-8")
     assert all(f"`{entry.command}`" in text for entry in gallery.entries())
+
+
+KEPT = Path(__file__).parents[2] / "docs" / "gallery"
+
+
+@pytest.mark.parametrize("entry", gallery.entries(), ids=lambda entry: entry.stem)
+def test_the_documentation_has_an_image_of_it(entry):
+    image, summary = KEPT / f"{entry.stem}.png", KEPT / f"{entry.stem}.json"
+    assert image.read_bytes().startswith(b"\x89PNG")
+    assert image.stat().st_size < 150_000
+    found = json.loads(summary.read_text(encoding="utf-8"))
+    # What stands on the page is what the file says of itself now.
+    assert [found[key] for key in ("figure", "title", "limits")] == [entry.label, entry.title, list(entry.limits)]
+    assert found["checks"]
+    assert all(check["holds"] for check in found["checks"])

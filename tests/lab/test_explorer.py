@@ -17,7 +17,7 @@ from urllib.parse import quote
 import pytest
 
 import deeplimits as dl
-from chromium import Watched, browser
+from chromium import Watched, browser, downloads
 from deeplimits.errors import DeeplimitsError
 from deeplimits.explorer import requests
 
@@ -302,6 +302,15 @@ def test_a_bad_address_gives_a_message_and_no_blank_page(served, chromium):
     page.close()
 
 
+def test_until_the_theory_is_there_the_page_says_so(served, chromium):
+    page = chromium.new_page()
+    page.route("**/api/*/theory*", lambda route: None)  # never answered
+    page.goto(served.address + f"limits/{NAME}.html")
+    page.wait_for_selector("#stage .note")
+    assert page.text_content("#stage") == "The theory is being computed."
+    page.close()
+
+
 def test_two_tabs_do_not_mix(served, chromium):
     first = opened(served, chromium, f"limits/{NAME}.html#gamma=0.2&-show=overlap")
     second = opened(served, chromium, f"limits/{NAME}.html#gamma=0.9&-show=overlap")
@@ -310,6 +319,16 @@ def test_two_tabs_do_not_mix(served, chromium):
         assert float(watched.page.text_content("#said").rpartition("= ")[2]) == pytest.approx(stated, rel=1e-4)
         watched.is_quiet()
         watched.page.close()
+
+
+def test_downloads_open(served, chromium, tmp_path):
+    watched = opened(served, chromium, f"limits/{NAME}.html#gamma=0.7&-show=overlap")
+    found = downloads(watched.page, tmp_path)
+    assert json.loads(found["JSON"])["name"] == NAME
+    # The script is about what the page shows, and not about the defaults.
+    assert b"gamma=0.7" in found["Python"]
+    watched.is_quiet()
+    watched.page.close()
 
 
 @pytest.mark.parametrize("place", ["", f"limits/{NAME}.html"])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import deeplimits as dl
-from chromium import Watched, browser
+from chromium import Watched, browser, downloads
 from deeplimits.atlas import build
 from deeplimits.lab import scan
 from deeplimits.lab.workers import Workers
@@ -56,6 +56,15 @@ def test_every_figure_is_drawn_and_nothing_is_asked_for(site, chromium):
         assert page.eval_on_selector_all("svg.figure[role=img]", empty) == 0
         watched.is_quiet()
         page.close()
+
+
+def test_points_are_spoken_of_where_they_are(site, chromium):
+    page = opened(chromium, f"{site.as_uri()}/limits/spiked-covariance-bbp.html#-show=transition").page
+    assert not page.locator("#points").is_visible()  # a picture of the theory alone
+    page.close()
+    page = opened(chromium, f"{site.as_uri()}/limits/spiked-covariance-bbp.html#-show=overlap").page
+    assert page.locator("#points").is_visible()
+    page.close()
 
 
 def test_the_overview_searches_filters_and_sorts(site, chromium):
@@ -119,22 +128,10 @@ def test_a_bad_address_is_answered_with_a_sentence(site, chromium, address, word
 
 def test_downloads_open(site, chromium, tmp_path):
     watched = opened(chromium, f"{site.as_uri()}/limits/ridgeless-double-descent.html")
-    page = watched.page
-    found = {}
-    for word in ("SVG", "PNG", "CSV", "JSON", "Python"):
-        with page.expect_download() as waiting:
-            page.get_by_role("button", name=f"Download {word}").click()
-        path = tmp_path / waiting.value.suggested_filename
-        waiting.value.save_as(path)
-        found[word] = path.read_bytes()
-    assert found["PNG"].startswith(b"\x89PNG")
-    assert b"var(--" not in found["SVG"]
-    assert found["SVG"].startswith(b"<svg")
-    assert len(found["CSV"].splitlines()) > 50
+    found = downloads(watched.page, tmp_path)
     assert json.loads(found["JSON"])["name"] == "ridgeless-double-descent"
-    compile(found["Python"], "script", "exec")
     watched.is_quiet()
-    page.close()
+    watched.page.close()
 
 
 def test_a_phone_shows_no_wider_page(site, chromium):

@@ -89,3 +89,20 @@ def test_legends_are_complete_and_titles_balanced():
     lines = drawn.get_suptitle().split("\n")
     assert len(lines) == 2
     assert abs(len(lines[0]) - len(lines[1])) < 15
+
+
+def test_captions_stay_over_their_panel():
+    field = Field(
+        [0, 1, 2], [0, 1], [[0.0, 1.0, 3.0]] * 2, label="0: nothing is proven, 1: one cluster, 3: all of them"
+    )
+    said = "The exact evidence (lines) is the average likelihood of networks drawn from the prior (points)."
+    axes = Axis("place"), Axis("height of a long name")
+    coloured, plain = Picture(*axes, (field,), said), Picture(*axes, (Line([0, 1], [0.0, 100.0]),), said)
+    drawn = with_matplotlib.captioned("Title", [coloured, plain, plain])
+    drawn.draw_without_rendering()
+    for panel in drawn.axes[:3]:
+        title, frame = panel.title.get_window_extent(), panel.get_window_extent()
+        assert frame.x0 < title.x0 < title.x1 < frame.x1
+    # Colours that tell cases apart are marked at the cases.
+    (scale,) = {tuple(panel.get_yticks()) for panel in drawn.axes if panel.get_label() == "<colorbar>"}
+    assert scale == (0.0, 1.0, 3.0)

@@ -1,5 +1,7 @@
 """How limits are shown: each has a place where its phenomenon is seen, and points lie where they were simulated."""
 
+import time
+
 import pytest
 
 import deeplimits as dl
@@ -70,3 +72,26 @@ def test_densities_are_drawn_over_an_axis_that_is_not_stretched():
     density = panels.panel("density", scan.dense(limit)["density"])
     assert "log" not in density["picture"]["x"]
     assert pictures.compact(scan.dense(limit)["density"].picture())["x"] == density["picture"]["x"]
+
+
+def test_along_a_slider_no_systems_are_drawn_where_the_theory_says_something_without(monkeypatch):
+    limit = scan.shown_at(dl.catalogue["gradient-top-subspace"])
+    assert {"gradient", "share"} <= set(scan.dense(limit))
+    monkeypatch.setattr(scan, "predict", lambda limit: pytest.fail("a system was drawn"))
+    assert set(scan.at(limit, gamma=1.7)) == {"gradient"}
+
+
+def test_a_slider_has_fewer_values_where_each_is_compiled_anew(monkeypatch):
+    limit = scan.shown_at(dl.catalogue["spiked-covariance-bbp"])
+    at, kinds = scan.at, scan.dense(limit)
+
+    def slow(limit, **changes):
+        until = time.process_time() + (0.03 if changes else 0.0)
+        while time.process_time() < until:
+            pass
+        return at(limit, **changes)
+
+    monkeypatch.setattr(scan, "at", slow)
+    shown = [panels.panel(key, kind) for key, kind in kinds.items()]
+    rows = panels.tables(limit, shown, "strength", 0.45)[0]
+    assert all(len(row.get("values", ())) <= 14 for row in rows)

@@ -7,6 +7,7 @@ dimensions (small: 300), one run from each start. λ = 0.8, 1 and 2; the thresho
 
 import functools
 
+import jax
 import numpy as np
 
 from deeplimits.gallery.figure import Check
@@ -53,7 +54,8 @@ def paths(signal, n):
 @functools.cache
 def flow(signal):
     """The equations from each start, over the times."""
-    return [np.asarray(online_sgd.spiked_ballistic(signal, 2, STEP, np.array(start), TIMES)) for start in STARTS]
+    path = jax.jit(jax.vmap(lambda start: online_sgd.spiked_ballistic(signal, 2, STEP, start, TIMES)))
+    return list(np.asarray(path(np.array(STARTS))))
 
 
 def draw(data):

@@ -108,7 +108,7 @@ def draw(data):
     marks: list[Mark] = []
     for i, one in enumerate(DELTAS):
         marks.append(Line(dense, [floor(one, d) for d in dense], series=i, label=f"theory, δ = {one:g}"))
-        marks.append(averages(sizes, data[f"floor {one:g}"], series=i, label=f"SGD, γ = {RATE:g}d^(−{one:g})"))
+        marks.append(averages(sizes, data[f"floor {one:g}"], series=i, label=f"SGD, δ = {one:g}"))
     second = Picture(
         Axis("dimension", "d", log=True),
         Axis("risk at the end over noise variance", log=True),

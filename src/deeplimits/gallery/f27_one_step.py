@@ -29,7 +29,8 @@ def compute(run):
     steps = np.unique(np.append(np.linspace(0.5, 10.0, run.pick(20, 8)), [SMALL, LARGE]))
     run.expect(len(sizes))
     dense = np.linspace(0.0, 10.0, 201)
-    theory = jax.vmap(lambda step: mixtures.one_step_spike(step, "tanh", "relu", PSI1, PSI2, noise=NOISE))(dense)
+    spike = jax.vmap(lambda step: mixtures.one_step_spike(step, "tanh", "relu", PSI1, PSI2, noise=NOISE))
+    theory = jax.jit(spike)(dense)
     found = {"sizes": np.array(sizes), "steps": steps, "dense": dense}
     found |= {"spike": np.array(theory.singular_value), "known": np.array(theory.alignment)}
     for p in sizes:

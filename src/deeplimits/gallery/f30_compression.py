@@ -25,7 +25,7 @@ SPARSITIES, SEEN = (0.0, 0.5, 0.9), 1200
 
 def compute(run):
     """Accuracy and memory of every way to compress."""
-    widths = run.pick((250, 500, 1000, 2000), (100, 400))
+    widths = run.pick((250, 500, 1000, 2000), (400,))
     run.expect(1 + len(widths) * len(SPARSITIES))
     found = run.step("pruned", pruned, width=run.pick(1000, 200), steps=run.pick(1500, 200))
     found["widths"] = np.array(widths)

@@ -196,9 +196,10 @@ def tables(
     parts = len(sliders) + 1
     base = {one["name"]: one["picture"] for one in panels}
     for slider in sorted(sliders, key=lambda one: one.name != over):
-        count = int(budget / parts / spent) * (2 if slider.name == over else 1)
+        each = spent if slider.whole else max(spent, _elsewhere(limit, slider))
+        count = int(budget / parts / each) * (2 if slider.name == over else 1)
         count = min(count, OVER if slider.name == over else MOST)
-        if slider.name == over and count < FEWEST and spent * FEWEST < budget:
+        if slider.name == over and count < FEWEST and each * FEWEST < budget:
             count = FEWEST  # rather few values of this one than of none
         if slider.whole:
             count = min(max(count, FEWEST), MOST_WHOLE)
@@ -213,6 +214,14 @@ def tables(
         found.append(row)
     order = [one.name for one in sliders]
     return sorted(found, key=lambda row: order.index(row["name"])), {"theory": spent}
+
+
+def _elsewhere(limit: Limit, slider: scan.Slider) -> float:
+    """Seconds that the theory takes at another value of a parameter: more than where it was before, if it compiles."""
+    middle = slider.values(FEWEST, slider.low)[FEWEST // 2]
+    began = time.process_time()
+    scan.at(limit, **{slider.name: middle})
+    return time.process_time() - began
 
 
 def _frame(base: Mapping[str, Any], found: Mapping[str, Kind] | str) -> Any:

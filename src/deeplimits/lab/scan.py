@@ -58,11 +58,11 @@ def of_size(limit: Limit, size: int) -> Limit:
     return rounded(limit, **found) if found else limit
 
 
-def dense(limit: Limit, patience: float = PATIENCE) -> dict[str, Kind]:
+def dense(limit: Limit, patience: float = PATIENCE, drawn: bool = True) -> dict[str, Kind]:
     """Everything a limit predicts, with its curves dense. Raises what `predict` raises.
 
     Lines for which the theory must be evaluated at many parameters are made dense if that takes no more than
-    `patience` seconds.
+    `patience` seconds. Without `drawn`, what is said of one drawn system is left out where there is anything else.
 
     >>> import deeplimits as dl
     >>> curve = dense(dl.limits.DeepLinearWidthCkSpectrum(), patience=60.0)["transform"]
@@ -76,7 +76,7 @@ def dense(limit: Limit, patience: float = PATIENCE) -> dict[str, Kind]:
     except DeeplimitsError:
         found = dict(theory(limit))  # some points between those asked for are not covered; those asked for must be
     took = time.process_time() - began
-    if speaks_of_draws(limit):
+    if speaks_of_draws(limit) and (drawn or not found):
         found = {**dict(predict(limit)), **found}
     if TRACED * took < 3 * patience:  # the first evaluation may have compiled, the others do not
         found = _traced(limit, found)
@@ -246,9 +246,12 @@ def frames(limit: Limit, slider: Slider, count: int) -> Frames:
 
 
 def at(limit: Limit, **changes: Any) -> dict[str, Kind] | str:
-    """What the theory says with some parameters changed, along dense axes; or why it says nothing there."""
+    """What the theory says with some parameters changed, along dense axes; or why it says nothing there.
+
+    It is asked for many values in turn: a drawn system has other whole numbers at each, and would be compiled anew.
+    """
     try:
-        return dense(replace(limit, **changes), QUICK)
+        return dense(replace(limit, **changes), QUICK, drawn=False)
     except DeeplimitsError as error:
         return " ".join(str(error).split())
 

@@ -10,6 +10,9 @@ import numpy as np
 from deeplimits.predictions.picture import Axis
 from deeplimits.render.text import setting
 
+MOST_STEPS = 5
+"""Whole numbers, up to which a scale of colours marks each of them and nothing between."""
+
 
 def lines_of(given: Axis, letters: int) -> list[str]:
     """Label and symbol in lines of at most so many letters."""
@@ -43,3 +46,13 @@ def cell_edges(middles: np.ndarray, log: bool) -> np.ndarray:
     inner = (at[1:] + at[:-1]) / 2
     found = np.concatenate([[2 * at[0] - inner[0]], inner, [2 * at[-1] - inner[-1]]])
     return np.exp(found) if log else found
+
+
+def steps_of(values: np.ndarray) -> list[float] | None:
+    """The values of a field that tells a few cases apart by whole numbers; None for any other.
+
+    >>> steps_of(np.array([[0.0, 2.0], [2.0, np.nan]]))
+    [0.0, 2.0]
+    """
+    found = np.unique(values[np.isfinite(values)])
+    return found.tolist() if 1 < len(found) <= MOST_STEPS and np.all(found == np.round(found)) else None

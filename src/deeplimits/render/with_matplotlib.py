@@ -27,7 +27,7 @@ from deeplimits.predictions.picture import (
     Rule,
     Stem,
 )  # fmt: skip
-from deeplimits.render.layout import cell_edges, evenly, heading, lines_of
+from deeplimits.render.layout import cell_edges, evenly, heading, lines_of, steps_of
 
 INK = "black"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -86,7 +86,7 @@ def _panels(title: str, settings: Any, pictures: Mapping[str, Picture], size: tu
     count = len(shown) + bool(numbers)
     columns = min(2, count)
     rows = math.ceil(count / columns)
-    letters = int(12 * WIDTH[columns])
+    letters = int((12 if columns == 1 else 9.5) * WIDTH[columns])
     titles = [
         evenly((f"{name} " if columns > 1 else "") + picture.caption.replace(" = ", "\u00a0=\u00a0"), letters)
         if picture.caption
@@ -292,7 +292,7 @@ def _field(mark: Field, panel: Any) -> None:
     ]
     norm = LogNorm() if mark.log and np.nanmin(values) > 0 else None
     mesh = panel.pcolormesh(*edges, values, cmap="viridis", norm=norm, alpha=0.85)
-    panel.figure.colorbar(mesh, ax=panel, label="\n".join(evenly(mark.label, 34)))
+    panel.figure.colorbar(mesh, ax=panel, label="\n".join(evenly(mark.label, 34)), ticks=steps_of(values))
 
 
 def _band(mark: Band, panel: Any, ends: tuple[float, float]) -> None:
@@ -349,7 +349,8 @@ def _choose_ticks(axis: Any, given: Axis, low: float, high: float) -> None:
         if high / low < 300:
             half = () if given.whole else (1.5,)
             finer = LogLocator(subs=(1.0, *half, 2.0, 3.0, 5.0, 7.0)) if high / low > 2 else MaxNLocator(5, steps=STEPS)
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)) if high / low > 8 else finer)
+            plainly = LogLocator(subs=(1.0, 2.0, 5.0) if high < 1e5 else (1.0,))  # where numbers are not too long
+            axis.set_major_locator(plainly if high / low > 8 else finer)
             axis.set_major_formatter(plain)
         return
     axis.set_major_locator(MaxNLocator(7, integer=given.whole, steps=STEPS))

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, estimators, flows
 from deeplimits.limit import Limit, Run, choice, real, replace, whole
+from deeplimits.limits.bias._shared import approach
 from deeplimits.predictions import Identity
 from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import least_squares, separable_descent, support_vectors
@@ -51,8 +52,13 @@ class GdSeparableMaxMargin(Limit):
 
     usual = Run(sizes=(4, 8), samples=10)
     showcase = Showcase(
-        see="The loss times time approaches ‖ŵ‖², and the direction the hard-margin predictor's.",
+        first="approach",
+        see="The direction becomes the hard-margin predictor's, but slowly: its distance falls like 1/log t.",
     )
+
+    def charts(self):
+        n = max(self.usual.sizes)
+        return {"approach": approach(n, max(2, round(n * float(self.gamma))))}
 
     def at_size(self, size):
         n = whole(size, "n", self, least=2)

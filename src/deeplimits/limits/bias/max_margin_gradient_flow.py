@@ -5,6 +5,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators, flows
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limits.bias._shared import approach
 from deeplimits.measure import margins
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
@@ -34,9 +35,13 @@ class MaxMarginGradientFlow(Limit):
 
     usual = Run(sizes=(60, 120, 240), samples=80)
     showcase = Showcase(
-        over="gamma",
+        over="log_time",
+        first="approach",
         see="Direction and margin come closer like 1/log t: much more slowly than the loss.",
     )
+
+    def charts(self):
+        return {"approach": approach(self.points, round(self.points * float(self.gamma)))}
 
     def at_size(self, size):
         features = whole(self.points * float(self.gamma), "d", self)

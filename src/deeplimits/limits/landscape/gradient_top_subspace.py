@@ -10,8 +10,10 @@ from deeplimits.ensembles import data, trainers
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, axis, integer, real, rounded, whole
 from deeplimits.predictions import Identity, Value
+from deeplimits.predictions.picture import Axis, Line, Picture
 from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import curvature_parts
+from deeplimits.theory.spectra.laws import marchenko_pastur
 
 
 class System(NamedTuple):
@@ -43,9 +45,23 @@ class GradientTopSubspace(Limit):
 
     usual = Run(sizes=(60, 120, 240), samples=150)
     showcase = Showcase(
-        see="How much of the gradient lies in the top eigenspace after training, beside the exact sum over "
-        "eigenvectors.",
+        first="shares",
+        see="Small steps take the gradient out of the top eigenspace, steps near the edge of stability keep it there.",
     )
+
+    def charts(self):
+        # Quantiles of the law of the Hessian's eigenvalues, at as many dimensions as are simulated.
+        d = max(self.count, round(max(self.usual.sizes) * float(self.gamma)))
+        values = marchenko_pastur(self.gamma).quantile((jnp.arange(d) + 0.5) / d)
+        times = jnp.arange(0.0, 41.0)
+
+        def line(step, series, words):
+            found = curvature_parts.top_gradient_share(values, jnp.ones(d), 2 * step / values[-1], times, self.count)
+            return Line(times, found, series=series, label=f"c = {float(step):.2g}{words}")
+
+        lines = (line(self.step, 0, ""), line(0.5, 1, ""), line(0.99, 2, ", near the edge"))
+        y = Axis("share of the gradient in the top space", low=0.0, high=1.0)
+        return {"shares": Picture(Axis("steps", "t"), y, lines)}
 
     def at_size(self, size):
         n = whole(size, "n", self, least=8)

@@ -11,7 +11,7 @@ from deeplimits.predictions import Curve
 from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import xor
 
-POINTS = 4
+POINTS, BETWEEN = 4, 10
 QUADRATURE = 8192
 """Quasi-random points of a cluster: wide clusters need many for three digits."""
 # A start in general position: two neurons of either sign, overlapping.
@@ -41,19 +41,28 @@ class XorGmmBallistic(Limit):
 
     usual = Run(sizes=(50, 100, 200), samples=800, batch=200)
     showcase = Showcase(
+        first="along_mu",
         see="Neurons fall into the four directions of the means, and their overlaps follow the equations.",
     )
 
     def theory(self):
-        times = even_times(self.horizon, POINTS)
+        # One solution for the times that are compared and for those between, which are drawn.
+        fine = even_times(self.horizon, POINTS * BETWEEN)
+        times = fine[BETWEEN - 1 :: BETWEEN]
         start = xor.XorState(*(jnp.asarray(part) for part in (OUTPUT, ALONG_MU, ALONG_NU, OVERLAPS)))
-        path = xor.xor_ballistic(start, times, self.separation, self.ridge, self.step, points=QUADRATURE)
-        shared = {"axis": "time", "axis_symbol": "t", "rate": 1.0}
+        path = xor.xor_ballistic(start, fine, self.separation, self.ridge, self.step, points=QUADRATURE)
+
+        def curve(values, label, symbol):
+            return Curve(
+                times, values[BETWEEN - 1 :: BETWEEN], label=label, symbol=symbol, axis="time", axis_symbol="t",
+                rate=1.0, dense_x=fine, dense_y=values,
+            )  # fmt: skip
+
         return {
-            "output": Curve(times, path.output[:, 0], label="output weight", symbol="v_1", **shared),
-            "along_mu": Curve(times, path.along_mu[:, 0], label="overlap of neuron 1", symbol=r"m^\mu_1", **shared),
-            "along_nu": Curve(times, path.along_nu[:, 1], label="overlap of neuron 2", symbol=r"m^\nu_2", **shared),
-            "radius": Curve(times, path.overlaps[:, 0, 0], label="rest of neuron 1", symbol="R_{11}", **shared),
+            "output": curve(path.output[:, 0], "output weight", "v_1"),
+            "along_mu": curve(path.along_mu[:, 0], "overlap of neuron 1", r"m^\mu_1"),
+            "along_nu": curve(path.along_nu[:, 1], "overlap of neuron 2", r"m^\nu_2"),
+            "radius": curve(path.overlaps[:, 0, 0], "rest of neuron 1", "R_{11}"),
         }
 
     def at_size(self, size):

@@ -11,6 +11,7 @@ from deeplimits.limits.spectra._shared import resolvent_curve
 from deeplimits.measure import spectra
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Value
+from deeplimits.predictions.picture import Axis, Line, Picture
 from deeplimits.showcase import Showcase
 from deeplimits.theory.spectra import isometry
 
@@ -40,8 +41,26 @@ class DynamicalIsometry(Limit):
 
     usual = Run(sizes=(24, 48, 96), samples=800)
     showcase = Showcase(
-        see="The transform of the squared singular values of a deep Jacobian.",
+        first="spread",
+        see="With depth the squared singular values of a Jacobian spread around one, with orthogonal weights less, and "
+        "not at all where all units are active.",
     )
+
+    def charts(self):
+        depths = range(1, 21)
+        lines = [
+            Line(
+                depths,
+                [float(isometry.relative_variance(depth, weights, 1 / share)) for depth in depths],
+                series=series,
+                label=f"{weights} weights, p = {float(share):.3g}",
+            )
+            for series, (weights, share) in enumerate(
+                (("gaussian", self.active), ("orthogonal", self.active), ("orthogonal", jnp.ones(())))
+            )
+        ]
+        y = Axis("relative variance of the squared singular values")
+        return {"spread": Picture(Axis("number of layers", "L", whole=True), y, tuple(lines))}
 
     def theory(self):
         share = isometry.shrunk_share(self.depth, self.weights, 1 / self.active, self.active, self.shifts)

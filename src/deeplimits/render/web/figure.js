@@ -308,7 +308,10 @@ window.deeplimits = window.deeplimits || { limits: {} };
       const y = box.bottom - ((k + 1) / 40) * (box.bottom - box.top);
       element("rect", { x, y: y.toFixed(1), width: 10, height: ((box.bottom - box.top) / 40 + 0.6).toFixed(1), fill: `rgb(${colour((k + 0.5) / 40)})` }, g);
     }
-    for (const share of [0, 0.5, 1]) {
+    // A field that tells a few cases apart by whole numbers has no values between them.
+    const steps = [...new Set(mark.values.flat().filter(finite))];
+    const cases = steps.length > 1 && steps.length <= 5 && steps.every(Number.isInteger);
+    for (const share of cases ? steps.map((value) => (value - low) / (high - low)) : [0, 0.5, 1]) {
       const text = element("text", { x: x + 14, y: (box.bottom - share * (box.bottom - box.top) + 4).toFixed(1) }, g);
       text.textContent = said(low + share * (high - low), 3);
     }

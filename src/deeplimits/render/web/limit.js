@@ -174,7 +174,7 @@
     const everything = state.charts.concat(state.panels);
     const holder = get("stage");
     if (!everything.length) {
-      holder.replaceChildren(make("p", { class: "note" }, live ? "Nothing is stated here." : "The theorem says nothing at these parameters."));
+      holder.replaceChildren(make("p", { class: "note" }, live ? (state.message || state.fault ? "Nothing is stated here." : "The theory is being computed.") : "The theorem says nothing at these parameters."));
       get("others").replaceChildren();
       return;
     }
@@ -185,6 +185,8 @@
     if (first.kind) dl.html(saidOf(first), get("said"));
     dl.draw(holder, picture, { label: `${title(first)}: ${dl.plain(picture.y.label || "")} over ${dl.plain(picture.x.label || "")}; theory${picture.marks.some((m) => m.role === "simulation") ? " and simulation" : ""}` });
     state.drawn = { name: first.name, picture };
+    const points = get("points");
+    if (points) points.hidden = !picture.marks.some((mark) => mark.role === "simulation");
     const others = get("others");
     const cards = everything.filter((one) => one !== first).map((one) => {
       const figure = make("div", { class: "plot" });

@@ -238,7 +238,7 @@ def _stage(page: Mapping[str, Any], live: bool) -> str:
     drawn = ""
     if show.get("samples"):
         systems = "system" if show["samples"] == 1 else "systems"
-        drawn = f'<p class="note">Points: {show["samples"]} simulated {systems} of size n = {show["size"]}; bars are two standard errors.</p>'
+        drawn = f'<p class="note" id="points">Points: {show["samples"]} simulated {systems} of size n = {show["size"]}; bars are two standard errors.</p>'
     simulate = _simulate(show) if live else ""
     heading = "Parameters" if live else "Move a parameter"
     return (
