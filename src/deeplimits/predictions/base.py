@@ -79,6 +79,9 @@ class Finding:
     advice: str = ""
     """What would decide it, in a sentence."""
 
+    def __repr__(self) -> str:
+        return f"{self.kind} {self.report.stated}, simulated {self.report.measured}: {self.verdict}"
+
     @property
     def agrees(self) -> bool:
         return self.outcome == AGREES
