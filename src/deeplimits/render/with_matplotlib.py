@@ -27,7 +27,7 @@ from deeplimits.predictions.picture import (
     Rule,
     Stem,
 )  # fmt: skip
-from deeplimits.render.layout import cell_edges, evenly, heading, lines_of
+from deeplimits.render.layout import cell_edges, evenly, heading, lines_of, typeset
 
 INK = "black"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -369,7 +369,7 @@ def _legend(panel: Any, picture: Picture, width: float) -> None:
     labels = [mark.label for mark in _labelled(picture)]
     panel.legend(
         [handles[label] for label in labels],
-        labels,
+        [typeset(label) for label in labels],
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
         ncols=math.ceil(len(labels) / rows),
