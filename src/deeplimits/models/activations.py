@@ -324,8 +324,8 @@ def activation(given: ActivationLike) -> Activation:
     >>> float(activation(lambda u: u**3).derivative(2.0))
     12.0
     """
-    if not (isinstance(given, str) or callable(given)):
-        raise ParameterError(f"activation = {given!r} is not allowed; it must be a name or a JAX function of one number")
+    if not (isinstance(given, str | Activation) or callable(given)):
+        raise ParameterError(f"activation = {given!r} is not allowed; give a name or a JAX function of one number")
     if not isinstance(given, str):
         return given if isinstance(given, Activation) else from_function(given)
     given = {"silu": "swish", "linear": "identity"}.get(given, given)
