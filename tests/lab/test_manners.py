@@ -335,6 +335,23 @@ def test_the_last_line_counts_what_it_names():
     assert last.startswith("DISAGREES: 2 of 3 predictions; worst: ")
 
 
+def test_what_is_no_z_is_called_a_statistic():
+    few = dl.compare("marchenko-pastur-law", sizes=(20, 40), samples=16)["eigenvalues"]
+    many = dl.compare(Unlike(), sizes=(10, 20), samples=200)["one"]
+    assert re.match(r"agrees to within .* %: statistic [\d.]+ \(threshold [\d.]+, p = [\d.]+\), ", few.verdict)
+    assert "z = " in many.verdict
+
+
+def test_a_prediction_prints_its_values():
+    prediction = dl.predict("marchenko-pastur-law")
+    assert repr(prediction["eigenvalues"]).startswith("Spectrum(")
+    assert "[0.0" in repr(prediction["eigenvalues"])
+    assert repr(dl.predict("ridgeless-double-descent")["risk"]) == "Value(excess risk: 0.75)"
+    seen = []
+    jax.jit(lambda x: seen.append(repr(Value(x, label="x"))) or x)(1.0)
+    assert "f64[]" in seen[0]  # what is traced has no value to print
+
+
 def test_values_are_not_rounded_onto_others():
     assert "gamma = 0.9999999," in str(dl.predict("ridgeless-double-descent", gamma=0.9999999))
     with pytest.raises(ParameterError, match=r"gamma = 100.000001 is not allowed; .* between 0.01 and 100"):
