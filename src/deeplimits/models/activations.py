@@ -328,7 +328,7 @@ def activation(given: ActivationLike) -> Activation:
         raise ParameterError(f"activation = {given!r} is not allowed; give a name or a JAX function of one number")
     if not isinstance(given, str):
         return given if isinstance(given, Activation) else from_function(given)
-    given = {"silu": "swish", "linear": "identity"}.get(given, given)
+    given = "swish" if given == "silu" else given
     if given in NAMED:
         return NAMED[given]
     if higher := _HERMITE.fullmatch(given):

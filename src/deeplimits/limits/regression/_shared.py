@@ -28,7 +28,7 @@ def features_of(limit: Limit, samples: int, gamma: float, least: int = 1, name: 
         raise OutsideValidity(
             f"{type(limit).__name__}: at n = {n} {name} = {gamma:.10g} means p = {p}, and a finite sample needs "
             f"|p - n| >= {CLOSEST} for its mean risk to be measurable; take sizes from "
-            f"{int(np.ceil(round(CLOSEST / max(abs(gamma - 1), AT_THRESHOLD), 6)))} on, or {name} further from 1"
+            f"{int(np.ceil(round(CLOSEST / max(abs(gamma - 1), 1e-12), 6)))} on, or {name} further from 1"
         )
     return p
 
