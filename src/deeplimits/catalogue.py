@@ -187,6 +187,9 @@ class Catalogue(Mapping[str, Any]):
     def __call__(self) -> Listing:
         return Listing(self._entries.values())
 
+    def __repr__(self) -> str:
+        return f'{len(self)} names: dl.catalogue() lists them, dl.catalogue.search("words") finds some'
+
     def __getitem__(self, name: str) -> Any:
         return self.entry(name).load()
 

@@ -109,7 +109,7 @@ def _check_outputs(options: argparse.Namespace) -> None:
 
 
 def _only(options: argparse.Namespace) -> list[str] | None:
-    return [name.strip().replace("-", "_") for name in options.only.split(",")] if options.only else None
+    return [name.replace("-", "_") for name in options.only] if options.only else None
 
 
 def _swept(found: Sequence[Any]) -> str:

@@ -58,6 +58,7 @@ WORDS = (
     *("salvage", "diagram", "export"),
 )
 """What these commands call their own flags. A parameter of such a name is --param.NAME in all of them."""
+ONLY = "draw just these results, as risk_curve or risk,bias"
 
 PARAMETERS = f"""\
 A parameter takes a value, a list 0,0.5,1 or a range 0.1:10:20 (20 points; 0.1:10:20log for equal ratios).
@@ -65,6 +66,14 @@ Lists and ranges are run one value after the other. NAME stands before its param
 --param.gamma is the same as --gamma; a parameter named like one of the command line's own words
 ({", ".join(WORDS[:10])}, ...) has only that long form.
 """
+
+
+class _Names(argparse.Action):
+    """Some names, with commas or with spaces between them."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option: str | None = None) -> None:
+        names = [name.strip() for value in values for name in value.split(",")]
+        setattr(namespace, self.dest, [name for name in names if name] or names)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -189,7 +198,9 @@ def _parser(
     )
     diagnosis.add_argument("--budget", default="60s", help="how long it may take, as 30s or 5m (default: 60s)")
     diagnosis.add_argument("--most-memory", metavar="SIZE", help="how much it may hold, as 500MB or 2GB (default: any)")
-    diagnosis.add_argument("--only", nargs="+", metavar="PART", help="just these parts, as weights or 'learning rate'")
+    diagnosis.add_argument(
+        "--only", nargs="+", action=_Names, metavar="PART", help="just these parts, as weights or 'learning rate'"
+    )
     diagnosis.add_argument("--seed", type=_seed, default=0, help="seed of the random numbers (default: 0)")
     diagnosis.add_argument("--dry-run", action="store_true", help="say what each part would cost, and look at nothing")
     diagnosis.add_argument("--json", action="store_true", help="print JSON")
@@ -197,7 +208,7 @@ def _parser(
 
     atlas = command("atlas", "every limit predicted, simulated, compared and drawn, as a site that opens from disk")
     atlas.add_argument("--out", default="site", help="folder to write to (default: site)")
-    atlas.add_argument("--only", nargs="+", metavar="NAME", help="just these limits")
+    atlas.add_argument("--only", nargs="+", action=_Names, metavar="NAME", help="just these limits")
     atlas.add_argument("--size", choices=("small", "medium", "large"), default="medium", help="how much to simulate")
 
     explore = command("explore", "a page in the browser: theory that follows sliders, simulations on demand")
@@ -215,7 +226,7 @@ def _parser(
     campaign = command("campaign", "do the verdicts hold at random parameters inside the ranges?")
     campaign.add_argument("--draws", type=_count, default=2, help="how many of each limit (default: 2)")
     campaign.add_argument("--seed", type=_seed, help="seed of the draws (default: a fresh one, printed)")
-    campaign.add_argument("--only", nargs="+", metavar="NAME", help="just these limits")
+    campaign.add_argument("--only", nargs="+", action=_Names, metavar="NAME", help="just these limits")
     campaign.add_argument("--cases", metavar="FILE", help="instead of draws, the cases in a file that --out wrote")
     campaign.add_argument(
         "--out",
@@ -256,7 +267,7 @@ def _add_sweep(made: argparse.ArgumentParser) -> None:
     add("--estimate", action="store_true", help="say what it would take, in time and memory, and run nothing")
     add("--export", nargs="+", metavar="FILE", help="write what was found: .csv, .parquet, .nc (netCDF), .json")
     add("--plot", metavar="FILE", help="write the figure to FILE (png, svg, pdf)")
-    add("--only", metavar="RESULTS", help="draw just these results, as risk_curve or risk,bias")
+    add("--only", nargs="+", action=_Names, metavar="RESULT", help=ONLY)
     add("--json", action="store_true", help="print JSON")
     add("--diagram", metavar="NAME", help="a ready sweep, drawn; `--diagram list` names them")
     add("--status", metavar="FILE", help="say how far the sweep in FILE is, also while it runs")
@@ -275,7 +286,7 @@ def _add_words(command: argparse.ArgumentParser, word: str) -> None:
         command.add_argument("--sizes", type=_counts, help="sizes to simulate, as 100,200,400 or 100:400:4")
     if word != "simulate":
         command.add_argument("--plot", metavar="FILE", help="write the figure to FILE (png, svg, pdf)")
-        command.add_argument("--only", metavar="RESULTS", help="draw just these results, as risk_curve or risk,bias")
+        command.add_argument("--only", nargs="+", action=_Names, metavar="RESULT", help=ONLY)
     if word == "compare":
         command.add_argument("--html", metavar="FILE", help="write a page with statement, figure and verdict to FILE")
 

@@ -2,6 +2,8 @@
 
 import re
 
+WHO = ("glorot", "he", "kaiming", "xavier")
+"""By whom the usual initial variances are called."""
 SYNONYMS = {
     "bbp": ("spike", "outlier"),
     "bias variance tradeoff": ("bias variance",),
@@ -10,7 +12,7 @@ SYNONYMS = {
     "gp": ("gaussian process", "kernel ridge"),
     "gradient descent": ("gradient flow",),
     "grokking": ("lazy",),
-    "he initialization": ("initialization",),
+    **{f"{who}{what}": ("critical initialization",) for who in WHO for what in (" initialization", " init", "")},
     "infinite width": ("wide networks",),
     "learning rate": ("step",),
     "max margin": ("hard margin", "maximum margin"),
@@ -26,7 +28,6 @@ SYNONYMS = {
     "svm": ("hard margin", "support vector"),
     "transformer": ("attention",),
     "weight decay": ("ridge",),
-    "xavier initialization": ("initialization",),
     **dict.fromkeys(
         ("elu", "gelu", "mish", "selu", "sigmoid", "silu", "softplus", "softsign", "swish"), ("activation",)
     ),
@@ -58,5 +59,9 @@ def meant(query: str) -> list[list[str]]:
 
 
 def matches(text: str, wanted: list[list[str]]) -> bool:
-    """Whether a text has all words of one of the ways to say it."""
-    return any(all(word in text or word.removesuffix("s") in text for word in words) for words in wanted)
+    """Whether a text has all words of one of the ways to say it; the shortest ones as whole words."""
+
+    def has(word: str) -> bool:
+        return word in text.split() if len(word) < 3 else word in text or word.removesuffix("s") in text
+
+    return any(all(map(has, words)) for words in wanted)

@@ -242,6 +242,10 @@ def fit_weights(sizes: Sequence[float], rate: float | None) -> tuple[Floats, Flo
     return tuple(np.linalg.pinv(design))
 
 
+NORMAL = 1.15
+"""Up to such a multiple of the normal threshold a statistic is called z."""
+
+
 class Deviation(NamedTuple):
     """A whole prediction's disagreement with measurement: one number, its threshold, its p-value."""
 
@@ -256,6 +260,8 @@ class Deviation(NamedTuple):
     """The relative finite-size correction at the smallest size, where it is largest."""
     noise: float = 1.0
     """The share of noise, against the allowance for the next order, in what hides an error at that point."""
+    normal: bool = True
+    """Whether the statistic can be read as a normal deviation; that of a few draws has heavier tails."""
 
     @property
     def agrees(self) -> bool:
@@ -304,6 +310,7 @@ def largest_deviation(fit: Extrapolation, resolution: float = 0.0) -> Deviation:
         asymptotic=bool(asymptotic[worst]),
         correction=float(np.max(correction)),
         noise=float(threshold * error[worst] / hidden) if hidden > 0 else 1.0,
+        normal=threshold < NORMAL * equivalent_z(LEVEL / points),
     )
 
 

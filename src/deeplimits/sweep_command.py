@@ -86,7 +86,7 @@ def _plan(options: argparse.Namespace) -> tuple[Any, str | None]:
         name, ready = found.limit, found.values
         given["sizes"] = given["sizes"] or found.sizes
         given["samples"] = given["samples"] or found.samples
-        options.only = options.only or ",".join(found.results)
+        options.only = options.only or list(found.results)
     entry = catalogue.entry(name)
     values: dict[str, Any] = dict(ready)
     for parameter, found in flags.values(entry, options):
@@ -177,4 +177,4 @@ def _check_outputs(options: argparse.Namespace) -> None:
 
 
 def _only(options: argparse.Namespace) -> list[str] | None:
-    return [name.strip().replace("-", "_") for name in options.only.split(",")] if options.only else None
+    return [name.replace("-", "_") for name in options.only] if options.only else None

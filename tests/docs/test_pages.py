@@ -4,6 +4,7 @@ import ast
 import re
 import shlex
 import sys
+import types
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -27,6 +28,22 @@ def blocks(page):
     return re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
 
 
+FILE = re.compile(r"# (theory/\S+)\.py\n")
+
+
+def as_modules(code):
+    """The blocks that say which file of the theory they are, as those modules; and the other blocks."""
+    modules, others = {}, []
+    for block in code:
+        if found := FILE.match(block):
+            name = f"deeplimits.{found[1].replace('/', '.')}"
+            modules[name] = types.ModuleType(name)
+            exec(compile(block, f"{found[1]}.py", "exec"), modules[name].__dict__)
+        else:
+            others.append(block)
+    return modules, others
+
+
 def outside_code(page):
     return re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
 
@@ -38,7 +55,10 @@ WITH_CODE = [str(page.relative_to(ROOT)) for page in (*WRITTEN, ROOT / "CONTRIBU
 def test_code_on_a_page_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     # Written to a file and imported, as a reader would do it.
-    text = "\n".join(blocks(ROOT / page))
+    modules, others = as_modules(blocks(ROOT / page))
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    text = "\n".join(others)
     module = tmp_path / f"page_{Path(page).stem.lower()}.py"
     module.write_text(text, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)

@@ -1,6 +1,8 @@
 """The worked example of CONTRIBUTING.md meets the contract that it tells of, both grades of it."""
 
 import importlib
+import re
+import sys
 
 import pytest
 
@@ -8,7 +10,7 @@ from conftest import quick_comparison, usual_comparison
 from contract import test_quick as quick
 from contract import test_sharp as sharp
 from deeplimits.catalogue import Entry, catalogue
-from docs.test_pages import ROOT, blocks
+from docs.test_pages import ROOT, as_modules, blocks
 
 NAME = "gaussian-norm"
 
@@ -17,13 +19,21 @@ NAME = "gaussian-norm"
 def example(tmp_path_factory):
     """The code of the page as a module, its limit in the catalogue."""
     folder = tmp_path_factory.mktemp("example")
-    theory, limit = blocks(ROOT / "CONTRIBUTING.md")[:2]
-    (folder / "gaussian_norm.py").write_text(f"{theory}\n\n{limit}", encoding="utf-8")
+    modules, (limit, *_) = as_modules(blocks(ROOT / "CONTRIBUTING.md"))
+    (folder / "gaussian_norm.py").write_text(limit, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
+        for name, module in modules.items():
+            patch.setitem(sys.modules, name, module)
         patch.syspath_prepend(folder)
         entry = Entry(NAME, "limit", "gaussian_norm:GaussianNorm")
         patch.setattr(catalogue, "_entries", {**catalogue._entries, NAME: entry})
         yield importlib.import_module("gaussian_norm")
+
+
+def test_its_files_stand_in_rooms_that_there_are():
+    named = re.findall(r"^# (\S+)/\w+\.py$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(named) == 2
+    assert all((ROOT / "src" / "deeplimits" / folder).is_dir() for folder in named)
 
 
 def test_it_passes_the_quick_grade(tmp_path):

@@ -78,6 +78,10 @@ COMMANDS = [
     (f"compare {RIDGELESS} --plot f.png --only riks", "did you mean risk"),
     (f"compare {RIDGELESS} --gamma 0.5,1,2", "infinite"),
     (f"compare {RIDGELESS} --sizes 40", "one distinct size"),
+    (f"compare {RIDGELESS} --sizes 20,40", "gammas = 0.8 means p = 16"),
+    (f"compare {RIDGELESS} --sizes 30,50", "take sizes from 40 on"),
+    (f"compare {RIDGELESS} --gamma 0.9999999", "gamma = 0.9999999 means p = 40"),
+    (f"compare {RIDGELESS} --gamma 1.05 --sizes 80,150", "at n = 80 gamma = 1.05 means p = 84"),
     (f"compare {RIDGELESS} --sizes 40,40", "one distinct size"),
     (f"compare {MP} --sizes a,b", "whole numbers"),
     (f"compare {MP} --sizes 0,10", "whole numbers"),
@@ -281,6 +285,9 @@ CALLS = [
     ("dl.show(3)", "nor a limit"),
     ('dl.cite("nothing-like-it")', "no entry"),
     ("FullyConnected(2, np.tanh)", "write it with jax.numpy"),
+    ("FullyConnected(2, 'softsign')", "give jax.nn.soft_sign"),
+    ("FullyConnected(2, 'tahn')", "did you mean tanh"),
+    ("FullyConnected(2, 3)", "give a name or a JAX function"),
 ]
 SCRIPT = """
 import json, sys

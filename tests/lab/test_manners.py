@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -14,9 +15,11 @@ import pytest
 import deeplimits as dl
 from deeplimits import cli, guard, references
 from deeplimits.errors import ParameterError, UnknownName
+from deeplimits.lab.sweep import PredictedAlong
 from deeplimits.limit import Limit, Run, real
 from deeplimits.models import Atoms, FullyConnected, Overlaps, Task
 from deeplimits.predictions import Curve, Picture, Trial, Value
+from deeplimits.theory.regression import population
 from house import run_command
 
 
@@ -49,6 +52,8 @@ def sweep():
         ("optimal transport", "mean-field-wasserstein-flow"),
         ("implicit bias", "hard-margin-predictor"),
         ("pca", "spiked-covariance-bbp"),
+        ("kaiming", "criticality-solver"),
+        ("glorot init", "criticality-solver"),
     ],
 )
 def test_words_find_names_rooms_and_functions(words, name):
@@ -56,6 +61,7 @@ def test_words_find_names_rooms_and_functions(words, name):
 
 
 def test_what_is_called_so_stands_first():
+    assert dl.catalogue.search("he initialization")[0].name == "criticality-solver"
     assert dl.catalogue.search("hard margin")[0].name == "hard-margin-predictor"
     assert dl.catalogue.search("marchenko pastur law")[0].name == "marchenko-pastur-law"
 
@@ -216,6 +222,72 @@ def test_a_list_makes_one_table_and_one_figure(sweep, tmp_path):
     assert len(sweep.to_json()) == 3
 
 
+def test_a_pole_leaves_the_figure_of_a_range():
+    """A line through the pole of the risk at γ = 1 was flat there, as high as the nearest of its points."""
+    predictions = [dl.predict("ridgeless-double-descent", gamma=gamma) for gamma in (0.5, 2.0)]
+    pictures = PredictedAlong(tuple(predictions), "gamma").pictures()
+    risk, bias = pictures["risk"], pictures["bias"]
+    assert max(risk.marks[0].y) > 100 * risk.y.high
+    assert risk.y.high == pytest.approx(3 * 0.75)
+    assert bias.y.high is None
+    assert (risk.x.label, risk.x.symbol) == ("features per sample, p/n =", r"\gamma")
+
+
+class Bump(Limit):
+    """A number with a finite peak along a parameter, and a curve that the parameter leaves alone.
+
+    Setting     none
+    Limit       none
+    Result      none
+    Validity    size counts nothing
+    References  hastie2022
+    """
+
+    usual = Run(sizes=(10, 20), samples=20)
+    place: object = real(0.0, 0.0, 10.0, symbol="s", doc="the place")
+
+    def theory(self):
+        x = jnp.linspace(0.0, 1.0, 5)
+        height = jnp.exp(-(((self.place - 4.93) / 0.3) ** 2))
+        return {"height": Value(height, label="height"), "wave": Curve(x, jnp.sin(x), axis="time", label="wave")}
+
+    def at_size(self, size):
+        return {"size": size}, self
+
+    def simulate(self, key, *, size):
+        noise = jax.random.normal(key)
+        return {"height": noise, "wave": jnp.sin(jnp.linspace(0.0, 1.0, 5)) + noise}
+
+
+def test_a_finite_peak_and_an_unmoved_curve_over_a_range():
+    """The peak stays in the figure; a curve that is the same everywhere is no plane of level lines."""
+    pictures = dl.compare(Bump(), place=[0.0, 1.0, 2.0, 3.0, 10.0]).pictures()
+    assert pictures["height"].y.high is None
+    assert max(pictures["height"].marks[0].y) == pytest.approx(1.0, abs=0.01)
+    assert pictures["wave"].x.label == "time"
+    assert pictures["wave"].marks[0].name == "line"
+
+
+def test_what_is_an_axis_is_not_in_the_title(comparison):
+    figure = comparison.plot(only="risk_curve")
+    assert "gamma" not in figure.get_suptitle()
+    assert "gamma" in comparison.plot(only="risk").get_suptitle()
+
+
+def test_a_small_figure_keeps_its_legend(comparison):
+    figure = comparison.plot(only="risk_curve", size=(4, 3), dpi=80)
+    figure.draw_without_rendering()
+    legend = figure.axes[0].get_legend().get_window_extent()
+    assert legend.x1 <= figure.bbox.x1
+
+
+def test_only_takes_commas_and_spaces(capsys, tmp_path):
+    for names in (("risk,bias",), ("risk", "bias"), ("risk,", "bias")):
+        path = tmp_path / f"{len(names)}.json"
+        arguments = ("predict", "ridgeless-double-descent", "--plot", str(tmp_path / "f.png"), "--only", *names)
+        assert run_command(capsys, *arguments)[0] == 0, path
+
+
 def test_a_range_on_the_command_line_says_what_it_will_run(capsys, tmp_path):
     figure = tmp_path / "figure.png"
     few = ("--gammas", "0.5,2", "--sizes", "40,80", "--samples", "1e2", "--plot", str(figure), "--only", "risk")
@@ -263,13 +335,30 @@ def test_the_last_line_counts_what_it_names():
     assert last.startswith("DISAGREES: 2 of 3 predictions; worst: ")
 
 
+def test_what_is_no_z_is_called_a_statistic():
+    few = dl.compare("marchenko-pastur-law", sizes=(20, 40), samples=16)["eigenvalues"]
+    many = dl.compare(Unlike(), sizes=(10, 20), samples=200)["one"]
+    assert re.match(r"agrees to within .* %: statistic [\d.]+ \(threshold [\d.]+, p = [\d.]+\), ", few.verdict)
+    assert "z = " in many.verdict
+
+
+def test_a_prediction_prints_its_values():
+    prediction = dl.predict("marchenko-pastur-law")
+    assert repr(prediction["eigenvalues"]).startswith("Spectrum(")
+    assert "[0.0" in repr(prediction["eigenvalues"])
+    assert repr(dl.predict("ridgeless-double-descent")["risk"]) == "Value(excess risk: 0.75)"
+    seen = []
+    jax.jit(lambda x: seen.append(repr(Value(x, label="x"))) or x)(1.0)
+    assert "f64[]" in seen[0]  # what is traced has no value to print
+
+
 def test_values_are_not_rounded_onto_others():
     assert "gamma = 0.9999999," in str(dl.predict("ridgeless-double-descent", gamma=0.9999999))
     with pytest.raises(ParameterError, match=r"gamma = 100.000001 is not allowed; .* between 0.01 and 100"):
         dl.limits.RidgelessDoubleDescent(gamma=100.000001)
 
 
-def test_descriptions_print_their_values():
+def test_descriptions_print_their_values(comparison):
     said = repr(FullyConnected(2, "tanh", weight_variance=2.0))
     assert said == (
         "FullyConnected(hidden_layers=2, activation='tanh', weight_variance=2, bias_variance=0, parametrization='ntk')"
@@ -278,6 +367,12 @@ def test_descriptions_print_their_values():
     assert repr(Overlaps([[0.5]], [[0.7]])) == "Overlaps(m=[[0.5]], q=[[0.7]], a=[1])"
     assert repr(Atoms(jnp.linspace(1, 2, 50), jnp.ones(50) / 50)).startswith("Atoms(values=<50 numbers from 1 to 2>")
     assert repr(dl.limits.RidgelessDoubleDescent(gamma=2)).startswith("RidgelessDoubleDescent(gamma=2.0, noise=0.5")
+    law = Atoms(jnp.ones(50), jnp.ones(50) / 50)
+    assert repr(population(law)).endswith("alignment=<50 numbers from 0.02 to 0.02>)")
+    assert re.fullmatch(r"\d+ names: dl.catalogue\(\) lists them, .*", repr(dl.catalogue))
+    found = repr(comparison["risk"])
+    assert found.startswith("Value 0.75, simulated 0.7")
+    assert "z = " in found
 
 
 # Endings

@@ -52,7 +52,11 @@ class Drawn(ABC):
         One result can be drawn on your own axes, `ax`. `size` is width and height in inches, `dpi` dots an inch.
         """
         pictures = chosen(self.pictures(), only)
-        return with_matplotlib.figure(*self._caption(), pictures, path, ax=ax, size=size, dpi=dpi)
+        title, settings = self._caption()
+        # What is an axis of everything that is drawn has no single value in the figure.
+        along = {one.x.symbol for one in pictures.values()}
+        settings = [one for one in settings if not one["symbol"] or along != {one["symbol"]}]
+        return with_matplotlib.figure(title, settings, pictures, path, ax=ax, size=size, dpi=dpi)
 
 
 def named(name: str, results: Mapping[str, Any]) -> Any:

@@ -5,7 +5,7 @@ only: then there is a line and a row of points for each of those. A curve makes 
 and is looked at where it ends with two.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace as replace_field
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 DENSE = 60
 """At so many values the theory is drawn."""
+HALVINGS, POLE = 8, 10.0
+"""A result has a pole where so many halvings of the distance to its farthest place bring it so many times as far."""
 FEW = 4
 """A parameter with at most so many values has a line for each."""
 
@@ -59,17 +61,17 @@ def _over_one(sweep: "Sweep") -> dict[str, Picture]:
     places = [values_of(one.limit)[name] for one in sweep.comparisons]
     found = {}
     numbers = sweep.drawn
-    dense = dict(_along(first, parameter, name, places)) if numbers else {}
+    dense, poles = _along(first, parameter, name, places) if numbers else ({}, set())
     for result, kind in numbers.items():
-        line = {place: float(one[result]) for place, one in dense.items() if result in one}
-        for place, one in zip(places, sweep.comparisons, strict=True):
-            line[place] = float(np.asarray(one.predictions[result].arrays()[""][1]))
+        line = {place: one[result] for place, one in dense.items() if result in one}
+        compared = [float(np.asarray(one.predictions[result].arrays()[""][1])) for one in sweep.comparisons]
+        line |= zip(places, compared, strict=True)
         means = [one.trials[result][-1].mean for one in sweep.comparisons]
         marks = (
             Line(*zip(*sorted(line.items()), strict=True), label="theory"),
             with_errors(places, means, f"simulation ± 2 s.e., {_sizes(sweep, result)}", 0),
         )
-        upright = replace_field(kind.axis_of_values, log=bool(_wide(list(line.values()), 30.0)))
+        upright = _upright(kind.axis_of_values, list(line.values()), compared, result in poles)
         found[result] = Picture(_axis(parameter, places), upright, marks)
     if len(places) > FEW or not numbers:
         curves = sweep.comparisons[0].predictions.items()
@@ -82,7 +84,10 @@ def _over_one(sweep: "Sweep") -> dict[str, Picture]:
 
 
 def _curves(sweep: "Sweep", result: str, parameter: Parameter, places: Sequence[float]) -> Picture | None:
-    """A curve at several values of a parameter as a plane; None where the curves have different places."""
+    """A curve at several values of a parameter as a plane; as itself where the parameter leaves it alone.
+
+    None where the curves have different places.
+    """
     kinds: list[Any] = [one.predictions[result] for one in sweep.comparisons]
     grids = [np.asarray(kind.x) for kind in kinds]
     if any(grid.shape != grids[0].shape or not np.array_equal(grid, grids[0]) for grid in grids) or len(grids[0]) < FEW:
@@ -91,6 +96,8 @@ def _curves(sweep: "Sweep", result: str, parameter: Parameter, places: Sequence[
         return None
     order = np.argsort(places)
     stated = np.stack([np.asarray(kinds[i].y) for i in order], axis=1)
+    if np.allclose(stated, stated[:, :1], rtol=1e-12, atol=0):
+        return kinds[0].picture(sweep.comparisons[0].trials[result])
     measured = np.stack([sweep.comparisons[i].trials[result][-1].mean.value for i in order], axis=1)
     drawn = kinds[0].picture()
     log = drawn.x.log or (grids[0].min() > 0 and _wide(grids[0].tolist(), 30.0))
@@ -214,7 +221,10 @@ def _sizes(sweep: "Sweep", result: str) -> str:
 
 def _axis(parameter: Parameter, places: Sequence[float]) -> Axis:
     log = bool(getattr(parameter, "log", False) and _wide(places))
-    return Axis(parameter.doc, parameter.symbol, log=log, whole=parameter.kind == "integer")
+    # "features per sample, p/n" and γ: the formula is what the symbol stands for.
+    _, comma, formula = parameter.doc.rpartition(", ")
+    equal = " =" if comma and "/" in formula and " " not in formula and parameter.symbol else ""
+    return Axis(parameter.doc + equal, parameter.symbol, log=log, whole=parameter.kind == "integer")
 
 
 def _number(value: Any) -> Any:
@@ -233,29 +243,72 @@ def of_predictions(predictions: Sequence[Any], name: str) -> dict[str, Picture]:
     if parameter.kind == "choice":
         return {}
     places = [values_of(one.limit)[name] for one in predictions]
-    dense, found = dict(_along(first, parameter, name, places)), {}
+    (dense, poles), found = _along(first, parameter, name, places), {}
     for result, kind in predictions[0].items():
         if isinstance(kind, Value | Probability):
-            line = {place: float(one[result]) for place, one in dense.items() if result in one}
-            line |= {
-                place: float(np.asarray(one[result].value)) for place, one in zip(places, predictions, strict=True)
-            }
-            upright = replace_field(kind.axis_of_values, log=bool(_wide(list(line.values()), 30.0)))
+            line = {place: one[result] for place, one in dense.items() if result in one}
+            asked = [float(np.asarray(one[result].value)) for one in predictions]
+            line |= zip(places, asked, strict=True)
+            upright = _upright(kind.axis_of_values, list(line.values()), asked, result in poles)
             marks = (Line(*zip(*sorted(line.items()), strict=True), label="theory"),)
             found[result] = Picture(_axis(parameter, places), upright, marks)
     return found
 
 
-def _along(limit: Limit, parameter: Parameter, name: str, places: Sequence[Any]) -> Iterator[tuple[Any, dict]]:
-    """What the theory says at many values between the first and the last, where it says anything."""
+def _along(limit: Limit, parameter: Parameter, name: str, places: Sequence[Any]) -> tuple[dict[Any, dict], set[str]]:
+    """What the theory says at many values between the first and the last, and which results have a pole there."""
     if parameter.kind != "real":
-        return
-    space = np.geomspace if _wide(places) and getattr(parameter, "log", False) else np.linspace
-    for place in space(min(places), max(places), DENSE).tolist():
+        return {}, set()
+
+    def said(place: float) -> dict[str, float] | None:
         try:
             there = replace(limit, **{name: place})
             require_valid(there)
-            said = theory(there)
+            found = theory(there)
         except DeeplimitsError:
-            continue
-        yield place, {result: kind.value for result, kind in said.items() if isinstance(kind, Value | Probability)}
+            return None
+        numbers = {result: kind.value for result, kind in found.items() if isinstance(kind, Value | Probability)}
+        return {result: float(np.asarray(value)) for result, value in numbers.items()}
+
+    log = _wide(places) and getattr(parameter, "log", False)
+    space = np.geomspace if log else np.linspace
+    found = {place: said(place) for place in space(min(places), max(places), DENSE).tolist()}
+    coarse = _highest(found)
+    for result in coarse:
+        _approach(found, result, said)
+    poles = {result for result, height in _highest(found).items() if height > POLE * coarse[result]}
+    return {place: one for place, one in found.items() if one is not None}, poles
+
+
+def _highest(found: Mapping[float, Mapping[str, float] | None]) -> dict[str, float]:
+    """How far each result goes from zero."""
+    said = [one for one in found.values() if one is not None]
+    return {result: max(abs(one.get(result, 0.0)) for one in said) for result in said[0]} if said else {}
+
+
+def _approach(
+    found: dict[float, dict[str, float] | None], result: str, said: Callable[[float], dict[str, float] | None]
+) -> None:
+    """Add places nearer and nearer to the one that is farthest from zero, as long as that brings something."""
+    before = 0.0
+    for _ in range(HALVINGS):
+        places = sorted(found)
+        heights = [abs(one.get(result, 0.0)) if (one := found[place]) is not None else -1.0 for place in places]
+        top = int(np.argmax(heights))
+        if not np.isfinite(heights[top]) or heights[top] <= 1.01 * before:
+            return
+        before = heights[top]
+        for other in places[max(top - 1, 0) : top] + places[top + 1 : top + 2]:
+            middle = (places[top] + other) / 2
+            found[middle] = said(middle)
+
+
+def _upright(given: Axis, line: Sequence[float], compared: Sequence[float], pole: bool) -> Axis:
+    """The axis of the values; a pole leaves it, and does not flatten everything else."""
+    low, high = min(compared), max(compared)
+    log = bool(_wide(list(line), 30.0))
+    if not pole:
+        return replace_field(given, log=log)
+    low, high = (low / 3, high * 3) if log else (2 * low - high, 2 * high - low)
+    ends = (low if min(line) < low else None), (high if max(line) > high else None)
+    return replace_field(given, log=log, low=ends[0], high=ends[1])

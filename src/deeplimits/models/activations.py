@@ -22,7 +22,7 @@ import jax.numpy as jnp
 from jax.scipy.special import erf, ndtr
 from jaxtyping import Array, Float
 
-from deeplimits.errors import ParameterError, UnknownName
+from deeplimits.errors import ParameterError, UnknownName, did_you_mean
 
 Function = Callable[[Float[Array, "..."]], Float[Array, "..."]]
 
@@ -324,10 +324,10 @@ def activation(given: ActivationLike) -> Activation:
     >>> float(activation(lambda u: u**3).derivative(2.0))
     12.0
     """
-    if isinstance(given, Activation):
-        return given
-    if callable(given):
-        return from_function(given)
+    if not (isinstance(given, str | Activation) or callable(given)):
+        raise ParameterError(f"activation = {given!r} is not allowed; give a name or a JAX function of one number")
+    if not isinstance(given, str):
+        return given if isinstance(given, Activation) else from_function(given)
     given = "swish" if given == "silu" else given
     if given in NAMED:
         return NAMED[given]
@@ -337,15 +337,16 @@ def activation(given: ActivationLike) -> Activation:
     if call and call[1] in FAMILIES:
         try:
             numbers = [float(part) for part in call[2].split(",")]
+            inspect.signature(FAMILIES[call[1]]).bind(*numbers)
         except ValueError:
             raise ParameterError(f"activation = {given!r} is not allowed; {call[1]}(…) takes numbers") from None
-        try:
-            inspect.signature(FAMILIES[call[1]]).bind(*numbers)
         except TypeError:
             raise ParameterError(f"activation = {given!r} is not allowed; {call[1]} wants another count") from None
         return FAMILIES[call[1]](*numbers)
-    families = ", ".join(f"{name}(…)" for name in FAMILIES)
-    raise UnknownName(f"there is no activation {given!r}; there are {', '.join(NAMED)}, {families}")
+    function = next((one for one in dir(jax.nn) if one.replace("_", "") == given.replace("_", "").lower()), "")
+    hint = f"; where functions are taken, give jax.nn.{function}" if function else did_you_mean(given, NAMED)
+    offered = ", ".join([*NAMED, *(f"{name}(…)" for name in FAMILIES)])
+    raise UnknownName(f"there is no activation {given!r}{hint}; there are {offered}")
 
 
 def from_function(

@@ -79,6 +79,9 @@ class Finding:
     advice: str = ""
     """What would decide it, in a sentence."""
 
+    def __repr__(self) -> str:
+        return f"{self.kind} {self.report.stated}, simulated {self.report.measured}: {self.verdict}"
+
     @property
     def agrees(self) -> bool:
         return self.outcome == AGREES
@@ -127,6 +130,12 @@ class Kind(eqx.Module):
     def __init_subclass__(cls, **options: Any):
         super().__init_subclass__(**options)
         cls.kind = cls.__name__
+
+    def __repr__(self) -> str:
+        try:
+            return f"{self.kind}({self.label}: {self.summary()})"
+        except TypeError:  # what is traced, or a batch, has no single number to say
+            return super().__repr__()
 
     @abstractmethod
     def reduced(self, measured: np.ndarray) -> Any:
@@ -266,7 +275,10 @@ def percent(share: float) -> str:
 
 
 def standardized(deviation: Deviation) -> str:
-    return f"z = {deviation.statistic:.2g} (threshold {deviation.threshold:.2g})"
+    """The statistic and its threshold; with its p-value where it is not a normal deviation."""
+    if deviation.normal:
+        return f"z = {deviation.statistic:.2g} (threshold {deviation.threshold:.2g})"
+    return f"statistic {deviation.statistic:.2g} (threshold {deviation.threshold:.2g}, p = {deviation.p_value:.2g})"
 
 
 def number(value: float, error: float | None = None) -> str:

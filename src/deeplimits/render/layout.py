@@ -1,6 +1,7 @@
 """Where things stand in a figure: words in lines, cells around their middles."""
 
 import math
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -20,6 +21,15 @@ def lines_of(given: Axis, letters: int) -> list[str]:
         return [f"{given.label} ${given.symbol}$" if given.symbol else given.label]
     lines = evenly(given.label, letters - 2)
     return [*lines, f"${given.symbol}$"] if given.symbol else lines
+
+
+def typeset(label: str) -> str:
+    """A label in words, with indices such as C_w set as a formula.
+
+    >>> typeset("ordered, C_w = 1.2"), typeset("risk_curve")
+    ('ordered, $C_{w}$ = 1.2', 'risk_curve')
+    """
+    return label if "$" in label else re.sub(r"(?<![\w^])([^\W\d_])_([\w⊥∥])(?!\w)", r"$\1_{\2}$", label)
 
 
 def heading(title: str, settings: Sequence[Mapping[str, Any]], letters: int) -> list[str]:

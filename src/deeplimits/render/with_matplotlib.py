@@ -27,7 +27,7 @@ from deeplimits.predictions.picture import (
     Rule,
     Stem,
 )  # fmt: skip
-from deeplimits.render.layout import cell_edges, evenly, heading, lines_of, steps_of
+from deeplimits.render.layout import cell_edges, evenly, heading, lines_of, steps_of, typeset
 
 INK = "black"
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
@@ -86,7 +86,8 @@ def _panels(title: str, settings: Any, pictures: Mapping[str, Picture], size: tu
     count = len(shown) + bool(numbers)
     columns = min(2, count)
     rows = math.ceil(count / columns)
-    letters = int((12 if columns == 1 else 9.5) * WIDTH[columns])
+    width = size[0] / columns if size else WIDTH[columns]
+    letters = int((12 if columns == 1 else 9.5) * width)
     titles = [
         evenly((f"{name} " if columns > 1 else "") + picture.caption.replace(" = ", "\u00a0=\u00a0"), letters)
         if picture.caption
@@ -94,22 +95,22 @@ def _panels(title: str, settings: Any, pictures: Mapping[str, Picture], size: tu
         for name, picture in shown.items()
     ]
     above = [
-        _rows_of_legend(picture, columns) + len(said) - 1 for picture, said in zip(shown.values(), titles, strict=True)
+        _rows_of_legend(picture, width) + len(said) - 1 for picture, said in zip(shown.values(), titles, strict=True)
     ]
     heights = [HEIGHT + ROW * max(above[i : i + columns]) for i in range(0, len(above), columns)]
     if len(heights) < rows:  # the table stands alone in the last row
         heights.append(ROW * (3 + 2 * len(numbers)))
-    caption = heading(title, settings, int(9.4 * WIDTH[columns] * columns))
+    caption = heading(title, settings, int(9.4 * width * columns))
     usual = (WIDTH[columns] * columns, sum(heights) + 0.22 * len(caption))
     drawn = _shown()(figsize=size or usual, layout=ConstrainedLayoutEngine(h_pad=0.08, w_pad=0.08))
     panels = drawn.subplots(rows, columns, squeeze=False, height_ratios=heights).ravel()
     for panel, said, picture in zip(panels, titles, shown.values(), strict=False):
         draw(picture, panel)
-        _legend(panel, picture, columns)
+        _legend(panel, picture, width)
         panel.set_title(
             "\n".join(said),
             fontsize=10 if picture.caption else 11,
-            pad=6 + 72 * ROW * _rows_of_legend(picture, columns),
+            pad=6 + 72 * ROW * _rows_of_legend(picture, width),
         )
         panel.spines[["top", "right"]].set_visible(False)
     if numbers:
@@ -360,16 +361,16 @@ def _choose_ticks(axis: Any, given: Axis, low: float, high: float) -> None:
         axis.set_major_formatter(plain)
 
 
-def _legend(panel: Any, picture: Picture, columns: int) -> None:
+def _legend(panel: Any, picture: Picture, width: float) -> None:
     """The labels in rows above the panel, where they hide nothing: theory first."""
-    rows = _rows_of_legend(picture, columns)
+    rows = _rows_of_legend(picture, width)
     if not rows:
         return
     handles = dict(zip(*reversed(panel.get_legend_handles_labels()), strict=True))
     labels = [mark.label for mark in _labelled(picture)]
     panel.legend(
         [handles[label] for label in labels],
-        labels,
+        [typeset(label) for label in labels],
         loc="lower left",
         bbox_to_anchor=(0.0, 1.0),
         ncols=math.ceil(len(labels) / rows),
@@ -389,9 +390,9 @@ def _labelled(picture: Picture) -> list[Mark]:
     return sorted(marks, key=lambda mark: (THEORY, SIMULATION, EXCLUDED).index(mark.role))
 
 
-def _rows_of_legend(picture: Picture, columns: int) -> int:
+def _rows_of_legend(picture: Picture, width: float) -> int:
     labels = [mark.label for mark in _labelled(picture)]
-    room = LETTERS * (WIDTH[columns] - 0.8)
+    room = LETTERS * (width - 0.8)
     for rows in range(1, len(labels) + 1):
         # Columns are filled one after the other; a handle takes the room of six letters.
         if sum(6 + max(map(len, labels[i : i + rows])) for i in range(0, len(labels), rows)) <= room:

@@ -21,13 +21,14 @@ def at_threshold(gamma: ArrayLike) -> bool:
     return bool(np.any(np.abs(np.asarray(gamma) - 1) < AT_THRESHOLD))
 
 
-def features_of(limit: Limit, samples: int, gamma: float, least: int = 1) -> int:
+def features_of(limit: Limit, samples: int, gamma: float, least: int = 1, name: str = "gamma") -> int:
     """The whole number of features p of n samples at the ratio gamma, refused too near to n."""
     n, p = samples, whole(gamma * samples, "p", limit, least)
     if abs(p - n) < CLOSEST:
         raise OutsideValidity(
-            f"{type(limit).__name__}: at n = {n} gamma = {gamma:g} means p = {p}, and a finite sample needs "
-            f"|p - n| >= {CLOSEST} for its mean risk to be measurable; take a larger size or gamma further from 1"
+            f"{type(limit).__name__}: at n = {n} {name} = {gamma:.10g} means p = {p}, and a finite sample needs "
+            f"|p - n| >= {CLOSEST} for its mean risk to be measurable; take sizes from "
+            f"{int(np.ceil(round(CLOSEST / max(abs(gamma - 1), 1e-12), 6)))} on, or {name} further from 1"
         )
     return p
 

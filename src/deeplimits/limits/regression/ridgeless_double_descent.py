@@ -86,7 +86,9 @@ class RidgelessDoubleDescent(Limit):
     def at_size(self, size):
         n = whole(size, "n", self, least=2)
         p = features_of(self, n, float(self.gamma))
-        along = tuple(features_of(self, n, float(gamma)) for gamma in self.gammas)
+        # The nearest to the threshold first, which needs the largest size.
+        nearest = sorted(map(float, self.gammas), key=lambda gamma: abs(gamma - 1))
+        along = tuple(sorted(features_of(self, n, gamma, name="gammas") for gamma in nearest))
         if len(set(along)) < len(along):
             raise OutsideValidity(
                 f"RidgelessDoubleDescent: at n = {n} two points of gammas round to the same p; take a larger size"

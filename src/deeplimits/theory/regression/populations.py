@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.atoms import Atoms
+from deeplimits.models.shown import shown
 from deeplimits.numerics.arguments import NOT_NEGATIVE, PART, POSITIVE, argument, array, probabilities
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
@@ -21,6 +22,9 @@ class Population(NamedTuple):
     """H, the law of the eigenvalues."""
     alignment: Float[Array, " k"]
     """G weighs the same eigenvalues by the squared coordinates of β/‖β‖."""
+
+    def __repr__(self) -> str:
+        return f"Population(eigenvalues={self.eigenvalues}, alignment={shown(self.alignment)})"
 
 
 def population(
