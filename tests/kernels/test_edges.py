@@ -228,7 +228,7 @@ def test_gram_matrix_of_a_small_cluster():
         for j in range(5):
             cosine = mpmath.fdot(rows[i], rows[j]) / (lengths[i] * lengths[j]) if i != j else mpmath.mpf(1)
             exact[i, j] = 2 / mpmath.pi * mpmath.asin(2 * cosine / 3)
-    least = min(mpmath.eigsy(exact, eigvals_only=True))  # 7e-14, far below rounding of the entries
+    least = min(mpmath.eigsy(exact, eigvals_only=True))
     assert gram_definiteness("erf", points).least_eigenvalue == pytest.approx(float(least), rel=1e-3)
 
 
