@@ -12,8 +12,10 @@ from deeplimits.models.architectures import FullyConnected
 from deeplimits.theory.gaussian import dual
 from deeplimits.theory.kernels import (
     InfiniteWidth,
+    gram_definiteness,
     lazy_bounds,
     linearization,
+    mercer_of_gaussian,
     subset_probability,
     tiling,
     training,
@@ -197,3 +199,49 @@ def test_descent_takes_whole_steps():
             training.gradient_descent([[2.0, 0.5], [0.5, 1.0]], [1.0, -1.0], 0.3, steps)
     found = training.gradient_descent([[2.0, 0.5], [0.5, 1.0]], [1.0, -1.0], 0.3, [3, np.inf])
     np.testing.assert_allclose(found.train[1], [1.0, -1.0], atol=1e-14)
+
+
+@pytest.mark.parametrize("distance", [1e-2, 1e-5, 1e-7, 1e-9])
+def test_gram_matrix_of_points_close_to_each_other(distance):
+    """The least eigenvalue of two points is K(1) − K(cos θ); it had five digits at 1e-5 and was refused at 1e-7."""
+    points = np.array([[1.0, 0.0], [np.cos(distance), np.sin(distance)]])
+    mpmath.mp.dps = 50
+    theta = mpmath.atan2(mpmath.mpf(points[1, 1]), mpmath.mpf(points[1, 0]))
+    relu = mpmath.mpf(1) / 2 - (mpmath.sin(theta) + (mpmath.pi - theta) * mpmath.cos(theta)) / (2 * mpmath.pi)
+    erf = 2 / mpmath.pi * (mpmath.asin(mpmath.mpf(2) / 3) - mpmath.asin(2 * mpmath.cos(theta) / 3))
+    for name, exact in (("relu", relu), ("erf", erf)):
+        found = gram_definiteness(name, points)
+        assert found.least_eigenvalue == pytest.approx(float(exact), rel=1e-12), name
+        assert found.guaranteed
+    with pytest.raises(ParameterError, match="same point twice"):
+        gram_definiteness("relu", [[1.0, 0.0], [1.0, 0.0]])
+
+
+def test_gram_matrix_of_a_small_cluster():
+    points = np.array([1.0, 0, 0]) + 1e-3 * np.random.default_rng(0).standard_normal((5, 3))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    mpmath.mp.dps = 40
+    rows = [[mpmath.mpf(v) for v in row] for row in points]
+    lengths = [mpmath.sqrt(mpmath.fsum(v * v for v in row)) for row in rows]
+    exact = mpmath.matrix(5, 5)
+    for i in range(5):
+        for j in range(5):
+            cosine = mpmath.fdot(rows[i], rows[j]) / (lengths[i] * lengths[j]) if i != j else mpmath.mpf(1)
+            exact[i, j] = 2 / mpmath.pi * mpmath.asin(2 * cosine / 3)
+    least = min(mpmath.eigsy(exact, eigvals_only=True))
+    assert gram_definiteness("erf", points).least_eigenvalue == pytest.approx(float(least), rel=1e-3)
+
+
+@pytest.mark.parametrize("x", [0.5, 10.0, 25.0])
+def test_modes_of_the_gaussian_kernel_far_out(x):
+    """He_300 is beyond the largest number there, and its weight tiny; their product was not a number."""
+    found = np.asarray(mercer_of_gaussian(300).functions([x]))[0]
+    assert np.all(np.isfinite(found))
+    mpmath.mp.dps = 50
+    a, b = mpmath.mpf(1) / 4, mpmath.mpf(1) / 2
+    c = mpmath.sqrt(a**2 + 2 * a * b)
+    for k in (0, 7, 299):
+        z = 2 * mpmath.sqrt(c) * x
+        polynomial = mpmath.hermite(k, z / mpmath.sqrt(2)) / mpmath.sqrt(mpmath.mpf(2) ** k * mpmath.factorial(k))
+        exact = mpmath.root(c / a, 4) * mpmath.exp(-(c - a) * mpmath.mpf(x) ** 2) * polynomial
+        assert found[k] == pytest.approx(float(exact), rel=1e-11, abs=1e-13)

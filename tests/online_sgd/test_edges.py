@@ -414,3 +414,25 @@ def test_few_points_for_the_clusters_are_refused():
     assert float(xor.xor_ballistic(start, [4.0], 4.0, 0.05, 2.0, points=1024).output[0, 0]) == pytest.approx(
         0.83515, abs=1e-3
     )
+
+
+@pytest.mark.parametrize("margin", [1e-4, 1e-9])
+def test_descent_of_a_cubic_link_from_near_the_equator(margin):
+    """−φ' = a m²: ∫ dm/(a m²(1 − m²)) = [−1/m + artanh m]/a; the slope had its rounding from elsewhere, and 1e-6 was
+    refused."""
+    landscape = landscapes.single_index("hermite3", "hermite3", 0.0)
+    assert float(landscape.slope(1e-7)) == pytest.approx(-float(landscape.drift_constant) * 1e-14, rel=1e-14)
+    with mp.workdps(40):
+        low, high = mp.mpf(margin), 1 - mp.mpf(margin)
+        exact = (1 / low - 1 / high + mp.atanh(high) - mp.atanh(low)) / mp.mpf(float(landscape.drift_constant))
+    assert float(exit_times.descent_time(landscape, margin)) == pytest.approx(float(exact), rel=1e-13)
+
+
+@pytest.mark.parametrize("link", ["tanh", "relu"])
+def test_the_slope_has_no_seam(link):
+    landscape = landscapes.single_index(link, link, 0.0)
+    below, above = landscapes.SMALL * (1 - 1e-9), landscapes.SMALL * (1 + 1e-9)
+    slopes, curvatures = landscape.slope(jnp.array([below, above])), landscape.curvature(jnp.array([below, above]))
+    step = float(curvatures[0]) * (above - below)
+    assert float(slopes[1] - slopes[0]) == pytest.approx(step, abs=1e-13)
+    assert float(curvatures[1]) == pytest.approx(float(curvatures[0]), rel=1e-6)

@@ -9,8 +9,17 @@ import pytest
 from deeplimits.errors import OutsideValidity, OutsideValidityWarning, ParameterError
 from deeplimits.theory.bias import least_squares, noisy_descent, separable_descent
 from deeplimits.theory.inequalities import basic
-from deeplimits.theory.regression import gradient_flow, mixture_contour, mixture_dynamics, ridge, ridgeless, smoothing
+from deeplimits.theory.regression import (
+    gradient_flow,
+    mixture_contour,
+    mixture_dynamics,
+    ridge,
+    ridgeless,
+    smoothing,
+    training_risk,
+)
 from deeplimits.theory.regression.populations import population
+from deeplimits.theory.spectra import effective_ridge, equivalents
 
 
 def flow(points, log_time):
@@ -274,3 +283,24 @@ def test_the_contour_begins_where_the_integrals_do():
         for by in (mixture_contour.classification_dynamics_by_contour, mixture_dynamics.classification_dynamics)
     )
     np.testing.assert_allclose([float(part) for part in found], [float(part) for part in other], rtol=1e-12)
+
+
+def test_lists_of_eigenvalues_are_populations():
+    """They were AttributeErrors: 'list' object has no attribute 'eigenvalues', or 'values'."""
+    given = population([1.0, 4.0])
+    one, other = (ridge.ridge_risk(0.3, law, 2.0, 1.0, 0.5) for law in (given, [1.0, 4.0]))
+    assert float(one.total) == float(other.total)
+    assert ridge.optimal_ridge([1.0, 4.0], 2.0, 1.0, 0.5) == ridge.optimal_ridge(given, 2.0, 1.0, 0.5)
+    assert ridge.least_effective_ridge([1.0], 4.0) == pytest.approx(1.0)
+    found = training_risk.flow_risk(1.3, [1.0], 1.5, 1.0, 1.0)
+    assert float(found.bias) == pytest.approx(0.4549144064, rel=1e-9)
+    assert float(effective_ridge(0.0, [1.0, 4.0], 2.0)) == pytest.approx(2.0)
+    assert float(equivalents.resolvent_equivalent(0.4, 1.0, [1.0, 3.0], 1.5)) == pytest.approx(1.5658825475, rel=1e-9)
+    for call in (
+        lambda: ridge.ridge_risk(0.3, [1.0, -4.0], 2.0, 1.0, 0.5),
+        lambda: ridge.ridge_risk(0.3, "white", 2.0, 1.0, 0.5),
+        lambda: effective_ridge(0.3, [[1.0, 4.0]], 2.0),
+        lambda: effective_ridge(0.3, [1.0, -4.0], 2.0),
+    ):
+        with pytest.raises(ParameterError):
+            call()

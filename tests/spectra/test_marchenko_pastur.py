@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from deeplimits.theory.spectra import marchenko_pastur
 from deeplimits.theory.spectra import marchenko_pastur_formulas as mp
 
 GAMMAS = [0.01, 0.25, 0.5, 0.999, 1.0, 2.0, 50.0]
@@ -104,3 +105,20 @@ def test_gradients_are_finite_up_to_the_edges():
     for x in (float(low) + 1e-9, 1.0, float(high) - 1e-9, 0.0, 5.0):
         assert np.isfinite(float(jax.grad(lambda g, x=x: mp.marchenko_pastur_cdf(x, g))(0.5)))
         assert np.isfinite(float(jax.grad(lambda x: mp.marchenko_pastur_cdf(x, 0.5))(jnp.asarray(x))))
+
+
+@pytest.mark.parametrize("gamma", [1e-8, 1e-12, 1e-16])
+def test_the_law_is_its_formula_at_small_ratios(gamma):
+    """(1 − x) + γ with γ a constant was compiled as (1 + γ) − x: 3e-11 off at 1e-12, 3e-9 at 1e-16."""
+    law = marchenko_pastur(gamma)
+    for x in (1.0, 1 + 0.6 * np.sqrt(gamma)):
+        assert float(law.cdf(x)) == pytest.approx(float(mp.marchenko_pastur_cdf(x, gamma)), rel=1e-15)
+        assert float(law.density(x)) == pytest.approx(float(mp.marchenko_pastur_density(x, gamma)), rel=1e-14)
+    with mpmath.workdps(40):
+        # mass of the density left of 1, x = 1 + γ − 2√γ cos θ
+        g, root = mpmath.mpf(gamma), mpmath.sqrt(mpmath.mpf(gamma))
+        exact = mpmath.quad(
+            lambda t: 2 * mpmath.sin(t) ** 2 / (mpmath.pi * (1 + g - 2 * root * mpmath.cos(t))),
+            [0, mpmath.acos(root / 2)],
+        )
+    assert float(law.cdf(1.0)) == pytest.approx(float(exact), rel=1e-14)

@@ -44,6 +44,18 @@ def atoms(values: ArrayLike, weights: ArrayLike | None = None) -> Atoms:
     return Atoms(places, probabilities("weights", weights, places.size))
 
 
+def as_atoms(name: str, law: "Atoms | ArrayLike") -> Atoms:
+    """`Atoms` as they are, and a list of values as the law that gives them equal weights.
+
+    >>> as_atoms("population", [1.0, 3.0]).weights.tolist()
+    [0.5, 0.5]
+    """
+    if isinstance(law, Atoms):
+        return law
+    places = array(name, jnp.atleast_1d(jnp.asarray(law, float)), ("atoms",), why="at least one value, or Atoms")
+    return Atoms(places, jnp.full(places.size, 1 / places.size))
+
+
 def merged(values: ArrayLike, weights: ArrayLike | None = None) -> Atoms:
     """The same law with its values in increasing order and without repetition; host arrays.
 

@@ -11,9 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
-from scipy.special import eval_hermitenorm, gammaln
 
-from deeplimits.numerics.arguments import POSITIVE, array, number, whole
+from deeplimits.numerics.arguments import FINITE, POSITIVE, array, number, whole
 from deeplimits.theory.kernels import positive
 
 
@@ -69,12 +68,23 @@ def mercer_of_gaussian(count: int, *, scale: ArrayLike = 1.0, deviation: ArrayLi
     eigenvalues = jnp.sqrt(2 * a / total) * (b / total) ** degrees
 
     def functions(x):
-        points = np.asarray(array("x", x, ("n",)))
-        k = np.arange(count)
-        polynomials = eval_hermitenorm(k, 2 * math.sqrt(c) * points[:, None]) * np.exp(-gammaln(k + 1) / 2)
-        return (c / a) ** 0.25 * jnp.exp(-(c - a) * points**2)[:, None] * polynomials
+        points = np.asarray(array("x", x, ("n",), allowed=FINITE))
+        return _hermite_functions(count, 2 * math.sqrt(c) * points, math.log(c / a) / 4 - float(c - a) * points**2)
 
     return Mercer(eigenvalues, functions)
+
+
+def _hermite_functions(count: int, z: Float[np.ndarray, " n"], log_weight: Float[np.ndarray, " n"]) -> Array:
+    """e^{log_weight} He_k(z)/√k! for k < count: He_k grows beyond the largest number where the weight is tiny."""
+    last, current, log_unit = np.zeros_like(z), np.ones_like(z), log_weight
+    found = [current * np.exp(log_unit)]
+    for k in range(1, count):
+        last, current = current, (z * current - math.sqrt(k - 1) * last) / math.sqrt(k)
+        # numbers of order one, in units of e^{log_unit}
+        size = np.maximum(np.maximum(np.abs(last), np.abs(current)), 1e-300)
+        last, current, log_unit = last / size, current / size, log_unit + np.log(size)
+        found.append(current * np.exp(log_unit))
+    return jnp.asarray(np.stack(found, axis=1))
 
 
 def nystrom(kernel: ArrayLike, weights: ArrayLike | None = None) -> Mercer:

@@ -67,6 +67,18 @@ def population(
     return Population(Atoms(jnp.asarray(points), jnp.asarray(masses)), jnp.asarray(share))
 
 
+PopulationLike = Population | Atoms | SpectralMeasure | ArrayLike
+
+
+def as_population(given: PopulationLike) -> Population:
+    """A `Population` as it is; from anything else that of `population(given)`, without a preferred direction.
+
+    >>> as_population([1.0, 4.0]).alignment.tolist()
+    [0.5, 0.5]
+    """
+    return given if isinstance(given, Population) else population(given)
+
+
 class Aligned(NamedTuple):
     """A population with the coefficients' direction in it, and ‖β‖²."""
 

@@ -18,7 +18,7 @@ from deeplimits.numerics import roots
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, SHARE, argument
 from deeplimits.numerics.ranks import same_rank
 from deeplimits.theory.regression.minimum import minimum
-from deeplimits.theory.regression.populations import Population
+from deeplimits.theory.regression.populations import Population, PopulationLike, as_population
 from deeplimits.theory.regression.risks import Risk
 from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD, effective_ridge
 
@@ -26,7 +26,7 @@ Floats = Float[Array, "..."]
 
 
 def ridge_risk(
-    ridge: ArrayLike, population: Population, gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike
+    ridge: ArrayLike, population: PopulationLike, gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike
 ) -> Risk:
     """Limiting risk of ridge regression, λ ≥ 0, for a general covariance; infinite at λ = 0 and γ = 1.
 
@@ -37,7 +37,8 @@ def ridge_risk(
     Validity    λ ≥ 0; eigenvalues bounded; at λ = 0 p must differ from n
     References  hastie2022 Thm 5; dobriban2018
 
-    `ridge` and `gamma` broadcast against each other; see `regression.population`.
+    `ridge` and `gamma` broadcast against each other; see `regression.population`, whose eigenvalues or law may stand
+    here where the signal has no preferred direction.
 
     >>> from deeplimits.theory.regression.populations import population
     >>> two = population([1.0, 4.0], alignment=[0.3, 0.7])
@@ -46,6 +47,7 @@ def ridge_risk(
     (1.0633930296, 0.8019039472)
     """
     check_model(gamma, signal, noise_variance)
+    population = as_population(population)
     t, w = population.eigenvalues
     argument("ridge", ridge, NOT_NEGATIVE, "for an infinite ridge the estimate is zero, and the risk that of zero")
     gamma, lam = jnp.broadcast_arrays(jnp.asarray(gamma, float), jnp.asarray(ridge, float))
@@ -66,7 +68,7 @@ class AtEffectiveRidge(NamedTuple):
 
 
 def risk_at(
-    effective: ArrayLike, population: Population, gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike
+    effective: ArrayLike, population: PopulationLike, gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike
 ) -> AtEffectiveRidge:
     """The ridge λ that belongs to an effective ridge κ, and the risk there; explicit, and valid for negative λ too.
 
@@ -79,6 +81,7 @@ def risk_at(
     (0.0, 1.0, 1.25)
     """
     check_model(gamma, signal, noise_variance)
+    population = as_population(population)
     t, w = population.eigenvalues
     kappa, gamma = jnp.asarray(effective, float), jnp.asarray(gamma, float)
     s, shift, mass = same_rank(t, kappa[..., None], w * t)
@@ -108,14 +111,14 @@ def _nonzero(x):
     return jnp.where(x == 0, 1.0, x)
 
 
-def least_effective_ridge(population: Population, gamma: float) -> float:
+def least_effective_ridge(population: PopulationLike, gamma: float) -> float:
     """The κ at which D₂ = γ∫s²/(s+κ)² dH reaches one: ridges down to λ(κ) < 0 keep the estimate finite.
 
     >>> from deeplimits.theory.regression.populations import population
     >>> round(least_effective_ridge(population([1.0]), 4.0), 10)
     1.0
     """
-    t, w = (np.asarray(part) for part in population.eigenvalues)
+    t, w = (np.asarray(part) for part in as_population(population).eigenvalues)
     t, w = t[(t > 0) & (w > 0)], w[(t > 0) & (w > 0)]
     # D₂ falls on (−s_min, ∞), and at s + κ = √(γ∫s²) beyond −s_min it is at most one.
     reach = math.sqrt(gamma * float(w @ t**2))
@@ -135,7 +138,7 @@ class OptimalRidge(NamedTuple):
     effective_ridge: float
 
 
-def optimal_ridge(population: Population, gamma: float, signal: float, noise_variance: float) -> OptimalRidge:
+def optimal_ridge(population: PopulationLike, gamma: float, signal: float, noise_variance: float) -> OptimalRidge:
     """The ridge λ of smallest limiting risk; it may be negative, for a signal along large eigenvalues and γ > 1.
 
     Setting     as in `ridge_risk`
@@ -150,6 +153,7 @@ def optimal_ridge(population: Population, gamma: float, signal: float, noise_var
     (0.4, 3.108495283)
     """
     check_model(gamma, signal, noise_variance)
+    population = as_population(population)
     first = least_effective_ridge(population, float(gamma))
     scale = float(population.eigenvalues.mean) * (1 + gamma)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.numerics.arguments import COUNT, NOT_NEGATIVE, POSITIVE, UNTIL_THE_END, argument
-from deeplimits.theory.regression.populations import Population
+from deeplimits.theory.regression.populations import PopulationLike, as_population
 from deeplimits.theory.regression.ridge import check_model, ridge_risk
 from deeplimits.theory.regression.risks import Risk
 from deeplimits.theory.spectra import laws
@@ -26,7 +26,7 @@ ACCURACY = 1e-9
 
 
 def flow_risk(
-    time: float, population: Population, gamma: float, signal: float, noise_variance: float, *, ridge: float = 0.0
+    time: float, population: PopulationLike, gamma: float, signal: float, noise_variance: float, *, ridge: float = 0.0
 ) -> Risk:
     """Risk of ridge regression trained by gradient flow from zero for a time t, for a general covariance.
 
@@ -64,7 +64,7 @@ def flow_risk(
 def descent_risk(
     step: float,
     steps: int,
-    population: Population,
+    population: PopulationLike,
     gamma: float,
     signal: float,
     noise_variance: float,
@@ -95,6 +95,7 @@ def descent_risk(
 def _filtered(learnt, time, population, gamma, signal, noise_variance, ridge, step=None) -> Risk:
     check_model(gamma, signal, noise_variance)
     argument("ridge", ridge, NOT_NEGATIVE)
+    population = as_population(population)
     (t, w), g = (np.asarray(part) for part in population.eigenvalues), np.asarray(population.alignment)
     law = laws.sample_covariance(laws.from_atoms(population.eigenvalues), gamma)
     low, high = (float(edge) for edge in np.asarray(law.edges).ravel()[[0, -1]])

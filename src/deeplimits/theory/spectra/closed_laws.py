@@ -44,11 +44,16 @@ class MarchenkoPastur(SpectralMeasure):
         value, slope = self.above(x.astype(complex))
         return Transform(np.real(value), np.real(slope))
 
+    @property
+    def _parameters(self) -> tuple[Array, Array]:
+        """As arrays: of constants a compiler makes (1 − x) + γ into (1 + γ) − x, which forgets a small γ."""
+        return jnp.asarray(self.gamma, float), jnp.asarray(self.variance, float)
+
     def density(self, x: ArrayLike) -> Float[Array, "..."]:
-        return _density(on_the_line(x), self.gamma, self.variance)
+        return _density(on_the_line(x), *self._parameters)
 
     def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
-        return _cdf(on_the_line(x), self.gamma, self.variance)
+        return _cdf(on_the_line(x), *self._parameters)
 
     def moment(self, order: int) -> Float[Array, ""]:
         return formulas.marchenko_pastur_moment(order, self.gamma, self.variance)

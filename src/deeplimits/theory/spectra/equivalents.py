@@ -8,7 +8,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Complex, Float
 
 from deeplimits.errors import ParameterError
-from deeplimits.models.atoms import Atoms
+from deeplimits.models.atoms import Atoms, as_atoms
 from deeplimits.numerics.arguments import (
     FINITE,
     NOT_NEGATIVE,
@@ -29,7 +29,7 @@ from deeplimits.theory.spectra.ridge_equation import effective_ridge
 Floats = Float[Array, "..."]
 
 
-def companion_below(ridge: ArrayLike, population: Atoms, gamma: ArrayLike) -> Floats:
+def companion_below(ridge: ArrayLike, population: Atoms | ArrayLike, gamma: ArrayLike) -> Floats:
     """s̲(−λ) > 0 for λ > 0 and a population Σ w_k δ(t_k): γ Σ w t s̲/(1 + t s̲) + λ s̲ = 1, one over the effective ridge.
 
     >>> from deeplimits.models.atoms import atoms
@@ -37,6 +37,7 @@ def companion_below(ridge: ArrayLike, population: Atoms, gamma: ArrayLike) -> Fl
     0.5965437535
     """
     lam = argument("ridge", ridge, POSITIVE, "the point z = −ridge lies below 0")
+    population = as_atoms("population", population)
     array(
         "population.values",
         population.values,
@@ -48,7 +49,9 @@ def companion_below(ridge: ArrayLike, population: Atoms, gamma: ArrayLike) -> Fl
     return 1 / effective_ridge(lam, population, argument("gamma", gamma, POSITIVE))
 
 
-def resolvent_equivalent(ridge: ArrayLike, eigenvalues: ArrayLike, population: Atoms, gamma: ArrayLike) -> Floats:
+def resolvent_equivalent(
+    ridge: ArrayLike, eigenvalues: ArrayLike, population: Atoms | ArrayLike, gamma: ArrayLike
+) -> Floats:
     """The deterministic equivalent (λ(I + s̲Σ))^{-1} of (Σ̂ + λ)^{-1}, for eigenvalues τ of Σ: 1/(λ(1 + s̲τ)).
 
     Setting     Σ̂ = X'X/n, rows Σ^{1/2}z, spectral law Σ w_k δ(t_k) of Σ (`population`), p/n → γ; `eigenvalues` are

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.models.atoms import Atoms
+from deeplimits.models.atoms import Atoms, as_atoms
 from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, array, probabilities
 from deeplimits.numerics.ranks import same_rank
 from deeplimits.numerics.roots import bracketed
@@ -20,10 +20,10 @@ AT_THRESHOLD = 1e-12
 NO_ROOT = "the effective ridge was not found; check that population and gamma are finite and not negative"
 
 
-def effective_ridge(ridge: ArrayLike, population: Atoms, gamma: ArrayLike) -> Floats:
+def effective_ridge(ridge: ArrayLike, population: Atoms | ArrayLike, gamma: ArrayLike) -> Floats:
     """κ ≥ 0 with λ/κ + γ Σ_k w_k t_k/(t_k + κ) = 1, for λ ≥ 0 and a population Σ w_k δ(t_k); differentiable.
 
-    `ridge` λ and `gamma` broadcast against each other. At λ = 0 the root is 0
+    `ridge` λ and `gamma` broadcast against each other; a list is a population of equal weights. At λ = 0 the root is 0
     when γ times the mass off zero is at most one, and positive otherwise.
 
     The left side falls with κ; its root is found in log κ, between bounds.
@@ -33,9 +33,10 @@ def effective_ridge(ridge: ArrayLike, population: Atoms, gamma: ArrayLike) -> Fl
     2.5963616313
     >>> round(float(effective_ridge(0.0, atoms([1.0, 4.0]), 2.0)), 14)
     2.0
-    >>> float(effective_ridge(0.0, atoms(1.0), 0.5))
+    >>> float(effective_ridge(0.0, [1.0], 0.5))
     0.0
     """
+    population = as_atoms("population", population)
     lam = argument("ridge", ridge, NOT_NEGATIVE)
     places = array(
         "population.values", population.values, ("atoms",), allowed=NOT_NEGATIVE, why="eigenvalues of a covariance"

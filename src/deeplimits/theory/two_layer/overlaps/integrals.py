@@ -143,6 +143,8 @@ def activation_integrals(activation: ActivationLike) -> Moments:
                 ReLU: arc-cosine kernels, orthant probabilities, and one integral over the unit interval in I₄
                 "square", "identity": Wick's theorem; any other smooth σ: trapezoid rule, a dimension per distinct index
     Validity    C symmetric positive semidefinite; ReLU with σ'(0) = 0; other kinked activations are not covered
+                the trapezoid rule over one or two fields is right to rounding, over three (four) to 1e-14 (1e-9) at
+                variance 1 and 1e-6 (1e-6) at 4 (2) for tanh; an activation whose E σ² it misses by 1e-4 is refused
     References  saad1995; goldt2019; cho2009
 
     >>> c = [[1, 0.3, 0.2, 0.1], [0.3, 0.8, -0.1, 0.4], [0.2, -0.1, 1.2, 0.5], [0.1, 0.4, 0.5, 0.9]]
