@@ -16,6 +16,8 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 ROUNDS = 20
 PARITY = 0x1BD11BDA
 CHUNKS = 2
+MANY = 200
+"""So many words of a chunk are hashed in a branch of their own; there may be many such chunks side by side."""
 SINE = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
 COSINE = (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
 
@@ -62,7 +64,7 @@ def _hashed(key: Words, low: Words, number: Array) -> tuple[Words, Words]:
         one, other = threefry(key[0], key[1], jnp.full_like(low, PARITY), low)
         return (one.astype(jnp.uint64) << 32) | other.astype(jnp.uint64)
 
-    words = apart(both, key, low, taken=number < CHUNKS)
+    words = apart(both, key, low, taken=number < CHUNKS, large=MANY)
     return (words >> 32).astype(jnp.uint32), words.astype(jnp.uint32)
 
 
