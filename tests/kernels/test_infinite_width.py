@@ -1,5 +1,7 @@
 """Kernels of infinitely wide networks: reference values, 60-digit arithmetic, tiles, bad input."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import mpmath
@@ -10,7 +12,7 @@ from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import Activation, from_function
 from deeplimits.models.architectures import FullyConnected
 from deeplimits.theory.gaussian import dual, dual_derivative
-from deeplimits.theory.kernels import InfiniteWidth
+from deeplimits.theory.kernels import InfiniteWidth, recursion, tiling
 
 
 def wide(*description, **options):
@@ -166,6 +168,36 @@ def test_tiles_blocks_and_diagonal_are_one_matrix(name):
     ):
         assert bool(jnp.all(kernel == kernel.T))
         np.testing.assert_allclose(jnp.diag(kernel), diagonal, rtol=1e-15)
+
+
+@pytest.mark.parametrize(("backend", "layers", "inputs", "tile"), [("cpu", 2, 33, 9), ("gpu", 3, 37, 16)])
+def test_tiles_on_a_device_are_the_same_matrix(backend, layers, inputs, tile, monkeypatch):
+    """What a GPU, or one of several devices, runs: also with the layers taken as a GPU takes them. Some inputs
+    nearly coincide, in tiles that are made a second time."""
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    x = jax.random.normal(jax.random.key(2), (inputs, 3))
+    x = x.at[5].set(x[4]).at[6].set(-x[4]).at[7].set(0.0).at[30].set(x[2] * (1 + 1e-9)).at[31].set(-x[9] + 1e-7)
+    network = wide(layers, "relu", 1.4, 0.1)._network(x, None)
+    # Compiled afresh: programs are kept by shapes, whatever the backend is called.
+    tiled = jax.jit(functools.partial(tiling.tiled.__wrapped__, wanted=KINDS, tile=tile), static_argnames="overlap")
+    whole = tiling.whole(network, x, None, KINDS, False)
+    found, band = tiled(network, x, None), tiled(network, x[:20], x, overlap=True)
+    for one, two, part in zip(whole, found, band, strict=True):
+        np.testing.assert_allclose(two, one, rtol=2e-15)
+        np.testing.assert_allclose(part, one[:20], rtol=2e-15)
+        assert bool(jnp.all(two == two.T))
+
+
+def test_only_tiles_with_inputs_that_nearly_coincide_are_made_twice():
+    x = jax.random.normal(jax.random.key(2), (40, 30))
+    network = wide(2, "relu", 1.4, 0.0)._network(x, None)
+    left = recursion.points(network, x)
+    same = jnp.eye(40, dtype=bool)
+    product = recursion.products(left, left)
+    assert not bool(recursion.few_digits(product, same))
+    assert bool(recursion.few_digits(product, None))
+    for value in (0.995, -0.995):
+        assert bool(recursion.few_digits(product.at[3, 4].set(value), same))
 
 
 def test_maximal_update_has_the_same_tangent_kernel_and_no_output():

@@ -53,7 +53,8 @@ def spherical(
 
     def advance(x, gradient):
         moved = x - rate * (gradient - (gradient @ x) * x)
-        return moved / jnp.linalg.norm(moved)
+        # One division, not one for each coordinate.
+        return moved * (1 / jnp.linalg.norm(moved))
 
     return _loop(key, start, jax.grad(loss), draw, advance, marks, observe)
 

@@ -8,12 +8,16 @@ import math
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray, UInt32
+from jaxtyping import Array, Float, PRNGKeyArray, UInt32, UInt64
+
+from deeplimits.numerics.apart import apart
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 ROUNDS = 20
 PARITY = 0x1BD11BDA
 CHUNKS = 2
+MANY = 200
+"""So many words of a chunk are hashed in a branch of their own; there may be many such chunks side by side."""
 SINE = (-1.9515295891e-4, 8.3321608736e-3, -1.6666654611e-1)
 COSINE = (2.443315711809948e-5, -1.388731625493765e-3, 4.166664568298827e-2)
 
@@ -44,10 +48,24 @@ def gaussians(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "..."]:
         if own is None:
             return _pair(*jax.random.bits(jax.random.fold_in(key, number), (2, length), jnp.uint32))
         low = number * jnp.uint32(length) + jnp.arange(length, dtype=jnp.uint32)
-        return _pair(*threefry(own[0], own[1], jnp.full_like(low, PARITY), low))
+        return _pair(*_hashed(own, low, number))
 
     one, other = jax.lax.map(chunk, jnp.arange(CHUNKS, dtype=jnp.uint32))
     return jnp.concatenate([one.reshape(-1), other.reshape(-1)])[:count].reshape(shape)
+
+
+def _hashed(key: Words, low: Words, number: Array) -> tuple[Words, Words]:
+    """Two words for each counter. In double precision they are made as one of twice the length, so that the hash,
+    which is nearly all of the work, is computed once and not in each use of a word."""
+    if jnp.zeros(()).dtype != jnp.float64:
+        return threefry(key[0], key[1], jnp.full_like(low, PARITY), low)
+
+    def both(key: Words, low: Words) -> UInt64[Array, "..."]:
+        one, other = threefry(key[0], key[1], jnp.full_like(low, PARITY), low)
+        return (one.astype(jnp.uint64) << 32) | other.astype(jnp.uint64)
+
+    words = apart(both, key, low, taken=number < CHUNKS, large=MANY)
+    return (words >> 32).astype(jnp.uint32), words.astype(jnp.uint32)
 
 
 def threefry(key: Words, other: Words, high: Words, low: Words) -> tuple[Words, Words]:

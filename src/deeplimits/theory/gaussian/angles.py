@@ -12,6 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from deeplimits.numerics.apart import apart
+
 Floats = Float[Array, "..."]
 
 
@@ -76,16 +78,22 @@ def angles(gap: Floats, cogap: Floats) -> Angles:
     ['1.4142135623731e-10', '3.1415926534484']
     """
     near, opposite = gap < 0.5, cogap < 0.5
+    arc = apart(_arc, gap, cogap)
+    # near: arc = θ; opposite: arc = π − θ; middle: arc = π/2 − θ
+    theta = jnp.where(near, arc, jnp.where(opposite, math.pi - arc, math.pi / 2 - arc))
+    supplement = jnp.where(opposite, arc, jnp.where(near, math.pi - arc, math.pi / 2 + arc))
+    return Angles(theta, supplement)
+
+
+def _arc(gap: Floats, cogap: Floats) -> Floats:
+    """The smaller of θ and π − θ, or in the middle π/2 − θ."""
+    near, opposite = gap < 0.5, cogap < 0.5
     middle = ~(near | opposite)
     t = jnp.where(near, gap, cogap) / 2
     rho = (cogap - gap) / 2
     argument = jnp.where(middle, rho**2, t)
     factor = jnp.where(middle, rho, 2 * jnp.sqrt(t))
-    arc = once(factor * _arcsine_ratio(argument))
-    # near: arc = θ; opposite: arc = π − θ; middle: arc = π/2 − θ
-    theta = jnp.where(near, arc, jnp.where(opposite, math.pi - arc, math.pi / 2 - arc))
-    supplement = jnp.where(opposite, arc, jnp.where(near, math.pi - arc, math.pi / 2 + arc))
-    return Angles(theta, supplement)
+    return factor * _arcsine_ratio(argument)
 
 
 @angles.defjvp
@@ -97,3 +105,20 @@ def _(primals, tangents):
     # At θ = 0 and π the derivative is infinite; 0 is put there, so that a gradient through the diagonal stays finite.
     step = jnp.where(sine > 0, move / jnp.where(sine > 0, sine, 1.0), 0.0)
     return angles(gap, cogap), Angles(step, -step)
+
+
+@jax.custom_jvp
+def small_arcsine(x: Floats) -> Floats:
+    """asin x for |x| ≤ 1/2.
+
+    >>> import jax.numpy as jnp
+    >>> f"{float(small_arcsine(jnp.array(0.5))) * 6:.14g}"
+    '3.1415926535898'
+    """
+    return x * _arcsine_ratio(x**2)
+
+
+@small_arcsine.defjvp
+def _(primals, tangents):
+    (x,), (moved,) = primals, tangents
+    return small_arcsine(x), moved / jnp.sqrt((1 - x) * (1 + x))

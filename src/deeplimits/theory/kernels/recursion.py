@@ -26,6 +26,9 @@ Floats = Float[Array, "..."]
 
 CLOSE = 0.01
 """Below this value of 1 ∓ ρ a matrix product has too few digits left, and differences of inputs are formed instead."""
+TOGETHER = 3
+"""Layers in one step of the loop on a GPU: what a step hands on is written to memory and read again, and of many more
+layers its compiler makes no single program."""
 
 
 class Points(NamedTuple):
@@ -134,17 +137,31 @@ class LayerKernels(NamedTuple):
     ntk: Floats | None
 
 
+def products(left: Points, right: Points) -> Floats:
+    """ρ of the first layer for every pair of a left and a right input, to the digits of a matrix product."""
+    return left.directions @ right.directions.T
+
+
+def few_digits(product: Floats, same: Array | None) -> Array:
+    """Whether 1 − ρ or 1 + ρ of any pair, except for those that `same` marks as equal, needs differences of inputs."""
+    few = jnp.minimum(1 - product, 1 + product) < CLOSE
+    return jnp.any(few if same is None else few & ~same)
+
+
+def rough_gaps(product: Floats, same: Array | None) -> Gaps:
+    """1 − ρ and 1 + ρ of the first layer, with the digits that `products` have; exact for those that `same` marks."""
+    gap, cogap = jnp.maximum(1 - product, 0.0), jnp.maximum(1 + product, 0.0)
+    return Gaps(gap, cogap) if same is None else Gaps(jnp.where(same, 0.0, gap), jnp.where(same, 2.0, cogap))
+
+
 def first_gaps(left: Points, right: Points, same: Array | None, exact: bool) -> Gaps:
     """1 − ρ and 1 + ρ of the first layer for every pair of a left and a right input; `same` marks equal ones."""
-    product = left.directions @ right.directions.T
-    if same is not None:
-        product = jnp.where(same, 0.0, product)
-    gap, cogap = jnp.maximum(1 - product, 0.0), jnp.maximum(1 + product, 0.0)
-    if exact:
-        gap, cogap = _by_differences(left, right, gap, 1.0), _by_differences(left, right, cogap, -1.0)
-    if same is not None:
-        gap, cogap = jnp.where(same, 0.0, gap), jnp.where(same, 2.0, cogap)
-    return Gaps(gap, cogap)
+    product = products(left, right)
+    if not exact:
+        return rough_gaps(product, same)
+    gap, cogap = rough_gaps(product if same is None else jnp.where(same, 0.0, product), None)
+    gap, cogap = _by_differences(left, right, gap, 1.0), _by_differences(left, right, cogap, -1.0)
+    return Gaps(gap, cogap) if same is None else Gaps(jnp.where(same, 0.0, gap), jnp.where(same, 2.0, cogap))
 
 
 def _by_differences(left: Points, right: Points, gap: Floats, sign: float) -> Floats:
@@ -191,6 +208,7 @@ def carry_to_the_end(
     """The last entries of `carry`: the layers are one compiled loop, and a deep network is not a long program."""
     start, rows = _start(network, left, right, gaps, inner, tangent)
     layers = network.net.hidden_layers
+    on_cpu = jax.default_backend() == "cpu"
     if not layers:
         return LayerKernels(jnp.zeros_like(start[1].covariance), start[1].covariance, start[0])
 
@@ -198,7 +216,7 @@ def carry_to_the_end(
         following, _, _, ntk = _choose(network, state, row)
         return (ntk, following), None
 
-    if layers == 2:
+    if layers == 2 and on_cpu:
         # A loop of one is no loop to the compiler, and what it makes would be computed in each of its uses: both
         # layers are in the loop then.
         def step(state, row):
@@ -211,7 +229,7 @@ def carry_to_the_end(
 
     before, last = (jax.tree.map(lambda part, cut=cut: part[cut], rows) for cut in (slice(0, -1), -1))
     if layers > 1:
-        start, _ = jax.lax.scan(advance, start, before)
+        start, _ = jax.lax.scan(advance, start, before, unroll=1 if on_cpu else min(TOGETHER, layers - 1))
     # The last hidden layer is outside the loop: nobody asks for the gaps behind it.
     _, value, kernel, ntk = _step(network.net, network.duals[-1], start[1], start[0], last[1])
     return LayerKernels(value, kernel, ntk)

@@ -12,7 +12,17 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from deeplimits.theory.kernels.recursion import Network, Points, carry, carry_to_the_end, first_gaps, points
+from deeplimits.theory.kernels.recursion import (
+    Network,
+    Points,
+    carry,
+    carry_to_the_end,
+    few_digits,
+    first_gaps,
+    points,
+    products,
+    rough_gaps,
+)
 
 
 def usual_tile() -> int:
@@ -69,27 +79,76 @@ def tiled(
     right = left if x2 is None else points(network, x2)
     rows, columns = left.roots.shape[1], right.roots.shape[1]
     symmetric = x2 is None
-    high, wide = min(tile, rows), min(tile, columns)
-    starts = jnp.asarray(_starts(rows, columns, high, wide, symmetric))
+    high, wide = (_equal(count, tile) for count in (rows, columns))
+    places = _starts(rows, columns, high, wide, symmetric)
+    starts = jnp.asarray(places)
 
-    def one(index, results):
+    def pieces(index):
         row, column = starts[index, 0], starts[index, 1]
         offset = column - row if symmetric or overlap else None
-        block = _block(network, _rows(left, row, high), _rows(right, column, wide), wanted, False, offset)
+        return row, column, _rows(left, row, high), _rows(right, column, wide), offset
 
-        def write(result, value):
+    def write(results, block, row, column):
+        # What a tile is made of is one program: without this line it would be computed in each place it is written to.
+        block = jax.lax.optimization_barrier(block)
+
+        def one(result, value):
             if result is None:
                 return None
             if symmetric:
-                # On the diagonal the upper half is copied to the lower: the matrix is symmetric to the last bit.
-                value = jnp.where((offset == 0) & jnp.tri(high, dtype=bool), value.T, value)
                 result = jax.lax.dynamic_update_slice(result, value.T, (column, row))
             return jax.lax.dynamic_update_slice(result, value, (row, column))
 
-        return Kernels(*(write(result, value) for result, value in zip(results, block, strict=True)))
+        return Kernels(*(one(result, value) for result, value in zip(results, block, strict=True)))
 
-    empty = Kernels(**{name: jnp.zeros((rows, columns)) for name in wanted})
-    return jax.lax.fori_loop(0, starts.shape[0], one, empty)
+    def first(index, state):
+        results, close = state
+        row, column, above, below, offset = pieces(index)
+        product = products(above, below)
+        close = close.at[index].set(few_digits(product, _same(above, below, offset)))
+        # The layers do not become part of that reduction, as a GPU's compiler would have it: nothing is shared.
+        product, offset = jax.lax.optimization_barrier((product, offset))
+        gaps = rough_gaps(product, _same(above, below, offset))
+        return write(results, _of_gaps(network, above, below, gaps, wanted, False), row, column), close
+
+    def again(index, results):
+        row, column, above, below, offset = pieces(close_ones[index])
+        return write(results, _block(network, above, below, wanted, False, offset), row, column)
+
+    def mirrored(index, results):
+        at = diagonals[index]
+
+        def one(result):
+            value = jax.lax.dynamic_slice(result, (at, at), (high, wide))
+            value = jax.lax.optimization_barrier(jnp.where(jnp.tri(high, dtype=bool), value.T, value))
+            return jax.lax.dynamic_update_slice(result, value, (at, at))
+
+        return jax.tree.map(one, results)
+
+    empty = Kernels(**{name: _unwritten(rows, columns) for name in wanted})
+    nowhere = jnp.zeros(len(places), bool)
+    results, close = jax.lax.fori_loop(0, len(places), first, (empty, nowhere))
+    if network.kinked:
+        # Tiles with inputs that nearly coincide, of which there are few or none, are made once more.
+        close_ones = jnp.nonzero(close, size=len(places), fill_value=0)[0]
+        results = jax.lax.fori_loop(0, jnp.sum(close), again, results)
+    if symmetric:
+        # On the diagonal the upper half is copied to the lower: the matrix is symmetric to the last bit.
+        diagonals = starts[np.flatnonzero(places[:, 0] == places[:, 1]), 0]
+        results = jax.lax.fori_loop(0, diagonals.shape[0], mirrored, results)
+    return results
+
+
+def _equal(count: int, tile: int) -> int:
+    """The length of as many equal tiles as tiles of this length make: the last need not overlap by much. It is odd, so
+    that a GPU's compiler gives one number to a thread and not four, for which there are not enough registers."""
+    return min(count, math.ceil(count / math.ceil(count / tile)) | 1)
+
+
+def _unwritten(rows: int, columns: int) -> Float[Array, "m n"]:
+    """A matrix to be filled. Older versions of JAX have none without numbers in it."""
+    make = getattr(jax.lax, "empty", None)
+    return jnp.zeros((rows, columns)) if make is None else make((rows, columns), jnp.zeros(()).dtype)
 
 
 def threaded(
@@ -181,10 +240,17 @@ def on_all_devices(
 
 def _block(network, left, right, wanted, every_layer, offset) -> Kernels:
     """Kernels of all pairs of a left and a right input; `offset` is where the diagonal of equal inputs lies, if any."""
-    same = None
-    if offset is not None:
-        same = jnp.arange(left.roots.shape[1])[:, None] == jnp.arange(right.roots.shape[1])[None, :] + offset
-    gaps = first_gaps(left, right, same, exact=network.kinked)
+    gaps = first_gaps(left, right, _same(left, right, offset), exact=network.kinked)
+    return _of_gaps(network, left, right, gaps, wanted, every_layer)
+
+
+def _same(left, right, offset):
+    if offset is None:
+        return None
+    return jnp.arange(left.roots.shape[1])[:, None] == jnp.arange(right.roots.shape[1])[None, :] + offset
+
+
+def _of_gaps(network, left, right, gaps, wanted, every_layer) -> Kernels:
     inner = left.inputs @ right.inputs.T if _needs_inner(network) else None
     column = Points(left.directions, left.inputs, left.roots[:, :, None], left.features[:, :, None])
     row = Points(right.directions, right.inputs, right.roots[:, None, :], right.features[:, None, :])

@@ -5,7 +5,8 @@ import math
 import equinox as eqx
 import jax.numpy as jnp
 
-from deeplimits.theory.gaussian.angles import angles
+from deeplimits.numerics.apart import apart
+from deeplimits.theory.gaussian.angles import angles, small_arcsine
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.pairs import Pair
 
@@ -24,7 +25,7 @@ class _Lifted:
         # asin r = π/2 − θ, which cancels where r is small.
         r = k * where.covariance / self.length
         few = jnp.abs(r) < 0.5
-        self.arcsine = jnp.where(few, jnp.arcsin(jnp.where(few, r, 0.0)), math.pi / 2 - angle)
+        self.arcsine = jnp.where(few, apart(small_arcsine, jnp.where(few, r, 0.0)), math.pi / 2 - angle)
         # D = (1 + ka)(1 + kb) − k²c²
         self.root_determinant = self.length * jnp.sqrt(self.gap * self.cogap)
 

@@ -11,6 +11,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from deeplimits.numerics.apart import apart
 from deeplimits.theory.gaussian.angles import angles, once
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual, Features
 from deeplimits.theory.gaussian.pairs import Pair
@@ -124,6 +125,10 @@ def _(power, primals, tangents):
 def _arc_gap(gap, cogap):
     """1 − J₁(θ)/π = (1 − ρ) − (sin θ − θ cos θ)/π, kept from becoming negative by rounding: its root is an angle."""
     theta, _ = angles(gap, cogap)
+    return apart(_less, gap, cogap, theta)
+
+
+def _less(gap, cogap, theta):
     return jnp.maximum(gap - _excess(theta, _sine(gap, cogap), (cogap - gap) / 2) / math.pi, 0.0)
 
 
