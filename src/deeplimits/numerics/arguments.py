@@ -133,6 +133,19 @@ def function(name: str, value: Any) -> Callable:
     return value
 
 
+def of_kind(name: str, value: Any, kind: type) -> None:
+    """Refuse what is not the description that a function speaks about.
+
+    >>> of_kind("task", "tanh", dict)
+    Traceback (most recent call last):
+    ...
+    deeplimits.errors.ParameterError: task = 'tanh' is a str; it must be a dict
+    """
+    if not isinstance(value, kind):
+        shown = f" = {value!r}" if isinstance(value, str | float | int | None) else ""
+        raise ParameterError(f"{name}{shown} is a {type(value).__name__}; it must be a {kind.__name__}")
+
+
 def array(
     name: str, value: Given, *shapes: tuple[int | str, ...], allowed: Allowed = FINITE, why: str = ""
 ) -> Float[Array, "..."]:

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.numerics import flows
-from deeplimits.numerics.arguments import POSITIVE, array, number
+from deeplimits.numerics.arguments import POSITIVE, array, number, of_kind
 
 TOLERANCE = 1e-10
 
@@ -86,6 +86,7 @@ def solve_ode(
     >>> round(float(solve_ode(decay, [1.0], [0.0, 1.0])[1, 0]), 9)
     0.367879441
     """
+    of_kind("dynamics", dynamics, EffectiveDynamics)
     return flows.solve(
         lambda t, u: dynamics.velocity(u),
         jnp.atleast_1d(jnp.asarray(start, float)),
@@ -112,6 +113,7 @@ def classify_dynamics(dynamics: EffectiveDynamics, points: ArrayLike, *, toleran
     >>> [classify_dynamics(spiked_dynamics(2.0, 2, c), points).name for c in (0.0, 1.0)]
     ['sub-critical', 'ballistic']
     """
+    of_kind("dynamics", dynamics, EffectiveDynamics)
     found = np.asarray(array("points", points, ("n", "k"), why="one vector of statistics in each row"))
     small = float(number("tolerance", tolerance, POSITIVE))
     drift, corrector, diffusion = 0.0, 0.0, 0.0
@@ -158,6 +160,7 @@ def fluctuations(
     >>> round(float(path[0, 0]), 8), round(float(covariance[0, 0, 0]), 8)  # e^{−t} and 1 − e^{−2t}
     (0.5, 0.75)
     """
+    of_kind("dynamics", dynamics, EffectiveDynamics)
     start = jnp.atleast_1d(jnp.asarray(start, float))
     count = start.shape[0]
     initial = jnp.zeros((count, count)) if covariance is None else jnp.asarray(covariance, float)
@@ -185,6 +188,7 @@ def fixed_points(
     >>> [(round(float(p.point[0]), 6), p.stable) for p in fixed_points(pitchfork, [[-0.9], [0.1], [1.2]])]
     [(-1.0, True), (0.0, False), (1.0, True)]
     """
+    of_kind("dynamics", dynamics, EffectiveDynamics)
     import scipy.optimize  # here, because only rest points need it
 
     velocity, jacobian = jax.jit(dynamics.velocity), jax.jit(jax.jacfwd(dynamics.velocity))
@@ -220,6 +224,7 @@ def zoom(dynamics: EffectiveDynamics, point: ArrayLike, scales: ArrayLike) -> Ef
     >>> round(float(close.velocity(jnp.ones(1))[0]), 10), round(float(close.diffusion(jnp.ones(1))[0, 0]), 10)
     (-1.0, 1.0)
     """
+    of_kind("dynamics", dynamics, EffectiveDynamics)
     centre, scales = jnp.asarray(point, float), jnp.asarray(scales, float)
 
     def outer(u):
@@ -241,6 +246,7 @@ def stationary_covariance(dynamics: EffectiveDynamics, noise_covariance: Callabl
     >>> stationary_covariance(decay, lambda u: jnp.array([[8.0]]), [0.0]).tolist()
     [[2.0]]
     """
+    of_kind("dynamics", dynamics, EffectiveDynamics)
     import scipy.linalg
 
     point = jnp.atleast_1d(jnp.asarray(point, float))

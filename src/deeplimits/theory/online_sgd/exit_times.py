@@ -97,6 +97,7 @@ def passage_time(landscape: Landscape, start: ArrayLike, end: ArrayLike, step: A
     >>> round(float(pca_correlation(1.0, 0.1, 0.3, time)), 8)
     0.5
     """
+    arguments.of_kind("landscape", landscape, Landscape)
     a, b = arguments.number("start", start, arguments.between(-1, 1)), arguments.number("end", end, arguments.FINITE)
     arguments.number("step", step, arguments.POSITIVE)
     b = valid(
@@ -123,6 +124,7 @@ def descent_time(landscape: Landscape, margin: ArrayLike) -> Array:
     >>> round(float(descent_time(online_pca(1.0), 0.1)), 8)
     1.51128251
     """
+    arguments.of_kind("landscape", landscape, Landscape)
     eta = arguments.number("margin", margin, arguments.inside(0, 0.5))
 
     def inverse_speed(m, rest):
@@ -144,6 +146,7 @@ def search_offset(landscape: Landscape, threshold: ArrayLike, step: ArrayLike) -
     >>> round(float(search_offset(online_pca(1.0), 0.4, 0.3)) + 0.635181422730739, 8)
     -0.4143281
     """
+    arguments.of_kind("landscape", landscape, Landscape)
     _check_exponent(landscape, "this law of the search")
     eta = arguments.number("threshold", threshold, arguments.inside(0, 1))
     delta = arguments.number("step", step, arguments.POSITIVE)

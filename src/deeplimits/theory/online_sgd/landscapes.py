@@ -19,7 +19,7 @@ from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import arguments, panels
-from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, argument, known
+from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, argument, known, of_kind
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
 from deeplimits.theory.gaussian import quadrature
@@ -318,6 +318,7 @@ def critical_step(landscape: Landscape) -> Array:
     >>> float(critical_step(online_pca(1.5)))
     1.5
     """
+    of_kind("landscape", landscape, Landscape)
     if landscape.exponent != 2:
         raise OutsideValidity(
             f"landscape has information exponent {landscape.exponent}; there is a critical step for exponent 2 alone"

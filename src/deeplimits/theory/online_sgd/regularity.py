@@ -48,6 +48,7 @@ def check_regularity(landscape: Landscape, *, points: int = 400, edge: float = 0
     >>> report.moments_bounded, report.descends, round(report.directional_variance, 3) >= 8
     (True, True, True)
     """
+    arguments.of_kind("landscape", landscape, Landscape)
     points = arguments.whole("points", points, 10)
     if points > MOST_POINTS:
         raise ParameterError(f"points = {points} is not allowed; {MOST_POINTS} are as fine as it goes")

@@ -15,7 +15,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity
-from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, between, inside, number
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, between, inside, number, of_kind
 from deeplimits.numerics.roots import on_host
 from deeplimits.theory.online_sgd.effective import EffectiveDynamics, solve_ode
 from deeplimits.theory.online_sgd.landscapes import Landscape
@@ -31,6 +31,7 @@ def velocity(landscape: Landscape, m: ArrayLike, step: ArrayLike) -> Array:
     >>> round(float(velocity(online_pca(1.0), 0.5, 0.3)), 10)
     0.1125
     """
+    of_kind("landscape", landscape, Landscape)
     m, delta = argument("m", m, between(-1, 1)), argument("step", step, POSITIVE)
     return -delta * (1 - m**2) * landscape.slope(m) - delta**2 / 2 * landscape.squared_gradient(m) * m
 
@@ -43,6 +44,7 @@ def correlation(landscape: Landscape, start: ArrayLike, step: ArrayLike, times: 
     >>> round(float(correlation(online_pca(1.0), 0.2, 0.3, jnp.array([5.0]))[0]), 7)
     0.6735598
     """
+    of_kind("landscape", landscape, Landscape)
     # The velocity is linear in the state that the engine sees: −f is the population part, g the retraction.
     delta = number("step", step, POSITIVE)
     m0 = number("start", start, between(-1, 1))
@@ -66,6 +68,7 @@ def plateau(landscape: Landscape, start: ArrayLike, step: ArrayLike) -> float:
     >>> round(plateau(online_pca(1.0), 0.1, 0.3), 10)
     0.7337993857
     """
+    of_kind("landscape", landscape, Landscape)
     m0 = float(number("start", start, between(-1, 1)))
     number("step", step, POSITIVE)
     here = float(velocity(landscape, m0, step))
@@ -87,6 +90,7 @@ def plateau(landscape: Landscape, start: ArrayLike, step: ArrayLike) -> float:
 
 def growth_rate(landscape: Landscape, step: ArrayLike) -> Array:
     """κ = δ a_2 − δ² s(0)/2: the rate at which the correlation leaves the equator when k = 2."""
+    of_kind("landscape", landscape, Landscape)
     if landscape.exponent != 2:
         raise OutsideValidity(
             f"landscape has information exponent {landscape.exponent}; only with exponent 2 does the correlation leave "

@@ -71,6 +71,7 @@ def recovery(landscape: Landscape, step: ArrayLike) -> Recovery:
     >>> found.weak, found.strong, round(found.upper, 10), found.probability(0.5), found.probability(0.5, absolute=True)
     (True, False, 0.7337993857, 0.5, 1.0)
     """
+    arguments.of_kind("landscape", landscape, Landscape)
     delta = float(arguments.number("step", step, arguments.NOT_NEGATIVE))
     if delta == 0:
         # Gradient flow is what small steps do, without the retraction.
@@ -110,6 +111,7 @@ def recovery_probability(
     >>> [round(float(p), 4) for p in recovery_probability(online_pca(1.0), 0.3, 10**6, [5.0, 15.0, 25.0], 0.4)]
     [0.0, 0.5203, 0.9923]
     """
+    arguments.of_kind("landscape", landscape, Landscape)
     n = arguments.whole("dimension", dimension, 3)
     delta = arguments.number("step", step, arguments.POSITIVE)
     alpha = jnp.atleast_1d(arguments.argument("samples_per_dimension", samples_per_dimension, arguments.NOT_NEGATIVE))

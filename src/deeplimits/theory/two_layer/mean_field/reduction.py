@@ -73,6 +73,7 @@ def velocity(task: Task, state: Reduced) -> Reduced:
     ṁ_i = a_i E[E(λ*) λ* σ'_i],  q̇_i = 2 a_i q_i E[E(λ*) σ''_i],  ȧ_i = ρ_a E[E(λ*) σ_i], by Stein's lemma
     ṁ_i = a_i Σ_c v_c (K₂₀(i,c) m_i + J₂(i,c) C_c,teacher),  q̇_i = 2 a_i q_i Σ_c v_c K₂₀(i,c)
     """
+    arguments.of_kind("task", task, Task)
     covariances, variances, v = _fields(task, state)
     i2, j2, k20 = _pairs(task, covariances, variances, state.m.shape[0])
     curvature = k20 @ v
@@ -117,6 +118,7 @@ def _pairs_by_quadrature(task: Task, covariances, variances, neurons: int):
 
 def risk(task: Task, state: Reduced) -> Float[Array, ""]:
     """R = ½ E_{λ*}[(f* − f̄)²], f̄ the mean over neurons and over each neuron's own noise."""
+    arguments.of_kind("task", task, Task)
     covariances, variances, v = _fields(task, state)
     neurons = state.m.shape[0]
     i2, _, _ = _pairs(task, covariances, variances, neurons)
@@ -132,6 +134,7 @@ def reduced_flow(task: Task, start: Reduced, times: ArrayLike) -> ReducedFlow:
     >>> round(float(flow.m[0, 0, 0]), 10), round(float(flow.q[0, 0]), 10), round(float(flow.risk[0]), 10)
     (0.7836576095, 0.3254082627, 0.0087040712)
     """
+    arguments.of_kind("task", task, Task)
     times = arguments.times("times", times)
     if start.m.shape[1] != task.teachers:
         raise ParameterError(

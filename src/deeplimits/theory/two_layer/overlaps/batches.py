@@ -45,6 +45,8 @@ def batch_terms(task: Task, state: Overlaps, dimension: ArrayLike) -> Batch:
     >>> [round(float(part[0, 0]), 6) for part in parts]  # e = P − 2M + Q = 0.7 and g² = e
     [-0.4, 0.35, 0.0105]
     """
+    arguments.of_kind("task", task, Task)
+    arguments.of_kind("state", state, Overlaps)
     fields = state.students + state.teachers
     d = arguments.number("dimension", dimension, arguments.at_least(fields), f"there are {fields} weight vectors")
     p = state.students
@@ -77,6 +79,8 @@ def concentration(
     >>> round(float(one / four), 6)
     2.0
     """
+    arguments.of_kind("task", task, Task)
+    arguments.of_kind("start", start, Overlaps)
     d = arguments.number("dimension", dimension, arguments.at_least(start.students + start.teachers))
     arguments.whole("points", points, 1)
     found = covariance_flow(task, start, times)

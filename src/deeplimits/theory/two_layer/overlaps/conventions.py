@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike
 from deeplimits.errors import ParameterError, UnknownName
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.committees import Overlaps, Task
+from deeplimits.numerics.arguments import of_kind
 
 
 class Foreign(NamedTuple):
@@ -92,6 +93,8 @@ def to_convention(task: Task, state: Overlaps, name: str) -> Foreign:
     >>> float(foreign.step), float(foreign.time_unit), float(foreign.risk_unit)
     (1.0, 0.5, 4.0)
     """
+    of_kind("task", task, Task)
+    of_kind("state", state, Overlaps)
     rules = convention(name)
     p, k = state.students, state.teachers
     scale = _output_scale(rules, p, k)

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.numerics.arguments import FINITE, argument, at_least
+from deeplimits.numerics.arguments import FINITE, argument, at_least, of_kind
 from deeplimits.theory.two_layer.overlaps.integrals import Moments, check_covariance
 
 
@@ -48,6 +48,8 @@ def _checked(function):
 
 def check(task: Task, state: Overlaps) -> None:
     """Raise unless the state is possible (shapes that fit, Ω positive semidefinite) and the integrals resolve it."""
+    of_kind("task", task, Task)
+    of_kind("state", state, Overlaps)
     if state.teachers != task.teachers:
         raise ParameterError(
             f"m has {state.teachers} columns but the teacher has {task.teachers} units; they must agree"

@@ -26,6 +26,8 @@ def first_time(task: Task, start: Overlaps, condition: Callable[[Overlaps], obje
     >>> round(half.time, 9)  # M = 1 − exp(−t)
     0.693147181
     """
+    arguments.of_kind("task", task, Task)
+    arguments.of_kind("start", start, Overlaps)
     equations.check(task, start)
     end = float(arguments.number("latest", latest, arguments.POSITIVE))
     if not float(jnp.asarray(condition(start))) > 0:
@@ -54,6 +56,8 @@ def plateau_exit(task: Task, start: Overlaps, plateau_risk: float, latest: float
     >>> round(found.time, 6)  # R = (1 − M)²/2 falls like e^{−2t}
     0.693147
     """
+    arguments.of_kind("task", task, Task)
+    arguments.of_kind("start", start, Overlaps)
     if not 0 < fraction < 1:
         raise ParameterError(f"fraction = {fraction} is not allowed; it must lie between 0 and 1")
     return first_time(task, start, lambda state: equations.risk(task, state) - fraction * plateau_risk, latest)
@@ -68,6 +72,8 @@ def specialization_time(task: Task, start: Overlaps, latest: float, *, threshold
     >>> round((largest - second) / largest, 6)
     0.5
     """
+    arguments.of_kind("task", task, Task)
+    arguments.of_kind("start", start, Overlaps)
     if task.teachers < 2:
         raise ParameterError("teacher has one unit: there is nothing to specialize on; take two or more")
 

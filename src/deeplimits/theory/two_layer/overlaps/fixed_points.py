@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import NotConverged
 from deeplimits.models.committees import Overlaps, Task
+from deeplimits.numerics.arguments import of_kind
 from deeplimits.theory.two_layer.overlaps import equations, integration
 
 
@@ -28,6 +29,8 @@ class FixedPoint(NamedTuple):
 
 def jacobian(task: Task, state: Overlaps, variance: bool = True) -> Float[Array, "size size"]:
     """Derivative of the velocity in the packed variables (M row by row, Q_ij for i ≤ j, and a where it is trained)."""
+    of_kind("task", task, Task)
+    of_kind("state", state, Overlaps)
     a = state.a if task.frozen else None
     right_side = integration.packed_velocity(task, state.students, a=a, variance=variance)
     return jax.jacfwd(lambda vector: right_side(0.0, vector))(integration.pack(state, with_outputs=a is None))
@@ -43,6 +46,8 @@ def fixed_point(
     >>> round(float(found.state.m[0, 0]), 9), round(float(found.state.q[0, 0]), 9), found.stable
     (1.103514366, 1.287116875, True)
     """
+    of_kind("task", task, Task)
+    of_kind("guess", guess, Overlaps)
     equations.check(task, guess)
     a = guess.a if task.frozen else None
     right_side = integration.packed_velocity(task, guess.students, a=a, variance=variance)

@@ -49,6 +49,8 @@ def step_covariance(task: Task, state: Overlaps, *, time: ArrayLike = 0.0) -> Fl
     and is checked against half of them; by Gauss-Hermite over the label noise. For a batch, the first-order parts of ξ
     average over b samples.
     """
+    arguments.of_kind("task", task, Task)
+    arguments.of_kind("state", state, Overlaps)
     p, k = state.students, state.teachers
     _check(task, p + k)
     equations.check(task, state)
@@ -90,6 +92,8 @@ def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuatio
     >>> round(float(found.covariance[0, 0, 0]), 6)
     0.351311
     """
+    arguments.of_kind("task", task, Task)
+    arguments.of_kind("start", start, Overlaps)
     times = arguments.times("times", times)
     students, teachers = start.students, start.teachers
     _check(task, students + teachers)
@@ -131,6 +135,8 @@ def stationary_covariance(task: Task, guess: Overlaps) -> AtRest:
     >>> point.stable, covariance.shape
     (True, (2, 2))
     """
+    arguments.of_kind("task", task, Task)
+    arguments.of_kind("guess", guess, Overlaps)
     from scipy.linalg import solve_continuous_lyapunov
 
     point = fixed_points.fixed_point(task, guess)

@@ -48,6 +48,8 @@ def variance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Float[Array,
     >>> round(float(variance_flow(task, Overlaps([[0.3]], [[0.8]]), [5.0])[0, 0, 0]), 9)
     1.529066136
     """
+    arguments.of_kind("task", task, Task)
+    arguments.of_kind("start", start, Overlaps)
     equations.check(task, start)
 
     def full(vector):

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.models.committees import Task
-from deeplimits.numerics.arguments import FINITE, argument
+from deeplimits.numerics.arguments import FINITE, argument, of_kind
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.two_layer.overlaps.equations import moments
 from deeplimits.theory.two_layer.overlaps.integrals import check_covariance
@@ -38,6 +38,7 @@ def critical_learning_rate(task: Task) -> Float[Array, ""]:
     >>> round(float(critical_learning_rate(Task(teacher=[[1.0]]))), 9)
     4.055778676
     """
+    of_kind("task", task, Task)
     _check(task)
     _, critical, isolation = _around_the_teacher(task)
     return _isolated(task, critical, isolation)
@@ -72,6 +73,7 @@ def noise_floor(task: Task) -> Float[Array, ""]:
     >>> round(float(noise_floor(task)), 12)
     0.0524045547
     """
+    of_kind("task", task, Task)
     _check(task)
     floor, critical, isolation = _around_the_teacher(task)
     critical = _isolated(task, critical, isolation)
