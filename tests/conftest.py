@@ -63,7 +63,7 @@ def usual_comparison(name: str, seed: int = 0):
     return dl.compare(dl.catalogue[name](), seed=seed)
 
 
-MEMORY, MAPPINGS, GROWTH = 2.0e9, 20_000, 1.0e9
+MEMORY, MAPPINGS, GROWTH = 4.0e9, 40_000, 1.0e9
 """Bytes and mappings that a worker may hold before compiled programs that are no longer needed are dropped. What it
 holds after that is mostly free, though the system does not get it back: so it may grow by that much before the next."""
 _allowed = MEMORY

@@ -3,6 +3,7 @@
 import ast
 import builtins
 import importlib
+import importlib.util
 import inspect
 import os
 import pkgutil
@@ -137,7 +138,8 @@ def taught():
                     inside = f"{node.module}.{alias.name}"
                     if inside in DOORS:
                         rooms[alias.asname or alias.name] = inside
-                    elif f"{node.module}.".startswith(tops):
+                    # A file that a page tells to write is not there.
+                    elif f"{node.module}.".startswith(tops) and importlib.util.find_spec(node.module):
                         yield page.name, node.module, alias.name
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in rooms:

@@ -149,7 +149,7 @@ def test_singular_values_that_stand_out():
     assert weights._spikes(planted, 0.01)[0] == 1
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_well_initialized_networks_are_not_called_critical(seed):
     random = np.random.default_rng(seed)
     activation = random.choice(list(ACTIVATIONS))

@@ -131,6 +131,7 @@ def test_accuracy_on_digits(digits):
     assert np.all(np.linalg.eigvalsh(np.asarray(bayes.covariance)) > -1e-10)
 
 
+@pytest.mark.slow
 def test_noise_leaves_the_mean_of_a_linearized_network_on_its_kernel():
     """Batches and injected noise are unbiased and the model is linear: the mean is gradient descent's, exactly."""
     x = jax.random.normal(jax.random.key(0), (4, 3))

@@ -145,7 +145,7 @@ COMMANDS = [
     ("diagnose missing.py:make", "no file missing.py"),
     ("diagnose no_module_at_all:make", "cannot be imported"),
     ("diagnose model.py:nothing", "has no function 'nothing'"),
-    ("diagnose model.py:number", "has no function 'number'"),
+    ("diagnose model.py:number", "is of type int; give a function"),
     ("diagnose model.py:pair", "it must return (model, loss, data)"),
     ("diagnose model.py:broken", "failed: RuntimeError: no such data"),
     ("diagnose model.py:make --budget never", "'30s'"),

@@ -89,7 +89,7 @@ plain = st.recursive(
 )
 
 
-@examples(300)
+@examples(100)
 @given(typed)
 def test_ranges(text):
     for parameter in (*KINDS.values(),):

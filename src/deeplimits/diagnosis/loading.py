@@ -32,7 +32,8 @@ def loaded(place: str, data: str | None = None) -> Given:
     """
     make = _named(place)
     if not callable(make):
-        raise ParameterError(f"{place} is a {type(make).__name__}; give a function that returns (model, loss, data)")
+        kind = type(make).__name__
+        raise ParameterError(f"{place} is of type {kind}; give a function that returns (model, loss, data)")
     found = _called(make, place)
     needed = (2, 3, 4) if data is not None else (3, 4)
     if not isinstance(found, tuple) or len(found) not in needed:

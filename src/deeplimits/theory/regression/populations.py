@@ -70,13 +70,13 @@ def population(
 PopulationLike = Population | Atoms | SpectralMeasure | ArrayLike
 
 
-def as_population(given: PopulationLike) -> Population:
-    """A `Population` as it is; from anything else that of `population(given)`, without a preferred direction.
+def as_population(law: PopulationLike) -> Population:
+    """A `Population` as it is; from anything else that of `population(law)`, without a preferred direction.
 
     >>> as_population([1.0, 4.0]).alignment.tolist()
     [0.5, 0.5]
     """
-    return given if isinstance(given, Population) else population(given)
+    return law if isinstance(law, Population) else population(law)
 
 
 class Aligned(NamedTuple):

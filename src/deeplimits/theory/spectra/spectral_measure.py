@@ -188,10 +188,10 @@ class SpectralMeasure(ABC):
                 answer[here & np.isnan(answer)] = place
             else:
                 top = min(float(self.cdf(edges[index, 1])), 1.0)
-                here = np.isnan(answer) & (probability >= starts[index]) & (probability <= top)
-                answer[here] = invert(
-                    self.cdf, self.density, edges[index], float(starts[index]), top, probability[here]
-                )
+                # What rounding puts between two pieces is the next one's foot.
+                here, start = np.isnan(answer) & (probability <= top), float(starts[index])
+                level = np.maximum(probability[here], start)
+                answer[here] = invert(self.cdf, self.density, edges[index], start, top, level)
             reached = top
         # Masses add up to one but for rounding; more than that is no place for the last point.
         if np.any(np.isnan(answer) & (probability < 1 - 1e-6)):
