@@ -1,6 +1,7 @@
 """Sweeps on dask clusters and in Slurm's jobs: the same results, and a sentence when the scheduler is gone."""
 
 import contextlib
+import importlib.util
 import os
 import re
 import signal
@@ -132,9 +133,12 @@ def test_no_scheduler_is_one_sentence(capsys, monkeypatch):
 
 
 def test_the_script_of_a_slurm_job(capsys):
-    pytest.importorskip("dask_jobqueue")
+    if importlib.util.find_spec("dask_jobqueue") is None:
+        pytest.skip("dask-jobqueue is not installed")
+    usual = signal.getsignal(signal.SIGINT)
     with slurm_cluster("queue=long,walltime=02:30:00,memory=6GB,processes=2,account=theory,jobs=5") as made:
         script = made.job_script()
+    assert signal.getsignal(signal.SIGINT) is usual
     for line in (
         "#SBATCH -p long",
         "#SBATCH -A theory",

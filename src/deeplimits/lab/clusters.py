@@ -1,6 +1,7 @@
 """Lanes of other machines: dask.distributed, and jobs of Slurm through dask-jobqueue."""
 
 import re
+import signal
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -117,7 +118,11 @@ def slurm_options(text: str) -> dict[str, Any]:
 
 def slurm_cluster(text: str) -> Any:
     """A cluster that asks Slurm for jobs; none is asked for yet. `.job_script()` is what it will send."""
+    # Its import takes the interrupt for itself, to leave without a word; it is given back.
+    usual = signal.getsignal(signal.SIGINT)
     jobqueue = require("dask_jobqueue", "slurm")
+    if signal.getsignal(signal.SIGINT) is not usual:
+        signal.signal(signal.SIGINT, usual)
     given = slurm_options(text)
     processes = given.get("processes", 1)
     settings = {"queue": given.get("queue"), "account": given.get("account"), "interface": given.get("interface")}
