@@ -133,7 +133,7 @@ def values_for(parameter, static):
 
 
 @each_limit
-@settings(max_examples=3, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=2, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_predictions_are_numbers_over_the_whole_range(name, data):
     check_somewhere(name, data, static=False)

@@ -21,6 +21,7 @@ from house import run_command
 SLOW = {
     "F11": "the theory of ten classes is compiled for its spectra, and nothing else",
     "F14": "the same theory, over time",
+    "F16": "the encoder, layer by layer, which tests/attention/test_encoder.py runs as well",
     "F19": "a plateau lasts for tens of thousands of steps, whatever the dimension",
     "F21": "SGD of two kinds of networks, each compiled for two sizes",
 }
