@@ -52,7 +52,7 @@ class PopulationLossOnlinePca(Limit):
     usual = Run(sizes=(400, 800, 1600), samples=400, batch=100)
     showcase = Showcase(
         first="correlation",
-        parameters={"start": 0.1, "horizon": 12.0},
+        parameters={"start": 0.1, "horizon": 20.0},
         see="From a small correlation the path first grows exponentially, then rests at m_*.",
     )
 

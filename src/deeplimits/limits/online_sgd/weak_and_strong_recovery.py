@@ -51,7 +51,7 @@ class WeakAndStrongRecovery(Limit):
 
     usual = Run(sizes=(150, 300, 600), samples=600, batch=100)
     showcase = Showcase(
-        parameters={"noise": 0.3},
+        parameters={"noise": 0.1},
         see="From a random start the correlation leaves zero within a few samples per dimension; label noise "
         "keeps it below one.",
     )

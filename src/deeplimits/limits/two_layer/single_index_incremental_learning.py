@@ -46,7 +46,7 @@ class SingleIndexIncrementalLearning(Limit):
 
     usual = Run(sizes=(12, 24, 48), samples=600, batch=10)
     showcase = Showcase(
-        parameters={"epsilon": 0.02, "times": log_points(0.01, 5.0, 9)},
+        parameters={"epsilon": 0.02, "times": log_points(0.01, 1.0, 9)},
         see="The risk falls in steps: first the constant, then the linear part, then the quadratic one.",
     )
 
