@@ -121,6 +121,8 @@ def machines(results: dict[str, Any]) -> str:
         if load > 1.5
         else ""
     )
+    if found[0]["device"] != "CPU":
+        busy = " Times are those of the clock on the wall."
     dates = sorted({one["date"] for one in found})
     when = dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}"
     said = f"{found[0]['machine']}, JAX {found[0]['jax']}, {when}.{busy}"

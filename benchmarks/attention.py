@@ -8,7 +8,8 @@ where it takes 40 GB) run turn by turn with it in a process of their own, one th
 begins). What is compared is the processor time, in medians: on a machine that does other work too, the time on the
 clock measures that work. PyTorch's attention does not project; that is not counted against it. Peak memory is that of a
 fresh process, less what it took to load and compile everything. Growth is the exponent of the time between two sizes.
-On a GPU the time stands beside that of the products alone, at the rate of a large product of the same precision.
+On a GPU the time stands beside that of the products alone, at the rate of a large product of the same precision, and
+beside PyTorch's attention where PyTorch sees the GPU too, in the time of the clock.
 """
 
 import math
@@ -29,6 +30,7 @@ BETA = 2.0
 SIZES = (1000, 10_000, 100_000)
 TURNS = {1000: 25, 10_000: 5, 100_000: 1}
 NAIVE_UP_TO = 10_000
+PRODUCT = 8192
 WAYS = ("deeplimits", "with weights", "PyTorch", "naive")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false"}
 
@@ -125,22 +127,57 @@ def on_accelerator() -> None:
     import jax
     import jax.numpy as jnp
 
-    def best(run, count: int = 5) -> float:
-        run()
-        return min(seconds(run) for _ in range(count))
+    def turns(*runs, count: int = 5) -> list[list[float]]:
+        """Seconds of each, turn by turn."""
+        for run in runs:
+            run()
+        return [list(column) for column in zip(*([seconds(run) for run in runs] for _ in range(count)), strict=True)]
 
-    side = 8192
-    a = jnp.asarray(np.random.default_rng(0).standard_normal((side, side)), jnp.float32)
+    a = jnp.asarray(np.random.default_rng(0).standard_normal((PRODUCT, PRODUCT)), jnp.float32)
     product = jax.jit(lambda a: jnp.matmul(a, a, precision="highest"))
-    rate = 2 * side**3 / best(lambda: jax.block_until_ready(product(a)))
-    print(f"{jax.devices()[0].device_kind}: a float32 product of {side} x {side} at {rate / 1e12:.1f} TFLOP/s")
+    rate = 2 * PRODUCT**3 / min(turns(lambda: jax.block_until_ready(product(a)))[0])
+    print(f"{jax.devices()[0].device_kind}: a float32 product of {PRODUCT} x {PRODUCT} at {rate / 1e12:.1f} TFLOP/s")
+    beside = on_cuda()
+    what = "one step of attention, d = 128, float32"
     for n in SIZES:
         x = tokens(n)
-        for way in WAYS[:2]:
-            took = best(step(way, x))
+        peer = [run] if beside and (run := beside(x)) else []
+        took = turns(*(step(way, x) for way in WAYS[:2]), *peer)
+        for way, found in zip(WAYS[:2], took, strict=False):
             # What must be computed: with symmetry each score once, 2n²d/2 + 2n²d, else 4n²d.
-            needed = (3 if way == "deeplimits" else 4) * n**2 * DIMENSION
-            print(f"{n:>7}  {way:<13} {took:>9.5f} s, {needed / took / rate:.2f} of the rate of products", flush=True)
+            floor = (3 if way == "deeplimits" else 4) * n**2 * DIMENSION / rate
+            task = what if way == "deeplimits" else f"{what}, with weights"
+            grow("attention", way, "n", n, seconds=statistics.median(found))
+            compare("attention", task, "its products alone", found, [floor] * len(found), size=n)
+            if peer:
+                compare("attention", task, "PyTorch", found, took[-1], size=n)
+
+
+def on_cuda():
+    """PyTorch's attention on the same device, in full single precision; None where PyTorch has none."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    if not torch.cuda.is_available():
+        return None
+    torch.backends.cuda.matmul.allow_tf32 = False
+
+    def made(x: np.ndarray):
+        y = torch.from_numpy(x).cuda()[None, None]
+
+        def run():
+            torch.nn.functional.scaled_dot_product_attention(y, y, y, scale=BETA)
+            torch.cuda.synchronize()
+
+        try:
+            run()
+        except torch.cuda.OutOfMemoryError:
+            print(f"{len(x):>7}  PyTorch: not enough memory")
+            return None
+        return run
+
+    return made
 
 
 def main() -> None:

@@ -6,16 +6,16 @@ Net A: 64-16-16-10, tanh, on 500 digits; its dense spectrum in float64 is the or
 digits enlarged to 28×28 with noise. Both are trained by Adam from a fixed seed to a small cross-entropy. Asked for are
 the five largest eigenvalues of B, judged by products with the Hessian, CPU seconds (opening and compiling included) and
 the largest relative error against float64; and the density of A from ten probes, judged by its Wasserstein distance to
-the exact one. Everyone runs alike: a process and one thread of their own, imports not counted. Peers live in
-environments of their own under .peers/; what cannot be installed is skipped with a sentence. Last comes how time and
-memory grow with parameters and samples.
+the exact one. Everyone runs alike: a process and one thread of their own, imports not counted; on a GPU, which is given
+to JAX only, seconds are those of the clock. Peers live in environments of their own under .peers/; what cannot be
+installed is skipped with a sentence. Last comes how time and memory grow with parameters and samples.
 """
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ import numpy as np
 
 from benchmarks._peers import environment
 from benchmarks._report import compare, grow
+from benchmarks._timing import clock
 
 COUNT, TOP = 5, 20
 LIMIT = 600
@@ -32,17 +33,20 @@ ALONE = {
     "OPENBLAS_NUM_THREADS": "1",
     "PATH": "/usr/bin:/bin",
     "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+    # Where the driver of a GPU is, on machines that say it so.
+    **{name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
 }
 TORCH_PEERS = ("torch==2.13.0", "pyhessian", "curvlinops-for-pytorch==3.0.1", "hessian-eigenthings", "scipy")
 
 COMMON = """
 import json, sys, time, warnings
 import numpy as np
+clock = getattr(time, sys.argv[3])
 warnings.simplefilter("ignore")
 data = np.load(sys.argv[1]); count = int(sys.argv[2])
 def said(values, products, begin, **more):
     values = sorted(map(float, values), reverse=True)
-    print(json.dumps({"values": values, "products": int(products), "seconds": time.process_time() - begin, **more}))
+    print(json.dumps({"values": values, "products": int(products), "seconds": clock() - begin, **more}))
 """
 TORCH = """
 import torch
@@ -62,7 +66,7 @@ PEERS = {
     "curvlinops + eigsh": COMMON + TORCH + """
 from curvlinops import HessianLinearOperator
 from scipy.sparse.linalg import LinearOperator, eigsh
-begin = time.process_time()
+begin = clock()
 H = HessianLinearOperator(B, loss, [p for p in B.parameters()], [(xb, yb)], check_deterministic=False)
 H = H.to_scipy() if hasattr(H, "to_scipy") else H
 made = [0]
@@ -82,21 +86,21 @@ def counted(*arguments):
     made[0] += 1
     return real(*arguments)
 inner.hessian_vector_product = counted
-begin = time.process_time()
+begin = clock()
 H = hessian(B, loss, data=(xb, yb), cuda=False)
 values, _ = H.eigenvalues(top_n=count)
 said(values, made[0], begin)
 """,
     "hessian-eigenthings, 30 steps": COMMON + TORCH + """
 from hessian_eigenthings import HessianOperator, lanczos, supervised_loss
-begin = time.process_time()
+begin = clock()
 H = HessianOperator(B, [(xb, yb)], supervised_loss(loss))
 found = lanczos(H, k=count, max_iter=30, which="LA", seed=0)
 said(found.eigenvalues, found.iterations, begin)
 """,
     "hessian-eigenthings, default": COMMON + TORCH + """
 from hessian_eigenthings import HessianOperator, lanczos, supervised_loss
-begin = time.process_time()
+begin = clock()
 H = HessianOperator(B, [(xb, yb)], supervised_loss(loss))
 found = lanczos(H, k=count, seed=0)
 said(found.eigenvalues, found.iterations, begin)
@@ -116,7 +120,7 @@ def loss(v, x, y):
     return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(z), y[:, None], 1))
 def times(v, flat, x, y):
     return jax.jvp(lambda w: jax.grad(loss)(w, x, y), (flat,), (v,))[1]
-begin = time.process_time()
+begin = clock()
 steps = 30
 tridiag = decomp.tridiag_sym(steps, reortho="full")
 @jax.jit
@@ -141,7 +145,7 @@ if framework == "torch":
     import torch
     torch.set_num_threads(1)
 nets = {name: data[name] for name in data.files}
-begin = time.process_time()
+begin = clock()
 found = curvature.eigenpairs(curvature.hessian(opened(nets, "B", framework, precision)), count=count)
 said(found.values, found.products, begin)
 """
@@ -156,7 +160,7 @@ nets = {name: data[name] for name in data.files}
 if framework == "torch":
     import torch
     torch.set_num_threads(1)
-begin = time.process_time()
+begin = clock()
 matrix = curvature.hessian(opened(nets, "A", framework, precision))
 found = curvature.spectral_density(matrix, outliers=outliers, probes=10, steps=steps)
 said(found.outliers, found.products, begin, nodes=found.nodes.tolist(), weights=found.weights.tolist())
@@ -169,7 +173,7 @@ def eig(matrix, eigenvectors):
     values, vectors = torch.linalg.eigh(matrix)
     return torch.stack([values, torch.zeros_like(values)], dim=1), vectors
 torch.eig = eig  # PyPI's version needs what torch no longer has
-begin = time.process_time()
+begin = clock()
 H = hessian(A, loss, data=(xa, ya), cuda=False)
 nodes, weights = H.density(iter=80, n_v=10)
 said([], 800, begin, nodes=np.real(np.array(nodes)).tolist(), weights=np.real(np.array(weights)).tolist())
@@ -177,7 +181,7 @@ said([], 800, begin, nodes=np.real(np.array(nodes)).tolist(), weights=np.real(np
     "curvlinops": COMMON + TORCH + """
 from curvlinops import HessianLinearOperator
 from curvlinops.papyan2020traces.spectrum import fast_lanczos
-begin = time.process_time()
+begin = clock()
 H = HessianLinearOperator(A, loss, [p for p in A.parameters()], [(xa, ya)], check_deterministic=False)
 torch.manual_seed(0)
 found = [fast_lanczos(H, 80) for probe in range(10)]
@@ -186,7 +190,7 @@ said([], 800, begin, nodes=nodes, weights=weights)
 """,
     "hessian-eigenthings": COMMON + TORCH + """
 from hessian_eigenthings import HessianOperator, lanczos_tridiagonal, supervised_loss
-begin = time.process_time()
+begin = clock()
 H = HessianOperator(A, [(xa, ya)], supervised_loss(loss))
 nodes, weights = [], []
 torch.manual_seed(0)
@@ -281,8 +285,8 @@ def ask(python: Path | None, code: str, file: str) -> Any:
         return "could not be installed"
     try:
         found = subprocess.run(
-            [str(python), "-c", code, file, str(COUNT)], capture_output=True, text=True, timeout=LIMIT,
-            env=ALONE,
+            [str(python), "-c", code, file, str(COUNT), clock().__name__], capture_output=True, text=True,
+            timeout=LIMIT, env=ALONE,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return f"no answer within {LIMIT} s"
@@ -295,14 +299,13 @@ def ask(python: Path | None, code: str, file: str) -> Any:
 def eigenvalues(data: Any, file: str, peers: Path | None, jax_peers: Path | None) -> None:
     from deeplimits.measure import curvature
 
-    begin = time.process_time()
+    now = clock()
+    begin = now()
     reference = curvature.eigenpairs(
         curvature.hessian(opened(data, "B", "jax", "float64")), count=COUNT, tolerance=1e-12, seed=9
     )
     exact = reference.values
-    print(
-        f"five largest eigenvalues of B: {exact.round(6).tolist()} (reference: {time.process_time() - begin:.1f} CPU s)"
-    )
+    print(f"five largest eigenvalues of B: {exact.round(6).tolist()} (reference: {now() - begin:.1f} s)")
     asked: dict[str, tuple[Path | None, str]] = {
         f"deeplimits, {framework}, {precision or 'float32'}": own(OURS, framework=framework, precision=precision)
         for framework in ("jax", "torch")
@@ -389,6 +392,7 @@ def ghosts(nodes: np.ndarray, exact: np.ndarray, taken: int) -> int:
 GROWTH = """
 import sys, time
 import numpy as np, jax, jax.numpy as jnp
+clock = getattr(time, sys.argv[3])
 from deeplimits.measure import curvature
 from deeplimits.measure.adapters import open_model
 width, samples = int(sys.argv[1]), int(sys.argv[2])
@@ -403,9 +407,9 @@ model = open_model(net, loss, (x, y), parameters=p, chunk=1000)
 H = curvature.hessian(model)
 v = rng.normal(size=model.size)
 H @ v
-begin = time.process_time()
+begin = clock()
 for _ in range(3): H @ v
-took = (time.process_time() - begin) / 3
+took = (clock() - begin) / 3
 held = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
 print(model.size, samples, took, float(held.split()[1]) / 2**20)
 """
@@ -416,8 +420,9 @@ def growth() -> None:
     python, code = own("import sys; sys.path[:0] = paths\n" + GROWTH)
     for width, samples in ((64, 1000), (280, 1000), (960, 1000), (3100, 1000), (280, 4000), (280, 16000)):
         found = subprocess.run(
-            [str(python), "-c", code, str(width), str(samples)], capture_output=True, text=True, check=True, env=ALONE
-        )
+            [str(python), "-c", code, str(width), str(samples), clock().__name__],
+            capture_output=True, text=True, check=True, env=ALONE,
+        )  # fmt: skip
         size, count, seconds, held = map(float, found.stdout.split())
         flops = 12 * size * count / seconds / 1e9
         memory = held * 1.073741824

@@ -7,8 +7,8 @@ NNGP and NTK together of fully connected ReLU and erf networks, 3 and 10 hidden 
 of its own; medians of the turns are compared, in seconds of the processors, which other work on the machine does not
 change much. The error of each is that of its ReLU NTK at nearly coinciding inputs
 against 60-digit arithmetic. Peak memory is that of a fresh process. On a GPU there is no peer: the time stands beside
-the floor, the larger of the time to write the two matrices at the measured copy bandwidth and the time of the matrix
-product at the measured rate.
+the floor, the largest of the time to write the two matrices at the measured copy bandwidth, of one angle for each pair
+and layer at the best measured rate, and of the matrix product at its measured rate.
 """
 
 import json
@@ -27,6 +27,9 @@ from benchmarks._report import compare, grow
 DIMENSION = 256
 NETS = [("relu", 3), ("relu", 10), ("erf", 3), ("erf", 10)]
 SIZES = (1000, 2000, 4000)
+GPU_SIZES = (4000, 20_000, 50_000)
+MACHINE = {"matrix": 20_000, "product": 8192, "angles": 2**27}
+"""How large what measures a GPU is."""
 TURNS = 3
 PEER = (
     "neural-tangents==0.6.5",
@@ -185,31 +188,57 @@ def on_gpu() -> None:
     import jax
     import jax.numpy as jnp
 
-    def seconds(run, repeat=5):
+    from deeplimits.theory.gaussian.angles import angles
+
+    def turns(run, repeat=5):
         jax.block_until_ready(run())
         found = []
         for _ in range(repeat):
             begin = time.perf_counter()
             jax.block_until_ready(run())
             found.append(time.perf_counter() - begin)
-        return statistics.median(found)
+        return found
 
-    block = jnp.ones((20_000, 20_000))
-    bandwidth = 2 * block.nbytes / seconds(lambda: block + 1.0)
-    square = jnp.ones((8192, 8192))
-    rate = 2 * 8192**3 / seconds(lambda: square @ square)
-    del block, square
-    print(
-        f"{jax.devices()[0].device_kind}: copies {bandwidth / 1e9:.0f} GB/s, float64 products {rate / 1e12:.1f} Tflop/s"
-    )
+    def fastest(step, *given):
+        step = jax.jit(step)
+        return min(turns(lambda: step(*given)))
+
+    side = MACHINE["matrix"]
+    block = jnp.ones((side, side))
+    copies = 2 * block.nbytes / fastest(lambda block: block + 1.0, block)
+    del block
+    square = jnp.ones((MACHINE["product"],) * 2)
+    rate = 2 * MACHINE["product"] ** 3 / fastest(lambda a: a @ a, square)
+    del square
+    gaps = jnp.linspace(0.01, 1.99, MACHINE["angles"])
+    ways = {
+        "polynomials": lambda gap: angles(gap, 2 - gap).theta,
+        "arctan2": lambda gap: jnp.arctan2(jnp.sqrt(gap * (2 - gap)), 1 - gap),
+        "arccos": lambda gap: jnp.arccos(1 - gap),
+    }
+    each = {name: len(gaps) / fastest(way, gaps) for name, way in ways.items()}
+    del gaps
+    said = ", ".join(f"{name} {value / 1e9:.0f} G/s" for name, value in each.items())
+    device = jax.devices()[0].device_kind
+    print(f"{device}: copies {copies / 1e9:.0f} GB/s, float64 products {rate / 1e12:.1f} Tflop/s, angles: {said}")
     print(f"{'network':<10} {'n':>6} {'seconds':>9} {'floor':>8} {'ratio':>6}")
     for activation, layers in NETS:
-        for n in (4000, 20_000, 50_000):
+        for n in GPU_SIZES:
             x = jnp.asarray(np.random.default_rng(0).standard_normal((n, DIMENSION)))
             net = network(activation, layers)
-            own = seconds(lambda net=net, x=x: net.kernels(x), repeat=3)
-            floor = max(2 * 8 * n**2 / bandwidth, n**2 * DIMENSION / rate)
-            print(f"{activation:<6} {layers:>3} {n:>6} {own:>9.4f} {floor:>8.4f} {own / floor:>6.1f}", flush=True)
+            own = turns(lambda net=net, x=x: net.kernels(x), repeat=3)
+            parts = {
+                "writing": 2 * 8 * n**2 / copies,
+                "angles": layers * n**2 / 2 / max(each.values()),
+                "the product": n**2 * DIMENSION / rate,
+            }
+            largest = max(parts, key=parts.__getitem__)
+            floor, took = parts[largest], statistics.median(own)
+            what = f"{activation} NNGP and NTK, {layers} hidden layers, d = {DIMENSION}, float64"
+            grow("kernels", what, "n", n, seconds=took)
+            note = f"{took:.3g} s, floor {floor:.3g} s: {largest}"
+            compare("kernels", what, "the machine's floor", own, [floor] * len(own), size=n, note=note)
+            print(f"{activation:<6} {layers:>3} {n:>6} {took:>9.4f} {floor:>8.4f} {took / floor:>6.1f}", flush=True)
 
 
 def main() -> None:
