@@ -14,6 +14,7 @@ import pytest
 from deeplimits import gallery
 from deeplimits.catalogue import catalogue
 from deeplimits.errors import MissingExtra, ParameterError, UnknownName
+from deeplimits.gallery import making
 from deeplimits.gallery.figure import Check, Run
 from deeplimits.predictions.picture import SIMULATION, THEORY, Picture
 from house import run_command
@@ -133,7 +134,7 @@ def test_a_figure_is_computed_in_one_place_and_drawn_in_another(capsys, tmp_path
         gallery.make("F3", computed=there)
     with pytest.raises(ParameterError, match=r"holds no f01-double-descent\.npz"):
         gallery.make("F1", computed=there)
-    monkeypatch.setattr(gallery.making, "source_digest", lambda module: "changed")
+    monkeypatch.setattr(making, "source_digest", lambda module: "changed")
     with pytest.warns(UserWarning, match=r"computed with other code"):
         assert gallery.make("F3", "small", computed=there).holds
 
