@@ -17,7 +17,13 @@ def run(options: argparse.Namespace) -> int:
     guard.check_output(options.out, "out", folder=True)
     good = True
     for place, entry in enumerate(chosen):
-        made = gallery.make(entry, options.size, options.out)
+        if options.compute_only:
+            gallery.compute(entry, options.size, options.out)
+            print(
+                f"wrote {options.out}/{entry.stem}.npz; `deeplimits figure {entry.name} --computed {options.out}` draws"
+            )
+            continue
+        made = gallery.make(entry, options.size, options.out, computed=options.computed)
         print("\n" * (place > 0) + str(made))
         print(f"wrote {options.out}/{entry.stem}.png, .svg, .json", flush=True)
         good &= made.holds

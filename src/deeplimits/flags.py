@@ -222,6 +222,9 @@ def _parser(
     figure.add_argument("name", nargs="*", metavar="NAME", help="as F8 or matrix-pca, or all (default: list them)")
     figure.add_argument("--size", choices=("full", "small"), default="full", help="small takes seconds (default: full)")
     figure.add_argument("--out", default="figures", help="folder for PNG, SVG, JSON and the work (default: figures)")
+    apart = figure.add_mutually_exclusive_group()
+    apart.add_argument("--compute-only", action="store_true", help="leave the numbers in --out, to be drawn elsewhere")
+    apart.add_argument("--computed", metavar="FOLDER", help="draw the numbers that --compute-only left in FOLDER")
 
     campaign = command("campaign", "do the verdicts hold at random parameters inside the ranges?")
     campaign.add_argument("--draws", type=_count, default=2, help="how many of each limit (default: 2)")

@@ -14,6 +14,7 @@ import pytest
 from deeplimits import gallery
 from deeplimits.catalogue import catalogue
 from deeplimits.errors import MissingExtra, ParameterError, UnknownName
+from deeplimits.gallery import making
 from deeplimits.gallery.figure import Check, Run
 from deeplimits.predictions.picture import SIMULATION, THEORY, Picture
 from house import run_command
@@ -116,6 +117,26 @@ def test_the_command_lists_makes_and_refuses(capsys, tmp_path, monkeypatch):
     code, out, _ = run_command(capsys, "figure", "F3", "--size", "small")
     assert code == 2
     assert "FAILS: wrong" in out
+
+
+def test_a_figure_is_computed_in_one_place_and_drawn_in_another(capsys, tmp_path, monkeypatch):
+    there, here = tmp_path / "there", tmp_path / "here"
+    code, out, _ = run_command(capsys, "figure", "F3", "--size", "small", "--compute-only", "--out", str(there))
+    assert (code, {path.name for path in there.glob("*.*")}) == (0, {"f03-marchenko-pastur.npz"})
+    assert "marchenko-pastur --computed" in out
+    directly = gallery.make("F3", "small")
+    figure = gallery.find("F3").load()
+    monkeypatch.setattr(figure, "compute", None)
+    code, out, _ = run_command(capsys, "figure", "F3", "--size", "small", "--computed", str(there), "--out", str(here))
+    assert (code, out.partition("\nwrote")[0]) == (0, str(directly))
+    assert (here / "f03-marchenko-pastur.png").exists()
+    with pytest.raises(ParameterError, match="holds size 'small'; size = 'full' was asked for"):
+        gallery.make("F3", computed=there)
+    with pytest.raises(ParameterError, match=r"holds no f01-double-descent\.npz"):
+        gallery.make("F1", computed=there)
+    monkeypatch.setattr(making, "source_digest", lambda module: "changed")
+    with pytest.warns(UserWarning, match=r"computed with other code"):
+        assert gallery.make("F3", "small", computed=there).holds
 
 
 KILLED = """

@@ -13,5 +13,6 @@ with door(__name__):
     from deeplimits.gallery.listing import entries as entries
     from deeplimits.gallery.listing import find as find
     from deeplimits.gallery.making import Made as Made
+    from deeplimits.gallery.making import compute as compute
     from deeplimits.gallery.making import make as make
     from deeplimits.gallery.page import write_page as write_page

@@ -108,11 +108,7 @@ class Run:
         else:
             found = {name: np.asarray(value) for name, value in function(**kwargs).items()}
             if path is not None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                half = path.with_suffix(".part")
-                with half.open("wb") as file:
-                    np.savez(file, allow_pickle=False, **found)
-                half.replace(path)  # at once: a killed run leaves no half of a result
+                store(path, found)
         if self._bar is not None:
             self._bar.update(1)
         return found
@@ -120,6 +116,15 @@ class Run:
     def _digest(self, key: str, kwargs: Mapping[str, Any]) -> str:
         plain = json.dumps([self.code, self.size, key, kwargs], sort_keys=True, default=_plain)
         return hashlib.sha256(plain.encode()).hexdigest()[:32]
+
+
+def store(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays as .npz, at once: a killed run leaves no half of a result."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_suffix(".part")
+    with half.open("wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)  # pyright: ignore[reportArgumentType]
+    half.replace(path)
 
 
 def _plain(value: Any) -> Any:

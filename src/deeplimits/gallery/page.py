@@ -28,14 +28,14 @@ DPI, COLOURS = 80, 256
 """Of the images that are kept with the documentation."""
 
 
-def publish(names: Sequence[str], docs: Path, out: Path, size: str = "full") -> bool:
+def publish(names: Sequence[str], docs: Path, out: Path, size: str = "full", computed: Path | None = None) -> bool:
     """Make figures, all without names, and keep in `docs` what their page needs. Whether all checks hold."""
     from deeplimits.gallery.making import make
 
     docs.mkdir(parents=True, exist_ok=True)
     good = True
     for entry in [find(name) for name in names] or entries():
-        made = make(entry, size, out)
+        made = make(entry, size, out, computed=computed)
         (docs / f"{entry.stem}.png").write_bytes(small_image(made.plot()))
         summary = json.dumps(made.summary(), ensure_ascii=False, indent=1) + "\n"
         (docs / f"{entry.stem}.json").write_text(summary, encoding="utf-8")
@@ -106,8 +106,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--docs", type=Path, default=Path("docs/gallery"), help="folder of what is kept")
     parser.add_argument("--out", type=Path, default=Path("runs/gallery"), help="folder of the work")
     parser.add_argument("--size", choices=("full", "small"), default="full")
+    parser.add_argument("--computed", type=Path, help="folder in which `figure --compute-only` left the numbers")
     chosen = parser.parse_args(arguments)
-    return 0 if publish(chosen.names, chosen.docs, chosen.out, chosen.size) else 2
+    return 0 if publish(chosen.names, chosen.docs, chosen.out, chosen.size, chosen.computed) else 2
 
 
 if __name__ == "__main__":
