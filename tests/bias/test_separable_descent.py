@@ -1,10 +1,15 @@
 """The log-time law of separable data: reference values, degenerate data, errors."""
 
+import jax
+import jax.numpy as jnp
 import mpmath
 import numpy as np
 import pytest
 
+import deeplimits as dl
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.limits.bias import gd_separable_max_margin
+from deeplimits.limits.bias.gd_separable_max_margin import GdSeparableMaxMargin
 from deeplimits.theory.bias import separable_descent
 
 SHEET = [[1.0, 2], [2, 0.5], [3, 3], [4, 1]]
@@ -67,3 +72,22 @@ def test_bad_input():
         separable_descent.direction_error(law.offset, law.offset, 0.0)
     with pytest.raises(ParameterError, match="finite"):
         separable_descent.degenerate_flow(float("nan"))
+
+
+HARD = {"gamma": 0.18212027551168883, "loss": "exponential", "spread": 5.822596575070882}
+
+
+def test_nearly_degenerate_data_are_not_followed():
+    # Few samples per dimension: one data set in ten pulls back a hundred thousand times faster than it forgets.
+    limit = GdSeparableMaxMargin(**HARD)
+    keys = jax.random.split(jax.random.key(706047002), 300)
+    drawn = jax.jit(jax.vmap(lambda key: limit.draw(key, points=16, dimension=3)))(keys)
+    _, fastest = jax.jit(jax.vmap(gd_separable_max_margin._rates))(drawn.signed)
+    assert float(jnp.max(fastest * drawn.log_time)) < 2e4
+
+
+@pytest.mark.slow
+def test_few_samples_per_dimension_agree():
+    found = dl.compare("gd-separable-max-margin", **HARD, seed=706047002)
+    assert found.agrees, found.verdict
+    assert dl.compare("gd-separable-max-margin", gamma=0.1, sizes=[32], samples=8).agrees  # d = 3 is a ratio of 0.094

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, estimators, flows
-from deeplimits.limit import Limit, Run, choice, real, replace, whole
+from deeplimits.limit import Limit, Run, choice, real, rounded, whole
 from deeplimits.limits.bias._shared import approach
 from deeplimits.predictions import Identity
 from deeplimits.showcase import Showcase
@@ -15,8 +15,9 @@ from deeplimits.theory.bias import least_squares, separable_descent, support_vec
 
 # The law is approached like t^{−q}: at t = e^{PATIENCE/q} the remainder is below rounding.
 PATIENCE = 36.0
-# Nearly degenerate data approach their law too slowly to be followed: of so many draws the fastest is taken.
-DRAWS = 4
+# Nearly degenerate data approach their law too slowly, or pull back too stiffly, to be followed: the best of so many
+# are taken.
+DRAWS = 8
 # Points whose score exceeds the smallest by more than this have a loss below that of the others by its exponential.
 FAR = 20.0
 
@@ -40,7 +41,8 @@ class GdSeparableMaxMargin(Limit):
                 the component of w̃ across the span of S depends on the start; what is orthogonal to all data never moves
     Validity    separable, non-degenerate data (a_i > 0 on S; degenerate data have a residual of order log log t);
                 descent: η < 8/λ_max(X'X/n) for the logistic loss; size counts the points n
-    Finite size exact: integrated in s = log t until e^{−qs} vanishes, for the fastest of four data sets
+    Finite size exact: integrated in s = log t until e^{−qs} vanishes, for the one of eight data sets
+                that takes the fewest steps
     Computed by bias.hard_margin, bias.support_offset, bias.in_row_space; all of it for data of one's own by
                 bias.log_time_law, bias.largest_separable_step
     References  soudry2018 Thm 3, Thm 4
@@ -63,7 +65,7 @@ class GdSeparableMaxMargin(Limit):
     def at_size(self, size):
         n = whole(size, "n", self, least=2)
         d = whole(n * float(self.gamma), "d", self, least=2)
-        return {"points": n, "dimension": d}, replace(self, gamma=d / n)
+        return {"points": n, "dimension": d}, rounded(self, gamma=d / n)
 
     def draw(self, key, *, points: int, dimension: int):
         entries = data.independent_entries(key, DRAWS * points + 1, dimension)
@@ -71,11 +73,14 @@ class GdSeparableMaxMargin(Limit):
         x = entries[:-1].reshape(DRAWS, points, dimension)
         # Labels of a linear teacher, here the first axis: always separable.
         signed = x * jnp.where(x[:, :, :1] > 0, 1.0, -1.0)
-        paces = jax.vmap(_pace)(signed)
-        fastest = jnp.argmax(paces)
+        slowest, fastest = jax.vmap(_rates)(signed)
         # A start far out must be forgotten too: what it adds to the scores.
-        forget = PATIENCE + 2 * jnp.max(jnp.abs(signed[fastest] @ start))
-        return Data(signed[fastest], start, jnp.maximum(forget / paces[fastest], 40.0))
+        forget = PATIENCE + 2 * jnp.max(jnp.abs(signed @ start), axis=1)
+        log_time = jnp.maximum(forget / slowest, 40.0)
+        # Steps can be no longer than what is fastest allows. Margins too thin for double precision have no rates.
+        steps = jnp.where(slowest > 0, log_time * fastest, jnp.inf)
+        best = jnp.argmin(jnp.where(jnp.isfinite(steps), steps, jnp.inf))
+        return Data(signed[best], start, log_time[best])
 
     def stated(self, system):
         signed, start, _ = system
@@ -121,12 +126,13 @@ class GdSeparableMaxMargin(Limit):
         }
 
 
-def _pace(signed):
-    """How fast the flow forgets where it came from, per unit of log t."""
+def _rates(signed):
+    """How fast the flow forgets where it came from, and how fast it comes back to its path, per unit of log t."""
     weights, multipliers = estimators.max_margin(signed)
     on = multipliers > 1e-6 * jnp.max(multipliers)
     # The nonzero eigenvalues of Σ a_i x̄_i x̄_i' are those of the matrix √(a_i a_j)⟨x̄_i, x̄_j⟩.
     rows = jnp.sqrt(jnp.where(on, multipliers, 0.0))[:, None] * signed
     rates = jnp.linalg.eigvalsh(rows @ rows.T)
     slowest = jnp.min(jnp.where(rates > 1e-9 * rates[-1], rates, jnp.inf))
-    return jnp.minimum(slowest, jnp.min(jnp.where(on, jnp.inf, signed @ weights)) - 1)
+    gap = jnp.min(jnp.where(on, jnp.inf, signed @ weights)) - 1
+    return jnp.minimum(slowest, gap), rates[-1]

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
@@ -24,6 +25,9 @@ FREQUENCIES = (1.0, 2.0, 3.0)
 
 UNRESOLVED = 0.02
 """How far two rules for the initial law may be apart at the end; the error of the finer one is a fraction of it."""
+
+PRECISION = 1e-7
+"""Of a step of the flow; points in place of a law cost more digits."""
 
 LARGEST_KICK = 0.6
 """Of a single step, relative to the error that it corrects; at 2 SGD diverges."""
@@ -62,7 +66,7 @@ class MeanFieldWassersteinFlow(Limit):
     inputs = 60
     """Fresh inputs on which a risk is measured."""
     points = (160, 20)
-    """Points of the initial law in each direction, in one dimension and in two."""
+    """Points of the initial law in each direction, in one dimension and in two; even, so that none is on an axis."""
     coarser = (80, 14)
     """And those of the flow that it is compared with, to know its error."""
 
@@ -71,10 +75,10 @@ class MeanFieldWassersteinFlow(Limit):
         return jnp.asarray(FREQUENCIES) / jnp.maximum(1.0, self.spread / 0.7)
 
     def theory(self):
-        flow, centres = jax.lax.map(self._flow, self._starts())
-        risk, unresolved = flow.risk[0], jnp.linalg.norm(centres[0] - centres[1])
+        (risk, fine), (_, coarse) = (self._flow(rule[self.dimension - 1]) for rule in (self.points, self.coarser))
+        unresolved = jnp.linalg.norm(fine - coarse)
         centre = valid(
-            centres[0],
+            fine,
             unresolved <= UNRESOLVED,
             "the neurons that start near each other drift too far apart until the last of the times to be followed by "
             "points; take earlier times",
@@ -90,21 +94,28 @@ class MeanFieldWassersteinFlow(Limit):
             ),
         }
 
-    def _starts(self):
-        """The initial law by two rules, the coarser one filled up with points of no weight: one program for both."""
-        counts = self.points[self.dimension - 1], self.coarser[self.dimension - 1]
-        rules = [initial_laws.graded_normal(count, self.dimension, self.spread) for count in counts]
-        most = len(rules[0].points)
-        nodes = [jnp.pad(rule.points, ((0, most - len(rule.points)), (0, 0))) for rule in rules]
-        weights = [jnp.pad(rule.weights, (0, most - len(rule.weights))) for rule in rules]
-        return jnp.stack(nodes), jnp.stack(weights)
-
-    def _flow(self, rule):
-        nodes, weights = rule
+    def _flow(self, count):
+        """Risks at the times, and what is compared of the measure at the last one, by a rule of so many points."""
+        nodes, weights = initial_laws.graded_normal(count, self.dimension, self.spread)
+        # Only the first axis is special: of two points that differ by the sign of the other weight, one moves.
+        mirror = 1 if self.dimension == 2 else None
+        if mirror is not None:
+            half = np.nonzero(np.tile(np.arange(count) >= count // 2, count))[0]
+            nodes, weights = nodes[half], 2 * weights[half]
         start = particles.Particles(nodes, jnp.ones(len(nodes)), weights)
-        teacher = jnp.eye(1, self.dimension)
-        flow = particles.wasserstein_flow(start, teacher, self.target[None], self.times, activation=self.activation)
-        return flow, weights @ _features(flow.w[-1], flow.a[-1], self._frequencies())
+        flow = particles.wasserstein_flow(
+            start,
+            jnp.eye(1, self.dimension),
+            self.target[None],
+            self.times,
+            activation=self.activation,
+            mirror=mirror,
+            rtol=PRECISION,
+        )
+        found = _features(flow.w[-1], flow.a[-1], self._frequencies())
+        if mirror is not None:
+            found = (found + _features(flow.w[-1] * jnp.array([1.0, -1.0]), flow.a[-1], self._frequencies())) / 2
+        return flow.risk, weights @ found
 
     def validity_at(self, size):
         if not known(self.step, self.target):

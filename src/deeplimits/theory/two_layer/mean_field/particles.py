@@ -68,21 +68,32 @@ def velocity(
     outputs: Float[Array, " k"],
     moments: Moments,
     train_outputs: bool,
+    mirror: int | None = None,
 ) -> Velocity:
     """(ẇ, ȧ) = −∇Ψ(θ; ρ) at every particle."""
-    every = jnp.concatenate([particles.w, teacher])
-    v = jnp.concatenate([-particles.weights * particles.a, outputs])
+    every, v = _sources(particles, teacher, outputs, mirror)
     i2, j2, k20 = moments.pairs(every @ every.T, particles.w.shape[0])
     moved = particles.a[:, None] * ((k20 @ v)[:, None] * particles.w + (j2 * v[None, :]) @ every)
     return Velocity(moved, i2 @ v if train_outputs else jnp.zeros_like(particles.a))
 
 
+def _sources(particles: Particles, teacher: Array, outputs: Array, mirror: int | None) -> tuple[Array, Array]:
+    """The neurons that y − f_ρ is made of, particles first, and what each of them contributes."""
+    own, v = [particles.w], [-particles.weights * particles.a]
+    if mirror is not None:
+        own, v = [*own, particles.w.at[:, mirror].multiply(-1.0)], [v[0] / 2, v[0] / 2]
+    return jnp.concatenate([*own, teacher]), jnp.concatenate([*v, outputs])
+
+
 def risk(
-    particles: Particles, teacher: Float[Array, "k d"], outputs: Float[Array, " k"], moments: Moments
+    particles: Particles,
+    teacher: Float[Array, "k d"],
+    outputs: Float[Array, " k"],
+    moments: Moments,
+    mirror: int | None = None,
 ) -> Float[Array, ""]:
     """R(ρ) = ½ vᵀ I₂ v: the output is linear in ρ, the risk is a convex quadratic functional."""
-    every = jnp.concatenate([particles.w, teacher])
-    v = jnp.concatenate([-particles.weights * particles.a, outputs])
+    every, v = _sources(particles, teacher, outputs, mirror)
     return 0.5 * v @ moments.second_moments(every @ every.T, particles.w.shape[0]) @ v
 
 
@@ -94,6 +105,8 @@ def wasserstein_flow(
     *,
     activation: ActivationLike = "erf_saad",
     train_outputs: bool = True,
+    mirror: int | None = None,
+    rtol: float = 1e-9,
 ) -> Flow:
     r"""Gradient flow of the population risk on the measure of neurons.
 
@@ -106,6 +119,9 @@ def wasserstein_flow(
                 `convergence_conditions` looks at its hypotheses for a start of one's own
     References  mei2018; chizat2018; rotskoff2022; sirignano2020
 
+    Where ρ₀ and the teachers are symmetric under a change of sign of w along one axis, so is ρ at all times: with
+    `mirror` that axis, one of each two particles is given, and stands for both; half the work.
+
     >>> start = Particles([[0.5, 0.5], [-0.3, 0.6]], [1.0, -0.5])
     >>> flow = wasserstein_flow(start, [[1.0, 0.0]], [1.0], [1.0, 10.0], activation="relu")
     >>> [round(float(r), 10) for r in flow.risk]
@@ -114,7 +130,13 @@ def wasserstein_flow(
     times = arguments.times("times", times)
     teacher, outputs = _checked(start, teacher, outputs)
     sigma = named(activation)
-    flow = _solve(start, teacher, outputs, times, Moments(sigma, sigma), train_outputs)
+    if mirror is not None:
+        mirror = arguments.whole("mirror", mirror, 0, "an axis of the input")
+        if mirror >= teacher.shape[1] or (arguments.known(teacher) and bool(jnp.any(teacher[:, mirror] != 0))):
+            raise ParameterError(
+                f"mirror = {mirror} is not allowed; it must be an axis of the input on which every teacher is zero"
+            )
+    flow = _solve(start, teacher, outputs, times, Moments(sigma, sigma), train_outputs, mirror, rtol)
     return converged(flow, flow.converged, UNREACHED)
 
 
@@ -135,13 +157,15 @@ def _checked(start: Particles, teacher: ArrayLike, outputs: ArrayLike) -> tuple[
 
 
 @eqx.filter_jit
-def _solve(start: Particles, teacher, outputs, times, moments: Moments, train_outputs: bool) -> Flow:
+def _solve(
+    start: Particles, teacher, outputs, times, moments: Moments, train_outputs: bool, mirror: int | None, rtol: float
+) -> Flow:
     def slope(t, y):
-        return velocity(Particles(y[0], y[1], start.weights), teacher, outputs, moments, train_outputs)
+        return velocity(Particles(y[0], y[1], start.weights), teacher, outputs, moments, train_outputs, mirror)
 
-    found = flows.solve(slope, (start.w, start.a), times, rtol=1e-9, atol=1e-11, throw=False, otherwise=UNREACHED)
+    found = flows.solve(slope, (start.w, start.a), times, rtol=rtol, atol=rtol / 100, throw=False, otherwise=UNREACHED)
     w, a = found.states
-    risks = jax.lax.map(lambda y: risk(Particles(y[0], y[1], start.weights), teacher, outputs, moments), (w, a))
+    risks = jax.lax.map(lambda y: risk(Particles(y[0], y[1], start.weights), teacher, outputs, moments, mirror), (w, a))
     return Flow(times, w, a, risks, found.converged)
 
 
