@@ -109,7 +109,7 @@ def one_of(*values: Any, extreme: Sequence[Any] = ()) -> Kind:
 
 
 @contextlib.contextmanager
-def _as_a_user() -> Iterator[None]:
+def as_a_user() -> Iterator[None]:
     """Without the tests' type checker, whose errors a user never sees; and not for ever."""
 
     def hangs(*_):
@@ -131,7 +131,7 @@ def _as_a_user() -> Iterator[None]:
 def answer(function: Callable, case: Case, arguments: Sequence[Any], keywords: Mapping[str, Any]) -> None:
     """One call: its numbers are checked, or its refusal."""
     try:
-        with _as_a_user():
+        with as_a_user():
             found = case.look(function(*arguments, **keywords))
             numbers = [np.asarray(leaf) for leaf in jax.tree.leaves(found) if not callable(leaf)]
     except DeeplimitsError as error:

@@ -13,6 +13,7 @@ from deeplimits import limits
 from deeplimits.ensembles import deep_linear
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.theory import bayes, spectra
+from deeplimits.theory.bayes import log_products
 
 DATA = bayes.interpolation(2, 4, 1.0, 0.0)
 
@@ -83,6 +84,39 @@ def test_evidence_in_the_thousands_against_mellin_barnes_in_thirty_digits():
         total = sum(mp.re(mp.exp(exponent(c + 1j * step * k) - top)) * (1 if k else 0.5) for k in range(60))
         wanted = float(top + mp.log(total * step / mp.pi) - mp.mpf(p) / 2 * mp.log(mp.pi * nu))
     assert abs(found - wanted) <= 1e-12 * abs(wanted)
+
+
+def test_what_is_known_is_computed_without_compiling(monkeypatch):
+    """1.4 s of a first call went into two programs; on the host it takes milliseconds."""
+
+    def compiled(*given, **options):
+        raise AssertionError("the contour was compiled")
+
+    monkeypatch.setattr(log_products, "_integral", compiled)
+    monkeypatch.setattr(log_products, "bracketed", compiled)
+    data = bayes.interpolation(5000, 10_000, 1.3, 0.0)
+    assert math.isfinite(float(bayes.log_evidence(data, 1.0, [10_000] * 100)))
+    assert math.isfinite(float(bayes.posterior_norm_moment(data, 1.0, [10_000] * 100)))
+    with pytest.raises(AssertionError, match="compiled"):
+        bayes.log_evidence(data, 1.0, np.arange(1000, 1300))
+
+
+def test_the_same_numbers_and_their_slopes_inside_a_program():
+    """Where something is traced the same formulas are JAX's: values, and slopes against differences on the host."""
+    program = jax.jit(jax.value_and_grad(lambda v, data: bayes.log_evidence(data, v, [30, 5, 5]), argnums=(0, 1)))
+    for data, variance in (
+        (bayes.interpolation(2, 4, 1.0, 0.0), 1.0),
+        (bayes.interpolation(1, 3, 1e-8, 0.3), 0.2),
+        (bayes.interpolation(900, 1000, 1e4, -3.0), 7.0),
+    ):
+        value, (by_variance, by_data) = program(variance, data)
+        np.testing.assert_allclose(value, bayes.log_evidence(data, variance, [30, 5, 5]), rtol=1e-13)
+        step = 1e-4 * variance
+        ends = [float(bayes.log_evidence(data, variance + sign * step, [30, 5, 5])) for sign in (1, -1)]
+        np.testing.assert_allclose(by_variance, (ends[0] - ends[1]) / (2 * step), rtol=1e-6)
+        moved = [data._replace(squared_norm=data.squared_norm * (1 + sign * 1e-4)) for sign in (1, -1)]
+        ends = [float(bayes.log_evidence(one, variance, [30, 5, 5])) for one in moved]
+        np.testing.assert_allclose(by_data.squared_norm * data.squared_norm, (ends[0] - ends[1]) / 2e-4, rtol=1e-6)
 
 
 def test_evidence_of_no_hidden_layer_is_gaussian():

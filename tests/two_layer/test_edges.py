@@ -12,6 +12,7 @@ import deeplimits as dl
 from agreement import agrees
 from deeplimits.ensembles import committees, overlap_steps
 from deeplimits.errors import DeeplimitsError, NotConverged, OutsideValidity, ParameterError
+from deeplimits.models import activations
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.theory.gaussian import quadrature
 from deeplimits.theory.two_layer import laziness
@@ -259,6 +260,17 @@ def test_incremental_learning_of_neurons_that_start_close_and_part():
     assert float(stated[0]) == pytest.approx(np.sum((left(exact) / sigma) ** 2) / 2, rel=1e-5)
 
 
+def test_half_of_the_fields_are_enough_for_odd_activations():
+    """The same function, once not known to be odd."""
+    erf = activations.activation("erf_saad")
+    unknown = activations.from_function(erf.value, (), "erf again")
+    state = Overlaps([[0.1], [0.2]], [[0.7, 0.1], [0.1, 0.6]], [0.5, 1.0])
+    known, all_of_it = (
+        fluctuations._one_step(Task([[0.7]], 0.8, 0.3, sigma, output_rate=0.7), state, 0.0) for sigma in (erf, unknown)
+    )
+    np.testing.assert_allclose(known, all_of_it, atol=1e-12 * float(jnp.abs(all_of_it).max()))
+
+
 def test_covariance_of_a_step_of_many_neurons():
     """p + k = 6: against the definition, 200,000 inputs drawn; and along a flow, where D enters."""
     rng = np.random.default_rng(3)
@@ -286,5 +298,7 @@ def test_covariance_of_a_step_of_many_neurons():
     np.testing.assert_allclose(
         flow.covariance[0][: len(exact), : len(exact)] / 1e-3, found, atol=0.02 * np.abs(found).max()
     )
+    with pytest.raises(OutsideValidity, match=r"169 overlaps.* offered up to 160 overlaps"):
+        fluctuations.covariance_flow(Task(np.eye(6), 0.5), Overlaps(np.zeros((13, 6)), np.eye(13)), [1.0])
     with pytest.raises(OutsideValidity, match="up to 40"):
         fluctuations.step_covariance(Task(np.eye(1), 0.5), Overlaps(np.zeros((40, 1)), np.eye(40)))

@@ -12,7 +12,6 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import gammaln
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
@@ -168,19 +167,26 @@ def layers(hidden: Sequence[int] | ArrayLike) -> tuple[Array, ...]:
     return widths, jnp.ones_like(widths)
 
 
-def log_scale(data: Interpolation, weight_variance: Floats, counts: Floats) -> Floats:
+def log_scale(xp, data, weight_variance, counts):
     """log(n_0 ν/P) − (L+1) log σ²: where the data lie on the prior's scale; 0 where they are as large as it expects."""
-    ratio = jnp.log(data.dimension) + jnp.log(data.squared_norm) - jnp.log(data.points)
-    return ratio - (jnp.sum(counts) + 1) * jnp.log(weight_variance)
+    ratio = xp.log(data.dimension) + xp.log(data.squared_norm) - xp.log(data.points)
+    return ratio - (xp.sum(counts) + 1) * xp.log(weight_variance)
 
 
 def evidence_of(data: Interpolation, weight_variance: Floats, widths: Floats, counts: Floats) -> Floats:
     """`log_evidence` with `counts` layers of each of `widths`."""
-    half, y = data.points / 2, log_scale(data, weight_variance, counts)
-    shapes = jnp.concatenate([half[None], widths / 2])
-    density = log_products.log_density(y, shapes, jnp.concatenate([jnp.ones(1), counts]))
+    lib, given = log_products.placed(data, weight_variance, widths, counts)
+    return jnp.asarray(_evidence(lib, *given))
+
+
+def _evidence(lib, data, weight_variance, widths, counts):
+    xp = lib.arrays
+    half, y = data.points / 2, log_scale(xp, data, weight_variance, counts)
+    shapes = xp.concatenate([half[None], widths / 2])
+    density = log_products.density_by(lib, y, shapes, xp.concatenate([xp.ones(1), counts]))
     # Z = Γ(P/2) (πν)^{−P/2} det^{−1/2} p(log(n_0ν/P) − (L+1) log σ²), p the density of Σ log of the Gamma variables
-    return gammaln(half) - half * (jnp.log(jnp.pi) + jnp.log(data.squared_norm)) - data.log_determinant / 2 + density
+    norm = lib.special.gammaln(half) - half * (xp.log(xp.pi) + xp.log(data.squared_norm))
+    return norm - data.log_determinant / 2 + density
 
 
 def log_meijer_g(log_argument: ArrayLike, shapes: ArrayLike) -> Floats:
@@ -198,11 +204,13 @@ def log_meijer_g(log_argument: ArrayLike, shapes: ArrayLike) -> Floats:
 
 
 def _log_meijer_g(y, b):
+    lib, (y, b) = log_products.placed(y, b)
+    xp, gammaln = lib.arrays, lib.special.gammaln
     # ζ^s G(ζ | b) = G(ζ | b + s) makes all of them positive
-    shift = jnp.maximum(1 - jnp.min(b), 0.0)
+    shift = xp.maximum(1 - xp.min(b), 0.0)
     positive = b + shift
-    inside = log_products.log_density(y - jnp.sum(jnp.log(positive)), positive, jnp.ones_like(b))
-    return inside + jnp.sum(gammaln(positive)) - shift * y
+    inside = log_products.density_by(lib, y - xp.sum(xp.log(positive)), positive, xp.ones_like(b))
+    return jnp.asarray(inside + xp.sum(gammaln(positive)) - shift * y)
 
 
 def require_interpolation(data: Interpolation) -> Interpolation:

@@ -53,19 +53,24 @@ def posterior_norm_moment(
 
 def moment_of(data: Interpolation, variance: Floats, widths: Floats, counts: Floats, order: int) -> Floats:
     """`posterior_norm_moment` with `counts` layers of each of `widths`."""
-    k = float(order)
-    everything = jnp.concatenate([jnp.ones(1), counts])
-    half, y = data.points / 2, log_scale(data, variance, counts)
+    lib, given = log_products.placed(data, variance, widths, counts)
+    return jnp.asarray(_moment(lib, float(order), *given))
+
+
+def _moment(lib, k, data, variance, widths, counts):
+    xp = lib.arrays
+    everything = xp.concatenate([xp.ones(1), counts])
+    half, y = data.points / 2, log_scale(xp, data, variance, counts)
     # G(ζ | P/2−k, n/2) = ζ^{−k} G(ζ | P/2, n/2 + k): larger layers in place of fewer points
-    larger = jnp.concatenate([half[None], widths / 2 + k])
-    moved = y - jnp.sum(counts * jnp.log1p(2 * k / widths))
-    ratio = log_products.log_density(moved, larger, everything) - log_products.log_density(
-        y, jnp.concatenate([half[None], widths / 2]), everything
+    larger = xp.concatenate([half[None], widths / 2 + k])
+    moved = y - xp.sum(counts * xp.log1p(2 * k / widths))
+    ratio = log_products.density_by(lib, moved, larger, everything) - log_products.density_by(
+        lib, y, xp.concatenate([half[None], widths / 2]), everything
     )
-    free, steps = data.dimension - data.points, jnp.arange(k)
-    rising = jnp.sum(counts * jnp.sum(jnp.log1p(2 * steps[:, None] / widths[None]), axis=0))
-    scale = k * ((jnp.sum(counts) + 1) * jnp.log(variance) - jnp.log(data.dimension))
-    return jnp.prod(free + 2 * steps) * jnp.exp(scale + rising + ratio)
+    free, steps = data.dimension - data.points, xp.arange(k)
+    rising = xp.sum(counts * xp.sum(xp.log1p(2 * steps[:, None] / widths[None]), axis=0))
+    scale = k * ((xp.sum(counts) + 1) * xp.log(variance) - xp.log(data.dimension))
+    return xp.prod(free + 2 * steps) * xp.exp(scale + rising + ratio)
 
 
 class Predicted(NamedTuple):

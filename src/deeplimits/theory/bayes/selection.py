@@ -58,7 +58,7 @@ def _best_scale(data, widths, counts):
     spread = jnp.sqrt(jnp.sum(jnp.where(many > 0, many * polygamma(1, shapes), 0.0)))
     # The mode of a law with one mode is within √3 standard deviations of its mean.
     y = bracketed(_slope, mean - 2 * spread, mean + 2 * spread, shapes, many)
-    log_variance = (log_scale(data, jnp.ones(()), counts) - y) / (jnp.sum(counts) + 1)
+    log_variance = (log_scale(jnp, data, jnp.ones(()), counts) - y) / (jnp.sum(counts) + 1)
     variance = jnp.exp(log_variance)
     return PriorScale(variance, evidence_of(data, variance, widths, counts))
 

@@ -9,6 +9,7 @@ from deeplimits.models.parametrizations import Parametrization as Parametrizatio
 from deeplimits.models.parametrizations import maximal_update as maximal_update
 from deeplimits.models.parametrizations import ntk as ntk
 from deeplimits.models.parametrizations import standard as standard
+from deeplimits.numerics.arguments import of_kind
 
 
 def feature_exponent(parametrization: Parametrization) -> float:
@@ -24,6 +25,7 @@ def feature_exponent(parametrization: Parametrization) -> float:
     >>> feature_exponent(ntk(2)), feature_exponent(maximal_update(2)), feature_exponent(standard(2))
     (0.5, 0.0, 0.5)
     """
+    of_kind("parametrization", parametrization, Parametrization)
     a, b, c = parametrization.a, parametrization.b, parametrization.c
     inner = min(2 * a_l + (1.0 if l == 0 else 0.0) for l, a_l in enumerate(a[:-1]))
     r = min(a[-1] + b[-1], 2 * a[-1] + c) + c - 1 + inner
@@ -48,6 +50,7 @@ def learns_features(parametrization: Parametrization) -> bool:
     >>> learns_features(maximal_update(3)), learns_features(ntk(3))
     (True, False)
     """
+    of_kind("parametrization", parametrization, Parametrization)
     return feature_exponent(parametrization) == 0
 
 
@@ -66,5 +69,6 @@ def effective_plain_form(parametrization: Parametrization) -> PlainForm:
     >>> effective_plain_form(maximal_update(2))
     PlainForm(variances=[0.0, 1.0, 2.0], rates=[-1.0, 0.0, 1.0])
     """
+    of_kind("parametrization", parametrization, Parametrization)
     variances = [2 * (x + y) for x, y in zip(parametrization.a, parametrization.b, strict=True)]
     return PlainForm(variances, [parametrization.c + 2 * x for x in parametrization.a])

@@ -12,7 +12,7 @@ from jax.scipy.linalg import cho_solve, solve_triangular
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.numerics.arguments import NOT_NEGATIVE, known, number
+from deeplimits.numerics.arguments import NOT_NEGATIVE, known, number, of_kind
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.kernels import positive
 from deeplimits.theory.kernels.training import Blocks
@@ -73,6 +73,7 @@ def posterior(prior: Blocks, targets: ArrayLike, noise_variance: ArrayLike) -> P
     >>> round(float(found.mean[0]), 12), round(float(found.covariance[0, 0]), 12)
     (0.574547829524, 0.082395236285)
     """
+    of_kind("prior", prior, Blocks)
     lower = _factor(prior.train, number("noise_variance", noise_variance, NOT_NEGATIVE), "noise_variance")
     y, single = positive.column(targets, lower.shape[0], "targets")
     cross = positive.cross_matrix(prior.cross, lower.shape[0], name="prior.cross")

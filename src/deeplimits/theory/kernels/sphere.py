@@ -20,7 +20,7 @@ from scipy.special import gammaln
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.architectures import FullyConnected
 from deeplimits.numerics import panels
-from deeplimits.numerics.arguments import argument, function, inside, whole
+from deeplimits.numerics.arguments import argument, function, inside, of_kind, whole
 from deeplimits.theory.kernels.infinite_width import InfiniteWidth
 
 Floats = NDArray[np.floating]
@@ -100,6 +100,7 @@ def network_kernel(net: FullyConnected, *, kind: str = "ntk") -> Callable[[Float
     >>> round(float(kernel(np.array([1.0]))[0]), 14)
     0.5
     """
+    of_kind("net", net, FullyConnected)
 
     def values(cosines: Floats) -> Floats:
         t = np.clip(np.asarray(cosines, float), -1.0, 1.0)

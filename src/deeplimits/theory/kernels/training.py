@@ -19,7 +19,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
-from deeplimits.numerics.arguments import POSITIVE, UNTIL_THE_END, Allowed, array, number
+from deeplimits.numerics.arguments import POSITIVE, UNTIL_THE_END, Allowed, array, number, of_kind
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
 from deeplimits.theory.kernels import positive
@@ -166,6 +166,8 @@ def trained_ensemble(
     >>> found.mean.tolist(), found.covariance.tolist()
     ([1.0], [[0.75]])
     """
+    of_kind("nngp", nngp, Blocks)
+    of_kind("ntk", ntk, Blocks)
     moments = positive.modes(ntk.train, name="ntk.train")
     when = _times(time, "time")
     if when.ndim:

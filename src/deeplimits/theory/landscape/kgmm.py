@@ -89,6 +89,7 @@ def kgmm_ballistic(
     >>> bool(abs(end.means[0, 0, 0] - path.amplitude[0] * 2 / 3) < 1e-3)
     True
     """
+    arguments.of_kind("start", start, MixtureState)
     k = arguments.array("start.means", start.means, ("k", "k")).shape[0]
     arguments.array("start.rest", start.rest, (k, k))
     lam = arguments.number("separation", separation, arguments.POSITIVE)
@@ -231,6 +232,7 @@ def kgmm_weighted_block(
     >>> kgmm_weighted_block(start, 10.0, 10.0, points=16).coordinates.shape
     (320, 20)
     """
+    arguments.of_kind("state", state, MixtureState)
     k = arguments.array("state.means", state.means, ("k", "k")).shape[0]
     arguments.choice("kind", kind, ("hessian", "gradient"))
     lam = arguments.number("separation", separation, arguments.POSITIVE)

@@ -97,6 +97,7 @@ def weighted_outliers(sample: WeightedSample) -> Outliers:
     >>> round(float(found.eigenvalues[0]), 9), round(float(found.edge), 9)  # (ℓ/λ)(1 + 1/(α(ℓ − 1))), (1 + ½)²/λ
     (1.1275, 0.225)
     """
+    arguments.of_kind("sample", sample, WeightedSample)
     scale = _scale(sample)
     low = -scale / jnp.max(sample.weights)
     # In units of the pole of the heaviest weight: x = m/low in (0, 1)
@@ -137,6 +138,7 @@ def outlier_alignment(found: Outliers, vector: ArrayLike, count: int) -> Float[A
     >>> round(float(outlier_alignment(found, [2.0], 1)), 9)  # (1 − 1/(α(ℓ − 1)²))/(1 + 1/(α(ℓ − 1))), ℓ − 1 = 10
     0.973170732
     """
+    arguments.of_kind("found", found, Outliers)
     q = found.eigenvalues.shape[0]
     x = arguments.array("vector", vector, (q,), why="a coordinate for each direction")
     if arguments.whole("count", count, 1) > q:

@@ -60,6 +60,7 @@ def xor_second_layer(state: XorState, separation: ArrayLike, *, points: int = 10
     >>> round(float(xor_second_layer(at, jnp.inf).hessian[0, 0]), 6)  # σ'(1)/4
     0.049153
     """
+    arguments.of_kind("state", state, XorState)
     check_state(state)
     lam = arguments.number("separation", separation, arguments.Allowed(lambda x: x > 0, "positive (inf: no noise)"))
     v, mu, nu, rest = (jnp.asarray(part, float) for part in state)
@@ -90,6 +91,7 @@ def xor_weighted_block(
     >>> xor_weighted_block(at, 10.0, 10.0, points=16).coordinates.shape
     (128, 5)
     """
+    arguments.of_kind("state", state, XorState)
     check_state(state)
     arguments.choice("kind", kind, ("hessian", "gradient"))
     lam = arguments.number("separation", separation, arguments.POSITIVE)

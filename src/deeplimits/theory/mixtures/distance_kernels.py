@@ -10,7 +10,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity
-from deeplimits.numerics.arguments import POSITIVE, function, known, number
+from deeplimits.numerics.arguments import POSITIVE, function, known, number, of_kind
 from deeplimits.numerics.checks import valid
 from deeplimits.theory.mixtures.gaussian_mixtures import GaussianMixture, KernelData
 
@@ -67,6 +67,8 @@ def linearized_distance_kernel(
     >>> round(float(linearized_distance_kernel(lambda t: jnp.exp(-t / 2), points, flat)[0, 1]), 6)
     0.413864
     """
+    of_kind("data", data, KernelData)
+    of_kind("mixture", mixture, GaussianMixture)
     at = distance_expansion(f, mixture.variance)
     p = data.inputs.shape[1]
     z = data.inputs * p**0.5 - mixture.means[data.labels]

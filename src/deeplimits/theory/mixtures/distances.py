@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.numerics.arguments import POSITIVE, array, inside, number, whole
+from deeplimits.numerics.arguments import POSITIVE, array, inside, number, of_kind, whole
 from deeplimits.theory.mixtures.gaussian_mixtures import GaussianMixture
 
 Floats = Float[Array, "..."]
@@ -37,6 +37,7 @@ def pair_distances(mixture: GaussianMixture) -> PairDistances:
     >>> float(found.mean[0, 0]), float(found.variance[0, 0])
     (2.0, 2.0)
     """
+    of_kind("mixture", mixture, GaussianMixture)
     p = mixture.means.shape[1]
     gap = mixture.means[:, None, :] - mixture.means[None, :, :]
     both = mixture.covariances[:, None] + mixture.covariances[None, :]

@@ -17,7 +17,7 @@ from scipy import optimize
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.activations import Activation, ActivationLike, polynomial
 from deeplimits.models.activations import activation as named
-from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, number
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, number, of_kind
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.numerics.quasi_random import gaussian_points
 from deeplimits.theory.gaussian import moments
@@ -164,6 +164,7 @@ def explicit_equivalent(kernel: DeepKernel, variance: float = 1.0, *, layers: in
     >>> [round(one, 8) for one in found.activations[0].parameters]  # in powers of u
     [-0.23412488, 0.38193161, 0.23412488, 0.05086362]
     """
+    of_kind("kernel", kernel, DeepKernel)
     tau0 = float(number("variance", variance, POSITIVE))
     k1, k2, k3, k0 = (float(part) for part in kernel[:4])
     if not all(math.isfinite(part) for part in (k1, k2, k3, k0)) or min(k1, k2, k3, k0) < 0:

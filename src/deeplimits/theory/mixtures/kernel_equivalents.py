@@ -70,6 +70,8 @@ def equivalent_kernel(coefficients: DeepKernel, data: KernelData) -> KernelEquiv
     >>> round(float(found.shift), 10)
     0.0908450569
     """
+    arguments.of_kind("coefficients", coefficients, DeepKernel)
+    arguments.of_kind("data", data, KernelData)
     p = data.inputs.shape[1]
     k1, k2, k3, k0, _ = coefficients
     if known(k0) and not bool(jnp.isfinite(k0)):
@@ -102,6 +104,7 @@ def conjugate_kernel_equivalent(
     >>> conjugate_kernel_equivalent("square", points, kurtosis=1.0).matrix().round(12).tolist()
     [[2.0, 0.0], [0.0, 2.0]]
     """
+    arguments.of_kind("data", data, KernelData)
     d0, d1, d2, energy = kernel_coefficients(activation, data.variance)
     excess = arguments.number("kurtosis", kurtosis, arguments.at_least(1), "E w⁴ of unit variance") - 3
     k, p = data.overlap.shape[0], data.inputs.shape[1]

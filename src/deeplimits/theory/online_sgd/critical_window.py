@@ -16,7 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.numerics import chebyshev
-from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, argument, known, number, whole
+from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, argument, known, number, of_kind, whole
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.theory.online_sgd.landscapes import Landscape, check_order
 
@@ -50,6 +50,7 @@ def passage_probability(
     >>> [round(float(p), 5) for p in passage_probability(tensor_pca(2.0, 3), 2.0, 1.0, 3.0, [0.5, 1.0])]
     [0.67635, 0.81508]
     """
+    of_kind("landscape", landscape, Landscape)
     check_order(landscape.exponent, least=3)
     c, top = number("step", step, POSITIVE), number("level", level, POSITIVE)
     even = landscape.exponent % 2 == 0

@@ -17,7 +17,18 @@ from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics import flows
-from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, choice, inside, known, number, whole
+from deeplimits.numerics.arguments import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    argument,
+    array,
+    choice,
+    inside,
+    known,
+    number,
+    of_kind,
+    whole,
+)
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.numerics.quasi_random import gaussian_points
 
@@ -97,6 +108,7 @@ def xor_ballistic(
     >>> [round(float(part), 2) for part in found.output[:, 0]]
     [1.0, 0.92]
     """
+    of_kind("start", start, XorState)
     check_state(start)
     for name, value, allowed in (("separation", separation, POSITIVE), ("ridge", ridge, NOT_NEGATIVE)):
         number(name, value, allowed)

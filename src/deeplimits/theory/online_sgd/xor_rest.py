@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, array, choice, number
+from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, array, choice, number, of_kind
 from deeplimits.theory.online_sgd.xor import CRITICAL_RIDGE, XorState, check_state, rest_loss, type_mass
 
 TYPES = ("mu+", "mu-", "nu+", "nu-")
@@ -81,6 +81,7 @@ def classify_xor_rest(state: XorState, ridge: float, *, tolerance: float = 0.05)
     >>> rest.active, rest.stable, {name: round(rate, 6) for name, rate in rest.rates.items()}
     (('mu+', 'mu-', 'nu+'), False, {'mass': -0.110904, 'imbalance': -0.1, 'missing type': 0.075})
     """
+    of_kind("state", state, XorState)
     check_state(state)
     mass, near = _mass(ridge), float(number("tolerance", tolerance, POSITIVE))
     v, mu, nu = (np.asarray(part) for part in state[:3])

@@ -45,6 +45,7 @@ def convergence_conditions(start: Particles, activation: ActivationLike, *, poin
     >>> found.applies, convergence_conditions(start, "tanh").homogeneous
     (True, False)
     """
+    arguments.of_kind("start", start, Particles)
     count = arguments.whole("points", points, 1)
     w, a = np.asarray(start.w), np.asarray(start.a)
     arguments.array("w", w, w.shape)

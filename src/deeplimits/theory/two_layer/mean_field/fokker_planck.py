@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.numerics import flows
-from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, argument, array
+from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, argument, array, of_kind
 from deeplimits.theory.two_layer.mean_field import frozen_steps
 from deeplimits.theory.two_layer.mean_field.frozen_steps import bernoulli
 from deeplimits.theory.two_layer.mean_field.solvable_flows import check_temperature
@@ -95,6 +95,7 @@ def density_flow(problem: Interaction, start: ArrayLike, times: ArrayLike) -> Fl
     >>> round(float(problem.spacing * density @ grid**2), 2)  # 1 − ¾ e^{−2t}, an Ornstein-Uhlenbeck process
     0.9
     """
+    of_kind("problem", problem, Interaction)
     h, temperature = problem.spacing, 1 / problem.inverse_temperature
     start = array("start", start, problem.grid.shape, allowed=NOT_NEGATIVE, why="a density on the grid")
     if len(problem.grid) > MANY:
@@ -134,6 +135,7 @@ def stationary_law(problem: Interaction, *, tolerance: float = 1e-11, iterations
     >>> round(float(problem.spacing * stationary_law(problem).density @ grid**2), 10)  # 1/(βλ)
     0.5
     """
+    of_kind("problem", problem, Interaction)
     h, beta = float(problem.spacing), float(problem.inverse_temperature)
     external, pair, grid = (np.asarray(part) for part in (problem.external, problem.pair, problem.grid))
     confining = external + float(problem.ridge) * grid**2 / 2

@@ -78,6 +78,7 @@ def learning_time(problem: SingleIndex, a: ArrayLike, degree: int, latest: float
     >>> round(learning_time(problem, [1.0], 1, 10.0), 5)
     0.43328
     """
+    arguments.of_kind("problem", problem, SingleIndex)
     degrees = len(problem.target)
     place = arguments.whole("degree", degree, 0)
     if place >= degrees:
@@ -178,6 +179,7 @@ def incremental_time_scales(problem: SingleIndex) -> np.ndarray:
     >>> [round(float(t), 6) for t in incremental_time_scales(SingleIndex([1.0, 1.0, 1.0], [1.0, 0.5, 0.0], 1e-4))]
     [6.9e-05, 0.046052, inf]
     """
+    arguments.of_kind("problem", problem, SingleIndex)
     arguments.argument("epsilon", problem.epsilon, arguments.inside(0, 1), "the leading order as ε → 0")
     epsilon, phi, sigma = (
         float(problem.epsilon),

@@ -127,6 +127,7 @@ def wasserstein_flow(
     >>> [round(float(r), 10) for r in flow.risk]
     [0.0832619403, 0.0012305971]
     """
+    arguments.of_kind("start", start, Particles)
     times = arguments.times("times", times)
     teacher, outputs = _checked(start, teacher, outputs)
     sigma = named(activation)

@@ -134,6 +134,7 @@ def reduced_flow(task: Task, start: Reduced, times: ArrayLike) -> ReducedFlow:
     >>> round(float(flow.m[0, 0, 0]), 10), round(float(flow.q[0, 0]), 10), round(float(flow.risk[0]), 10)
     (0.7836576095, 0.3254082627, 0.0087040712)
     """
+    arguments.of_kind("start", start, Reduced)
     arguments.of_kind("task", task, Task)
     times = arguments.times("times", times)
     if start.m.shape[1] != task.teachers:

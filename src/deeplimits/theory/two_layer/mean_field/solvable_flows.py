@@ -29,6 +29,7 @@ def noisy_linear_neuron(
     >>> round(float(law.mean), 12), round(float(law.variance), 12)
     (0.866749667852, 0.597268243033)
     """
+    arguments.of_kind("start", start, Gaussian)
     tau, c, lam, beta = (jnp.asarray(value, float) for value in (times, target, ridge, inverse_temperature))
     check_temperature(lam, beta)
     arguments.argument("times", tau, arguments.NOT_NEGATIVE)

@@ -192,6 +192,7 @@ def mean_increment(task: Task, state: Overlaps, dimension: ArrayLike) -> Overlap
     >>> round(float(step.m[0, 0]), 12), round(float(step.q[0, 0]), 12)
     (0.025700990086, -0.004351153992)
     """
+    of_kind("state", state, Overlaps)
     dimension, p = _dimension(state, dimension), state.students
     parts = drift(task, state)
     spent = task.step / (dimension * p)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.numerics import arguments, flows, panels, quasi_random, symmetric
+from deeplimits.numerics import arguments, flows, quasi_random, symmetric
 from deeplimits.numerics.checks import converged
 from deeplimits.theory.gaussian.fields.trapezoid import semidefinite_factor
 from deeplimits.theory.two_layer.overlaps import equations, fixed_points, integration
@@ -28,7 +28,8 @@ EVEN = 0.02
 """Difference of D from that of half the points, relative to the largest entry, above which they are too few."""
 RESOLVED = 1e-5
 """Relative error of E σ'⁴ and E σ⁴, the sharpest factors of that integral, above which a field is too wide."""
-_NOISE_NODES = 5  # exact: the noise enters as a polynomial of degree four
+MOST_OVERLAPS = 160
+"""Along a flow, which asks for D some three hundred times: points × overlaps² multiplications each."""
 
 
 class Fluctuations(NamedTuple):
@@ -46,7 +47,7 @@ def step_covariance(task: Task, state: Overlaps, *, time: ArrayLike = 0.0) -> Fl
     ξ = (a_i E σ'_i λ*_r;  a_i E σ'_i λ_j + a_j E σ'_j λ_i + (γ/pb) a_i a_j E² σ'_i σ'_j;  ρ_a E σ_i)
 
     By the trapezoid rule over all p + k ≤ 4 fields, beyond by quasi-random points, whose error is a thousandth or so
-    and is checked against half of them; by Gauss-Hermite over the label noise. For a batch, the first-order parts of ξ
+    and is checked against half of them; exact over the label noise. For a batch, the first-order parts of ξ
     average over b samples.
     """
     arguments.of_kind("task", task, Task)
@@ -59,29 +60,29 @@ def step_covariance(task: Task, state: Overlaps, *, time: ArrayLike = 0.0) -> Fl
 
 def _one_step(task: Task, state: Overlaps, time: ArrayLike, points: int = POINTS) -> Float[Array, "size size"]:
     p, k = state.students, state.teachers
-    fields, weight = _grid(p + k, points)
+    # With odd activations every mean below is one of an even function of the fields.
+    fields, weight = _grid(p + k, points, half=task.activation.odd and task.teacher_activation.odd)
     factor = semidefinite_factor(equations.covariance(task, state))
     lam = fields @ factor.T
     sigma, slope = task.activation.value(lam[:, :p]), task.activation.derivative(lam[:, :p])
     clean = task.teacher_activation.value(lam[:, p:]) @ task.teacher_output / k - sigma @ state.a / p
-    share = task.learning_rate(time) / (p * task.batch)
-    first, second = symmetric.upper(p)
     pushed = state.a[None, :] * slope
-
-    def moments_at(noise_node):
-        error = (clean + task.noise * noise_node)[:, None]
-        drive = error * pushed
-        to_teacher = (drive[:, :, None] * lam[:, None, p:]).reshape(-1, p * k)
-        among = drive[:, first] * lam[:, second] + drive[:, second] * lam[:, first]
-        among = among + share * drive[:, first] * drive[:, second]
-        parts = [to_teacher, among] + ([] if task.frozen else [task.output_rate * error * sigma])
-        xi = jnp.concatenate(parts, axis=1)
-        return weight @ xi, (weight[:, None] * xi).T @ xi
-
-    nodes, weights = (jnp.asarray(part) for part in panels.normal(_NOISE_NODES))
-    means, squares = jax.lax.map(moments_at, nodes)
-    mean = jnp.tensordot(weights, means, axes=1)
-    return (jnp.tensordot(weights, squares, axes=1) - mean[:, None] * mean[None, :]) / task.batch
+    first, second = symmetric.upper(p)
+    # ξ = E u + E² w, and w is there for Q only: E = clean + √Δ ζ, over which the means are polynomials.
+    among = pushed[:, first] * lam[:, second] + pushed[:, second] * lam[:, first]
+    outputs = [] if task.frozen else [task.output_rate * sigma]
+    u = jnp.concatenate([(pushed[:, :, None] * lam[:, None, p:]).reshape(-1, p * k), among, *outputs], axis=1)
+    w = task.learning_rate(time) / (p * task.batch) * pushed[:, first] * pushed[:, second]
+    square, noise = clean**2, task.noise_variance
+    squared, cubed = square + noise, clean * (square + 3 * noise)
+    fourth = square * (square + 6 * noise) + 3 * noise**2
+    q = slice(p * k, p * k + len(first))
+    crossed = (u * (weight * cubed)[:, None]).T @ w
+    moments = (u * (weight * squared)[:, None]).T @ u
+    moments = moments.at[:, q].add(crossed).at[q, :].add(crossed.T)
+    moments = moments.at[q, q].add((w * (weight * fourth)[:, None]).T @ w)
+    mean = ((weight * clean) @ u).at[q].add((weight * squared) @ w)
+    return (moments - mean[:, None] * mean[None, :]) / task.batch
 
 
 def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuations:
@@ -101,6 +102,12 @@ def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuatio
     a = start.a if task.frozen else None
     right_side = integration.packed_velocity(task, students, a=a)
     size = integration.pack(start, with_outputs=a is None).shape[0]
+    if size > MOST_OVERLAPS:
+        raise OutsideValidity(
+            f"p = {students} and k = {teachers} have {size} overlaps: the covariance of one step is an integral over "
+            f"thousands of points of {size} × {size} products, hundreds of times along a flow, which is offered up to "
+            f"{MOST_OVERLAPS} overlaps; step_covariance gives it at one state"
+        )
 
     def slope(t, y):
         vector, sigma = y
@@ -117,7 +124,7 @@ def covariance_flow(task: Task, start: Overlaps, times: ArrayLike) -> Fluctuatio
     mean, covariance = found.states
     # From one time to the next overlaps stay near those at both.
     met = jnp.concatenate([at_rest[0][None], mean])
-    resolved = jax.vmap(lambda vector: _resolved(task, integration.unpack(vector, students, teachers, a=a)))(met)
+    resolved = jax.lax.map(lambda vector: _resolved(task, integration.unpack(vector, students, teachers, a=a)), met)
     return Fluctuations(times, mean, converged(covariance, jnp.all(resolved), _UNRESOLVED), found.converged)
 
 
@@ -156,14 +163,23 @@ def stationary_covariance(task: Task, guess: Overlaps) -> AtRest:
     return AtRest(point, sigma)
 
 
-def _grid(dimensions: int, points: int) -> tuple[Float[Array, "nodes n"], Float[Array, " nodes"]]:
+def _grid(dimensions: int, points: int, *, half: bool) -> tuple[Float[Array, "nodes n"], Float[Array, " nodes"]]:
+    """Nodes and weights; those of every second of two opposite nodes where `half`."""
     if dimensions not in _NODES:
-        even = quasi_random.gaussian_points(dimensions, points)
-        return jnp.asarray(even), jnp.full((len(even),), 1 / len(even))
-    line = np.linspace(-REACH, REACH, _NODES[dimensions])
-    mesh = np.stack(np.meshgrid(*[line] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions)
-    weight = np.exp(-(mesh**2).sum(axis=1) / 2)
-    return jnp.asarray(mesh), jnp.asarray(weight / weight.sum())
+        nodes = quasi_random.gaussian_points(dimensions, points)
+        weight = np.ones(len(nodes))
+        nodes, weight = (nodes[:points], weight[:points]) if half else (nodes, weight)
+    else:
+        line = np.linspace(-REACH, REACH, _NODES[dimensions])
+        line = (line - line[::-1]) / 2  # so that rounding leaves no node without its opposite
+        mesh = np.stack(np.meshgrid(*[line] * dimensions, indexing="ij"), axis=-1).reshape(-1, dimensions)
+        squared = (mesh**2).sum(axis=1)
+        # What is farther away than the ends of the axes weighs e^−28 and less: most of a cube in four dimensions.
+        nodes, weight = (part[squared <= REACH**2] for part in (mesh, np.exp(-squared / 2)))
+        if half:  # the origin is the one in the middle, its own opposite
+            centre = len(nodes) // 2
+            nodes, weight = nodes[: centre + 1], np.append(2 * weight[:centre], 1.0)
+    return jnp.asarray(nodes), jnp.asarray(weight / weight.sum())
 
 
 _UNRESOLVED = (

@@ -7,7 +7,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.committees import Task
-from deeplimits.numerics.arguments import array
+from deeplimits.numerics.arguments import array, of_kind
 from deeplimits.theory.gaussian.fields import trapezoid
 from deeplimits.theory.two_layer.overlaps.integrals import check_covariance
 
@@ -30,6 +30,7 @@ def risk_near_teacher(
     >>> f"{float(risk_near_teacher(task, [[1e-20]], [[3e-11]])):.12g}"  # (P − 2M + Q)/2
     '5e-21'
     """
+    of_kind("task", task, Task)
     k, sigma = task.teachers, task.activation
     if sigma != task.teacher_activation:
         raise ParameterError(
