@@ -1,4 +1,4 @@
-"""Diagnoses along training, in plain loops of PyTorch and JAX and as trainers call them, Lightning's own where it is."""
+"""Diagnoses along training, in plain loops of PyTorch and JAX and as trainers call them, Lightning's where it is."""
 
 import importlib
 from types import SimpleNamespace
@@ -64,7 +64,9 @@ def lightning():
             return importlib.import_module(name)
         except ImportError:
             continue
-    return pytest.skip("Lightning is not installed here (pip install pytorch-lightning); stand-ins call the hooks above")
+    return pytest.skip(
+        "Lightning is not installed here (pip install pytorch-lightning); stand-ins call the hooks above"
+    )
 
 
 @pytest.mark.filterwarnings("ignore")  # Lightning's own
