@@ -199,6 +199,34 @@ def test_the_users_network_is_untouched():
     assert all(torch.equal(before[name], value) for name, value in net.state_dict().items())
 
 
+def without_seconds(report):
+    """Everything a report says, but for how long it took."""
+    document = report.to_json()
+    for one in (document, *document["findings"]):
+        one.pop("seconds")
+    document["summary"] = document["summary"].split("(")[0]
+    return json.dumps(document, sort_keys=True)
+
+
+def test_a_diagnosis_is_made_again_by_its_seed():
+    random = np.random.default_rng(3)
+    data = random.normal(size=(60, 6)).astype("float32"), np.arange(60) % 3
+    net = network((6, 10, 9, 3))
+
+    def made(seed):
+        return diagnose(net, loss, data, optimizer=("momentum", 0.05), seed=seed, budget="1h")
+
+    first, again, other = (without_seconds(made(seed)) for seed in (5, 5, 6))
+    assert first == again
+    first, other = ({one["name"]: one for one in json.loads(said)["findings"]} for said in (first, other))
+    assert first.keys() == other.keys()
+    # Blocks of samples, batches, probes and directions are drawn from the seed; the network's own numbers are not.
+    for name in ("noise-scale", "stationarity", "hessian-spectrum", "kernel-alignment", "regime"):
+        assert first[name]["measured"] != other[name]["measured"], name
+    for name in ("signal-size", "inputs", "spectra-of-weights", "linear-probe"):
+        assert first[name] == other[name], name
+
+
 def test_what_cannot_be_measured_is_said_and_the_rest_is_still_made():
     net, (x, y) = network((64, 30, 10)), digits()
     with torch.no_grad():

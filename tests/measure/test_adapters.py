@@ -14,6 +14,7 @@ import torch
 from deeplimits.ensembles.wide_networks import WideNetwork
 from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters import open_model
+from deeplimits.measure.adapters.architecture import architecture
 from deeplimits.models.architectures import FullyConnected
 
 X = np.random.default_rng(0).normal(size=(11, 3))
@@ -123,6 +124,57 @@ def test_every_kind_of_network_opens():
     found = open_model(lambda p, x: x @ p["w"] * p["count"], cross_entropy, (X, Y), parameters=mixed)
     assert found.names == ("w",)
     assert "count is of type int" in found.notes[0]
+
+
+FLAX = "flax is not installed here (pip install flax); a stand-in with its form of variables is opened above"
+
+
+@pytest.mark.filterwarnings("ignore")  # flax's own
+def test_networks_of_flax_open():
+    with jax.numpy_dtype_promotion("standard"), jax.numpy_rank_promotion("allow"):  # as flax is written
+        of_flax()
+
+
+def of_flax():
+    linen = pytest.importorskip("flax.linen", reason=FLAX)
+    from flax import nnx
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, x):
+            h = linen.BatchNorm(use_running_average=True)(linen.Dense(12)(x))
+            return linen.Dense(4)(linen.relu(h))
+
+    net = Net()
+    variables = net.init(jax.random.key(0), jnp.asarray(X))
+    found = open_model(net, cross_entropy, (X, Y), parameters=variables)
+    assert found.names[2:] == (
+        "params.Dense_0.bias", "params.Dense_0.kernel", "params.Dense_1.bias", "params.Dense_1.kernel"
+    )  # fmt: skip
+    assert sum("is no parameter but a state" in note for note in found.notes) == 2
+    np.testing.assert_allclose(found.loss(), cross_entropy(net.apply(variables, jnp.asarray(X)), jnp.asarray(Y)))
+    exact = jax.grad(
+        lambda p: cross_entropy(net.apply({**variables, "params": p}, jnp.asarray(X)), jnp.asarray(Y))
+    )(variables["params"])  # fmt: skip
+    gradient = found.layout.named(found.gradient())
+    np.testing.assert_allclose(gradient["params.Dense_0.kernel"], exact["Dense_0"]["kernel"], rtol=1e-4, atol=1e-6)
+    assert [one.kind for one in architecture(found).operations if one.kind in ("affine", "activation")] == [
+        "affine", "activation", "affine"
+    ]  # fmt: skip
+
+    class Second(nnx.Module):
+        def __init__(self, rngs):
+            self.inside, self.outside = nnx.Linear(3, 12, rngs=rngs), nnx.Linear(12, 4, rngs=rngs)
+
+        def __call__(self, x):
+            return self.outside(nnx.relu(self.inside(x)))
+
+    second = Second(nnx.Rngs(0))
+    graph, state = nnx.split(second)
+    found = open_model(lambda p, x: nnx.merge(graph, p)(x), cross_entropy, (X, Y), parameters=state)
+    assert found.names == ("inside.bias", "inside.kernel", "outside.bias", "outside.kernel")
+    np.testing.assert_allclose(found.loss(), cross_entropy(second(jnp.asarray(X)), jnp.asarray(Y)))
+    assert [one.name for one in architecture(found).of("affine")] == ["inside", "outside"]
 
 
 class Words(torch.nn.Module):

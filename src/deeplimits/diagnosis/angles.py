@@ -1,14 +1,14 @@
 """How alike inputs become through the depth: mean cosines beside the recursion of pairs for wide layers."""
 
-import functools
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import jax
 import numpy as np
 
+from deeplimits.diagnosis.correlations import FEW
 from deeplimits.diagnosis.findings import Assumption, Finding
+from deeplimits.diagnosis.propagation import mixed
 from deeplimits.diagnosis.subject import Subject
 from deeplimits.errors import DeeplimitsError
 from deeplimits.measure.adapters.data import arrays, host
@@ -17,16 +17,10 @@ from deeplimits.measure.estimates import Estimate
 from deeplimits.models.activations import activation
 from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
 from deeplimits.theory import initialization as theory
-from deeplimits.theory.gaussian import dual, has_dual, second_moment
-from deeplimits.theory.gaussian.duals.numerical import Series
-from deeplimits.theory.gaussian.pairs import pair
+from deeplimits.theory.gaussian import second_moment
 
 PAIRS = 24
 """Pairs of samples, of evenly spaced ranks in their cosine, whose recursion is followed; others move with them."""
-DEGREE = 40
-"""Of the series for activations without a closed form: what it leaves out is below the errors of finite widths."""
-FEW = 6
-"""A depth scale shorter than this share of the depth loses what inputs have to say."""
 
 
 class Angles(NamedTuple):
@@ -50,7 +44,7 @@ def examine(subject: Subject, chain: tuple[LayerSignal, ...], independent: bool,
         phase, scales = theory.phase(name, c_w, c_b), theory.depth_scales(name, c_w, c_b)
     except DeeplimitsError:
         return
-    found = angles(chain, _rows(subject, chain[0]))
+    found = angles(chain, rows_of(subject, chain[0]))
     last, first, depth = chain[-2], chain[0], len(chain) - 1
     merged = 1 - last.cosine < 0.01 * (1 - first.cosine)
     lost = scales.correlation_scale < depth / FEW
@@ -81,7 +75,7 @@ def examine(subject: Subject, chain: tuple[LayerSignal, ...], independent: bool,
     )
 
 
-def _rows(subject: Subject, first: LayerSignal) -> np.ndarray | None:
+def rows_of(subject: Subject, first: LayerSignal) -> np.ndarray | None:
     """The inputs as rows, where the first layer takes them whole."""
     found = arrays(next(iter(subject.model.data)).inputs)
     if len(found) != 1:
@@ -109,7 +103,7 @@ def angles(chain: tuple[LayerSignal, ...], rows: np.ndarray | None) -> Angles | 
         # The same from cosines that are a little larger all over: how errors are passed on.
         moved = c + 1e-3 * np.sqrt(a * b) * (1 - c / np.sqrt(a * b))
         step = _mean(a, b, moved) - _mean(a, b, c)
-        one, other, after, after_moved = _next(layer, a, b, c, moved)
+        one, other, after, after_moved = next_kernels(layer, a, b, c, moved)
         passed = (_mean(one, other, after_moved) - _mean(one, other, after)) / step if step > 0 else 1.0
         a, b, c, shift = one, other, after, passed * shift
         cosines.append(_mean(a, b, c) + shift)
@@ -130,30 +124,15 @@ def _mean(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
     return float(np.mean(c / np.sqrt(a * b)))
 
 
-def _next(layer: LayerSignal, a: np.ndarray, b: np.ndarray, *covariances: np.ndarray) -> list[np.ndarray]:
+def next_kernels(layer: LayerSignal, a: np.ndarray, b: np.ndarray, *covariances: np.ndarray) -> list[np.ndarray]:
     """Both variances one layer on, and each of the covariances."""
     name, bound = layer.before or "identity", np.sqrt(a * b)
     inside = np.concatenate([np.clip(c, -bound, bound) for c in covariances])
     squares = np.asarray(second_moment(activation(name), np.concatenate([a, b])))
     count = len(covariances)
-    mixed = _mixed(name, np.tile(a, count), np.tile(b, count), inside)
-    passed = (*np.split(squares, 2), *np.split(mixed, count))
+    products = mixed(name, np.tile(a, count), np.tile(b, count), inside)
+    passed = (*np.split(squares, 2), *np.split(products, count))
     return [layer.bias_variance + layer.weight_variance * one for one in passed]
-
-
-def _mixed(name: str, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """E σ(u)σ(v). Of smooth activations without a closed form a series is enough, and far faster than quadrature."""
-    sigma = activation(name)
-    if has_dual(sigma) or not sigma.smooth:
-        return np.asarray(dual(name, a, b, c))
-    # A power of two, so that layers share one compiled program.
-    largest = 2.0 ** math.ceil(math.log2(max(float(a.max()), float(b.max()), 1.0)))
-    return np.asarray(_series(Series(sigma, DEGREE, largest), a, b, c))
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _series(of: Series, a: Any, b: Any, c: Any) -> Any:
-    return of.value(pair(a, b, c))
 
 
 def _picture(found: Angles) -> Picture:

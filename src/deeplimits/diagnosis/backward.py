@@ -30,7 +30,7 @@ def expected_slopes(read: Architecture, stated: list[Expected]) -> np.ndarray:
         takers = [other for other in operations[place + 1 :] if place in other.sources]
         if takers:
             found[place] = sum(
-                _law(taker, one, stated[place], read) * found[taker.place] * taker.sources.count(place)
+                law(taker, one, stated[place], read) * found[taker.place] * taker.sources.count(place)
                 for taker in takers
             )
         if not takers or not math.isfinite(found[place]):
@@ -38,7 +38,7 @@ def expected_slopes(read: Architecture, stated: list[Expected]) -> np.ndarray:
     return found
 
 
-def _law(taker: Operation, one: Operation, given: Expected, read: Architecture) -> float:
+def law(taker: Operation, one: Operation, given: Expected, read: Architecture) -> float:
     """By what squared derivatives are multiplied from what leaves `taker` to what it takes from `one`."""
     c = taker.constants
     if taker.kind == "affine" and len(taker.sources) == 1:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deeplimits.diagnosis import backward
+from deeplimits.diagnosis import backward, correlations
 from deeplimits.diagnosis.findings import Assumption, Finding, few, graded, times
 from deeplimits.diagnosis.propagation import Expected
 from deeplimits.measure.adapters.architecture import Architecture, Operation
@@ -49,6 +49,7 @@ def reading(read: Architecture, stated: list[Expected]) -> Finding:
         f"{sentence}.",
         measured=Estimate(len(read.operations), None),
         what="operations",
+        references=("schoenholz2017", "yang2017", "xiao2018"),
         brief=f"read: {said or 'no layer'}.",
     )
 
@@ -225,6 +226,16 @@ def branches(read: Architecture, stated: list[Expected]) -> Iterator[Finding]:
         ),
         urgency=2.0,
     )
+
+
+def depth_scale(
+    read: Architecture, stated: list[Expected], made: list[correlations.Alike | None], independent: bool
+) -> Iterator[Finding]:
+    """How alike two samples become along the stream."""
+    places = stream(read)
+    if places:
+        mending = _mending(places[0].kind == "sum", len(places))
+        yield from correlations.examine(read, stated, made, places, independent, mending)
 
 
 def _layer(read: Architecture, place: int) -> str:

@@ -86,6 +86,7 @@ def _negative(subject: Subject, matrix, top: float) -> Finding:
             "curvature",
             "fine",
             "negative curvature was not resolved from zero: it is small beside the sharpness.",
+            references=("sagun2017",),
             urgency=-1.0,
         )
     value, error = float(bottom.values[0]), float(bottom.error[0])
@@ -104,6 +105,7 @@ def _negative(subject: Subject, matrix, top: float) -> Finding:
         measured=Estimate(value, error, products=bottom.products, seed=subject.seed),
         what="smallest eigenvalue of the Hessian",
         theory=0.0,
+        assumptions=(Assumption("training has come to a minimum", False if value < -DOWNHILL * top else None),),
         references=("sagun2017",),
         urgency=-1.0,
         theory_what="at a minimum, or above",

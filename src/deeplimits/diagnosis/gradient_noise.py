@@ -59,6 +59,7 @@ def examine(subject: Subject) -> Iterator[Finding]:
             "of this loss, or larger batches pay at any size.",
             measured=Estimate(value, None, draws=count, seed=subject.seed),
             what="noise scale tr Σ/|g|², in samples",
+            references=("mccandlish2018",),
             urgency=-1.0,
         )
         return

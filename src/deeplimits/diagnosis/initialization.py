@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from deeplimits.diagnosis import angles, blocks, weight_scales
+from deeplimits.diagnosis import angles, blocks, units, weight_scales
 from deeplimits.diagnosis.findings import Assumption, Finding, few, graded, times
 from deeplimits.diagnosis.propagation import squared, squared_slope
 from deeplimits.diagnosis.subject import Subject
@@ -15,7 +15,7 @@ from deeplimits.errors import DeeplimitsError
 from deeplimits.measure.adapters.signals import LayerSignal, Signals
 from deeplimits.measure.estimates import Estimate
 from deeplimits.models.activations import activation
-from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points, Rule
+from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Points
 from deeplimits.theory import initialization as theory
 from deeplimits.theory.gaussian import second_moment, slope_moment
 
@@ -23,8 +23,6 @@ SIGNAL = (1e2, 1e4)
 """By which factor signals, or gradients, may change from the first layer to the last: a warning, critical."""
 KEPT = 1.2
 """Factors below which a size is said to be kept."""
-IDLE = (0.5, 0.95)
-SATURATED = (0.3, 0.8)
 OUTPUT = (25.0, 2500.0)
 """Second moments of the outputs of a classifier: logits of 5 and of 50."""
 FLUCTUATES = (1.0, 2.0)
@@ -48,7 +46,7 @@ def examine(subject: Subject) -> Iterator[Finding]:
     signals = subject.signals
     independent = independent_weights(signals)
     found = list(_propagation(subject, signals, independent))
-    found += _units(signals)
+    found += units.examine(subject)
     if signals.layers and subject.classes:
         found.append(_output_size(signals.layers[-1], independent))
     yield from weight_scales.examine(signals, independent, found)
@@ -71,6 +69,7 @@ def _propagation(subject: Subject, signals: Signals, independent: bool) -> Itera
     yield from blocks.signal_size(subject.architecture, subject.expected, independent)
     yield from blocks.gradient_size(subject.architecture, subject.expected, independent)
     yield from blocks.branches(subject.architecture, subject.expected)
+    yield from blocks.depth_scale(subject.architecture, subject.expected, subject.alike, independent)
 
 
 def independent_weights(signals: Signals) -> bool:
@@ -271,51 +270,6 @@ def _fluctuations(chain: tuple[LayerSignal, ...], independent: bool) -> Iterator
         ("hanin2018", "roberts2022"),
         theory_what="the scatter of the logarithm of squared gradients that it brings",
     )
-
-
-def _units(signals: Signals) -> Iterator[Finding]:
-    for share, limits, name, what in (
-        ("idle", IDLE, "idle-units", "pass nothing on for any sample"),
-        ("saturated", SATURATED, "saturated-units", "are saturated: their slope is below 1 % of the largest"),
-    ):
-        if not signals.layers:
-            continue
-        worst = max(signals.layers, key=lambda one: getattr(one, share))
-        value = float(getattr(worst, share))
-        severity = graded(value, *limits)
-        if severity == "fine":
-            continue
-        action = (
-            "a smaller step early on, zero biases or a leaky activation bring them back; a network that starts like "
-            "this needs another initialization."
-            if share == "idle"
-            else "smaller weights, or a normalization before the activation, bring them back to where they slope."
-        )
-        yield Finding(
-            name,
-            "initialization",
-            severity,
-            f"{value:.0%} of the units of layer {worst.name} {what}; no gradient goes through them.",
-            action,
-            Estimate(value, math.sqrt(value * (1 - value) / worst.width)),
-            "share of the layer's units",
-            references=("poole2016", "roberts2022"),
-            picture=Picture(
-                Axis("layer", whole=True),
-                Axis(f"share of {share} units", low=-0.02, high=1.02),
-                (
-                    Points(
-                        np.arange(1, len(signals.layers) + 1),
-                        np.array([getattr(one, share) for one in signals.layers]),
-                        label="measured",
-                        role=SIMULATION,
-                        series=0,
-                    ),
-                    Rule(limits[0], label="a warning from here on"),
-                ),
-            ),
-            urgency=2.0 if share == "idle" else 0.0,
-        )
 
 
 def _output_size(last: LayerSignal, independent: bool) -> Finding:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from deeplimits.diagnosis.findings import Finding
+from deeplimits.diagnosis.findings import Assumption, Finding
 from deeplimits.diagnosis.subject import Subject
 from deeplimits.measure.adapters.data import arrays, host
 from deeplimits.measure.estimates import Estimate
@@ -56,8 +56,9 @@ def _spectrum(rows: np.ndarray) -> Finding:
     size = float(mean @ mean) + total
     if total == 0:
         return Finding(
-            "inputs", "data", "critical", "all inputs are the same sample.", "look at how the data are loaded."
-        )
+            "inputs", "data", "critical", "all inputs are the same sample.", "look at how the data are loaded.",
+            Estimate(0.0, None), "variance of the inputs", references=("hastie2022",),
+        )  # fmt: skip
     dimension = total**2 / float(np.sum(values**2))
     share = float(mean @ mean) / size
     severity = "warning" if share > MEAN_SHARE[0] else "fine"
@@ -136,7 +137,10 @@ def _contradictions(subject: Subject, rows: np.ndarray) -> Iterator[Finding]:
             Estimate(share, None),
             "share of samples",
             theory=0.0,
+            assumptions=(Assumption("samples are drawn independently, and equal inputs are no coincidence", False),),
+            references=("barz2020",),
             urgency=1.0,
+            theory_what="of samples drawn independently, none by chance",
         )
 
 
@@ -159,7 +163,10 @@ def _against(labels: np.ndarray, against: np.ndarray, low: np.ndarray, high: np.
         Estimate(share, None),
         "share of samples",
         theory=0.0,
+        assumptions=(Assumption("the label is a function of the input, so that a network can fit it", False),),
+        references=("northcutt2021",),
         urgency=4.0,
+        theory_what="where the label is a function of the input",
     )
 
 
@@ -176,6 +183,8 @@ def _balance(subject: Subject) -> Finding:
         Estimate(ratio, None),
         "largest class over smallest",
         theory=1.0,
+        assumptions=(Assumption("classes matter alike", None),),
+        references=("buda2018",),
         picture=Picture(
             Axis("class", whole=True),
             Axis("samples", low=0.0),

@@ -134,6 +134,7 @@ def examine(subject: Subject) -> Iterator[Finding]:
             "the Hessian has no positive eigenvalue: curvature sets no limit to the step here.",
             measured=measured,
             what="largest eigenvalue of the Hessian",
+            references=("cohen2021",),
         )
         return
     optimizer = subject.optimizer

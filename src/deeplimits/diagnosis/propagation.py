@@ -12,14 +12,20 @@ or multiplies signals, has no such law here: prediction goes on behind it from w
 
 import functools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from deeplimits.errors import DeeplimitsError
 from deeplimits.measure.adapters.architecture import Architecture, Operation
 from deeplimits.models.activations import Activation, activation, from_function
-from deeplimits.theory.gaussian import second_moment
+from deeplimits.theory.gaussian import dual, has_dual, second_moment
+from deeplimits.theory.gaussian.duals.numerical import Series
+from deeplimits.theory.gaussian.pairs import pair
+
+DEGREE = 40
+"""Of the series for activations without a closed form: what it leaves out is below the errors of finite widths."""
 
 
 class Expected(NamedTuple):
@@ -149,3 +155,18 @@ def _normalized(one: Operation, first: Expected, below: Operation) -> Expected |
     kept = variance / (variance + c["epsilon"])
     elastic = float(np.mean(1 - kept))
     return Expected(c["gain"] * kept + c["shift"], elastic**2 * first.spread + 1e-6, first.gaussian, False)
+
+
+def mixed(name: str, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """E σ(u)σ(v). Of smooth activations without a closed form a series is enough, and far faster than quadrature."""
+    sigma = activation(name)
+    if has_dual(sigma) or not sigma.smooth:
+        return np.asarray(dual(name, a, b, c))
+    # A power of two, so that layers share one compiled program.
+    largest = 2.0 ** math.ceil(math.log2(max(float(a.max()), float(b.max()), 1.0)))
+    return np.asarray(_series(Series(sigma, DEGREE, largest), a, b, c))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _series(of: Series, a: Any, b: Any, c: Any) -> Any:
+    return of.value(pair(a, b, c))

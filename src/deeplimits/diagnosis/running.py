@@ -31,6 +31,7 @@ from deeplimits.diagnosis.subject import Subject, read_optimizer
 from deeplimits.errors import DeeplimitsError, NotConverged, ParameterError
 from deeplimits.measure.adapters import Model, open_model
 from deeplimits.measure.curvature.lanczos import BYTES
+from deeplimits.measure.estimates import Estimate
 from deeplimits.numerics import arguments
 from deeplimits.render import bars
 
@@ -232,8 +233,9 @@ def _unopened(
 ) -> Report:
     """A report about a network that cannot be measured: why, where it is broken, and what can be said all the same."""
     found = Finding(
-        "cannot-be-measured", "model", "critical", f"{said}.", "mend this first; the rest depends on it.", urgency=4.0
-    )
+        "cannot-be-measured", "model", "critical", f"{said}.", "mend this first; the rest depends on it.",
+        references=("goodfellow2016",), urgency=4.0,
+    )  # fmt: skip
     findings = [found, *_ranges(model)]
     left_out: list[str] = []
     data, options = given
@@ -263,6 +265,8 @@ def _ranges(model: Any) -> Iterator[Finding]:
                 "critical",
                 f"{broken} of the {value.numel():,} entries of {name} are NaN or infinite.",
                 "go back to the last good checkpoint; a smaller step or clipped gradients keep it from coming back.",
+                measured=Estimate(broken, None),
                 what="entries that are not finite",
+                references=("goldberg1991",),
                 urgency=5.0,
             )

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from deeplimits.diagnosis.correlations import Alike, alike
 from deeplimits.diagnosis.propagation import Expected, expected
 from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters import Model
@@ -59,6 +60,11 @@ class Subject:
     def expected(self) -> list[Expected]:
         """What theory expects to leave each of them."""
         return expected(self.architecture)
+
+    @functools.cached_property
+    def alike(self) -> list[Alike | None]:
+        """How alike theory expects two samples to be in each of them."""
+        return alike(self.architecture, self.expected)
 
     @functools.cached_property
     def gradient(self) -> np.ndarray:

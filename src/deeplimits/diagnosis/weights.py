@@ -48,7 +48,11 @@ def examine(subject: Subject) -> Iterator[Finding]:
             "initialize them at random; only the last layer of a residual branch may start at zero.",
             Estimate(len(zero), None),
             "layers of zeros",
+            0.0,
+            (Assumption("weights were drawn at random", False),),
+            ("goodfellow2016",),
             urgency=5.0,
+            theory_what="of layers drawn at random",
         )
     layers = {name: rows for name, rows in matrices(subject).items() if name not in zero}
     if not layers:

@@ -11,6 +11,7 @@ import numpy as np
 from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters.data import Batch, cut
 from deeplimits.measure.adapters.model import Model
+from deeplimits.measure.adapters.pairs import Pairs
 from deeplimits.numerics import arguments
 
 KINDS = (
@@ -45,6 +46,10 @@ class Operation(NamedTuple):
     """Σ of the squared derivative of the losses by its result, a mean over samples; NaN where it was not asked."""
     tokens: np.ndarray | None = None
     """The result at the first samples where it has an axis of tokens (samples, tokens, features), kept for sums."""
+    pairs: Pairs | None = None
+    """How alike two samples are in its result; None where its first axis does not count samples."""
+    spread: Any = None
+    """Of a convolution of independent weights: what it makes of maps (maps, places) of products of two samples"""
 
 
 class Architecture(NamedTuple):

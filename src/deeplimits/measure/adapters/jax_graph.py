@@ -11,7 +11,9 @@ from jax.extend.core import ClosedJaxpr, jaxpr_as_fun
 from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters.architecture import AffineLayer, Architecture, Operation, centre, chance, moments
 from deeplimits.measure.adapters.data import Batch
+from deeplimits.measure.adapters.jax_taps import means_over_taps
 from deeplimits.measure.adapters.network import Inside
+from deeplimits.measure.adapters.pairs import pairs
 from deeplimits.measure.adapters.passages import Passage
 from deeplimits.measure.adapters.signals import named
 from deeplimits.measure.adapters.with_jax import JaxNetwork, ready
@@ -27,6 +29,8 @@ MOVES = {
     "copy", "copy_p", "expand_dims", "pad", "select_n", "stop_gradient", "optimization_barrier", "split",
     "sharding_constraint",
 }  # fmt: skip
+COMPARED = ("affine", "activation", "sum")
+"""Where pairs of samples have an error."""
 TOKENS = ("sum", "embedding", "shift")
 INSIDE = ("jaxpr", "call_jaxpr", "fun_jaxpr")
 OPAQUE = {"scan", "while", "cond"}
@@ -73,6 +77,9 @@ class Reader:
         self.affine: list[Affine] = []
         self.softmax: set[int] = set()
         self.notes = shifts is None
+        self.channel = -1
+        """The axis of an image's channels, known from the first convolution on."""
+        self.spreads: dict[int, Any] = {}
 
     def evaluate(self, jaxpr: Any, constants: Any, entering: list[Held]) -> list[Held]:
         """The results of a jaxpr."""
@@ -201,6 +208,13 @@ class Reader:
             squares = np.asarray(bound, float)
             power, taps = np.asarray(x, float) ** 2, 1.0
             each, order = moments(np.sqrt(squares), self.samples) / fan_in, (numbers.lhs_spec, numbers.out_spec)
+            self.channel, self.spreads[self.count - 1] = (
+                numbers.out_spec[1],
+                means_over_taps(equation, x.shape, numbers),
+            )
+            if self.operations[sources[0]].kind == "input":
+                image = pairs(np.asarray(x, float), self.samples, numbers.lhs_spec[1], False)
+                self.operations[sources[0]] = self.operations[sources[0]]._replace(pairs=image)
 
         def times(weights: Any) -> Any:
             other = jnp.asarray(weights, fixed[0].value.dtype).reshape(fixed[0].value.shape)
@@ -239,6 +253,8 @@ class Reader:
                 centre(values, -1), constants,
                 chance(values, width, self.samples) if kind in ("affine", "embedding") and width else 0.0,
                 tokens=values[:8] if kind in TOKENS and values.ndim == 3 and len(values) == self.samples else None,
+                pairs=pairs(values, self.samples, self.channel if values.ndim > 3 else -1, kind in COMPARED),
+                spread=self.spreads.pop(len(self.operations), None),
             )
         )  # fmt: skip
 

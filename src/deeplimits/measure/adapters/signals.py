@@ -63,6 +63,12 @@ class LayerSignal(NamedTuple):
     """Standard error of `cosine` over draws of the layer's own weights, its input given"""
     passed_error: float = 0.0
     """The same of what it would be with infinitely many outputs, over the units that its input has"""
+    after: str | None = None
+    """The activation that takes what leaves it; None where that is not read"""
+    saturated_error: float = 0.0
+    """Standard error of `saturated` over the layer's units"""
+    gram: np.ndarray | None = None
+    """Σ x x'/fan-in for all pairs of samples, where the layer takes one row of each; None where it takes several"""
 
     @property
     def expected(self) -> np.ndarray:
@@ -150,6 +156,7 @@ def _signal(one: Any, earlier: list[Any], inputs: np.ndarray | None, later: list
     c_b = 0.0 if one.bias is None else float(np.mean(one.bias**2))
     rows = one.leaving.reshape(len(one.leaving), -1)
     after = _after(one, later)
+    saturated = _saturated(one, after)
     return LayerSignal(
         one.name,
         one.kind,
@@ -164,9 +171,12 @@ def _signal(one: Any, earlier: list[Any], inputs: np.ndarray | None, later: list
         _chance(rows, width),
         _mean_cosine(rows),
         _idle(one, after),
-        _saturated(one, after),
+        saturated[0],
         _error(one.leaving if one.leaving.ndim < 3 else np.moveaxis(one.leaving, 1 if one.leaving.ndim > 3 else -1, 1)),
         _error(one.entering, c_b, c_w) if one.entering.ndim == 2 and earlier else 0.0,
+        after,
+        saturated[1],
+        one.entering @ one.entering.T / fan_in if one.entering.ndim == 2 and one.entering.shape[1] == fan_in else None,
     )
 
 
@@ -242,9 +252,23 @@ def _idle(one: Any, after: str | None) -> float:
     return float(np.mean(np.all(np.asarray(sigma.value(jnp.asarray(units))) == 0, axis=1)))
 
 
-def _saturated(one: Any, after: str | None) -> float:
+def _saturated(one: Any, after: str | None) -> tuple[float, float]:
+    """The share of units and samples, and its error over units."""
     if after is None or not activations.activation(after).bounded:
-        return 0.0
-    slope = np.abs(np.asarray(activations.activation(after).derivative(jnp.asarray(one.leaving))))
-    top = np.abs(np.asarray(activations.activation(after).derivative(jnp.linspace(-8, 8, 1001)))).max()
-    return float(np.mean(slope < FLAT * top))
+        return 0.0, 0.0
+    flat = np.asarray(is_flat(after, one.leaving))
+    units = np.moveaxis(flat, 1 if one.kind.startswith("Conv") else -1, 0).reshape(one.weight.shape[0], -1).mean(axis=1)
+    error = float(units.std(ddof=1)) / len(units) ** 0.5 if len(units) > 1 else 0.0
+    return float(units.mean()), error
+
+
+def is_flat(name: str, u: Any) -> Any:
+    """Whether an activation's slope is below `FLAT` of its largest.
+
+    >>> is_flat("tanh", np.array([0.0, 2.9, 3.1])).tolist()
+    [False, False, True]
+    """
+    sigma = activations.activation(name)
+    top = jnp.abs(sigma.derivative(jnp.linspace(-8, 8, 1001))).max()
+    slope = jnp.abs(sigma.derivative(jnp.asarray(u)))
+    return slope < (FLAT * top).astype(slope.dtype)

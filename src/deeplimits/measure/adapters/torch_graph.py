@@ -9,8 +9,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from deeplimits.measure.adapters.architecture import AffineLayer, Architecture, Operation, centre, chance, moments
 from deeplimits.measure.adapters.data import Batch, arrays
+from deeplimits.measure.adapters.pairs import pairs
 from deeplimits.measure.adapters.signals import named
-from deeplimits.measure.adapters.torch_tools import array, careful
+from deeplimits.measure.adapters.torch_tools import array, careful, convolved, means_over_taps
 from deeplimits.measure.adapters.with_torch import TorchNetwork
 
 ACTIVATIONS = {
@@ -33,7 +34,8 @@ POOLING = (
 )  # fmt: skip
 SOFTMAX = {"_softmax", "_safe_softmax"}
 TOKENS = ("sum", "embedding", "shift")
-convolved: Any = torch.convolution
+COMPARED = ("affine", "activation", "sum")
+"""Where pairs of samples have an error."""
 KEPT = 8
 """Samples of which tokens are kept."""
 
@@ -94,6 +96,8 @@ class Recorder(TorchDispatchMode):
             self.softmax.add(self.operations[-1].place)
         if kind in ("affine", "embedding"):
             self._keep(word, args, result)
+        if kind == "affine":
+            self._by_position(word, args, (taken or sources)[0], result)
         for one in _tensors(found):
             self.where[_memory(one)] = self.operations[-1].place
 
@@ -234,6 +238,20 @@ class Recorder(TorchDispatchMode):
         layer = AffineLayer(operation.name, name, rows, array(result), times, 1.0)
         self.affine.append((place, layer))
 
+    def _by_position(self, word: str, args: Any, source: int, result: torch.Tensor) -> None:
+        """Pairs of samples where an affine layer takes images out of rows, or tokens as rows."""
+        last, origin = self.operations[-1], self.operations[source]
+        if word == "convolution":
+            self.operations[-1] = last._replace(spread=means_over_taps(args))
+            if origin.kind == "input":
+                self.operations[source] = origin._replace(pairs=pairs(array(args[0]), self.samples, 1, False))
+        elif last.pairs is None and result.ndim == 2 and len(origin.shape) == 3 and origin.shape[0] == self.samples:
+            before, given = self.results[source], next(one for one in _tensors(args) if _memory(one) in self.where)
+            plain = before.is_contiguous() and given.is_contiguous() and given.data_ptr() == before.data_ptr()
+            if plain and len(result) == origin.shape[0] * origin.shape[1]:
+                values = array(result).reshape(*origin.shape[:2], -1)
+                self.operations[-1] = last._replace(pairs=pairs(values, self.samples, -1, True))
+
     def _first(self, args: Any) -> list[int]:
         return [self.where[_memory(args[0])]]
 
@@ -267,6 +285,7 @@ class Recorder(TorchDispatchMode):
                 centre(values, axis), constants,
                 chance(values, width, self.samples) if kind in ("affine", "embedding") and width else 0.0,
                 tokens=values[:KEPT] if kind in TOKENS and values.ndim == 3 and len(values) == self.samples else None,
+                pairs=pairs(values, self.samples, axis, kind in COMPARED),
             )
         )  # fmt: skip
         self.results.append(result)

@@ -68,3 +68,24 @@ def last_linear(module: torch.nn.Module) -> str:
     if not names:
         raise ParameterError("the module has no linear layer; say which layer= is meant")
     return names[-1]
+
+
+convolved: Any = torch.convolution
+
+
+def means_over_taps(args: Any) -> Any:
+    """Means over the taps of a convolution; None where not all inputs enter all outputs."""
+    given, weight, layout, groups = args[0], args[1], args[3:6], args[8]
+    if groups != 1 or args[6]:
+        return None
+    places, kernel = tuple(given.shape[2:]), tuple(weight.shape[2:])
+
+    def spread(maps: np.ndarray) -> np.ndarray | None:
+        if maps.shape[1] != int(np.prod(places)):
+            return None
+        x = torch.as_tensor(maps).reshape(-1, 1, *places)
+        ones = torch.full((1, 1, *kernel), 1 / int(np.prod(kernel)), dtype=x.dtype)
+        with torch.no_grad():
+            return array(convolved(x, ones, None, *layout, False, [0] * len(places), 1)).reshape(len(maps), -1)
+
+    return spread

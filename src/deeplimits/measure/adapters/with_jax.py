@@ -344,6 +344,8 @@ def opened(network: Any, loss: Callable[[Any, Any], Any], parameters: Any, *, pr
     with_paths, structure = jax.tree_util.tree_flatten_with_path(tree)
     if not with_paths:
         raise ParameterError("the network has no parameters")
+    if type(tree).__module__.startswith("flax.nnx"):  # whose variables hold their array as .value
+        with_paths = [(path[:-1], leaf) for path, leaf in with_paths]
     names, leaves, places = [], [], []
     for index, (path, leaf) in enumerate(with_paths):
         if not eqx.is_array_like(leaf):
