@@ -30,6 +30,8 @@ class Showcase:
     """The part of a parameter's range that is worth seeing, where that is less than all of it."""
     first: str = ""
     """The result that is shown large; the first curve, spectrum or law, or else the first result, if none is named."""
+    fine: int = 0
+    """Points of a line along its own axis, where the theory takes seconds for each; 0 is as many as look smooth."""
     see: str = ""
     """One sentence: what is to be seen."""
 

@@ -13,6 +13,7 @@ from deeplimits.explorer.requests import Asked
 from deeplimits.lab import beforehand, panels, scan, simulate
 from deeplimits.lab.budget import duration
 from deeplimits.lab.compilation import use_cache
+from deeplimits.lab.predict import predict
 from deeplimits.lab.task import Task
 from deeplimits.limit import Limit, require_valid, values_of
 from deeplimits.predictions.picture import SIMULATION
@@ -117,7 +118,7 @@ def _numbers(found: Any) -> dict[str, float | None]:
     return {
         name: pictures.rounded(float(np.asarray(kind.arrays()[""][1])))
         for name, kind in found.items()
-        if scan.is_number(kind) and kind.kind not in panels.WHOLE
+        if panels.is_drawn_over(kind)
     }
 
 
@@ -159,16 +160,21 @@ def add(asked: Asked, first: int, samples: int, before: Any) -> tuple[Any, dict[
         together = jax.tree.map(lambda *parts: np.concatenate([np.asarray(part) for part in parts]), before, together)
     results, stated = together
     trials = {name: kind.trial(task.size, results[name]) for name, kind in dict(scan.theory(found.limit)).items()}
-    trials |= {name: kind.trial(task.size, results[name], drawn=True) for name, kind in stated.items()}
+    if stated:
+        shown = dict(predict(task.limit))  # the system whose statements the page draws
+        trials |= {
+            name: panels.beside(shown[name], kind.trial(task.size, results[name], drawn=True))
+            for name, kind in stated.items()
+        }
     marks: dict[str, Any] = {}
     measured: dict[str, Any] = {}
     for name, trial in trials.items():
         kind = trial.stated
-        if scan.is_number(kind) and kind.kind not in panels.WHOLE:
-            if kind.kind in ("Value", "Probability") and (one := panels.spot(trial)):
+        if panels.is_drawn_over(kind):
+            if kind.kind in panels.NUMBERS and (one := panels.spot(trial)):
                 measured[name] = one
         else:
-            drawn = kind.picture([trial]).marks
+            drawn = panels.picture_of(kind, [trial]).marks
             marks[name] = [pictures.mark(one) for one in drawn if one.role == SIMULATION]
     done = first + samples
     values = values_of(scan.of_size(task.limit, asked.size))  # a parameter that is the size stands where it really is

@@ -14,10 +14,13 @@ import numpy as np
 
 from deeplimits.errors import DeeplimitsError
 from deeplimits.lab import scan
+from deeplimits.lab.predict import predict
 from deeplimits.lab.simulate import chunk_size, run, seconds
 from deeplimits.lab.task import Task
 from deeplimits.limit import Limit, replace, speaks_of_draws
-from deeplimits.predictions import Kind, Picture, Trial
+from deeplimits.parameters import parameters_of
+from deeplimits.predictions import Bound, Identity, Kind, Picture, Trial
+from deeplimits.predictions.means import Averaged
 from deeplimits.predictions.picture import SIMULATION, Mark, Number, Points
 from deeplimits.render import bars
 from deeplimits.render.web import pictures
@@ -42,14 +45,20 @@ LARGER = 2.0
 """How far beyond the largest usual size a point over a parameter that is the size may lie."""
 
 
-WHOLE = ("Exponent", "Identity")
+FRESH = 2.0
+"""Seconds for systems along a parameter that has other whole numbers, and so another program, at each value."""
+WHOLE = ("Exponent",)
 """Kinds that say nothing without simulations of several sizes: of these all are drawn."""
+NUMBERS = ("Value", "Probability", "Bound")
+"""Kinds of which one number may be drawn over a parameter."""
 
 
 def picture_of(kind: Kind, trials: Sequence[Trial] = ()) -> Picture:
     """What is to be seen: dense theory, and the simulations of the largest size."""
     if kind.kind in WHOLE and trials:
         return kind.picture(trials)
+    if isinstance(kind, Identity):
+        return kind.against(trials[-1:])
     stated = kind.picture()
     if not trials or scan.is_number(kind):
         return stated
@@ -72,16 +81,44 @@ def panel(name: str, kind: Kind, trials: Sequence[Trial] = ()) -> dict[str, Any]
         "label": kind.label,
         "symbol": letters(kind.symbol),
         "picture": pictures.compact(picture, spread=kind.kind == "Curve"),
-        "number": scan.is_number(kind) and kind.kind not in WHOLE,
-        "said": kind.summary(),
+        "number": is_drawn_over(kind),
+        "said": kind.report(trials, (), None).gap if isinstance(kind, Identity) and trials else kind.summary(),
     }
-    if found["number"] and trials and kind.kind in ("Value", "Probability"):
+    if found["number"] and trials and kind.kind in NUMBERS:
         found["measured"] = spot(trials[-1])
     return found
 
 
+def is_drawn_over(kind: Kind) -> bool:
+    """Whether a prediction is a number that is drawn over a parameter."""
+    return scan.is_number(kind) and kind.kind not in WHOLE and not isinstance(kind, Identity)
+
+
+def beside(kind: Kind, trial: Trial) -> Trial:
+    """What was measured of drawn systems, each beside its own statement, as it lies beside the one that is shown.
+
+    It keeps its ratio to what was stated of its own draw, or its difference, whichever the two are compared by.
+    """
+    if not isinstance(kind, Averaged | Bound):
+        return trial
+    field = kind.states if isinstance(kind, Averaged) else "value"
+    own, shown = (np.asarray(getattr(one, field), dtype=float) for one in (trial.stated, kind))
+    if own.shape != shown.shape or np.array_equal(own, shown):
+        return trial
+    if kind.per_draw == "difference":
+        moved = trial.measured + (shown - own)
+    elif np.all(own != 0):
+        moved = trial.measured * (shown / own)
+    else:
+        return trial
+    return Trial(trial.size, dataclasses.replace(trial.stated, **{field: shown}), moved)
+
+
 def spot(trial: Trial) -> dict[str, Any] | None:
-    """The measured value of a number, with its error bar."""
+    """The measured value of a number, with its error bar; of what must not cross a bound, the nearest to it."""
+    if isinstance(trial.stated, Bound):
+        nearest = trial.measured.max() if trial.stated.side == "upper" else trial.measured.min()
+        return {"size": trial.size, "y": pictures.rounded(float(nearest)), "nearest": True}
     marks = trial.stated.picture([trial]).marks
     found = [mark for mark in marks if isinstance(mark, Points) and mark.role == SIMULATION and len(mark.x) == 1]
     if not found:
@@ -108,6 +145,35 @@ def charts_of(limit: Limit) -> list[dict[str, Any]]:
     return [{"name": name, "picture": pictures.compact(one)} for name, one in limit.charts().items()]
 
 
+def with_points(
+    limit: Limit,
+    chart: Mapping[str, Any],
+    panels: Sequence[Mapping[str, Any]],
+    over: str,
+    spots: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """A chart with what was measured of it: of a number over the parameter that is its axis, of curves it repeats."""
+    picture, marks = chart["picture"], []
+    for one in panels:
+        for line in picture["marks"]:
+            if not one["number"] and line["mark"] == "line" and line.get("label") == one["label"]:
+                found = [mark for mark in one["picture"]["marks"] if mark.get("role") == SIMULATION]
+                marks += [{**mark, "series": line.get("series", 0)} for mark in found]
+    symbol = letters(parameters_of(type(limit))[over].symbol) if over else ""
+    same = [one for one in panels if one["number"] and one["symbol"] and one["symbol"] == picture["y"]["symbol"]]
+    if symbol and symbol == picture["x"]["symbol"] and same:
+        name, measured = same[0]["name"], same[0].get("measured")
+        found = [(one["x"], one["numbers"][name]) for one in spots if name in one["numbers"]]
+        found += [(pictures.rounded(float(getattr(limit, over))), measured)] if measured else []
+        places = [x for mark in picture["marks"] for x in mark.get("x", ()) if x is not None]
+        found = [one for one in found if min(places) <= one[0] <= max(places)]
+        rows = {part: [one.get(part) for _, one in found] for part in ("y", "low", "high")}
+        sizes = ", ".join(str(size) for size in sorted({one["size"] for _, one in found}))
+        label = f"simulation, n = {sizes}"
+        marks += [{"mark": "points", "role": SIMULATION, "label": label, "x": [x for x, _ in found], **rows}]
+    return {**chart, "picture": {**picture, "marks": [*picture["marks"], *marks]}}
+
+
 def first_of(limit: Limit, panels: Sequence[Mapping[str, Any]], charts: Sequence[Mapping[str, Any]]) -> str:
     """The panel that is shown large."""
     named = type(limit).showcase.first
@@ -117,7 +183,7 @@ def first_of(limit: Limit, panels: Sequence[Mapping[str, Any]], charts: Sequence
     if charts:
         return charts[0]["name"]
     drawn = [one["name"] for one in panels if one["kind"] in ("Curve", "Spectrum", "Law")]
-    numbers = [one["name"] for one in panels if one["number"] and one["kind"] != "Identity"]
+    numbers = [one["name"] for one in panels if one["number"]]
     return (drawn or numbers or names)[0]
 
 
@@ -157,28 +223,52 @@ def trials_of(task: Task) -> dict[str, list[Trial]]:
 
 
 def spots(limit: Limit, slider: scan.Slider, names: Sequence[str], budget: float = 1.5) -> list[dict[str, Any]]:
-    """Numbers measured at a few values of a parameter, where all those systems are of one program."""
-    if speaks_of_draws(limit) or not names:
+    """Numbers measured at a few values of a parameter: at all of them where those systems are of one program.
+
+    Elsewhere each value is compiled anew, and it is as many as there is time for, spread over the range.
+    """
+    if not names:
         return []
-    if not (scan.is_sized(limit, slider) or scan.same_systems(limit, slider)):
-        return []
-    found = []
-    began = time.process_time()
+    shared = scan.is_sized(limit, slider) or scan.same_systems(limit, slider)
+    values = slider.values(SPOTS + 2, slider.low)[1:-1]
+    if not shared:
+        values = [values[index] for index in spread(len(values))]
+    found, began = [], time.process_time()
     largest = max(limit.usual.sizes)
-    for value in slider.values(SPOTS + 2, slider.low)[1:-1]:
-        if time.process_time() - began > 2 * budget:
+    for value in values:
+        before = time.process_time()
+        if before - began > 2 * budget:
             break
         try:
             moved = replace(limit, **{slider.name: value})
             size = scan.size_at(moved, slider)
             if size is None or size > LARGER * largest:
                 continue
-            measured = trials_of(affordable(moved, size, 0, budget / SPOTS))
+            task = affordable(moved, size, 0, budget / SPOTS)
+            if seconds(task) > 2 * budget:
+                continue  # walks that take for ever at a weak signal
+            measured = trials_of(task)
+            if speaks_of_draws(limit):
+                stated = dict(predict(moved))
+                measured = {name: [beside(stated[name], one) for one in some] for name, some in measured.items()}
         except DeeplimitsError:
             continue  # the theorem does not cover this value; the line has a gap there too
         here = {name: spot(measured[name][-1]) for name in names if name in measured}
         found.append({"x": pictures.rounded(value), "numbers": {name: one for name, one in here.items() if one}})
-    return found
+        now = time.process_time()
+        if not shared and now - began + (now - before) > FRESH:
+            break  # the next would take about as long as this one
+    return sorted(found, key=lambda one: one["x"])
+
+
+def spread(count: int) -> list[int]:
+    """The numbers below `count` in an order in which those that come first lie far apart.
+
+    >>> spread(7)
+    [1, 5, 3, 0, 2, 4, 6]
+    """
+    first = [index for index in (count // 5, count - 1 - count // 5, count // 2) if index < count]
+    return list(dict.fromkeys([*first, *range(count)]))
 
 
 def tables(
@@ -227,7 +317,12 @@ def _elsewhere(limit: Limit, slider: scan.Slider) -> float:
 def _frame(base: Mapping[str, Any], found: Mapping[str, Kind] | str) -> Any:
     if isinstance(found, str):
         return found
-    return {name: pictures.changes(base[name], picture_of(kind), FINE) for name, kind in found.items() if name in base}
+    return {
+        name: pictures.changes(base[name], picture_of(kind), FINE)
+        for name, kind in found.items()
+        # Along an identity lies what was measured, which is not computed along a slider.
+        if name in base and not isinstance(kind, Identity)
+    }
 
 
 LOOKED_AT = 4
@@ -292,12 +387,17 @@ def document(
 ) -> dict[str, Any]:
     """The showcase of a limit: panels, charts, sliders with their tables, and what was simulated."""
     kinds = scan.dense(limit)
+    trials = {name: [beside(kinds[name], one) for one in some] for name, some in trials.items() if name in kinds}
     panels = [panel(name, kind, trials.get(name, ())) for name, kind in kinds.items()]
+    if speaks_of_draws(limit):
+        whatever = set(scan.theory(limit))
+        panels = [one if one["name"] in whatever else {**one, "own": True} for one in panels]
     charts = charts_of(limit)
     over = over_of(limit)
     rows, spent = tables(limit, panels, over, budget)
-    numbers = [one["name"] for one in panels if one["number"] and one["kind"] in ("Value", "Probability")]
+    numbers = [one["name"] for one in panels if one["number"] and one["kind"] in NUMBERS]
     found = spots(limit, scan.sliders(limit)[over], numbers) if over else []
+    charts = [with_points(limit, one, panels, over, found) for one in charts]
     return {
         "first": first_of(limit, panels, charts),
         "see": type(limit).showcase.see,

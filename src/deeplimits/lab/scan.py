@@ -85,6 +85,7 @@ def dense(limit: Limit, patience: float = PATIENCE, drawn: bool = True) -> dict[
 
 def finer(limit: Limit, points: int = DENSE) -> Limit:
     """The same limit with many points on each of its axes, evenly spread in value and in ratio; not checked again."""
+    points = type(limit).showcase.fine or points
     axes = {}
     for name, parameter in parameters_of(type(limit)).items():
         if parameter.kind == "axis":

@@ -18,6 +18,9 @@ from deeplimits.predictions.picture import SIMULATION, Axis, Line, Picture, Poin
 VISIBLE = 0.03
 """Lines that differ by less than this share of a panel are drawn as one."""
 
+POLE = 3.0
+"""A line that leaves its points by so many times their span is cut; one span beyond them is shown of it."""
+
 
 class Record(NamedTuple):
     """The mean curves by size."""
@@ -130,13 +133,17 @@ class Curve(Averaged):
         return apart(one.x, other.x, self.log_x) or apart(one.y, other.y, self.log_y)
 
     def _ends(self, stated: Sequence["Curve"]) -> tuple[float | None, float | None]:
-        """A pole between two points of the grid must not flatten everything else."""
+        """A pole between two points of the grid must not flatten everything else; what is near them is shown whole."""
         if self.dense_y is None:
             return None, None
         low, high = min(float(np.min(one.y)) for one in stated), max(float(np.max(one.y)) for one in stated)
-        low, high = (low / 3, high * 3) if self.log_y else (2 * low - high, 2 * high - low)
-        dense = np.asarray(self.dense_y)
-        return (low if np.min(dense) < low else None), (high if np.max(dense) > high else None)
+        dense, span = np.asarray(self.dense_y), high - low
+
+        def beyond(times: float) -> tuple[float, float]:
+            return (low / 3**times, high * 3**times) if self.log_y else (low - times * span, high + times * span)
+
+        (least, most), (bottom, top) = beyond(POLE), beyond(1)
+        return (bottom if np.min(dense) < least else None), (top if np.max(dense) > most else None)
 
     @classmethod
     def example(cls, rng: np.random.Generator) -> list[Trial]:

@@ -11,8 +11,8 @@ from jaxtyping import Array, Float
 
 from deeplimits import statistics
 from deeplimits.predictions.base import Kind, Report, Trial, as_floats, number, option
-from deeplimits.predictions.composing import alone, dots, size_axis
-from deeplimits.predictions.picture import Axis, Field, Picture, Points, Rule
+from deeplimits.predictions.composing import MOST_DOTS, alone, dots, size_axis
+from deeplimits.predictions.picture import SIMULATION, Axis, Field, Line, Picture, Points, Rule
 
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -86,6 +86,18 @@ class Identity(Kind):
         heights = Axis(f"relative residual of {self.label}", self.symbol, log=True, low=low, high=top)
         return Picture(size_axis(sizes), heights, (Rule(self.tolerance, label="tolerance"), shown))
 
+    def against(self, trials: Sequence[Trial] = ()) -> Picture:
+        """What was measured over what is stated of the same draw: the diagonal, and the numbers on it."""
+        stated = [np.ravel(self.value), *(np.ravel(np.asarray(trial.stated.value)) for trial in trials)]
+        low, high = (float(found) for found in (min(map(np.min, stated)), max(map(np.max, stated))))
+        margin = 0.05 * (high - low) or 0.1 * abs(high) or 1.0
+        ends = low - margin, high + margin
+        alone = [] if trials else [Points(*[np.ravel(self.value)] * 2, label="theory")]
+        found = alone or [_pairs(trial) for trial in trials]
+        across = Axis(f"{self.label}, as stated", self.symbol)
+        heights = Axis(f"{self.label}, as measured", self.symbol)
+        return Picture(across, heights, (Line(ends, ends, label="measured as stated"), *found))
+
     def _numbers(self) -> Picture:
         """What is stated of one system."""
         values = np.asarray(self.value)
@@ -116,6 +128,14 @@ class Identity(Kind):
         if values.size == 1:
             return number(float(values.ravel()[0]))
         return f"{values.size} numbers, the largest {number(float(np.abs(values).max()))}"
+
+
+def _pairs(trial: Trial) -> Points:
+    """Measured over stated numbers, as many as can be seen, evenly spread by rank."""
+    x = np.broadcast_to(np.asarray(trial.stated.value), trial.measured.shape).ravel()
+    ranked = np.argsort(x, kind="stable")
+    kept = ranked[np.unique(np.linspace(0, len(x) - 1, min(len(x), MOST_DOTS)).round().astype(int))]
+    return Points(x[kept], trial.measured.ravel()[kept], label=f"simulations, n = {trial.size}", role=SIMULATION)
 
 
 def residuals(stated: Identity, measured: np.ndarray) -> np.ndarray:

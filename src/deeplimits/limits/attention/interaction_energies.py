@@ -37,7 +37,8 @@ class InteractionEnergies(Limit):
 
     usual = Run(sizes=(4, 8, 16), samples=20, batch=10)
     showcase = Showcase(
-        see="The energy rises at exactly the rate of the squared velocities.",
+        first="growth",
+        see="The energy rises at exactly the rate of the squared velocities: measured over stated, system by system.",
     )
 
     def at_size(self, size):

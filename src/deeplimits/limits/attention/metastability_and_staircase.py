@@ -46,6 +46,7 @@ class MetastabilityAndStaircase(Limit):
 
     usual = Run(sizes=(50, 100, 200), samples=20, batch=10)
     showcase = Showcase(
+        first="merging",
         over="angle",
         ranges={"angle": (0.3, 2.6)},
         see="The wider the angle between two clusters, the longer they wait: the merging time grows exponentially.",

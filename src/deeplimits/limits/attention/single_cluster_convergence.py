@@ -41,7 +41,8 @@ class SingleClusterConvergence(Limit):
     showcase = Showcase(
         parameters={"times": log_points(0.05, 10.0, 8)},
         over="closeness",
-        see="Near the cluster distances shrink at the same rate at every temperature.",
+        see="The nearer the tokens start to each other, the nearer to two is the rate at which they come together, at "
+        "every temperature.",
     )
 
     sets = 150

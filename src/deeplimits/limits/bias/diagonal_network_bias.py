@@ -3,11 +3,13 @@ r"""Diagonal linear networks."""
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, flows
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.predictions import Identity
+from deeplimits.predictions.picture import Axis, Line, Picture
 from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import diagonal_networks
 
@@ -46,8 +48,25 @@ class DiagonalNetworkBias(Limit):
 
     usual = Run(sizes=(3, 6), samples=10)
     showcase = Showcase(
-        see="Flow and mirror-descent formula agree to the solver's tolerance, at small and large starts.",
+        first="norms",
+        see="From a small start the flow ends at the sparsest solution, from a large one at the shortest: in between its "
+        "two norms trade places, and finite networks end where the formula says, to the solver's tolerance.",
     )
+
+    def charts(self):
+        # Six labels that a sparse vector explains, and eighteen features.
+        generator = np.random.default_rng(0)
+        x = generator.standard_normal((6, 18))
+        y = x[:, :2] @ np.array([1.0, -1.5])
+        scales = np.geomspace(max(1e-3, SMALLEST ** (1 / max(self.depth - 2, 1e-9))), LARGEST ** (1 / self.depth), 40)
+        found = [np.asarray(diagonal_networks.diagonal_interpolant(x, y, a, depth=self.depth).beta) for a in scales]
+        sparse, short = diagonal_networks.sparse_solution(x, y), diagonal_networks.kernel_solution(x, y)
+        l1 = [np.abs(beta).sum() / np.abs(sparse).sum() - 1 for beta in found]
+        l2 = [np.linalg.norm(beta) / np.linalg.norm(short) - 1 for beta in found]
+        marks = (Line(scales, l1, label="ℓ1 norm above the least", series=0),
+                 Line(scales, l2, label="ℓ2 norm above the least", series=1))  # fmt: skip
+        across = Axis("scale of the initialization", r"\alpha", log=True)
+        return {"norms": Picture(across, Axis("excess of the norm of the solution"), marks)}
 
     def validity(self):
         alpha, deeper = float(self.alpha), self.depth - 2

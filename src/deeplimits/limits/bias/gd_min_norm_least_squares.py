@@ -3,12 +3,14 @@ r"""Gradient descent on least squares."""
 from typing import NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, flows, trainers
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.models.designs import Design
 from deeplimits.predictions import Identity
+from deeplimits.predictions.picture import Axis, Line, Picture
 from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import least_squares
 
@@ -44,8 +46,20 @@ class GdMinNormLeastSquares(Limit):
 
     usual = Run(sizes=(10, 40), samples=10)
     showcase = Showcase(
-        see="At every time the iterates are what the singular values say, to rounding.",
+        first="learned",
+        see="Each singular direction of the data is learned at a rate of its own, the largest first; what lies across "
+        "the row space never is. The iterates are these, to rounding.",
     )
+
+    def charts(self):
+        steps = np.unique(np.geomspace(1, 1000, 80).round())
+        lines = [
+            # 1 − (1 − 2ηs²/n)^t, where 2ηs_max²/n is twice the share of the largest stable step.
+            Line(steps, 1 - (1 - 2 * float(self.step) * share) ** steps, label=f"s² = {share:g} s_{{max}}²", series=k)
+            for k, share in enumerate((1.0, 0.3, 0.1, 0.03, 0.01, 0.0))
+        ]
+        across = Axis("steps", "t", log=True, whole=True)
+        return {"learned": Picture(across, Axis("share that is learned", r"1-(1-2\eta s^2/n)^t"), tuple(lines))}
 
     def at_size(self, size):
         n = whole(size, "n", self)

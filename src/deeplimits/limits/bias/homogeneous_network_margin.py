@@ -50,8 +50,9 @@ class HomogeneousNetworkMargin(Limit):
     showcase = Showcase(
         first="margin",
         over="log_time",
+        ranges={"log_time": (20.0, 400.0)},
         see="Training comes up to the margin of the best linear predictor, as slowly as one over the logarithm of the "
-        "time: below, where the sizes are such logarithms.",
+        "time.",
     )
 
     def theory(self):

@@ -55,6 +55,7 @@ class QuadraticModelPerturbation(Limit):
 
     usual = Run(sizes=(200, 400, 800), samples=40)
     showcase = Showcase(
+        first="effective_features",
         over="time",
         see="How far the end of training moves when the model is a little quadratic.",
     )

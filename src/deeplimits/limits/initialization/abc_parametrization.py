@@ -2,13 +2,16 @@ r"""Which powers of the width let a wide network learn features."""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
+from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.models import parametrizations
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Exponent
+from deeplimits.predictions.picture import Axis, Field, Line, Picture, Points
 from deeplimits.showcase import Showcase
 from deeplimits.theory.initialization import parametrization
 
@@ -36,9 +39,34 @@ class AbcParametrization(Limit):
 
     usual = Run(sizes=(250, 4000), samples=300)
     showcase = Showcase(
-        see="The exponent of the width decides: features move by n^(−1/2) in the kernel parametrization, and "
-        "as much at every width in the maximal-update one.",
+        first="exponents",
+        see="Features move by n^(−r): by n^(−1/2) in the kernel parametrization, and as much at every width on the white "
+        "line r = 0, where the maximal-update one lies; beyond it training blows up.",
     )
+
+    def charts(self):
+        # The output's weights n^(−a) and the learning rate n^(−c), the other layers as in the kernel parametrization.
+        inner = parametrizations.ntk(self.hidden)
+        powers, rates = np.linspace(0.5, 1.25, 61), np.linspace(-1.25, 0.75, 81)
+
+        def exponent(a, c):
+            try:
+                given = parametrizations.Parametrization((*inner.a[:-1], a), inner.b, c)
+                return parametrization.feature_exponent(given)
+            except OutsideValidity:
+                return np.nan
+
+        found = np.array([[exponent(float(a), float(c)) for a in powers] for c in rates])
+        # r = 0: along it a falls short of c only where the start is as large as what is learned
+        edge = rates[np.argmax(np.isfinite(found), axis=0)]
+        marks = (
+            Field(powers, rates, found, label="exponent r"),
+            Line(powers, edge, label="r = 0: features are learned"),
+            # μP in this gauge: weights n^(−1) at the output, rate n
+            Points([0.5, 1.0], [0.0, -1.0], label="kernel, and maximal update"),
+        )
+        across, heights = Axis("power of the output's weights", "a_{L+1}"), Axis("power of the learning rate", "c")
+        return {"exponents": Picture(across, heights, marks)}
 
     # Inputs, orthogonal to each other, with targets of alternating sign and this size.
     points, target = 8, 2.0

@@ -37,8 +37,11 @@ class FiniteWidthKurtosis(Limit):
 
     usual = Run(sizes=(30, 120), samples=14_000, batch=50)
     showcase = Showcase(
-        over="weight_variance",
-        see="The fourth cumulant grows with depth over width: deep narrow networks are far from Gaussian.",
+        over="hidden",
+        first="relu_ratio",
+        size=30,
+        see="The kurtosis grows with depth over width, here over the depth at thirty neurons a layer: deep narrow "
+        "networks are far from Gaussian.",
     )
 
     # Networks whose kernels are compared in one simulation.

@@ -45,6 +45,7 @@ class NtkLearningRateScaling(Limit):
 
     usual = Run(sizes=(32, 96), samples=200)
     showcase = Showcase(
+        first="largest_rate",
         over="correlation",
         see="The more alike the inputs, the larger the top eigenvalue and the smaller the largest learning rate.",
     )

@@ -12,7 +12,9 @@ from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.models.activations import activation
 from deeplimits.numerics import flows
 from deeplimits.predictions import Identity
+from deeplimits.predictions.picture import Axis, Line, Picture, Points
 from deeplimits.showcase import Showcase
+from deeplimits.theory.gaussian import dual_activations
 from deeplimits.theory.kernels import training
 
 _FLOW = "rounding errors of 2000 steps of four stages, 2e-16 each; the method's own error is 0.2/2000⁴"
@@ -43,8 +45,26 @@ class KernelGradientFlow(Limit):
 
     usual = Run(sizes=(32, 128), samples=40)
     showcase = Showcase(
-        see="The trained function is kernel regression stopped at that time, to rounding.",
+        first="learned",
+        see="Training is kernel regression stopped at some time, to rounding: slow functions are learned first, fast "
+        "ones when training goes on a hundred times as long.",
     )
+
+    def charts(self):
+        # Points on half a circle of radius √3, and the kernel of infinitely many features, at every angle between two.
+        line, seen = jnp.linspace(0.0, jnp.pi, 92), jnp.arange(6, 92, 13)
+        places = line[seen]
+        labels = jnp.cos(places) + 0.7 * jnp.cos(3 * places)
+        kernel = dual_activations.dual(self.activation, 3.0, 3.0, 3.0 * jnp.cos(line))
+        cross, matrix = (kernel[jnp.abs(rows[:, None] - seen)] for rows in (jnp.arange(92), seen))
+        unit = len(places) / jnp.linalg.norm(matrix, 2)
+        lines = [
+            Line(line, training.gradient_flow(matrix, labels, time * unit, cross=cross).test, series=series,
+                 label=f"t = {time:g} N/λ_{{max}}")
+            for series, time in enumerate((1.0, 10.0, 100.0, 1000.0))
+        ]  # fmt: skip
+        data = Points(places, labels, label="labels")
+        return {"learned": Picture(Axis("angle of the input", r"\theta"), Axis("output", "f_t"), (*lines, data))}
 
     # Steps of the Runge-Kutta method that integrates the flow.
     fine = 2000

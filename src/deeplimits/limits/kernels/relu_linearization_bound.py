@@ -35,7 +35,8 @@ class ReluLinearizationBound(Limit):
     usual = Run(sizes=(250, 1000, 4000), samples=120)
     showcase = Showcase(
         over="distance",
-        see="The worst distance from the linearization grows like the power 4/3 of the distance travelled.",
+        see="The worst distance from the linearization, divided by the power 4/3 of the distance travelled: the same "
+        "however far that is.",
     )
 
     def theory(self):

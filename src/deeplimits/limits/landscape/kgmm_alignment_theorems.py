@@ -14,6 +14,8 @@ from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import kgmm, weighted_covariance
 
 RECORDS, POINTS = 4, 128
+DENSE = 12 * RECORDS
+"""Points of the line that is drawn."""
 # The k-th outlier must stand this far from the edge, and the gradients' first from the second.
 APART = 1.15
 
@@ -77,11 +79,16 @@ class KgmmAlignmentTheorems(Limit):
 
     def theory(self):
         times = self.horizon * jnp.arange(1.0, RECORDS + 1) / RECORDS
-        path = self._path(times)
+        dense = self.horizon * jnp.arange(1.0, DENSE + 1) / DENSE
+        path = self._path(dense)
+        alignment = path.alignment(self.classes) ** 2
+        every = DENSE // RECORDS
         return {
             "span": Curve(
                 times,
-                path.alignment(self.classes) ** 2,
+                alignment[every - 1 :: every],
+                dense_x=dense,
+                dense_y=alignment,
                 label="squared alignment with the means",
                 symbol=r"\rho(x^c, \mathrm{Span}\,\mu)^2",
                 axis="time",

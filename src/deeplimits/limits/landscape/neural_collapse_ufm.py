@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.predictions import Identity
+from deeplimits.predictions.picture import Axis, Line, Picture, Rule
 from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import collapse
 
@@ -46,8 +47,21 @@ class NeuralCollapseUfm(Limit):
 
     usual = Run(sizes=(10, 20), samples=20)
     showcase = Showcase(
-        see="Descent ends in the simplex, with logits of exactly the predicted size.",
+        first="size",
+        see="Descent ends in the simplex with logits of exactly this size, which a stronger penalty shrinks until, at "
+        "f = 1, everything collapses to zero.",
     )
+
+    def charts(self):
+        strengths = jnp.concatenate([jnp.geomspace(0.02, 1.0, 60), jnp.linspace(1.0, 1.5, 10)[1:]])
+        found = [collapse.unconstrained_features(self.classes, self.per_class, *self._ridges(f)) for f in strengths]
+        logits = jnp.stack([collapse.mean_logits(one.scale, self.classes)[0, :2] for one in found])
+        marks = (
+            Line(strengths, logits[:, 0], label="own class", series=0),
+            Line(strengths, logits[:, 1], label="other classes", series=1),
+            Rule(1.0, upright=True, label="nothing but zero beyond"),
+        )
+        return {"size": Picture(Axis("strength of the penalty", "f", log=True), Axis("logit", "WH"), marks)}
 
     def at_size(self, size):
         return {"dimension": whole(size, "d", self, least=self.classes)}, self

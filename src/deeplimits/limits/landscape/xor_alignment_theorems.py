@@ -15,6 +15,8 @@ from deeplimits.theory.landscape import xor_blocks
 from deeplimits.theory.online_sgd import xor
 
 RECORDS, PER_DIMENSION, TOP = 3, 10, 4
+DENSE = 12 * RECORDS
+"""Points of the line that is drawn."""
 # A start in the basin of all four clusters: one neuron for each, and two that come late.
 OUTPUT = (1.0, 0.8, -0.9, -0.7, 0.4, -0.4)
 ALONG_MU = (0.4, -0.3, 0.0, 0.1, 0.1, 0.0)
@@ -59,14 +61,18 @@ class XorAlignmentTheorems(Limit):
 
     def theory(self):
         times = self.horizon * jnp.arange(1.0, RECORDS + 1) / RECORDS
+        dense, every = self.horizon * jnp.arange(1.0, DENSE + 1) / DENSE, DENSE // RECORDS
         start = xor.XorState(jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), SIDE * jnp.eye(6))
-        path = xor.xor_ballistic(start, times, self.separation, self.ridge, self.step, points=8192)
+        path = xor.xor_ballistic(start, dense, self.separation, self.ridge, self.step, points=8192)
         along = jnp.sum(path.output**2 * (path.along_mu**2 + path.along_nu**2), axis=1)
         beside = jnp.sum(path.output**2 * jnp.einsum("tii->ti", path.overlaps), axis=1)
+        share = along / (along + beside)
         return {
             "first_layer": Curve(
                 times,
-                along / (along + beside),
+                share[every - 1 :: every],
+                dense_x=dense,
+                dense_y=share,
                 label="first layer in the plane of the means",
                 symbol=r"\rho^2",
                 axis="time",

@@ -10,6 +10,7 @@ from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.numerics import draws
 from deeplimits.predictions import Curve, Probability
+from deeplimits.predictions.picture import Axis, Line, Picture
 from deeplimits.showcase import Showcase
 from deeplimits.tails import binomial_tail
 from deeplimits.theory.online_sgd import xor, xor_sliding
@@ -19,6 +20,10 @@ OUTPUT, ALONG_MU, ALONG_NU = (1.0, 0.5, -0.8, -0.6), (0.3, -0.2, 0.0, 0.0), (0.0
 CERTAIN = 1e-9
 # σ(v·g) at ν and −ν while the first neurons slide, from below: at the start it is 0.42 and 0.49, and falls later.
 LEAST_PULL, LEAST_OUTPUT = 0.3, 0.8
+
+
+def _start() -> xor.XorState:
+    return xor.XorState(jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), jnp.zeros((4, 4)))
 
 
 def _not_yet(overlap: float, output: float, per_unit: int, steps: int) -> float:
@@ -57,11 +62,23 @@ class XorLargeLambdaLimit(Limit):
     usual = Run(sizes=(20, 40, 80), samples=10_000, batch=1000)
     showcase = Showcase(
         parameters={"horizon": 10.0},
-        see="Overlaps against the flow slide to zero and stay there.",
+        first="overlaps",
+        see="Overlaps against the flow slide to zero within a moment and stay there; the others grow to their rest.",
     )
 
+    def charts(self):
+        times = jnp.geomspace(1e-3, self.horizon, 120)
+        path = xor_sliding.noiseless_ballistic(_start(), times, self.ridge)
+        lines = (
+            Line(times, path.along_mu[:, 0], label="neuron 1 with μ", series=0),
+            Line(times, path.along_nu[:, 0], label="neuron 1 with ν, against the flow", series=1),
+            Line(times, path.along_nu[:, 2], label="neuron 3 with ν", series=2),
+            Line(times, path.along_nu[:, 1], label="neuron 2 with ν, against the flow", series=3),
+        )
+        return {"overlaps": Picture(Axis("time", "t", log=True), Axis("overlap", "m"), lines)}
+
     def theory(self):
-        start = xor.XorState(jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), jnp.zeros((4, 4)))
+        start = _start()
         end = xor_sliding.noiseless_ballistic(start, self.horizon[None], self.ridge)
         neurons = jnp.arange(1.0, 5.0)
         shared = {"axis": "neuron", "rate": 1.0}

@@ -7,11 +7,13 @@ from deeplimits.ensembles import data, linear_training
 from deeplimits.limit import Limit, Run, axis, integer, real
 from deeplimits.limits.regression._shared import dense_times, proportional, time_curve
 from deeplimits.predictions import Curve
+from deeplimits.predictions.picture import Axis, Line, Picture, Rule
 from deeplimits.showcase import Showcase
 from deeplimits.theory.regression.gradient_flow import early_stopped_descent_risk, early_stopped_risk
 
 # Draws of the label noise for each design, for the variance of the descent.
 LABELLINGS = 8
+BIAS, VARIANCE = "squared bias of the flow", "variance of the flow"
 
 
 class EarlyStoppedGradientFlowRisk(Limit):
@@ -42,9 +44,21 @@ class EarlyStoppedGradientFlowRisk(Limit):
 
     usual = Run(sizes=(32, 64, 128), samples=300)
     showcase = Showcase(
-        first="variance",
+        first="risk",
         see="While training goes on the bias falls and the variance rises: the best time lies between.",
     )
+
+    def charts(self):
+        times = dense_times(self.times)
+        flow = early_stopped_risk(times, self.gamma, self.signal, self.noise**2)
+        risk = flow.bias + flow.variance
+        marks = (
+            Line(times, flow.bias, label=BIAS, series=0),
+            Line(times, flow.variance, label=VARIANCE, series=1),
+            Line(times, risk, label="their sum", series=2),
+            Rule(float(times[jnp.argmin(risk)]), upright=True, label="best time"),
+        )
+        return {"risk": Picture(Axis("training time", "t", log=True), Axis("excess risk"), marks)}
 
     def _step(self):
         return self.step * 2 / (1 + jnp.sqrt(self.gamma)) ** 2
@@ -63,8 +77,8 @@ class EarlyStoppedGradientFlowRisk(Limit):
             return Curve(counts, y, axis="steps", axis_symbol="k", label=label, symbol=symbol, rate=1.0)
 
         return {
-            "bias": over_time(flow.bias, "squared bias of the flow", "B(t)"),
-            "variance": over_time(flow.variance, "variance of the flow", "V(t)"),
+            "bias": over_time(flow.bias, BIAS, "B(t)"),
+            "variance": over_time(flow.variance, VARIANCE, "V(t)"),
             "descent_bias": over_steps(descent.bias, "squared bias of the descent", "B_k"),
             "descent_variance": over_steps(descent.variance, "variance of the descent", "V_k"),
         }

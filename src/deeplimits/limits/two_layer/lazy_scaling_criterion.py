@@ -8,6 +8,7 @@ from deeplimits.measure import committees as measure
 from deeplimits.models import activations
 from deeplimits.numerics import draws
 from deeplimits.predictions import Value
+from deeplimits.predictions.picture import Axis, Line, Picture
 from deeplimits.showcase import Showcase
 from deeplimits.theory.two_layer import laziness
 
@@ -39,9 +40,24 @@ class LazyScalingCriterion(Limit):
 
     usual = Run(sizes=(20, 60, 180), samples=600, batch=20)
     showcase = Showcase(
+        first="criterion",
         see="How nonlinear training is: the criterion falls like a power of the width in one scaling and not "
         "in the other.",
     )
+
+    def charts(self):
+        widths, sigma = jnp.geomspace(4.0, 1e5, 10), activations.activation(self.activation)
+        lines = [
+            Line(
+                widths,
+                jnp.stack([laziness.expected_laziness(sigma, width, s, self.label) for width in widths]),
+                label=f"{name}: output scale p^{{−{s:g}}}",
+                series=series,
+            )
+            for series, (name, s) in enumerate(SCALINGS.items())
+        ]
+        across, heights = Axis("number of neurons", "p", log=True), Axis("laziness", r"E\,\kappa", log=True)
+        return {"criterion": Picture(across, heights, tuple(lines))}
 
     def theory(self):
         s = SCALINGS[self.scaling]

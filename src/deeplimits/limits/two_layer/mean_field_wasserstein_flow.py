@@ -16,7 +16,7 @@ from deeplimits.numerics import draws
 from deeplimits.numerics.arguments import known
 from deeplimits.numerics.checks import valid
 from deeplimits.predictions import Curve, Exponent
-from deeplimits.showcase import Showcase
+from deeplimits.showcase import Showcase, log_points
 from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.mean_field import initial_laws, particles
 
@@ -60,7 +60,9 @@ class MeanFieldWassersteinFlow(Limit):
 
     usual = Run(sizes=(16, 64, 256), samples=2000, batch=200)
     showcase = Showcase(
-        see="A measure on neurons flows down the risk; finite networks fluctuate around it by m^(−1/2).",
+        parameters={"dimension": 1, "times": log_points(0.05, 8.0, 8)},
+        fine=24,
+        see="A measure on neurons flows down the risk; finite networks fluctuate around it by p^(−1/2).",
     )
 
     inputs = 60

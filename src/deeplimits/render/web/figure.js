@@ -145,6 +145,13 @@ window.deeplimits = window.deeplimits || { limits: {} };
     return { major, minor: [] };
   }
 
+  // Ticks in so many digits that two of them never read alike.
+  function told(axis, major) {
+    const step = axis.log || major.length < 2 ? 0 : Math.abs(major[1] - major[0]);
+    const needed = step ? Math.ceil(Math.log10(Math.max(...major.map(Math.abs)) / step) - 1e-9) + 1 : 4;
+    return major.map((value) => said(value, Math.min(Math.max(4, needed), 12)));
+  }
+
   // ---- marks ----
 
   const VIRIDIS = [[68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142], [31, 158, 137],
@@ -252,7 +259,7 @@ window.deeplimits = window.deeplimits || { limits: {} };
     if (fieldMark) picture = Object.assign({}, picture, { marks: picture.marks.map((mark) => mark.mark === "line" ? Object.assign({}, mark, { over: true }) : mark) });
     const xEnds = reach(picture, "x"), yEnds = reach(picture, "y");
     const yTicks = bare || small ? { major: [], minor: [] } : ticks(picture.y, yEnds, Math.max(3, Math.floor(height / 60)));
-    const words = yTicks.major.map((value) => said(value));
+    const words = told(picture.y, yTicks.major);
     const widest = Math.max(0, ...words.map((word) => word.length)) * 7.2;
     const box = small ? { left: 4, right: width - 4, top: 4, bottom: height - 4 }
       : { left: Math.max(46, 30 + widest), right: width - (fieldMark ? 74 : 14), top: 14, bottom: height - 46 };
@@ -263,11 +270,12 @@ window.deeplimits = window.deeplimits || { limits: {} };
     if (!bare && !small) {
       const grid = element("g", { class: "grid", "aria-hidden": "true" }, svg);
       const xTicks = ticks(picture.x, xEnds, Math.max(3, Math.floor((box.right - box.left) / 85)));
-      for (const value of xTicks.major) {
+      const below = told(picture.x, xTicks.major);
+      xTicks.major.forEach((value, index) => {
         const x = X(value).toFixed(1);
         if (!fieldMark) element("path", { d: `M${x} ${box.top}V${box.bottom}` }, grid);
-        element("text", { x, y: box.bottom + 17, "text-anchor": "middle" }, grid).textContent = said(value);
-      }
+        element("text", { x, y: box.bottom + 17, "text-anchor": "middle" }, grid).textContent = below[index];
+      });
       for (const value of xTicks.minor) element("path", { d: `M${X(value).toFixed(1)} ${box.bottom}v4`, class: "tick" }, grid);
       yTicks.major.forEach((value, index) => {
         const y = Y(value);

@@ -155,7 +155,9 @@
     if (spots.length) {
       spots.sort((a, b) => a[0] - b[0]);
       const sizes = [...new Set(spots.map((spot) => spot[1].size))].join(", ");
-      marks.push({ mark: "points", role: "simulation", label: `simulation, n = ${sizes}`, x: spots.map((s) => s[0]), y: spots.map((s) => s[1].y),
+      const what = spots.some((spot) => spot[1].nearest) ? "nearest of the simulations" : "simulation";
+      const own = panel.own ? ", beside the theory of its own draw" : "";
+      marks.push({ mark: "points", role: "simulation", label: `${what}, n = ${sizes}${own}`, x: spots.map((s) => s[0]), y: spots.map((s) => s[1].y),
         low: spots.map((s) => s[1].low), high: spots.map((s) => s[1].high) });
     }
     const all = heights.concat(spots.map((s) => s[1].y)).filter(dl.finite);
