@@ -267,9 +267,13 @@ def _atlas(options: argparse.Namespace) -> int:
 def _explore(options: argparse.Namespace) -> int:
     from deeplimits import explorer
 
-    explorer.serve(
-        options.name, host=options.host, port=options.port, site=options.site, browser=not options.no_browser
-    )
+    at = {} if options.name is None else dict(flags.values(catalogue.entry(options.name), options))
+    for name, values in at.items():
+        if len(values) > 1:
+            raise ParameterError(f"{name} = {values} is more than one number; the page opens at one, and moves it")
+    at = {name: value for name, (value,) in at.items()}
+    browser = not options.no_browser
+    explorer.serve(options.name, at=at, host=options.host, port=options.port, site=options.site, browser=browser)
     return 0
 
 

@@ -15,8 +15,8 @@ import pytest
 import deeplimits as dl
 from deeplimits import cli, guard, references
 from deeplimits.errors import ParameterError, UnknownName
-from deeplimits.lab.sweep import PredictedAlong
-from deeplimits.limit import Limit, Run, real
+from deeplimits.lab.sweep import PredictedAlong, listed
+from deeplimits.limit import Limit, Run, real, values_of
 from deeplimits.models import Atoms, FullyConnected, Overlaps, Task
 from deeplimits.predictions import Curve, Picture, Trial, Value
 from deeplimits.theory.regression import population
@@ -296,6 +296,37 @@ def test_a_range_on_the_command_line_says_what_it_will_run(capsys, tmp_path):
     assert "2 comparisons along gamma: about" in err
     assert "--gammas in place of --gamma" in err
     assert [path.name for path in tmp_path.iterdir()] == ["figure.png"]
+
+
+def test_sizes_and_samples_as_one_writes_them(monkeypatch, capsys):
+    """A range of sizes, and 1e3: on the command line and in Python."""
+    asked = []
+
+    def compared(limit, tasks, progress, chosen):
+        asked.append([(task.size, task.samples) for task in tasks])
+        raise ParameterError("enough")
+
+    monkeypatch.setattr("deeplimits.lab.compare.compared", compared)
+    flags = ("--sizes", "10:40:4", "--samples", "1e3")
+    assert run_command(capsys, "compare", "marchenko-pastur-law", *flags)[0] == 1
+    given = [{"sizes": "10:40:4", "samples": 1e3}, {"sizes": (1e1, 20, 30.0, 40), "samples": np.float64(1000)}]
+    for one in given:
+        with pytest.raises(ParameterError, match="enough"):
+            dl.compare("marchenko-pastur-law", **one)
+    assert asked == 3 * [[(10, 1000), (20, 1000), (30, 1000), (40, 1000)]]
+    assert all(type(number) is int for number in sum(asked[1] + asked[2], ()))
+    assert run_command(capsys, "compare", "marchenko-pastur-law", "--sizes", "40:160:3log")[0] == 1
+    assert [size for size, _ in asked[-1]] == [40, 80, 160]
+
+
+def test_python_reads_the_ranges_of_the_command_line(monkeypatch):
+    """So that what the explorer writes as a script runs as it was typed into its boxes."""
+    limit = dl.limits.RidgelessDoubleDescent(gammas="0.1:10:3log")
+    assert values_of(limit)["gammas"] == pytest.approx([0.1, 1.0, 10.0])
+    assert dl.limits.KnnBiasVariance(neighbours=1e2).neighbours == 100
+    assert type(dl.limits.KnnBiasVariance(neighbours=1e2).neighbours) is int
+    assert listed("ridgeless-double-descent", {"gamma": "0.5:2:4"}) == {"gamma": [0.5, 1.0, 1.5, 2.0]}
+    assert listed("knn-bias-variance", {"neighbours": "1:100:3log"}) == {"neighbours": [1, 10, 100]}
 
 
 # Words and values
