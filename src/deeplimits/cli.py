@@ -232,6 +232,7 @@ def _diagnose(options: argparse.Namespace) -> int:
         seed=options.seed,
         only=options.only,
         dry_run=options.dry_run,
+        **given.others,
     )
     if options.json:
         _print_json([report.to_json()])

@@ -76,9 +76,7 @@ def compare(
     return compared(limit, tasks_of(limit, sizes, samples, seed), progress, sizes is not None or samples is not None)
 
 
-def tasks_of(
-    limit: Limit, sizes: Sizes | None = None, samples: int | float | None = None, seed: int = 0
-) -> list[Task]:
+def tasks_of(limit: Limit, sizes: Sizes | None = None, samples: int | float | None = None, seed: int = 0) -> list[Task]:
     """The simulations of a comparison, as asked for; refused in a sentence where they cannot be made."""
     sizes = check_sizes(limit.usual.sizes if sizes is None else sizes)
     samples = check_count(limit.usual.samples if samples is None else samples, "samples", statistics.FEWEST_SAMPLES)
