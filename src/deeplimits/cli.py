@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from deeplimits import figure_command, flags, guard, index, showing, sweep_command
+from deeplimits import figure_command, flags, guard, index, searching, showing, sweep_command
 from deeplimits.catalogue import Listing, catalogue
 from deeplimits.errors import ParameterError, did_you_mean
 
@@ -46,12 +46,25 @@ def _list(options: argparse.Namespace) -> int:
         print(json.dumps([entry.to_json() for entry in found], indent=1, ensure_ascii=False))
     else:
         print(Listing(found))
-        if not found:
+        drawn = _drawn(" ".join(options.words)) if options.words else []
+        for command, title in drawn:
+            print(f"{command}  {title}")
+        if not found and not drawn:
             words = " ".join(options.words)
             hint = did_you_mean(words.replace(" ", "-"), [*catalogue, *index.offered()])
             hint = hint or "; `deeplimits list` shows all names"
             print(f"nothing has all of the words {words!r}{hint}", file=sys.stderr)
     return 0
+
+
+def _drawn(words: str) -> list[tuple[str, str]]:
+    """The commands that draw what words speak of, and what they draw."""
+    wanted = searching.meant(words)
+    found = [
+        one for one in index.pictures() if searching.matches(searching.plain(f"{one.command} {one.title}"), wanted)
+    ]
+    wide = max((len(one.command) for one in found), default=0)
+    return [(f"{one.command:<{wide}}", one.title) for one in found]
 
 
 def _show(options: argparse.Namespace) -> int:

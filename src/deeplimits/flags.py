@@ -189,8 +189,8 @@ def _parser(
     diagnosis.add_argument(
         "model",
         metavar="FILE.py:NAME",
-        help="a function NAME in FILE.py (or module:NAME) that returns model, loss, data, and perhaps the optimizer; or "
-        "a dictionary of these, and of the parameters of a JAX function",
+        help="a function NAME in FILE.py (or module:NAME) that returns model, loss, data, and perhaps the optimizer; "
+        "or a dictionary of these, and of the parameters of a JAX function",
     )
     diagnosis.add_argument(
         "--data",

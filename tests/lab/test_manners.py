@@ -54,6 +54,8 @@ def sweep():
         ("pca", "spiked-covariance-bbp"),
         ("kaiming", "criticality-solver"),
         ("glorot init", "criticality-solver"),
+        ("own covariance", "regression.from_covariance"),
+        ("my own data", "regression.feature_regression"),
     ],
 )
 def test_words_find_names_rooms_and_functions(words, name):
@@ -101,6 +103,24 @@ def test_every_function_of_a_room_is_shown_with_lines_that_can_be_read():
     for part in index.offered().values():
         compile("\n".join(part.example), part.called, "exec")
         assert any(part.name in line for line in part.example)
+
+
+def test_what_can_be_looked_at_is_found_and_shown(capsys):
+    from deeplimits import flags, index
+
+    for picture in index.pictures():
+        assert flags.read(picture.command.split()[1:], cli.COMMANDS).command in ("figure", "sweep")
+        assert all(name in dl.catalogue for name in picture.limits)
+    for command in (("show", "order-chaos-phase-diagram"), ("list", "order", "chaos")):
+        _, out, _ = run_command(capsys, *command)
+        assert "deeplimits figure order-and-chaos  " in out
+        assert "deeplimits sweep --diagram order-chaos  " in out
+    _, out, _ = run_command(capsys, "show", "double-descent-ridge-regression")
+    assert "deeplimits explore ridge-general-covariance  " in out
+    code, out, err = run_command(capsys, "list", "ten", "points")
+    assert (code, err) == (0, "")
+    assert "deeplimits figure ten-points" in out
+    assert "To look at it\n  dl.explore(Unlike)" in dl.show(Unlike)
 
 
 def test_nothing_found_is_answered_with_the_nearest(capsys):

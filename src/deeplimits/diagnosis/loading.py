@@ -12,7 +12,6 @@ import numpy as np
 
 from deeplimits.errors import ParameterError
 
-
 FLAGS = {"budget": "--budget", "only": "--only", "seed": "--seed", "dry_run": "--dry-run", "memory": "--most-memory"}
 """Arguments of `diagnose` that the command line has flags for."""
 

@@ -105,12 +105,12 @@ def diagnose(
 ) -> Report:
     """What theory expects of this very network, what is measured of it, and what to do.
 
-    `model`, `loss` and `data` are as `measure.adapters.open_model` takes them (`options` too), or `model` is a `Model`
-    that it made. A JAX function needs its `parameters`. `optimizer` is the one in use: a torch.optim optimizer, or ('adam', step) and the like. The parts that
-    fit into the `budget` of time, and into the `memory` where that is given ('2GB'), are looked at, cheap ones first;
-    the report says what was left out. `only` names parts; `dry_run` says what each would cost and looks at nothing.
-    `progress` shows a bar; by default where there is a terminal or a notebook. Nothing of the user's is changed, nor
-    where the diagnosis is interrupted.
+    `model`, `loss` and `data` are as `measure.adapters.open_model` takes them (`options` too), or `model` is a
+    `Model` that it made. A JAX function needs its `parameters`. `optimizer` is the one in use: a torch.optim
+    optimizer, or ('adam', step) and the like. The parts that fit into the `budget` of time, and into the `memory`
+    where that is given ('2GB'), are looked at, cheap ones first; the report says what was left out. `only` names
+    parts; `dry_run` says what each would cost and looks at nothing. `progress` shows a bar; by default where there is
+    a terminal or a notebook. Nothing of the user's is changed, nor where the diagnosis is interrupted.
 
     >>> import torch
     >>> _ = torch.manual_seed(0)
