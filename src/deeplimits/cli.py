@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from deeplimits import figure_command, flags, guard, index, showing, sweep_command
+from deeplimits import figure_command, flags, guard, index, searching, showing, sweep_command
 from deeplimits.catalogue import Listing, catalogue
 from deeplimits.errors import ParameterError, did_you_mean
 
@@ -46,12 +46,25 @@ def _list(options: argparse.Namespace) -> int:
         print(json.dumps([entry.to_json() for entry in found], indent=1, ensure_ascii=False))
     else:
         print(Listing(found))
-        if not found:
+        drawn = _drawn(" ".join(options.words)) if options.words else []
+        for command, title in drawn:
+            print(f"{command}  {title}")
+        if not found and not drawn:
             words = " ".join(options.words)
             hint = did_you_mean(words.replace(" ", "-"), [*catalogue, *index.offered()])
             hint = hint or "; `deeplimits list` shows all names"
             print(f"nothing has all of the words {words!r}{hint}", file=sys.stderr)
     return 0
+
+
+def _drawn(words: str) -> list[tuple[str, str]]:
+    """The commands that draw what words speak of, and what they draw."""
+    wanted = searching.meant(words)
+    found = [
+        one for one in index.pictures() if searching.matches(searching.plain(f"{one.command} {one.title}"), wanted)
+    ]
+    wide = max((len(one.command) for one in found), default=0)
+    return [(f"{one.command:<{wide}}", one.title) for one in found]
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -232,6 +245,7 @@ def _diagnose(options: argparse.Namespace) -> int:
         seed=options.seed,
         only=options.only,
         dry_run=options.dry_run,
+        **given.others,
     )
     if options.json:
         _print_json([report.to_json()])
@@ -267,9 +281,13 @@ def _atlas(options: argparse.Namespace) -> int:
 def _explore(options: argparse.Namespace) -> int:
     from deeplimits import explorer
 
-    explorer.serve(
-        options.name, host=options.host, port=options.port, site=options.site, browser=not options.no_browser
-    )
+    at = {} if options.name is None else dict(flags.values(catalogue.entry(options.name), options))
+    for name, values in at.items():
+        if len(values) > 1:
+            raise ParameterError(f"{name} = {values} is more than one number; the page opens at one, and moves it")
+    at = {name: value for name, (value,) in at.items()}
+    browser = not options.no_browser
+    explorer.serve(options.name, at=at, host=options.host, port=options.port, site=options.site, browser=browser)
     return 0
 
 

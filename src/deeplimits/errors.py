@@ -12,6 +12,10 @@ class ParameterError(DeeplimitsError, ValueError):
     """A parameter has a value outside its allowed range, or of the wrong kind."""
 
 
+class MissingArgument(ParameterError):
+    """What was called cannot do without an argument that was not given."""
+
+
 class OutsideValidity(DeeplimitsError, ValueError):
     """Every parameter is allowed by itself, but the theorem does not speak about their combination."""
 

@@ -125,7 +125,7 @@ def _limit_named_in(arguments: Sequence[str], run: Mapping[str, Callable]) -> En
         options, rest = _parser(None, run, first=True)[0].parse_known_args(arguments)
     except _Unfinished:
         return None
-    if options.command not in (*RUNS, "sweep"):
+    if options.command not in (*RUNS, "sweep", "explore") or (options.command == "explore" and options.name is None):
         return None
     if options.command == "sweep" and options.name is None:
         from deeplimits.lab.diagrams import DIAGRAMS
@@ -189,7 +189,8 @@ def _parser(
     diagnosis.add_argument(
         "model",
         metavar="FILE.py:NAME",
-        help="a function NAME in FILE.py (or module:NAME) that returns model, loss, data, and perhaps the optimizer",
+        help="a function NAME in FILE.py (or module:NAME) that returns model, loss, data, and perhaps the optimizer; "
+        "or a dictionary of these, and of the parameters of a JAX function",
     )
     diagnosis.add_argument(
         "--data",
@@ -211,8 +212,11 @@ def _parser(
     atlas.add_argument("--only", nargs="+", action=_Names, metavar="NAME", help="just these limits")
     atlas.add_argument("--size", choices=("small", "medium", "large"), default="medium", help="how much to simulate")
 
-    explore = command("explore", "a page in the browser: theory that follows sliders, simulations on demand")
+    sentence = "a page in the browser: theory that follows sliders, simulations on demand"
+    explore = command("explore", sentence, add_help=not first)
     explore.add_argument("name", nargs="?", metavar="NAME", help="the limit to open at (default: the overview)")
+    explore.usage = "deeplimits explore [NAME] [--PARAMETER VALUE ...] [flags]"
+    _about(explore, "explore", entry)
     explore.add_argument("--host", default="127.0.0.1", help="address to answer at (default: 127.0.0.1, this machine)")
     explore.add_argument("--port", type=_port, default=8765, help="port to answer at, 0 for a free one (default: 8765)")
     explore.add_argument("--site", metavar="FOLDER", help="an atlas, whose thumbnails the overview shows")
@@ -246,9 +250,9 @@ def _parser(
 
 def _about(made: argparse.ArgumentParser, word: str, entry: Entry | None) -> None:
     """What is said of the limit that is named, and its parameters."""
-    made.epilog = PARAMETERS
+    made.epilog = PARAMETERS if word != "explore" else "The page opens at these parameters; its sliders move them."
     if entry is None:
-        made.epilog = f"`deeplimits {word} NAME --help` lists the parameters of that limit.\n{PARAMETERS}"
+        made.epilog = f"`deeplimits {word} NAME --help` lists the parameters of that limit.\n{made.epilog}"
     else:
         made.description = f"{entry.about.statement.title}.\n`deeplimits show {entry.name}` gives the full statement."
         _add_parameters(made, entry)

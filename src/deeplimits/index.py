@@ -39,6 +39,15 @@ class Part:
 
 
 @dataclass(frozen=True)
+class PictureOf:
+    """A figure of the gallery, or a ready diagram: the command that makes it, and the limits that it shows."""
+
+    command: str
+    title: str
+    limits: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Record:
     """What is known of a limit or function without importing it."""
 
@@ -149,6 +158,12 @@ def offered() -> dict[str, Part]:
     """What the doors of `theory` and `measure` offer, by `room.function`."""
     parts = map(_part, _document()["doors"])
     return {part.called: part for part in parts}
+
+
+@functools.cache
+def pictures() -> tuple[PictureOf, ...]:
+    """What there is to look at ready-made."""
+    return tuple(PictureOf(one["command"], one["title"], tuple(one["limits"])) for one in _document()["pictures"])
 
 
 @functools.cache

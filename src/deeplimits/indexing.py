@@ -12,8 +12,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from deeplimits import gallery
 from deeplimits.catalogue import FUNCTIONS
-from deeplimits.index import Part, Record, class_name
+from deeplimits.index import Part, PictureOf, Record, class_name
+from deeplimits.lab.diagrams import DIAGRAMS
 from deeplimits.statement import Statement
 
 
@@ -27,8 +29,16 @@ def build() -> str:
     made = {
         "names": [Record.of_target(target).to_json() for target in targets],
         "doors": [asdict(part) for door in doors() for part in offers(door)],
+        "pictures": [asdict(picture) for picture in pictures()],
     }
     return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
+
+
+def pictures() -> list[PictureOf]:
+    """The figures of the gallery, and the ready diagrams of sweeps, each with the limits that it shows."""
+    found = [PictureOf(one.command, one.title, one.limits) for one in gallery.entries()]
+    diagrams = DIAGRAMS.items()
+    return found + [PictureOf(f"deeplimits sweep --diagram {name}", one.title, (one.limit,)) for name, one in diagrams]
 
 
 def doors() -> list[Any]:

@@ -15,7 +15,7 @@ from jaxtyping import Array, PRNGKeyArray
 from deeplimits.errors import OutsideValidity, ParameterError, did_you_mean
 from deeplimits.models.activations import Activation, names
 from deeplimits.numerics.arguments import known
-from deeplimits.parameters import Axis, Choice, Integer, Parameter, Real, parameters_of
+from deeplimits.parameters import Axis, Choice, Integer, Parameter, Real, parameters_of, read_list
 from deeplimits.predictions import Kind, Picture
 from deeplimits.showcase import Showcase
 
@@ -28,7 +28,7 @@ def real(default: float, low: float, high: float = math.inf, *, log: bool = Fals
 
 
 def integer(default: int, low: int, high: float = math.inf, *, log: bool = False, symbol: str = "", doc: str = ""):
-    """A whole number in [low, high]; static, because shapes depend on it."""
+    """A whole number in [low, high]; static, because shapes depend on it. 1e3 is a whole number, too."""
     return _field(Integer(default=default, low=low, high=high, log=log, symbol=symbol, doc=doc), traced=False)
 
 
@@ -61,15 +61,20 @@ def axis(
     symbol: str = "",
     doc: str = "",
 ):
-    """The increasing points in [low, high] at which a curve is evaluated, stored as a traced array."""
+    """The increasing points in [low, high] at which a curve is evaluated, stored as a traced array.
+
+    They may be given as on the command line: "0.5,1,2", or a range "0.1:10:20log".
+    """
     return _field(Axis(default=default, low=low, high=high, log=log, symbol=symbol, doc=doc), traced=True)
 
 
 def _field(parameter: Parameter, traced: bool) -> Any:
     metadata = {"parameter": parameter}
     if traced:
-        return eqx.field(default=parameter.default, converter=_to_array, metadata=metadata)
-    return eqx.field(default=parameter.default, converter=_to_python, static=True, metadata=metadata)
+        converter = _to_points if parameter.kind == "axis" else _to_array
+        return eqx.field(default=parameter.default, converter=converter, metadata=metadata)
+    converter = _to_whole if parameter.kind == "integer" else _to_python
+    return eqx.field(default=parameter.default, converter=converter, static=True, metadata=metadata)
 
 
 def _to_array(value: Any) -> Any:
@@ -85,8 +90,22 @@ def _to_array(value: Any) -> Any:
         return value
 
 
+def _to_points(value: Any) -> Any:
+    if isinstance(value, str):
+        try:
+            value = read_list(value)
+        except (ValueError, OverflowError):
+            return value  # refused by name, like all that is no list
+    return _to_array(value)
+
+
 def _to_python(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
+
+
+def _to_whole(value: Any) -> Any:
+    value = _to_python(value)
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 @dataclasses.dataclass(frozen=True)

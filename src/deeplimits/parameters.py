@@ -102,7 +102,7 @@ class Integer(_Ranged):
         return int(number)
 
     def read_many(self, text):
-        return [self.read(repr(number)) for number in read_list(text)]
+        return read_many_whole(text)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -190,6 +190,19 @@ def read_list(text: str) -> list[float]:
         inner = [math.exp(point) for point in points[1:-1]]
         points = [float(start_text), *inner, float(stop_text)]
     return points
+
+
+def read_many_whole(text: str) -> list[int]:
+    """Read a list or a range of whole numbers, which ratios of a range meet up to rounding.
+
+    >>> read_many_whole("10:40:4"), read_many_whole("40:160:3log"), read_many_whole("1e3")
+    ([10, 20, 30, 40], [40, 80, 160], [1000])
+    """
+    found = read_list(text)
+    for number in found:
+        if not math.isfinite(number) or abs(number - round(number)) > (1e-12 * abs(number) if ":" in text else 0):
+            raise ValueError(f"{short(number)} is not whole")
+    return [round(number) for number in found]
 
 
 def _entries(value: Any) -> list[Any]:

@@ -37,6 +37,8 @@ def page(entry: Entry) -> str:
         parts.append("Cited\n" + "\n".join(cited))
     parts.append(f"Source\n  {about.module}")
     parts.append("To call it\n" + "\n".join(f"  {line}" for line in _call(entry, about)))
+    if entry.role != "function":
+        parts.append("To look at it\n" + "\n".join(f"  {line}" for line in _to_look_at(entry)))
     return "\n\n".join(parts)
 
 
@@ -95,17 +97,18 @@ def _computed_by(about: Record, result: str) -> Iterator[str]:
 
 
 MOST_EXAMPLES = 3
-"""So many functions are shown at work; of the others it is said how to import them."""
+"""So many functions are shown at work; the others are named."""
 
 
 def _own_data(about: Record, result: str) -> Iterator[str]:
     """The general functions behind a limit, each with lines that run."""
     parts = [index.offered()[part.called] for part in about.parts_of(result) if part.called in index.offered()]
-    for number, part in enumerate(parts):
-        if number < MOST_EXAMPLES:
-            yield from ("", *part.example) if number else part.example
-        else:
-            yield f"from {part.module} import {part.name}"
+    for part in parts[:MOST_EXAMPLES]:
+        yield from (*part.example, "")
+    for part in parts[MOST_EXAMPLES:]:
+        yield f"# deeplimits show {part.called}"
+    for room in dict.fromkeys(part.called.partition(".")[0] for part in parts):
+        yield f"# all that there is in this room: deeplimits list {room}"
 
 
 def _call(entry: Entry, about: Record) -> Iterator[str]:
@@ -120,6 +123,19 @@ def _call(entry: Entry, about: Record) -> Iterator[str]:
     yield f"dl.predict(dl.limits.{about.name}()){result}"
     yield f'dl.compare("{catalogue.name_of_target(entry.target)}")'
     yield f"deeplimits compare {catalogue.name_of_target(entry.target)}"
+
+
+def _to_look_at(entry: Entry) -> Iterator[str]:
+    """The commands that draw it; where it is no limit of the catalogue, the call that does."""
+    name = catalogue.name_of_target(entry.target)
+    if name not in catalogue:
+        yield f"dl.explore({entry.about.name})"
+        return
+    pictures = [picture for picture in index.pictures() if {entry.name, name} & set(picture.limits)]
+    commands = {f"deeplimits explore {name}": "sliders, in the browser", **{one.command: one.title for one in pictures}}
+    wide = max(map(len, commands))
+    for command, sentence in commands.items():
+        yield _filled(sentence, f"{command:<{wide}}  ", " " * (wide + 2))
 
 
 def _filled(text: str, first: str, rest: str) -> str:

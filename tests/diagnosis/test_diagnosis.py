@@ -253,9 +253,16 @@ def test_bad_arguments():
         ({"optimizer": ("adagrad", 0.1)}, "adam"),
         ({"optimizer": ("gd",)}, r"\(name, step\)"),
         ({"optimizer": 3}, "torch.optim"),
+        ({"optimiser": ("gd", 0.1)}, "takes no optimiser; did you mean optimizer"),
+        ({"params": 3}, "takes no params; did you mean parameters"),
     ):
         with pytest.raises(ParameterError, match=words):
             diagnose(net, loss, data, **options)
+    with pytest.raises(ParameterError, match="loss is a str; it must be a function"):
+        diagnose(net, "mse", data)
+    # Not the network is at fault here, but the call.
+    with pytest.raises(ParameterError, match="needs its parameters; give them, as parameters="):
+        diagnose(lambda p, z: z @ p, loss, data)
     with pytest.raises(ParameterError, match="data is missing"):
         diagnose(net, loss)
     assert budget_of("1h") == 3600
@@ -303,6 +310,37 @@ def test_a_jax_function_is_diagnosed_as_far_as_it_can_be_seen():
     assert report["step-size"].severity in ("fine", "note")
     assert report["output-size"].measured is not None  # the layer is read off the function
     assert "1 affine layer" in report["architecture"].sentence
+
+
+WITH_JAX = """
+import numpy as np
+def make(**others):
+    x, w = np.random.default_rng(0).normal(size=(60, 10)), np.ones((10, 1)) / 10
+    given = {"model": lambda p, z: z @ p["w"], "loss": lambda z, y: ((z - y) ** 2).mean(), "data": (x, x @ w)}
+    return {**given, "parameters": {"w": 0 * w}, "optimizer": ("gd", 100.0), **others}
+def seeded():
+    return make(seed=3)
+def odd():
+    return make(weights=3)
+def less():
+    return {"model": 1}
+"""
+
+
+def test_the_command_with_a_jax_function(tmp_path, capsys):
+    from deeplimits.cli import main
+
+    path = tmp_path / "with_jax.py"
+    path.write_text(WITH_JAX)
+    assert main(["diagnose", f"{path}:make", "--only", "learning rate"]) == 2
+    assert "critical  step-size" in capsys.readouterr().out
+    for name, words in (
+        ("seeded", "as --seed"),
+        ("odd", "takes no weights"),
+        ("less", "without 'loss'"),
+    ):
+        assert main(["diagnose", f"{path}:{name}"]) == 1
+        assert words in capsys.readouterr().err
 
 
 SCRIPT = """

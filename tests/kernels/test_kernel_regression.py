@@ -106,6 +106,25 @@ def test_trained_ensemble_reference(time, mean, variance):
         np.testing.assert_allclose([steps.mean[0], steps.covariance[0, 0]], [mean, variance], rtol=2e-3)
 
 
+@pytest.mark.parametrize(("times", "step"), [([0.0, 5.0, np.inf], None), ([0, 7, 50], 0.1)])
+def test_an_ensemble_at_several_times_is_that_at_each(times, step):
+    net = InfiniteWidth(FullyConnected(2, "erf", bias_variance=0.09))
+    new = np.concatenate([NEW, 2 * NEW])
+    nngp, ntk = training.blocks(net.nngp, X, new), training.blocks(net.ntk, X, new)
+    for targets in (Y, np.stack([Y, np.ones(len(Y))], axis=1)):
+        found = training.trained_ensemble(nngp, ntk, targets, times, step=step)
+        each = [training.trained_ensemble(nngp, ntk, targets, time, step=step) for time in times]
+        np.testing.assert_allclose(found.mean, np.stack([one.mean for one in each]), rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(found.covariance, np.stack([one.covariance for one in each]), rtol=1e-12, atol=1e-15)
+
+
+def test_no_time_is_called_none():
+    net = InfiniteWidth(FullyConnected(1, "erf"))
+    nngp, ntk = training.blocks(net.nngp, X, NEW), training.blocks(net.ntk, X, NEW)
+    with pytest.raises(ParameterError, match="time = None is not allowed"):
+        training.trained_ensemble(nngp, ntk, Y, None)
+
+
 def test_nngp_posterior_reference():
     net = InfiniteWidth(FullyConnected(2, "erf", bias_variance=0.09))
     found = gaussian_process.posterior(training.blocks(net.nngp, X, NEW), Y, 0.1)

@@ -20,6 +20,8 @@ import deeplimits as dl
 from chromium import Watched, browser, downloads
 from deeplimits.errors import DeeplimitsError
 from deeplimits.explorer import requests
+from deeplimits.limit import values_of
+from house import run_command
 
 pytest.importorskip("starlette", reason="the explorer's extra is not installed: pip install 'deeplimits[explore]'")
 pytest.importorskip("uvicorn", reason="the explorer's extra is not installed: pip install 'deeplimits[explore]'")
@@ -263,6 +265,28 @@ def test_the_page_follows_its_slider_exactly(served, chromium):
         page.wait_for_timeout(100)
     assert float(said.text_content().rpartition("= ")[2]) == pytest.approx(stated, rel=1e-4)
     watched.is_quiet()
+    page.close()
+
+
+def test_the_command_opens_at_the_parameters_that_it_is_given(capsys, monkeypatch):
+    import uvicorn
+
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: [one.close() for one in sockets])
+    given = ("--gamma", "3", "--gammas", "1.5:3:4", "--port", "0", "--no-browser")
+    code, out, _ = run_command(capsys, "explore", "ridgeless-double-descent", *given)
+    assert code == 0
+    assert "/limits/ridgeless-double-descent.html#gamma=3.0&gammas=1.5%2C2.0%2C2.5%2C3.0 (Ctrl-C" in out
+
+
+def test_what_stands_in_the_address_is_on_the_page_and_in_its_script(served, chromium):
+    """A range as it is typed into a box runs as a script, too."""
+    watched = opened(served, chromium, "limits/ridgeless-double-descent.html#gamma=3.0&gammas=1.5:3:4")
+    page = watched.page
+    assert float(page.input_value("#p-gamma-box")) == 3
+    script = page.text_content("#python").partition("print")[0]
+    names = {}
+    exec(script, names)
+    assert values_of(names["limit"])["gammas"] == [1.5, 2.0, 2.5, 3.0]
     page.close()
 
 

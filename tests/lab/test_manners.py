@@ -15,8 +15,8 @@ import pytest
 import deeplimits as dl
 from deeplimits import cli, guard, references
 from deeplimits.errors import ParameterError, UnknownName
-from deeplimits.lab.sweep import PredictedAlong
-from deeplimits.limit import Limit, Run, real
+from deeplimits.lab.sweep import PredictedAlong, listed
+from deeplimits.limit import Limit, Run, real, values_of
 from deeplimits.models import Atoms, FullyConnected, Overlaps, Task
 from deeplimits.predictions import Curve, Picture, Trial, Value
 from deeplimits.theory.regression import population
@@ -54,6 +54,8 @@ def sweep():
         ("pca", "spiked-covariance-bbp"),
         ("kaiming", "criticality-solver"),
         ("glorot init", "criticality-solver"),
+        ("own covariance", "regression.from_covariance"),
+        ("my own data", "regression.feature_regression"),
     ],
 )
 def test_words_find_names_rooms_and_functions(words, name):
@@ -101,6 +103,24 @@ def test_every_function_of_a_room_is_shown_with_lines_that_can_be_read():
     for part in index.offered().values():
         compile("\n".join(part.example), part.called, "exec")
         assert any(part.name in line for line in part.example)
+
+
+def test_what_can_be_looked_at_is_found_and_shown(capsys):
+    from deeplimits import flags, index
+
+    for picture in index.pictures():
+        assert flags.read(picture.command.split()[1:], cli.COMMANDS).command in ("figure", "sweep")
+        assert all(name in dl.catalogue for name in picture.limits)
+    for command in (("show", "order-chaos-phase-diagram"), ("list", "order", "chaos")):
+        _, out, _ = run_command(capsys, *command)
+        assert "deeplimits figure order-and-chaos  " in out
+        assert "deeplimits sweep --diagram order-chaos  " in out
+    _, out, _ = run_command(capsys, "show", "double-descent-ridge-regression")
+    assert "deeplimits explore ridge-general-covariance  " in out
+    code, out, err = run_command(capsys, "list", "ten", "points")
+    assert (code, err) == (0, "")
+    assert "deeplimits figure ten-points" in out
+    assert "To look at it\n  dl.explore(Unlike)" in dl.show(Unlike)
 
 
 def test_nothing_found_is_answered_with_the_nearest(capsys):
@@ -296,6 +316,37 @@ def test_a_range_on_the_command_line_says_what_it_will_run(capsys, tmp_path):
     assert "2 comparisons along gamma: about" in err
     assert "--gammas in place of --gamma" in err
     assert [path.name for path in tmp_path.iterdir()] == ["figure.png"]
+
+
+def test_sizes_and_samples_as_one_writes_them(monkeypatch, capsys):
+    """A range of sizes, and 1e3: on the command line and in Python."""
+    asked = []
+
+    def compared(limit, tasks, progress, chosen):
+        asked.append([(task.size, task.samples) for task in tasks])
+        raise ParameterError("enough")
+
+    monkeypatch.setattr("deeplimits.lab.compare.compared", compared)
+    flags = ("--sizes", "10:40:4", "--samples", "1e3")
+    assert run_command(capsys, "compare", "marchenko-pastur-law", *flags)[0] == 1
+    given = [{"sizes": "10:40:4", "samples": 1e3}, {"sizes": (1e1, 20, 30.0, 40), "samples": np.float64(1000)}]
+    for one in given:
+        with pytest.raises(ParameterError, match="enough"):
+            dl.compare("marchenko-pastur-law", **one)
+    assert asked == 3 * [[(10, 1000), (20, 1000), (30, 1000), (40, 1000)]]
+    assert all(type(number) is int for number in sum(asked[1] + asked[2], ()))
+    assert run_command(capsys, "compare", "marchenko-pastur-law", "--sizes", "40:160:3log")[0] == 1
+    assert [size for size, _ in asked[-1]] == [40, 80, 160]
+
+
+def test_python_reads_the_ranges_of_the_command_line(monkeypatch):
+    """So that what the explorer writes as a script runs as it was typed into its boxes."""
+    limit = dl.limits.RidgelessDoubleDescent(gammas="0.1:10:3log")
+    assert values_of(limit)["gammas"] == pytest.approx([0.1, 1.0, 10.0])
+    assert dl.limits.KnnBiasVariance(neighbours=1e2).neighbours == 100
+    assert type(dl.limits.KnnBiasVariance(neighbours=1e2).neighbours) is int
+    assert listed("ridgeless-double-descent", {"gamma": "0.5:2:4"}) == {"gamma": [0.5, 1.0, 1.5, 2.0]}
+    assert listed("knn-bias-variance", {"neighbours": "1:100:3log"}) == {"neighbours": [1, 10, 100]}
 
 
 # Words and values

@@ -3,12 +3,17 @@
 import importlib
 import importlib.util
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from deeplimits.errors import ParameterError
+
+FLAGS = {"budget": "--budget", "only": "--only", "seed": "--seed", "dry_run": "--dry-run", "memory": "--most-memory"}
+"""Arguments of `diagnose` that the command line has flags for."""
 
 
 class Given(NamedTuple):
@@ -18,6 +23,8 @@ class Given(NamedTuple):
     loss: Any
     data: Any
     optimizer: Any = None
+    others: Mapping[str, Any] = MappingProxyType({})
+    """Other arguments of `diagnose`, as the parameters of a JAX function."""
 
 
 def loaded(place: str, data: str | None = None) -> Given:
@@ -35,13 +42,29 @@ def loaded(place: str, data: str | None = None) -> Given:
         kind = type(make).__name__
         raise ParameterError(f"{place} is of type {kind}; give a function that returns (model, loss, data)")
     found = _called(make, place)
+    if isinstance(found, dict):
+        return _of_names(found, place, data)
     needed = (2, 3, 4) if data is not None else (3, 4)
     if not isinstance(found, tuple) or len(found) not in needed:
         raise ParameterError(
             f"{place} returned a {type(found).__name__}; it must return (model, loss, data) or (model, loss, data, "
-            "optimizer), or (model, loss) where --data is given"
+            "optimizer), or (model, loss) where --data is given; or a dictionary of these names and others that "
+            "deeplimits.diagnose takes, as parameters"
         )
     return Given(*found) if data is None else Given(found[0], found[1], _data(data), *found[3:])
+
+
+def _of_names(found: dict[Any, Any], place: str, data: str | None) -> Given:
+    """Arguments of `diagnose` by their names."""
+    given = found if data is None else {**found, "data": _data(data)}
+    for name in Given._fields[:3]:
+        if name not in given:
+            raise ParameterError(f"{place} returned a dictionary without {name!r}; it must have model, loss and data")
+    for name in given:
+        if name in FLAGS:
+            raise ParameterError(f"{place} returned a {name!r}; give it on the command line, as {FLAGS[name]}")
+    others = {name: value for name, value in given.items() if name not in Given._fields[:4]}
+    return Given(given["model"], given["loss"], given["data"], given.get("optimizer"), others)
 
 
 def _data(place: str) -> Any:

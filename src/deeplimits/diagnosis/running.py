@@ -1,6 +1,7 @@
 """The diagnosis itself: what is looked at, in which order, within a budget of time."""
 
 import dataclasses
+import inspect
 import math
 import re
 import sys
@@ -28,7 +29,7 @@ from deeplimits.diagnosis import (
 from deeplimits.diagnosis.findings import Finding, few
 from deeplimits.diagnosis.report import Report
 from deeplimits.diagnosis.subject import Subject, read_optimizer
-from deeplimits.errors import DeeplimitsError, NotConverged, ParameterError
+from deeplimits.errors import DeeplimitsError, MissingArgument, NotConverged, ParameterError, did_you_mean
 from deeplimits.measure.adapters import Model, open_model
 from deeplimits.measure.curvature.lanczos import BYTES
 from deeplimits.measure.estimates import Estimate
@@ -37,6 +38,9 @@ from deeplimits.render import bars
 
 UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 SIZES = {"kB": 1e3, "MB": 1e6, "GB": 1e9}
+OPTIONS = tuple(name for name in inspect.signature(open_model).parameters if name not in ("network", "loss", "data"))
+"""What `diagnose` passes on to `open_model`."""
+OWN = ("optimizer", "budget", "only", "dry_run", "progress")
 UNFORESEEN = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
 """What a network or a loss of the user's may raise in the middle: the other parts are still looked at."""
 
@@ -102,12 +106,12 @@ def diagnose(
 ) -> Report:
     """What theory expects of this very network, what is measured of it, and what to do.
 
-    `model`, `loss` and `data` are as `measure.adapters.open_model` takes them (`options` too), or `model` is a `Model`
-    that it made. `optimizer` is the one in use: a torch.optim optimizer, or ('adam', step) and the like. The parts that
-    fit into the `budget` of time, and into the `memory` where that is given ('2GB'), are looked at, cheap ones first;
-    the report says what was left out. `only` names parts; `dry_run` says what each would cost and looks at nothing.
-    `progress` shows a bar; by default where there is a terminal or a notebook. Nothing of the user's is changed, nor
-    where the diagnosis is interrupted.
+    `model`, `loss` and `data` are as `measure.adapters.open_model` takes them (`options` too), or `model` is a
+    `Model` that it made. A JAX function needs its `parameters`. `optimizer` is the one in use: a torch.optim
+    optimizer, or ('adam', step) and the like. The parts that fit into the `budget` of time, and into the `memory`
+    where that is given ('2GB'), are looked at, cheap ones first; the report says what was left out. `only` names
+    parts; `dry_run` says what each would cost and looks at nothing. `progress` shows a bar; by default where there is
+    a terminal or a notebook. Nothing of the user's is changed, nor where the diagnosis is interrupted.
 
     >>> import torch
     >>> _ = torch.manual_seed(0)
@@ -127,9 +131,16 @@ def diagnose(
     if not isinstance(model, Model):
         for name, value in (("loss", loss), ("data", data)):
             if value is None:
-                raise ParameterError(f"{name} is missing: diagnose(model, loss, data)")
+                raise MissingArgument(f"{name} is missing: diagnose(model, loss, data)")
+        if not callable(loss):
+            raise ParameterError(f"loss is a {type(loss).__name__}; it must be a function of outputs and targets")
+    for name in options:
+        if name not in OPTIONS:
+            raise ParameterError(f"diagnose takes no {name}{did_you_mean(name, [*OPTIONS, *OWN])}")
     try:
         opened = _opened(model, loss, data, parameters=parameters, seed=seed, **options)
+    except MissingArgument:
+        raise
     except ParameterError as error:
         return _unopened(title, model, (data, options), str(error), chosen, seed, begin)
     subject = Subject(opened, used, seed, begin + seconds)

@@ -8,8 +8,10 @@ import contextlib
 import socket
 import sys
 import webbrowser
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 from deeplimits.catalogue import catalogue
 from deeplimits.errors import ParameterError, require
@@ -21,12 +23,13 @@ PORT = 8765
 def serve(
     name: str | None = None,
     *,
+    at: Mapping[str, Any] | None = None,
     host: str = LOOPBACK,
     port: int = PORT,
     site: str | Path | None = None,
     browser: bool = True,
 ) -> None:
-    """Serve the page until interrupted; `name` is the limit that the browser opens at.
+    """Serve the page until interrupted; `name` is the limit that the browser opens at, with the parameters `at`.
 
     `site` is a folder that `deeplimits atlas` wrote: its thumbnails are shown on the overview. With `port` 0 a free
     port is taken.
@@ -39,6 +42,7 @@ def serve(
         raise ParameterError(
             f"{name} is a {catalogue.entry(name).role}, not a limit of its own; the explorer shows limits"
         )
+    place = "" if name is None else f"limits/{catalogue.entry(name).name}.html{_parameters(name, at or {})}"
     thumbs = _thumbs(site)
     listening = listen(host, port)
     address = f"http://{_in_address(host)}:{listening.getsockname()[1]}/"
@@ -46,7 +50,7 @@ def serve(
     config = uvicorn.Config(explorer.app, log_level="warning", access_log=False, server_header=False,
                             limit_concurrency=200, timeout_keep_alive=10, h11_max_incomplete_event_size=16_384,
                             timeout_graceful_shutdown=2, lifespan="off")  # fmt: skip
-    place = address if name is None else f"{address}limits/{catalogue.entry(name).name}.html"
+    place = address + place
     sys.stdout.write(f"deeplimits explorer: {place} (Ctrl-C ends it)\n")
     sys.stdout.flush()
     if browser:
@@ -56,6 +60,15 @@ def serve(
         uvicorn.Server(config).run(sockets=[listening])
     finally:
         explorer.stop()
+
+
+def _parameters(name: str, values: Mapping[str, Any]) -> str:
+    """Parameters as the page's address has them, checked."""
+    about = catalogue.entry(name).about
+    for key, value in values.items():
+        about.parameters[key].check(about.name, key, value)
+    text = {key: ",".join(map(repr, value)) if isinstance(value, list) else value for key, value in values.items()}
+    return f"#{urlencode(text)}" if text else ""
 
 
 def listen(host: str, port: int) -> Any:

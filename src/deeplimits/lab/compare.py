@@ -1,5 +1,6 @@
 """`compare`: theory against simulation, with a verdict."""
 
+import contextlib
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
@@ -15,14 +16,18 @@ from deeplimits.lab.simulate import Simulation, check, run
 from deeplimits.lab.sweep import Sweep, each, listed
 from deeplimits.lab.task import Task
 from deeplimits.limit import Limit, require_valid
+from deeplimits.parameters import read_many_whole
 from deeplimits.render import bars
+
+Sizes = Sequence[int | float] | str
+"""Whole numbers, as (100, 200, 400); or as on the command line, "100:400:4"."""
 
 
 @overload
 def compare(
     limit: Limit | str,
-    sizes: Sequence[int] | None = None,
-    samples: int | None = None,
+    sizes: Sizes | None = None,
+    samples: int | float | None = None,
     seed: int = 0,
     progress: bool | None = None,
     **parameters: float | str,
@@ -32,8 +37,8 @@ def compare(
 @overload
 def compare(
     limit: Limit | str,
-    sizes: Sequence[int] | None = None,
-    samples: int | None = None,
+    sizes: Sizes | None = None,
+    samples: int | float | None = None,
     seed: int = 0,
     progress: bool | None = None,
     **parameters: Any,
@@ -42,8 +47,8 @@ def compare(
 
 def compare(
     limit: Limit | str,
-    sizes: Sequence[int] | None = None,
-    samples: int | None = None,
+    sizes: Sizes | None = None,
+    samples: int | float | None = None,
     seed: int = 0,
     progress: bool | None = None,
     **parameters: Any,
@@ -71,7 +76,7 @@ def compare(
     return compared(limit, tasks_of(limit, sizes, samples, seed), progress, sizes is not None or samples is not None)
 
 
-def tasks_of(limit: Limit, sizes: Sequence[int] | None = None, samples: int | None = None, seed: int = 0) -> list[Task]:
+def tasks_of(limit: Limit, sizes: Sizes | None = None, samples: int | float | None = None, seed: int = 0) -> list[Task]:
     """The simulations of a comparison, as asked for; refused in a sentence where they cannot be made."""
     sizes = check_sizes(limit.usual.sizes if sizes is None else sizes)
     samples = check_count(limit.usual.samples if samples is None else samples, "samples", statistics.FEWEST_SAMPLES)
@@ -81,10 +86,14 @@ def tasks_of(limit: Limit, sizes: Sequence[int] | None = None, samples: int | No
 
 
 def check_sizes(sizes: Any) -> tuple[int, ...]:
-    """Sizes in increasing order, or a sentence about them."""
+    """Sizes in increasing order, or a sentence about them; "10:40:4" as on the command line is a list, too."""
+    asked = sizes
+    if isinstance(sizes, str):
+        with contextlib.suppress(ValueError, OverflowError):
+            sizes = read_many_whole(sizes)
     if isinstance(sizes, str) or not isinstance(sizes, Iterable):
         raise ParameterError(
-            f"sizes = {sizes!r} is not allowed; it must be a list of whole numbers, as (100, 200, 400)"
+            f"sizes = {asked!r} is not allowed; it must be a list of whole numbers, as (100, 200, 400) or '100:400:4'"
         )
     found = sorted(check_count(size, "sizes") for size in sizes)
     if not found:

@@ -179,8 +179,9 @@ MOST_SEED = 2**63 - 1
 
 
 def check_count(value: Any, name: str, least: int = 1, most: int | None = None) -> int:
-    """A whole number of at least `least`, or a sentence about it."""
+    """A whole number of at least `least`, or a sentence about it. 1e3 is a whole number, too."""
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    whole = whole or (isinstance(value, float | np.floating) and float(value).is_integer())
     if not whole or value < least or (most is not None and value > most):
         allowed = f"of at least {least}" if most is None else f"between {least} and {most}"
         raise ParameterError(f"{name} = {value!r} is not allowed; it must be a whole number {allowed}")

@@ -112,8 +112,8 @@ systems = Program(_many, level=1)
 
 def simulate(
     limit: Limit | str,
-    size: int | None = None,
-    samples: int | None = None,
+    size: int | float | None = None,
+    samples: int | float | None = None,
     seed: int = 0,
     progress: bool | None = None,
     **parameters: Any,

@@ -1,6 +1,8 @@
 """`compare` along a parameter: one comparison for each of its values, and one figure over them."""
 
+import contextlib
 import itertools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -141,7 +143,7 @@ class PredictedAlong(Drawn):
 
 
 def listed(limit: Any, given: dict[str, Any]) -> dict[str, list[Any]]:
-    """The parameters, of those given, that have a list of values where the limit takes one."""
+    """The parameters, of those given, that have a list of values, or a range as text, where the limit takes one."""
     found = {}
     cls = catalogue.entry(limit).load() if isinstance(limit, str) and given else limit
     cls = cls if isinstance(cls, type) else type(cls)
@@ -149,6 +151,9 @@ def listed(limit: Any, given: dict[str, Any]) -> dict[str, list[Any]]:
         return found
     for name, parameter in parameters_of(cls).items():
         value: Any = given.get(name, 0.0)
+        if parameter.kind in ("real", "integer") and isinstance(value, str) and re.search("[:,]", value):
+            with contextlib.suppress(ValueError, OverflowError):
+                value = parameter.read_many(value)
         if parameter.kind != "axis" and not isinstance(value, str) and np.ndim(value) == 1:
             found[name] = [
                 one.item() if isinstance(one, np.generic) else one for one in np.asarray(value, object).tolist()

@@ -79,7 +79,9 @@ def argument(name: str, value: Given, allowed: Allowed, why: str = "") -> Float[
 
 def _numbers(name: str, value: Given) -> np.ndarray:
     try:
-        return np.asarray(value, float)
+        if value is not None:  # NumPy would make NaN of it
+            return np.asarray(value, float)
+        raise TypeError
     except (ValueError, TypeError):
         raise ParameterError(f"{name} = {value!r} is not allowed; give a number, or an array of numbers") from None
 

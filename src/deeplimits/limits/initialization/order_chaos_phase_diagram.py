@@ -34,7 +34,7 @@ class OrderChaosPhaseDiagram(Limit):
                 phase; size counts the neurons n of a layer
     Finite size O(l/n) for means, O((l/n)^(1/2)) for one network
     Computed by initialization.correlation_path (ordered_path, chaotic_path), initialization.susceptibilities
-                (depth_scale, kernel_response), initialization.depth_scales (depth_scale), initialization.fixed_point,
+                (distance_left, variance_left), initialization.depth_scales (distance_left), initialization.fixed_point,
                 initialization.phase, initialization.correlation_fixed_point; the edge itself by
                 initialization.edge_of_chaos, initialization.critical_weight_variance
     References  poole2016; schoenholz2017
@@ -91,13 +91,13 @@ class OrderChaosPhaseDiagram(Limit):
         return {
             "ordered_path": layer_curve(layer, gaps[1:, 0], "distance, ordered phase", "1-c_l", log_y=True),
             "chaotic_path": layer_curve(layer, gaps[1:, 1], "distance, chaotic phase", "1-c_l", log_y=True),
-            "depth_scale": Value(
+            "distance_left": Value(
                 chi.perpendicular**self.decay_layers,
                 label="distance left after 4 layers",
                 symbol=r"e^{-4/\xi_c}",
                 rate=1.0,
             ),
-            "kernel_response": Value(
+            "variance_left": Value(
                 chi.parallel**self.response_layers,
                 label="variance left after 2 layers",
                 symbol=r"e^{-2/\xi_q}",
@@ -160,6 +160,6 @@ class OrderChaosPhaseDiagram(Limit):
         return {
             "ordered_path": found[0, 1:],
             "chaotic_path": found[1, 1:],
-            "depth_scale": jnp.mean(close[:, self.decay_layers :] / close[:, : -self.decay_layers]),
-            "kernel_response": jax.jvp(variance, (fixed,), (jnp.ones(()),))[1],
+            "distance_left": jnp.mean(close[:, self.decay_layers :] / close[:, : -self.decay_layers]),
+            "variance_left": jax.jvp(variance, (fixed,), (jnp.ones(()),))[1],
         }

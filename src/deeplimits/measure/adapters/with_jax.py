@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from deeplimits.ensembles.wide_networks import WideNetwork
-from deeplimits.errors import ParameterError
+from deeplimits.errors import MissingArgument, ParameterError
 from deeplimits.measure.adapters.data import Batch
 from deeplimits.measure.adapters.inside_wide_networks import of_wide_network
 from deeplimits.measure.adapters.layout import Layout
@@ -380,7 +380,7 @@ def function_and_tree(network: Any, parameters: Any) -> _Taken:
     """The function apply(tree, x) of a network of JAX, and its parameters as a tree."""
     if parameters is None:
         if not isinstance(network, eqx.Module):
-            raise ParameterError("a JAX function needs its parameters: open_model(apply, loss, data, parameters=...)")
+            raise MissingArgument("a JAX function needs its parameters; give them, as parameters=...")
         varied, rest = eqx.partition(network, eqx.is_inexact_array)
 
         def module(theta: Any, x: Any) -> Any:

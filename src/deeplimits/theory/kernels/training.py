@@ -121,7 +121,7 @@ def gradient_descent(
 
 
 class Ensemble(NamedTuple):
-    """The Gaussian process that infinitely wide networks form after training, at new points."""
+    """The Gaussian process that infinitely wide networks form after training, at new points; for each time, if several."""
 
     mean: Float[Array, "..."]
     covariance: Float[Array, "..."]
@@ -153,7 +153,8 @@ def trained_ensemble(
     Setting     Σ (`nngp`) covariance of the outputs at the start, Θ (`ntk`) the tangent kernel; loss (1/2n)‖y − f(X)‖²
     Result      A_t = Θ_XX⁻¹(I − e^{−Θ_XX t/n});  mean Θ_xX A_t y
                 covariance Σ_xx + Θ_xX A_t Σ_XX A_t Θ_Xx − Θ_xX A_t Σ_Xx − Σ_xX A_t Θ_Xx
-    Validity    widths → ∞ at fixed data and time; with `step`, `time` counts steps of gradient descent
+    Validity    widths → ∞ at fixed data and time; with `step`, `time` counts steps of gradient descent; several times
+                (times,) give a mean and a covariance for each
     References  lee2019; jacot2018
 
     This is the law of f_t over networks, each of which keeps its own f_0: one network with known outputs at the start
@@ -170,16 +171,14 @@ def trained_ensemble(
     of_kind("ntk", ntk, Blocks)
     moments = positive.modes(ntk.train, name="ntk.train")
     when = _times(time, "time")
-    if when.ndim:
-        raise ParameterError(f"time has shape {when.shape}; give one time, and map over several")
     if step is None:
         gain = _flow_gain(moments, when)
     else:
         eta = _stable(step, moments)
         unit = jnp.eye(moments.eigenvalues.shape[0])
         return _descent_ensemble(nngp, ntk, targets, eta, when, unit)
-    weights = (moments.vectors * gain[None, :]) @ moments.vectors.T
-    return _gaussian(nngp, ntk, ntk.cross @ weights, targets)
+    seen = ntk.cross @ moments.vectors
+    return _gaussian(nngp, ntk, jnp.einsum("tj,...j,ij->...ti", seen, gain, moments.vectors), targets)
 
 
 def _descent_ensemble(nngp, ntk, targets, eta, steps, unit) -> Ensemble:
@@ -191,10 +190,12 @@ def _descent_ensemble(nngp, ntk, targets, eta, steps, unit) -> Ensemble:
 def _gaussian(nngp: Blocks, ntk: Blocks, pull: Array | None, targets) -> Ensemble:
     assert pull is not None
     y, single = positive.column(targets, ntk.train.shape[0], "targets")
-    mean = pull @ y
-    mixed = pull @ nngp.cross.T
-    covariance = nngp.test + pull @ nngp.train @ pull.T - mixed - mixed.T
-    return Ensemble(mean[:, 0] if single else mean, covariance)
+    mean = jnp.einsum("...ti,ik->...tk", pull, y)
+    mixed = jnp.einsum("...ti,si->...ts", pull, nngp.cross)
+    trained = jnp.einsum("...ti,ij,...sj->...ts", pull, nngp.train, pull)
+    prior, trained, mixed = same_rank(nngp.test, trained, mixed)
+    covariance = prior + trained - mixed - jnp.swapaxes(mixed, -1, -2)
+    return Ensemble(mean[..., 0] if single else mean, covariance)
 
 
 def _flow_decay(found: positive.Modes, times: Array) -> Array:
