@@ -26,7 +26,10 @@ TIMES = np.array([0.0, 5, 10, 20, 30, 45, 60])
 def compute(run):
     """Alignment of both layers, measured and stated."""
     width, d = run.pick((20, 1000), (8, 100))
-    return {**run.step("training", aligned, width=width, d=d, few=run.pick(tuple(range(len(TIMES))), (1, 3, 6))), "d": d}
+    return {
+        **run.step("training", aligned, width=width, d=d, few=run.pick(tuple(range(len(TIMES))), (1, 3, 6))),
+        "d": d,
+    }
 
 
 def aligned(width, d, few):
