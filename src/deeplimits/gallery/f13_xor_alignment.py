@@ -21,18 +21,22 @@ from deeplimits.theory import landscape
 NOTES = "Mathematics of Deep Learning, Fig 1.6"
 LIMITS = ("xor-alignment-theorems", "xor-hessian-g-blocks")
 TIMES = np.array([0.0, 5, 10, 20, 30, 45, 60])
-FEW = (0, 2, 4, 6)
-"""The times at which theory is computed for the first layer; neurons of little weight are left out."""
 
 
 def compute(run):
     """Alignment of both layers, measured and stated."""
     width, d = run.pick((20, 1000), (8, 100))
-    return {**run.step("training", aligned, width=width, d=d, few=run.pick(FEW, (1, 3, 6))), "d": d}
+    return {
+        **run.step("training", aligned, width=width, d=d, few=run.pick(tuple(range(len(TIMES))), (1, 3, 6))),
+        "d": d,
+    }
 
 
 def aligned(width, d, few):
-    """ρ of both layers for each matrix over time, beside theory."""
+    """ρ of both layers for each matrix over time, beside theory (for the first layer at the times numbered `few`).
+
+    Neurons of little weight are left out of the first layer.
+    """
     random = np.random.default_rng(3)
     begin = random.normal(size=width), random.normal(size=(width, d)) / np.sqrt(d)
     found = {

@@ -109,6 +109,19 @@ def number(name: str, value: Given, allowed: Allowed, why: str = "") -> Float[Ar
     return found
 
 
+def real(name: str, value: Any, allowed: Allowed, why: str = "") -> float:
+    """As `number`, for what computes without JAX, which is not started for it.
+
+    >>> real("tolerance", 1e-3, POSITIVE)
+    0.001
+    """
+    numbers = _numbers(name, value)
+    if numbers.ndim:
+        raise ParameterError(f"{name} has shape {numbers.shape}; give one number")
+    _refuse(name, numbers, allowed, why)
+    return float(numbers)
+
+
 def point(name: str, value: Given, why: str = "") -> Complex[Array, "..."]:
     """`value` as an array of finite complex numbers.
 

@@ -67,6 +67,7 @@ def open_model(
         notes = [*source.notes, *opened.notes]
         first = _shortened(next(iter(source)))
         outputs = _tried(found, first)
+        found = found.settled(first)
         random = _randomness(found, first, outputs, seed)
         notes += random
         loss_is = _loss(found, first)
@@ -214,7 +215,7 @@ def _differentiable(network: Network, batch: Batch) -> None:
         z = piece.outputs()
         bent = piece.bend(np.cos(np.arange(z.size) + 1.0).reshape(z.shape))
         gradient = piece.gradient()
-        sloped = piece.slopes() if network.reduction != "batch" else gradient
+        flat_everywhere = not np.any(bent) and not np.any(piece.slopes() if network.reduction != "batch" else gradient)
     except DeeplimitsError:
         raise
     except Exception as error:
@@ -226,5 +227,5 @@ def _differentiable(network: Network, batch: Batch) -> None:
         named = network.layout.named(gradient)
         broken = [name for name, part in named.items() if not np.all(np.isfinite(part))]
         raise ParameterError(f"the gradient of the first batch is NaN or infinite in {', '.join(broken[:6])}")
-    if not np.any(bent) and not np.any(sloped):
+    if flat_everywhere:
         raise ParameterError(flat)

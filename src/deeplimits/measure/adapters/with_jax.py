@@ -17,12 +17,9 @@ from deeplimits.ensembles.wide_networks import WideNetwork
 from deeplimits.errors import MissingArgument, ParameterError
 from deeplimits.measure.adapters.data import Batch
 from deeplimits.measure.adapters.inside_wide_networks import of_wide_network
+from deeplimits.measure.adapters.jax_programs import Leaves, Programs
 from deeplimits.measure.adapters.layout import Layout
 from deeplimits.measure.adapters.network import AtOutputs, Inside, Labelled, Network, Piece
-from deeplimits.measure.adapters.reductions import reduced, single
-from deeplimits.numerics.precision import full_products
-
-Leaves = tuple[jax.Array, ...]
 
 
 class Opened(NamedTuple):
@@ -32,131 +29,18 @@ class Opened(NamedTuple):
     notes: list[str]
 
 
-def compiled(program: Callable[..., Any], *, static: int | None = None) -> Callable[..., Any]:
-    return jax.jit(full_products(program), static_argnums=static)
-
-
-class Programs:
-    """The compiled programs of one network and loss, shared by all parameters, data and choices of names."""
-
-    def __init__(self, apply: Callable[[Any, Any], Any], loss: Callable[[Any, Any], Any], tree: Any, reduction: str):
-        self.apply, self.loss, self.tree, self.reduction = apply, loss, tree, reduction
-        self.owner: Any = None
-        """The object that has this function, where it is one of the house's networks."""
-
-    def outputs(self, leaves: Leaves, rest: Leaves, places: tuple[int, ...], x: Any) -> jax.Array:
-        """Outputs as a function of the leaves at `places`; all other leaves are in `rest`."""
-        full: list[Any] = list(rest)
-        for place, leaf in zip(places, leaves, strict=True):
-            full.insert(place, leaf)
-        return jnp.asarray(self.apply(jax.tree.unflatten(self.tree, full), x))
-
-    def losses(self, z: jax.Array, y: Any) -> jax.Array:
-        """The loss of every sample."""
-        if self.reduction == "none":
-            return jnp.asarray(self.loss(z, y)).astype(z.dtype)
-        each = jax.vmap(lambda one, target: jnp.reshape(self.loss(*single(one, target)), ()))(z, y)
-        return each.astype(z.dtype)
-
-    def total(self, z: jax.Array, y: Any, share: jax.Array, weights: jax.Array | None) -> jax.Array:
-        """F as a function of the outputs."""
-        if weights is not None:
-            return jnp.sum(weights * self.losses(z, y))
-        value = jnp.asarray(self.loss(z, y)).astype(z.dtype)
-        return share * jnp.reshape(reduced(value, self.reduction, z.shape[0], jnp.mean), ())
-
-    # Each program is a function of arrays alone, compiled once for each shape.
-
-    @functools.cached_property
-    def evaluate(self):
-        return compiled(self.outputs, static=2)
-
-    @functools.cached_property
-    def linear_outputs(self):
-        def program(leaves, rest, places, x):
-            return jax.linearize(lambda where: self.outputs(where, rest, places, x), leaves)[1]
-
-        return compiled(program, static=2)
-
-    @functools.cached_property
-    def pullback(self):
-        def program(leaves, rest, places, x):
-            return jax.vjp(lambda where: self.outputs(where, rest, places, x), leaves)[1]
-
-        return compiled(program, static=2)
-
-    @functools.cached_property
-    def gradient(self):
-        return compiled(self._gradient, static=2)
-
-    def _gradient(self, leaves, rest, places, x, y, share, weights):
-        return jax.grad(lambda where: self.total(self.outputs(where, rest, places, x), y, share, weights))(leaves)
-
-    @functools.cached_property
-    def linear_gradient(self):
-        def program(leaves, rest, places, x, y, share, weights):
-            return jax.linearize(lambda where: self._gradient(where, rest, places, x, y, share, weights), leaves)[1]
-
-        return compiled(program, static=2)
-
-    @functools.cached_property
-    def linear_residual(self):
-        def program(leaves, rest, places, x, y, share, weights):
-            z = self.outputs(leaves, rest, places, x)
-            slopes = jax.grad(lambda u: self.total(u, y, share, weights))(z)
-
-            def gradient(where):
-                return jax.grad(lambda w: jnp.sum(slopes * self.outputs(w, rest, places, x)))(where)
-
-            return jax.linearize(gradient, leaves)[1]
-
-        return compiled(program, static=2)
-
-    @functools.cached_property
-    def run(self):  # applies a linearization
-        return compiled(lambda linear, *vectors: linear(*vectors))
-
-    @functools.cached_property
-    def in_outputs(self):  # F from the outputs
-        return compiled(self.total)
-
-    @functools.cached_property
-    def each(self):
-        return compiled(self.losses)
-
-    @functools.cached_property
-    def bend(self):
-        def program(z, y, share, weights, u):
-            return jax.jvp(jax.grad(lambda w: self.total(w, y, share, weights)), (z,), (u,))[1]
-
-        return compiled(program)
-
-    @functools.cached_property
-    def in_outputs_with_slopes(self):
-        return jax.jit(jax.value_and_grad(self.total))
-
-    @functools.cached_property
-    def slopes(self):
-        return compiled(jax.grad(lambda z, y: jnp.sum(self.losses(z, y))))
-
-    @functools.cached_property
-    def jacobians(self):
-        def program(leaves, rest, places, x):
-            def one(single_x):
-                expanded = jax.tree.map(lambda array: array[None], single_x)
-                found = jax.jacrev(lambda where: self.outputs(where, rest, places, expanded)[0].ravel())(leaves)
-                return jnp.concatenate([part.reshape(part.shape[0], -1) for part in found], axis=1)
-
-            return jax.vmap(one)(x)
-
-        return compiled(program, static=2)
-
-
 class JaxNetwork(Network):
     """A JAX network at fixed parameters."""
 
-    def __init__(self, programs: Programs, leaves: list[jax.Array], names: list[str], places: tuple[int, ...]):
-        self.programs, self.leaves, self.names, self.places = programs, leaves, names, places
+    def __init__(
+        self,
+        programs: Programs,
+        leaves: list[jax.Array],
+        names: list[str],
+        places: tuple[int, ...],
+        fixed: bool = False,
+    ):
+        self.programs, self.leaves, self.names, self.places, self.fixed = programs, leaves, names, places, fixed
         real = [i for i, leaf in enumerate(leaves) if jnp.issubdtype(leaf.dtype, jnp.floating)]
         self.everything = Layout(tuple(names[i] for i in real), tuple(leaves[i].shape for i in real))
         self.layout = Layout(tuple(names[i] for i in places), tuple(leaves[i].shape for i in places))
@@ -195,11 +79,11 @@ class JaxNetwork(Network):
     def at(self, vector: np.ndarray) -> "JaxNetwork":
         moved = dict(zip(self.places, self.tree(vector), strict=True))
         leaves = [moved.get(i, leaf) for i, leaf in enumerate(self.leaves)]
-        return JaxNetwork(self.programs, leaves, self.names, self.places)
+        return JaxNetwork(self.programs, leaves, self.names, self.places, self.fixed)
 
     def varying(self, names: tuple[str, ...]) -> "JaxNetwork":
         places = tuple(self.names.index(name) for name in names)
-        return JaxNetwork(self.programs, self.leaves, self.names, places)
+        return JaxNetwork(self.programs, self.leaves, self.names, places, self.fixed)
 
     def now(self) -> "JaxNetwork":
         return self  # arrays of JAX never change
@@ -211,8 +95,36 @@ class JaxNetwork(Network):
         x = ready(batch.inputs, self.dtype)
         return np.asarray(self.programs.evaluate(self.varied, self.rest, self.places, x), float)
 
+    @property
+    def precise(self) -> Any:
+        """The precision in which the loss is taken."""
+        return jnp.float64 if self.programs.exact else self.dtype
+
+    def wide(self, batch: Batch) -> jax.Array | None:
+        """The outputs in float64; None where the network insists on float32."""
+        try:
+            found = self.programs.wide_outputs(self.varied, self.rest, self.places, ready(batch.inputs, self.dtype))
+        except Exception:
+            return None
+        return found if found.dtype == jnp.float64 else None
+
+    def settled(self, batch: Batch) -> "JaxNetwork":
+        # A loss that is nearly zero at most samples hangs on what its outputs have beyond float32 (see `torch_exact`).
+        kinds = {leaf.dtype for leaf in self.leaves if jnp.issubdtype(leaf.dtype, jnp.floating)}
+        here = next(iter(self.varied[0].devices())).platform == "cpu"
+        if self.fixed or kinds != {jnp.dtype(jnp.float32)} or not here or not jax.config.jax_enable_x64:  # pyright: ignore[reportAttributeAccessIssue]
+            return self
+        tried = self.with_programs(self.programs.renewed(exact=True))
+        try:
+            wide, narrow = tried.wide(batch), self.evaluate(batch)
+            value = tried.raw_loss(batch)
+        except Exception:  # what is wrong with it is said later
+            return self
+        near = wide is not None and np.abs(np.asarray(wide) - narrow).max() <= 1e-3 * np.abs(narrow).max()
+        return tried if near and np.all(np.isfinite(value)) else self
+
     def target_of(self, batch: Batch, label: Any) -> Any:
-        y = ready(batch.targets, self.dtype)
+        y = ready(batch.targets, self.precise)
         if y.ndim == 2 and y.shape[1] > 1:
             return jnp.zeros_like(y).at[:, int(label)].set(1)
         return jnp.full_like(y, label)
@@ -226,18 +138,20 @@ class JaxNetwork(Network):
         return of_wide_network(self.programs.owner, parameters, ready(batch.inputs, self.dtype), layer, directions)
 
     def raw_loss(self, batch: Batch) -> np.ndarray:
-        z = jnp.asarray(self.evaluate(batch), self.dtype)
-        return np.asarray(self.programs.loss(z, ready(batch.targets, self.dtype)))
+        z = jnp.asarray(self.evaluate(batch), self.precise)
+        return np.asarray(self.programs.raw(z, ready(batch.targets, self.precise)))
 
     def single_losses(self, batch: Batch) -> np.ndarray:
-        z = jnp.asarray(self.evaluate(batch), self.dtype)
-        trial = Programs(self.programs.apply, self.programs.loss, self.programs.tree, "mean")
-        return np.asarray(trial.each(z, ready(batch.targets, self.dtype)), float)
+        z = jnp.asarray(self.evaluate(batch), self.precise)
+        trial = self.programs.renewed(reduction="mean")
+        return np.asarray(trial.each(z, ready(batch.targets, self.precise)), float)
 
     def with_reduction(self, reduction: str) -> "JaxNetwork":
-        programs = Programs(self.programs.apply, self.programs.loss, self.programs.tree, reduction)
-        programs.owner = self.programs.owner
-        return JaxNetwork(programs, self.leaves, self.names, self.places)
+        return self.with_programs(self.programs.renewed(reduction=reduction))
+
+    def with_programs(self, programs: Programs) -> "JaxNetwork":
+        """The same network with other programs."""
+        return JaxNetwork(programs, self.leaves, self.names, self.places, self.fixed)
 
 
 class JaxPiece(Piece):
@@ -245,14 +159,14 @@ class JaxPiece(Piece):
 
     def __init__(self, network: JaxNetwork, batch: Batch, share: float, weights: np.ndarray | None):
         self.network, self.batch, self.count = network, batch, batch.count
-        self.x, self.y = ready(batch.inputs, network.dtype), ready(batch.targets, network.dtype)
-        self.share = jnp.asarray(share, network.dtype)
-        self.weights = None if weights is None else jnp.asarray(weights, network.dtype)
+        self.x, self.y = ready(batch.inputs, network.dtype), ready(batch.targets, network.precise)
+        self.share = jnp.asarray(share, network.precise)
+        self.weights = None if weights is None else jnp.asarray(weights, network.precise)
         self.made: dict[str, Any] = {}
 
     @property
     def at(self) -> tuple[Any, ...]:
-        return self.network.varied, self.network.rest, self.network.places, self.x
+        return self.network.varied, self.network.rest, self.network.places, self.x, self.wide
 
     @property
     def objective(self) -> tuple[Any, ...]:
@@ -264,9 +178,14 @@ class JaxPiece(Piece):
             self.bytes += sum(leaf.nbytes for leaf in jax.tree.leaves(self.made[name]))
         return self.made[name]
 
+    @functools.cached_property
+    def wide(self) -> jax.Array | None:
+        """The outputs in float64, where the loss is taken there."""
+        return self.network.wide(self.batch) if self.network.programs.exact else None
+
     @property
     def z(self) -> jax.Array:
-        return self.kept("evaluate", *self.at)
+        return self.kept("evaluate", *self.at) if self.wide is None else self.wide
 
     def _applied(self, linear: Any, vector: np.ndarray) -> Any:
         return self.network.programs.run(linear, self.network.tree(vector))
@@ -366,9 +285,9 @@ def opened(network: Any, loss: Callable[[Any, Any], Any], parameters: Any, *, pr
             notes.append(f"{name} is no parameter but a state of the network and is held fixed")
     if not places:
         raise ParameterError("the network has no real parameter to vary; all of them are integers or states")
-    programs = Programs(apply, loss, structure, "mean")
+    programs = Programs(apply, loss, structure)
     programs.owner = network
-    return Opened(JaxNetwork(programs, leaves, names, tuple(places)), notes)
+    return Opened(JaxNetwork(programs, leaves, names, tuple(places), precision is not None), notes)
 
 
 class _Taken(NamedTuple):

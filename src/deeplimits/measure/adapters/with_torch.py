@@ -5,6 +5,7 @@ parameters, gradients, buffers, mode and hooks cannot change, whatever happens. 
 at fixed parameters and kept, so that each product is one pass through it.
 """
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -13,11 +14,13 @@ import numpy as np
 import torch
 
 from deeplimits.errors import ParameterError
+from deeplimits.measure.adapters import torch_exact
 from deeplimits.measure.adapters.data import Batch, arrays, mapped
 from deeplimits.measure.adapters.layout import Layout
 from deeplimits.measure.adapters.network import AtOutputs, Inside, Labelled, Network, Piece
 from deeplimits.measure.adapters.randomness import guarded
 from deeplimits.measure.adapters.reductions import reduced, single
+from deeplimits.measure.adapters.torch_exact import doubled
 from deeplimits.measure.adapters.torch_tools import Counted, array, careful, joined, last_linear, the_tensor
 
 Tensors = dict[str, torch.Tensor]
@@ -32,6 +35,8 @@ class Body(NamedTuple):
     reduction: str
     precision: torch.dtype | None
     seed: int
+    exact: bool = False
+    """Outputs of a float32 network are corrected to those of float64, in which the loss is taken: see `torch_exact`."""
 
 
 class TorchNetwork(Network):
@@ -83,16 +88,30 @@ class TorchNetwork(Network):
         return TorchNetwork(self.body, held.values, held.buffers, self.layout.names)
 
     def with_reduction(self, reduction: str) -> "TorchNetwork":
-        return TorchNetwork(self.body._replace(reduction=reduction), self.values, self.buffers, self.layout.names)
+        return self.with_body(self.body._replace(reduction=reduction))
 
-    def ready(self, tree: Any) -> Any:
+    def with_body(self, body: Body) -> "TorchNetwork":
+        return TorchNetwork(body, self.values, self.buffers, self.layout.names)
+
+    def ready(self, tree: Any, dtype: torch.dtype | None = None) -> Any:
         """Arrays of the user's as tensors, real ones in the network's precision."""
 
         def one(array: Any) -> torch.Tensor:
             found = array.detach() if isinstance(array, torch.Tensor) else torch.as_tensor(np.array(array))
-            return found.to(self.device, self.dtype if found.is_floating_point() else found.dtype)
+            return found.to(self.device, (dtype or self.dtype) if found.is_floating_point() else found.dtype)
 
         return mapped(one, tree)
+
+    def targets(self, tree: Any) -> Any:
+        """Targets in the precision in which the loss is taken."""
+        return self.ready(tree, torch.float64 if self.body.exact else None)
+
+    def doubled(self) -> "TorchNetwork":
+        """The same network in float64."""
+        return TorchNetwork(self.body, doubled(self.values), doubled(self.buffers), self.layout.names)
+
+    def settled(self, batch: Batch) -> "TorchNetwork":
+        return torch_exact.settled(self, batch)
 
     def run(self, values: Tensors, x: Any, seed: int | None = None) -> torch.Tensor:
         """The outputs at these parameters; random layers draw from the seed, and from nothing of the user's."""
@@ -108,15 +127,20 @@ class TorchNetwork(Network):
         with careful(), torch.no_grad():
             return array(self.run({}, self.ready(batch.inputs), seed))
 
+    def _evaluated(self, batch: Batch) -> torch.Tensor:
+        z = self.run({}, self.ready(batch.inputs))
+        return z.double() if self.body.exact else z
+
     def raw_loss(self, batch: Batch) -> np.ndarray:
         with careful(), torch.no_grad():
-            value = self.body.loss(self.run({}, self.ready(batch.inputs)), self.ready(batch.targets))
+            value = self.body.loss(self._evaluated(batch), self.targets(batch.targets))
         return torch.as_tensor(value).detach().cpu().numpy()
 
     def single_losses(self, batch: Batch) -> np.ndarray:
         with careful(), torch.no_grad():
-            z, y = self.run({}, self.ready(batch.inputs)), self.ready(batch.targets)
-            return array(self.with_reduction("mean").losses(z, y))
+            z, y = self._evaluated(batch), self.targets(batch.targets)
+            # One after the other: so few are done before torch.func has loaded what it needs.
+            return array(self.with_reduction("mean").losses(z, y, together=False))
 
     def inside(self, batch: Batch, layer: str | int | None, directions: np.ndarray) -> Inside:
         name = str(layer) if layer is not None else last_linear(self.body.copy)
@@ -149,7 +173,7 @@ class TorchNetwork(Network):
         stacked = np.stack([array(one) for one in pulled], axis=1) if pulled else np.zeros(shape)
         return Inside(array(seen[0]), stacked, rows)
 
-    def losses(self, z: torch.Tensor, y: Any) -> torch.Tensor:
+    def losses(self, z: torch.Tensor, y: Any, together: bool = True) -> torch.Tensor:
         """The loss of every sample."""
         if self.body.reduction == "none":
             return self.body.loss(z, y)
@@ -157,11 +181,10 @@ class TorchNetwork(Network):
         def one(output, target):
             return self.body.loss(*single(output, target)).reshape(())
 
-        try:
-            return torch.func.vmap(one)(z, y)
-        except Exception:
-            # Losses that torch.func cannot vectorize, one sample at a time.
-            return torch.stack([one(z[i], mapped(lambda t, i=i: t[i], y)) for i in range(z.shape[0])])
+        if together:
+            with contextlib.suppress(Exception):  # losses that torch.func cannot vectorize
+                return torch.func.vmap(one)(z, y)
+        return torch.stack([one(z[i], mapped(lambda t, i=i: t[i], y)) for i in range(z.shape[0])])
 
     def total(self, z: torch.Tensor, y: Any, share: float, weights: torch.Tensor | None) -> torch.Tensor:
         """F as a function of the outputs."""
@@ -173,8 +196,7 @@ class TorchNetwork(Network):
         return TorchPiece(self, batch, share, weights)
 
     def target_of(self, batch: Batch, label: Any) -> torch.Tensor:
-        y = self.ready(batch.targets)
-        y = arrays(y)[0]
+        y = arrays(self.targets(batch.targets))[0]
         if y.ndim == 2 and y.shape[1] > 1:
             found = torch.zeros_like(y)
             found[:, int(label)] = 1
@@ -187,8 +209,9 @@ class TorchPiece(Piece):
 
     def __init__(self, network: TorchNetwork, batch: Batch, share: float, weights: np.ndarray | None):
         self.network, self.batch, self.count, self.share = network, batch, batch.count, share
-        self.weights = None if weights is None else torch.tensor(weights, dtype=network.dtype, device=network.device)
-        self.x, self.y = network.ready(batch.inputs), network.ready(batch.targets)
+        dtype = torch.float64 if network.body.exact else network.dtype
+        self.weights = None if weights is None else torch.tensor(weights, dtype=dtype, device=network.device)
+        self.x, self.y = network.ready(batch.inputs), network.targets(batch.targets)
         self.names = network.layout.names
         self.made: dict[str, Any] = {}
 
@@ -209,7 +232,11 @@ class TorchPiece(Piece):
     def z(self) -> torch.Tensor:
         """The outputs with their graph."""
         leaves = self.leaves
-        found = self._kept("z", lambda: self.network.run(dict(zip(self.names, leaves, strict=True)), self.x))
+        found = self._kept("raw", lambda: self.network.run(dict(zip(self.names, leaves, strict=True)), self.x))
+        if self.network.body.exact:
+            if "gap" not in self.made:
+                self.made["gap"] = torch_exact.correction(self.network, found, self.x)
+            found = self._kept("z", lambda: found.double() + self.made["gap"])
         if not found.requires_grad:
             raise ParameterError("the outputs do not depend on the chosen parameters through differentiable operations")
         return found

@@ -50,7 +50,7 @@ class SpectralDensity(NamedTuple):
         x = np.asarray(x, float)
         if width is None:
             width = max(float(np.ptp(self.nodes)) / 100, 1e-12)
-        arguments.number("width", width, arguments.POSITIVE)
+        arguments.real("width", width, arguments.POSITIVE)
 
         def bumps(centres, masses):
             z = (x.ravel() - centres[..., None]) / width

@@ -62,7 +62,7 @@ def count_outliers(eigenvalues: np.ndarray, *, most: int | None = None, level: f
     most = testable if most is None else arguments.whole("most", most, 1)
     if most > testable:
         raise ParameterError(f"most = {most} needs {most + LEVELS} eigenvalues; there are {len(values)}")
-    arguments.number("level", level, arguments.PART)
+    arguments.real("level", level, arguments.PART)
     p = np.array([p_value(values[k : k + LEVELS + 1], seed=seed) for k in range(most)])
     found = np.flatnonzero(p < level / most)
     count = int(found[-1]) + 1 if len(found) else 0

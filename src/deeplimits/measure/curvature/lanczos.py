@@ -78,7 +78,7 @@ def eigenpairs(
     matrix = aslinearoperator(operator)
     size = matrix.shape[0]
     arguments.choice("which", which, ENDS)
-    arguments.number("tolerance", tolerance, arguments.POSITIVE)
+    arguments.real("tolerance", tolerance, arguments.POSITIVE)
     wanted = min(arguments.whole("count", count, 1) * (2 if which == "both" else 1), size)
     rng = np.random.default_rng(seed)
     starts = _starts(start, size, rng)

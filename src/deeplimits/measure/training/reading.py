@@ -41,7 +41,7 @@ def edge_of_stability(record: Record, *, settle: float = 0.25) -> Edge:
     """
     if record.threshold is None:
         raise ParameterError("the record has no threshold: give the recorder the optimizer and its step")
-    arguments.number("settle", settle, arguments.inside(-1e-9, 1.0))
+    arguments.real("settle", settle, arguments.inside(-1e-9, 1.0))
     ratio = record.sharpness[:, 0] / record.threshold
     above = np.flatnonzero(ratio >= 1)
     start = record.sharpness[0, 0]

@@ -46,9 +46,9 @@ def stable_curvature(optimizer: str, step: float, *, momentum: float = 0.9, ridg
     (13.571428571, 380.0)
     """
     arguments.choice("optimizer", optimizer, OPTIMIZERS)
-    arguments.number("step", step, arguments.POSITIVE)
-    arguments.number("momentum", momentum, arguments.Allowed(lambda x: (x >= 0) & (x < 1), "at least 0 and below 1"))
-    arguments.number("ridge", ridge, arguments.NOT_NEGATIVE)
+    arguments.real("step", step, arguments.POSITIVE)
+    arguments.real("momentum", momentum, arguments.Allowed(lambda x: (x >= 0) & (x < 1), "at least 0 and below 1"))
+    arguments.real("ridge", ridge, arguments.NOT_NEGATIVE)
 
     def radius(curvature: float) -> float:
         found = np.linalg.eigvals(update_matrix(optimizer, step, curvature, momentum=momentum, ridge=ridge))
