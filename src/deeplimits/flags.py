@@ -127,7 +127,8 @@ def _limit_named_in(arguments: Sequence[str], run: Mapping[str, Callable]) -> En
         return None
     if options.command not in (*RUNS, "sweep", "explore") or (options.command == "explore" and options.name is None):
         return None
-    if options.command == "sweep" and options.name is None:
+    if options.command == "sweep" and (options.name is None or (options.diagram and options.name not in catalogue)):
+        # With a diagram there is no NAME: what the first reading takes for one is the value of a parameter.
         from deeplimits.lab.diagrams import DIAGRAMS
 
         if options.diagram not in DIAGRAMS:

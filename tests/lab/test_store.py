@@ -192,6 +192,22 @@ def test_what_can_be_read_of_a_damaged_file_is_kept(path):
         assert store.plans() == [{"limit": "x"}]
 
 
+@pytest.mark.parametrize("kind", ["text", "another program", "newer"])
+def test_what_is_no_damaged_store_is_not_salvaged(path, kind):
+    if kind == "text":
+        path.write_text("my notes")
+    elif kind == "another program":
+        damaged(path, "CREATE TABLE results (mine)")
+        damaged(path, "INSERT INTO results VALUES (1)")
+    else:
+        damaged(filled(path), f"PRAGMA user_version = {stores.VERSION + 1}")
+    before = path.read_bytes()
+    with pytest.raises(StoreError, match="is left as it is"):
+        salvage(path)
+    assert path.read_bytes() == before
+    assert {one.name for one in path.parent.iterdir()} <= {path.name, f"{path.name}-lock"}
+
+
 def test_nothing_of_a_file_is_obeyed(path):
     """No terminal codes from sentences, no plan that is not a dictionary, no numbers of unknown types."""
     filled(path)

@@ -231,6 +231,14 @@ def test_tables(serial, tmp_path):
         serial.to_file(tmp_path / "a.xls")
 
 
+def test_a_table_of_parquet(serial, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    serial.to_file(tmp_path / "a.parquet")
+    found = parquet.read_table(tmp_path / "a.parquet")
+    assert found.column_names == tables.columns(serial)
+    assert list(zip(*found.to_pydict().values(), strict=True)) == [tuple(line) for line in tables.rows(serial)]
+
+
 def test_a_missing_combination_is_a_gap_and_a_line(tmp_path):
     found = dl.sweep(Cheap, level=[1.0, 2000.0], noise=[0.1, 0.2], **RUN, workers=0)
     assert np.isnan(found.to_xarray()["mean"].sel(level=2000.0)).all()
@@ -308,6 +316,10 @@ def test_the_diagrams_are_allowed(capsys):
 
     code, out, _ = run_command(capsys, "sweep", "--diagram", "list")
     assert (code, len(out.splitlines())) == (0, len(DIAGRAMS))
+    # Other values than the diagram's own, after a blank as after a sign of equality.
+    for words in (("--beta", "1,2"), ("--beta=1,2",)):
+        code, out, _ = run_command(capsys, "sweep", "--diagram", "attention", *words, "--estimate")
+        assert (code, out.startswith("2 comparisons")) == (0, True)
     for one in DIAGRAMS.values():
         plan = Plan.of(one.limit, one.values, sizes=one.sizes, samples=one.samples)
         limits = [limit for _, limit in plan.limits()]

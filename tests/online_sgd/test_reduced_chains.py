@@ -318,3 +318,25 @@ def test_the_classical_limit_closes_at_its_rate_without_noise(horizon):
         fit = extrapolate(sizes, means, [np.asarray(stated[name].y)] * len(sizes), stated[name].rate, shared=True)
         assert np.all(np.abs(fit.gap) < fit.allowance)
         assert np.all(fit.allowance < 0.015 * np.abs(np.asarray(stated[name].y)))
+
+
+@pytest.mark.parametrize("step", [1e-3, 0.3, 1e6])
+def test_long_vectors_take_the_same_steps(step):
+    """The length of what a step makes, told from products, is the length; also where a step goes far."""
+    size = online_sgd.LONG + 1
+    direction = jnp.zeros(size).at[0].set(1.0)
+    start = jnp.zeros(size).at[0].set(0.6).at[1].set(0.8)
+    key = jax.random.key(3)
+
+    def draw(key):
+        return online_sgd.pca_sample(key, 1.0, direction)
+
+    found = online_sgd.spherical(key, start, online_sgd.pca_loss, draw, step, [0, 1, 2, 3], lambda x: x)
+    x = np.asarray(start)
+    for i in range(3):
+        y = np.asarray(draw(jax.random.fold_in(key, i)))
+        gradient = -2 * (x @ y) * y
+        moved = x - step / size * (gradient - (gradient @ x) * x)
+        x = moved / np.linalg.norm(moved)
+        np.testing.assert_allclose(found[i + 1], x, rtol=1e-9, atol=1e-13)
+        assert float(found[i + 1] @ found[i + 1]) == pytest.approx(1.0, abs=1e-14)

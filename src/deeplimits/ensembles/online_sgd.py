@@ -26,6 +26,8 @@ IN_CACHE = 32_768
 """Numbers of samples that are drawn at once."""
 MOST_STEPS, FEW_STEPS = 64, 8
 """Steps of a block at most, and where it is not known how far apart the marks are."""
+LONG = 8192
+"""From so many coordinates on a step on a processor waits for its memory."""
 WASTE = 1.2
 """Samples may be drawn in vain up to this share of all."""
 
@@ -52,11 +54,32 @@ def spherical(
     rate = jnp.asarray(step, float) / start.shape[0]
 
     def advance(x, gradient):
+        if x.shape[0] >= LONG and jax.default_backend() == "cpu":
+            return _advanced(x, gradient, rate)
         moved = x - rate * (gradient - (gradient @ x) * x)
         # One division, not one for each coordinate.
         return moved * (1 / jnp.linalg.norm(moved))
 
     return _loop(key, start, jax.grad(loss), draw, advance, marks, observe)
+
+
+def _advanced(x: Float[Array, " N"], gradient: Float[Array, " N"], rate: Float[Array, ""]) -> Float[Array, " N"]:
+    """The same step where x is long and waits for memory: x̃ = ax − δg is written once, by its length divided already.
+
+    |x̃|² = a²|x|² − 2aδ⟨g, x⟩ + δ²|g|² with a = 1 + δ⟨g, x⟩ loses the more digits the larger δ|g| is: beyond one it is
+    summed.
+    """
+    along, square, own = gradient @ x, gradient @ gradient, x @ x
+    a = 1 + rate * along
+
+    def small(x, gradient):
+        return a * a * own - 2 * a * rate * along + rate * rate * square
+
+    def large(x, gradient):
+        return jnp.sum((a * x - rate * gradient) ** 2)
+
+    length = jnp.sqrt(jax.lax.cond(rate * rate * square < 1, small, large, x, gradient))
+    return (a / length) * x - (rate / length) * gradient
 
 
 def euclidean(

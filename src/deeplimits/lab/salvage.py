@@ -9,45 +9,62 @@ from typing import Any
 
 from deeplimits.errors import ParameterError
 from deeplimits.lab.outcomes import Outcome, from_rows
-from deeplimits.lab.store import Store, document, locked
+from deeplimits.lab.store import APPLICATION, VERSION, Store, StoreError, document, locked
 
 
 def salvage(path: str | Path) -> tuple[int, Path]:
     """Keep what can be read of a damaged store: how many results, and where the damaged file stands now.
 
-    Every result whose digest is right goes into a new file in its place.
+    Every result whose digest is right goes into a new file in its place. A file in which there is none, or that a newer
+    deeplimits has written, is left as it is.
     """
     path = Path(path)
     if not path.is_file():
         raise ParameterError(f"salvage = {str(path)!r}: there is no such file")
     lock = locked(path)
+    fresh = path.with_name(f"{path.name}-salvaged-{os.getpid()}")
+    _remove(fresh)
     try:
         aside = _free_name(path)
-        fresh = path.with_name(f"{path.name}-salvaged-{os.getpid()}")
-        _remove(fresh)
-        found: dict[str, tuple[dict[str, Any], Outcome]] = {}
-        old = sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None)
-        old.text_factory = lambda raw: raw.decode("utf-8", "replace")
-        with Store(fresh) as new:
-            count = 0
-            for key, task, outcome in _readable(old):
-                found[key] = (task, outcome)
-                if len(found) >= 100:
-                    count, found = count + len(found), new.put(found) or {}
-            new.put(found)
-            count += len(found)
-            for text, tasks in _rows(old, "plans", "document, tasks"):
-                if (plan := document(text)) is not None and isinstance(tasks, int):
-                    new.plan(plan, tasks)
-        old.close()
+        address = f"{path.absolute().as_uri()}?mode=rw"
+        with contextlib.closing(sqlite3.connect(address, uri=True, isolation_level=None)) as old, Store(fresh) as new:
+            old.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            _refuse_newer(old, path)
+            count = _copied(old, new)
+            kept = count + len(new.plans())
+        if not kept:
+            raise StoreError(f"nothing of a sweep can be read in {path}, and it is left as it is; give another file")
         for ending in ("", "-wal", "-shm"):
             with contextlib.suppress(FileNotFoundError):
                 os.replace(f"{path}{ending}", f"{aside}{ending}")
         os.replace(fresh, path)
-        _remove(fresh)
         return count, aside
     finally:
+        _remove(fresh)
         lock.close()
+
+
+def _copied(old: sqlite3.Connection, new: Store) -> int:
+    """How many results of a damaged file went into a new one."""
+    count = 0
+    found: dict[str, tuple[dict[str, Any], Outcome]] = {}
+    for key, task, outcome in _readable(old):
+        found[key] = (task, outcome)
+        if len(found) >= 100:
+            count, found = count + len(found), new.put(found) or {}
+    new.put(found)
+    for text, tasks in _rows(old, "plans", "document, tasks"):
+        if (plan := document(text)) is not None and isinstance(tasks, int):
+            new.plan(plan, tasks)
+    return count + len(found)
+
+
+def _refuse_newer(old: sqlite3.Connection, path: Path) -> None:
+    with contextlib.suppress(sqlite3.Error):
+        version = old.execute("PRAGMA user_version").fetchone()[0]
+        ours = old.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
+        if ours and version > VERSION and old.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok":
+            raise StoreError(f"{path} was written by a newer deeplimits, and is left as it is; upgrade deeplimits")
 
 
 def _free_name(path: Path) -> Path:
