@@ -36,9 +36,7 @@ class InteractionEnergies(Limit):
     beta: Array = real(1.5, 0.05, 5.0, symbol=r"\beta", doc="inverse temperature")
 
     usual = Run(sizes=(4, 8, 16), samples=20, batch=10)
-    showcase = Showcase(
-        see="The energy rises at exactly the rate of the squared velocities.",
-    )
+    showcase = Showcase(see="The energy rises at exactly the rate of the squared velocities.")
 
     def at_size(self, size):
         return {"tokens": whole(size, "n", self, least=2)}, self

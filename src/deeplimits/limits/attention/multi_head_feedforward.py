@@ -42,9 +42,7 @@ class MultiHeadFeedforward(Limit):
     layers: Array = real(64, 1, 1e6, log=True, symbol="1/h", doc="layers in a unit of time")
 
     usual = Run(sizes=(64, 128, 256), samples=60, batch=10)
-    showcase = Showcase(
-        see="Layers follow the flow with an error that halves as their number doubles.",
-    )
+    showcase = Showcase(see="Layers follow the flow with an error that halves as their number doubles.")
 
     def at_size(self, size):
         return {}, replace(self, layers=whole(size, "1/h", self))

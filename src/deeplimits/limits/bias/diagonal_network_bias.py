@@ -46,7 +46,7 @@ class DiagonalNetworkBias(Limit):
 
     usual = Run(sizes=(3, 6), samples=10)
     showcase = Showcase(
-        see="Flow and mirror-descent formula agree to the solver's tolerance, at small and large starts.",
+        see="Flow and mirror-descent formula agree to the solver's tolerance, at small and large starts."
     )
 
     def validity(self):

@@ -43,9 +43,7 @@ class GdMinNormLeastSquares(Limit):
     steps: int = integer(100, 1, 100_000, log=True, symbol="t", doc="number of steps")
 
     usual = Run(sizes=(10, 40), samples=10)
-    showcase = Showcase(
-        see="At every time the iterates are what the singular values say, to rounding.",
-    )
+    showcase = Showcase(see="At every time the iterates are what the singular values say, to rounding.")
 
     def at_size(self, size):
         n = whole(size, "n", self)

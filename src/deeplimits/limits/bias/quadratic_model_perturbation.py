@@ -54,10 +54,7 @@ class QuadraticModelPerturbation(Limit):
     time: Array = real(0.5, 0.01, 100.0, log=True, symbol="t", doc="time at which the features are looked at")
 
     usual = Run(sizes=(200, 400, 800), samples=40)
-    showcase = Showcase(
-        over="time",
-        see="How far the end of training moves when the model is a little quadratic.",
-    )
+    showcase = Showcase(over="time", see="How far the end of training moves when the model is a little quadratic.")
 
     def validity(self):
         if self.parameters <= self.samples:

@@ -37,7 +37,7 @@ class AbcParametrization(Limit):
     usual = Run(sizes=(250, 4000), samples=300)
     showcase = Showcase(
         see="The exponent of the width decides: features move by n^(−1/2) in the kernel parametrization, and "
-        "as much at every width in the maximal-update one.",
+        "as much at every width in the maximal-update one."
     )
 
     # Inputs, orthogonal to each other, with targets of alternating sign and this size.

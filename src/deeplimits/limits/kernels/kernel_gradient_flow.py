@@ -42,9 +42,7 @@ class KernelGradientFlow(Limit):
     steps: int = integer(20, 1, 1000, log=True, symbol="k", doc="steps of gradient descent")
 
     usual = Run(sizes=(32, 128), samples=40)
-    showcase = Showcase(
-        see="The trained function is kernel regression stopped at that time, to rounding.",
-    )
+    showcase = Showcase(see="The trained function is kernel regression stopped at that time, to rounding.")
 
     # Steps of the Runge-Kutta method that integrates the flow.
     fine = 2000

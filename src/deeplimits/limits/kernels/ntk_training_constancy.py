@@ -56,9 +56,7 @@ class NtkTrainingConstancy(Limit):
     bias_variance: Array = real(0.09, 0.0, 0.5, symbol="C_b", doc="bias variance")
 
     usual = Run(sizes=(48, 144, 432), samples=1100)
-    showcase = Showcase(
-        see="Kernel and weights move less the wider the network: training stays near its start.",
-    )
+    showcase = Showcase(see="Kernel and weights move less the wider the network: training stays near its start.")
 
     # Independent networks in one simulation, from which an unbiased variance is formed.
     networks = 6

@@ -48,9 +48,7 @@ class HessianGaussNewton(Limit):
     outputs: int = integer(3, 2, 6, symbol="C", doc="number of classes C")
 
     usual = Run(sizes=(4, 8), samples=30)
-    showcase = Showcase(
-        see="Hessian and Gauss-Newton matrix plus curvature agree to rounding.",
-    )
+    showcase = Showcase(see="Hessian and Gauss-Newton matrix plus curvature agree to rounding.")
 
     def validity_at(self, size):
         directions, parameters = size * self.outputs, self.width * (self.dimension + self.outputs - 1)

@@ -45,9 +45,7 @@ class NeuralCollapseUfm(Limit):
     )
 
     usual = Run(sizes=(10, 20), samples=20)
-    showcase = Showcase(
-        see="Descent ends in the simplex, with logits of exactly the predicted size.",
-    )
+    showcase = Showcase(see="Descent ends in the simplex, with logits of exactly the predicted size.")
 
     def at_size(self, size):
         return {"dimension": whole(size, "d", self, least=self.classes)}, self

@@ -44,8 +44,7 @@ class XorHessianGBlocks(Limit):
 
     usual = Run(sizes=(400, 1600, 6400), samples=400)
     showcase = Showcase(
-        ranges={"ridge": (0.01, 0.1)},
-        see="Four equal curvatures in the second layer, set by the ridge alone.",
+        ranges={"ridge": (0.01, 0.1)}, see="Four equal curvatures in the second layer, set by the ridge alone."
     )
 
     def theory(self):

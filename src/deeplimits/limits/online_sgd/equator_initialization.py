@@ -30,8 +30,7 @@ class EquatorInitialization(Limit):
 
     usual = Run(sizes=(16, 32, 64), samples=80_000, batch=500)
     showcase = Showcase(
-        first="overlap",
-        see="√N times the overlap of a random start with the signal is a standard normal number.",
+        first="overlap", see="√N times the overlap of a random start with the signal is a standard normal number."
     )
 
     def theory(self):

@@ -52,9 +52,7 @@ class SampleComplexityThresholds(Limit):
     threshold: Array = real(0.83, 0.1, 0.95, symbol=r"\eta", doc="correlation η that counts as recovery")
 
     usual = Run(sizes=(48, 96, 192, 384), samples=4000, batch=200)
-    showcase = Showcase(
-        see="The number of samples is a power of the dimension that the information exponent sets.",
-    )
+    showcase = Showcase(see="The number of samples is a power of the dimension that the information exponent sets.")
 
     def validity(self):
         lam, c, eta = float(self.signal), float(self.step), float(self.threshold)

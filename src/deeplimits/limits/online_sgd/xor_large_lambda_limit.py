@@ -55,10 +55,7 @@ class XorLargeLambdaLimit(Limit):
     horizon: Array = real(2.0, 0.1, 50.0, log=True, symbol="t", doc="time up to which SGD is followed")
 
     usual = Run(sizes=(20, 40, 80), samples=10_000, batch=1000)
-    showcase = Showcase(
-        parameters={"horizon": 10.0},
-        see="Overlaps against the flow slide to zero and stay there.",
-    )
+    showcase = Showcase(parameters={"horizon": 10.0}, see="Overlaps against the flow slide to zero and stay there.")
 
     def theory(self):
         start = xor.XorState(jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), jnp.zeros((4, 4)))

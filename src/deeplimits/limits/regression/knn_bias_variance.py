@@ -41,10 +41,7 @@ class KnnBiasVariance(Limit):
     noise: Array = real(1.0, 0.0, 100.0, symbol=r"\sigma", doc="standard deviation of the label noise")
 
     usual = Run(sizes=(50, 100, 200), samples=2000, batch=200)
-    showcase = Showcase(
-        over="noise",
-        see="Variance is σ²/k whatever the dimension; the bias pays for distance.",
-    )
+    showcase = Showcase(over="noise", see="Variance is σ²/k whatever the dimension; the bias pays for distance.")
 
     def validity(self):
         if self.neighbours > self.points:

@@ -40,8 +40,7 @@ class NadarayaWatsonSingularKernel(Limit):
 
     usual = Run(sizes=(100, 1000, 10_000), samples=8000, batch=100)
     showcase = Showcase(
-        over="singularity",
-        see="The smoother fits every label and nevertheless learns at the best rate.",
+        over="singularity", see="The smoother fits every label and nevertheless learns at the best rate."
     )
 
     def validity(self):

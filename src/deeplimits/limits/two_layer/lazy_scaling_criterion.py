@@ -40,7 +40,7 @@ class LazyScalingCriterion(Limit):
     usual = Run(sizes=(20, 60, 180), samples=600, batch=20)
     showcase = Showcase(
         see="How nonlinear training is: the criterion falls like a power of the width in one scaling and not "
-        "in the other.",
+        "in the other."
     )
 
     def theory(self):

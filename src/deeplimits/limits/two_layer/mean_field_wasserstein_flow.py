@@ -56,7 +56,7 @@ class MeanFieldWassersteinFlow(Limit):
 
     usual = Run(sizes=(16, 64, 256), samples=2000, batch=200)
     showcase = Showcase(
-        see="A measure on neurons flows down the risk; finite networks fluctuate around it by m^(−1/2).",
+        see="A measure on neurons flows down the risk; finite networks fluctuate around it by m^(−1/2)."
     )
 
     inputs = 60

@@ -42,8 +42,7 @@ class SgdNoiseDecomposition(Limit):
 
     usual = Run(sizes=(6, 12, 24), samples=1000, batch=20)
     showcase = Showcase(
-        over="overlap",
-        see="The noise of a mini-batch is largest where the student knows nothing of the teacher.",
+        over="overlap", see="The noise of a mini-batch is largest where the student knows nothing of the teacher."
     )
 
     batches = 40
