@@ -12,6 +12,7 @@ from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics import draws
 from deeplimits.numerics.arguments import known
+from deeplimits.numerics.shapes import Scalar
 
 
 class Network(NamedTuple):
@@ -45,7 +46,7 @@ class Step(NamedTuple):
     """A network after one step, and the mean of (f* − f)²/2 over the batch before it."""
 
     network: Network
-    risk: Float[Array, ""]
+    risk: Scalar
 
 
 class Trained(NamedTuple):

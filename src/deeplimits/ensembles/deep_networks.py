@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import panels
+from deeplimits.numerics.shapes import Scalar
 
 
 class Layer(NamedTuple):
@@ -45,8 +46,8 @@ def preactivations(
     key: PRNGKeyArray,
     activation: ActivationLike,
     inputs: Float[Array, "points n0"],
-    weight_variance: Float[Array, ""],
-    bias_variance: Float[Array, ""],
+    weight_variance: Scalar,
+    bias_variance: Scalar,
     width: int,
     layers: int,
 ) -> Float[Array, "layers points width"]:
@@ -79,8 +80,8 @@ def pair_chain(
     normals: Float[Array, "layers 2 width"],
     activation: ActivationLike,
     start: Float[Array, " 3"],
-    weight_variance: Float[Array, ""],
-    bias_variance: Float[Array, ""],
+    weight_variance: Scalar,
+    bias_variance: Scalar,
 ) -> PairChain:
     """Two inputs carried through a random network of which only the neurons are drawn, not the weights.
 
@@ -113,8 +114,8 @@ def pair_chain_of_inputs(
     normals: Float[Array, "layers-1 2 width"],
     activation: ActivationLike,
     inputs: Float[Array, "2 n0"],
-    weight_variance: Float[Array, ""],
-    bias_variance: Float[Array, ""],
+    weight_variance: Scalar,
+    bias_variance: Scalar,
 ) -> Float[Array, "layers 3"]:
     """What `pair_chain` has `seen`, with the first layer from its own weights and biases: z = Wx + b, W ~ N(0, C_w/n₀).
 
@@ -128,7 +129,7 @@ def pair_chain_of_inputs(
     return jnp.concatenate([_products(z)[None], behind])
 
 
-def correlated_inputs(norm: Float[Array, ""], correlation: Float[Array, ""]) -> Float[Array, "2 4"]:
+def correlated_inputs(norm: Scalar, correlation: Scalar) -> Float[Array, "2 4"]:
     """Two inputs with |x|²/n₀ = `norm` and this correlation, in n₀ = 4 dimensions."""
     one, other = jnp.ones(4), jnp.array([1.0, -1.0, 1.0, -1.0])
     across = correlation * one + jnp.sqrt(1 - correlation**2) * other
@@ -138,9 +139,9 @@ def correlated_inputs(norm: Float[Array, ""], correlation: Float[Array, ""]) -> 
 def variance_chain(
     normals: Float[Array, "layers width"],
     activation: ActivationLike,
-    start: Float[Array, ""],
-    weight_variance: Float[Array, ""],
-    bias_variance: Float[Array, ""],
+    start: Scalar,
+    weight_variance: Scalar,
+    bias_variance: Scalar,
 ) -> Float[Array, "layers+1"]:
     """`pair_chain` for one input: variance of a neuron of layers 1 … layers+1, given the layer before.
 
@@ -158,9 +159,7 @@ def variance_chain(
     return jnp.concatenate([start[None], path])
 
 
-def settled_variance(
-    activation: ActivationLike, weight_variance: Float[Array, ""], bias_variance: Float[Array, ""]
-) -> Float[Array, ""]:
+def settled_variance(activation: ActivationLike, weight_variance: Scalar, bias_variance: Scalar) -> Scalar:
     """The variance that a very wide network with |σ| ≤ 1 has at great depth, found by passing through its layers.
 
     From the largest possible variance downwards; after every two layers the geometric decay seen in them is continued

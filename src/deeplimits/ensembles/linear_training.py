@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.ensembles import trainers
+from deeplimits.numerics.shapes import Scalar
 
 
 class RiskParts(NamedTuple):
@@ -22,7 +23,7 @@ class RiskParts(NamedTuple):
 def ridge_flow(
     x: Float[Array, "n p"],
     y: Float[Array, " n"],
-    ridge: Float[Array, ""],
+    ridge: Scalar,
     start: Float[Array, " p"],
     times: Float[Array, " times"],
 ) -> Float[Array, "times p"]:
@@ -62,9 +63,9 @@ def _approached(t: Float[Array, "times 1"], rates: Float[Array, " modes"]) -> Fl
 def ridge_descent(
     x: Float[Array, "n p"],
     y: Float[Array, " n"],
-    ridge: Float[Array, ""],
+    ridge: Scalar,
     start: Float[Array, " p"],
-    step: Float[Array, ""],
+    step: Scalar,
     marks: ArrayLike,
 ) -> Float[Array, "marks p"]:
     """The weights after `marks` steps of gradient descent.
@@ -81,7 +82,7 @@ def ridge_descent(
 
 
 def flow_risk(
-    x: Float[Array, "n p"], beta: Float[Array, " p"], noise_variance: Float[Array, ""], times: Float[Array, " times"]
+    x: Float[Array, "n p"], beta: Float[Array, " p"], noise_variance: Scalar, times: Float[Array, " times"]
 ) -> RiskParts:
     """Squared bias and variance, given X, of least squares by gradient flow from zero, for isotropic test points."""
     n, p = x.shape
@@ -104,7 +105,7 @@ def descent_risk(
     x: Float[Array, "n p"],
     beta: Float[Array, " p"],
     errors: Float[Array, "n labellings"],
-    step: Float[Array, ""],
+    step: Scalar,
     steps: int,
 ) -> RiskParts:
     """As `flow_risk`, after every step of gradient descent, run without noise and on several draws of the noise."""

@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Scalar
 
 
 def sample_covariance_eigenvalues(x: Float[Array, "n p"]) -> Float[Array, " p"]:
@@ -32,7 +33,7 @@ def regularized_trace(eigenvalues: Float[Array, " p"], shift: Float[Array, "..."
 
 
 def cauchy_smoothed(
-    eigenvalues: Float[Array, " p"], x: Float[Array, " points"], height: Float[Array, ""]
+    eigenvalues: Float[Array, " p"], x: Float[Array, " points"], height: Scalar
 ) -> Float[Array, " points"]:
     """The spectrum convolved with a Cauchy kernel of the given width.
 
@@ -45,9 +46,9 @@ def cauchy_smoothed(
 class CovarianceLosses(NamedTuple):
     """Squared errors per dimension of the best estimators of a covariance, in hindsight."""
 
-    linear: Float[Array, ""]
+    linear: Scalar
     """Of the best combination of S and I."""
-    nonlinear: Float[Array, ""]
+    nonlinear: Scalar
     """Of the best estimator that keeps the eigenvectors of S."""
 
 

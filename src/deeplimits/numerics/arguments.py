@@ -14,6 +14,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Complex, Float
 
 from deeplimits.errors import ParameterError
+from deeplimits.numerics.shapes import Scalar
 
 Given = Any
 """What a caller may write: numbers, arrays, lists of lists."""
@@ -93,7 +94,7 @@ def _refuse(name: str, numbers: np.ndarray, allowed: Allowed, why: str) -> None:
         raise ParameterError(f"{entry} = {numbers[place]:g} is not allowed; it must be {allowed.words}{reason}")
 
 
-def number(name: str, value: Given, allowed: Allowed, why: str = "") -> Float[Array, ""]:
+def number(name: str, value: Given, allowed: Allowed, why: str = "") -> Scalar:
     """As `argument`, for one number.
 
     >>> number("noise", [0.5, 1.0], NOT_NEGATIVE)

@@ -6,18 +6,19 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles.transformers.particles import AttentionLayer, after_layers
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.predictions import Exponent, Value
 
 EXACT = 1e-8
 INTEGRATED = "two integrations at 1e-11, and what the flow makes of their errors"
 
 
-def squared_cosine(x: Float[Array, "n d"]) -> Float[Array, ""]:
+def squared_cosine(x: Float[Array, "n d"]) -> Scalar:
     """The mean of ⟨x_i, x_j⟩² over pairs i ≠ j, which tells how far tokens have come together."""
     return squared_cosine_of(x @ x.T)
 
 
-def squared_cosine_of(gram: Float[Array, "n n"]) -> Float[Array, ""]:
+def squared_cosine_of(gram: Float[Array, "n n"]) -> Scalar:
     """The same of a Gram matrix."""
     n = gram.shape[0]
     return (jnp.sum(gram**2) - n) / (n * (n - 1))
@@ -28,7 +29,7 @@ def plane(angles: Float[Array, " n"]) -> Float[Array, "n 2"]:
     return jnp.stack([jnp.cos(angles), jnp.sin(angles)], axis=1)
 
 
-def depth_statements(end: Float[Array, ""], step: Array) -> dict[str, Value | Exponent]:
+def depth_statements(end: Scalar, step: Array) -> dict[str, Value | Exponent]:
     """A transformer of layers with a step is its flow up to the first order in the step."""
     symbol, steps = r"\overline{\langle x_i,x_j\rangle^2}", step * jnp.array([1.0, 0.5])
     return {

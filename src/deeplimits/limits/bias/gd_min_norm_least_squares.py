@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from deeplimits.ensembles import data, flows, trainers
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.models.designs import Design
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.predictions import Identity
 from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import least_squares
@@ -18,7 +19,7 @@ class System(NamedTuple):
 
     design: Design
     start: Float[Array, " d"]
-    step: Float[Array, ""]
+    step: Scalar
     times: Float[Array, " times"]
 
 

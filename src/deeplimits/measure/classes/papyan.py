@@ -20,6 +20,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from deeplimits.numerics.shapes import Scalar
+
 
 class Groups(NamedTuple):
     """Weights and weighted means by class and label."""
@@ -68,13 +70,13 @@ class Matrices(NamedTuple):
 class Traces(NamedTuple):
     """The traces of the four parts."""
 
-    classes: Float[Array, ""]
-    cross: Float[Array, ""]
-    within: Float[Array, ""]
-    same: Float[Array, ""]
+    classes: Scalar
+    cross: Scalar
+    within: Scalar
+    same: Scalar
 
     @property
-    def whole(self) -> Float[Array, ""]:
+    def whole(self) -> Scalar:
         """The trace of the whole."""
         return self.classes + self.cross + self.within + self.same
 

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import known
+from deeplimits.numerics.shapes import Scalar
 
 BALANCED = 1e-9
 """Tokens balance each other where their mean is no longer than this."""
@@ -55,7 +56,7 @@ def antipodal_spectrum(tokens: int, flipped: int, dimension: int) -> Float[Array
     return jnp.sort(jnp.repeat(jnp.array(once), d - 1))
 
 
-def balanced_curvature(tokens: ArrayLike) -> Float[Array, ""]:
+def balanced_curvature(tokens: ArrayLike) -> Scalar:
     """The largest eigenvalue 1 − λ_min(Σ x xᵀ)/n of the Hessian of E₀ where the mean of the tokens is zero.
 
     Positive: tokens that balance each other are a saddle.

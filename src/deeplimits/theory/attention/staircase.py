@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments, panels
 from deeplimits.numerics.arguments import known
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.attention.equiangular import KINDS, LARGEST_EXPONENT
 
 LARGEST_BETA = 1e4
@@ -23,8 +24,8 @@ NODES = 400
 class FastestMode(NamedTuple):
     """The degree of the harmonic that grows fastest, about the number of clusters that form, and its rate."""
 
-    degree: Float[Array, ""]
-    growth: Float[Array, ""]
+    degree: Scalar
+    growth: Scalar
 
 
 def harmonic_growth(

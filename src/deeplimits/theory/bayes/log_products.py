@@ -21,6 +21,7 @@ from jax.scipy.special import digamma
 from jaxtyping import Array, Float
 
 from deeplimits.numerics.roots import bracketed
+from deeplimits.numerics.shapes import Floats
 
 SHIFT = 8
 """Γ is evaluated by Stirling's series at an argument larger by this, and brought back."""
@@ -32,8 +33,6 @@ NEGLIGIBLE = 45.0
 """Where the integrand has fallen by e^−45 it is cut."""
 ENDS = 690.0
 NO_SADDLE = "the size of the data is too far from what the prior allows for numbers of double precision"
-
-Floats = Float[Array, "..."]
 
 
 class _Contour(NamedTuple):

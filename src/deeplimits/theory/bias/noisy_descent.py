@@ -17,6 +17,7 @@ from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Scalar
 
 MANY = 1 << 20
 """Iterates up to which correlations are summed one by one."""
@@ -136,7 +137,7 @@ def schedule_converges(power: float) -> Convergence:
     return Convergence(0 < p <= 1, 0.5 < p <= 1)
 
 
-def averaged_variance(step: ArrayLike, curvature: ArrayLike, noise_variance: ArrayLike, steps: int) -> Float[Array, ""]:
+def averaged_variance(step: ArrayLike, curvature: ArrayLike, noise_variance: ArrayLike, steps: int) -> Scalar:
     """E of the squared mean of `steps` successive stationary iterates with a constant step, exactly.
 
     (v_∞/T)[(1+ρ)/(1−ρ) − 2ρ(1−ρ^T)/(T(1−ρ)²)] with ρ = 1 − ηλ; T times it tends to σ²/λ² for every step size, the
@@ -161,7 +162,7 @@ def averaged_variance(step: ArrayLike, curvature: ArrayLike, noise_variance: Arr
     return v * jnp.where(small, 1 - x * steps / 3 + (x * steps) ** 2 / 12, closed)
 
 
-def contraction_factor(eigenvalues: ArrayLike, step: ArrayLike) -> Float[Array, ""]:
+def contraction_factor(eigenvalues: ArrayLike, step: ArrayLike) -> Scalar:
     """ρ(η) = max_i |1 − ηλ_i| over nonzero eigenvalues of the Hessian: the error shrinks by this factor a step.
 
     Setting     gradient descent θ ← θ − η∇L on a quadratic with Hessian eigenvalues λ_i ≥ 0
@@ -208,10 +209,10 @@ def descent_path(
 class BestStep(NamedTuple):
     """The fastest constant step sizes on a quadratic."""
 
-    step: Float[Array, ""]
-    factor: Float[Array, ""]
-    largest_step: Float[Array, ""]
-    momentum_factor: Float[Array, ""]
+    step: Scalar
+    factor: Scalar
+    largest_step: Scalar
+    momentum_factor: Scalar
     """(√κ − 1)/(√κ + 1) of heavy ball with its own best step and momentum."""
 
 

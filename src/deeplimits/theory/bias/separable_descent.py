@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.bias.support_vectors import ZERO_MULTIPLIER, HardMargin, hard_margin
 
 
@@ -143,9 +144,7 @@ def support_offset(
     return jnp.linalg.pinv(rows) @ wanted
 
 
-def approach_rate(
-    signed: Float[Array, "n d"], weights: Float[Array, " d"], multipliers: Float[Array, " n"]
-) -> Float[Array, ""]:
+def approach_rate(signed: Float[Array, "n d"], weights: Float[Array, " d"], multipliers: Float[Array, " n"]) -> Scalar:
     """q = min(λ_min⁺(Σ a_i x̄_i x̄_i'), ψ − 1): the deviation from the law decays like t^{−q}; traceable."""
     signed, multipliers, on = _support(signed, multipliers)
     roots = jnp.where(on, jnp.sqrt(jnp.where(on, multipliers, 1.0)), 0.0)

@@ -11,6 +11,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Scalar
 
 
 def fast_variance(noise_per_curvature: ArrayLike, step: ArrayLike, curvature: ArrayLike) -> Float[Array, "..."]:
@@ -97,7 +98,7 @@ def diffusion_density(amplitude: Float[Array, " points"], *, convention: str = "
     return weight / (jnp.mean(weight) * 2 * jnp.pi)
 
 
-def slow_half_mass(slow: ArrayLike, fast: ArrayLike) -> Float[Array, ""]:
+def slow_half_mass(slow: ArrayLike, fast: ArrayLike) -> Scalar:
     """Stationary probability of the half circle with amplitude `slow` when the other half has `fast`: f²/(s² + f²).
 
     >>> float(slow_half_mass(1.0, 2.0))

@@ -20,11 +20,10 @@ from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, known, whole
 from deeplimits.numerics.checks import converged, valid
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.gaussian.closed_forms import closed_forms
 from deeplimits.theory.gaussian.pairs import coincident
 from deeplimits.theory.gaussian.quadrature import COARSE, LARGEST_OUTSKIRTS, NODES, OUTSKIRTS, line_nodes
-
-Floats = Float[Array, "..."]
 
 _TOLERANCE = 1e-8
 

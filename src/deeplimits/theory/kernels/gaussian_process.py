@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.numerics.arguments import NOT_NEGATIVE, known, number
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.kernels import positive
 from deeplimits.theory.kernels.training import Blocks
 
@@ -23,7 +24,7 @@ class Posterior(NamedTuple):
 
     mean: Float[Array, "..."]
     covariance: Float[Array, "t t"]
-    log_evidence: Float[Array, ""]
+    log_evidence: Scalar
 
 
 def kernel_ridge(
@@ -83,7 +84,7 @@ def posterior(prior: Blocks, targets: ArrayLike, noise_variance: ArrayLike) -> P
     return Posterior(mean[:, 0] if single else mean, covariance, _log_evidence(lower, y))
 
 
-def log_evidence(kernel: ArrayLike, targets: ArrayLike, noise_variance: ArrayLike) -> Float[Array, ""]:
+def log_evidence(kernel: ArrayLike, targets: ArrayLike, noise_variance: ArrayLike) -> Scalar:
     """log N(y; 0, K + λ) = −½yᵀ(K + λ)⁻¹y − ½ log det(K + λ) − (n/2) log 2π; differentiable in both.
 
     >>> float(log_evidence([[1.0]], [0.0], 1.0).round(12))

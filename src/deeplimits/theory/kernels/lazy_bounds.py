@@ -15,10 +15,9 @@ from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, at_least
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.gaussian.moments import mean_curvature, mean_slope, slope_moment
 from deeplimits.theory.kernels.linearization import curvature, curvature_bound
-
-Floats = Float[Array, "..."]
 
 PEAK = 0.75 * 4 ** (-1 / 3)
 """The largest value of e^{−x/2} − e^{−2x}, at x = (4/3) log 2."""

@@ -17,6 +17,7 @@ from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, array, at_least, inside
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Scalar
 
 _FAR, _POINTS, _HALVINGS = 1e4, 12_001, 60
 
@@ -187,7 +188,7 @@ def relu_worst_case(width: ArrayLike, distance: ArrayLike, *, balanced: bool = T
     return 3 / 8 * 2 ** (2 / 3) * density ** (1 / 3) * b ** (4 / 3) * m ** (-1 / 6)
 
 
-def relu_worst_deviation(start: ArrayLike, output: ArrayLike, x: ArrayLike, distance: ArrayLike) -> Float[Array, ""]:
+def relu_worst_deviation(start: ArrayLike, output: ArrayLike, x: ArrayLike, distance: ArrayLike) -> Scalar:
     """sup over ‖W − W₀‖_F ≤ B of |f(x;W) − f̃(x;W)| for this very ReLU network, exactly: `relu_worst_case` at finite m.
 
     Setting     f(x; W) = m^(−1/2) Σ_j a_j relu(⟨w_j, x⟩), a_j = ±a, W₀ = `start` (m, d), B = `distance`
@@ -218,7 +219,7 @@ def relu_worst_deviation(start: ArrayLike, output: ArrayLike, x: ArrayLike, dist
 class Expansion(NamedTuple):
     """f̃(x; W) and its features ∇f(x; W₀)."""
 
-    value: Float[Array, ""]
+    value: Scalar
     features: Float[Array, "m d"]
 
 

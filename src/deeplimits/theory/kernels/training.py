@@ -22,6 +22,7 @@ from deeplimits.errors import ParameterError
 from deeplimits.numerics.arguments import POSITIVE, UNTIL_THE_END, Allowed, array, number
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.kernels import positive
 
 STEPS = Allowed(lambda x: (x >= 0) & (x == np.round(x)), "a whole number, at least 0 (inf for the end)")
@@ -34,7 +35,7 @@ class Predictions(NamedTuple):
     test: Float[Array, "..."] | None = None
 
 
-def largest_stable_step(kernel: ArrayLike, *, samples: int | None = None) -> Float[Array, ""]:
+def largest_stable_step(kernel: ArrayLike, *, samples: int | None = None) -> Scalar:
     """η below which gradient descent on (1/2n)‖y − f‖² converges: 2n/λ_max.
 
     >>> float(largest_stable_step([[1.0, 0.5], [0.5, 1.0]]).round(12))
@@ -243,7 +244,7 @@ def _times(given: ArrayLike, name: str) -> Float[Array, "..."]:
     return array(name, given, (), ("times",), allowed=UNTIL_THE_END)
 
 
-def _stable(step: ArrayLike, found: positive.Modes) -> Float[Array, ""]:
+def _stable(step: ArrayLike, found: positive.Modes) -> Scalar:
     """The step, which must be small enough for gradient descent to converge."""
     eta, n, largest = number("step", step, POSITIVE), found.eigenvalues.shape[0], found.eigenvalues[-1]
     return valid(

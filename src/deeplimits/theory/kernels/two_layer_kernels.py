@@ -15,6 +15,7 @@ from deeplimits.errors import ParameterError
 from deeplimits.models.activations import Activation, ActivationLike, relu_power
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import array
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.gaussian import dual, dual_derivative
 from deeplimits.theory.gaussian.quadrature import expect_jointly
 from deeplimits.theory.kernels import positive
@@ -134,8 +135,8 @@ def arc_cosine_ntk(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> FiniteKernel:
 class QuadraticForm(NamedTuple):
     """Mean of (1/n)σ(wᵀX)Aσ(Xᵀw), and its standard deviation where σ is linear (nan where it is not)."""
 
-    mean: Float[Array, ""]
-    linear_deviation: Float[Array, ""]
+    mean: Scalar
+    linear_deviation: Scalar
 
 
 def nonlinear_quadratic_form(

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import converged, valid
+from deeplimits.numerics.shapes import Scalar
 
 LAZY, LARGEST = 2.0, 4.0
 """Steps in units of 1/λ₀ at which the lazy phase ends, and from which on everything diverges."""
@@ -38,9 +39,9 @@ class ReducedPath(NamedTuple):
 class Phases(NamedTuple):
     """Where the phases of the learning rate meet."""
 
-    lazy: Float[Array, ""]
+    lazy: Scalar
     """Below it the loss falls from the first step on and the kernel hardly moves."""
-    largest: Float[Array, ""]
+    largest: Scalar
     """Above it training diverges; between the two, a catapult."""
 
 
@@ -87,7 +88,7 @@ def reduced_catapult(kernel: ArrayLike, energy: ArrayLike, steps: int) -> Reduce
     return ReducedPath(*seen)
 
 
-def catapult_end(kernel: ArrayLike, energy: ArrayLike) -> Float[Array, ""]:
+def catapult_end(kernel: ArrayLike, energy: ArrayLike) -> Scalar:
     """a_∞ = ηλ(∞) for y = 0: where the curvature comes to rest, below 2.
 
     Setting     `kernel` a₀ = ηλ₀ < 4 and `energy` b₀ = η²wz₀² ≤ a₀²/4

@@ -18,6 +18,7 @@ from deeplimits.numerics.arguments import known
 from deeplimits.numerics.checks import converged
 from deeplimits.numerics.quasi_random import gaussian_points
 from deeplimits.numerics.roots import bracketed
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.landscape.softmax import softmax_moments
 from deeplimits.theory.landscape.weighted_covariance import WeightedSample, weighted_sample
 
@@ -54,17 +55,17 @@ class SymmetricState(NamedTuple):
 class BlockEigenvalues(NamedTuple):
     """Diagonal blocks and full matrices without noise, orthonormal means, symmetric state."""
 
-    hessian_own: Float[Array, ""]
+    hessian_own: Scalar
     """Of the Hessian block cc along μ_c: π(1 − π)/k."""
-    hessian_other: Float[Array, ""]
+    hessian_other: Scalar
     """Along the other means: q(1 − q)/k."""
-    gradient_own: Float[Array, ""]
+    gradient_own: Scalar
     """Of the block cc of the gradients' second moment along μ_c: (1 − π)²/k."""
-    gradient_other: Float[Array, ""]
+    gradient_other: Scalar
     """Along the other means: q²/k."""
     full_hessian: Float[Array, "2"]
     """πq, k times, and q/k, k(k − 2) times."""
-    full_gradient: Float[Array, ""]
+    full_gradient: Scalar
     """(k − 1)q², k times."""
 
 

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Scalar
 
 METHODS = ("gd", "heavy-ball", "nesterov")
 
@@ -20,7 +21,7 @@ class ProductEnd(NamedTuple):
     v: Float[Array, "..."]
 
     @property
-    def sharpness(self) -> Float[Array, ""]:
+    def sharpness(self) -> Scalar:
         """The largest eigenvalue of the Hessian at a minimum, |u|² + |v|²."""
         return jnp.sum(self.u**2) + jnp.sum(self.v**2)
 

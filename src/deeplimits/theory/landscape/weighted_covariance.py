@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.roots import bracketed
+from deeplimits.numerics.shapes import Scalar
 
 NOT_MONOTONE = "the bulk has no edge: are all weights zero?"
 
@@ -26,9 +27,9 @@ class WeightedSample(NamedTuple):
     coordinates: Float[Array, "points q"]
     """u, in an orthonormal basis of U, its own noise included."""
     probabilities: Float[Array, " points"]
-    separation: Float[Array, ""]
+    separation: Scalar
     """λ."""
-    per_dimension: Float[Array, ""]
+    per_dimension: Scalar
     """α = M/d, samples per dimension."""
 
 
@@ -42,7 +43,7 @@ class Outliers(NamedTuple):
     """|P_U v|² of the eigenvector; zero where there is no outlier."""
     directions: Float[Array, "q q"]
     """The unit vectors P_U v/|P_U v| as rows."""
-    edge: Float[Array, ""]
+    edge: Scalar
     """The right edge of the bulk."""
 
 
@@ -124,7 +125,7 @@ def weighted_outliers(sample: WeightedSample) -> Outliers:
     )
 
 
-def outlier_alignment(found: Outliers, vector: ArrayLike, count: int) -> Float[Array, ""]:
+def outlier_alignment(found: Outliers, vector: ArrayLike, count: int) -> Scalar:
     """ρ² = |P x|²/|x|² of a vector in U, P onto the eigenvectors of the `count` largest outliers.
 
     Setting     `vector` x in the coordinates of the sample that `found` belongs to

@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.quasi_random import gaussian_points
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.landscape.weighted_covariance import WeightedSample, weighted_sample
 from deeplimits.theory.online_sgd.xor import XorState, active_types_probability, check_state
 
@@ -34,17 +35,17 @@ class XorBlocks(NamedTuple):
 class XorRestEigenvalues(NamedTuple):
     """At a rest point without noise: a eigenvalues are not zero, and all agree."""
 
-    hessian: Float[Array, ""]
+    hessian: Scalar
     """β(1 − 4β)S, S = log((1 − 4β)/(4β))."""
-    gradient: Float[Array, ""]
+    gradient: Scalar
     """4β²S."""
 
 
 class XorRestBlocks(NamedTuple):
     """First-layer blocks of an active neuron at rest, all four types active: on μ and on ν alike."""
 
-    hessian: Float[Array, ""]
-    gradient: Float[Array, ""]
+    hessian: Scalar
+    gradient: Scalar
 
 
 def xor_second_layer(state: XorState, separation: ArrayLike, *, points: int = 1024) -> XorBlocks:

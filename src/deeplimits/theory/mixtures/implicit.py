@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array
 from scipy import optimize
 
 from deeplimits.errors import NotConverged, OutsideValidity
@@ -20,11 +20,11 @@ from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, number
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.numerics.quasi_random import gaussian_points
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.mixtures.activation_moments import _moments
 from deeplimits.theory.mixtures.layer_equivalents import DeepKernel, deep_coefficients
 
-Floats = Float[Array, "..."]
 MOST_ROUNDS = 3000
 STILL = 1e-14
 STARTS = 40

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import known
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.kernels import positive
 
 
@@ -28,7 +29,7 @@ def limiting_error(distance: ArrayLike, shape: ArrayLike) -> Float[Array, "..."]
     return ndtr(-jnp.sqrt(d**2 + s**2 / 2) / 2)
 
 
-def oracle_error(difference: ArrayLike, first: ArrayLike, second: ArrayLike) -> Float[Array, ""]:
+def oracle_error(difference: ArrayLike, first: ArrayLike, second: ArrayLike) -> Scalar:
     """The smallest error with which two balanced Gaussian classes can be told apart in high dimension.
 
     Setting     N(μ₁, C₁) and N(μ₂, C₂) of equal weight, all known; `difference` Δ = μ₁ − μ₂ in R^p; covariances as

@@ -21,8 +21,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
-
-Floats = Float[Array, "..."]
+from deeplimits.numerics.shapes import Floats
 
 NODES = 2048
 REACH = 5e4

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.arguments import POSITIVE, number
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform, on_the_line
 
 
@@ -56,7 +57,7 @@ class Affine(SpectralMeasure):
     def potential(self, z: NDArray) -> NDArray:
         return np.log(self.scale) + self.law.potential((np.asarray(z, complex) - self.shift) / self.scale)
 
-    def moment(self, order: int) -> Float[Array, ""]:
+    def moment(self, order: int) -> Scalar:
         if order < 0 or self.shift:
             return super().moment(order)
         return self.scale**order * self.law.moment(order)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.atoms import Atoms
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform, on_the_line
 
 
@@ -61,6 +62,6 @@ class Atomic(SpectralMeasure):
         index = np.searchsorted(levels, q - 1e-15)
         return jnp.asarray(self.law.values[np.minimum(index, len(levels) - 1)])
 
-    def moment(self, order: int) -> Float[Array, ""]:
+    def moment(self, order: int) -> Scalar:
         """Σ_k w_k t_k^order."""
         return jnp.asarray(np.sum(self.law.weights * self.law.values**order))

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.atoms import Atoms
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.spectra import marchenko_pastur_formulas as formulas
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform, on_the_line
 
@@ -55,7 +56,7 @@ class MarchenkoPastur(SpectralMeasure):
     def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
         return _cdf(on_the_line(x), *self._parameters)
 
-    def moment(self, order: int) -> Float[Array, ""]:
+    def moment(self, order: int) -> Scalar:
         return formulas.marchenko_pastur_moment(order, self.gamma, self.variance)
 
     def moment_transform(self, z: NDArray) -> Transform:
@@ -152,7 +153,7 @@ class Semicircle(SpectralMeasure):
         root = jnp.sqrt((1 - u) * (1 + u))
         return 0.5 + (jnp.arctan2(u, root) + u * root) / jnp.pi
 
-    def moment(self, order: int) -> Float[Array, ""]:
+    def moment(self, order: int) -> Scalar:
         """Catalan numbers: ∫x^{2k} = s^{2k} C(2k, k)/(k + 1)."""
         if order < 0:
             return super().moment(order)

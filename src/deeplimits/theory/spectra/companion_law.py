@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.atoms import Atoms
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.spectra import preimages
 from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform, on_the_line
@@ -60,7 +61,7 @@ class Companion(SpectralMeasure):
         found = 1 - self.law.gamma * (1 - np.asarray(self.law.cdf(x)))
         return jnp.asarray(np.where(x < 0, 0.0, np.clip(found, 0.0, 1.0)))
 
-    def moment(self, order: int) -> Float[Array, ""]:
+    def moment(self, order: int) -> Scalar:
         if order < 1:
             return super().moment(order) if order else jnp.ones(())
         return self.law.gamma * self.law.moment(order)

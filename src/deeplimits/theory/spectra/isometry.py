@@ -16,6 +16,7 @@ from deeplimits.models.activations import activation as named
 from deeplimits.numerics import panels
 from deeplimits.numerics.arguments import NOT_NEGATIVE, PART, POSITIVE, argument, array, at_least, choice, number, whole
 from deeplimits.numerics.roots import bracketed
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.quadrature import line_nodes
 from deeplimits.theory.initialization.phases import edge_of_chaos
@@ -201,11 +202,11 @@ class LogNorm(NamedTuple):
 class DeepLinearNorm(NamedTuple):
     """Law of ‖θ‖ for θ' = W_L … W_0, whose direction is uniform and independent of it."""
 
-    mean: Float[Array, ""]
+    mean: Scalar
     """E log ‖θ‖."""
-    variance: Float[Array, ""]
+    variance: Scalar
     """Var log ‖θ‖."""
-    fourth: Float[Array, ""]
+    fourth: Scalar
     """E‖θ‖⁴ = Π (1 + 2/n_l); E‖θ‖² = 1."""
 
 

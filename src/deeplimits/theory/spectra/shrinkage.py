@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics.arguments import FINITE, POSITIVE, argument, number
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.spectra import laws
 from deeplimits.theory.spectra.closed_laws import MarchenkoPastur
 from deeplimits.theory.spectra.preimages import first_and_second, monotone_preimage
@@ -88,7 +89,7 @@ def oracle_inverse_shrinkage(law: SampleCovariance | MarchenkoPastur, eigenvalue
     return jnp.asarray((1 - law.gamma - 2 * law.gamma * values * np.real(np.asarray(law.boundary(values)))) / values)
 
 
-def linear_shrinkage_intensity(population: SpectralMeasure | ArrayLike, gamma: float) -> Float[Array, ""]:
+def linear_shrinkage_intensity(population: SpectralMeasure | ArrayLike, gamma: float) -> Scalar:
     """ρ* = γm₁²/(γm₁² + Var H): how far to go from the sample covariance towards a multiple of the identity.
 
     Setting     (1 − ρ)Σ̂ + ρ (tr Σ̂/p) I, squared Frobenius loss

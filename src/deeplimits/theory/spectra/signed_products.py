@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 from numpy.typing import NDArray
 from scipy import special
 
 from deeplimits.errors import NotConverged
 from deeplimits.models.atoms import Atoms
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.spectra import gaps, series, supports
 from deeplimits.theory.spectra.combined import Combined
 from deeplimits.theory.spectra.half_plane import fixed_point
@@ -62,13 +62,13 @@ class SignedProduct(Combined):
         turns = np.floor((np.imag(total) + np.pi / 2) / (2 * np.pi))
         return (total - 2j * np.pi * turns).reshape(np.shape(z))
 
-    def moment(self, order: int) -> Float[Array, ""]:
+    def moment(self, order: int) -> Scalar:
         """From power series, which need no quadrature."""
         if order < 1:
             return super().moment(order)
         return jnp.asarray(series.signed_product_moments(self.positive, self.signed, order)[-1])
 
-    def mean(self) -> Float[Array, ""]:
+    def mean(self) -> Scalar:
         """The product of the means."""
         return self.moment(1)
 

@@ -21,6 +21,7 @@ from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.checks import converged
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.two_layer.overlaps.integrals import Moments
 
 UNREACHED = "the flow needs more steps than allowed or diverges; ask for earlier times"
@@ -77,9 +78,7 @@ def velocity(
     return Velocity(moved, i2 @ v if train_outputs else jnp.zeros_like(particles.a))
 
 
-def risk(
-    particles: Particles, teacher: Float[Array, "k d"], outputs: Float[Array, " k"], moments: Moments
-) -> Float[Array, ""]:
+def risk(particles: Particles, teacher: Float[Array, "k d"], outputs: Float[Array, " k"], moments: Moments) -> Scalar:
     """R(ρ) = ½ vᵀ I₂ v: the output is linear in ρ, the risk is a convex quadratic functional."""
     every = jnp.concatenate([particles.w, teacher])
     v = jnp.concatenate([-particles.weights * particles.a, outputs])
@@ -152,7 +151,7 @@ def dissipation(
     activation: ActivationLike,
     *,
     train_outputs: bool = True,
-) -> Float[Array, ""]:
+) -> Scalar:
     """−dR/dτ = ∫|∇Ψ|² dρ.
 
     >>> float(dissipation(Particles(jnp.eye(1)), jnp.eye(1), jnp.ones(1), "identity"))  # at the teacher nothing moves
