@@ -7,10 +7,13 @@ from jaxtyping import Array, Float
 
 from deeplimits.ensembles.transformers.particles import AttentionLayer, after_layers
 from deeplimits.numerics.shapes import Scalar
-from deeplimits.predictions import Exponent, Value
+from deeplimits.predictions import Exponent, Identity, Value
 
-EXACT = 1e-8
-INTEGRATED = "two integrations at 1e-11, and what the flow makes of their errors"
+
+def integrated(end: Array, label: str, symbol: str) -> Identity:
+    """What a flow comes to, where two integrations must agree."""
+    reason = "two integrations at 1e-11, and what the flow makes of their errors"
+    return Identity(end, label=label, symbol=symbol, tolerance=1e-8, reason=reason)
 
 
 def squared_cosine(x: Float[Array, "n d"]) -> Scalar:

@@ -6,15 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles.data import gaussian_arrays
 from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
-from deeplimits.limits.attention._shared import (
-    EXACT,
-    INTEGRATED,
-    depth_measured,
-    depth_statements,
-    plane,
-    squared_cosine,
-)
-from deeplimits.predictions import Identity
+from deeplimits.limits.attention._shared import depth_measured, depth_statements, integrated, plane, squared_cosine
 from deeplimits.showcase import Showcase
 from deeplimits.theory.attention import circle
 
@@ -61,10 +53,8 @@ class MultiHeadFeedforward(Limit):
         end = plane(circle.angular_flow(angles, self.time[None], self.beta, heads=heads, feed_forward=forward)[0])
         once = plane(circle.angular_flow(angles, self.heads * self.time[None], self.beta)[0])
         return {
-            "flow": Identity(end, label="tokens", symbol="x", tolerance=EXACT, reason=INTEGRATED),
-            "identical_heads": Identity(
-                once, label="tokens under identical heads", symbol="x", tolerance=EXACT, reason=INTEGRATED
-            ),
+            "flow": integrated(end, "tokens", "x"),
+            "identical_heads": integrated(once, "tokens under identical heads", "x"),
             **depth_statements(squared_cosine(end), 1 / self.layers),
         }
 

@@ -6,15 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles.data import gaussian_arrays
 from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
-from deeplimits.limits.attention._shared import (
-    EXACT,
-    INTEGRATED,
-    depth_measured,
-    depth_statements,
-    plane,
-    squared_cosine,
-)
-from deeplimits.predictions import Identity
+from deeplimits.limits.attention._shared import depth_measured, depth_statements, integrated, plane, squared_cosine
 from deeplimits.showcase import Showcase
 from deeplimits.theory.attention import circle, gram_matrices
 
@@ -57,10 +49,8 @@ class SelfAttentionDynamics(Limit):
         end = plane(circle.angular_flow(angles, self.time[None], self.beta, heads=[head])[0])
         alone = gram_matrices.gram_flow(tokens @ tokens.T, (self.scale * self.time)[None], self.beta * self.scale**2)
         return {
-            "flow": Identity(end, label="tokens in the plane", symbol="x", tolerance=EXACT, reason=INTEGRATED),
-            "gram": Identity(
-                alone[0], label="inner products", symbol=r"\langle x_i,x_j\rangle", tolerance=EXACT, reason=INTEGRATED
-            ),
+            "flow": integrated(end, "tokens in the plane", "x"),
+            "gram": integrated(alone[0], "inner products", r"\langle x_i,x_j\rangle"),
             **depth_statements(squared_cosine(end), 1 / self.layers),
         }
 

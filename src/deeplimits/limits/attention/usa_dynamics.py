@@ -6,13 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.ensembles.transformers.random_layers import random_tokens
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
-from deeplimits.limits.attention._shared import (
-    EXACT,
-    INTEGRATED,
-    depth_measured,
-    depth_statements,
-    squared_cosine_of,
-)
+from deeplimits.limits.attention._shared import depth_measured, depth_statements, integrated, squared_cosine_of
 from deeplimits.predictions import Identity
 from deeplimits.showcase import Showcase
 from deeplimits.theory.attention import energies, gram_matrices
@@ -52,9 +46,7 @@ class UsaDynamics(Limit):
         gram = gram_matrices.gram_flow(system @ system.T, natural[None], self.beta, kind="unnormalized")[0]
         growth = energies.energy_growth(system, self.beta, kind="unnormalized").growth
         return {
-            "gram": Identity(
-                gram, label="inner products", symbol=r"\langle x_i,x_j\rangle", tolerance=EXACT, reason=INTEGRATED
-            ),
+            "gram": integrated(gram, "inner products", r"\langle x_i,x_j\rangle"),
             "speed": Identity(
                 self.tokens * growth, label="sum of squared speeds", symbol=r"\sum|\dot x_i|^2", tolerance=1e-11,
                 reason="rounding of sums of e^{β⟨x_i,x_j⟩}",

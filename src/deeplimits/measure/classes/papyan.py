@@ -20,8 +20,6 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from deeplimits.numerics.shapes import Scalar
-
 
 class Groups(NamedTuple):
     """Weights and weighted means by class and label."""
@@ -53,32 +51,24 @@ class Parts(NamedTuple):
         return Traces(*(jnp.sum(rows**2) for rows in self))
 
 
-class Matrices(NamedTuple):
-    """The four parts as d×d matrices."""
-
-    classes: Float[Array, "d d"]
-    cross: Float[Array, "d d"]
-    within: Float[Array, "d d"]
-    same: Float[Array, "d d"]
+class _Four(NamedTuple):
+    classes: Array
+    cross: Array
+    within: Array
+    same: Array
 
     @property
-    def whole(self) -> Float[Array, "d d"]:
+    def whole(self) -> Array:
         """Their sum."""
         return self.classes + self.cross + self.within + self.same
 
 
-class Traces(NamedTuple):
-    """The traces of the four parts."""
+class Matrices(_Four):
+    """The four parts as d×d matrices."""
 
-    classes: Scalar
-    cross: Scalar
-    within: Scalar
-    same: Scalar
 
-    @property
-    def whole(self) -> Scalar:
-        """The trace of the whole."""
-        return self.classes + self.cross + self.within + self.same
+class Traces(_Four):
+    """The traces of the four parts, numbers; the whole's is their sum."""
 
     @property
     def shares(self) -> Float[Array, " 4"]:

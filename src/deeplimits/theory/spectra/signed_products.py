@@ -6,7 +6,6 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from deeplimits.errors import NotConverged
 from deeplimits.models.atoms import Atoms
@@ -154,17 +153,7 @@ def signed_product(positive: SpectralMeasure, signed: SpectralMeasure) -> Signed
         total = (part + masses[1] + (m < 0)) % 2
         return total if total < 1.5 else 0.0
 
-    fine = np.geomspace(1e-7, 1e10, 204)
-    inner = special.expit(np.linspace(-16.0, 16.0, 161))
-    equation = gaps.Equation(
-        lambda law, x: law.moment_transform(x),
-        place,
-        outward,
-        np.concatenate([-1 - fine[::-1], -inner[::-1], fine]),
-        above,
-        (-1.0, 0.0),
-        1.0,
-    )
+    equation = gaps.multiplied(place, outward, above)
     # Where B has both signs, M_B may turn within a gap.
     sheets = [gaps.gaps_of(positive), gaps.monotone(signed, lambda x: signed.moment_transform(x).slope)]
     split = gaps.supported(pair, equation, sheets=sheets)
