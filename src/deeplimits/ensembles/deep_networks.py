@@ -12,7 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import panels
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 
 
 class Layer(NamedTuple):
@@ -185,7 +185,7 @@ def _products(z: Float[Array, "2 n"]) -> Float[Array, " 3"]:
     return jnp.stack([jnp.mean(z[0] ** 2), jnp.mean(z[0] * z[1]), jnp.mean(z[1] ** 2)])
 
 
-def correlation_gap(entries: Float[Array, "... 3"]) -> Float[Array, "..."]:
+def correlation_gap(entries: Float[Array, "... 3"]) -> Floats:
     """1 − c of covariances given as (11, 12, 22)."""
     return 1 - entries[..., 1] / jnp.sqrt(entries[..., 0] * entries[..., 2])
 
@@ -195,7 +195,7 @@ def draw(
     inputs: int,
     width: int,
     hidden: int,
-    deviations: list[Float[Array, "..."]],
+    deviations: list[Floats],
     *,
     bias: ArrayLike = 0.0,
 ) -> Weights:

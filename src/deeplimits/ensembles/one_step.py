@@ -8,7 +8,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 
 
 class StepData(NamedTuple):
@@ -40,7 +40,7 @@ def network_output(
 
 
 def step_data(
-    numbers: list[Float[Array, "..."]], teacher_activation: ActivationLike, noise: Scalar, mean: Array | float
+    numbers: list[Floats], teacher_activation: ActivationLike, noise: Scalar, mean: Array | float
 ) -> StepData:
     """W of variance 1/p, β of variance 1/N, Gaussian inputs, labels g(⟨β*, x⟩) − mean + noise, from standard numbers.
 

@@ -21,7 +21,7 @@ from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import known
 from deeplimits.numerics.box_muller import gaussians
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 
 IN_CACHE = 32_768
 """Numbers of samples that are drawn at once."""
@@ -151,7 +151,7 @@ def _block_length(sample, marks) -> int:
     return length
 
 
-def gaussian(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "..."]:
+def gaussian(key: PRNGKeyArray, shape: tuple[int, ...]) -> Floats:
     """Standard Gaussian noise, drawn in single precision (see `numerics.box_muller`)."""
     return gaussians(key, shape).astype(float)
 

@@ -13,15 +13,15 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from deeplimits.ensembles import estimators
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 
 
 class RidgeErrors(NamedTuple):
     """Mean squared errors of ridge regression, and what its training labels y say through the resolvent."""
 
-    training: Float[Array, "..."]
-    test: Float[Array, "..."]
-    resolvent: Float[Array, "..."]
+    training: Floats
+    test: Floats
+    resolvent: Floats
     """y'(ΦΦ'/n + γ)^{-1}y/n."""
 
 

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from deeplimits.numerics import draws
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 
 Marks = ArrayLike | Sequence[int]
 Losses = Callable[[Float[Array, " d"]], Float[Array, " m"]]
@@ -174,10 +174,10 @@ def _batch_gradient(key, losses, theta, batch, sampling):
 
 def noisy_gradient_descent(
     key: PRNGKeyArray,
-    gradient: Callable[[Float[Array, "..."]], Float[Array, "..."]],
+    gradient: Callable[[Floats], Floats],
     start: Float[Array, "*shape"],
     schedule: Float[Array, "steps ..."],
-    noise: Float[Array, "..."],
+    noise: Floats,
     marks: Marks,
 ) -> Float[Array, "marks *shape"]:
     """θ after `marks` steps θ ← θ − η_t(∇L(θ) + noise·ξ_t) with standard normal ξ_t and the η_t of `schedule`.

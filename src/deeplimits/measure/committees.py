@@ -13,7 +13,7 @@ from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.models.committees import Task
 from deeplimits.numerics import arguments, draws
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 
 
 def risk_on_fresh_inputs(key: PRNGKeyArray, task: Task, record: Record, inputs: int) -> Estimate:
@@ -61,8 +61,8 @@ def laziness(
     w: Float[Array, "p d"],
     a: Float[Array, " p"],
     x: Float[Array, " d"],
-    label: Float[Array, "..."],
-) -> Float[Array, "..."]:
+    label: Floats,
+) -> Floats:
     """κ = |h − y| ‖D²h‖/‖Dh‖² of h(a, w) = α Σ_i a_i σ(⟨w_i, x⟩) at one input, for every label given.
 
     D²h is block diagonal over neurons, so its operator norm is the largest of the blocks'.

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.numerics.ranks import same_rank
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 
 
 def sample_covariance_eigenvalues(x: Float[Array, "n p"]) -> Float[Array, " p"]:
@@ -22,7 +22,7 @@ def sample_covariance_eigenvalues(x: Float[Array, "n p"]) -> Float[Array, " p"]:
     return jnp.concatenate([jnp.zeros(p - n), jnp.linalg.eigvalsh(x @ x.T / n)])
 
 
-def regularized_trace(eigenvalues: Float[Array, " p"], shift: Float[Array, "..."]) -> Float[Array, "..."]:
+def regularized_trace(eigenvalues: Float[Array, " p"], shift: Floats) -> Floats:
     """(1/p) Σ 1/(λ_i + y) for every shift y > 0.
 
     >>> float(regularized_trace(jnp.array([1.0, 3.0]), jnp.asarray(1.0)))

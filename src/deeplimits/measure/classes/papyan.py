@@ -20,6 +20,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from deeplimits.numerics.shapes import Floats
+
 
 class Groups(NamedTuple):
     """Weights and weighted means by class and label."""
@@ -138,7 +140,7 @@ def parts(vectors: Float[Array, "n labels d"], weights: Float[Array, "n labels"]
     return Parts(class_rows(found), cross_rows(found), within.reshape(-1, within.shape[-1]), same)
 
 
-def row_spectrum(rows: Float[Array, "r d"]) -> Float[Array, "..."]:
+def row_spectrum(rows: Float[Array, "r d"]) -> Floats:
     """The nonzero eigenvalues of Σ r rᵀ, largest first, from the smaller of the two Gram matrices.
 
     >>> row_spectrum(jnp.array([[3.0, 4.0]])).tolist()

@@ -40,7 +40,7 @@ class Interpolant(NamedTuple):
     """max |Xβ − y| relative to max |y|."""
 
 
-def diagonal_potential(z: ArrayLike, *, depth: int = 2) -> Float[Array, "..."]:
+def diagonal_potential(z: ArrayLike, *, depth: int = 2) -> Floats:
     """q(z) = ∫_0^z h^{−1}, of which q(z) = 2 − √(4 + z²) + z arcsinh(z/2) is that of depth two.
 
     For D > 2, with h(s) = z: q = sz − ((D−2)/2)[(1−s)^{−2/(D−2)} + (1+s)^{−2/(D−2)} − 2], by Legendre's transform.

@@ -13,7 +13,7 @@ from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 
 
 class _Modes(NamedTuple):
@@ -146,7 +146,7 @@ def _follow(x, y, start, progress):
     return jnp.add(*same_rank(start, jnp.where(kept, done / safe * missing, 0.0) @ modes.right))
 
 
-def _one_minus_power(x: Float[Array, " r"], power: Float[Array, "..."]) -> Float[Array, "... r"]:
+def _one_minus_power(x: Float[Array, " r"], power: Floats) -> Float[Array, "... r"]:
     """1 − (1 − x)^power for whole powers, without cancellation for small x; 1 − x may be negative."""
     x, power = same_rank(x, power[..., None])
     below = x < 1

@@ -11,10 +11,10 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.checks import valid
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 
 
-def fast_variance(noise_per_curvature: ArrayLike, step: ArrayLike, curvature: ArrayLike) -> Float[Array, "..."]:
+def fast_variance(noise_per_curvature: ArrayLike, step: ArrayLike, curvature: ArrayLike) -> Floats:
     """⟨θ²⟩ = αη/(2(1 − ηλ)) of a steep coordinate with loss λθ² and gradient noise of variance αH, H = 2λ, exactly.
 
     >>> round(float(fast_variance(0.3, 0.02, 1.5)), 15)
@@ -70,7 +70,7 @@ def entropic_drift(
     return path if leading else valid(path, eta * values < 1, sentence)
 
 
-def valley_drift(stiffness: ArrayLike, start: ArrayLike, slow_times: ArrayLike) -> Float[Array, "..."]:
+def valley_drift(stiffness: ArrayLike, start: ArrayLike, slow_times: ArrayLike) -> Floats:
     """φ(τ) = φ₀ exp(−Σs_i τ/2), τ = αη² · steps: `entropic_drift` to leading order for λ_i = s_i(1 + φ²/2).
 
     >>> round(float(valley_drift([1.0], 1.0, 0.3 * 0.02**2 * 20_000)), 8)

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.numerics.arguments import NOT_NEGATIVE, known, number
 from deeplimits.numerics.checks import valid
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.kernels import positive
 from deeplimits.theory.kernels.training import Blocks
 
@@ -22,14 +22,12 @@ from deeplimits.theory.kernels.training import Blocks
 class Posterior(NamedTuple):
     """The noiseless function at new points, given noisy values at the training points."""
 
-    mean: Float[Array, "..."]
+    mean: Floats
     covariance: Float[Array, "t t"]
     log_evidence: Scalar
 
 
-def kernel_ridge(
-    kernel: ArrayLike, targets: ArrayLike, ridge: ArrayLike, *, cross: ArrayLike | None = None
-) -> Float[Array, "..."]:
+def kernel_ridge(kernel: ArrayLike, targets: ArrayLike, ridge: ArrayLike, *, cross: ArrayLike | None = None) -> Floats:
     r"""Kernel ridge regression: coefficients, or predictions at new points where `cross` = K(x, X) is given.
 
     Setting     minimize ½Σ(f(x_i) − y_i)² + (λ/2)‖f‖²_H; by the representer theorem f = Σ α_i K(·, x_i)

@@ -17,7 +17,7 @@ from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, array, at_least, inside
 from deeplimits.numerics.checks import valid
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 
 _FAR, _POINTS, _HALVINGS = 1e4, 12_001, 60
 
@@ -135,7 +135,7 @@ def smooth_remainder_bound(
     *,
     largest_output_weight: ArrayLike = 1.0,
     input_norm: ArrayLike = 1.0,
-) -> Float[Array, "..."]:
+) -> Floats:
     """Bound on |f(x;W) − f(x;V) − ⟨∇f(x;V), W−V⟩| for ‖W − V‖_F = `distance`: sup|σ''| max|a| ‖x‖² distance²/(2√m).
 
     Refused for activations with a kink, which no bound of this kind serves: see `relu_remainder_bound`.
@@ -152,7 +152,7 @@ def smooth_remainder_bound(
 
 def relu_remainder_bound(
     width: ArrayLike, distance: ArrayLike, failure: ArrayLike, *, two_points: bool = False, sharp: bool = False
-) -> Float[Array, "..."]:
+) -> Floats:
     r"""Bound on a wide ReLU network's distance from its linearization, for all weights within ‖W − W₀‖_F ≤ B at once.
 
     Setting     |a_j| ≤ 1, ‖x‖ ≤ 1, Gaussian W₀, probability at least 1 − δ (δ = `failure`)
@@ -174,7 +174,7 @@ def relu_remainder_bound(
     return (first * b ** (4 / 3) + second * b * chance) / m ** (1 / 6)
 
 
-def relu_worst_case(width: ArrayLike, distance: ArrayLike, *, balanced: bool = True) -> Float[Array, "..."]:
+def relu_worst_case(width: ArrayLike, distance: ArrayLike, *, balanced: bool = True) -> Floats:
     """sup over ‖W − W₀‖_F ≤ B of |f − f̃| for a ReLU network with a_j = ±1 and ‖x‖ = 1, at leading order in m.
 
     (3/8) 2^{2/3} κ^{1/3} B^{4/3} m^{−1/6}, κ = φ(0) for balanced signs, 2φ(0) if all a_j are equal: neurons with

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, argument, array
 from deeplimits.numerics.arguments import function as called
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.kernels import positive
 
 
@@ -139,7 +139,7 @@ def mercer_squared_norm(coefficients: ArrayLike, eigenvalues: ArrayLike) -> Scal
     return jnp.asarray(parts.sum())
 
 
-def evaluation_bound(diagonal: ArrayLike, norm: ArrayLike) -> Float[Array, "..."]:
+def evaluation_bound(diagonal: ArrayLike, norm: ArrayLike) -> Floats:
     """|f(x)| ≤ √K(x, x) ‖f‖_H, attained by f ∝ K(x, ·).
 
     >>> float(evaluation_bound(4.0, 3.0))

@@ -22,7 +22,7 @@ from deeplimits.errors import ParameterError
 from deeplimits.numerics.arguments import POSITIVE, UNTIL_THE_END, Allowed, array, number
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.kernels import positive
 
 STEPS = Allowed(lambda x: (x >= 0) & (x == np.round(x)), "a whole number, at least 0 (inf for the end)")
@@ -31,8 +31,8 @@ STEPS = Allowed(lambda x: (x >= 0) & (x == np.round(x)), "a whole number, at lea
 class Predictions(NamedTuple):
     """Outputs during training; a leading axis counts the times where several were given."""
 
-    train: Float[Array, "..."]
-    test: Float[Array, "..."] | None = None
+    train: Floats
+    test: Floats | None = None
 
 
 def largest_stable_step(kernel: ArrayLike, *, samples: int | None = None) -> Scalar:
@@ -124,8 +124,8 @@ def gradient_descent(
 class Ensemble(NamedTuple):
     """The Gaussian process that infinitely wide networks form after training, at new points."""
 
-    mean: Float[Array, "..."]
-    covariance: Float[Array, "..."]
+    mean: Floats
+    covariance: Floats
 
 
 class Blocks(NamedTuple):
@@ -240,7 +240,7 @@ def _predict(found, decay, gain, targets, start, cross, test_start) -> Predictio
     return Predictions(train[..., 0], None if test is None else test[..., 0])
 
 
-def _times(given: ArrayLike, name: str) -> Float[Array, "..."]:
+def _times(given: ArrayLike, name: str) -> Floats:
     return array(name, given, (), ("times",), allowed=UNTIL_THE_END)
 
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import converged, valid
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 
 LAZY, LARGEST = 2.0, 4.0
 """Steps in units of 1/λ₀ at which the lazy phase ends, and from which on everything diverges."""
@@ -129,7 +129,7 @@ def learning_rate_phases(kernel: ArrayLike, *, samples: int = 1) -> Phases:
     return Phases(LAZY / lambda0, LARGEST / lambda0)
 
 
-def lazy_kernel_change(kernel: ArrayLike, energy: ArrayLike) -> Float[Array, "..."]:
+def lazy_kernel_change(kernel: ArrayLike, energy: ArrayLike) -> Floats:
     """How far a = ηλ falls in the lazy phase, to first order in b₀: −b₀(4 − a₀)/(a₀(2 − a₀)).
 
     The sum of b_t(a − 4) with b_t = b₀(1 − a₀)^{2t}; of order 1/m, as b₀ is.
@@ -142,7 +142,7 @@ def lazy_kernel_change(kernel: ArrayLike, energy: ArrayLike) -> Float[Array, "..
     return -b * (LARGEST - a) / (a * (LAZY - a))
 
 
-def catapult_time(kernel: ArrayLike, energy: ArrayLike) -> Float[Array, "..."]:
+def catapult_time(kernel: ArrayLike, energy: ArrayLike) -> Floats:
     """About how many steps the loss grows in a catapult: log(1/b₀)/(2 log(a₀ − 1)), until b is of order one.
 
     >>> round(float(catapult_time(3.0, 1e-4)), 4)

@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.roots import bracketed
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 
 NOT_MONOTONE = "the bulk has no edge: are all weights zero?"
 
@@ -69,7 +69,7 @@ def weighted_sample(
     )
 
 
-def bulk_inverse(sample: WeightedSample, m: ArrayLike) -> Float[Array, "..."]:
+def bulk_inverse(sample: WeightedSample, m: ArrayLike) -> Floats:
     """z(m) = −1/m + (1/λ) E[w/(1 + wm/(λα))], the inverse of m(z) = lim (1/d) tr (A − z)^{−1}.
 
     >>> one = weighted_sample([1.0], [[0.0]], 1.0, 2.0)

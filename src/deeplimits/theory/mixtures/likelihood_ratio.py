@@ -4,16 +4,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import known
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.kernels import positive
 
 
-def limiting_error(distance: ArrayLike, shape: ArrayLike) -> Float[Array, "..."]:
+def limiting_error(distance: ArrayLike, shape: ArrayLike) -> Floats:
     """The smallest error for two balanced Gaussian classes whose difference is of these sizes, in the limit.
 
     Setting     `distance` |C^{−1/2}(μ₁ − μ₂)|, `shape` |C^{−1/2}(C₁ − C₂)C^{−1/2}|_F, both of order one as p → ∞

@@ -36,7 +36,7 @@ class Rule(NamedTuple):
     points: Float[Array, "... nodes"]
     weights: Float[Array, "... nodes"]
 
-    def integrate(self, values: Float[Array, "..."]) -> Float[Array, "..."]:
+    def integrate(self, values: Floats) -> Floats:
         """∫g dν from the values of g at the points."""
         return jnp.sum(jnp.multiply(*same_rank(self.weights, values)), axis=-1)
 

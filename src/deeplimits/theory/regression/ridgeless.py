@@ -11,7 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, whole
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.regression.risks import Risk
 from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD
 
@@ -36,7 +36,7 @@ def ridgeless_risk(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLik
     return Risk(bias, variance)
 
 
-def ridgeless_norm(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
+def ridgeless_norm(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Floats:
     """Limit of ‖β̂‖²: the signal that is seen, plus the variance.
 
     >>> float(ridgeless_norm(0.5, 1.0, 1.0)), float(ridgeless_norm(2.0, 1.0, 1.0))
@@ -47,7 +47,7 @@ def ridgeless_norm(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLik
     return jnp.asarray(signal, float) * jnp.minimum(1.0, 1 / gamma) + variance
 
 
-def ridgeless_training_error(gamma: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
+def ridgeless_training_error(gamma: ArrayLike, noise_variance: ArrayLike) -> Floats:
     """Limit of the mean squared residual on the training data, σ²(1 − γ)₊.
 
     >>> float(ridgeless_training_error(0.25, 1.0)), float(ridgeless_training_error(2.0, 1.0))

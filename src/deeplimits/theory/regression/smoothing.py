@@ -27,7 +27,7 @@ from deeplimits.numerics.arguments import (
 )
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.regression.risks import Risk
 
 
@@ -43,9 +43,7 @@ def order_statistic_moment(power: ArrayLike, k: int, n: int, dimension: int) -> 
     return jnp.exp(_log_gamma_ratio(k + 1.0, share) - _log_gamma_ratio(n + 1.0, share))
 
 
-def order_statistic_limit(
-    power: ArrayLike, k: int, n: ArrayLike, dimension: int, density: ArrayLike
-) -> Float[Array, "..."]:
+def order_statistic_limit(power: ArrayLike, k: int, n: ArrayLike, dimension: int, density: ArrayLike) -> Floats:
     """E R^q at an interior point with density p, for n → ∞ at fixed k: Γ(k+1+q/d)/Γ(k+1) (n p V_d)^{−q/d}.
 
     >>> near = order_statistic_limit(2.0, 5, 10**6, 2, 1 / math.pi)
@@ -228,9 +226,7 @@ def singular_kernel_risk(
     return Risk(bias, variance)
 
 
-def empty_window_probability(
-    n: int, dimension: int, bandwidth: ArrayLike, *, radius: ArrayLike = 1.0
-) -> Float[Array, "..."]:
+def empty_window_probability(n: int, dimension: int, bandwidth: ArrayLike, *, radius: ArrayLike = 1.0) -> Floats:
     """(1 − (h/ρ)^d)^n: the chance that none of n uniform points of the ball of radius ρ lies within h of its centre.
 
     >>> f"{float(empty_window_probability(100, 2, 10**-0.5)):.6g}"

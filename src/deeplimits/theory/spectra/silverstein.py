@@ -20,7 +20,7 @@ from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.checks import converged
 from deeplimits.numerics.ranks import same_rank
 from deeplimits.numerics.roots import bracketed
-from deeplimits.numerics.shapes import Scalar
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.spectra.marchenko_pastur_formulas import Edges
 from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD
 
@@ -92,7 +92,7 @@ def curve(a: Float[Array, " points"], population: Atoms, gamma: Array) -> Spectr
     return SpectralCurve(x, density, 1 - upper / (jnp.pi * gamma))
 
 
-def slope_at(alpha: Float[Array, "..."], population: Atoms, gamma: Array) -> Float[Array, "..."]:
+def slope_at(alpha: Floats, population: Atoms, gamma: Array) -> Floats:
     """ψ'(α) at real α; −∞ at an atom, and an atom at zero counts for nothing."""
     t, w, at = same_rank(*population, alpha[..., None])
     distance = jnp.where(t > 0, at - t, 1.0)
