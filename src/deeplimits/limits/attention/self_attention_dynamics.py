@@ -33,7 +33,7 @@ class SelfAttentionDynamics(Limit):
     layers: Array = real(64, 1, 1e6, log=True, symbol="1/h", doc="layers in a unit of time")
 
     usual = Run(sizes=(64, 128, 256), samples=60, batch=10)
-    showcase = Showcase(over="beta", see="Layers of attention follow the flow with an error of the order of a step.")
+    showcase = Showcase(see="Layers of attention follow the flow with an error of the order of a step.")
 
     def at_size(self, size):
         return {}, replace(self, layers=whole(size, "1/h", self))

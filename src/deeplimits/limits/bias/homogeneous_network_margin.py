@@ -49,7 +49,6 @@ class HomogeneousNetworkMargin(Limit):
     usual = Run(sizes=(50, 100, 200), samples=16)
     showcase = Showcase(
         first="margin",
-        over="log_time",
         see="Training comes up to the margin of the best linear predictor, as slowly as one over the logarithm of the "
         "time: below, where the sizes are such logarithms.",
     )

@@ -37,7 +37,6 @@ class FiniteWidthKurtosis(Limit):
 
     usual = Run(sizes=(30, 120), samples=14_000, batch=50)
     showcase = Showcase(
-        over="weight_variance",
         see="The fourth cumulant grows with depth over width: deep narrow networks are far from Gaussian.",
     )
 

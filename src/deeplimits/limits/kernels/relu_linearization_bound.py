@@ -34,7 +34,6 @@ class ReluLinearizationBound(Limit):
 
     usual = Run(sizes=(250, 1000, 4000), samples=120)
     showcase = Showcase(
-        over="distance",
         see="The worst distance from the linearization grows like the power 4/3 of the distance travelled.",
     )
 

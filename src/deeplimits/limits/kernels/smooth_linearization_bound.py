@@ -39,7 +39,6 @@ class SmoothLinearizationBound(Limit):
 
     usual = Run(sizes=(100, 400, 1600), samples=40)
     showcase = Showcase(
-        over="distance",
         see="No network leaves its linearization further than the bound, which grows with the square of the distance.",
     )
 

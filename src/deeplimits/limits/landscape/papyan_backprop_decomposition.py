@@ -42,7 +42,6 @@ class PapyanBackpropDecomposition(Limit):
 
     usual = Run(sizes=(50, 100, 200), samples=600)
     showcase = Showcase(
-        over="overlap",
         see="How much of the class structure of backpropagated errors survives the gates, over how alike "
         "inputs of a class are.",
     )

@@ -35,7 +35,6 @@ class DistanceConcentration(Limit):
 
     usual = Run(sizes=(100, 400, 1600), samples=2500, batch=20)
     showcase = Showcase(
-        over="distance",
         first="between",
         see="Points of one class and of two are at almost the same distance: d² is spread over p coordinates.",
     )

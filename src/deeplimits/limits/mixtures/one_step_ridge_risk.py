@@ -48,7 +48,6 @@ class OneStepRidgeRisk(Limit):
 
     usual = Run(sizes=(40, 80, 160), samples=200)
     showcase = Showcase(
-        over="step",
         see="The further the first step goes, the lower the risk of ridge regression on the features after it.",
     )
 

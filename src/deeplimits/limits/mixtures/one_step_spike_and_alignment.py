@@ -41,7 +41,6 @@ class OneStepSpikeAndAlignment(Limit):
 
     usual = Run(sizes=(30, 60, 120), samples=1500, batch=4)
     showcase = Showcase(
-        over="step",
         ranges={"step": (3.4, 10.0)},
         first="alignment",
         see="A large enough step turns the first layer towards the teacher: from the critical step on its top "
