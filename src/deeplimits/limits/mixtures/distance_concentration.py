@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, integer, real, sized
 from deeplimits.predictions import Exponent, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.distances import diagonal_pair_distances
@@ -61,8 +61,7 @@ class DistanceConcentration(Limit):
         }
 
     def at_size(self, size):
-        p = whole(size, "p", self, least=2)
-        return {"dimension": p}, replace(self, dimension=p)
+        return sized(self, dimension=size, least=2)
 
     def simulate(self, key, *, dimension: int):
         p = dimension

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, sized
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.regression import smoothing
@@ -63,8 +63,7 @@ class KnnBiasVariance(Limit):
         }
 
     def at_size(self, size):
-        n = whole(size, "n", self)
-        return {"points": n}, replace(self, points=n)
+        return sized(self, points=size)
 
     def simulate(self, key, *, points: int):
         d, k = self.dimension, self.neighbours
