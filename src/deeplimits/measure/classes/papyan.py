@@ -23,19 +23,6 @@ from jaxtyping import Array, Float, Int
 from deeplimits.numerics.shapes import Floats
 
 
-class Groups(NamedTuple):
-    """Weights and weighted means by class and label."""
-
-    weights: Float[Array, "classes labels"]
-    """w_cc'"""
-    means: Float[Array, "classes labels d"]
-    """v_cc'; zero where the weight is"""
-    class_weights: Float[Array, " classes"]
-    """w_c"""
-    class_means: Float[Array, "classes d"]
-    """v_c"""
-
-
 class Parts(NamedTuple):
     """The four parts as rows r with part = Σ r rᵀ."""
 
@@ -76,6 +63,19 @@ class Traces(_Four):
     def shares(self) -> Float[Array, " 4"]:
         """Each part's share of the whole, in the order of the fields."""
         return jnp.stack(self) / self.whole
+
+
+class Groups(NamedTuple):
+    """Weights and weighted means by class and label."""
+
+    weights: Float[Array, "classes labels"]
+    """w_cc'"""
+    means: Float[Array, "classes labels d"]
+    """v_cc'; zero where the weight is"""
+    class_weights: Float[Array, " classes"]
+    """w_c"""
+    class_means: Float[Array, "classes d"]
+    """v_c"""
 
 
 def groups(vectors: Float[Array, "n labels d"], weights: Float[Array, "n labels"], labels: Int[Array, " n"]) -> Groups:
