@@ -25,23 +25,6 @@ class Layer(NamedTuple):
 Weights = list[Layer]
 
 
-class Passed(NamedTuple):
-    """What a network makes of its inputs."""
-
-    outputs: Float[Array, " points"]
-    features: Float[Array, "points width"]
-    """Of its last hidden layer."""
-
-
-class PairChain(NamedTuple):
-    """What two inputs look like in every layer of one network; entries of 2×2 matrices as (11, 12, 22)."""
-
-    given: Float[Array, "layers 3"]
-    """Covariance of a neuron of layer l over the weights into it, given the layer before."""
-    seen: Float[Array, "layers 3"]
-    """The same averaged over the neurons that the layer has."""
-
-
 def preactivations(
     key: PRNGKeyArray,
     activation: ActivationLike,
@@ -74,6 +57,15 @@ def preactivations(
 
     _, path = jax.lax.scan(advance, z, jax.random.split(second, layers - 1))
     return jnp.concatenate([z[None], path])
+
+
+class PairChain(NamedTuple):
+    """What two inputs look like in every layer of one network; entries of 2×2 matrices as (11, 12, 22)."""
+
+    given: Float[Array, "layers 3"]
+    """Covariance of a neuron of layer l over the weights into it, given the layer before."""
+    seen: Float[Array, "layers 3"]
+    """The same averaged over the neurons that the layer has."""
 
 
 def pair_chain(
@@ -209,6 +201,14 @@ def draw(
     return [
         Layer(deviation * w, bias * b) for deviation, w, b in zip(deviations, parts[0::2], parts[1::2], strict=True)
     ]
+
+
+class Passed(NamedTuple):
+    """What a network makes of its inputs."""
+
+    outputs: Float[Array, " points"]
+    features: Float[Array, "points width"]
+    """Of its last hidden layer."""
 
 
 def outputs(

@@ -13,13 +13,6 @@ from deeplimits.ensembles import trainers
 from deeplimits.numerics.shapes import Scalar
 
 
-class RiskParts(NamedTuple):
-    """Squared bias and variance of a trained model, given its inputs, at every time."""
-
-    bias: Float[Array, " times"]
-    variance: Float[Array, " times"]
-
-
 def ridge_flow(
     x: Float[Array, "n p"],
     y: Float[Array, " n"],
@@ -79,6 +72,13 @@ def ridge_descent(
         return (jnp.mean((y - x @ w) ** 2) + ridge * jnp.sum(w**2)) / 2
 
     return trainers.gradient_descent(loss, start, step, marks)
+
+
+class RiskParts(NamedTuple):
+    """Squared bias and variance of a trained model, given its inputs, at every time."""
+
+    bias: Float[Array, " times"]
+    variance: Float[Array, " times"]
 
 
 def flow_risk(

@@ -27,24 +27,6 @@ class CatapultPath(NamedTuple):
     kernel: Float[Array, " steps"]
 
 
-class ReducedPath(NamedTuple):
-    """The two numbers that decide everything for y = 0, at every step, the start included."""
-
-    kernel: Float[Array, " steps"]
-    """a = ηλ."""
-    energy: Float[Array, " steps"]
-    """b = η²wz², at most a²/4."""
-
-
-class Phases(NamedTuple):
-    """Where the phases of the learning rate meet."""
-
-    lazy: Scalar
-    """Below it the loss falls from the first step on and the kernel hardly moves."""
-    largest: Scalar
-    """Above it training diverges; between the two, a catapult."""
-
-
 def catapult_path(
     output: ArrayLike, kernel: ArrayLike, label: ArrayLike, weight: ArrayLike, step: ArrayLike, steps: int
 ) -> CatapultPath:
@@ -74,6 +56,15 @@ def catapult_path(
 
     _, seen = jax.lax.scan(advance, (z0, lambda0), length=arguments.whole("steps", steps) + 1)
     return CatapultPath(*seen)
+
+
+class ReducedPath(NamedTuple):
+    """The two numbers that decide everything for y = 0, at every step, the start included."""
+
+    kernel: Float[Array, " steps"]
+    """a = ηλ."""
+    energy: Float[Array, " steps"]
+    """b = η²wz², at most a²/4."""
 
 
 def reduced_catapult(kernel: ArrayLike, energy: ArrayLike, steps: int) -> ReducedPath:
@@ -110,6 +101,15 @@ def catapult_end(kernel: ArrayLike, energy: ArrayLike) -> Scalar:
 
     (a, b), count = jax.lax.while_loop(moving, lambda s: (_reduced_step(s[0]), s[1] + 1), (start, 0))
     return converged(a, (count < MOST_STEPS) & jnp.isfinite(b), "the catapult has not come to rest in a million steps")
+
+
+class Phases(NamedTuple):
+    """Where the phases of the learning rate meet."""
+
+    lazy: Scalar
+    """Below it the loss falls from the first step on and the kernel hardly moves."""
+    largest: Scalar
+    """Above it training diverges; between the two, a catapult."""
 
 
 def learning_rate_phases(kernel: ArrayLike, *, samples: int = 1) -> Phases:

@@ -36,39 +36,6 @@ class MixtureState(NamedTuple):
     """R."""
 
 
-class SymmetricState(NamedTuple):
-    """M = aP, R = rP + s·11'/k with P = 1 − 11'/k: orthonormal means, equal probabilities."""
-
-    amplitude: Float[Array, "*times"]
-    """a."""
-    rest: Float[Array, "*times"]
-    """r."""
-    common: Float[Array, "*times"]
-    """s: the softmax does not see it."""
-
-    def alignment(self, classes: int) -> Float[Array, "*times"]:
-        """ρ(x^c, Span μ) = |P x^c|/|x^c|: |P x^c|² = a²(k − 1)/k, and the rest is r(k − 1)/k + s/k."""
-        along = self.amplitude**2 * (classes - 1)
-        return jnp.sqrt(along / (along + self.rest * (classes - 1) + self.common))
-
-
-class BlockEigenvalues(NamedTuple):
-    """Diagonal blocks and full matrices without noise, orthonormal means, symmetric state."""
-
-    hessian_own: Scalar
-    """Of the Hessian block cc along μ_c: π(1 − π)/k."""
-    hessian_other: Scalar
-    """Along the other means: q(1 − q)/k."""
-    gradient_own: Scalar
-    """Of the block cc of the gradients' second moment along μ_c: (1 − π)²/k."""
-    gradient_other: Scalar
-    """Along the other means: q²/k."""
-    full_hessian: Float[Array, "2"]
-    """πq, k times, and q/k, k(k − 2) times."""
-    full_gradient: Scalar
-    """(k − 1)q², k times."""
-
-
 def kgmm_ballistic(
     start: MixtureState, times: ArrayLike, separation: ArrayLike, ridge: ArrayLike, step: ArrayLike,
     *, probabilities: ArrayLike | None = None, gram: ArrayLike | None = None, points: int = 2048,
@@ -128,6 +95,22 @@ def kgmm_ballistic(
     coarse = flows.fixed_steps(field, begin, moments, max(count // 2, moments.shape[0]))
     apart = jnp.stack([jnp.max(jnp.abs(one - other)) for one, other in zip(fine, coarse, strict=True)])
     return converged(fine, apart <= UNCERTAIN, "the statistics depend on the number of steps")
+
+
+class SymmetricState(NamedTuple):
+    """M = aP, R = rP + s·11'/k with P = 1 − 11'/k: orthonormal means, equal probabilities."""
+
+    amplitude: Float[Array, "*times"]
+    """a."""
+    rest: Float[Array, "*times"]
+    """r."""
+    common: Float[Array, "*times"]
+    """s: the softmax does not see it."""
+
+    def alignment(self, classes: int) -> Float[Array, "*times"]:
+        """ρ(x^c, Span μ) = |P x^c|/|x^c|: |P x^c|² = a²(k − 1)/k, and the rest is r(k − 1)/k + s/k."""
+        along = self.amplitude**2 * (classes - 1)
+        return jnp.sqrt(along / (along + self.rest * (classes - 1) + self.common))
 
 
 def kgmm_symmetric_path(
@@ -191,6 +174,23 @@ def kgmm_noiseless_path(times: ArrayLike, classes: int, ridge: ArrayLike) -> Flo
         return (k - 1) / (k - 1 + jnp.exp(k * a / (k - 1))) / k - beta * a
 
     return flows.solve(field, jnp.zeros(()), arguments.times("times", times), rtol=1e-11, atol=1e-13).states
+
+
+class BlockEigenvalues(NamedTuple):
+    """Diagonal blocks and full matrices without noise, orthonormal means, symmetric state."""
+
+    hessian_own: Scalar
+    """Of the Hessian block cc along μ_c: π(1 − π)/k."""
+    hessian_other: Scalar
+    """Along the other means: q(1 − q)/k."""
+    gradient_own: Scalar
+    """Of the block cc of the gradients' second moment along μ_c: (1 − π)²/k."""
+    gradient_other: Scalar
+    """Along the other means: q²/k."""
+    full_hessian: Float[Array, "2"]
+    """πq, k times, and q/k, k(k − 2) times."""
+    full_gradient: Scalar
+    """(k − 1)q², k times."""
 
 
 def kgmm_blocks(amplitude: ArrayLike, classes: int) -> BlockEigenvalues:

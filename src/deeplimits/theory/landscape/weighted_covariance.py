@@ -33,20 +33,6 @@ class WeightedSample(NamedTuple):
     """α = M/d, samples per dimension."""
 
 
-class Outliers(NamedTuple):
-    """The q candidates, by decreasing eigenvalue; those that are outliers come first."""
-
-    exist: Bool[Array, " q"]
-    eigenvalues: Float[Array, " q"]
-    """The edge of the bulk where there is no outlier."""
-    projections: Float[Array, " q"]
-    """|P_U v|² of the eigenvector; zero where there is no outlier."""
-    directions: Float[Array, "q q"]
-    """The unit vectors P_U v/|P_U v| as rows."""
-    edge: Scalar
-    """The right edge of the bulk."""
-
-
 def weighted_sample(
     weights: ArrayLike, coordinates: ArrayLike, separation: ArrayLike, per_dimension: ArrayLike,
     *, probabilities: ArrayLike | None = None,
@@ -79,6 +65,20 @@ def bulk_inverse(sample: WeightedSample, m: ArrayLike) -> Floats:
     m = jnp.asarray(m, float)
     w = sample.weights.reshape((1,) * m.ndim + (-1,))
     return -1 / m + (w / (1 + w * m[..., None] / _scale(sample))) @ sample.probabilities / sample.separation
+
+
+class Outliers(NamedTuple):
+    """The q candidates, by decreasing eigenvalue; those that are outliers come first."""
+
+    exist: Bool[Array, " q"]
+    eigenvalues: Float[Array, " q"]
+    """The edge of the bulk where there is no outlier."""
+    projections: Float[Array, " q"]
+    """|P_U v|² of the eigenvector; zero where there is no outlier."""
+    directions: Float[Array, "q q"]
+    """The unit vectors P_U v/|P_U v| as rows."""
+    edge: Scalar
+    """The right edge of the bulk."""
 
 
 def weighted_outliers(sample: WeightedSample) -> Outliers:
