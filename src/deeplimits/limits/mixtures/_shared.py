@@ -2,16 +2,18 @@
 
 from abc import abstractmethod
 from dataclasses import KW_ONLY
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import class_mixtures
-from deeplimits.limit import Limit, Run, real, rounded, whole
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, rounded, whole
 from deeplimits.predictions import Value
 from deeplimits.theory.mixtures.gaussian_mixtures import GaussianMixture, KernelData, kernel_data
+from deeplimits.theory.mixtures.kernel_equivalents import equivalent_kernel
+from deeplimits.theory.mixtures.layer_equivalents import deep_coefficients
 
 
 class MixtureKernel(Limit):
@@ -37,8 +39,24 @@ class MixtureKernel(Limit):
     @abstractmethod
     def stated(self, system): ...
 
-    @abstractmethod
-    def measured(self, system): ...
+
+class DeepMixtureKernel(MixtureKernel):
+    """One about a kernel of a deep network of infinite width."""
+
+    activation: str = activation_choice("relu", lambda a: a.lipschitz and not (a.odd and a.smooth and not a.bounded))
+    layers: int = integer(2, 1, 4, symbol="L", doc="hidden layers L")
+
+    kernel: ClassVar[str]
+    """Which: conjugate or tangent."""
+
+    def stated(self, system):
+        data = described(system)
+        found = deep_coefficients([self.activation] * self.layers, data.variance)
+        return said(looked_at(equivalent_kernel(getattr(found, self.kernel)[-1], data).matrix()))
+
+    def measured(self, system):
+        found = class_mixtures.deep_kernels([self.activation] * self.layers, system.x, system.variances.mean())
+        return looked_at(getattr(found, self.kernel))
 
 
 def at_two_ratios(limit: Any, size: int) -> tuple[dict[str, Any], Any]:

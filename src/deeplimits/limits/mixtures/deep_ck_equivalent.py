@@ -1,14 +1,10 @@
 r"""Conjugate kernels of deep networks on a mixture."""
 
-from deeplimits.ensembles import class_mixtures
-from deeplimits.limit import activation_choice, integer
-from deeplimits.limits.mixtures._shared import MixtureKernel, described, looked_at, said
+from deeplimits.limits.mixtures._shared import DeepMixtureKernel
 from deeplimits.showcase import Showcase
-from deeplimits.theory.mixtures.kernel_equivalents import equivalent_kernel
-from deeplimits.theory.mixtures.layer_equivalents import deep_coefficients
 
 
-class DeepCkEquivalent(MixtureKernel):
+class DeepCkEquivalent(DeepMixtureKernel):
     r"""The conjugate kernel of a deep network on a mixture depends on each activation through four numbers.
 
     Setting     n points x of two classes N(±μ, C_a) in R^p, |μ|² = ρ, C₁ = I, C₂ = (1 + t/√p) diag(1 ± h); L layers of
@@ -22,21 +18,10 @@ class DeepCkEquivalent(MixtureKernel):
     References  gu2022 Thm 1
     """
 
-    activation: str = activation_choice("relu", lambda a: a.lipschitz and not (a.odd and a.smooth and not a.bounded))
-    layers: int = integer(2, 1, 4, symbol="L", doc="hidden layers L")
-
+    kernel = "conjugate"
     showcase = Showcase(
         over="strength",
         first="top",
         see="Four numbers replace the whole deep network: the equivalent matrix follows the kernel's largest "
         "eigenvalue as the classes move apart.",
     )
-
-    def stated(self, system):
-        data = described(system)
-        found = deep_coefficients([self.activation] * self.layers, data.variance)
-        return said(looked_at(equivalent_kernel(found.conjugate[-1], data).matrix()))
-
-    def measured(self, system):
-        scale = system.variances.mean()
-        return looked_at(class_mixtures.deep_kernels([self.activation] * self.layers, system.x, scale).conjugate)

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 from deeplimits.ensembles import data, one_step
 from deeplimits.limit import Limit, Run, activation_choice, real
 from deeplimits.limits.mixtures._shared import at_two_ratios
+from deeplimits.models.designs import Design
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.one_step import one_step_ridge_risk
@@ -16,12 +17,12 @@ TEST = 400
 
 
 class System(NamedTuple):
-    """The first layer after its step, and fresh samples."""
+    """The first layer after its step, and fresh samples: with noise to learn from, without it to be tested on."""
 
     weights: Float[Array, "neurons p"]
     target: Float[Array, " p"]
-    x: Float[Array, "n+m p"]
-    errors: Float[Array, " n"]
+    train: Design
+    test: Design
 
 
 class OneStepRidgeRisk(Limit):
@@ -61,19 +62,16 @@ class OneStepRidgeRisk(Limit):
         system = one_step.step_data(numbers, "relu", self.noise, 1 / jnp.sqrt(2 * jnp.pi))
         gradient = one_step.first_step(self.activation, system)
         weights = system.weights + self.step * jnp.sqrt(1.0 * width) * gradient
-        return System(weights, system.target, x, errors)
+        y = jnp.maximum(x @ system.target, 0.0) - 1 / jnp.sqrt(2 * jnp.pi)
+        train = Design(x[:samples], y[:samples] + self.noise * errors)
+        return System(weights, system.target, train, Design(x[samples:], y[samples:]))
 
     def stated(self, system):
         found = one_step_ridge_risk(
-            self.ridge, self.activation, "relu", system.weights, system.target, len(system.errors), noise=self.noise
+            self.ridge, self.activation, "relu", system.weights, system.target, len(system.train.y), noise=self.noise
         )
         return {"risk": Value(found.risk, label="risk after the step", symbol=r"E(\hat f-f^*)^2", rate=1.0)}
 
     def measured(self, system):
-        n = len(system.errors)
-        target = jnp.maximum(system.x @ system.target, 0.0) - 1 / jnp.sqrt(2 * jnp.pi)
-        train = system.x[:n], target[:n] + self.noise * system.errors
-        risk = one_step.ridge_features_risk(
-            self.activation, system.weights, train, (system.x[n:], target[n:]), self.ridge
-        )
+        risk = one_step.ridge_features_risk(self.activation, system.weights, system.train, system.test, self.ridge)
         return {"risk": risk}

@@ -16,7 +16,6 @@ from scipy import optimize
 
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.activations import Activation, ActivationLike, polynomial
-from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, number
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.numerics.quasi_random import gaussian_points
@@ -101,13 +100,9 @@ def equilibrium_coefficients(
 
 
 def continuous(activation: ActivationLike) -> Activation:
-    sigma = named(activation)
-    if not sigma.continuous:
-        raise OutsideValidity(
-            f"activation = {sigma.name} jumps, so that small changes of the state grow without bound and there is no "
-            "stable fixed point; take a continuous activation"
-        )
-    return sigma
+    return moments.continuous(
+        activation, "that small changes of the state grow without bound and there is no stable fixed point"
+    )
 
 
 def _scale(sigma: Activation, s_a: Array, s_b: Array, tau0: Array) -> Array:
