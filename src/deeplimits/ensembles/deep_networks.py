@@ -183,13 +183,7 @@ def correlation_gap(entries: Float[Array, "... 3"]) -> Floats:
 
 
 def draw(
-    key: PRNGKeyArray,
-    inputs: int,
-    width: int,
-    hidden: int,
-    deviations: list[Floats],
-    *,
-    bias: ArrayLike = 0.0,
+    key: PRNGKeyArray, inputs: int, width: int, hidden: int, deviations: list[Floats], *, bias: ArrayLike = 0.0
 ) -> Weights:
     """Weights and biases of a network with `hidden` layers of one width and one output; deviations by layer."""
     sizes, bias = [inputs, *[width] * hidden, 1], jnp.asarray(bias, float)

@@ -102,11 +102,7 @@ def flow_risk(
 
 
 def descent_risk(
-    x: Float[Array, "n p"],
-    beta: Float[Array, " p"],
-    errors: Float[Array, "n labellings"],
-    step: Scalar,
-    steps: int,
+    x: Float[Array, "n p"], beta: Float[Array, " p"], errors: Float[Array, "n labellings"], step: Scalar, steps: int
 ) -> RiskParts:
     """As `flow_risk`, after every step of gradient descent, run without noise and on several draws of the noise."""
     n, p = x.shape
