@@ -135,7 +135,7 @@ class Drawn(Limit):
 class Slow(Cheap):
     """As Cheap, with a tenth of a second a system.
 
-    Setting     as in Cheap
+    Setting     as in Cheap, each system late
     Limit       none
     Result      their mean is the level
     Validity    always; size counts the numbers n

@@ -321,3 +321,10 @@ def whole(size: float, what: str, owner: Limit, least: int = 1) -> int:
             f"{type(owner).__name__}: this size leaves {what} = {count}, fewer than {least}; take a larger size"
         )
     return count
+
+
+def sized(limit: AnyLimit, /, *, least: int = 1, **count: float) -> tuple[dict[str, Any], AnyLimit]:
+    """For `at_size`, where the size is a parameter of the limit: the whole number that it is, and the limit with it."""
+    ((name, size),) = count.items()
+    found = whole(size, parameters_of(type(limit))[name].symbol, limit, least)
+    return {name: found}, replace(limit, **{name: found})

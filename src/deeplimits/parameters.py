@@ -5,6 +5,7 @@ table, from specifications that stand in the index, without importing JAX.
 """
 
 import dataclasses
+import inspect
 import itertools
 import math
 from abc import ABC, abstractmethod
@@ -156,9 +157,10 @@ KINDS = {kind.kind: kind for kind in (Real, Integer, Choice, Axis)}
 
 
 def parameters_of(limit: type) -> dict[str, Parameter]:
-    """The specification of every parameter of a limit's class, by field name."""
-    fields = dataclasses.fields(limit)
-    return {field.name: field.metadata["parameter"] for field in fields if "parameter" in field.metadata}
+    """The specification of every parameter of a limit's class, by field name: its own before those that it shares."""
+    found = {field.name: field.metadata for field in dataclasses.fields(limit) if "parameter" in field.metadata}
+    ages = {name: age for age, cls in enumerate(limit.__mro__) for name in inspect.get_annotations(cls)}
+    return {name: found[name]["parameter"] for name in sorted(found, key=ages.__getitem__)}
 
 
 LONGEST = 300

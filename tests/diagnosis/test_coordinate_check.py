@@ -64,6 +64,22 @@ def adam(module):
     return torch.optim.Adam(module.parameters(), lr=1e-3, eps=1e-12)
 
 
+def mended(said, rule, rate):
+    """Standard networks by width, with the factors that were said, and what trains them."""
+
+    def make(width):
+        net = standard(width)
+        groups = []
+        for name, factor in said.factors(width, 64).items():
+            layer = net.get_submodule(name)
+            with torch.no_grad():
+                layer.weight.mul_(factor.weights)
+            groups.append({"params": layer.parameters(), "lr": rate * factor.learning_rate})
+        return net, (torch.optim.SGD(groups) if rule == "sgd" else torch.optim.Adam(groups, eps=1e-12))
+
+    return make
+
+
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize(
     ("make", "options", "expected"),
@@ -205,18 +221,8 @@ def test_mended_networks_carry_their_learning_rate_over(rule):
         net = standard(width)
         return net, (torch.optim.SGD(net.parameters(), lr=base) if rule == "sgd" else adam(net))
 
-    def mended(width):
-        net = standard(width)
-        groups = []
-        for name, factor in said.factors(width, 64).items():
-            layer = net.get_submodule(name)
-            with torch.no_grad():
-                layer.weight.mul_(factor.weights)
-            groups.append({"params": layer.parameters(), "lr": base * factor.learning_rate})
-        return net, (torch.optim.SGD(groups) if rule == "sgd" else torch.optim.Adam(groups, eps=1e-12))
-
     factors = [2.0**power for power in range(-7, 8)]
-    kept = rate_transfer(mended, widths, digits(), loss=loss, factors=factors, steps=20)
+    kept = rate_transfer(mended(said, rule, base), widths, digits(), loss=loss, factors=factors, steps=20)
     lost = rate_transfer(plain, widths, digits(), loss=loss, factors=factors, steps=20)
     assert abs(float(kept.power.value)) < 0.2 + 4 * float(kept.power.error)
     assert kept.transfers, kept
@@ -320,17 +326,7 @@ def test_the_factors_make_a_standard_network_one_of_maximal_update(rule):
     usual = {} if rule == "sgd" else {"optimizer": adam}
     said = coordinate_check(standard, WIDTHS, digits(), loss=loss, **usual)
 
-    def mended(width):
-        net = standard(width)
-        groups = []
-        for name, factor in said.factors(width, 64).items():
-            layer = net.get_submodule(name)
-            with torch.no_grad():
-                layer.weight.mul_(factor.weights)
-            groups.append({"params": layer.parameters(), "lr": 1e-2 * factor.learning_rate})
-        return net, (torch.optim.SGD(groups) if rule == "sgd" else torch.optim.Adam(groups, eps=1e-12))
-
-    assert coordinate_check(mended, WIDTHS, digits(), loss=loss).transfers
+    assert coordinate_check(mended(said, rule, 1e-2), WIDTHS, digits(), loss=loss).transfers
 
 
 def test_powers_are_those_of_the_theory():

@@ -1,12 +1,10 @@
 """Diagnoses of networks whose state is known: what must be found, what must not be, and that nothing is touched."""
 
-import itertools
 import json
 
 import numpy as np
 import pytest
 import torch
-from sklearn.datasets import load_digits
 
 from deeplimits import diagnose
 from deeplimits.diagnosis import changes, gradient_noise, initialization, largest_stable_step, weights
@@ -15,29 +13,13 @@ from deeplimits.diagnosis.subject import Optimizer, Subject, read_optimizer
 from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters import open_model
 from deeplimits.measure.adapters.signals import layer_signals
-
-ACTIVATIONS = {"relu": torch.nn.ReLU, "tanh": torch.nn.Tanh, "gelu": torch.nn.GELU}
-CRITICAL = {"relu": (2.0, 0.0), "tanh": (1.0, 0.0), "gelu": (1.98, 0.17)}
-loss = torch.nn.CrossEntropyLoss()
-
-
-def digits(count=200):
-    data = load_digits()
-    x = data.data[:count] / 16
-    return (x - x.mean(axis=0)).astype("float32"), data.target[:count]
+from specimens import ACTIVATIONS, digits, fully_connected, loss
 
 
 def network(widths, activation="relu", variances=None, seed=0):
     """A fully connected network with Gaussian weights of variance C_w/fan-in and biases of variance C_b."""
-    c_w, c_b = CRITICAL[activation] if variances is None else variances
     torch.manual_seed(seed)
-    layers = []
-    for inside, outside in itertools.pairwise(widths):
-        layer = torch.nn.Linear(inside, outside)
-        torch.nn.init.normal_(layer.weight, std=(c_w / inside) ** 0.5)
-        torch.nn.init.normal_(layer.bias, std=c_b**0.5)
-        layers += [layer, ACTIVATIONS[activation]()]
-    return torch.nn.Sequential(*layers[:-1])
+    return fully_connected(widths, activation, variances)
 
 
 def standardized(widths, activation, variances, theory=None, seed=0):

@@ -1,6 +1,7 @@
 """About a hundred bad inputs, on the command line and in Python: each is answered by one sentence, before any work."""
 
 import contextlib
+import inspect
 import json
 import subprocess
 import sys
@@ -305,8 +306,9 @@ CALLS = [
     ("FullyConnected(2, 'tahn')", "did you mean tanh"),
     ("FullyConnected(2, 3)", "give a name or a JAX function"),
 ]
-SCRIPT = """
+SCRIPT = f"""
 import json, sys
+import jax
 import numpy as np
 import deeplimits as dl
 from deeplimits.errors import DeeplimitsError
@@ -314,21 +316,7 @@ from deeplimits.limit import Limit, Run, real
 from deeplimits.models import FullyConnected
 from deeplimits.predictions import Value
 
-
-class Own(Limit):
-    level: object = real(1.0, 0.0, 10.0, doc="the number")
-    usual = Run(sizes=(10, 20), samples=20)
-
-    def theory(self):
-        return {"level": Value(self.level, label="level", rate=1.0)}
-
-    def at_size(self, size):
-        return {"size": size}, self
-
-    def simulate(self, key, *, size):
-        return {"level": self.level}
-
-
+{inspect.getsource(Own)}
 for call in json.load(sys.stdin):
     try:
         print(json.dumps(["nothing was wrong", repr(eval(call))[:80]]))

@@ -16,6 +16,7 @@ from jaxtyping import Array, Float, Int
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import panels
+from deeplimits.numerics.shapes import Scalar
 
 TERMS = 26
 PANELS, NODES, REACH = 26, 10, 10.0
@@ -31,9 +32,7 @@ class TwoClasses(NamedTuple):
     variances: Float[Array, "2 p"]
 
 
-def contrasted_classes(
-    numbers: Float[Array, "n p"], strength: Float[Array, ""], trace: Float[Array, ""], shape: Float[Array, ""]
-) -> TwoClasses:
+def contrasted_classes(numbers: Float[Array, "n p"], strength: Scalar, trace: Scalar, shape: Scalar) -> TwoClasses:
     """Points of N(±μ, C_a), as many of each class, from standard Gaussian numbers; hard to tell apart in three ways.
 
     |μ|² = `strength`; C₁ = I; C₂ = (1 + `trace`/√p) diag(1 ± `shape`), half of the coordinates each.
@@ -68,7 +67,7 @@ class Deep(NamedTuple):
     tangent: Float[Array, "n n"]
 
 
-def deep_kernels(activations: Sequence[ActivationLike], x: Float[Array, "n p"], scale: Float[Array, ""]) -> Deep:
+def deep_kernels(activations: Sequence[ActivationLike], x: Float[Array, "n p"], scale: Scalar) -> Deep:
     """Conjugate and tangent kernel of an infinitely wide network, each activation less its mean at the typical input.
 
     `scale` is the variance of a typical pre-activation of the first layer; those behind follow from it.
@@ -92,11 +91,11 @@ def deep_kernels(activations: Sequence[ActivationLike], x: Float[Array, "n p"], 
 class Centre(NamedTuple):
     """E σ(√a z) at a typical variance, and that variance."""
 
-    mean: Float[Array, ""]
-    scale: Float[Array, ""]
+    mean: Scalar
+    scale: Scalar
 
 
-def centre(activation: ActivationLike, scale: Float[Array, ""]) -> Centre:
+def centre(activation: ActivationLike, scale: Scalar) -> Centre:
     """E σ(u) for u of variance `scale`.
 
     >>> round(float(centre("square", jnp.full((), 2.0)).mean), 10)
@@ -119,9 +118,7 @@ class Pairs(NamedTuple):
     slope: Float[Array, "n n"]
 
 
-def series(
-    activation: ActivationLike, inner: Float[Array, "n n"], mean: Float[Array, ""], scale: Float[Array, ""]
-) -> Pairs:
+def series(activation: ActivationLike, inner: Float[Array, "n n"], mean: Scalar, scale: Scalar) -> Pairs:
     """E σ̃σ̃ and E σ'σ' for Gaussian variables of covariance `inner`, σ̃ = σ − `mean`, as Hermite series.
 
     For variances near `scale` and correlations below about a half.
@@ -168,10 +165,10 @@ def series(
 
 def equilibrium_states(
     activation: ActivationLike,
-    recurrent_variance: Float[Array, ""],
-    input_variance: Float[Array, ""],
+    recurrent_variance: Scalar,
+    input_variance: Scalar,
     x: Float[Array, "n p"],
-    typical: Float[Array, ""],
+    typical: Scalar,
     *,
     rounds: int = 30,
 ) -> Deep:

@@ -14,6 +14,7 @@ from deeplimits.ensembles.trainers import Marks
 from deeplimits.errors import ParameterError
 from deeplimits.numerics.arguments import POSITIVE, number, whole
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Scalar
 
 POINTS = np.array(
     [[0.1, 0.1], [0.3, 0.4], [0.1, 0.5], [0.6, 0.9], [0.4, 0.2],
@@ -69,12 +70,12 @@ def outputs(network: ClassicNetwork, x: Float[Array, "... 2"]) -> Float[Array, "
     return x
 
 
-def point_loss(network: ClassicNetwork, x: Float[Array, " 2"], y: Float[Array, " 2"]) -> Float[Array, ""]:
+def point_loss(network: ClassicNetwork, x: Float[Array, " 2"], y: Float[Array, " 2"]) -> Scalar:
     """½‖y − a₄(x)‖², whose gradient is one step of the descent."""
     return jnp.sum((y - outputs(network, x)) ** 2) / 2
 
 
-def cost(network: ClassicNetwork) -> Float[Array, ""]:
+def cost(network: ClassicNetwork) -> Scalar:
     """(1/10)Σ ½‖y_i − a₄(x_i)‖² over the ten points; the sum of squares is twenty times this."""
     return jnp.mean(jax.vmap(partial(point_loss, network))(jnp.asarray(POINTS), jnp.asarray(TARGETS)))
 

@@ -12,6 +12,7 @@ from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics import draws
 from deeplimits.numerics.arguments import known
+from deeplimits.numerics.shapes import Scalar
 
 
 class Network(NamedTuple):
@@ -20,39 +21,6 @@ class Network(NamedTuple):
     w: Float[Array, "p d"]
     a: Float[Array, " p"]
     teacher: Float[Array, "k d"]
-
-
-class Record(NamedTuple):
-    """What was measured after given numbers of steps."""
-
-    m: Float[Array, "times p k"]
-    q: Float[Array, "times p p"]
-    a: Float[Array, "times p"]
-    online_risk: Float[Array, " times"]
-    """Mean of (f* − f)²/2 over the steps since the mark before, each on its fresh sample: unbiased for the risk."""
-
-
-class Residual(NamedTuple):
-    """What is left to learn on a batch of inputs."""
-
-    clean: Float[Array, " b"]
-    """f* − f, without label noise."""
-    fields: Float[Array, "b p"]
-    """The student's fields ⟨w_i, x⟩/√d."""
-
-
-class Step(NamedTuple):
-    """A network after one step, and the mean of (f* − f)²/2 over the batch before it."""
-
-    network: Network
-    risk: Float[Array, ""]
-
-
-class Trained(NamedTuple):
-    """What was measured on the way, and the network at the end."""
-
-    record: Record
-    network: Network
 
 
 def with_overlaps(task: Task, state: Overlaps, dimension: int) -> Network:
@@ -93,6 +61,15 @@ def overlaps(network: Network) -> Overlaps:
     return Overlaps(network.w @ network.teacher.T / dimension, network.w @ network.w.T / dimension, network.a)
 
 
+class Residual(NamedTuple):
+    """What is left to learn on a batch of inputs."""
+
+    clean: Float[Array, " b"]
+    """f* − f, without label noise."""
+    fields: Float[Array, "b p"]
+    """The student's fields ⟨w_i, x⟩/√d."""
+
+
 def residual(task: Task, network: Network, x: Float[Array, "b d"]) -> Residual:
     """f* − f on inputs, without label noise, and the student's fields."""
     scale = jnp.sqrt(1.0 * x.shape[-1])
@@ -100,6 +77,13 @@ def residual(task: Task, network: Network, x: Float[Array, "b d"]) -> Residual:
     student = task.activation.value(fields) @ network.a / network.w.shape[0]
     teacher = task.teacher_activation.value(teacher_fields) @ task.teacher_output / network.teacher.shape[0]
     return Residual(teacher - student, fields)
+
+
+class Step(NamedTuple):
+    """A network after one step, and the mean of (f* − f)²/2 over the batch before it."""
+
+    network: Network
+    risk: Scalar
 
 
 def step(
@@ -126,6 +110,23 @@ def step(
     # a_i ← a_i + (ρ_a γ/(dp)) E σ(λ_i)
     a = network.a + task.output_rate * step / (d * p) * error @ task.activation.value(fields)
     return Step(Network(w, a, network.teacher), shares @ clean**2 / 2)
+
+
+class Record(NamedTuple):
+    """What was measured after given numbers of steps."""
+
+    m: Float[Array, "times p k"]
+    q: Float[Array, "times p p"]
+    a: Float[Array, "times p"]
+    online_risk: Float[Array, " times"]
+    """Mean of (f* − f)²/2 over the steps since the mark before, each on its fresh sample: unbiased for the risk."""
+
+
+class Trained(NamedTuple):
+    """What was measured on the way, and the network at the end."""
+
+    record: Record
+    network: Network
 
 
 def one_pass_sgd(

@@ -8,6 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from deeplimits.numerics.shapes import Floats
+
 BLOCK = 4096
 
 
@@ -28,9 +30,7 @@ def independent_entries(
     return jax.random.normal(key, shape)
 
 
-def from_law(
-    key: PRNGKeyArray, quantile: Callable[[Float[Array, "..."]], Float[Array, "..."]], shape: tuple[int, ...]
-) -> Float[Array, "..."]:
+def from_law(key: PRNGKeyArray, quantile: Callable[[Floats], Floats], shape: tuple[int, ...]) -> Floats:
     """Independent draws from a law on the line, by inverting its distribution function.
 
     `quantile` is the law's, such as `ppf` of a `SpectralMeasure` or of a law of scipy.
@@ -41,7 +41,7 @@ def from_law(
     return jnp.asarray(quantile(jax.random.uniform(key, shape)))
 
 
-def gaussian_arrays(key: PRNGKeyArray, *shapes: tuple[int, ...]) -> list[Float[Array, "..."]]:
+def gaussian_arrays(key: PRNGKeyArray, *shapes: tuple[int, ...]) -> list[Floats]:
     """Independent arrays of independent standard Gaussian entries, one of each shape.
 
     Cut from one draw, because every draw by itself would be compiled anew, and that takes longer than the drawing; made

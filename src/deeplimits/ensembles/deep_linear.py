@@ -7,10 +7,10 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from deeplimits.numerics.shapes import Scalar
 
-def last_row(
-    key: PRNGKeyArray, inputs: int, hidden: Sequence[int], weight_variance: Float[Array, ""]
-) -> Float[Array, " inputs"]:
+
+def last_row(key: PRNGKeyArray, inputs: int, hidden: Sequence[int], weight_variance: Scalar) -> Float[Array, " inputs"]:
     """θ with θ·x = W^(L+1) … W^(1) x, W^(l) of independent entries N(0, σ²/n_{l−1}), multiplied matrix by matrix.
 
     >>> last_row(jax.random.key(0), 3, [4, 5], jnp.array(1.0)).shape
@@ -30,9 +30,9 @@ def last_row(
 def posterior_scales(
     key: PRNGKeyArray,
     hidden: Sequence[int],
-    weight_variance: Float[Array, ""],
+    weight_variance: Scalar,
     points: int,
-    squared_norm: Float[Array, ""],
+    squared_norm: Scalar,
     inputs: int,
     *,
     steps: int,

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import panels
+from deeplimits.numerics.shapes import Floats, Scalar
 
 
 class Layer(NamedTuple):
@@ -24,29 +25,12 @@ class Layer(NamedTuple):
 Weights = list[Layer]
 
 
-class Passed(NamedTuple):
-    """What a network makes of its inputs."""
-
-    outputs: Float[Array, " points"]
-    features: Float[Array, "points width"]
-    """Of its last hidden layer."""
-
-
-class PairChain(NamedTuple):
-    """What two inputs look like in every layer of one network; entries of 2×2 matrices as (11, 12, 22)."""
-
-    given: Float[Array, "layers 3"]
-    """Covariance of a neuron of layer l over the weights into it, given the layer before."""
-    seen: Float[Array, "layers 3"]
-    """The same averaged over the neurons that the layer has."""
-
-
 def preactivations(
     key: PRNGKeyArray,
     activation: ActivationLike,
     inputs: Float[Array, "points n0"],
-    weight_variance: Float[Array, ""],
-    bias_variance: Float[Array, ""],
+    weight_variance: Scalar,
+    bias_variance: Scalar,
     width: int,
     layers: int,
 ) -> Float[Array, "layers points width"]:
@@ -75,12 +59,21 @@ def preactivations(
     return jnp.concatenate([z[None], path])
 
 
+class PairChain(NamedTuple):
+    """What two inputs look like in every layer of one network; entries of 2×2 matrices as (11, 12, 22)."""
+
+    given: Float[Array, "layers 3"]
+    """Covariance of a neuron of layer l over the weights into it, given the layer before."""
+    seen: Float[Array, "layers 3"]
+    """The same averaged over the neurons that the layer has."""
+
+
 def pair_chain(
     normals: Float[Array, "layers 2 width"],
     activation: ActivationLike,
     start: Float[Array, " 3"],
-    weight_variance: Float[Array, ""],
-    bias_variance: Float[Array, ""],
+    weight_variance: Scalar,
+    bias_variance: Scalar,
 ) -> PairChain:
     """Two inputs carried through a random network of which only the neurons are drawn, not the weights.
 
@@ -113,8 +106,8 @@ def pair_chain_of_inputs(
     normals: Float[Array, "layers-1 2 width"],
     activation: ActivationLike,
     inputs: Float[Array, "2 n0"],
-    weight_variance: Float[Array, ""],
-    bias_variance: Float[Array, ""],
+    weight_variance: Scalar,
+    bias_variance: Scalar,
 ) -> Float[Array, "layers 3"]:
     """What `pair_chain` has `seen`, with the first layer from its own weights and biases: z = Wx + b, W ~ N(0, C_w/n₀).
 
@@ -128,7 +121,7 @@ def pair_chain_of_inputs(
     return jnp.concatenate([_products(z)[None], behind])
 
 
-def correlated_inputs(norm: Float[Array, ""], correlation: Float[Array, ""]) -> Float[Array, "2 4"]:
+def correlated_inputs(norm: Scalar, correlation: Scalar) -> Float[Array, "2 4"]:
     """Two inputs with |x|²/n₀ = `norm` and this correlation, in n₀ = 4 dimensions."""
     one, other = jnp.ones(4), jnp.array([1.0, -1.0, 1.0, -1.0])
     across = correlation * one + jnp.sqrt(1 - correlation**2) * other
@@ -138,9 +131,9 @@ def correlated_inputs(norm: Float[Array, ""], correlation: Float[Array, ""]) -> 
 def variance_chain(
     normals: Float[Array, "layers width"],
     activation: ActivationLike,
-    start: Float[Array, ""],
-    weight_variance: Float[Array, ""],
-    bias_variance: Float[Array, ""],
+    start: Scalar,
+    weight_variance: Scalar,
+    bias_variance: Scalar,
 ) -> Float[Array, "layers+1"]:
     """`pair_chain` for one input: variance of a neuron of layers 1 … layers+1, given the layer before.
 
@@ -158,9 +151,7 @@ def variance_chain(
     return jnp.concatenate([start[None], path])
 
 
-def settled_variance(
-    activation: ActivationLike, weight_variance: Float[Array, ""], bias_variance: Float[Array, ""]
-) -> Float[Array, ""]:
+def settled_variance(activation: ActivationLike, weight_variance: Scalar, bias_variance: Scalar) -> Scalar:
     """The variance that a very wide network with |σ| ≤ 1 has at great depth, found by passing through its layers.
 
     From the largest possible variance downwards; after every two layers the geometric decay seen in them is continued
@@ -186,19 +177,13 @@ def _products(z: Float[Array, "2 n"]) -> Float[Array, " 3"]:
     return jnp.stack([jnp.mean(z[0] ** 2), jnp.mean(z[0] * z[1]), jnp.mean(z[1] ** 2)])
 
 
-def correlation_gap(entries: Float[Array, "... 3"]) -> Float[Array, "..."]:
+def correlation_gap(entries: Float[Array, "... 3"]) -> Floats:
     """1 − c of covariances given as (11, 12, 22)."""
     return 1 - entries[..., 1] / jnp.sqrt(entries[..., 0] * entries[..., 2])
 
 
 def draw(
-    key: PRNGKeyArray,
-    inputs: int,
-    width: int,
-    hidden: int,
-    deviations: list[Float[Array, "..."]],
-    *,
-    bias: ArrayLike = 0.0,
+    key: PRNGKeyArray, inputs: int, width: int, hidden: int, deviations: list[Floats], *, bias: ArrayLike = 0.0
 ) -> Weights:
     """Weights and biases of a network with `hidden` layers of one width and one output; deviations by layer."""
     sizes, bias = [inputs, *[width] * hidden, 1], jnp.asarray(bias, float)
@@ -210,6 +195,14 @@ def draw(
     return [
         Layer(deviation * w, bias * b) for deviation, w, b in zip(deviations, parts[0::2], parts[1::2], strict=True)
     ]
+
+
+class Passed(NamedTuple):
+    """What a network makes of its inputs."""
+
+    outputs: Float[Array, " points"]
+    features: Float[Array, "points width"]
+    """Of its last hidden layer."""
 
 
 def outputs(

@@ -10,6 +10,8 @@ import numpy as np
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float, Int
 
+from deeplimits.numerics.shapes import Scalar
+
 
 def inverse_factor(gram: Float[Array, "m m"]) -> Float[Array, "m m"]:
     """The lower triangular J with J'J = G^{-1}: the inverse of the Cholesky factor.
@@ -90,7 +92,7 @@ def nearest_points(x: Float[Array, "n d"], at: Float[Array, " d"], neighbours: i
 
 
 def singular_kernel_weights(
-    distances: Float[Array, " n"], singularity: Float[Array, ""], bandwidth: Float[Array, ""]
+    distances: Float[Array, " n"], singularity: Scalar, bandwidth: Scalar
 ) -> Float[Array, " n"]:
     """Weights K((x_i − x₀)/h)/Σ K of the Nadaraya-Watson smoother with K(u) = ‖u‖^{−a} on the unit ball.
 
@@ -169,7 +171,7 @@ def max_margin(signed: Float[Array, "n d"], *, iterations: int = 60) -> MaxMargi
     return MaxMargin(w / scale, dual / scale**2)
 
 
-def ridge_fit(x: Float[Array, "n p"], y: Float[Array, "n *k"], ridge: Float[Array, ""]) -> Float[Array, "p *k"]:
+def ridge_fit(x: Float[Array, "n p"], y: Float[Array, "n *k"], ridge: Scalar) -> Float[Array, "p *k"]:
     """argmin (1/n)‖y − Xβ‖² + λ‖β‖², λ > 0, for any number of label vectors.
 
     >>> ridge_fit(jnp.eye(1), jnp.array([1.0]), jnp.asarray(1.0)).round(12).tolist()
@@ -178,7 +180,7 @@ def ridge_fit(x: Float[Array, "n p"], y: Float[Array, "n *k"], ridge: Float[Arra
     return ridge_matrix(x, ridge) @ y
 
 
-def ridge_matrix(x: Float[Array, "n p"], ridge: Float[Array, ""]) -> Float[Array, "p n"]:
+def ridge_matrix(x: Float[Array, "n p"], ridge: Scalar) -> Float[Array, "p n"]:
     """S with β̂ = Sy for ridge regression with λ > 0, through the smaller Gram matrix."""
     n, p = x.shape
     if p <= n:

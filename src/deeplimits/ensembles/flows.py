@@ -8,12 +8,13 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.numerics import arguments, flows
+from deeplimits.numerics.shapes import Scalar
 
 MOST_STEPS = 200_000
 
 
 def gradient_flow(
-    loss: Callable[[Float[Array, " d"]], Float[Array, ""]],
+    loss: Callable[[Float[Array, " d"]], Scalar],
     start: Float[Array, " d"],
     times: Float[Array, " points"],
     *,
@@ -85,7 +86,7 @@ def separable_flow(
 
 def log_loss_along(
     signed: Float[Array, "n d"], weights: Float[Array, " d"], loss: str, *, loss_scale: float | None = None
-) -> Float[Array, ""]:
+) -> Scalar:
     """log of c Σ ℓ(⟨w, x̄_i⟩), which underflows nowhere."""
     scale = 1 / signed.shape[0] if loss_scale is None else loss_scale
     margins = signed @ weights
@@ -109,7 +110,7 @@ class DiagonalPath(NamedTuple):
 def diagonal_network_flow(
     x: Float[Array, "n d"],
     y: Float[Array, " n"],
-    alpha: Float[Array, ""],
+    alpha: Scalar,
     start: Float[Array, " d"],
     depth: int,
     times: Float[Array, " points"],

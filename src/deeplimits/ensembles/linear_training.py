@@ -10,19 +10,13 @@ from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.ensembles import trainers
-
-
-class RiskParts(NamedTuple):
-    """Squared bias and variance of a trained model, given its inputs, at every time."""
-
-    bias: Float[Array, " times"]
-    variance: Float[Array, " times"]
+from deeplimits.numerics.shapes import Scalar
 
 
 def ridge_flow(
     x: Float[Array, "n p"],
     y: Float[Array, " n"],
-    ridge: Float[Array, ""],
+    ridge: Scalar,
     start: Float[Array, " p"],
     times: Float[Array, " times"],
 ) -> Float[Array, "times p"]:
@@ -62,9 +56,9 @@ def _approached(t: Float[Array, "times 1"], rates: Float[Array, " modes"]) -> Fl
 def ridge_descent(
     x: Float[Array, "n p"],
     y: Float[Array, " n"],
-    ridge: Float[Array, ""],
+    ridge: Scalar,
     start: Float[Array, " p"],
-    step: Float[Array, ""],
+    step: Scalar,
     marks: ArrayLike,
 ) -> Float[Array, "marks p"]:
     """The weights after `marks` steps of gradient descent.
@@ -80,8 +74,15 @@ def ridge_descent(
     return trainers.gradient_descent(loss, start, step, marks)
 
 
+class RiskParts(NamedTuple):
+    """Squared bias and variance of a trained model, given its inputs, at every time."""
+
+    bias: Float[Array, " times"]
+    variance: Float[Array, " times"]
+
+
 def flow_risk(
-    x: Float[Array, "n p"], beta: Float[Array, " p"], noise_variance: Float[Array, ""], times: Float[Array, " times"]
+    x: Float[Array, "n p"], beta: Float[Array, " p"], noise_variance: Scalar, times: Float[Array, " times"]
 ) -> RiskParts:
     """Squared bias and variance, given X, of least squares by gradient flow from zero, for isotropic test points."""
     n, p = x.shape
@@ -101,11 +102,7 @@ def flow_risk(
 
 
 def descent_risk(
-    x: Float[Array, "n p"],
-    beta: Float[Array, " p"],
-    errors: Float[Array, "n labellings"],
-    step: Float[Array, ""],
-    steps: int,
+    x: Float[Array, "n p"], beta: Float[Array, " p"], errors: Float[Array, "n labellings"], step: Scalar, steps: int
 ) -> RiskParts:
     """As `flow_risk`, after every step of gradient descent, run without noise and on several draws of the noise."""
     n, p = x.shape

@@ -6,6 +6,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
+from deeplimits.numerics.shapes import Scalar
 
 
 def uniform_orthogonal(key: PRNGKeyArray, size: int) -> Float[Array, "n n"]:
@@ -20,7 +21,7 @@ def uniform_orthogonal(key: PRNGKeyArray, size: int) -> Float[Array, "n n"]:
 
 
 def distance_keeping_map(
-    key: PRNGKeyArray, rows: int, coordinates: int, distortion: Float[Array, ""] | float
+    key: PRNGKeyArray, rows: int, coordinates: int, distortion: Scalar | float
 ) -> Float[Array, "rows coordinates"]:
     """A random projection: with high probability (1−ε)|x_i − x_j| ≤ |A(x_i − x_j)| ≤ |x_i − x_j| for given points.
 

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from deeplimits.numerics import draws
 from deeplimits.numerics.draws import Draws
+from deeplimits.numerics.shapes import Scalar
 
 
 class MixtureStatistics(NamedTuple):
@@ -27,7 +28,7 @@ class Mixture(NamedTuple):
 
     frame: Float[Array, "k k"]
     probabilities: Float[Array, " k"]
-    separation: Float[Array, ""]
+    separation: Scalar
 
 
 def random_start(key: PRNGKeyArray, mixture: Mixture, dimension: int) -> MixtureStatistics:

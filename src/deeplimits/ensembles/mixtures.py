@@ -5,6 +5,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from deeplimits.numerics.shapes import Scalar
+
 
 class Classes(NamedTuple):
     """Points, as rows, and their labels ±1."""
@@ -13,7 +15,7 @@ class Classes(NamedTuple):
     y: Float[Array, " n"]
 
 
-def class_mean(direction: Float[Array, " p"], strength: Float[Array, ""]) -> Float[Array, " p"]:
+def class_mean(direction: Float[Array, " p"], strength: Scalar) -> Float[Array, " p"]:
     """A vector of squared norm `strength` in the given direction, uniform for standard Gaussian numbers."""
     return jnp.sqrt(strength) * direction / jnp.linalg.norm(direction)
 

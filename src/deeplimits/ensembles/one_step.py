@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
+from deeplimits.numerics.shapes import Floats, Scalar
 
 
 class StepData(NamedTuple):
@@ -39,7 +40,7 @@ def network_output(
 
 
 def step_data(
-    numbers: list[Float[Array, "..."]], teacher_activation: ActivationLike, noise: Float[Array, ""], mean: Array | float
+    numbers: list[Floats], teacher_activation: ActivationLike, noise: Scalar, mean: Array | float
 ) -> StepData:
     """W of variance 1/p, β of variance 1/N, Gaussian inputs, labels g(⟨β*, x⟩) − mean + noise, from standard numbers.
 
@@ -80,10 +81,10 @@ def ridge_features_risk(
     weights: Float[Array, "neurons p"],
     train: tuple[Float[Array, "n p"], Float[Array, " n"]],
     test: tuple[Float[Array, "m p"], Float[Array, " m"]],
-    ridge: Float[Array, ""],
+    ridge: Scalar,
     *,
     mean: Array | float = 0.0,
-) -> Float[Array, ""]:
+) -> Scalar:
     """Mean squared error on test points of ridge regression on the features σ(Wx)/√N, penalty λ|a|² beside Σ(…)²/n.
 
     >>> one = (jnp.ones((1, 1)), jnp.ones(1))

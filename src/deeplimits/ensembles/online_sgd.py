@@ -21,6 +21,7 @@ from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import known
 from deeplimits.numerics.box_muller import gaussians
+from deeplimits.numerics.shapes import Floats, Scalar
 
 IN_CACHE = 32_768
 """Numbers of samples that are drawn at once."""
@@ -36,7 +37,7 @@ class Labelled(NamedTuple):
     """One input and its label."""
 
     x: Float[Array, " N"]
-    label: Float[Array, ""]
+    label: Scalar
 
 
 def spherical(
@@ -173,7 +174,7 @@ def _block_length(sample, marks) -> int:
     return length
 
 
-def gaussian(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "..."]:
+def gaussian(key: PRNGKeyArray, shape: tuple[int, ...]) -> Floats:
     """Standard Gaussian noise, drawn in single precision (see `numerics.box_muller`)."""
     return gaussians(key, shape).astype(float)
 
@@ -184,7 +185,7 @@ def pca_sample(key: PRNGKeyArray, signal: ArrayLike, direction: Float[Array, " N
     return noise + (jnp.sqrt(1 + jnp.asarray(signal, float)) - 1) * (noise @ direction) * direction
 
 
-def pca_loss(x: Float[Array, " N"], sample: Float[Array, " N"]) -> Float[Array, ""]:
+def pca_loss(x: Float[Array, " N"], sample: Float[Array, " N"]) -> Scalar:
     """−⟨x, Y⟩²."""
     return -((x @ sample) ** 2)
 
@@ -196,7 +197,7 @@ def mixture_sample(key: PRNGKeyArray, field: ArrayLike, direction: Float[Array, 
     return gaussian(noise_key, direction.shape) + jnp.where(plus, 1.0, -1.0) * direction
 
 
-def mixture_loss(x: Float[Array, " N"], sample: Float[Array, " N"], field: ArrayLike) -> Float[Array, ""]:
+def mixture_loss(x: Float[Array, " N"], sample: Float[Array, " N"], field: ArrayLike) -> Scalar:
     """−log cosh(⟨x, Y⟩ + h)."""
     t = x @ sample + jnp.asarray(field, float)
     return jnp.log(2.0) - jnp.logaddexp(t, -t)
@@ -211,7 +212,7 @@ def single_index_sample(
     return Labelled(a, named(teacher).value(a @ direction) + jnp.asarray(noise, float) * jax.random.normal(noise_key))
 
 
-def single_index_loss(x: Float[Array, " N"], sample: Labelled, student: ActivationLike) -> Float[Array, ""]:
+def single_index_loss(x: Float[Array, " N"], sample: Labelled, student: ActivationLike) -> Scalar:
     """(y − g(⟨a, x⟩))²."""
     return (sample.label - named(student).value(sample.x @ x)) ** 2
 
@@ -225,7 +226,7 @@ def xor_sample(key: PRNGKeyArray, separation: ArrayLike, dimension: int) -> Labe
     return Labelled(x, jnp.where(cluster < 2, 1.0, 0.0))
 
 
-def xor_loss(network: tuple[Array, Array], sample: Labelled, ridge: ArrayLike) -> Float[Array, ""]:
+def xor_loss(network: tuple[Array, Array], sample: Labelled, ridge: ArrayLike) -> Scalar:
     """Logistic loss of v·g(WX) with ridge: network = (v of shape (K,), W of shape (K, N))."""
     v, weights = network
     x, label = sample

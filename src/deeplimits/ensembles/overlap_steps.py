@@ -17,6 +17,7 @@ from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics import draws
 from deeplimits.numerics.draws import Draws
+from deeplimits.numerics.shapes import Scalar
 
 BLOCK = 64
 """How many samples are drawn together."""
@@ -26,8 +27,8 @@ class ChainStep(NamedTuple):
     """The state after one step, the time that the step took, and (f* − f)²/2 on its sample."""
 
     state: Overlaps
-    time: Float[Array, ""]
-    risk: Float[Array, ""]
+    time: Scalar
+    risk: Scalar
 
 
 def samples(key: PRNGKeyArray, shape: tuple[int, ...], fields: int, dimension: int) -> Draws:
@@ -35,7 +36,7 @@ def samples(key: PRNGKeyArray, shape: tuple[int, ...], fields: int, dimension: i
     return draws.draw(key, shape, fields + 1, freedom=dimension - fields)
 
 
-def chain_step(sample: Draws, task: Task, state: Overlaps, time: Float[Array, ""], dimension: int) -> ChainStep:
+def chain_step(sample: Draws, task: Task, state: Overlaps, time: Scalar, dimension: int) -> ChainStep:
     """One step at a time, of which the learning rate may depend on it."""
     p, k = state.students, task.teachers
     u = sample.gaussians[:-1]
@@ -91,8 +92,8 @@ def overlap_chain(
 def first_passages(
     key: PRNGKeyArray,
     task: Task,
-    start: Callable[[Float[Array, ""]], Overlaps],
-    level: Float[Array, ""],
+    start: Callable[[Scalar], Overlaps],
+    level: Scalar,
     dimension: int,
     runs: int,
     most_steps: int,

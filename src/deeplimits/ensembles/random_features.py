@@ -13,14 +13,15 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from deeplimits.ensembles import estimators
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
+from deeplimits.numerics.shapes import Floats, Scalar
 
 
 class RidgeErrors(NamedTuple):
     """Mean squared errors of ridge regression, and what its training labels y say through the resolvent."""
 
-    training: Float[Array, "..."]
-    test: Float[Array, "..."]
-    resolvent: Float[Array, "..."]
+    training: Floats
+    test: Floats
+    resolvent: Floats
     """y'(ΦΦ'/n + γ)^{-1}y/n."""
 
 
@@ -50,7 +51,7 @@ def ridge_errors_along(
     features: Float[Array, "n+m N"],
     y: Float[Array, " n"],
     y_test: Float[Array, " m"],
-    ridge: Float[Array, ""],
+    ridge: Scalar,
     counts: Sequence[int],
     *,
     repeats: int = 1,
@@ -123,7 +124,7 @@ def ridge_errors(
     y: Float[Array, " n"],
     test_features: Float[Array, "m N"],
     y_test: Float[Array, " m"],
-    ridge: Float[Array, ""],
+    ridge: Scalar,
 ) -> RidgeErrors:
     """Mean squared training and test error of argmin (1/n)‖y − Φβ‖² + γ‖β‖², γ > 0.
 

@@ -23,6 +23,7 @@ from deeplimits.models.activations import activation as named
 from deeplimits.numerics import draws
 from deeplimits.numerics.arguments import known
 from deeplimits.numerics.draws import Draws
+from deeplimits.numerics.shapes import Scalar
 
 BLOCK = 64
 """How many samples a walk of unknown length draws at a time."""
@@ -112,7 +113,7 @@ def tensor_pca(dimension: int, signal: ArrayLike, order: int) -> Spherical:
     return Spherical(dimension, gradient)
 
 
-def uniform_start(sample: Draws) -> Float[Array, ""]:
+def uniform_start(sample: Draws) -> Scalar:
     """The correlation of a uniform point of the sphere with the signal, G/√(G² + χ²_{N−1}), from one more sample."""
     one, other = sample.gaussians[:2]
     return one / jnp.sqrt(one**2 + other**2 + sample.chi_square)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from deeplimits.numerics.arguments import choice
+from deeplimits.numerics.shapes import Scalar
 
 LAWS = ("gaussian", "uniform", "laplace", "triangular")
 """Symmetric laws without atoms, here with variance 1."""
@@ -91,7 +92,7 @@ def tangent_kernel(weights: Weights, x: Float[Array, "points inputs"]) -> Float[
     return sum((part @ part.T for part in rows), jnp.zeros((len(x), len(x))))
 
 
-def cell_sides(normals: Float[Array, "lines 2"], offsets: Float[Array, " lines"]) -> Float[Array, ""]:
+def cell_sides(normals: Float[Array, "lines 2"], offsets: Float[Array, " lines"]) -> Scalar:
     """How many sides the cell around the origin has, of the lines {x: w_j·x + b_j = 0}: each line looked at by itself.
 
     >>> square = jnp.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])

@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.ensembles import trainers
 from deeplimits.numerics import runge_kutta
+from deeplimits.numerics.shapes import Scalar
 
 
 def population_risk(
@@ -15,7 +16,7 @@ def population_risk(
     direction: Float[Array, " d"],
     target: Array,
     activation_coefficients: Array,
-) -> Float[Array, ""]:
+) -> Scalar:
     """E(φ(⟨u*,x⟩) − (1/m)Σ a_i σ(⟨u_i,x⟩))²/2 for unit vectors, from E He_l(⟨u,x⟩)He_l(⟨v,x⟩) = ⟨u,v⟩^l."""
     alignment, gram = u @ direction, u @ u.T
     mean = a / a.shape[0]
@@ -31,8 +32,8 @@ def spherical_flow(
     direction: Float[Array, " d"],
     target: Array,
     activation_coefficients: Array,
-    epsilon: Float[Array, ""],
-    step: Float[Array, ""],
+    epsilon: Scalar,
+    step: Scalar,
     marks: tuple[int, ...],
 ) -> Float[Array, " times"]:
     """Risk after the marked numbers of classical Runge-Kutta steps: ε ȧ = −m ∂_a R, u̇ = −m (I − uuᵀ) ∂_u R."""

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from numpy.typing import ArrayLike
 
 from deeplimits.numerics import draws
+from deeplimits.numerics.shapes import Floats, Scalar
 
 Marks = ArrayLike | Sequence[int]
 Losses = Callable[[Float[Array, " d"]], Float[Array, " m"]]
@@ -45,9 +46,9 @@ def to_marks(run: Callable[[Array, Array, Any], tuple[Any, Any]], start: Any, ma
 
 
 def gradient_descent(
-    loss: Callable[[Any], Float[Array, ""]],
+    loss: Callable[[Any], Scalar],
     start: Any,
-    step: Float[Array, ""],
+    step: Scalar,
     marks: Marks,
     *,
     observe: Callable[[Any], Any] = lambda theta: theta,
@@ -94,7 +95,7 @@ def stochastic_gradient_descent(
     key: PRNGKeyArray,
     losses: Losses,
     start: Float[Array, " d"],
-    step: Float[Array, ""],
+    step: Scalar,
     steps: int,
     batch: int,
     *,
@@ -135,7 +136,7 @@ def stochastic_phases(
     key: PRNGKeyArray,
     losses: Losses,
     start: Float[Array, " d"],
-    step: Float[Array, ""],
+    step: Scalar,
     counts: tuple[int, ...],
     batch: int,
     sampling: str,
@@ -173,10 +174,10 @@ def _batch_gradient(key, losses, theta, batch, sampling):
 
 def noisy_gradient_descent(
     key: PRNGKeyArray,
-    gradient: Callable[[Float[Array, "..."]], Float[Array, "..."]],
+    gradient: Callable[[Floats], Floats],
     start: Float[Array, "*shape"],
     schedule: Float[Array, "steps ..."],
-    noise: Float[Array, "..."],
+    noise: Floats,
     marks: Marks,
 ) -> Float[Array, "marks *shape"]:
     """θ after `marks` steps θ ← θ − η_t(∇L(θ) + noise·ξ_t) with standard normal ξ_t and the η_t of `schedule`.

@@ -9,11 +9,12 @@ from jaxtyping import Array, Float
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Scalar
 
 
 def two_layer(
     activation: ActivationLike, weights: Float[Array, "m d"], output: Float[Array, " m"], x: Float[Array, " d"]
-) -> Float[Array, ""]:
+) -> Scalar:
     """f(x; W) = m^{−1/2} Σ_j a_j σ(⟨w_j, x⟩).
 
     >>> round(float(two_layer("square", jnp.eye(2), jnp.ones(2), jnp.array([1.0, 2.0]))) * 2**0.5, 12)

@@ -25,6 +25,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.architectures import FullyConnected
+from deeplimits.numerics.shapes import Scalar
 
 
 class Affine(NamedTuple):
@@ -185,7 +186,7 @@ class WideNetwork(eqx.Module):
 
 def squared_loss(
     outputs: Callable[[Float[Array, " parameters"]], Float[Array, "n k"]], targets: Float[Array, "n k"]
-) -> Callable[[Float[Array, " parameters"]], Float[Array, ""]]:
+) -> Callable[[Float[Array, " parameters"]], Scalar]:
     """(1/2n)‖y − f(X)‖² as a function of the parameters, ready for the trainers and flows of this room."""
     return lambda vector: jnp.sum((targets - outputs(vector)) ** 2) / (2 * targets.shape[0])
 

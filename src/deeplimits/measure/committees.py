@@ -13,6 +13,7 @@ from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.models.committees import Task
 from deeplimits.numerics import arguments, draws
+from deeplimits.numerics.shapes import Floats, Scalar
 
 
 def risk_on_fresh_inputs(key: PRNGKeyArray, task: Task, record: Record, inputs: int) -> Estimate:
@@ -56,12 +57,12 @@ def batch_gradient(task: Task, network: Network, x: Float[Array, "b d"], z: Floa
 
 def laziness(
     activation: ActivationLike,
-    scale: Float[Array, ""],
+    scale: Scalar,
     w: Float[Array, "p d"],
     a: Float[Array, " p"],
     x: Float[Array, " d"],
-    label: Float[Array, "..."],
-) -> Float[Array, "..."]:
+    label: Floats,
+) -> Floats:
     """κ = |h − y| ‖D²h‖/‖Dh‖² of h(a, w) = α Σ_i a_i σ(⟨w_i, x⟩) at one input, for every label given.
 
     D²h is block diagonal over neurons, so its operator norm is the largest of the blocks'.
@@ -85,14 +86,14 @@ def laziness(
 
 def laziness_on_data(
     activation: ActivationLike,
-    scale: Float[Array, ""],
+    scale: Scalar,
     w: Float[Array, "p d"],
     a: Float[Array, " p"],
     x: Float[Array, "n d"],
     labels: Float[Array, " n"],
     *,
     iterations: int = 200,
-) -> Float[Array, ""]:
+) -> Scalar:
     """κ = ‖h − y‖ ‖D²h‖/‖Dh‖² of h(a, w) = α Σ_i a_i σ(⟨w_i, x⟩) over a data set, with norms in L²(data).
 
     ‖Dh‖² is the largest eigenvalue of the tangent kernel over n. D²h is block diagonal over neurons, so its norm is the

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.numerics.arguments import NOT_NEGATIVE, array, known, number
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Scalar
 
 
 class LeaveOneOut(NamedTuple):
@@ -15,9 +16,9 @@ class LeaveOneOut(NamedTuple):
 
     residuals: Float[Array, " n"]
     """y_i minus the prediction at x_i of the fit to all other points, (n,)."""
-    mean_square: Float[Array, ""]
+    mean_square: Scalar
     """Leave-one-out estimate of the test error, noise included."""
-    generalized: Float[Array, ""]
+    generalized: Scalar
     """The same with the leverages replaced by their mean (generalized cross-validation)."""
 
 

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
 from deeplimits.measure.estimates import Estimate
+from deeplimits.numerics.shapes import Scalar
 
 BLOCKS = 32
 
@@ -159,7 +159,7 @@ class Recorder:
         return report(self.observations, blocks=blocks)
 
 
-def _dot(left: Any, right: Any) -> Float[Array, ""]:
+def _dot(left: Any, right: Any) -> Scalar:
     products = jax.tree.map(lambda a, b: jnp.sum(a * b), left, right)
     return sum(jax.tree.leaves(products), jnp.zeros(()))
 

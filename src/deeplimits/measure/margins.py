@@ -15,11 +15,12 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
+from deeplimits.numerics.shapes import Scalar
 
 Outputs = Callable[[Float[Array, " d"]], Float[Array, " n"]]
 
 
-def normalized_margin(scores: Float[Array, " n"], norm: Float[Array, ""], *, degree: float = 1.0) -> Float[Array, ""]:
+def normalized_margin(scores: Float[Array, " n"], norm: Scalar, *, degree: float = 1.0) -> Scalar:
     """min_i q_i(θ)/‖θ‖^D; `scores` are the q_i. For a linear classifier (D = 1) the geometric margin.
 
     >>> float(normalized_margin(jnp.array([2.0, 3.0]), jnp.asarray(4.0)))
@@ -28,7 +29,7 @@ def normalized_margin(scores: Float[Array, " n"], norm: Float[Array, ""], *, deg
     return jnp.min(scores) / norm**degree
 
 
-def smoothed_margin(scores: Float[Array, " n"], norm: Float[Array, ""], *, degree: float = 1.0) -> Float[Array, ""]:
+def smoothed_margin(scores: Float[Array, " n"], norm: Scalar, *, degree: float = 1.0) -> Scalar:
     """−log Σ_i e^{−q_i(θ)} / ‖θ‖^D, which never decreases along gradient flow on Σ e^{−q_i} once that sum is below
     one.
 

@@ -8,12 +8,13 @@ from jaxtyping import Array, Float
 from deeplimits.ensembles.wide_networks import Affine, Parameters, WideNetwork
 from deeplimits.errors import ParameterError
 from deeplimits.measure.tangent_kernel import empirical_ntk
+from deeplimits.numerics.shapes import Scalar
 
 
 class TrainingMotion(NamedTuple):
     """What moved between two parameters, relative to what was there or to the root of the width."""
 
-    kernel: Float[Array, ""]
+    kernel: Scalar
     """‖Θ_t − Θ_0‖_F/‖Θ_0‖_F on the given points: O(1/n)."""
     weights: Float[Array, " layers"]
     """w̃^(k) = ‖W^(k)_t − W^(k)_0‖_op/√n_k, n_k what enters layer k: O(n^(−1/2)) behind the first hidden layer."""

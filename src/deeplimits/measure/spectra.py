@@ -6,6 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Floats, Scalar
 
 
 def sample_covariance_eigenvalues(x: Float[Array, "n p"]) -> Float[Array, " p"]:
@@ -21,7 +22,7 @@ def sample_covariance_eigenvalues(x: Float[Array, "n p"]) -> Float[Array, " p"]:
     return jnp.concatenate([jnp.zeros(p - n), jnp.linalg.eigvalsh(x @ x.T / n)])
 
 
-def regularized_trace(eigenvalues: Float[Array, " p"], shift: Float[Array, "..."]) -> Float[Array, "..."]:
+def regularized_trace(eigenvalues: Float[Array, " p"], shift: Floats) -> Floats:
     """(1/p) Σ 1/(λ_i + y) for every shift y > 0.
 
     >>> float(regularized_trace(jnp.array([1.0, 3.0]), jnp.asarray(1.0)))
@@ -32,7 +33,7 @@ def regularized_trace(eigenvalues: Float[Array, " p"], shift: Float[Array, "..."
 
 
 def cauchy_smoothed(
-    eigenvalues: Float[Array, " p"], x: Float[Array, " points"], height: Float[Array, ""]
+    eigenvalues: Float[Array, " p"], x: Float[Array, " points"], height: Scalar
 ) -> Float[Array, " points"]:
     """The spectrum convolved with a Cauchy kernel of the given width.
 
@@ -45,9 +46,9 @@ def cauchy_smoothed(
 class CovarianceLosses(NamedTuple):
     """Squared errors per dimension of the best estimators of a covariance, in hindsight."""
 
-    linear: Float[Array, ""]
+    linear: Scalar
     """Of the best combination of S and I."""
-    nonlinear: Float[Array, ""]
+    nonlinear: Scalar
     """Of the best estimator that keeps the eigenvectors of S."""
 
 

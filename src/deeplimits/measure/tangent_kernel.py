@@ -24,6 +24,7 @@ from jaxtyping import Array, Float
 from deeplimits.ensembles.wide_networks import Parameters, WideNetwork
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
+from deeplimits.numerics.shapes import Floats
 
 METHODS = ("auto", "jacobian", "products", "layerwise")
 MEMORY = 2**28
@@ -56,7 +57,7 @@ def empirical_ntk(
     output: int | str | None = None,
     rates: Any = None,
     method: str = "auto",
-) -> Float[Array, "..."]:
+) -> Floats:
     r"""The tangent kernel of a finite network at given parameters.
 
     Setting     f(θ, x) with k outputs; `model` is a `WideNetwork` (whose own rates are used) or any JAX function

@@ -20,11 +20,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax.scipy.special import erf, ndtr
-from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError, UnknownName, did_you_mean
+from deeplimits.numerics.shapes import Floats
 
-Function = Callable[[Float[Array, "..."]], Float[Array, "..."]]
+Function = Callable[[Floats], Floats]
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as activation_named
 from deeplimits.models.shown import call, one_or_all
 from deeplimits.numerics.arguments import NOT_NEGATIVE, array, choice, known, whole
+from deeplimits.numerics.shapes import Scalar
 
 PARAMETRIZATIONS = ("ntk", "standard", "mup")
 _ALIASES = {"mean-field": "mup", "maximal-update": "mup"}
@@ -49,7 +50,7 @@ class FullyConnected(eqx.Module):
     activations: tuple[Activation, ...] = eqx.field(static=True)
     weight_variance: Float[Array, " affine"]
     bias_variance: Float[Array, " affine"]
-    skip: Float[Array, ""]
+    skip: Scalar
     residual: bool = eqx.field(static=True)
     layer_norm: bool = eqx.field(static=True)
     parametrization: str = eqx.field(static=True)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from deeplimits.models.shown import shown
 from deeplimits.numerics.arguments import array, probabilities
+from deeplimits.numerics.shapes import Scalar
 
 Numbers = Float[Array, " atoms"] | Float[np.ndarray, " atoms"]
 
@@ -28,7 +29,7 @@ class Atoms(NamedTuple):
         return f"Atoms(values={shown(self.values)}, weights={shown(self.weights)})"
 
     @property
-    def mean(self) -> Float[Array, ""]:
+    def mean(self) -> Scalar:
         return jnp.sum(jnp.asarray(self.weights) * jnp.asarray(self.values))
 
 

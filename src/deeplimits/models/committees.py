@@ -24,6 +24,7 @@ from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.models.shown import call
 from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, at_least, known, whole
+from deeplimits.numerics.shapes import Scalar
 
 
 class Overlaps(eqx.Module):
@@ -73,10 +74,10 @@ class Task(eqx.Module):
 
     teacher: Float[Array, "k k"]
     teacher_output: Float[Array, " k"]
-    step: Float[Array, ""]
-    noise: Float[Array, ""]
-    output_rate: Float[Array, ""]
-    batch: Float[Array, ""]
+    step: Scalar
+    noise: Scalar
+    output_rate: Scalar
+    batch: Scalar
     activation: Activation = eqx.field(static=True)
     teacher_activation: Activation = eqx.field(static=True)
     schedule: Callable[[Array], Array] | None = eqx.field(static=True)
@@ -131,9 +132,9 @@ class Task(eqx.Module):
         return self.teacher.shape[0]
 
     @property
-    def noise_variance(self) -> Float[Array, ""]:
+    def noise_variance(self) -> Scalar:
         return self.noise**2
 
-    def learning_rate(self, time: ArrayLike) -> Float[Array, ""]:
+    def learning_rate(self, time: ArrayLike) -> Scalar:
         """γ at a time."""
         return self.step if self.schedule is None else self.step * self.schedule(jnp.asarray(time, float))

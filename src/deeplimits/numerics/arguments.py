@@ -14,6 +14,7 @@ from jax.core import Tracer
 from jaxtyping import Array, Complex, Float
 
 from deeplimits.errors import ParameterError
+from deeplimits.numerics.shapes import Floats, Scalar
 
 Given = Any
 """What a caller may write: numbers, arrays, lists of lists."""
@@ -62,7 +63,7 @@ def known(*values: Any) -> bool:
     return not any(isinstance(leaf, Tracer | jax.ShapeDtypeStruct) for leaf in leaves)
 
 
-def argument(name: str, value: Given, allowed: Allowed, why: str = "") -> Float[Array, "..."]:
+def argument(name: str, value: Given, allowed: Allowed, why: str = "") -> Floats:
     """`value` as an array of floats, or a `ParameterError` that names the first entry that is not allowed.
 
     >>> float(argument("ridge", 0.5, POSITIVE))
@@ -95,7 +96,7 @@ def _refuse(name: str, numbers: np.ndarray, allowed: Allowed, why: str) -> None:
         raise ParameterError(f"{entry} = {numbers[place]:g} is not allowed; it must be {allowed.words}{reason}")
 
 
-def number(name: str, value: Given, allowed: Allowed, why: str = "") -> Float[Array, ""]:
+def number(name: str, value: Given, allowed: Allowed, why: str = "") -> Scalar:
     """As `argument`, for one number.
 
     >>> number("noise", [0.5, 1.0], NOT_NEGATIVE)
@@ -161,9 +162,7 @@ def of_kind(name: str, value: Any, kind: type) -> None:
         raise ParameterError(f"{name}{shown} is a {type(value).__name__}; it must be a {kind.__name__}")
 
 
-def array(
-    name: str, value: Given, *shapes: tuple[int | str, ...], allowed: Allowed = FINITE, why: str = ""
-) -> Float[Array, "..."]:
+def array(name: str, value: Given, *shapes: tuple[int | str, ...], allowed: Allowed = FINITE, why: str = "") -> Floats:
     """`value` as an array of floats that has one of these shapes, in which a word stands for one size, not zero.
 
     >>> array("x", [[1.0, 2.0]], ("n", "d")).shape

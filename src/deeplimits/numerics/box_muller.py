@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray, UInt32, UInt64
 
 from deeplimits.numerics.apart import apart
+from deeplimits.numerics.shapes import Floats
 
 ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 ROUNDS = 20
@@ -25,7 +26,7 @@ Words = UInt32[Array, "..."]
 Singles = Float[Array, "..."]
 
 
-def gaussians(key: PRNGKeyArray, shape: tuple[int, ...]) -> Float[Array, "..."]:
+def gaussians(key: PRNGKeyArray, shape: tuple[int, ...]) -> Floats:
     """Independent standard Gaussian numbers in single precision, |z| < 6.7.
 
     Words come from the threefry hash of J. Salmon et al. (2011), that of JAX's default keys, counting in a part of its

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
-Floats = Float[Array, "..."]
+from deeplimits.numerics.shapes import Floats
 
 
 class Doubled(NamedTuple):

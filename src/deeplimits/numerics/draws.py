@@ -16,6 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from deeplimits.errors import ParameterError
+from deeplimits.numerics.shapes import Floats
 
 _LOWEST = float(np.nextafter(np.float32(-1), np.float32(0)))
 
@@ -27,7 +28,7 @@ class Draws(NamedTuple):
     """Standard Gaussian, a last axis more."""
     uniforms: Float[Array, "... uniforms"]
     """Uniform on (0, 1), a last axis more."""
-    chi_square: Float[Array, "..."]
+    chi_square: Floats
     """χ² with the degrees of freedom asked for, 0 where that is none."""
 
 
@@ -76,7 +77,7 @@ def draw(key: PRNGKeyArray, shape: tuple[int, ...], gaussians: int, uniforms: in
     return jax.lax.while_loop(lambda carry: ~jnp.all(carry[1]), propose, start)[0]
 
 
-def chi_square(key: PRNGKeyArray, freedom: int, shape: tuple[int, ...] = ()) -> Float[Array, "..."]:
+def chi_square(key: PRNGKeyArray, freedom: int, shape: tuple[int, ...] = ()) -> Floats:
     """χ² variables: the law of `jax.random.chisquare`, which takes several times longer in a loop over steps."""
     return draw(key, shape, 0, freedom=freedom).chi_square
 

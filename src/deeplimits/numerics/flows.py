@@ -34,6 +34,7 @@ from deeplimits.numerics import arguments, runge_kutta, stepping
 from deeplimits.numerics.checks import converged
 from deeplimits.numerics.linearly_implicit import STIFF
 from deeplimits.numerics.runge_kutta import EXPLICIT
+from deeplimits.numerics.shapes import Scalar
 
 UNREACHED = "the flow did not reach its end: it diverges, or needs more steps than allowed; ask for earlier times"
 
@@ -98,7 +99,7 @@ def solve(
 class Reached(NamedTuple):
     """When something happened, and the state then."""
 
-    t: Float[Array, ""]
+    t: Scalar
     state: Any
     steps: Int[Array, ""]
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.numerics.stepping import Field, Method, Stepped
 
 ORDER = 6
@@ -32,7 +33,7 @@ _PLACE = np.concatenate([np.arange(n) for n in _COUNTS])
 _LAST = np.equal(_PLACE, _COUNTS[_ROW] - 1)
 
 
-def extrapolated_euler(field: Field, t: Float[Array, ""], y: Float[Array, " n"], h: Float[Array, ""]) -> Stepped:
+def extrapolated_euler(field: Field, t: Scalar, y: Float[Array, " n"], h: Scalar) -> Stepped:
     """y(t + h) from y(t) with error O(h⁷), and how it differs from the result of order one less."""
     jacobian = jax.jacfwd(lambda y: field(t, y))(y)
     lengths = h / jnp.asarray(_COUNTS, float)

@@ -17,10 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 from numpy.typing import NDArray
 
 from deeplimits.numerics.checks import converged
+from deeplimits.numerics.shapes import Floats
 
 MOST_STEPS = 360
 BISECT_EVERY = 3
@@ -45,14 +45,14 @@ class _Bracket(NamedTuple):
 
 
 def bracketed(
-    function: Callable[..., Float[Array, "..."]],
+    function: Callable[..., Floats],
     low: ArrayLike,
     high: ArrayLike,
     *parameters: Any,
     where: ArrayLike = True,
     optional: bool = False,
     sentence: str = SENTENCE,
-) -> Float[Array, "..."]:
+) -> Floats:
     """The x between `low` and `high` with function(x, *parameters) = 0, entry by entry; differentiable in `parameters`.
 
     Setting     f(x, θ) continuous in x, one zero between the ends, signs opposite there (±∞ is a sign too); the ends

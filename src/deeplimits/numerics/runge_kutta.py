@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.numerics.stepping import Field, Method, Stepped
 
 # Prince and Dormand (1981), RK8(7)13M: nodes, stages and both solutions, in the authors' fractions.
@@ -62,13 +63,13 @@ _A4 = np.diag([0.5, 0.5, 1.0], -1)
 _B4 = np.array([1.0, 2.0, 2.0, 1.0]) / 6
 
 
-def prince_dormand(field: Field, t: Float[Array, ""], y: Float[Array, " n"], h: Float[Array, ""]) -> Stepped:
+def prince_dormand(field: Field, t: Scalar, y: Float[Array, " n"], h: Scalar) -> Stepped:
     """y(t + h) from y(t) by Prince and Dormand's method of order eight, and how it differs from that of order seven."""
     slopes = _slopes(_A, _C, field, t, y, h)
     return Stepped(y + h * (jnp.asarray(_B) @ slopes), h * (jnp.asarray(_B - _B_LOWER) @ slopes))
 
 
-def kutta(field: Field, t: Float[Array, ""], y: Float[Array, " n"], h: Float[Array, ""]) -> Float[Array, " n"]:
+def kutta(field: Field, t: Scalar, y: Float[Array, " n"], h: Scalar) -> Float[Array, " n"]:
     """y(t + h) from y(t) by Kutta's method of order four."""
     return y + h * (jnp.asarray(_B4) @ _slopes(_A4, _C4, field, t, y, h))
 

@@ -15,8 +15,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
 from deeplimits.numerics.checks import converged
+from deeplimits.numerics.shapes import Scalar
 
-Field = Callable[[Float[Array, ""], Float[Array, " n"]], Float[Array, " n"]]
+Field = Callable[[Scalar, Float[Array, " n"]], Float[Array, " n"]]
 """The right-hand side f(t, y) of dy/dt = f."""
 
 SAFETY, SHRINK, GROW = 0.9, 0.2, 8.0
@@ -51,9 +52,9 @@ class Accuracy(NamedTuple):
 class Place(NamedTuple):
     """Where a solution stands: y at t, the next step h, the next time to end at, and the steps tried and taken."""
 
-    t: Float[Array, ""]
+    t: Scalar
     y: Float[Array, " n"]
-    h: Float[Array, ""]
+    h: Scalar
     index: Int[Array, ""]
     tried: Int[Array, ""]
     taken: Int[Array, ""]
@@ -66,8 +67,8 @@ class Path(NamedTuple):
     """
 
     states: Float[Array, "times n"]
-    reached: Float[Array, ""]
-    steps: Float[Array, ""]
+    reached: Scalar
+    steps: Scalar
 
 
 class _Attempt(NamedTuple):
@@ -75,7 +76,7 @@ class _Attempt(NamedTuple):
     good: Bool[Array, ""]
     arrived: Bool[Array, ""]
     """Whether the step was good and ends at the next time asked for."""
-    h: Float[Array, ""]
+    h: Scalar
 
 
 def first_place(start: Float[Array, " n"], first_step: Array) -> Place:
@@ -83,7 +84,7 @@ def first_place(start: Float[Array, " n"], first_step: Array) -> Place:
     return Place(jnp.zeros(()), start, jax.lax.stop_gradient(first_step), zero, zero, zero)
 
 
-def attempt(method: Method, field: Field, place: Place, goal: Float[Array, ""], accuracy: Accuracy) -> _Attempt:
+def attempt(method: Method, field: Field, place: Place, goal: Scalar, accuracy: Accuracy) -> _Attempt:
     """One step towards the goal: taken if its error is allowed, and followed by one of the right length."""
     cut = place.t + place.h >= goal
     h = jnp.where(cut, jnp.maximum(goal - place.t, 0.0), place.h)
@@ -148,9 +149,9 @@ def follow_until(
     method: Method,
     field: Field,
     start: Float[Array, " n"],
-    until: Callable[[Float[Array, ""], Float[Array, " n"]], Array],
+    until: Callable[[Scalar, Float[Array, " n"]], Array],
     first_step: float,
-    latest: Float[Array, ""],
+    latest: Scalar,
     accuracy: Accuracy,
 ) -> tuple[Place, Place, Bool[Array, ""]]:
     """The last place at which until(t, y) does not hold, the one after, and whether it holds there."""

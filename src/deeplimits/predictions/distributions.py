@@ -3,13 +3,25 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import equinox as eqx
 import numpy as np
+from jaxtyping import Array, Float
 
-from deeplimits.predictions.base import Report, Trial, standardized
+from deeplimits.predictions.base import Kind, Report, Trial, as_floats, standardized
 from deeplimits.predictions.picture import SIMULATION, Histogram
 from deeplimits.statistics import Deviation
 
 MOST_POINTS = 33
+
+
+class Distribution(Kind):
+    """A probability law on the line, on a grid."""
+
+    drawn = "histogram under the density"
+
+    x: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    density: Float[Array, "... points"] = eqx.field(converter=as_floats)
+    cdf: Float[Array, "... points"] = eqx.field(converter=as_floats)
 
 
 class Record(NamedTuple):

@@ -5,18 +5,16 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from typing import Any
 
-import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Float
 from scipy import special
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Kind, Report, Trial, as_floats, option
-from deeplimits.predictions.distributions import distance_report, histogram, judged_points
+from deeplimits.predictions.base import Report, Trial, option
+from deeplimits.predictions.distributions import Distribution, distance_report, histogram, judged_points
 from deeplimits.predictions.picture import Axis, Line, Mark, Picture
 
 
-class Law(Kind):
+class Law(Distribution):
     """A probability law on the line: its density and distribution function on a grid.
 
     A simulation returns one draw, or several independent ones. The frequencies of draws below each of up to 33
@@ -25,11 +23,7 @@ class Law(Kind):
 
     returns = "draws"
     compared = "frequencies below its quantiles"
-    drawn = "histogram under the density"
 
-    x: Float[Array, "... points"] = eqx.field(converter=as_floats)
-    density: Float[Array, "... points"] = eqx.field(converter=as_floats)
-    cdf: Float[Array, "... points"] = eqx.field(converter=as_floats)
     _: KW_ONLY
     rate: float | None = option(default=None)
 

@@ -11,14 +11,14 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits import statistics
-from deeplimits.predictions.base import Kind, Report, Trial, as_floats, option
-from deeplimits.predictions.distributions import distance_report, histogram, judged_points
+from deeplimits.predictions.base import Report, Trial, as_floats, option
+from deeplimits.predictions.distributions import Distribution, distance_report, histogram, judged_points
 from deeplimits.predictions.picture import Axis, Line, Mark, Picture, Rule, Stem
 
 EDGE_RATE = 2 / 3  # Tracy-Widom fluctuations of the extreme eigenvalues
 
 
-class Spectrum(Kind):
+class Spectrum(Distribution):
     """A law of eigenvalues: its density and distribution function on a grid, atoms, edges and outliers.
 
     A simulation returns the eigenvalues of one matrix. Eigenvalues repel each other, so they are no independent draws
@@ -29,11 +29,7 @@ class Spectrum(Kind):
 
     returns = "eigenvalues"
     compared = "mean empirical distribution function, edges, outliers"
-    drawn = "histogram under the density"
 
-    x: Float[Array, "... points"] = eqx.field(converter=as_floats)
-    density: Float[Array, "... points"] = eqx.field(converter=as_floats)
-    cdf: Float[Array, "... points"] = eqx.field(converter=as_floats)
     edges: Float[Array, "... ends"] = eqx.field(converter=as_floats)
     atoms: Float[Array, "... atoms"] = eqx.field(converter=as_floats, default_factory=lambda: jnp.zeros(0))
     atom_weights: Float[Array, "... atoms"] = eqx.field(converter=as_floats, default_factory=lambda: jnp.zeros(0))

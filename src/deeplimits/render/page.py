@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from deeplimits.render.text import brief
+from deeplimits.render.text import brief, tally
 
 
 def card(found: Mapping[str, Any], picture: str) -> str:
@@ -83,16 +83,11 @@ def atlas(documents: Sequence[Mapping[str, Any]], expected: int, version: str) -
 
 def _summary(documents: Sequence[Mapping[str, Any]], expected: int) -> str:
     agreeing = sum(bool(one.get("agrees")) for one in documents)
-    said = [f"{agreeing} of {len(documents)} limits agree with their simulations"]
-    undecided = [one for one in documents if one.get("outcome") == "undecided"]
-    failed = [one for one in documents if "failure" in one]
-    for some, words in ((undecided, "undecided"), (failed, "could not be run")):
-        if some:
-            names = ", ".join(f'<a href="#{one["name"]}">{one["name"]}</a>' for one in some)
-            said.append(f"{len(some)} {words}: {names}")
-    if len(documents) < expected:
-        said.append(f"{expected - len(documents)} are still to be run")
-    return "; ".join(said)
+    undecided = [one["name"] for one in documents if one.get("outcome") == "undecided"]
+    failed = [one["name"] for one in documents if "failure" in one]
+    others = {"undecided": undecided, "could not be run": failed}
+    links = {words: [f'<a href="#{name}">{name}</a>' for name in some] for words, some in others.items()}
+    return tally(agreeing, len(documents), expected, links)
 
 
 def _with_image(document: Mapping[str, Any]) -> str:

@@ -31,6 +31,17 @@ def brief(value: Any) -> str:
     return short(value) if isinstance(value, float) else str(value)
 
 
+def tally(agreeing: int, done: int, expected: int, others: Mapping[str, Sequence[str]]) -> str:
+    """How many limits agree, how many and which do not, by what is said of them, and how many are still to be run.
+
+    >>> tally(2, 3, 5, {"undecided": ["bai-yin-edges"], "could not be run": []})
+    '2 of 3 limits agree with their simulations; 1 undecided: bai-yin-edges; 2 are still to be run'
+    """
+    said = [f"{agreeing} of {done} limits agree with their simulations"]
+    said += [f"{len(some)} {words}: {', '.join(some)}" for words, some in others.items() if some]
+    return "; ".join([*said, *([f"{expected - done} are still to be run"] if done < expected else [])])
+
+
 def setting(given: Mapping[str, Any]) -> str:
     """A parameter by its symbol, between dollar signs, or else by its name."""
     value = given["value"]

@@ -39,7 +39,6 @@ class AttentionTemperatureLimits(Limit):
 
     usual = Run(sizes=(20, 40, 80), samples=60, batch=20)
     showcase = Showcase(
-        over="beta",
         ranges={"beta": (0.05, 10.0)},
         see="As the inverse temperature grows, each token attends to itself alone; near zero it attends to all alike.",
     )

@@ -5,21 +5,13 @@ from jaxtyping import Array
 
 from deeplimits.ensembles.data import gaussian_arrays
 from deeplimits.ensembles.transformers import particles as ensemble
-from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
-from deeplimits.limits.attention._shared import (
-    EXACT,
-    INTEGRATED,
-    depth_measured,
-    depth_statements,
-    plane,
-    squared_cosine,
-)
-from deeplimits.predictions import Identity
+from deeplimits.limit import activation_choice, integer, real
+from deeplimits.limits.attention._shared import Layered, depth_measured, depth_statements, integrated, plane
 from deeplimits.showcase import Showcase
 from deeplimits.theory.attention import circle
 
 
-class MultiHeadFeedforward(Limit):
+class MultiHeadFeedforward(Layered):
     r"""A whole transformer layer, with heads and a feed-forward part, as a field on the sphere.
 
     Setting     n random tokens on the circle, H heads with Gaussian Q_h, K_h, V_h, and wσ(ax + b) with m hidden units:
@@ -39,15 +31,8 @@ class MultiHeadFeedforward(Limit):
     hidden: int = integer(4, 1, 24, symbol="m", doc="hidden units of the feed-forward part")
     beta: Array = real(1.5, 0.0, 5.0, symbol=r"\beta", doc="inverse temperature")
     time: Array = real(0.7, 0.2, 1.0, symbol="t", doc="time")
-    layers: Array = real(64, 1, 1e6, log=True, symbol="1/h", doc="layers in a unit of time")
 
-    usual = Run(sizes=(64, 128, 256), samples=60, batch=10)
-    showcase = Showcase(
-        see="Layers follow the flow with an error that halves as their number doubles.",
-    )
-
-    def at_size(self, size):
-        return {}, replace(self, layers=whole(size, "1/h", self))
+    showcase = Showcase(see="Layers follow the flow with an error that halves as their number doubles.")
 
     def draw(self, key):
         h, m = self.heads, self.hidden
@@ -63,11 +48,9 @@ class MultiHeadFeedforward(Limit):
         end = plane(circle.angular_flow(angles, self.time[None], self.beta, heads=heads, feed_forward=forward)[0])
         once = plane(circle.angular_flow(angles, self.heads * self.time[None], self.beta)[0])
         return {
-            "flow": Identity(end, label="tokens", symbol="x", tolerance=EXACT, reason=INTEGRATED),
-            "identical_heads": Identity(
-                once, label="tokens under identical heads", symbol="x", tolerance=EXACT, reason=INTEGRATED
-            ),
-            **depth_statements(squared_cosine(end), 1 / self.layers),
+            "flow": integrated(end, "tokens", "x"),
+            "identical_heads": integrated(once, "tokens under identical heads", "x"),
+            **depth_statements(end @ end.T, 1 / self.layers),
         }
 
     def measured(self, system):

@@ -40,7 +40,7 @@ class RandomQkvEnsembles(Limit):
 
     usual = Run(sizes=(32, 64, 128), samples=60, batch=10)
     showcase = Showcase(
-        see="Scores of order one in every ensemble: which random transformers climb an energy, and which do not.",
+        see="Scores of order one in every ensemble: which random transformers climb an energy, and which do not."
     )
 
     def theory(self):

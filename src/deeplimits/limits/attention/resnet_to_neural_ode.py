@@ -36,10 +36,7 @@ class ResnetToNeuralOde(Limit):
     layers: Array = real(40, 1, 1e6, log=True, symbol="L", doc="number of layers")
 
     usual = Run(sizes=(32, 64, 128), samples=60, batch=10)
-    showcase = Showcase(
-        over="time",
-        see="Doubling the layers halves the distance to the differential equation.",
-    )
+    showcase = Showcase(over="time", see="Doubling the layers halves the distance to the differential equation.")
 
     def at_size(self, size):
         return {}, replace(self, layers=whole(size, "L", self))

@@ -5,21 +5,13 @@ from jaxtyping import Array
 
 from deeplimits.ensembles.data import gaussian_arrays
 from deeplimits.ensembles.transformers import particles as ensemble
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
-from deeplimits.limits.attention._shared import (
-    EXACT,
-    INTEGRATED,
-    depth_measured,
-    depth_statements,
-    plane,
-    squared_cosine,
-)
-from deeplimits.predictions import Identity
+from deeplimits.limit import integer, real
+from deeplimits.limits.attention._shared import Layered, depth_measured, depth_statements, integrated, plane
 from deeplimits.showcase import Showcase
 from deeplimits.theory.attention import circle, gram_matrices
 
 
-class SelfAttentionDynamics(Limit):
+class SelfAttentionDynamics(Layered):
     r"""Layers of self-attention with layer normalization are particles on a sphere (SA).
 
     Setting     n random tokens on the unit sphere; SA: ẋ_i = P^⊥ Σ_j A_ij V x_j, A = softmax(β x_iᵀQᵀK x_j); in the
@@ -38,16 +30,8 @@ class SelfAttentionDynamics(Limit):
     beta: Array = real(1.5, 0.0, 5.0, symbol=r"\beta", doc="inverse temperature")
     scale: Array = real(1.2, 0.2, 2.0, symbol=r"\lambda", doc="Q = K = V = λI")
     time: Array = real(1.0, 0.2, 2.0, symbol="t", doc="time")
-    layers: Array = real(64, 1, 1e6, log=True, symbol="1/h", doc="layers in a unit of time")
 
-    usual = Run(sizes=(64, 128, 256), samples=60, batch=10)
-    showcase = Showcase(
-        over="beta",
-        see="Layers of attention follow the flow with an error of the order of a step.",
-    )
-
-    def at_size(self, size):
-        return {}, replace(self, layers=whole(size, "1/h", self))
+    showcase = Showcase(see="Layers of attention follow the flow with an error of the order of a step.")
 
     def draw(self, key):
         angles, tokens, matrices = gaussian_arrays(key, (self.tokens,), (self.tokens, self.dimension), (3, 2, 2))
@@ -60,11 +44,9 @@ class SelfAttentionDynamics(Limit):
         end = plane(circle.angular_flow(angles, self.time[None], self.beta, heads=[head])[0])
         alone = gram_matrices.gram_flow(tokens @ tokens.T, (self.scale * self.time)[None], self.beta * self.scale**2)
         return {
-            "flow": Identity(end, label="tokens in the plane", symbol="x", tolerance=EXACT, reason=INTEGRATED),
-            "gram": Identity(
-                alone[0], label="inner products", symbol=r"\langle x_i,x_j\rangle", tolerance=EXACT, reason=INTEGRATED
-            ),
-            **depth_statements(squared_cosine(end), 1 / self.layers),
+            "flow": integrated(end, "tokens in the plane", "x"),
+            "gram": integrated(alone[0], "inner products", r"\langle x_i,x_j\rangle"),
+            **depth_statements(end @ end.T, 1 / self.layers),
         }
 
     def measured(self, system):

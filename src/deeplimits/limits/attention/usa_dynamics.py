@@ -5,20 +5,14 @@ from jaxtyping import Array
 
 from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.ensembles.transformers.random_layers import random_tokens
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
-from deeplimits.limits.attention._shared import (
-    EXACT,
-    INTEGRATED,
-    depth_measured,
-    depth_statements,
-    squared_cosine_of,
-)
+from deeplimits.limit import integer, real
+from deeplimits.limits.attention._shared import Layered, depth_measured, depth_statements, integrated
 from deeplimits.predictions import Identity
 from deeplimits.showcase import Showcase
 from deeplimits.theory.attention import energies, gram_matrices
 
 
-class UsaDynamics(Limit):
+class UsaDynamics(Layered):
     r"""Unnormalized self-attention (USA): sums of e^{β⟨x_i,x_j⟩} divided by n, a gradient flow.
 
     Setting     n uniform tokens on the sphere of R^d, ẋ_i = P^⊥ (1/n) Σ_j e^{β⟨x_i,x_j⟩} x_j, time in units of e^{−β}
@@ -36,16 +30,8 @@ class UsaDynamics(Limit):
     dimension: int = integer(3, 2, 24, symbol="d", doc="dimension of the tokens")
     beta: Array = real(1.5, 0.05, 10.0, symbol=r"\beta", doc="inverse temperature")
     time: Array = real(1.5, 0.2, 5.0, symbol=r"e^\beta t", doc="time, in units of e^{−β}")
-    layers: Array = real(64, 1, 1e6, log=True, symbol="1/h", doc="layers in a unit of time")
 
-    usual = Run(sizes=(64, 128, 256), samples=60, batch=10)
-    showcase = Showcase(
-        over="beta",
-        see="Layers of unnormalized attention follow a gradient flow.",
-    )
-
-    def at_size(self, size):
-        return {}, replace(self, layers=whole(size, "1/h", self))
+    showcase = Showcase(see="Layers of unnormalized attention follow a gradient flow.")
 
     def draw(self, key):
         return random_tokens(key, self.tokens, self.dimension)
@@ -55,14 +41,12 @@ class UsaDynamics(Limit):
         gram = gram_matrices.gram_flow(system @ system.T, natural[None], self.beta, kind="unnormalized")[0]
         growth = energies.energy_growth(system, self.beta, kind="unnormalized").growth
         return {
-            "gram": Identity(
-                gram, label="inner products", symbol=r"\langle x_i,x_j\rangle", tolerance=EXACT, reason=INTEGRATED
-            ),
+            "gram": integrated(gram, "inner products", r"\langle x_i,x_j\rangle"),
             "speed": Identity(
                 self.tokens * growth, label="sum of squared speeds", symbol=r"\sum|\dot x_i|^2", tolerance=1e-11,
                 reason="rounding of sums of e^{β⟨x_i,x_j⟩}",
             ),
-            **depth_statements(squared_cosine_of(gram), 1 / self.layers),
+            **depth_statements(gram, 1 / self.layers),
         }  # fmt: skip
 
     def measured(self, system):

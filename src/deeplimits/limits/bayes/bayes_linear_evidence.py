@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_linear
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, integer, real, sized
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.bayes import evidence
@@ -33,7 +33,6 @@ class BayesLinearEvidence(Limit):
 
     usual = Run(sizes=(8, 16), samples=12_000, batch=200)
     showcase = Showcase(
-        over="weight_variance",
         see="The evidence has a peak at one variance of the weights, and a network with more layers has a sharper one.",
     )
 
@@ -60,8 +59,7 @@ class BayesLinearEvidence(Limit):
         return () if size >= least else (f"averages over networks of width {size} have no variance; take {least}",)
 
     def at_size(self, size):
-        n = whole(size, "n", self)
-        return {"width": n}, replace(self, width=n)
+        return sized(self, width=size)
 
     def simulate(self, key, *, width: int):
         # The first layer is integrated by hand: given the others, θ_p ~ N(0, σ²|v|²/n_0) independently.

@@ -35,8 +35,7 @@ class CircleDiffusion(Limit):
 
     usual = Run(sizes=(8, 16, 32), samples=300, batch=300)
     showcase = Showcase(
-        first="density",
-        see="Walkers collect where the noise is weak, although no force drives them there.",
+        first="density", see="Walkers collect where the noise is weak, although no force drives them there."
     )
 
     # Independent walkers in one simulation, because a walker is one success or failure.

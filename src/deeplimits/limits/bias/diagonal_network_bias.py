@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, flows
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.models.designs import Design
 from deeplimits.predictions import Identity
 from deeplimits.predictions.picture import Axis, Line, Picture
 from deeplimits.showcase import Showcase
@@ -17,11 +18,10 @@ from deeplimits.theory.bias import diagonal_networks
 SMALLEST, LARGEST = 4e-3, 100.0
 
 
-class Regression(NamedTuple):
+class System(NamedTuple):
     """A regression problem, the start θ₀, and when to look."""
 
-    x: Float[Array, "n d"]
-    y: Float[Array, " n"]
+    design: Design
     start: Float[Array, " d"]
     times: Float[Array, " times"]
 
@@ -91,10 +91,10 @@ class DiagonalNetworkBias(Limit):
         # In units of the fastest growth from a small start, or of the fastest approach to the labels from a large one.
         growth = jnp.max(jnp.abs(y @ x)) + 2 * self.depth * self.alpha**self.depth * jnp.sum(x**2) / samples
         scale = self.depth * self.alpha ** (self.depth - 2) * growth
-        return Regression(x, y, jnp.exp(entries[-1, :-1] / 6), jnp.array([0.5, 1.0, 2.0]) / scale)
+        return System(Design(x, y), jnp.exp(entries[-1, :-1] / 6), jnp.array([0.5, 1.0, 2.0]) / scale)
 
     def stated(self, system):
-        x, y, start, times = system
+        (x, y), start, times = system
         found = diagonal_networks.diagonal_interpolant(x, y, self.alpha, start=start, depth=self.depth)
         path = diagonal_networks.diagonal_trajectory(x, y, self.alpha, times, start=start, depth=self.depth)
         return {
@@ -115,6 +115,6 @@ class DiagonalNetworkBias(Limit):
         }
 
     def measured(self, system):
-        x, y, start, times = system
+        (x, y), start, times = system
         found = flows.diagonal_network_flow(x, y, self.alpha, start, self.depth, times)
         return {"limit": found.limit, "trajectory": found.path}

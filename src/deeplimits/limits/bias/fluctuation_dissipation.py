@@ -12,6 +12,7 @@ from deeplimits.limit import Limit, Run, choice, integer, real, whole
 from deeplimits.limits.bias._shared import too_large_batches
 from deeplimits.measure import fluctuation_dissipation
 from deeplimits.models import designs
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.predictions import Identity, Value
 from deeplimits.showcase import Showcase
 
@@ -23,13 +24,13 @@ class Recorded(NamedTuple):
 
     begin: Float[Array, " d"]
     end: Float[Array, " d"]
-    position: Float[Array, ""]
+    position: Scalar
     """⟨(θ − c)·∇L⟩"""
-    noise: Float[Array, ""]
+    noise: Scalar
     """(η/2)⟨‖∇L_B‖²⟩"""
-    with_batch: Float[Array, ""]
+    with_batch: Scalar
     """⟨(θ − c)·∇L_B⟩"""
-    steps: Float[Array, ""]
+    steps: Scalar
 
 
 class FluctuationDissipation(Limit):
@@ -63,7 +64,6 @@ class FluctuationDissipation(Limit):
 
     usual = Run(sizes=(1000, 2000, 4000), samples=300, batch=60)
     showcase = Showcase(
-        over="step",
         see="Position and noise balance: what is measured on the left equals half the step times the noise "
         "on the right.",
     )

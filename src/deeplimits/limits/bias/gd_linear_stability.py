@@ -7,6 +7,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, trainers
 from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.predictions import Identity, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import noisy_descent
@@ -17,7 +18,7 @@ class System(NamedTuple):
 
     x: Float[Array, "n d"]
     vectors: Float[Array, "d d"]
-    step: Float[Array, ""]
+    step: Scalar
 
 
 class GdLinearStability(Limit):

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from deeplimits.ensembles import data, flows, trainers
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.models.designs import Design
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.predictions import Identity
 from deeplimits.predictions.picture import Axis, Line, Picture
 from deeplimits.showcase import Showcase
@@ -20,7 +21,7 @@ class System(NamedTuple):
 
     design: Design
     start: Float[Array, " d"]
-    step: Float[Array, ""]
+    step: Scalar
     times: Float[Array, " times"]
 
 

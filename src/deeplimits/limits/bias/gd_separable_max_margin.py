@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from deeplimits.ensembles import data, estimators, flows
 from deeplimits.limit import Limit, Run, choice, real, rounded, whole
 from deeplimits.limits.bias._shared import approach
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.predictions import Identity
 from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import least_squares, separable_descent, support_vectors
@@ -27,7 +28,7 @@ class Data(NamedTuple):
 
     signed: Float[Array, "n d"]
     start: Float[Array, " d"]
-    log_time: Float[Array, ""]
+    log_time: Scalar
 
 
 class GdSeparableMaxMargin(Limit):

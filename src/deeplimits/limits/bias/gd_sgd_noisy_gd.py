@@ -46,8 +46,7 @@ class GdSgdNoisyGd(Limit):
 
     usual = Run(sizes=(16, 32, 64), samples=10_000, batch=500)
     showcase = Showcase(
-        first="sgd_loss",
-        see="The mean of SGD is gradient descent; its loss stays above, by the noise of the batches.",
+        first="sgd_loss", see="The mean of SGD is gradient descent; its loss stays above, by the noise of the batches."
     )
 
     def validity(self):

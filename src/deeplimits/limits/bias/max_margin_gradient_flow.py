@@ -35,7 +35,6 @@ class MaxMarginGradientFlow(Limit):
 
     usual = Run(sizes=(60, 120, 240), samples=80)
     showcase = Showcase(
-        over="log_time",
         first="approach",
         see="Direction and margin come closer like 1/log t: much more slowly than the loss.",
     )

@@ -34,8 +34,7 @@ class NoisyGd(Limit):
 
     usual = Run(sizes=(64, 128, 256), samples=4000, batch=200)
     showcase = Showcase(
-        first="schedule",
-        see="With steps c/t the variance falls like 1/t, with a constant step it stays.",
+        first="schedule", see="With steps c/t the variance falls like 1/t, with a constant step it stays."
     )
 
     # Independent directions in one simulation.

@@ -34,10 +34,7 @@ class ProportionalMaxMargin(Limit):
     strength: Array = real(2.0, 0.0, 20.0, symbol=r"\rho", doc="signal strength of logistic labels")
 
     usual = Run(sizes=(32, 64, 128), samples=1300)
-    showcase = Showcase(
-        ranges={"gamma": (0.1, 5.0)},
-        see="Margin and overlap over the number of features per sample.",
-    )
+    showcase = Showcase(ranges={"gamma": (0.1, 5.0)}, see="Margin and overlap over the number of features per sample.")
 
     def validity(self):
         least = proportional_margin.separability_threshold(self.labels, strength=float(self.strength))

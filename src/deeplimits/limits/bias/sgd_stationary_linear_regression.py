@@ -43,7 +43,6 @@ class SgdStationaryLinearRegression(Limit):
 
     usual = Run(sizes=(6, 12, 24), samples=120, batch=60)
     showcase = Showcase(
-        over="step",
         first="noise_side",
         see="The larger the step, the more the noise of mini-batches is worth: exact for every batch size and step.",
     )

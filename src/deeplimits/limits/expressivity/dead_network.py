@@ -3,7 +3,7 @@ r"""A deep and narrow ReLU network may be off at its input, whatever its weights
 import jax.numpy as jnp
 
 from deeplimits.ensembles import relu_networks
-from deeplimits.limit import Limit, Run, choice, integer, replace, whole
+from deeplimits.limit import Limit, Run, choice, integer, sized
 from deeplimits.predictions import Probability
 from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import paths
@@ -38,8 +38,7 @@ class DeadNetwork(Limit):
         return {"dead": Probability(dead, label="the network is dead", symbol=r"P(J = 0)")}
 
     def at_size(self, size):
-        n = whole(size, "n", self)
-        return {"width": n}, replace(self, width=n)
+        return sized(self, width=size)
 
     def simulate(self, key, *, width: int):
         weights = relu_networks.random_weights(key, [3, *[width] * self.hidden, 1], law=self.law)

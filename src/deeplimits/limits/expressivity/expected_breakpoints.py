@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, integer, real, sized
 from deeplimits.measure.adapters import switching
 from deeplimits.measure.regions import lines
 from deeplimits.predictions import Curve
@@ -65,8 +65,7 @@ class ExpectedBreakpoints(Limit):
         }
 
     def at_size(self, size):
-        n = whole(size, "n", self, least=2)
-        return {"width": n}, replace(self, width=n)
+        return sized(self, width=size, least=2)
 
     def simulate(self, key, *, width: int):
         widths = [1, *[width] * self.hidden]

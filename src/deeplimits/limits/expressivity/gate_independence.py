@@ -5,7 +5,7 @@ import numpy as np
 from jax.scipy.stats import binom
 
 from deeplimits.ensembles import relu_networks
-from deeplimits.limit import Limit, Run, choice, integer, replace, whole
+from deeplimits.limit import Limit, Run, choice, integer, sized
 from deeplimits.predictions import Curve, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import paths
@@ -60,8 +60,7 @@ class GateIndependence(Limit):
         }
 
     def at_size(self, size):
-        n = whole(size, "n", self, least=3)
-        return {"width": n}, replace(self, width=n)
+        return sized(self, width=size, least=3)
 
     def simulate(self, key, *, width: int):
         weights = relu_networks.random_weights(key, [3, *[width] * self.hidden, 1], law=self.law)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from deeplimits.ensembles import relu_networks
-from deeplimits.limit import Limit, Run, choice, integer, replace, too_small, whole
+from deeplimits.limit import Limit, Run, choice, integer, sized, too_small
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import path_moments
@@ -60,8 +60,7 @@ class JacobianMoments(Limit):
         )
 
     def at_size(self, size):
-        n = whole(size, "n", self)
-        return {"width": n}, replace(self, width=n)
+        return sized(self, width=size)
 
     def simulate(self, key, *, width: int):
         widths = [self.inputs, *[width] * self.hidden, self.outputs]

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import matrices
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, integer, real, sized
 from deeplimits.predictions import Probability
 from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import widths_and_entropy
@@ -46,8 +46,7 @@ class JohnsonLindenstrauss(Limit):
         }
 
     def at_size(self, size):
-        m = whole(size, "m", self)
-        return {"rows": m}, replace(self, rows=m)
+        return sized(self, rows=size)
 
     def simulate(self, key, *, rows: int):
         projection = matrices.distance_keeping_map(key, rows, self.coordinates, self.distortion)

@@ -3,7 +3,7 @@ r"""Where labels are random, no learner does better than another off the sample.
 import jax
 import jax.numpy as jnp
 
-from deeplimits.limit import Limit, Run, choice, integer, replace, whole
+from deeplimits.limit import Limit, Run, choice, integer, sized
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import widths_and_entropy
@@ -47,8 +47,7 @@ class NoFreeLunch(Limit):
         return () if size > self.seen else (f"with {size} cells all are seen; take more than {self.seen}",)
 
     def at_size(self, size):
-        n = whole(size, "N", self, least=2)
-        return {"cells": n}, replace(self, cells=n)
+        return sized(self, cells=size, least=2)
 
     def simulate(self, key, *, cells: int):
         both = jax.random.uniform(key, (2, cells))

@@ -3,7 +3,7 @@ r"""The tangent kernel of a ReLU network is random where depth is comparable to 
 import jax.numpy as jnp
 
 from deeplimits.ensembles import relu_networks
-from deeplimits.limit import Limit, Run, integer, replace, too_small, whole
+from deeplimits.limit import Limit, Run, integer, sized, too_small
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import tangent_moments
@@ -48,8 +48,7 @@ class NtkDiagonalMoments(Limit):
         )
 
     def at_size(self, size):
-        n = whole(size, "n", self)
-        return {"width": n}, replace(self, width=n)
+        return sized(self, width=size)
 
     def simulate(self, key, *, width: int):
         weights = relu_networks.random_weights(key, [self.inputs, *[width] * self.hidden, 1])

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 
 from deeplimits.ensembles import relu_networks
-from deeplimits.limit import Limit, Run, choice, integer, replace, whole
+from deeplimits.limit import Limit, Run, choice, integer, sized
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.expressivity import kink_density
@@ -38,8 +38,7 @@ class ZeroCellSides(Limit):
         return {"sides": Value(sides, label="sides of the cell around the origin", symbol=r"E\,\#")}
 
     def at_size(self, size):
-        n = whole(size, "n", self)
-        return {"lines": n}, replace(self, lines=n)
+        return sized(self, lines=size)
 
     def simulate(self, key, *, lines: int):
         noise = jax.random.normal(key, (lines, 3))

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import deep_networks
-from deeplimits.limit import Limit, Run, activation_choice, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, activation_choice, integer, real, sized
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Curve, Value
 from deeplimits.showcase import Showcase
@@ -76,8 +76,7 @@ class FiniteWidthKurtosis(Limit):
         }
 
     def at_size(self, size):
-        n = whole(size, "n", self, least=2)
-        return {"width": n}, replace(self, width=n)
+        return sized(self, width=size, least=2)
 
     def simulate(self, key, *, width: int):
         # The same numbers for all three activations: each result is judged by itself.

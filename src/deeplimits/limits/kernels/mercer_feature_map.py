@@ -29,9 +29,7 @@ class MercerFeatureMap(Limit):
     scale: Array = real(1.0, 0.2, 5.0, log=True, symbol="l", doc="length scale of the Gaussian kernel")
 
     usual = Run(sizes=(24, 48, 96), samples=1000)
-    showcase = Showcase(
-        see="Eigenvalues of the kernel matrix approach those of the integral operator, one by one.",
-    )
+    showcase = Showcase(see="Eigenvalues of the kernel matrix approach those of the integral operator, one by one.")
 
     count = 3
 

@@ -45,7 +45,6 @@ class NtkVsMeanFieldScaling(Limit):
 
     usual = Run(sizes=(32, 128, 512), samples=240)
     showcase = Showcase(
-        over="exponent",
         first="displacement",
         see="Neurons move by m^(−p) in training: the output scale alone decides between lazy and feature learning.",
     )

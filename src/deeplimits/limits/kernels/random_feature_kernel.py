@@ -36,7 +36,6 @@ class RandomFeatureKernel(Limit):
 
     usual = Run(sizes=(16, 64), samples=10_000, batch=100)
     showcase = Showcase(
-        over="cosine",
         ranges={"cosine": (-0.95, 0.95)},
         see="The kernel of finitely many random features, its mean and its variance over the angle.",
     )

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import two_layer_networks
-from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, sized
 from deeplimits.models.activations import activation
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
@@ -52,8 +52,7 @@ class ReluLinearizationBound(Limit):
         }
 
     def at_size(self, size):
-        m = whole(size, "m", self, least=4)
-        return {"width": m}, replace(self, width=m)
+        return sized(self, width=size, least=4)
 
     def simulate(self, key, *, width: int):
         relu = activation("relu")

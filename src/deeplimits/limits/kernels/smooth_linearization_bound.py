@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import two_layer_networks
-from deeplimits.limit import Limit, Run, activation_choice, choice, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, activation_choice, choice, integer, real, sized
 from deeplimits.models import activations
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Bound
@@ -39,7 +39,6 @@ class SmoothLinearizationBound(Limit):
 
     usual = Run(sizes=(100, 400, 1600), samples=40)
     showcase = Showcase(
-        over="distance",
         see="No network leaves its linearization further than the bound, which grows with the square of the distance.",
     )
 
@@ -60,8 +59,7 @@ class SmoothLinearizationBound(Limit):
         )
 
     def at_size(self, size):
-        m = whole(size, "m", self)
-        return {"width": m}, replace(self, width=m)
+        return sized(self, width=size)
 
     def simulate(self, key, *, width: int):
         activation = activations.activation(self.activation)

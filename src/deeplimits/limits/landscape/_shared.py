@@ -1,7 +1,16 @@
-"""What the limits about classes have in common: the four parts, by loops over classes and labels."""
+"""What the limits about classes have in common: a network of two layers; the four parts, by loops over classes."""
+
+from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+
+class Layers(NamedTuple):
+    """The weights of K neurons, and of C outputs."""
+
+    first: Float[Array, "K d"]
+    second: Float[Array, "C K"]
 
 
 def parts_by_loops(

@@ -8,6 +8,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.ensembles import trainers
 from deeplimits.limit import Limit, Run, choice, integer, real, whole
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.predictions import Identity, Picture
 from deeplimits.predictions.picture import Axis, Line, Rule
 from deeplimits.showcase import Showcase
@@ -20,7 +21,7 @@ class System(NamedTuple):
     x: Float[Array, " d"]
     first: Float[Array, "m d"]
     second: Float[Array, " m"]
-    step: Float[Array, ""]
+    step: Scalar
 
 
 class CatapultRecursion(Limit):

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from deeplimits.limit import Limit, Run, axis, integer, real, whole
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.predictions import Curve, Probability, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import stability_edge
@@ -20,10 +21,10 @@ NEAR = 0.004
 class System(NamedTuple):
     """Where the methods start on the quadratics, and the start of the product."""
 
-    theta: Float[Array, ""]
+    theta: Scalar
     u: Float[Array, " d"]
     v: Float[Array, " d"]
-    step: Float[Array, ""]
+    step: Scalar
     clock: Int[Array, " size"]
     """As many entries as the size."""
 

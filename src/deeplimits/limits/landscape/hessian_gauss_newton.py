@@ -8,6 +8,7 @@ from jax.flatten_util import ravel_pytree
 from jaxtyping import Array, Float
 
 from deeplimits.limit import Limit, Run, choice, integer, whole
+from deeplimits.limits.landscape._shared import Layers
 from deeplimits.models.activations import activation as named
 from deeplimits.predictions import Bound, Identity
 from deeplimits.showcase import Showcase
@@ -18,10 +19,9 @@ NOT_ZERO = 1e-13
 
 
 class System(NamedTuple):
-    """A network's weights, inputs, and a class for each."""
+    """A network, inputs, and a class for each."""
 
-    first: Float[Array, "K d"]
-    second: Float[Array, "C K"]
+    layers: Layers
     x: Float[Array, "n d"]
     classes: Float[Array, " n"]
 
@@ -69,10 +69,10 @@ class HessianGaussNewton(Limit):
         first = numbers[: k * d].reshape(k, d) / jnp.sqrt(1.0 * d)
         second = numbers[k * d : k * (c + d)].reshape(c, k) / jnp.sqrt(1.0 * k)
         x = numbers[k * (c + d) :].reshape(samples, d)
-        return System(first, second, x, (jnp.arange(samples) % c).astype(float))
+        return System(Layers(first, second), x, (jnp.arange(samples) % c).astype(float))
 
     def stated(self, system):
-        first, second, x, classes = system
+        (first, second), x, classes = system
         n, c = x.shape[0], second.shape[0]
         y = jax.nn.one_hot(classes.astype(int), c) if self.loss == "squared" else classes
         parts = curvature_parts.two_layer_curvature(self.activation, first, second, x, y, loss=self.loss)
@@ -86,9 +86,9 @@ class HessianGaussNewton(Limit):
         }
 
     def measured(self, system):
-        first, second, x, classes = system
-        n, c = x.shape[0], second.shape[0]
-        start, unravel = ravel_pytree((first, second))
+        layers, x, classes = system
+        n, c = x.shape[0], layers.second.shape[0]
+        start, unravel = ravel_pytree(layers)
         target = jax.nn.one_hot(classes.astype(int), c)
 
         def outputs(theta):

@@ -55,9 +55,7 @@ class KgmmAlignmentTheorems(Limit):
     horizon: Array = real(12.0, 4.0, 40.0, log=True, symbol="t", doc="time up to which SGD is followed")
 
     usual = Run(sizes=(40, 80), samples=300)
-    showcase = Showcase(
-        see="The weights turn into the span of the class means.",
-    )
+    showcase = Showcase(see="The weights turn into the span of the class means.")
 
     def validity(self):
         k = self.classes

@@ -43,7 +43,6 @@ class KgmmHessianGBlocks(Limit):
     usual = Run(sizes=(25, 50, 100), samples=300)
     showcase = Showcase(
         ranges={"amplitude": (0.0, 2.5)},
-        over="amplitude",
         see="Each class's own eigenvalue stands out, and shrinks as the classifier becomes sure.",
     )
 

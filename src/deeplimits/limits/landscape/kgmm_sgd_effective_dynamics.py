@@ -38,9 +38,7 @@ class KgmmSgdEffectiveDynamics(Limit):
     horizon: Array = real(6.0, 3.0, 12.0, log=True, symbol="t", doc="time up to which SGD is followed")
 
     usual = Run(sizes=(50, 100, 200), samples=800, batch=100)
-    showcase = Showcase(
-        see="The overlap with the own mean rises, those with the others fall; the rare class lags.",
-    )
+    showcase = Showcase(see="The overlap with the own mean rises, those with the others fall; the rare class lags.")
 
     def _means(self):
         k = self.classes

@@ -31,10 +31,7 @@ class NeuralCollapseMetrics(Limit):
     noise: Array = real(1.5, 0.2, 3.0, log=True, symbol="s", doc="standard deviation s of a whole feature vector")
 
     usual = Run(sizes=(40, 80, 160), samples=1500, batch=10)
-    showcase = Showcase(
-        over="noise",
-        see="Noise makes the measured class means longer and leaves their angles alone.",
-    )
+    showcase = Showcase(over="noise", see="Noise makes the measured class means longer and leaves their angles alone.")
 
     def theory(self):
         # Per dimension: τ² = s²/d, so that d drops out of everything but NC1 itself, which is asked for times d.

@@ -7,18 +7,17 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.limit import Limit, Run, integer, real, whole
-from deeplimits.limits.landscape._shared import parts_by_loops
+from deeplimits.limits.landscape._shared import Layers, parts_by_loops
 from deeplimits.predictions import Identity, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import class_parts
 
 
 class System(NamedTuple):
-    """Inputs, sorted by class, and the two layers."""
+    """Inputs, sorted by class, and a network."""
 
     x: Float[Array, "N d"]
-    first: Float[Array, "K d"]
-    second: Float[Array, "C K"]
+    layers: Layers
 
 
 class PapyanBackpropDecomposition(Limit):
@@ -42,7 +41,6 @@ class PapyanBackpropDecomposition(Limit):
 
     usual = Run(sizes=(50, 100, 200), samples=600)
     showcase = Showcase(
-        over="overlap",
         see="How much of the class structure of backpropagated errors survives the gates, over how alike "
         "inputs of a class are.",
     )
@@ -65,10 +63,10 @@ class PapyanBackpropDecomposition(Limit):
         means = jnp.repeat(jnp.eye(c, width), n, axis=0)
         noise = numbers[: c * n] / jnp.sqrt(1.0 * width)
         x = jnp.sqrt(self.overlap) * means + jnp.sqrt(1 - self.overlap) * noise
-        return System(x, numbers[c * n : -c], numbers[-c:])
+        return System(x, Layers(numbers[c * n : -c], numbers[-c:]))
 
     def stated(self, system):
-        x, first, second = system
+        x, (first, second) = system
         c, width = second.shape
         logits = jnp.maximum(x @ first.T, 0.0) @ second.T / width
         chance = jax.nn.softmax(width**0.5 * logits, axis=1)
@@ -82,7 +80,7 @@ class PapyanBackpropDecomposition(Limit):
         }
 
     def measured(self, system):
-        x, first, second = system
+        x, (first, second) = system
         c, width = second.shape
         n = len(x) // c
         fields = x @ first.T

@@ -41,7 +41,6 @@ class PapyanFeatureDecomposition(Limit):
 
     usual = Run(sizes=(5, 10), samples=800, batch=20)
     showcase = Showcase(
-        over="noise",
         see="The parts of the second moment: common, between classes, within them; the last grows with the noise.",
     )
 

@@ -41,8 +41,7 @@ class PapyanGradientDecomposition(Limit):
 
     usual = Run(sizes=(5, 10), samples=400, batch=20)
     showcase = Showcase(
-        over="noise",
-        see="The four parts of the Gauss-Newton matrix, and how they grow with the noise within classes.",
+        see="The four parts of the Gauss-Newton matrix, and how they grow with the noise within classes."
     )
 
     def theory(self):

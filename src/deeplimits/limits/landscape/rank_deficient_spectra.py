@@ -33,7 +33,7 @@ class RankDeficientSpectra(Limit):
 
     usual = Run(sizes=(6, 12), samples=12_000, batch=500)
     showcase = Showcase(
-        see="How often a network finds one, two, three or all four clusters: as many outliers has its Hessian.",
+        see="How often a network finds one, two, three or all four clusters: as many outliers has its Hessian."
     )
 
     def theory(self):

@@ -38,9 +38,7 @@ class WeightedCovarianceSpectrum(Limit):
     amplitude: Array = real(1.5, 0.5, 3.0, symbol="a", doc="length a of the weights")
 
     usual = Run(sizes=(40, 80, 160), samples=120)
-    showcase = Showcase(
-        see="The outliers of the Hessian's block stand beyond its bulk once classes are narrow enough.",
-    )
+    showcase = Showcase(see="The outliers of the Hessian's block stand beyond its bulk once classes are narrow enough.")
 
     def validity(self):
         own, other, edge = self._sectors()

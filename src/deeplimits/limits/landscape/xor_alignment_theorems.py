@@ -55,9 +55,7 @@ class XorAlignmentTheorems(Limit):
     horizon: Array = real(6.0, 1.0, 10.0, log=True, symbol="t", doc="time up to which SGD is followed")
 
     usual = Run(sizes=(50, 100), samples=150, batch=10)
-    showcase = Showcase(
-        see="The first layer moves into the plane of the means.",
-    )
+    showcase = Showcase(see="The first layer moves into the plane of the means.")
 
     def theory(self):
         times = self.horizon * jnp.arange(1.0, RECORDS + 1) / RECORDS

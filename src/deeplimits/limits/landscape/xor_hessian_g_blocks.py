@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.models.designs import Design
 from deeplimits.predictions import Identity, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import xor_blocks
@@ -17,8 +18,7 @@ COUNT, FEW = 400, 12
 class System(NamedTuple):
     """Test samples in the plane of μ and ν with their labels, and a network off its rest point."""
 
-    x: Float[Array, "n 2"]
-    labels: Float[Array, " n"]
+    samples: Design
     output: Float[Array, " K"]
     weights: Float[Array, "K 2"]
 
@@ -44,8 +44,7 @@ class XorHessianGBlocks(Limit):
 
     usual = Run(sizes=(400, 1600, 6400), samples=400)
     showcase = Showcase(
-        ranges={"ridge": (0.01, 0.1)},
-        see="Four equal curvatures in the second layer, set by the ridge alone.",
+        ranges={"ridge": (0.01, 0.1)}, see="Four equal curvatures in the second layer, set by the ridge alone."
     )
 
     def theory(self):
@@ -72,10 +71,10 @@ class XorHessianGBlocks(Limit):
         means = jnp.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])[cluster]
         x = means + numbers[:COUNT] / jnp.sqrt(1.0 * separation)
         rest = numbers[COUNT:]
-        return System(x, jnp.where(cluster < 2, 1.0, 0.0), rest[:width, 0], rest[width : 2 * width])
+        return System(Design(x, jnp.where(cluster < 2, 1.0, 0.0)), rest[:width, 0], rest[width : 2 * width])
 
     def stated(self, system):
-        few = system.x[:FEW], system.labels[:FEW]
+        few = system.samples.x[:FEW], system.samples.y[:FEW]
         blocks = [
             xor_blocks.xor_curvature(system.output, system.weights, *few, kind=kind) for kind in ("hessian", "gradient")
         ]
@@ -86,7 +85,7 @@ class XorHessianGBlocks(Limit):
         }
 
     def measured(self, system):
-        x, labels, output, weights = system
+        (x, labels), output, weights = system
         width = len(output)
 
         def loss(flat, one, label):

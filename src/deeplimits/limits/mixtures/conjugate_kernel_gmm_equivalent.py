@@ -1,16 +1,13 @@
 r"""The conjugate kernel of one layer on a mixture, for any activation."""
 
-import jax
-from jaxtyping import Array
-
 from deeplimits.ensembles import class_mixtures
-from deeplimits.limit import Limit, Run, activation_choice, real, rounded, whole
-from deeplimits.limits.mixtures._shared import described, looked_at, said
+from deeplimits.limit import activation_choice
+from deeplimits.limits.mixtures._shared import MixtureKernel, described, looked_at, said
 from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.kernel_equivalents import conjugate_kernel_equivalent
 
 
-class ConjugateKernelGmmEquivalent(Limit):
+class ConjugateKernelGmmEquivalent(MixtureKernel):
     r"""Random features of a mixture depend on the activation, even one that jumps, through d₀, d₁ and d₂ alone.
 
     Setting     n points x of two classes N(±μ, C_a) in R^p, |μ|² = ρ, C₁ = I, C₂ = (1 + t/√p) diag(1 ± h);
@@ -25,27 +22,13 @@ class ConjugateKernelGmmEquivalent(Limit):
     """
 
     activation: str = activation_choice("step", lambda a: (a.lipschitz or a.bounded) and a.name != "identity")
-    samples_per_dimension: Array = real(1.0, 0.3, 2.0, log=True, symbol="n/p", doc="samples per dimension")
-    strength: Array = real(3.0, 0.0, 10.0, symbol=r"\rho", doc="squared length ρ of a class mean")
-    trace: Array = real(1.0, 0.0, 2.0, symbol="t", doc="difference t of the classes' variance, times √p")
-    shape: Array = real(0.3, 0.0, 0.6, symbol="h", doc="how unequal the variances of class 2 are, h")
 
-    usual = Run(sizes=(60, 120, 240), samples=24)
     showcase = Showcase(
         over="strength",
         first="top",
         see="The equivalent matrix has the largest eigenvalue of the kernel matrix itself, draw by draw: flat "
         "while the classes are too close, rising once they show.",
     )
-
-    def at_size(self, size):
-        p = whole(size, "p", self, least=20)
-        n = 2 * whole(p * float(self.samples_per_dimension) / 2, "n/2", self, least=5)
-        return {"samples": n, "dimension": p}, rounded(self, samples_per_dimension=n / p)
-
-    def draw(self, key, *, samples: int, dimension: int):
-        numbers = jax.random.normal(key, (samples, dimension))
-        return class_mixtures.contrasted_classes(numbers, self.strength, self.trace, self.shape)
 
     def stated(self, system):
         return said(looked_at(conjugate_kernel_equivalent(self.activation, described(system)).matrix()))

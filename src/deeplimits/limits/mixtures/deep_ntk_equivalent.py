@@ -1,17 +1,10 @@
 r"""Tangent kernels of deep networks on a mixture."""
 
-import jax
-from jaxtyping import Array
-
-from deeplimits.ensembles import class_mixtures
-from deeplimits.limit import Limit, Run, activation_choice, integer, real, rounded, whole
-from deeplimits.limits.mixtures._shared import described, looked_at, said
+from deeplimits.limits.mixtures._shared import DeepMixtureKernel
 from deeplimits.showcase import Showcase
-from deeplimits.theory.mixtures.kernel_equivalents import equivalent_kernel
-from deeplimits.theory.mixtures.layer_equivalents import deep_coefficients
 
 
-class DeepNtkEquivalent(Limit):
+class DeepNtkEquivalent(DeepMixtureKernel):
     r"""The tangent kernel of a deep network on a mixture depends on each activation through five numbers.
 
     Setting     n points x of two classes N(±μ, C_a) in R^p, |μ|² = ρ, C₁ = I, C₂ = (1 + t/√p) diag(1 ± h); L layers of
@@ -25,35 +18,10 @@ class DeepNtkEquivalent(Limit):
     References  gu2022 Thm 2
     """
 
-    activation: str = activation_choice("relu", lambda a: a.lipschitz and not (a.odd and a.smooth and not a.bounded))
-    layers: int = integer(2, 1, 4, symbol="L", doc="hidden layers L")
-    samples_per_dimension: Array = real(1.0, 0.3, 2.0, log=True, symbol="n/p", doc="samples per dimension")
-    strength: Array = real(3.0, 0.0, 10.0, symbol=r"\rho", doc="squared length ρ of a class mean")
-    trace: Array = real(1.0, 0.0, 2.0, symbol="t", doc="difference t of the classes' variance, times √p")
-    shape: Array = real(0.3, 0.0, 0.6, symbol="h", doc="how unequal the variances of class 2 are, h")
-
-    usual = Run(sizes=(60, 120, 240), samples=24)
+    kernel = "tangent"
     showcase = Showcase(
         over="strength",
         first="top",
         see="The tangent kernel of a deep network sees the classes through a few numbers: its largest "
         "eigenvalue rises as they move apart, and so does the equivalent's.",
     )
-
-    def at_size(self, size):
-        p = whole(size, "p", self, least=20)
-        n = 2 * whole(p * float(self.samples_per_dimension) / 2, "n/2", self, least=5)
-        return {"samples": n, "dimension": p}, rounded(self, samples_per_dimension=n / p)
-
-    def draw(self, key, *, samples: int, dimension: int):
-        numbers = jax.random.normal(key, (samples, dimension))
-        return class_mixtures.contrasted_classes(numbers, self.strength, self.trace, self.shape)
-
-    def stated(self, system):
-        data = described(system)
-        found = deep_coefficients([self.activation] * self.layers, data.variance)
-        return said(looked_at(equivalent_kernel(found.tangent[-1], data).matrix()))
-
-    def measured(self, system):
-        scale = system.variances.mean()
-        return looked_at(class_mixtures.deep_kernels([self.activation] * self.layers, system.x, scale).tangent)

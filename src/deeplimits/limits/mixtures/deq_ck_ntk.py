@@ -1,11 +1,10 @@
 r"""Kernels of implicit networks on a mixture."""
 
-import jax
 from jaxtyping import Array
 
 from deeplimits.ensembles import class_mixtures
-from deeplimits.limit import Limit, Run, activation_choice, choice, real, rounded, whole
-from deeplimits.limits.mixtures._shared import described, looked_at, said
+from deeplimits.limit import activation_choice, choice, real
+from deeplimits.limits.mixtures._shared import MixtureKernel, described, looked_at, said
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import known
 from deeplimits.showcase import Showcase
@@ -16,7 +15,7 @@ MOST = 0.7
 """The largest contraction that the simulation's rounds bring to rest."""
 
 
-class DeqCkNtk(Limit):
+class DeqCkNtk(MixtureKernel):
     r"""An implicit network at its fixed point has kernels on a mixture that four numbers each describe.
 
     Setting     z = φ̃(σ_aAz + σ_bBx/√p)/√m, A, B standard Gaussian, m → ∞, φ̃ = φ − E φ(τξ);
@@ -36,12 +35,7 @@ class DeqCkNtk(Limit):
     kernel: str = choice("conjugate", ("conjugate", "tangent"), doc="which kernel: conjugate or tangent")
     recurrent_variance: Array = real(0.5, 0.0, 1.2, symbol=r"\sigma_a^2", doc="variance of the recurrent weights")
     input_variance: Array = real(1.0, 0.5, 2.0, log=True, symbol=r"\sigma_b^2", doc="variance of the input weights")
-    samples_per_dimension: Array = real(1.0, 0.3, 2.0, log=True, symbol="n/p", doc="samples per dimension")
-    strength: Array = real(3.0, 0.0, 10.0, symbol=r"\rho", doc="squared length ρ of a class mean")
-    trace: Array = real(1.0, 0.0, 2.0, symbol="t", doc="difference t of the classes' variance, times √p")
-    shape: Array = real(0.3, 0.0, 0.6, symbol="h", doc="how unequal the variances of class 2 are, h")
 
-    usual = Run(sizes=(60, 120, 240), samples=24)
     showcase = Showcase(
         over="strength",
         first="top",
@@ -61,15 +55,6 @@ class DeqCkNtk(Limit):
             f"σ_a² E φ'² = {found:.4g} is above {MOST:g}: {named(self.activation).name} is near or beyond the end of "
             "stability; lower recurrent_variance",
         )
-
-    def at_size(self, size):
-        p = whole(size, "p", self, least=20)
-        n = 2 * whole(p * float(self.samples_per_dimension) / 2, "n/2", self, least=5)
-        return {"samples": n, "dimension": p}, rounded(self, samples_per_dimension=n / p)
-
-    def draw(self, key, *, samples: int, dimension: int):
-        numbers = jax.random.normal(key, (samples, dimension))
-        return class_mixtures.contrasted_classes(numbers, self.strength, self.trace, self.shape)
 
     def stated(self, system):
         data = described(system)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, integer, real, sized
 from deeplimits.predictions import Exponent, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.distances import diagonal_pair_distances
@@ -35,7 +35,6 @@ class DistanceConcentration(Limit):
 
     usual = Run(sizes=(100, 400, 1600), samples=2500, batch=20)
     showcase = Showcase(
-        over="distance",
         first="between",
         see="Points of one class and of two are at almost the same distance: d² is spread over p coordinates.",
     )
@@ -62,8 +61,7 @@ class DistanceConcentration(Limit):
         }
 
     def at_size(self, size):
-        p = whole(size, "p", self, least=2)
-        return {"dimension": p}, replace(self, dimension=p)
+        return sized(self, dimension=size, least=2)
 
     def simulate(self, key, *, dimension: int):
         p = dimension

@@ -1,12 +1,10 @@
 r"""Kernels of distances on a mixture."""
 
-import jax
 import jax.numpy as jnp
-from jaxtyping import Array
 
 from deeplimits.ensembles import class_mixtures
-from deeplimits.limit import Limit, Run, choice, real, rounded, whole
-from deeplimits.limits.mixtures._shared import described, looked_at, mixture_of, said
+from deeplimits.limit import choice
+from deeplimits.limits.mixtures._shared import MixtureKernel, described, looked_at, mixture_of, said
 from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.distance_kernels import linearized_distance_kernel
 
@@ -18,7 +16,7 @@ KERNELS = {
 }
 
 
-class KernelLinearization(Limit):
+class KernelLinearization(MixtureKernel):
     r"""A kernel matrix of high-dimensional points is a linear one, with corrections for lengths and a multiple of I.
 
     Setting     K_ij = f(|x_i − x_j|²/p), n points x of N(±μ, C_a) in R^p, |μ|² = ρ, C₁ = I,
@@ -33,27 +31,13 @@ class KernelLinearization(Limit):
     """
 
     kernel: str = choice("heat", tuple(KERNELS), symbol="f", doc="the kernel function f")
-    samples_per_dimension: Array = real(1.0, 0.3, 2.0, log=True, symbol="n/p", doc="samples per dimension")
-    strength: Array = real(3.0, 0.0, 10.0, symbol=r"\rho", doc="squared length ρ of a class mean")
-    trace: Array = real(1.0, 0.0, 2.0, symbol="t", doc="difference t of the classes' variance, times √p")
-    shape: Array = real(0.3, 0.0, 0.6, symbol="h", doc="how unequal the variances of class 2 are, h")
 
-    usual = Run(sizes=(60, 120, 240), samples=24)
     showcase = Showcase(
         over="strength",
         first="top",
         see="A kernel of distances does in high dimension what a linear one does: its largest eigenvalue "
         "rises as the classes move apart, and the linearized one's with it.",
     )
-
-    def at_size(self, size):
-        p = whole(size, "p", self, least=20)
-        n = 2 * whole(p * float(self.samples_per_dimension) / 2, "n/2", self, least=5)
-        return {"samples": n, "dimension": p}, rounded(self, samples_per_dimension=n / p)
-
-    def draw(self, key, *, samples: int, dimension: int):
-        numbers = jax.random.normal(key, (samples, dimension))
-        return class_mixtures.contrasted_classes(numbers, self.strength, self.trace, self.shape)
 
     def stated(self, system):
         found = linearized_distance_kernel(KERNELS[self.kernel], described(system), mixture_of(system))

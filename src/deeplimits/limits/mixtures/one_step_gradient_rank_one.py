@@ -4,7 +4,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, one_step
-from deeplimits.limit import Limit, Run, activation_choice, real, rounded, whole
+from deeplimits.limit import Limit, Run, activation_choice, real
+from deeplimits.limits.mixtures._shared import at_two_ratios
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.one_step import rank_one_gradient
@@ -38,11 +39,7 @@ class OneStepGradientRankOne(Limit):
     )
 
     def at_size(self, size):
-        p = whole(size, "p", self, least=10)
-        n = whole(p * float(self.samples_per_dimension), "n", self, least=10)
-        width = whole(p * float(self.neurons_per_dimension), "N", self, least=5)
-        ratios = {"samples_per_dimension": n / p, "neurons_per_dimension": width / p}
-        return {"samples": n, "dimension": p, "width": width}, rounded(self, **ratios)
+        return at_two_ratios(self, size)
 
     def draw(self, key, *, samples: int, dimension: int, width: int):
         shapes = (width, dimension), (width,), (samples, dimension), (samples,), (dimension,)

@@ -6,7 +6,9 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, one_step
-from deeplimits.limit import Limit, Run, activation_choice, real, rounded, whole
+from deeplimits.limit import Limit, Run, activation_choice, real
+from deeplimits.limits.mixtures._shared import at_two_ratios
+from deeplimits.models.designs import Design
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.one_step import one_step_ridge_risk
@@ -15,12 +17,12 @@ TEST = 400
 
 
 class System(NamedTuple):
-    """The first layer after its step, and fresh samples."""
+    """The first layer after its step, and fresh samples: with noise to learn from, without it to be tested on."""
 
     weights: Float[Array, "neurons p"]
     target: Float[Array, " p"]
-    x: Float[Array, "n+m p"]
-    errors: Float[Array, " n"]
+    train: Design
+    test: Design
 
 
 class OneStepRidgeRisk(Limit):
@@ -47,16 +49,11 @@ class OneStepRidgeRisk(Limit):
 
     usual = Run(sizes=(40, 80, 160), samples=200)
     showcase = Showcase(
-        over="step",
         see="The further the first step goes, the lower the risk of ridge regression on the features after it.",
     )
 
     def at_size(self, size):
-        p = whole(size, "p", self, least=10)
-        n = whole(p * float(self.samples_per_dimension), "n", self, least=10)
-        width = whole(p * float(self.neurons_per_dimension), "N", self, least=5)
-        ratios = {"samples_per_dimension": n / p, "neurons_per_dimension": width / p}
-        return {"samples": n, "dimension": p, "width": width}, rounded(self, **ratios)
+        return at_two_ratios(self, size)
 
     def draw(self, key, *, samples: int, dimension: int, width: int):
         shapes = (width, dimension), (width,), (samples, dimension), (samples,), (dimension,)
@@ -65,19 +62,16 @@ class OneStepRidgeRisk(Limit):
         system = one_step.step_data(numbers, "relu", self.noise, 1 / jnp.sqrt(2 * jnp.pi))
         gradient = one_step.first_step(self.activation, system)
         weights = system.weights + self.step * jnp.sqrt(1.0 * width) * gradient
-        return System(weights, system.target, x, errors)
+        y = jnp.maximum(x @ system.target, 0.0) - 1 / jnp.sqrt(2 * jnp.pi)
+        train = Design(x[:samples], y[:samples] + self.noise * errors)
+        return System(weights, system.target, train, Design(x[samples:], y[samples:]))
 
     def stated(self, system):
         found = one_step_ridge_risk(
-            self.ridge, self.activation, "relu", system.weights, system.target, len(system.errors), noise=self.noise
+            self.ridge, self.activation, "relu", system.weights, system.target, len(system.train.y), noise=self.noise
         )
         return {"risk": Value(found.risk, label="risk after the step", symbol=r"E(\hat f-f^*)^2", rate=1.0)}
 
     def measured(self, system):
-        n = len(system.errors)
-        target = jnp.maximum(system.x @ system.target, 0.0) - 1 / jnp.sqrt(2 * jnp.pi)
-        train = system.x[:n], target[:n] + self.noise * system.errors
-        risk = one_step.ridge_features_risk(
-            self.activation, system.weights, train, (system.x[n:], target[n:]), self.ridge
-        )
+        risk = one_step.ridge_features_risk(self.activation, system.weights, system.train, system.test, self.ridge)
         return {"risk": risk}

@@ -4,7 +4,8 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, one_step
-from deeplimits.limit import Limit, Run, activation_choice, real, rounded, whole
+from deeplimits.limit import Limit, Run, activation_choice, real
+from deeplimits.limits.mixtures._shared import at_two_ratios
 from deeplimits.numerics.arguments import known
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
@@ -40,7 +41,6 @@ class OneStepSpikeAndAlignment(Limit):
 
     usual = Run(sizes=(30, 60, 120), samples=1500, batch=4)
     showcase = Showcase(
-        over="step",
         ranges={"step": (3.4, 10.0)},
         first="alignment",
         see="A large enough step turns the first layer towards the teacher: from the critical step on its top "
@@ -72,11 +72,7 @@ class OneStepSpikeAndAlignment(Limit):
         }
 
     def at_size(self, size):
-        p = whole(size, "p", self, least=10)
-        n = whole(p * float(self.samples_per_dimension), "n", self, least=10)
-        width = whole(p * float(self.neurons_per_dimension), "N", self, least=5)
-        ratios = {"samples_per_dimension": n / p, "neurons_per_dimension": width / p}
-        return {"samples": n, "dimension": p, "width": width}, rounded(self, **ratios)
+        return at_two_ratios(self, size)
 
     def simulate(self, key, *, samples: int, dimension: int, width: int):
         shapes = (width, dimension), (width,), (samples, dimension), (samples,), (dimension,)

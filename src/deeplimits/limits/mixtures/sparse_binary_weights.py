@@ -35,7 +35,6 @@ class SparseBinaryWeights(Limit):
 
     usual = Run(sizes=(60, 120, 240), samples=200)
     showcase = Showcase(
-        over="sparsity",
         see="The more weights are zero, the more the kernel grows in one direction, which centring takes off; "
         "its diagonal stays.",
     )

@@ -42,7 +42,7 @@ class CriticalWindowSearch(Limit):
 
     usual = Run(sizes=(28, 56, 112), samples=11_000, batch=1100)
     showcase = Showcase(
-        see="The chance that the search has ended rises from zero without a sharp step: the search time stays random.",
+        see="The chance that the search has ended rises from zero without a sharp step: the search time stays random."
     )
 
     def validity(self):

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, integer, real, sized
 from deeplimits.predictions import Law, Probability, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import equator
@@ -30,8 +30,7 @@ class EquatorInitialization(Limit):
 
     usual = Run(sizes=(16, 32, 64), samples=80_000, batch=500)
     showcase = Showcase(
-        first="overlap",
-        see="√N times the overlap of a random start with the signal is a standard normal number.",
+        first="overlap", see="√N times the overlap of a random start with the signal is a standard normal number."
     )
 
     def theory(self):
@@ -55,8 +54,7 @@ class EquatorInitialization(Limit):
         }
 
     def at_size(self, size):
-        n = whole(size, "N", self, least=2)
-        return {"dimension": n}, replace(self, dimension=n)
+        return sized(self, dimension=size, least=2)
 
     def simulate(self, key, *, dimension: int):
         # Any fixed direction will do, by rotation symmetry: the first axis.

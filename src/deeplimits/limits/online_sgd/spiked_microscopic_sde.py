@@ -60,8 +60,7 @@ class SpikedMicroscopicSde(Limit):
 
     usual = Run(sizes=(400, 800, 1600), samples=60_000, batch=3000)
     showcase = Showcase(
-        first="late",
-        see="Near the equator the overlap is a Gaussian process: stable while λ < c, escaping beyond.",
+        first="late", see="Near the equator the overlap is a Gaussian process: stable while λ < c, escaping beyond."
     )
 
     def _variance(self, time):

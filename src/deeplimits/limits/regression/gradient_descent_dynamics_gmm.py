@@ -40,8 +40,7 @@ class GradientDescentDynamicsGmm(Limit):
 
     usual = Run(sizes=(32, 64, 128), samples=800)
     showcase = Showcase(
-        first="test_error",
-        see="The test error falls, passes a minimum, and rises again as training goes on.",
+        first="test_error", see="The test error falls, passes a minimum, and rises again as training goes on."
     )
 
     def theory(self):

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
-from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, choice, integer, real, sized
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.regression import smoothing
@@ -41,10 +41,7 @@ class KnnBiasVariance(Limit):
     noise: Array = real(1.0, 0.0, 100.0, symbol=r"\sigma", doc="standard deviation of the label noise")
 
     usual = Run(sizes=(50, 100, 200), samples=2000, batch=200)
-    showcase = Showcase(
-        over="noise",
-        see="Variance is σ²/k whatever the dimension; the bias pays for distance.",
-    )
+    showcase = Showcase(over="noise", see="Variance is σ²/k whatever the dimension; the bias pays for distance.")
 
     def validity(self):
         if self.neighbours > self.points:
@@ -66,8 +63,7 @@ class KnnBiasVariance(Limit):
         }
 
     def at_size(self, size):
-        n = whole(size, "n", self)
-        return {"points": n}, replace(self, points=n)
+        return sized(self, points=size)
 
     def simulate(self, key, *, points: int):
         d, k = self.dimension, self.neighbours

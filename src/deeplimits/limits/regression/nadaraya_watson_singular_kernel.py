@@ -39,10 +39,7 @@ class NadarayaWatsonSingularKernel(Limit):
     noise: Array = real(1.0, 0.0, 100.0, symbol=r"\sigma", doc="standard deviation of the label noise")
 
     usual = Run(sizes=(100, 1000, 10_000), samples=8000, batch=100)
-    showcase = Showcase(
-        over="singularity",
-        see="The smoother fits every label and nevertheless learns at the best rate.",
-    )
+    showcase = Showcase(see="The smoother fits every label and nevertheless learns at the best rate.")
 
     def validity(self):
         found = []

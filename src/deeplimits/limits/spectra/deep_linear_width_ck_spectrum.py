@@ -37,9 +37,7 @@ class DeepLinearWidthCkSpectrum(Limit):
     shifts: Array = axis((0.1, 0.3, 1.0, 3.0), 1e-3, 1e3, log=True, symbol="y", doc="where the transform is compared")
 
     usual = Run(sizes=(40, 80, 160), samples=120)
-    showcase = Showcase(
-        see="The transform of the layer's spectrum, by a free product with Marchenko–Pastur.",
-    )
+    showcase = Showcase(see="The transform of the layer's spectrum, by a free product with Marchenko–Pastur.")
 
     def theory(self):
         eta, zeta = gram_curve.odd_moments(activation(self.activation))

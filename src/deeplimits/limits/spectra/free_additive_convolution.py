@@ -37,7 +37,7 @@ class FreeAdditiveConvolution(Limit):
 
     usual = Run(sizes=(16, 32, 64), samples=300)
     showcase = Showcase(
-        see="Transforms of sums and products of matrices in general position, from the two spectra alone.",
+        see="Transforms of sums and products of matrices in general position, from the two spectra alone."
     )
 
     def _laws(self):

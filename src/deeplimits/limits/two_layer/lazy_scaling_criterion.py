@@ -3,7 +3,7 @@ r"""When is a wide two-layer network lazy?"""
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, Run, activation_choice, choice, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, activation_choice, choice, integer, real, sized
 from deeplimits.measure import committees as measure
 from deeplimits.models import activations
 from deeplimits.numerics import draws
@@ -68,8 +68,7 @@ class LazyScalingCriterion(Limit):
         }
 
     def at_size(self, size):
-        p = whole(size, "p", self)
-        return {"width": p}, replace(self, width=p)
+        return sized(self, width=size)
 
     def simulate(self, key, *, width: int):
         d = self.dimension

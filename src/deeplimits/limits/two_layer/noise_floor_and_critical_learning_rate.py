@@ -42,7 +42,6 @@ class NoiseFloorAndCriticalLearningRate(Limit):
     usual = Run(sizes=(20, 80), samples=200, batch=100)
     showcase = Showcase(
         ranges={"step": (0.1, 6.0)},
-        over="step",
         see="The floor grows with the learning rate and rises without bound at a critical one.",
     )
 

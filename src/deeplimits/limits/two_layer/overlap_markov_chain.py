@@ -42,10 +42,7 @@ class OverlapMarkovChain(Limit):
     dimension: Array = real(20, 2, 100_000, log=True, symbol="d", doc="dimension of the input")
 
     usual = Run(sizes=(4, 8, 16), samples=600, batch=20)
-    showcase = Showcase(
-        over="step",
-        see="One step of SGD moves the overlaps by exactly this, also in few dimensions.",
-    )
+    showcase = Showcase(see="One step of SGD moves the overlaps by exactly this, also in few dimensions.")
 
     steps = 200
     """Independent steps in each measurement."""

@@ -38,10 +38,7 @@ class PopulationRiskFromOverlaps(Limit):
     norm: Array = real(0.5, 0.0, 5.0, symbol="q", doc="squared norm of a student outside the teachers' span")
 
     usual = Run(sizes=(8, 16, 32), samples=1000, batch=20)
-    showcase = Showcase(
-        over="overlap",
-        see="The risk and the Gaussian integrals behind it, from overlaps alone.",
-    )
+    showcase = Showcase(see="The risk and the Gaussian integrals behind it, from overlaps alone.")
 
     inputs = 1200
     """Fresh inputs in each measurement."""

@@ -48,9 +48,7 @@ class SgdConcentrationRate(Limit):
     )
 
     usual = Run(sizes=(60, 240, 960), samples=3000, batch=300)
-    showcase = Showcase(
-        see="The largest deviation of one run from the equations falls like d^(−1/2).",
-    )
+    showcase = Showcase(see="The largest deviation of one run from the equations falls like d^(−1/2).")
 
     looks = 4
     """At how many times up to T a run is compared."""

@@ -34,8 +34,7 @@ class SgdFluctuations(Limit):
 
     usual = Run(sizes=(16, 50, 200), samples=60_000, batch=1000)
     showcase = Showcase(
-        over="time",
-        see="Rescaled fluctuations around the overlap equations have the predicted variance.",
+        over="time", see="Rescaled fluctuations around the overlap equations have the predicted variance."
     )
 
     def _setting(self):

@@ -41,10 +41,7 @@ class SgdNoiseDecomposition(Limit):
     dimension: Array = real(50, 2, 100_000, log=True, symbol="d", doc="dimension of the input")
 
     usual = Run(sizes=(6, 12, 24), samples=1000, batch=20)
-    showcase = Showcase(
-        over="overlap",
-        see="The noise of a mini-batch is largest where the student knows nothing of the teacher.",
-    )
+    showcase = Showcase(see="The noise of a mini-batch is largest where the student knows nothing of the teacher.")
 
     batches = 40
     """Pairs of batches in each measurement."""

@@ -8,22 +8,22 @@ import jax.numpy as jnp
 import numpy as np
 from jax.extend.core import Literal
 
-from deeplimits.errors import DeeplimitsError, ParameterError
+from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters import with_jax
+from deeplimits.measure.adapters.failures import told
 from deeplimits.measure.adapters.switching import (
     NOT_LINEAR,
     Choices,
+    Chunked,
     Passed,
     Signs,
     Switch,
-    Switching,
-    in_chunks,
     refused,
     window_winners,
 )
 
-CHUNK, LEAST = 256, 8
-"""Points of one call; fewer are filled up to a power of two, so that few programs are compiled."""
+LEAST = 8
+"""Points of one call at the least; any number is filled up to a power of two, so that few programs are compiled."""
 CONSTANT, STEPS, LINEAR = 0, 1, 2
 
 AFFINE = {
@@ -64,31 +64,22 @@ def _doubled(leaf: Any) -> Any:
     return array.astype(float)
 
 
-class JaxSwitching(Switching):
+class JaxSwitching(Chunked):
     """A JAX function whose decisions can be watched."""
+
+    chunk = 256
 
     def __init__(self, function: Callable[[Any], Any]):
         self.function = function
         self.names: list[tuple[str, dict[str, Any]]] = []
         self.program = jax.jit(self._watched)
 
-    def run(self, points: np.ndarray, only: int | None = None) -> Passed:
-        return in_chunks(lambda part: self._pass(part, only), points, CHUNK)
-
-    def _pass(self, points: np.ndarray, only: int | None) -> Passed:
+    def passed(self, points: np.ndarray, only: int | None) -> Passed:
         count = len(points)
         size = max(LEAST, 1 << (count - 1).bit_length())
         filled = np.concatenate([points, np.repeat(points[-1:], size - count, axis=0)])
-        try:
+        with told(f"the network failed on points of shape {points.shape[1:]}"):
             z, watched = self.program(jnp.asarray(filled, float))
-        except DeeplimitsError:
-            raise
-        except Exception as error:
-            line = str(error).strip().splitlines()
-            raise ParameterError(
-                f"the network failed on points of shape {points.shape[1:]}: {type(error).__name__}: "
-                f"{line[0] if line else ''}"
-            ) from error
         chosen = range(len(watched)) if only is None else range(only, min(only + 1, len(watched)))
         switches = [_switch(*self.names[place], np.asarray(watched[place])[:count]) for place in chosen]
         return Passed(np.asarray(z, float).reshape(size, -1)[:count], switches)

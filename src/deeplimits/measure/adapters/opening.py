@@ -6,9 +6,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deeplimits.errors import DeeplimitsError, ParameterError
+from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters import data as sources
 from deeplimits.measure.adapters.data import Batch, Data, arrays, cut
+from deeplimits.measure.adapters.failures import told
 from deeplimits.measure.adapters.layout import Patterns
 from deeplimits.measure.adapters.model import Model
 from deeplimits.measure.adapters.network import Network
@@ -124,15 +125,8 @@ def _tried(network: Network, batch: Batch) -> np.ndarray:
         named = network.layout.named(values)
         broken = [name for name, part in named.items() if not np.all(np.isfinite(part))]
         raise ParameterError(f"the parameters are not finite: {', '.join(broken[:6])}")
-    try:
+    with told("the network failed on the first batch"):
         outputs = network.evaluate(batch)
-    except DeeplimitsError:
-        raise
-    except Exception as error:
-        line = str(error).strip().splitlines()
-        raise ParameterError(
-            f"the network failed on the first batch: {type(error).__name__}: {line[0] if line else ''}"
-        ) from error
     if outputs.ndim == 0 or outputs.shape[0] != batch.count:
         raise ParameterError(
             f"the outputs have shape {outputs.shape} for {batch.count} samples; the first axis must count samples"
@@ -160,15 +154,8 @@ class _Loss(NamedTuple):
 
 def _loss(network: Network, batch: Batch) -> _Loss:
     """What the user's loss does with a batch, found by trying it on one sample at a time."""
-    try:
+    with told("the loss failed on the first batch"):
         value = network.raw_loss(batch)
-    except DeeplimitsError:
-        raise
-    except Exception as error:
-        line = str(error).strip().splitlines()
-        raise ParameterError(
-            f"the loss failed on the first batch: {type(error).__name__}: {line[0] if line else ''}"
-        ) from error
     if not np.all(np.isfinite(value)):
         raise ParameterError("the loss on the first batch is NaN or infinite")
     if value.shape == (batch.count,) and (batch.count > 1 or value.ndim):
@@ -210,19 +197,12 @@ def _differentiable(network: Network, batch: Batch) -> None:
     flat = (
         "the loss has no derivative in the outputs (it is locally constant or detached from them): nothing to measure"
     )
-    try:
+    with told("the loss or the network cannot be differentiated"):
         piece = network.piece(batch, 1.0)
         z = piece.outputs()
         bent = piece.bend(np.cos(np.arange(z.size) + 1.0).reshape(z.shape))
         gradient = piece.gradient()
         flat_everywhere = not np.any(bent) and not np.any(piece.slopes() if network.reduction != "batch" else gradient)
-    except DeeplimitsError:
-        raise
-    except Exception as error:
-        line = str(error).strip().splitlines()
-        raise ParameterError(
-            f"the loss or the network cannot be differentiated: {type(error).__name__}: {line[0] if line else ''}"
-        ) from error
     if not np.all(np.isfinite(gradient)):
         named = network.layout.named(gradient)
         broken = [name for name, part in named.items() if not np.all(np.isfinite(part))]

@@ -9,8 +9,7 @@ looked at: convolutions, batch norm in evaluation mode, pooling and skip connect
 
 import abc
 import sys
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -54,6 +53,34 @@ class Switching(abc.ABC):
     @abc.abstractmethod
     def run(self, points: np.ndarray, only: int | None = None) -> Passed:
         """Outputs, flat, and all switches; or the switch with the number `only` alone, and no outputs."""
+
+
+class Chunked(Switching):
+    """A network of a framework, which takes a few points at a time."""
+
+    chunk: ClassVar[int]
+    """How many."""
+
+    @abc.abstractmethod
+    def passed(self, points: np.ndarray, only: int | None) -> Passed:
+        """What `run` answers, for one chunk of points."""
+
+    def run(self, points: np.ndarray, only: int | None = None) -> Passed:
+        parts = [self.passed(points[begin : begin + self.chunk], only) for begin in range(0, len(points), self.chunk)]
+        counts = {len(part.switches) for part in parts}
+        if len(counts) > 1:
+            raise ParameterError(f"the network runs different operations on different inputs; {NOT_LINEAR}")
+        if len(parts) == 1:
+            return parts[0]
+        joined: list[Switch] = []
+        for same in zip(*(part.switches for part in parts), strict=True):
+            first = same[0]
+            if isinstance(first, Signs):
+                joined.append(Signs(first.name, np.concatenate([one.values for one in same])))  # type: ignore[union-attr]
+            else:
+                entries = np.concatenate([one.entries for one in same])  # type: ignore[union-attr]
+                joined.append(Choices(first.name, entries, np.concatenate([one.winners for one in same])))  # type: ignore[union-attr]
+        return Passed(np.concatenate([part.outputs for part in parts]), joined)
 
 
 class Matrices(Switching):
@@ -153,22 +180,3 @@ def window_winners(
     values, sites = slid(wide), slid(where)
     best = values.argmax(axis=-1)
     return np.take_along_axis(sites, best[..., None], axis=-1)[..., 0].reshape(len(operand), -1)
-
-
-def in_chunks(run: Callable[[np.ndarray], Passed], points: np.ndarray, chunk: int) -> Passed:
-    """The points a few at a time."""
-    parts = [run(points[begin : begin + chunk]) for begin in range(0, len(points), chunk)]
-    counts = {len(part.switches) for part in parts}
-    if len(counts) > 1:
-        raise ParameterError(f"the network runs different operations on different inputs; {NOT_LINEAR}")
-    if len(parts) == 1:
-        return parts[0]
-    joined: list[Switch] = []
-    for same in zip(*(part.switches for part in parts), strict=True):
-        first = same[0]
-        if isinstance(first, Signs):
-            joined.append(Signs(first.name, np.concatenate([one.values for one in same])))  # type: ignore[union-attr]
-        else:
-            entries = np.concatenate([one.entries for one in same])  # type: ignore[union-attr]
-            joined.append(Choices(first.name, entries, np.concatenate([one.winners for one in same])))  # type: ignore[union-attr]
-    return Passed(np.concatenate([part.outputs for part in parts]), joined)

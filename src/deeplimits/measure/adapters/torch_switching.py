@@ -11,22 +11,13 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from deeplimits.errors import DeeplimitsError, ParameterError
+from deeplimits.errors import ParameterError
 from deeplimits.measure.adapters import torch_opening
-from deeplimits.measure.adapters.switching import (
-    NOT_LINEAR,
-    Choices,
-    Passed,
-    Signs,
-    Switch,
-    Switching,
-    in_chunks,
-    refused,
-)
+from deeplimits.measure.adapters.failures import told
+from deeplimits.measure.adapters.switching import NOT_LINEAR, Choices, Chunked, Passed, Signs, Switch, refused
 from deeplimits.measure.adapters.torch_tools import array, careful
 from deeplimits.measure.adapters.with_torch import Body, TorchNetwork, read
 
-CHUNK = 1024
 CONSTANT, STEPS, LINEAR = 0, 1, 2
 """How a tensor depends on the input: not, by jumps between constants, or linearly between kinks."""
 
@@ -74,34 +65,26 @@ def _doubled(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     return {name: one.detach().double() if one.is_floating_point() else one for name, one in tensors.items()}
 
 
-class TorchSwitching(Switching):
+class TorchSwitching(Chunked):
     """A PyTorch network whose decisions can be watched."""
+
+    chunk = 1024
 
     def __init__(self, network: TorchNetwork):
         self.network = network
 
-    def run(self, points: np.ndarray, only: int | None = None) -> Passed:
-        return in_chunks(lambda part: self._pass(part, only), points, CHUNK)
-
-    def _pass(self, points: np.ndarray, only: int | None) -> Passed:
+    def passed(self, points: np.ndarray, only: int | None) -> Passed:
         x = torch.as_tensor(np.ascontiguousarray(points), dtype=torch.float64, device=self.network.device)
         watch, handles = _Watch(x, only), []
         for name, module in self.network.body.copy.named_modules():
             handles.append(module.register_forward_pre_hook(lambda *_, name=name: watch.within.append(name)))
             handles.append(module.register_forward_hook(lambda *_: watch.leave()))
         try:
-            with careful(), torch.no_grad(), watch:
+            failing = told(f"the network failed on points of shape {points.shape[1:]}", passes=(_Enough,))
+            with failing, careful(), torch.no_grad(), watch:
                 z = self.network.run({}, x)
         except _Enough:
             return Passed(np.zeros((len(points), 0)), watch.found)
-        except DeeplimitsError:
-            raise
-        except Exception as error:
-            line = str(error).strip().splitlines()
-            raise ParameterError(
-                f"the network failed on points of shape {points.shape[1:]}: {type(error).__name__}: "
-                f"{line[0] if line else ''}"
-            ) from error
         finally:
             for handle in handles:
                 handle.remove()

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
+from deeplimits.numerics.shapes import Scalar
+
 RANK = 1e-10
 """Directions of between-class covariance below this share of its largest are not inverted."""
 
@@ -40,9 +42,9 @@ class FeatureParts(NamedTuple):
 class FeatureTraces(NamedTuple):
     """Traces of the parts of the second moment of features."""
 
-    mean: Float[Array, ""]
-    between: Float[Array, ""]
-    within: Float[Array, ""]
+    mean: Scalar
+    between: Scalar
+    within: Scalar
 
 
 class Moments(NamedTuple):
@@ -66,21 +68,21 @@ class Moments(NamedTuple):
 class Collapse(NamedTuple):
     """How far features and a linear classifier are from a simplex frame, where all of these vanish."""
 
-    nc1: Float[Array, ""]
+    nc1: Scalar
     """tr(Σ_W Σ_B⁺)/C"""
-    within_over_between: Float[Array, ""]
+    within_over_between: Scalar
     """tr Σ_W / tr Σ_B"""
-    nc2_norms: Float[Array, ""]
+    nc2_norms: Scalar
     """standard deviation over mean of |μ_c − μ_G|"""
-    nc2_angles: Float[Array, ""]
+    nc2_angles: Scalar
     """mean over pairs of |cos(μ_c − μ_G, μ_c' − μ_G) + 1/(C − 1)|"""
-    nc2_weight_norms: Float[Array, ""] | None = None
+    nc2_weight_norms: Scalar | None = None
     """standard deviation over mean of |w_c|"""
-    nc2_weight_angles: Float[Array, ""] | None = None
+    nc2_weight_angles: Scalar | None = None
     """mean over pairs of |cos(w_c, w_c') + 1/(C − 1)|"""
-    nc3: Float[Array, ""] | None = None
+    nc3: Scalar | None = None
     """|W/|W|_F − M/|M|_F|_F with the centred class means M"""
-    nc4: Float[Array, ""] | None = None
+    nc4: Scalar | None = None
     """share of samples at which argmax of the outputs is not the class with the nearest mean"""
 
 
@@ -155,7 +157,7 @@ def collapse_of(
     within: Float[Array, "d d"],
     weights: Float[Array, "classes d"] | None = None,
     *,
-    mismatch: Float[Array, ""] | None = None,
+    mismatch: Scalar | None = None,
 ) -> Collapse:
     """The same from class means and the covariance within classes, averaged over classes."""
     count = means.shape[0]
@@ -179,8 +181,8 @@ def collapse_of(
 class Geometry(NamedTuple):
     """Distance of C vectors from a simplex frame."""
 
-    norms: Float[Array, ""]
-    angles: Float[Array, ""]
+    norms: Scalar
+    angles: Scalar
 
 
 def simplex_distance(vectors: Float[Array, "classes d"]) -> Geometry:

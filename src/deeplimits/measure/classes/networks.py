@@ -239,12 +239,9 @@ def backprop_decomposition(model: Model, *, layer: str | int | None = None) -> B
     δ = p − e_c'. Entries of what leaves the layer are taken together as one vector.
 
     >>> import jax
-    >>> from deeplimits.ensembles.wide_networks import WideNetwork
     >>> from deeplimits.measure.adapters import open_model
-    >>> from deeplimits.models.architectures import FullyConnected
-    >>> network = WideNetwork(FullyConnected(1, "tanh"), inputs=2, widths=4, outputs=2)
-    >>> model = open_model(network, lambda z, y: -jax.nn.log_softmax(z)[jnp.arange(len(y)), y],
-    ...                    (np.eye(2), np.array([0, 1])), parameters=network.init(jax.random.key(0)))
+    >>> model = open_model(lambda w, x: x @ w, lambda z, y: -jax.nn.log_softmax(z)[jnp.arange(len(y)), y],
+    ...                    (np.eye(2), np.array([0, 1])), parameters=jnp.eye(2))
     >>> found = backprop_decomposition(model)
     >>> bool(np.isclose(found.traces.whole, np.trace(found.whole)))
     True

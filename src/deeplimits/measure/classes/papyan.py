@@ -20,18 +20,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-
-class Groups(NamedTuple):
-    """Weights and weighted means by class and label."""
-
-    weights: Float[Array, "classes labels"]
-    """w_cc'"""
-    means: Float[Array, "classes labels d"]
-    """v_cc'; zero where the weight is"""
-    class_weights: Float[Array, " classes"]
-    """w_c"""
-    class_means: Float[Array, "classes d"]
-    """v_c"""
+from deeplimits.numerics.shapes import Floats
 
 
 class Parts(NamedTuple):
@@ -51,37 +40,42 @@ class Parts(NamedTuple):
         return Traces(*(jnp.sum(rows**2) for rows in self))
 
 
-class Matrices(NamedTuple):
-    """The four parts as d×d matrices."""
-
-    classes: Float[Array, "d d"]
-    cross: Float[Array, "d d"]
-    within: Float[Array, "d d"]
-    same: Float[Array, "d d"]
+class _Four(NamedTuple):
+    classes: Array
+    cross: Array
+    within: Array
+    same: Array
 
     @property
-    def whole(self) -> Float[Array, "d d"]:
+    def whole(self) -> Array:
         """Their sum."""
         return self.classes + self.cross + self.within + self.same
 
 
-class Traces(NamedTuple):
-    """The traces of the four parts."""
+class Matrices(_Four):
+    """The four parts as d×d matrices."""
 
-    classes: Float[Array, ""]
-    cross: Float[Array, ""]
-    within: Float[Array, ""]
-    same: Float[Array, ""]
 
-    @property
-    def whole(self) -> Float[Array, ""]:
-        """The trace of the whole."""
-        return self.classes + self.cross + self.within + self.same
+class Traces(_Four):
+    """The traces of the four parts, numbers; the whole's is their sum."""
 
     @property
     def shares(self) -> Float[Array, " 4"]:
         """Each part's share of the whole, in the order of the fields."""
         return jnp.stack(self) / self.whole
+
+
+class Groups(NamedTuple):
+    """Weights and weighted means by class and label."""
+
+    weights: Float[Array, "classes labels"]
+    """w_cc'"""
+    means: Float[Array, "classes labels d"]
+    """v_cc'; zero where the weight is"""
+    class_weights: Float[Array, " classes"]
+    """w_c"""
+    class_means: Float[Array, "classes d"]
+    """v_c"""
 
 
 def groups(vectors: Float[Array, "n labels d"], weights: Float[Array, "n labels"], labels: Int[Array, " n"]) -> Groups:
@@ -146,7 +140,7 @@ def parts(vectors: Float[Array, "n labels d"], weights: Float[Array, "n labels"]
     return Parts(class_rows(found), cross_rows(found), within.reshape(-1, within.shape[-1]), same)
 
 
-def row_spectrum(rows: Float[Array, "r d"]) -> Float[Array, "..."]:
+def row_spectrum(rows: Float[Array, "r d"]) -> Floats:
     """The nonzero eigenvalues of Σ r rᵀ, largest first, from the smaller of the two Gram matrices.
 
     >>> row_spectrum(jnp.array([[3.0, 4.0]])).tolist()

@@ -10,6 +10,7 @@ from deeplimits.ensembles.transformers.particles import attention_matrix
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import Given, known
+from deeplimits.numerics.shapes import Scalar
 
 CLUSTERED = 0.999
 """Tokens whose cosine is larger belong together."""
@@ -72,7 +73,7 @@ def cluster_labels(tokens: Given, *, threshold: Given = CLUSTERED, normalize: bo
     return jax.lax.while_loop(lambda state: state[1], spread, (jnp.arange(n), jnp.array(True)))[0]
 
 
-def cluster_count(tokens: Given, *, threshold: Given = CLUSTERED, normalize: bool = False) -> Float[Array, ""]:
+def cluster_count(tokens: Given, *, threshold: Given = CLUSTERED, normalize: bool = False) -> Scalar:
     """How many clusters there are: components of the graph of pairs with ⟨x_i, x_j⟩ > threshold.
 
     On the circle a gap of 0.05 between neighbours is threshold = cos 0.05.
@@ -103,7 +104,7 @@ def cosine_histogram(tokens: Given, edges: Given, *, normalize: bool = False) ->
     return counts
 
 
-def log_energy(tokens: Given, beta: Given, *, score: Given | None = None, normalize: bool = False) -> Float[Array, ""]:
+def log_energy(tokens: Given, beta: Given, *, score: Given | None = None, normalize: bool = False) -> Scalar:
     """log of (1/2βn²) Σ_ij e^{βx_iᵀBx_j}, β > 0, for any B; it is monotone along the flow only where V = B = Bᵀ.
 
     >>> round(float(log_energy(jnp.ones((3, 1)), 0.5)), 12)  # e^β/2β

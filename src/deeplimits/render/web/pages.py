@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from deeplimits.render.text import brief
+from deeplimits.render.text import brief, tally
 from deeplimits.render.web.code import coloured
 
 HERE = Path(__file__).parent
@@ -189,15 +189,13 @@ def _number(value: float | None, said: str | None = None) -> str:
 def _summary(pages: Sequence[Mapping[str, Any]], expected: int) -> str:
     done = [one for one in pages if outcome_of(one)]
     agreeing = sum(outcome_of(one) == "agrees" for one in pages)
-    said = [f"{agreeing} of {len(done)} limits agree with their simulations"]
-    for word, words in (("disagrees", "disagree"), ("undecided", "undecided"), ("failed", "could not be run")):
-        some = [one["name"] for one in pages if outcome_of(one) == word]
-        if some:
-            names = ", ".join(f'<a href="limits/{escape(one)}.html">{escape(one)}</a>' for one in some)
-            said.append(f"{len(some)} {words}: {names}")
-    if len(done) < expected:
-        said.append(f"{expected - len(done)} are still to be run")
-    return "; ".join(said)
+    words = {"disagrees": "disagree", "undecided": "undecided", "failed": "could not be run"}
+    links: dict[str, list[str]] = {said: [] for said in words.values()}
+    for one in done:
+        if outcome_of(one) in words:
+            name = escape(one["name"])
+            links[words[outcome_of(one)]].append(f'<a href="limits/{name}.html">{name}</a>')
+    return tally(agreeing, len(done), expected, links)
 
 
 def limit(page: Mapping[str, Any], *, live: bool = False) -> str:

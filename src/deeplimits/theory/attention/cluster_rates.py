@@ -4,17 +4,18 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from deeplimits.numerics import arguments
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.attention.equiangular import KINDS, LARGEST_EXPONENT
 
 CIRCLE_LOW, CIRCLE_HIGH = 1.0, 1.0
 """Constants of β ≲ 1/n and β ≳ n² on the circle; the theorems state that there are some."""
 
 
-def cluster_rate(beta: ArrayLike, *, kind: str = "softmax") -> Float[Array, "..."]:
+def cluster_rate(beta: ArrayLike, *, kind: str = "softmax") -> Floats:
     """The rate r of |x_i − x*| ~ e^{−rt} near a single cluster, B = V = I: 1 for SA at every β, e^β for USA.
 
     At consensus the attention is uniform and the linearization is δ̇_i = mean(δ) − δ_i, times e^β in USA. Hence

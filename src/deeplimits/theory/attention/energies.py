@@ -7,24 +7,24 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import known
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.attention.equiangular import KINDS
 
 
 class EnergyGrowth(NamedTuple):
     """The energy of tokens and how fast their flow makes it grow."""
 
-    energy: Float[Array, ""]
-    growth: Float[Array, ""]
+    energy: Scalar
+    growth: Scalar
 
 
 def log_interaction_energy(
     tokens: ArrayLike, beta: ArrayLike, *, score: ArrayLike | None = None, normalize: bool = False
-) -> Float[Array, ""]:
+) -> Scalar:
     """log E_β, E_β(X) = (1/2βn²) Σ_ij e^{β⟨x_i, Bx_j⟩}, B symmetric (identity unless given), β > 0.
 
     The logarithm, because E is of the order e^β. A B that is not symmetric has no energy, and is refused.
@@ -89,7 +89,7 @@ def _checked(tokens, beta, score, normalize):
     return x, b, form
 
 
-def mean_energy(tokens: ArrayLike, *, normalize: bool = False) -> Float[Array, ""]:
+def mean_energy(tokens: ArrayLike, *, normalize: bool = False) -> Scalar:
     """E₀ = (1/2n) Σ_ij ⟨x_i, x_j⟩ = n|x̄|²/2, whose gradient is the flow at β = 0: dE₀/dt = Σ |ẋ_i|².
 
     >>> float(mean_energy([[1.0, 0.0], [0.0, 1.0]]))

@@ -14,12 +14,12 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.special import expi
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.arguments import known
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Floats
 
 KINDS = ("softmax", "unnormalized")
 """SA, whose rows of the attention matrix sum to one, and USA, which divides by n instead."""
@@ -37,8 +37,8 @@ LARGEST_EXPONENT = 700.0
 class Equiangular(NamedTuple):
     """The pairwise cosine γ of equiangular tokens, and what it lacks of one."""
 
-    cosine: Float[Array, "..."]
-    gap: Float[Array, "..."]
+    cosine: Floats
+    gap: Floats
     """1 − γ, to all its digits near the cluster."""
 
 
@@ -80,7 +80,7 @@ def equiangular_cosine(
 
 def equiangular_time(
     cosine: ArrayLike, start: ArrayLike, tokens: ArrayLike, beta: ArrayLike, *, kind: str = "softmax"
-) -> Float[Array, "..."]:
+) -> Floats:
     """log of the time at which equiangular tokens that begin with cosine `start` have the cosine wanted.
 
     t_SA = (1/2n) [(n−1) u − Ei(β(1−g)) − e^{β(1−g)} ℰ(y)] from `start` to `cosine`, ℰ(y) = e^y E₁(y),
@@ -101,7 +101,7 @@ def equiangular_time(
     return _log_time(_place(end, n), _place(gamma, n), n, b, kind)
 
 
-def equiangular_bound(start: ArrayLike, times: ArrayLike, tokens: ArrayLike, beta: ArrayLike) -> Float[Array, "..."]:
+def equiangular_bound(start: ArrayLike, times: ArrayLike, tokens: ArrayLike, beta: ArrayLike) -> Floats:
     """What 1 − γ(t) of SA stays below at all times: (1−γ₀)/((1−s) + s e^{rt}), r = 2n/(e^{β(1−γ₀)} + n − 1).
 
     s = (1 + (n−1)γ₀)/n. For γ₀ = 0 it is at most n e^{−rt}, and attained as β → 0. The exponent e^{−β} is that of the

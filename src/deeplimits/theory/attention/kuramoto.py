@@ -7,12 +7,13 @@ from jaxtyping import Array, Float
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import known
+from deeplimits.numerics.shapes import Floats, Scalar
 
 BALANCED = 1e-9
 """Tokens balance each other where their mean is no longer than this."""
 
 
-def poisson_order(start: ArrayLike, times: ArrayLike) -> Float[Array, "..."]:
+def poisson_order(start: ArrayLike, times: ArrayLike) -> Floats:
     """|E e^{iθ}| at time t for infinitely many tokens on the circle with a Poisson kernel of modulus `start`.
 
     ṙ = r(1 − r²)/2 on the manifold of Ott and Antonsen: r(t) = r₀/√(r₀² + (1 − r₀²)e^{−t}).
@@ -25,7 +26,7 @@ def poisson_order(start: ArrayLike, times: ArrayLike) -> Float[Array, "..."]:
     return r / jnp.sqrt(jnp.where(r > 0, r**2 + (1 - r**2) * jnp.exp(-t), 1.0))
 
 
-def uniform_growth(dimension: ArrayLike) -> Float[Array, "..."]:
+def uniform_growth(dimension: ArrayLike) -> Floats:
     """The rate (d − 1)/d at which a mean grows out of the uniform distribution on the sphere of R^d.
 
     >>> uniform_growth(2).item()
@@ -55,7 +56,7 @@ def antipodal_spectrum(tokens: int, flipped: int, dimension: int) -> Float[Array
     return jnp.sort(jnp.repeat(jnp.array(once), d - 1))
 
 
-def balanced_curvature(tokens: ArrayLike) -> Float[Array, ""]:
+def balanced_curvature(tokens: ArrayLike) -> Scalar:
     """The largest eigenvalue 1 − λ_min(Σ x xᵀ)/n of the Hessian of E₀ where the mean of the tokens is zero.
 
     Positive: tokens that balance each other are a saddle.

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments, flows
+from deeplimits.numerics.shapes import Floats
 
 LARGE = 300.0
 """Beyond this a hyperbolic sine is half an exponential to all digits."""
@@ -59,7 +60,7 @@ def neural_ode(
     return NeuralODE(end[0], jacobian[0], t * error[0])
 
 
-def tanh_flow(start: ArrayLike, slope: ArrayLike, weight: ArrayLike, time: ArrayLike) -> Float[Array, "..."]:
+def tanh_flow(start: ArrayLike, slope: ArrayLike, weight: ArrayLike, time: ArrayLike) -> Floats:
     """x(t) of the scalar ẋ = w tanh(ax): sinh(a x(t)) = sinh(a x₀) e^{awt}.
 
     >>> round(float(tanh_flow(0.5, 1.0, 1.0, 1.0)), 12)

@@ -5,10 +5,10 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import Allowed
+from deeplimits.numerics.shapes import Floats
 
 # In units of which d → ∞ gives a number: G Gaussian with unit variance.
 NORMS = {
@@ -25,9 +25,9 @@ class ScoreLaw(NamedTuple):
 
     norm: float
     """lim ‖M‖ in operator norm: of B/√d for scores (ginibre, wigner, goe), of V for values (gaussian, wishart)."""
-    variance: Float[Array, "..."]
+    variance: Floats
     """Var ⟨x, By⟩ of the score of two independent tokens."""
-    own_variance: Float[Array, "..."]
+    own_variance: Floats
     """Var ⟨x, Bx⟩ of a token's score with itself."""
 
 

@@ -7,11 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import logsumexp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments, panels
 from deeplimits.numerics.arguments import known
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.attention.equiangular import KINDS, LARGEST_EXPONENT
 
 LARGEST_BETA = 1e4
@@ -23,13 +23,11 @@ NODES = 400
 class FastestMode(NamedTuple):
     """The degree of the harmonic that grows fastest, about the number of clusters that form, and its rate."""
 
-    degree: Float[Array, ""]
-    growth: Float[Array, ""]
+    degree: Scalar
+    growth: Scalar
 
 
-def harmonic_growth(
-    degree: int, beta: ArrayLike, dimension: ArrayLike, *, kind: str = "softmax"
-) -> Float[Array, "..."]:
+def harmonic_growth(degree: int, beta: ArrayLike, dimension: ArrayLike, *, kind: str = "softmax") -> Floats:
     """Growth rate λ_k of a spherical harmonic of degree k on the uniform density, B = V = I.
 
     SA: λ_k = k(k+d−2)/β · I_{k+d/2−1}(β)/I_{d/2−1}(β); USA: times the uniform mean of e^{β⟨x,y⟩}. At β = 0 only k = 1
@@ -90,7 +88,7 @@ def _growths(most, beta, d):
     return degree * (degree + d - 2) * first * products
 
 
-def uniform_partition(beta: ArrayLike, dimension: ArrayLike) -> Float[Array, "..."]:
+def uniform_partition(beta: ArrayLike, dimension: ArrayLike) -> Floats:
     """The mean of e^{β⟨x,y⟩} over uniform y on the sphere of R^d.
 
     >>> round(float(uniform_partition(2.0, 3)), 12), round(float(np.sinh(2.0) / 2.0), 12)
@@ -107,7 +105,7 @@ def uniform_partition(beta: ArrayLike, dimension: ArrayLike) -> Float[Array, "..
 
 def merge_time(
     cosine: ArrayLike, start: ArrayLike, beta: ArrayLike, *, mass: ArrayLike = 0.5, kind: str = "softmax"
-) -> Float[Array, "..."]:
+) -> Floats:
     """log of the time in which two clusters of masses m and 1 − m come from ⟨x₁, x₂⟩ = `start` to `cosine`.
 
     SA: ċ = (1−c²)[m₂/(m₁e^{β(1−c)} + m₂) + m₁/(m₂e^{β(1−c)} + m₁)], USA: ċ = (1−c²)e^{βc}. About e^{β(1−c₀)} for large

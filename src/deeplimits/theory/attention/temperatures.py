@@ -9,17 +9,18 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
+from deeplimits.numerics.shapes import Floats
 
 
 class GibbsRow(NamedTuple):
     """A row of attention as a Gibbs law on tokens, and how it answers to β."""
 
     weights: Float[Array, "... n"]
-    entropy: Float[Array, "..."]
-    entropy_slope: Float[Array, "..."]
+    entropy: Floats
+    entropy_slope: Floats
     """dH/dβ = −β Var_A(s): never positive for β ≥ 0."""
-    log_partition: Float[Array, "..."]
-    mean_score: Float[Array, "..."]
+    log_partition: Floats
+    mean_score: Floats
     """∂_β log Z = ⟨s⟩_A."""
 
 
@@ -58,8 +59,8 @@ def hot_deviation(scores: ArrayLike) -> Float[Array, "... n"]:
 class ColdRate(NamedTuple):
     """Between what −log(1 − max A)/β lies."""
 
-    least: Float[Array, "..."]
-    most: Float[Array, "..."]
+    least: Floats
+    most: Floats
 
 
 def cold_rate(scores: ArrayLike, beta: ArrayLike) -> ColdRate:

@@ -13,15 +13,14 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, Allowed, argument, array, known, number
 from deeplimits.numerics.ranks import same_rank
 from deeplimits.numerics.roots import bracketed
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.bayes import log_products
 from deeplimits.theory.bayes.evidence import WIDTH
 
-Floats = Float[Array, "..."]
 SHARE = Allowed(lambda x: (x > 0) & (x <= 1), "above 0 and at most 1")
 ENDS = 1500.0
 """Logarithms of the largest and smallest numbers that appear, squared."""

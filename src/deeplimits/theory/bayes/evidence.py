@@ -17,9 +17,9 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics.arguments import FINITE, POSITIVE, Allowed, argument, array, known, number
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.bayes import log_products
 
-Floats = Float[Array, "..."]
 WIDTH = Allowed(lambda x: (x >= 1) & (x == np.round(x)) & (x <= 1e12), "a whole number from 1 to 1e12")
 DEPTH = Allowed(lambda x: (x >= 0) & (x == np.round(x)) & (x <= 1e9), "a whole number from 0 to 1e9")
 RANK = 1e-10

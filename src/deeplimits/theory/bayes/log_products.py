@@ -25,6 +25,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.numerics.arguments import known
 from deeplimits.numerics.roots import bracketed, on_host
+from deeplimits.numerics.shapes import Floats
 
 SHIFT = 8
 """Γ is evaluated by Stirling's series at an argument larger by this, and brought back."""
@@ -38,8 +39,6 @@ ENDS = 690.0
 MOST_ON_HOST = 256
 """So many different shapes take NumPy less than a tenth of a second; JAX, once compiled, a tenth of that."""
 NO_SADDLE = "the size of the data is too far from what the prior allows for numbers of double precision"
-
-Floats = Float[Array, "..."]
 
 
 class Library(NamedTuple):

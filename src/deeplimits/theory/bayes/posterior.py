@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity
 from deeplimits.numerics.arguments import FINITE, POSITIVE, argument, array, number, whole
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.bayes import log_products
 from deeplimits.theory.bayes.evidence import (
     RANK,
@@ -27,8 +28,6 @@ from deeplimits.theory.bayes.evidence import (
     log_scale,
     require_interpolation,
 )
-
-Floats = Float[Array, "..."]
 
 
 def posterior_norm_moment(

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.numerics.arguments import POSITIVE, argument, array, number
 from deeplimits.numerics.roots import bracketed
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.bayes import log_products
 from deeplimits.theory.bayes.evidence import (
     DEPTH,
@@ -23,8 +24,6 @@ from deeplimits.theory.bayes.evidence import (
     log_scale,
     require_interpolation,
 )
-
-Floats = Float[Array, "..."]
 
 
 class PriorScale(NamedTuple):

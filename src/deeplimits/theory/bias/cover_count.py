@@ -4,15 +4,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import betainc
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 from scipy import special
 
 from deeplimits.numerics.arguments import Allowed, argument, known
+from deeplimits.numerics.shapes import Floats
 
 POSITIVE_COUNT = Allowed(lambda x: (x >= 1) & (x == np.round(x)) & np.isfinite(x), "a whole number, at least 1")
 
 
-def cover_probability(points: ArrayLike, dimension: ArrayLike) -> Float[Array, "..."]:
+def cover_probability(points: ArrayLike, dimension: ArrayLike) -> Floats:
     """Probability that n points in general position in R^d with fair random labels are linearly separable.
 
     Cover's count 2^{1−n} Σ_{k<d} C(n−1, k), which is P(Binomial(n−1, 1/2) ≤ d−1) = I_{1/2}(n−d, d); 1 for n ≤ d.

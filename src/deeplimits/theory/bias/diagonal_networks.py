@@ -22,8 +22,7 @@ from deeplimits.numerics import arguments, flows, panels
 from deeplimits.numerics.checks import converged
 from deeplimits.numerics.ranks import same_rank
 from deeplimits.numerics.roots import bracketed
-
-Floats = Float[Array, "..."]
+from deeplimits.numerics.shapes import Floats, Scalar
 
 TOLERANCE = 1e-10
 _NOT_ZERO = arguments.Allowed(lambda x: (x != 0) & np.isfinite(x), "finite and not 0")
@@ -37,11 +36,11 @@ class Interpolant(NamedTuple):
     beta: Float[Array, " d"]
     dual: Float[Array, " n"]
     """ν with β_i = c_i h(k_i (X'ν)_i)."""
-    residual: Float[Array, ""]
+    residual: Scalar
     """max |Xβ − y| relative to max |y|."""
 
 
-def diagonal_potential(z: ArrayLike, *, depth: int = 2) -> Float[Array, "..."]:
+def diagonal_potential(z: ArrayLike, *, depth: int = 2) -> Floats:
     """q(z) = ∫_0^z h^{−1}, of which q(z) = 2 − √(4 + z²) + z arcsinh(z/2) is that of depth two.
 
     For D > 2, with h(s) = z: q = sz − ((D−2)/2)[(1−s)^{−2/(D−2)} + (1+s)^{−2/(D−2)} − 2], by Legendre's transform.
@@ -85,7 +84,7 @@ def _link_excess(a, z, depth):
     return exponent * a + jnp.log(ratio) - jnp.log(jnp.where(z > 0, z, 1.0))
 
 
-def diagonal_regularizer(beta: ArrayLike, alpha: ArrayLike, start: ArrayLike, *, depth: int = 2) -> Float[Array, ""]:
+def diagonal_regularizer(beta: ArrayLike, alpha: ArrayLike, start: ArrayLike, *, depth: int = 2) -> Scalar:
     """Q(β) = Σ (c_i/k_i) q(β_i/c_i), c = (αθ₀)^D, k = θ₀^{D−2}, which gradient flow minimizes among interpolants.
 
     D = 2: Q → Σ β_i²/(4α²θ_{0,i}²) as α → ∞ and Q/log(1/α²) → ‖β‖₁ as α → 0.
@@ -273,7 +272,7 @@ def _damping(s, move, depth):
     return jnp.minimum(1.0, 0.5 / jnp.max(jnp.abs(move) / room))
 
 
-def _check(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike, depth: int) -> Float[Array, ""]:
+def _check(x: ArrayLike, y: ArrayLike, alpha: ArrayLike, start: ArrayLike, depth: int) -> Scalar:
     """The scale α, if all arguments are possible."""
     arguments.samples(x, y)
     arguments.whole("depth", depth, 2)

@@ -1,12 +1,12 @@
 r"""Margins of homogeneous networks that can be computed: deep linear networks."""
 
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, at_least
+from deeplimits.numerics.shapes import Floats
 
 
-def deep_linear_margin(margin: ArrayLike, depth: ArrayLike) -> Float[Array, "..."]:
+def deep_linear_margin(margin: ArrayLike, depth: ArrayLike) -> Floats:
     """The largest normalized margin min_i q_i/‖θ‖^D of a linear network of depth D: γ* D^{−D/2}.
 
     Setting     f(x) = ⟨v, W_{D−1}⋯W₁ x⟩, any widths, θ all weights; γ* = 1/‖ŵ‖ the margin of the linear predictor

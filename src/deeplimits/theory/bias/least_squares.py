@@ -13,6 +13,7 @@ from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Floats, Scalar
 
 
 class _Modes(NamedTuple):
@@ -30,7 +31,7 @@ def _modes(x: Float[Array, "n d"]) -> _Modes:
     return _Modes(left, values, right, kept)
 
 
-def critical_step(x: ArrayLike, *, loss_scale: float | None = None) -> Float[Array, ""]:
+def critical_step(x: ArrayLike, *, loss_scale: float | None = None) -> Scalar:
     """The step size 1/(c s_max²) from which on gradient descent diverges.
 
     >>> round(float(critical_step(jnp.diag(jnp.array([1.0, 2.0])), loss_scale=0.5)), 12)
@@ -41,7 +42,7 @@ def critical_step(x: ArrayLike, *, loss_scale: float | None = None) -> Float[Arr
     return 1 / (_scale(x, loss_scale) * largest**2)
 
 
-def optimal_step(x: ArrayLike, *, loss_scale: float | None = None) -> Float[Array, ""]:
+def optimal_step(x: ArrayLike, *, loss_scale: float | None = None) -> Scalar:
     """The constant step size 1/(c(s_max² + s_min²)) of fastest convergence, s_min the smallest nonzero one.
 
     >>> round(float(optimal_step(jnp.diag(jnp.array([1.0, 3.0])), loss_scale=0.5)), 12)
@@ -145,7 +146,7 @@ def _follow(x, y, start, progress):
     return jnp.add(*same_rank(start, jnp.where(kept, done / safe * missing, 0.0) @ modes.right))
 
 
-def _one_minus_power(x: Float[Array, " r"], power: Float[Array, "..."]) -> Float[Array, "... r"]:
+def _one_minus_power(x: Float[Array, " r"], power: Floats) -> Float[Array, "... r"]:
     """1 − (1 − x)^power for whole powers, without cancellation for small x; 1 − x may be negative."""
     x, power = same_rank(x, power[..., None])
     below = x < 1

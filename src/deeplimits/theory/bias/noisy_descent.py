@@ -17,6 +17,7 @@ from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Floats, Scalar
 
 MANY = 1 << 20
 """Iterates up to which correlations are summed one by one."""
@@ -45,7 +46,7 @@ def variance_path(
     return jnp.concatenate([first[None], path])
 
 
-def stationary_variance(step: ArrayLike, curvature: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
+def stationary_variance(step: ArrayLike, curvature: ArrayLike, noise_variance: ArrayLike) -> Floats:
     """v_∞ = ησ²/(λ(2 − ηλ)) of noisy gradient descent with a constant step.
 
     Setting     θ ← θ − η(∇L + ξ) on L = λθ²/2, independent ξ of mean zero and variance σ²
@@ -60,7 +61,7 @@ def stationary_variance(step: ArrayLike, curvature: ArrayLike, noise_variance: A
     return eta * arguments.argument("noise_variance", noise_variance, arguments.NOT_NEGATIVE) / (lam * (2 - eta * lam))
 
 
-def langevin_variance(step: ArrayLike, curvature: ArrayLike, temperature: ArrayLike) -> Float[Array, "..."]:
+def langevin_variance(step: ArrayLike, curvature: ArrayLike, temperature: ArrayLike) -> Floats:
     """τ/(λ(1 − ηλ/2)): the stationary variance of θ ← θ − ηλθ + √(2ητ) ξ, near the Gibbs law e^{−L/τ} for small steps.
 
     >>> round(float(langevin_variance(0.1, 2.0, 0.5)), 14)
@@ -70,7 +71,7 @@ def langevin_variance(step: ArrayLike, curvature: ArrayLike, temperature: ArrayL
     return arguments.argument("temperature", temperature, arguments.NOT_NEGATIVE) / (lam * (1 - eta * lam / 2))
 
 
-def temperature(step: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
+def temperature(step: ArrayLike, noise_variance: ArrayLike) -> Floats:
     """τ = ηs²/2: noise of variance s² added to the gradient acts as Langevin noise of this temperature.
 
     >>> float(temperature(0.1, 10.0))
@@ -136,7 +137,7 @@ def schedule_converges(power: float) -> Convergence:
     return Convergence(0 < p <= 1, 0.5 < p <= 1)
 
 
-def averaged_variance(step: ArrayLike, curvature: ArrayLike, noise_variance: ArrayLike, steps: int) -> Float[Array, ""]:
+def averaged_variance(step: ArrayLike, curvature: ArrayLike, noise_variance: ArrayLike, steps: int) -> Scalar:
     """E of the squared mean of `steps` successive stationary iterates with a constant step, exactly.
 
     (v_∞/T)[(1+ρ)/(1−ρ) − 2ρ(1−ρ^T)/(T(1−ρ)²)] with ρ = 1 − ηλ; T times it tends to σ²/λ² for every step size, the
@@ -161,7 +162,7 @@ def averaged_variance(step: ArrayLike, curvature: ArrayLike, noise_variance: Arr
     return v * jnp.where(small, 1 - x * steps / 3 + (x * steps) ** 2 / 12, closed)
 
 
-def contraction_factor(eigenvalues: ArrayLike, step: ArrayLike) -> Float[Array, ""]:
+def contraction_factor(eigenvalues: ArrayLike, step: ArrayLike) -> Scalar:
     """ρ(η) = max_i |1 − ηλ_i| over nonzero eigenvalues of the Hessian: the error shrinks by this factor a step.
 
     Setting     gradient descent θ ← θ − η∇L on a quadratic with Hessian eigenvalues λ_i ≥ 0
@@ -208,10 +209,10 @@ def descent_path(
 class BestStep(NamedTuple):
     """The fastest constant step sizes on a quadratic."""
 
-    step: Float[Array, ""]
-    factor: Float[Array, ""]
-    largest_step: Float[Array, ""]
-    momentum_factor: Float[Array, ""]
+    step: Scalar
+    factor: Scalar
+    largest_step: Scalar
+    momentum_factor: Scalar
     """(√κ − 1)/(√κ + 1) of heavy ball with its own best step and momentum."""
 
 
@@ -245,7 +246,7 @@ def proportional_best_step(gamma: ArrayLike) -> BestStep:
     return BestStep(1 / (1 + gamma), 2 * root / (1 + gamma), 2 / (1 + root) ** 2, jnp.minimum(root, 1 / root))
 
 
-def _stable(step: ArrayLike, curvature: ArrayLike) -> tuple[Float[Array, "..."], Float[Array, "..."]]:
+def _stable(step: ArrayLike, curvature: ArrayLike) -> tuple[Floats, Floats]:
     """Step and curvature, of which the first must be below 2 over the second."""
     eta = arguments.argument("step", step, arguments.POSITIVE)
     lam = arguments.argument("curvature", curvature, arguments.POSITIVE)

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.numerics import arguments, panels, roots
 from deeplimits.numerics.checks import converged
+from deeplimits.numerics.shapes import Scalar
 
 LABELS = ("sign", "logistic", "random")
 FARTHEST = 9.0
@@ -29,15 +30,15 @@ TOLERANCE = 1e-10
 class MaxMargin(NamedTuple):
     """The limit of the max-margin predictor."""
 
-    margin: Float[Array, ""]
+    margin: Scalar
     """κ*, for weights of norm one."""
-    overlap: Float[Array, ""]
+    overlap: Scalar
     """Cosine of the angle between the weights and θ."""
-    error: Float[Array, ""]
+    error: Scalar
     """Probability of a wrong label at a new point."""
-    support: Float[Array, ""]
+    support: Scalar
     """Fraction of the points that lie on the margin."""
-    residual: Float[Array, ""]
+    residual: Scalar
     """How well the equations are solved."""
 
 
@@ -71,7 +72,7 @@ def proportional_max_margin(gamma: ArrayLike, *, labels: str = "sign", strength:
 
 
 @partial(jax.jit, static_argnames="labels")
-def _max_margin(psi: Float[Array, ""], strength: Float[Array, ""], labels: str) -> MaxMargin:
+def _max_margin(psi: Scalar, strength: Scalar, labels: str) -> MaxMargin:
     u, weights = _law(labels, strength)
     if labels == "random":
         # The labels know nothing of θ: m = 0.
@@ -125,7 +126,7 @@ def separability_threshold(labels: str, *, strength: float = 1.0) -> float:
     return float(found.fun)
 
 
-def _law(labels: str, strength: Float[Array, ""]) -> tuple[Float[Array, " nodes"], Float[Array, " nodes"]]:
+def _law(labels: str, strength: Scalar) -> tuple[Float[Array, " nodes"], Float[Array, " nodes"]]:
     """Nodes and weights of the law of u = yg: density 2φ(u) on u > 0, 2φ(u)/(1 + e^{−ρu}), or φ(u)."""
     # u = L x² crowds nodes at zero, where the margin's integrand varies fastest if m is large.
     x, weights = panels.gauss(NODES, 0.0, 1.0)

@@ -17,6 +17,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Scalar
 
 INTERPOLATES = 1e-9
 
@@ -30,7 +31,7 @@ class Perturbation(NamedTuple):
     """Π θ_I(∞)."""
     perpendicular: Float[Array, " p"]
     """(1 − Π) θ_I(∞)."""
-    misfit: Float[Array, ""]
+    misfit: Scalar
     """max_a |⟨Φ_a, θ_F⟩ − y_a|; zero where the linear model interpolates."""
 
     @property

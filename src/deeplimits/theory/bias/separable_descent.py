@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.bias.support_vectors import ZERO_MULTIPLIER, HardMargin, hard_margin
 
 
@@ -143,9 +144,7 @@ def support_offset(
     return jnp.linalg.pinv(rows) @ wanted
 
 
-def approach_rate(
-    signed: Float[Array, "n d"], weights: Float[Array, " d"], multipliers: Float[Array, " n"]
-) -> Float[Array, ""]:
+def approach_rate(signed: Float[Array, "n d"], weights: Float[Array, " d"], multipliers: Float[Array, " n"]) -> Scalar:
     """q = min(λ_min⁺(Σ a_i x̄_i x̄_i'), ψ − 1): the deviation from the law decays like t^{−q}; traceable."""
     signed, multipliers, on = _support(signed, multipliers)
     roots = jnp.where(on, jnp.sqrt(jnp.where(on, multipliers, 1.0)), 0.0)
@@ -179,9 +178,7 @@ def in_support_span(
     return vector @ (jnp.linalg.pinv(rows) @ rows).T
 
 
-def direction_error(
-    weights: Float[Array, " d"], offset: Float[Array, " d"], log_time: ArrayLike
-) -> Float[Array, "..."]:
+def direction_error(weights: Float[Array, " d"], offset: Float[Array, " d"], log_time: ArrayLike) -> Floats:
     """‖w/‖w‖ − ŵ/‖ŵ‖‖ to leading order, ‖w̃ − (⟨w̃, ŵ⟩/‖ŵ‖²)ŵ‖/(‖ŵ‖ log t); `offset` is the full limit w̃."""
     late = _late(log_time)
     norm = jnp.linalg.norm(weights)
@@ -195,7 +192,7 @@ def normalized_margin(
     multipliers: Float[Array, " n"],
     log_time: ArrayLike,
     loss_scale: ArrayLike,
-) -> Float[Array, "..."]:
+) -> Floats:
     """min_i ⟨w, x̄_i⟩/‖w‖ = {1 − [max_S log(a_i/c) + ⟨ŵ, w̃⟩/‖ŵ‖²]/log t}/‖ŵ‖ + O(1/log² t)."""
     late = _late(log_time)
     norm = jnp.linalg.norm(weights)
@@ -267,5 +264,5 @@ def _scale(samples: int, loss_scale: float | None) -> float:
     return loss_scale
 
 
-def _late(log_time: ArrayLike) -> Float[Array, "..."]:
+def _late(log_time: ArrayLike) -> Floats:
     return arguments.argument("log_time", log_time, arguments.POSITIVE, "the law speaks about t > 1")

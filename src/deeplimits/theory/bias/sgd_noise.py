@@ -21,6 +21,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Scalar
 
 Matrix = Float[Array, "m d"] | Float[np.ndarray, "m d"]
 Vector = Float[Array, " m"] | Float[np.ndarray, " m"]
@@ -34,17 +35,17 @@ class Stationary(NamedTuple):
     minimizer: Float[Array, " d"]
     covariance: Float[Array, "d d"]
     """S = ⟨δδ'⟩."""
-    position_side: Float[Array, ""]
+    position_side: Scalar
     """⟨θ·∇L⟩ = tr(AS)."""
-    noise_side: Float[Array, ""]
+    noise_side: Scalar
     """(η/2)⟨tr C̃⟩, equal to `position_side` at every step size."""
-    gradient_side: Float[Array, ""]
+    gradient_side: Scalar
     """⟨‖∇L‖²⟩ = tr(A²S)."""
-    curvature_side: Float[Array, ""]
+    curvature_side: Scalar
     """(η/2)⟨tr(H C̃)⟩, equal to `gradient_side` for a quadratic loss."""
-    radius: Float[Array, ""]
+    radius: Scalar
     """Spectral radius of the recursion of second moments; the covariance is finite where it is below one."""
-    residual: Float[Array, ""]
+    residual: Scalar
     """How well S solves its equation, relative."""
 
 

@@ -11,9 +11,10 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Floats, Scalar
 
 
-def fast_variance(noise_per_curvature: ArrayLike, step: ArrayLike, curvature: ArrayLike) -> Float[Array, "..."]:
+def fast_variance(noise_per_curvature: ArrayLike, step: ArrayLike, curvature: ArrayLike) -> Floats:
     """⟨θ²⟩ = αη/(2(1 − ηλ)) of a steep coordinate with loss λθ² and gradient noise of variance αH, H = 2λ, exactly.
 
     >>> round(float(fast_variance(0.3, 0.02, 1.5)), 15)
@@ -69,7 +70,7 @@ def entropic_drift(
     return path if leading else valid(path, eta * values < 1, sentence)
 
 
-def valley_drift(stiffness: ArrayLike, start: ArrayLike, slow_times: ArrayLike) -> Float[Array, "..."]:
+def valley_drift(stiffness: ArrayLike, start: ArrayLike, slow_times: ArrayLike) -> Floats:
     """φ(τ) = φ₀ exp(−Σs_i τ/2), τ = αη² · steps: `entropic_drift` to leading order for λ_i = s_i(1 + φ²/2).
 
     >>> round(float(valley_drift([1.0], 1.0, 0.3 * 0.02**2 * 20_000)), 8)
@@ -97,7 +98,7 @@ def diffusion_density(amplitude: Float[Array, " points"], *, convention: str = "
     return weight / (jnp.mean(weight) * 2 * jnp.pi)
 
 
-def slow_half_mass(slow: ArrayLike, fast: ArrayLike) -> Float[Array, ""]:
+def slow_half_mass(slow: ArrayLike, fast: ArrayLike) -> Scalar:
     """Stationary probability of the half circle with amplitude `slow` when the other half has `fast`: f²/(s² + f²).
 
     >>> float(slow_half_mass(1.0, 2.0))

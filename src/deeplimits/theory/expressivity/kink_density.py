@@ -11,9 +11,8 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity
 from deeplimits.numerics.arguments import A_NUMBER, NOT_NEGATIVE, POSITIVE, argument, array, known, number, whole
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.expressivity.paths import hidden_widths
-
-Floats = Float[Array, "..."]
 
 
 class ExpectedBreakpoints(NamedTuple):

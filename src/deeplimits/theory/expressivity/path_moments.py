@@ -14,13 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import digamma, gammaln, polygamma
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics.arguments import POSITIVE, array, whole
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.expressivity.paths import hidden_widths
 
-Floats = Float[Array, "..."]
 State = tuple[int, ...]
 HIGHEST = 12
 """The highest moment: its transfer matrices have a row for each partition of 6."""

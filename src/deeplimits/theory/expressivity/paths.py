@@ -15,6 +15,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError, TooCostly
 from deeplimits.numerics.arguments import array, whole
+from deeplimits.numerics.shapes import Scalar
 
 MOST_PATHS = 5_000_000
 
@@ -88,7 +89,7 @@ def path_sum(weights: Sequence[ArrayLike], x: ArrayLike) -> PathSum:
     return PathSum(jnp.asarray(jacobian @ start), jnp.asarray(jacobian), path_count(hidden))
 
 
-def dead_probability(hidden: Sequence[int]) -> Float[Array, ""]:
+def dead_probability(hidden: Sequence[int]) -> Scalar:
     r"""The probability that some hidden layer of a random ReLU network is off as a whole at a given input.
 
     Setting     no biases, symmetric weights without atoms, `hidden` the widths n_1 … n_L
@@ -103,7 +104,7 @@ def dead_probability(hidden: Sequence[int]) -> Float[Array, ""]:
     return -jnp.expm1(jnp.sum(jnp.log1p(-(2.0**-n))))
 
 
-def gate_probability(gates: Sequence[Sequence[int]]) -> Float[Array, ""]:
+def gate_probability(gates: Sequence[Sequence[int]]) -> Scalar:
     r"""The probability of a pattern of gates, one list of zeros and ones for each hidden layer, at a given input.
 
     Setting     no biases, symmetric weights without atoms; ξ_i^(l) = 1{z_i^(l) > 0}

@@ -13,7 +13,6 @@ from deeplimits.errors import ParameterError, TooCostly
 from deeplimits.numerics.arguments import Allowed, array, number, whole
 from deeplimits.theory.expressivity.paths import hidden_widths
 
-Floats = Float[Array, "..."]
 MOST_HYPERPLANES, MOST_DIMENSIONS = 1_000_000, 1_000
 MOST_SEARCHED = 3_000_000
 """Subarrangements that deletion and restriction may visit."""

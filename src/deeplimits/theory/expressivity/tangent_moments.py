@@ -11,13 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, Allowed, argument, array, between, number, whole
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.expressivity.paths import hidden_widths
 
-Floats = Float[Array, "..."]
 MOST = 690.0
 """The largest logarithm of a moment."""
 

@@ -7,7 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammainc, gammaincc
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics.arguments import (
@@ -22,8 +21,8 @@ from deeplimits.numerics.arguments import (
     number,
     whole,
 )
+from deeplimits.numerics.shapes import Floats
 
-Floats = Float[Array, "..."]
 BITS = Allowed(lambda x: (x >= 0) & (x == np.round(x)) & (x <= 1e15), "a whole number from 0 to 1e15")
 
 

@@ -10,11 +10,9 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
 from deeplimits.numerics.apart import apart
-
-Floats = Float[Array, "..."]
+from deeplimits.numerics.shapes import Floats
 
 
 def _arcsine_polynomial() -> list[float]:

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import known
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.gaussian.closed_forms import closed_forms
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.duals.numerical import Quadrature, check_moments
@@ -39,7 +39,7 @@ def dual_of(activation: ActivationLike) -> Dual:
     return closed_form(activation) or Quadrature(named(activation))
 
 
-def dual(activation: ActivationLike, a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Float[Array, "..."]:
+def dual(activation: ActivationLike, a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Floats:
     """E σ(u)σ(v) for Gaussian u, v with variances a, b and covariance c; arrays of any shape that broadcast.
 
     Setting     K(a, b, c) = E σ(u)σ(v), (u, v) ~ N(0, [[a, c], [c, b]])
@@ -55,7 +55,7 @@ def dual(activation: ActivationLike, a: ArrayLike, b: ArrayLike, c: ArrayLike) -
     return _finite(_run(dual_of(activation), "value", a, b, c), activation, "E σ(u)σ(v)")
 
 
-def dual_derivative(activation: ActivationLike, a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Float[Array, "..."]:
+def dual_derivative(activation: ActivationLike, a: ArrayLike, b: ArrayLike, c: ArrayLike) -> Floats:
     """E σ'(u)σ'(v) for Gaussian u, v with variances a, b and covariance c; arrays of any shape that broadcast.
 
     For step and sign it is ∂K/∂c, infinite at c² = ab: an error is raised there.

@@ -20,11 +20,10 @@ from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, known, whole
 from deeplimits.numerics.checks import converged, valid
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.gaussian.closed_forms import closed_forms
 from deeplimits.theory.gaussian.pairs import coincident
 from deeplimits.theory.gaussian.quadrature import COARSE, LARGEST_OUTSKIRTS, NODES, OUTSKIRTS, line_nodes
-
-Floats = Float[Array, "..."]
 
 _TOLERANCE = 1e-8
 
@@ -145,7 +144,7 @@ def mean_slope(activation: ActivationLike, variance: ArrayLike = 1.0) -> Floats:
     >>> round(float(mean_slope("erf_saad")), 12)
     0.564189583548
     """
-    sigma = _continuous(activation)
+    sigma = _sloped(activation)
     return along(lambda u, z: sigma.derivative(u), sigma, variance)
 
 
@@ -156,7 +155,7 @@ def slope_moment(activation: ActivationLike, variance: ArrayLike = 1.0, *, power
     0.5
     """
     variance = argument("variance", variance, NOT_NEGATIVE)
-    return _slope_moment(_continuous(activation), variance, whole("power", power, 1))
+    return _slope_moment(_sloped(activation), variance, whole("power", power, 1))
 
 
 def mean_curvature(activation: ActivationLike, variance: ArrayLike = 1.0) -> Floats:
@@ -189,14 +188,16 @@ def second_derivative(activation: ActivationLike, variance: ArrayLike) -> Floats
     return _second_derivative(named(activation), argument("variance", variance, POSITIVE))
 
 
-def _continuous(activation: ActivationLike) -> Activation:
+def continuous(activation: ActivationLike, so: str) -> Activation:
+    """An activation without jumps; for any other an error that says what follows from them."""
     sigma = named(activation)
     if not sigma.continuous:
-        raise OutsideValidity(
-            f"activation = {sigma.name} jumps, so E σ'² is infinite and small changes of the input grow without bound; "
-            "take a continuous activation"
-        )
+        raise OutsideValidity(f"activation = {sigma.name} jumps, so {so}; take a continuous activation")
     return sigma
+
+
+def _sloped(activation: ActivationLike) -> Activation:
+    return continuous(activation, "E σ'² is infinite and small changes of the input grow without bound")
 
 
 @compiled

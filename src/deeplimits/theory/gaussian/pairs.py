@@ -12,13 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
 from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, argument, known
 from deeplimits.numerics.double_double import high_half
-
-Floats = Float[Array, "..."]
+from deeplimits.numerics.shapes import Floats
 
 
 class Pair(NamedTuple):

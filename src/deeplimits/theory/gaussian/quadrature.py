@@ -12,14 +12,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from deeplimits.numerics import panels
 from deeplimits.numerics.arguments import POSITIVE, argument, function
 from deeplimits.numerics.checks import converged, valid
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.gaussian.pairs import Pair, check_covariance, pair
-
-Floats = Float[Array, "..."]
 
 REACH = 13.5
 """Standard deviations after which the Gaussian weight, exp(−91), is below any rounding."""

@@ -5,14 +5,12 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.models.atoms import atoms
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, SHARE, above, argument, array, at_least, known
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.roots import bracketed
-
-Floats = Float[Array, "..."]
+from deeplimits.numerics.shapes import Floats
 
 
 def hoeffding(deviation: ArrayLike, count: ArrayLike, low: ArrayLike = 0.0, high: ArrayLike = 1.0) -> Floats:

@@ -4,26 +4,26 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.numerics.arguments import NOT_NEGATIVE, PART, argument, whole
+from deeplimits.numerics.shapes import Floats
 
 
 class Bernstein(NamedTuple):
     """Matrix Bernstein: the tail bound as a function of t, and its inverse."""
 
-    variance: Float[Array, "..."]
-    radius: Float[Array, "..."]
-    dimensions: Float[Array, "..."]
+    variance: Floats
+    radius: Floats
+    dimensions: Floats
 
-    def tail(self, deviation: ArrayLike) -> Float[Array, "..."]:
+    def tail(self, deviation: ArrayLike) -> Floats:
         """(d₁ + d₂) exp(−(t²/2)/(v + Rt/3)), a bound on P(‖Z‖ ≥ t); above 1 it says nothing."""
         t = argument("deviation", deviation, NOT_NEGATIVE, "a norm")
         # At t = 0 the bound is d₁ + d₂, also where nothing is random.
         scale = self.variance + self.radius * t / 3
         return self.dimensions * jnp.exp(-jnp.where(t > 0, (t**2 / 2) / jnp.where(t > 0, scale, 1.0), 0.0))
 
-    def deviation(self, probability: ArrayLike) -> Float[Array, "..."]:
+    def deviation(self, probability: ArrayLike) -> Floats:
         """The t at which the bound equals `probability`: Rl/3 + √((Rl/3)² + 2vl), l = ln((d₁ + d₂)/δ)."""
         log = jnp.log(self.dimensions / argument("probability", probability, PART))
         third = self.radius * log / 3

@@ -9,16 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import argument, between, known, whole
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.numerics.roots import bracketed
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.initialization import layer_maps, losses, phases
-
-Floats = Float[Array, "..."]
 
 
 class DepthScales(NamedTuple):

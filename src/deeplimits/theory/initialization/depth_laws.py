@@ -6,16 +6,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import whole
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.initialization import layer_maps
 from deeplimits.theory.initialization.critical_points import criticality
-
-Floats = Float[Array, "..."]
 
 
 class DecayToZero(NamedTuple):

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import ActivationLike, from_function
@@ -14,9 +14,9 @@ from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import FINITE, Allowed, argument, array, whole
 from deeplimits.numerics.arguments import function as callable_
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.initialization import layer_maps
 
-Floats = Float[Array, "..."]
 _LAYER = Allowed(lambda x: (x >= 1) & (x == np.round(x)) & np.isfinite(x), "a whole number, at least 1")
 
 

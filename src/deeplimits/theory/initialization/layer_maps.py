@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.models.activations import ActivationLike
 from deeplimits.numerics.arguments import NOT_NEGATIVE, argument
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.gaussian.moments import along as along
 from deeplimits.theory.gaussian.moments import check as check
 from deeplimits.theory.gaussian.moments import compiled as compiled
@@ -18,8 +18,6 @@ from deeplimits.theory.gaussian.moments import first_derivative as first_derivat
 from deeplimits.theory.gaussian.moments import second_derivative as second_derivative
 from deeplimits.theory.gaussian.moments import second_moment as second_moment
 from deeplimits.theory.gaussian.moments import slope_moment as slope_moment
-
-Floats = Float[Array, "..."]
 
 
 class Susceptibilities(NamedTuple):

@@ -12,6 +12,7 @@ from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import array, known, whole
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.gaussian.dual_activations import closed_form
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.duals.numerical import Quadrature, Series, numerical_dual
@@ -20,7 +21,6 @@ from deeplimits.theory.initialization import layer_maps
 from deeplimits.theory.initialization.critical_points import Criticality
 from deeplimits.theory.kernels.positive import modes
 
-Floats = Float[Array, "..."]
 Matrices = tuple[Float[Array, "layers m m"], Float[Array, "layers m m"]]
 
 

@@ -16,18 +16,17 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import panels
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.dual_activations import closed_form
 from deeplimits.theory.gaussian.duals.numerical import Quadrature, hermite_rows
 from deeplimits.theory.gaussian.pairs import Pair
 from deeplimits.theory.gaussian.quadrature import joint_rule, line_nodes
-
-Floats = Float[Array, "..."]
 
 _DEGREE = 160
 _LARGEST = 64.0

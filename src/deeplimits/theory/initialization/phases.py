@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import Activation, ActivationLike
@@ -15,10 +15,9 @@ from deeplimits.models.activations import activation as named
 from deeplimits.numerics import arguments, roots
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.numerics.roots import bracketed
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.initialization import layer_maps
 from deeplimits.theory.initialization.critical_points import homogeneous_slopes
-
-Floats = Float[Array, "..."]
 
 LEAST, MOST = 1e-10, 1e6
 """Without biases fixed points are looked for from the first on, below which they are taken to be zero; up to the

@@ -10,18 +10,19 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.kernels import positive
 
 
 class Cardinality(NamedTuple):
     """The law of the number of points: a sum of independent Bernoulli(l_i/(1 + l_i))."""
 
-    mean: Float[Array, ""]
-    variance: Float[Array, ""]
+    mean: Scalar
+    variance: Scalar
     probabilities: Float[Array, " n+1"]
 
 
-def subset_probability(kernel: ArrayLike, subset: Sequence[int]) -> Float[Array, ""]:
+def subset_probability(kernel: ArrayLike, subset: Sequence[int]) -> Scalar:
     r"""The probability that an L-ensemble is exactly the given subset.
 
     Setting     L positive semidefinite (n, n) with eigenvalues l_i; S a random subset of {0, …, n−1}
@@ -51,7 +52,7 @@ def marginal_kernel(kernel: ArrayLike) -> Float[Array, "n n"]:
     return (found.vectors * (found.eigenvalues / (1 + found.eigenvalues))[None, :]) @ found.vectors.T
 
 
-def inclusion_probability(marginal: ArrayLike, subset: Sequence[int]) -> Float[Array, ""]:
+def inclusion_probability(marginal: ArrayLike, subset: Sequence[int]) -> Scalar:
     """P(A ⊂ S) = det K_A for a marginal kernel K, whose eigenvalues must lie in [0, 1].
 
     >>> round(float(inclusion_probability([[0.5, 0.1], [0.1, 0.5]], [0, 1])), 12)

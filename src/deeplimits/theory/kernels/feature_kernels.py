@@ -5,19 +5,19 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.models.activations import Activation, ActivationLike, relu_power
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import FINITE, POSITIVE, argument
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.gaussian import dual, expect_pair
 
 
 class FeatureKernel(NamedTuple):
     """Mean of the random-feature kernel, and m times its variance."""
 
-    mean: Float[Array, "..."]
-    variance: Float[Array, "..."]
+    mean: Floats
+    variance: Floats
 
 
 def neuron_features(activation: ActivationLike, a: ArrayLike, b: ArrayLike, c: ArrayLike) -> FeatureKernel:

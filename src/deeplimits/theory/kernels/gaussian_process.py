@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.numerics.arguments import NOT_NEGATIVE, known, number, of_kind
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.kernels import positive
 from deeplimits.theory.kernels.training import Blocks
 
@@ -21,14 +22,12 @@ from deeplimits.theory.kernels.training import Blocks
 class Posterior(NamedTuple):
     """The noiseless function at new points, given noisy values at the training points."""
 
-    mean: Float[Array, "..."]
+    mean: Floats
     covariance: Float[Array, "t t"]
-    log_evidence: Float[Array, ""]
+    log_evidence: Scalar
 
 
-def kernel_ridge(
-    kernel: ArrayLike, targets: ArrayLike, ridge: ArrayLike, *, cross: ArrayLike | None = None
-) -> Float[Array, "..."]:
+def kernel_ridge(kernel: ArrayLike, targets: ArrayLike, ridge: ArrayLike, *, cross: ArrayLike | None = None) -> Floats:
     r"""Kernel ridge regression: coefficients, or predictions at new points where `cross` = K(x, X) is given.
 
     Setting     minimize ½Σ(f(x_i) − y_i)² + (λ/2)‖f‖²_H; by the representer theorem f = Σ α_i K(·, x_i)
@@ -84,7 +83,7 @@ def posterior(prior: Blocks, targets: ArrayLike, noise_variance: ArrayLike) -> P
     return Posterior(mean[:, 0] if single else mean, covariance, _log_evidence(lower, y))
 
 
-def log_evidence(kernel: ArrayLike, targets: ArrayLike, noise_variance: ArrayLike) -> Float[Array, ""]:
+def log_evidence(kernel: ArrayLike, targets: ArrayLike, noise_variance: ArrayLike) -> Scalar:
     """log N(y; 0, K + λ) = −½yᵀ(K + λ)⁻¹y − ½ log det(K + λ) − (n/2) log 2π; differentiable in both.
 
     >>> float(log_evidence([[1.0]], [0.0], 1.0).round(12))

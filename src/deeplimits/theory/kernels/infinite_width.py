@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.architectures import FullyConnected
 from deeplimits.numerics.arguments import array, known, whole
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.gaussian.dual_activations import closed_form, dual_of
 from deeplimits.theory.gaussian.duals.numerical import Quadrature, numerical_duals
 from deeplimits.theory.kernels import tiling
@@ -46,21 +46,21 @@ class InfiniteWidth(eqx.Module):
 
     net: FullyConnected
 
-    def nngp(self, x1: ArrayLike, x2: ArrayLike | None = None, **options) -> Float[Array, "..."]:
+    def nngp(self, x1: ArrayLike, x2: ArrayLike | None = None, **options) -> Floats:
         """Covariance of the outputs at the rows of `x1` and `x2` (n, d); options as for `kernels`."""
         return self._single("nngp", x1, x2, options)
 
-    def ntk(self, x1: ArrayLike, x2: ArrayLike | None = None, **options) -> Float[Array, "..."]:
+    def ntk(self, x1: ArrayLike, x2: ArrayLike | None = None, **options) -> Floats:
         """Tangent kernel at the rows of `x1` and `x2` (n, d); options as for `kernels`."""
         return self._single("ntk", x1, x2, options)
 
-    def conjugate(self, x1: ArrayLike, x2: ArrayLike | None = None, **options) -> Float[Array, "..."]:
+    def conjugate(self, x1: ArrayLike, x2: ArrayLike | None = None, **options) -> Floats:
         """Kernel E σσ of the last hidden layer's features at the rows of `x1`, `x2`; options as for `kernels`."""
         return self._single("conjugate", x1, x2, options)
 
     def kernel_fn(
         self, x1: ArrayLike, x2: ArrayLike | None = None, get: str | Sequence[str] = ("nngp", "ntk")
-    ) -> Kernels | Float[Array, "..."]:
+    ) -> Kernels | Floats:
         """One kernel by its name, or several as `.nngp`, `.ntk`, `.conjugate`."""
         found = self.kernels(x1, x2, get)
         return getattr(found, get) if isinstance(get, str) else found
@@ -95,7 +95,7 @@ class InfiniteWidth(eqx.Module):
             found = tiling.on_all_devices(network, x1, x2, wanted, int(tile))
         return _finite(found)
 
-    def _single(self, kind: str, x1, x2, options: dict) -> Float[Array, "..."]:
+    def _single(self, kind: str, x1, x2, options: dict) -> Floats:
         return getattr(self.kernels(x1, x2, kind, **options), kind)
 
     def _wanted(self, get: str | Sequence[str]) -> tuple[str, ...]:

@@ -9,16 +9,14 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, at_least
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.gaussian.moments import mean_curvature, mean_slope, slope_moment
 from deeplimits.theory.kernels.linearization import curvature, curvature_bound
-
-Floats = Float[Array, "..."]
 
 PEAK = 0.75 * 4 ** (-1 / 3)
 """The largest value of e^{−x/2} − e^{−2x}, at x = (4/3) log 2."""
@@ -42,7 +40,7 @@ class LazyBounds(NamedTuple):
     output_distance: float
     """‖f(θ_t) − f̄(θ̄_t)‖ on the training points is at most this, at any time."""
 
-    def output_distance_at(self, times: ArrayLike) -> Float[Array, "..."]:
+    def output_distance_at(self, times: ArrayLike) -> Floats:
         """‖f(θ_t) − f̄(θ̄_t)‖ ≤ (20σ_max L r₀²/3σ_min³)(e^{−λ₀t/2} − e^{−2λ₀t}) on the training points."""
         passed = self.rate * argument("times", times, NOT_NEGATIVE)
         return self.output_distance / PEAK * jnp.exp(-passed / 2) * -jnp.expm1(-1.5 * passed)
@@ -168,8 +166,8 @@ def lazy_scaling(
 class TwoLayerSpectrum(NamedTuple):
     """Limits of the extreme squared singular values of a wide two-layer network's Jacobian, over α²d."""
 
-    least: Float[Array, "..."]
-    largest: Float[Array, "..."]
+    least: Floats
+    largest: Floats
 
 
 def two_layer_singular_values(activation: ActivationLike, points_per_dimension: ArrayLike) -> TwoLayerSpectrum:

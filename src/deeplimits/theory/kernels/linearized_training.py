@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 from deeplimits.numerics.arguments import COUNT, POSITIVE, UNTIL_THE_END, argument, array
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Floats
 
 
 class LinearizedFlow(NamedTuple):
@@ -18,7 +19,7 @@ class LinearizedFlow(NamedTuple):
     """θ̄_t."""
     outputs: Float[Array, "... n"]
     """f₀ + J₀(θ̄_t − θ₀) on the training points."""
-    displacement: Float[Array, "..."]
+    displacement: Floats
     """‖θ̄_t − θ₀‖."""
     interpolant: Float[Array, " p"]
     """θ₀ + J₀⁺(y − f₀): of all parameters that fit best, those closest to the start."""

@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.numerics.arguments import FINITE, POSITIVE, array, number, whole
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.kernels import positive
 
 
@@ -20,7 +21,7 @@ class Mercer(NamedTuple):
     """The largest eigenvalues, in descending order, and the eigenfunctions at points."""
 
     eigenvalues: Float[Array, " count"]
-    functions: Callable[[ArrayLike], Float[Array, "..."]]
+    functions: Callable[[ArrayLike], Floats]
     """x of shape (n,) -> ψ_j(x), of shape (n, count)."""
 
     def features(self, x: ArrayLike) -> Float[Array, "n count"]:

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, array, number
+from deeplimits.numerics.shapes import Scalar
 
 
 class LazyRange(NamedTuple):
@@ -21,7 +22,7 @@ class LazyRange(NamedTuple):
     least: float
     largest: float
 
-    def risk(self, alpha: float, outputs: ArrayLike, targets: ArrayLike) -> Float[Array, ""]:
+    def risk(self, alpha: float, outputs: ArrayLike, targets: ArrayLike) -> Scalar:
         """R₀(α) = ½‖αf₀ − y‖²."""
         scaled = number("alpha", alpha, POSITIVE) * jnp.asarray(outputs, float)
         return jnp.sum((scaled - jnp.asarray(targets, float)) ** 2) / 2
@@ -97,8 +98,8 @@ class TangentEnd(NamedTuple):
     """Where the tangent model ends, and how far that is."""
 
     parameters: Float[Array, " p"]
-    displacement: Float[Array, ""]
-    residual: Float[Array, ""]
+    displacement: Scalar
+    residual: Scalar
     """‖αf̃(û) − y‖ relative to ‖αf₀ − y‖: zero where J₀ has full row rank."""
 
 

@@ -18,11 +18,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.models.architectures import FullyConnected
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.gaussian.angles import once
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.pairs import Pair
-
-Floats = Float[Array, "..."]
 
 CLOSE = 0.01
 """Below this value of 1 ∓ ρ a matrix product has too few digits left, and differences of inputs are formed instead."""

@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, argument, array
 from deeplimits.numerics.arguments import function as called
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.kernels import positive
 
 
@@ -21,10 +22,10 @@ class Representer(NamedTuple):
     """f = Σ_i α_i K(·, x_i): its coefficients and its squared norm αᵀKα."""
 
     coefficients: Float[Array, " n"]
-    squared_norm: Float[Array, ""]
+    squared_norm: Scalar
 
 
-def rkhs_squared_norm(kernel: ArrayLike, coefficients: ArrayLike) -> Float[Array, ""]:
+def rkhs_squared_norm(kernel: ArrayLike, coefficients: ArrayLike) -> Scalar:
     r"""‖Σ_i α_i K(·, x_i)‖² in the Hilbert space of the kernel.
 
     Setting     a positive semidefinite kernel K with Mercer expansion Σ λ_j ψ_j(x)ψ_j(y)
@@ -45,7 +46,7 @@ def rkhs_squared_norm(kernel: ArrayLike, coefficients: ArrayLike) -> Float[Array
     return alpha[:, 0] @ jnp.asarray(kernel, float) @ alpha[:, 0]
 
 
-def rkhs_inner_product(kernel: ArrayLike, first: ArrayLike, second: ArrayLike) -> Float[Array, ""]:
+def rkhs_inner_product(kernel: ArrayLike, first: ArrayLike, second: ArrayLike) -> Scalar:
     """⟨Σ α_i K(·, x_i), Σ β_i K(·, x_i)⟩ = αᵀKβ in the Hilbert space of the kernel, `first` α and `second` β.
 
     With β_j = 1 and all others 0 it is f(x_j): the kernel reproduces.
@@ -62,9 +63,9 @@ def rkhs_inner_product(kernel: ArrayLike, first: ArrayLike, second: ArrayLike) -
 class NormOfFunction(NamedTuple):
     """What is known of ‖f‖² in the Hilbert space of a kernel from values of f at points."""
 
-    squared_norm: Float[Array, ""]
+    squared_norm: Scalar
     """The least ‖g‖² among functions with these values: at most ‖f‖²."""
-    gained: Float[Array, ""]
+    gained: Scalar
     """How much of it every other point alone does not show."""
 
 
@@ -121,7 +122,7 @@ def least_norm_interpolant(kernel: ArrayLike, values: ArrayLike, *, tolerance: f
     return Representer(found.vectors @ (inverse * modes), jnp.sum(inverse * modes**2))
 
 
-def mercer_squared_norm(coefficients: ArrayLike, eigenvalues: ArrayLike) -> Float[Array, ""]:
+def mercer_squared_norm(coefficients: ArrayLike, eigenvalues: ArrayLike) -> Scalar:
     """Σ f_j²/λ_j from the coefficients f_j = ⟨f, ψ_j⟩ in L²; infinite where f has a part that the kernel lacks.
 
     >>> float(mercer_squared_norm([1.0, 1.0], [1.0, 0.5]))
@@ -138,7 +139,7 @@ def mercer_squared_norm(coefficients: ArrayLike, eigenvalues: ArrayLike) -> Floa
     return jnp.asarray(parts.sum())
 
 
-def evaluation_bound(diagonal: ArrayLike, norm: ArrayLike) -> Float[Array, "..."]:
+def evaluation_bound(diagonal: ArrayLike, norm: ArrayLike) -> Floats:
     """|f(x)| ≤ √K(x, x) ‖f‖_H, attained by f ∝ K(x, ·).
 
     >>> float(evaluation_bound(4.0, 3.0))

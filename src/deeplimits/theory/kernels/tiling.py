@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.kernels.recursion import (
     Network,
     Points,
@@ -33,9 +34,9 @@ def usual_tile() -> int:
 class Kernels(NamedTuple):
     """Kernels of a network; those that were not asked for are None."""
 
-    nngp: Float[Array, "..."] | None = None
-    ntk: Float[Array, "..."] | None = None
-    conjugate: Float[Array, "..."] | None = None
+    nngp: Floats | None = None
+    ntk: Floats | None = None
+    conjugate: Floats | None = None
 
 
 @functools.partial(jax.jit, static_argnames=("wanted", "every_layer"))

@@ -22,6 +22,7 @@ from deeplimits.errors import ParameterError
 from deeplimits.numerics.arguments import POSITIVE, UNTIL_THE_END, Allowed, array, number, of_kind
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.kernels import positive
 
 STEPS = Allowed(lambda x: (x >= 0) & (x == np.round(x)), "a whole number, at least 0 (inf for the end)")
@@ -30,11 +31,11 @@ STEPS = Allowed(lambda x: (x >= 0) & (x == np.round(x)), "a whole number, at lea
 class Predictions(NamedTuple):
     """Outputs during training; a leading axis counts the times where several were given."""
 
-    train: Float[Array, "..."]
-    test: Float[Array, "..."] | None = None
+    train: Floats
+    test: Floats | None = None
 
 
-def largest_stable_step(kernel: ArrayLike, *, samples: int | None = None) -> Float[Array, ""]:
+def largest_stable_step(kernel: ArrayLike, *, samples: int | None = None) -> Scalar:
     """η below which gradient descent on (1/2n)‖y − f‖² converges: 2n/λ_max.
 
     >>> float(largest_stable_step([[1.0, 0.5], [0.5, 1.0]]).round(12))
@@ -123,8 +124,8 @@ def gradient_descent(
 class Ensemble(NamedTuple):
     """The Gaussian process that infinitely wide networks form after training, at new points; for each time, if several."""
 
-    mean: Float[Array, "..."]
-    covariance: Float[Array, "..."]
+    mean: Floats
+    covariance: Floats
 
 
 class Blocks(NamedTuple):
@@ -242,11 +243,11 @@ def _predict(found, decay, gain, targets, start, cross, test_start) -> Predictio
     return Predictions(train[..., 0], None if test is None else test[..., 0])
 
 
-def _times(given: ArrayLike, name: str) -> Float[Array, "..."]:
+def _times(given: ArrayLike, name: str) -> Floats:
     return array(name, given, (), ("times",), allowed=UNTIL_THE_END)
 
 
-def _stable(step: ArrayLike, found: positive.Modes) -> Float[Array, ""]:
+def _stable(step: ArrayLike, found: positive.Modes) -> Scalar:
     """The step, which must be small enough for gradient descent to converge."""
     eta, n, largest = number("step", step, POSITIVE), found.eigenvalues.shape[0], found.eigenvalues[-1]
     return valid(

@@ -15,6 +15,7 @@ from deeplimits.errors import ParameterError
 from deeplimits.models.activations import Activation, ActivationLike, relu_power
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import array
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.gaussian import dual, dual_derivative
 from deeplimits.theory.gaussian.quadrature import expect_jointly
 from deeplimits.theory.kernels import positive
@@ -23,13 +24,13 @@ from deeplimits.theory.kernels import positive
 class Gram(NamedTuple):
     """The two parts of a two-layer network's tangent kernel, in the mean."""
 
-    outer: Float[Array, "..."]
+    outer: Floats
     """From training the outer weights: E σσ."""
-    inner: Float[Array, "..."]
+    inner: Floats
     """From training the inner weights: E a² · x·x' E σ'σ'."""
 
     @property
-    def ntk(self) -> Float[Array, "..."]:
+    def ntk(self) -> Floats:
         return self.outer + self.inner
 
 
@@ -79,7 +80,7 @@ def two_layer_ntk(activation: ActivationLike, x1: ArrayLike, x2: ArrayLike | Non
 
 def ntk_variance(
     activation: ActivationLike, a: ArrayLike, b: ArrayLike, c: ArrayLike, *, output_fourth_moment: ArrayLike = 3.0
-) -> Float[Array, "..."]:
+) -> Floats:
     """m·Var of the empirical tangent kernel with both layers trained, E a² = 1, exact at every width.
 
     E(σσ + a²cσ'σ')² − K² = E σ²σ² + 2c E σσσ'σ' + E[a⁴] c² E σ'²σ'² − (E σσ + c E σ'σ')²
@@ -112,8 +113,8 @@ def _fourth_order(chosen: Activation):
 class FiniteKernel(NamedTuple):
     """Mean of a kernel made of m independent neurons, and m times its variance."""
 
-    mean: Float[Array, "..."]
-    variance: Float[Array, "..."]
+    mean: Floats
+    variance: Floats
 
 
 def arc_cosine_ntk(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> FiniteKernel:
@@ -134,8 +135,8 @@ def arc_cosine_ntk(a: ArrayLike, b: ArrayLike, c: ArrayLike) -> FiniteKernel:
 class QuadraticForm(NamedTuple):
     """Mean of (1/n)σ(wᵀX)Aσ(Xᵀw), and its standard deviation where σ is linear (nan where it is not)."""
 
-    mean: Float[Array, ""]
-    linear_deviation: Float[Array, ""]
+    mean: Scalar
+    linear_deviation: Scalar
 
 
 def nonlinear_quadratic_form(

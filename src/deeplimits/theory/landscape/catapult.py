@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import converged, valid
+from deeplimits.numerics.shapes import Floats, Scalar
 
 LAZY, LARGEST = 2.0, 4.0
 """Steps in units of 1/λ₀ at which the lazy phase ends, and from which on everything diverges."""
@@ -24,24 +25,6 @@ class CatapultPath(NamedTuple):
 
     output: Float[Array, " steps"]
     kernel: Float[Array, " steps"]
-
-
-class ReducedPath(NamedTuple):
-    """The two numbers that decide everything for y = 0, at every step, the start included."""
-
-    kernel: Float[Array, " steps"]
-    """a = ηλ."""
-    energy: Float[Array, " steps"]
-    """b = η²wz², at most a²/4."""
-
-
-class Phases(NamedTuple):
-    """Where the phases of the learning rate meet."""
-
-    lazy: Float[Array, ""]
-    """Below it the loss falls from the first step on and the kernel hardly moves."""
-    largest: Float[Array, ""]
-    """Above it training diverges; between the two, a catapult."""
 
 
 def catapult_path(
@@ -75,6 +58,15 @@ def catapult_path(
     return CatapultPath(*seen)
 
 
+class ReducedPath(NamedTuple):
+    """The two numbers that decide everything for y = 0, at every step, the start included."""
+
+    kernel: Float[Array, " steps"]
+    """a = ηλ."""
+    energy: Float[Array, " steps"]
+    """b = η²wz², at most a²/4."""
+
+
 def reduced_catapult(kernel: ArrayLike, energy: ArrayLike, steps: int) -> ReducedPath:
     """The path for y = 0, of a = ηλ and b = η²wz²: b' = b(1 − a + b)², a' = a + b(a − 4).
 
@@ -87,7 +79,7 @@ def reduced_catapult(kernel: ArrayLike, energy: ArrayLike, steps: int) -> Reduce
     return ReducedPath(*seen)
 
 
-def catapult_end(kernel: ArrayLike, energy: ArrayLike) -> Float[Array, ""]:
+def catapult_end(kernel: ArrayLike, energy: ArrayLike) -> Scalar:
     """a_∞ = ηλ(∞) for y = 0: where the curvature comes to rest, below 2.
 
     Setting     `kernel` a₀ = ηλ₀ < 4 and `energy` b₀ = η²wz₀² ≤ a₀²/4
@@ -111,6 +103,15 @@ def catapult_end(kernel: ArrayLike, energy: ArrayLike) -> Float[Array, ""]:
     return converged(a, (count < MOST_STEPS) & jnp.isfinite(b), "the catapult has not come to rest in a million steps")
 
 
+class Phases(NamedTuple):
+    """Where the phases of the learning rate meet."""
+
+    lazy: Scalar
+    """Below it the loss falls from the first step on and the kernel hardly moves."""
+    largest: Scalar
+    """Above it training diverges; between the two, a catapult."""
+
+
 def learning_rate_phases(kernel: ArrayLike, *, samples: int = 1) -> Phases:
     """The two critical learning rates 2/λ₀ and 4/λ₀.
 
@@ -128,7 +129,7 @@ def learning_rate_phases(kernel: ArrayLike, *, samples: int = 1) -> Phases:
     return Phases(LAZY / lambda0, LARGEST / lambda0)
 
 
-def lazy_kernel_change(kernel: ArrayLike, energy: ArrayLike) -> Float[Array, "..."]:
+def lazy_kernel_change(kernel: ArrayLike, energy: ArrayLike) -> Floats:
     """How far a = ηλ falls in the lazy phase, to first order in b₀: −b₀(4 − a₀)/(a₀(2 − a₀)).
 
     The sum of b_t(a − 4) with b_t = b₀(1 − a₀)^{2t}; of order 1/m, as b₀ is.
@@ -141,7 +142,7 @@ def lazy_kernel_change(kernel: ArrayLike, energy: ArrayLike) -> Float[Array, "..
     return -b * (LARGEST - a) / (a * (LAZY - a))
 
 
-def catapult_time(kernel: ArrayLike, energy: ArrayLike) -> Float[Array, "..."]:
+def catapult_time(kernel: ArrayLike, energy: ArrayLike) -> Floats:
     """About how many steps the loss grows in a catapult: log(1/b₀)/(2 log(a₀ − 1)), until b is of order one.
 
     >>> round(float(catapult_time(3.0, 1e-4)), 4)

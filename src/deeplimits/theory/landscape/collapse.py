@@ -8,28 +8,29 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.numerics import arguments
+from deeplimits.numerics.shapes import Scalar
 
 
 class CollapsedSolution(NamedTuple):
     """The minimum of the regularized cross-entropy over features and classifier."""
 
-    scale: Float[Array, ""]
+    scale: Scalar
     """s: the logits are s(1 − 11'/C); zero where the penalty wins."""
-    loss: Float[Array, ""]
-    strength: Float[Array, ""]
+    loss: Scalar
+    strength: Scalar
     """κ = √(n λ_W λ_H); collapse takes κ < 1/C."""
 
 
 class CollapseMetrics(NamedTuple):
     """What `neural_collapse_in_noise` predicts."""
 
-    within: Float[Array, ""]
+    within: Scalar
     """NC1, tr(Σ_W Σ_B⁺)/C."""
-    ratio: Float[Array, ""]
+    ratio: Scalar
     """tr Σ_W/tr Σ_B."""
-    squared_length: Float[Array, ""]
+    squared_length: Scalar
     """|μ̂_c − μ̂_G|², the squared length of a centred class mean."""
-    cosine: Float[Array, ""]
+    cosine: Scalar
     """Between the centred means of two classes: −1/(C − 1)."""
 
 

@@ -13,6 +13,7 @@ from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import arguments
 from deeplimits.numerics.panels import gauss
+from deeplimits.numerics.shapes import Scalar
 
 ROOT_TWO = 2**0.5
 LOSSES = ("cross-entropy", "squared")
@@ -35,9 +36,9 @@ class CurvatureParts(NamedTuple):
 class ClusterCurvature(NamedTuple):
     """The two eigenvalues of the population Hessian."""
 
-    along: Float[Array, ""]
+    along: Scalar
     """Along the line between the clusters; a single one."""
-    across: Float[Array, ""]
+    across: Scalar
     """Orthogonal to it."""
 
 

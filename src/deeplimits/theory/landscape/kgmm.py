@@ -18,6 +18,7 @@ from deeplimits.numerics.arguments import known
 from deeplimits.numerics.checks import converged
 from deeplimits.numerics.quasi_random import gaussian_points
 from deeplimits.numerics.roots import bracketed
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.landscape.softmax import softmax_moments
 from deeplimits.theory.landscape.weighted_covariance import WeightedSample, weighted_sample
 
@@ -33,39 +34,6 @@ class MixtureState(NamedTuple):
     """M_cb = x^c·μ_b."""
     rest: Float[Array, "*times k k"]
     """R."""
-
-
-class SymmetricState(NamedTuple):
-    """M = aP, R = rP + s·11'/k with P = 1 − 11'/k: orthonormal means, equal probabilities."""
-
-    amplitude: Float[Array, "*times"]
-    """a."""
-    rest: Float[Array, "*times"]
-    """r."""
-    common: Float[Array, "*times"]
-    """s: the softmax does not see it."""
-
-    def alignment(self, classes: int) -> Float[Array, "*times"]:
-        """ρ(x^c, Span μ) = |P x^c|/|x^c|: |P x^c|² = a²(k − 1)/k, and the rest is r(k − 1)/k + s/k."""
-        along = self.amplitude**2 * (classes - 1)
-        return jnp.sqrt(along / (along + self.rest * (classes - 1) + self.common))
-
-
-class BlockEigenvalues(NamedTuple):
-    """Diagonal blocks and full matrices without noise, orthonormal means, symmetric state."""
-
-    hessian_own: Float[Array, ""]
-    """Of the Hessian block cc along μ_c: π(1 − π)/k."""
-    hessian_other: Float[Array, ""]
-    """Along the other means: q(1 − q)/k."""
-    gradient_own: Float[Array, ""]
-    """Of the block cc of the gradients' second moment along μ_c: (1 − π)²/k."""
-    gradient_other: Float[Array, ""]
-    """Along the other means: q²/k."""
-    full_hessian: Float[Array, "2"]
-    """πq, k times, and q/k, k(k − 2) times."""
-    full_gradient: Float[Array, ""]
-    """(k − 1)q², k times."""
 
 
 def kgmm_ballistic(
@@ -130,6 +98,22 @@ def kgmm_ballistic(
     return converged(fine, apart <= UNCERTAIN, "the statistics depend on the number of steps")
 
 
+class SymmetricState(NamedTuple):
+    """M = aP, R = rP + s·11'/k with P = 1 − 11'/k: orthonormal means, equal probabilities."""
+
+    amplitude: Float[Array, "*times"]
+    """a."""
+    rest: Float[Array, "*times"]
+    """r."""
+    common: Float[Array, "*times"]
+    """s: the softmax does not see it."""
+
+    def alignment(self, classes: int) -> Float[Array, "*times"]:
+        """ρ(x^c, Span μ) = |P x^c|/|x^c|: |P x^c|² = a²(k − 1)/k, and the rest is r(k − 1)/k + s/k."""
+        along = self.amplitude**2 * (classes - 1)
+        return jnp.sqrt(along / (along + self.rest * (classes - 1) + self.common))
+
+
 def kgmm_symmetric_path(
     times: ArrayLike, classes: int, separation: ArrayLike, ridge: ArrayLike, step: ArrayLike
 ) -> SymmetricState:
@@ -191,6 +175,23 @@ def kgmm_noiseless_path(times: ArrayLike, classes: int, ridge: ArrayLike) -> Flo
         return (k - 1) / (k - 1 + jnp.exp(k * a / (k - 1))) / k - beta * a
 
     return flows.solve(field, jnp.zeros(()), arguments.times("times", times), rtol=1e-11, atol=1e-13).states
+
+
+class BlockEigenvalues(NamedTuple):
+    """Diagonal blocks and full matrices without noise, orthonormal means, symmetric state."""
+
+    hessian_own: Scalar
+    """Of the Hessian block cc along μ_c: π(1 − π)/k."""
+    hessian_other: Scalar
+    """Along the other means: q(1 − q)/k."""
+    gradient_own: Scalar
+    """Of the block cc of the gradients' second moment along μ_c: (1 − π)²/k."""
+    gradient_other: Scalar
+    """Along the other means: q²/k."""
+    full_hessian: Float[Array, "2"]
+    """πq, k times, and q/k, k(k − 2) times."""
+    full_gradient: Scalar
+    """(k − 1)q², k times."""
 
 
 def kgmm_blocks(amplitude: ArrayLike, classes: int) -> BlockEigenvalues:

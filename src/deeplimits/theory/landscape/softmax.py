@@ -4,9 +4,9 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.numerics import arguments
+from deeplimits.numerics.shapes import Floats
 
 INNER, OUTER = 201, 501
 REACH, TAIL, FALL = 9.0, 42.0, 6.0
@@ -16,9 +16,9 @@ REACH, TAIL, FALL = 9.0, 42.0, 6.0
 class SoftmaxMoments(NamedTuple):
     """Of π = softmax(h), h_1 ~ N(a, σ²) and k − 1 others N(0, σ²), independent."""
 
-    correct: Float[Array, "..."]
+    correct: Floats
     """E π_1."""
-    squared: Float[Array, "..."]
+    squared: Floats
     """E |π|²."""
 
 

@@ -5,10 +5,11 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Floats, Scalar
 
 METHODS = ("gd", "heavy-ball", "nesterov")
 
@@ -16,16 +17,16 @@ METHODS = ("gd", "heavy-ball", "nesterov")
 class ProductEnd(NamedTuple):
     """Where training of (⟨u, v⟩ − 1)²/2 ends."""
 
-    u: Float[Array, "..."]
-    v: Float[Array, "..."]
+    u: Floats
+    v: Floats
 
     @property
-    def sharpness(self) -> Float[Array, ""]:
+    def sharpness(self) -> Scalar:
         """The largest eigenvalue of the Hessian at a minimum, |u|² + |v|²."""
         return jnp.sum(self.u**2) + jnp.sum(self.v**2)
 
 
-def stability_threshold(step: ArrayLike, *, method: str = "gd", momentum: ArrayLike = 0.0) -> Float[Array, "..."]:
+def stability_threshold(step: ArrayLike, *, method: str = "gd", momentum: ArrayLike = 0.0) -> Floats:
     """The largest curvature at which a method with this learning rate is stable on a quadratic.
 
     Setting     curvature h, learning rate `step` η, `momentum` β; heavy ball θ' = θ + β(θ − θ₋) − ηhθ; Nesterov
@@ -44,9 +45,7 @@ def stability_threshold(step: ArrayLike, *, method: str = "gd", momentum: ArrayL
     return 2 / eta * factor
 
 
-def growth_factor(
-    curvature: ArrayLike, step: ArrayLike, *, method: str = "gd", momentum: ArrayLike = 0.0
-) -> Float[Array, "..."]:
+def growth_factor(curvature: ArrayLike, step: ArrayLike, *, method: str = "gd", momentum: ArrayLike = 0.0) -> Floats:
     """By which factor a method multiplies its distance from the minimum of a quadratic, a step, after many of them.
 
     Setting     as `stability_threshold`; `curvature` h

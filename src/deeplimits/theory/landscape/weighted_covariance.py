@@ -14,6 +14,7 @@ from jaxtyping import Array, Bool, Float
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.roots import bracketed
+from deeplimits.numerics.shapes import Floats, Scalar
 
 NOT_MONOTONE = "the bulk has no edge: are all weights zero?"
 
@@ -26,24 +27,10 @@ class WeightedSample(NamedTuple):
     coordinates: Float[Array, "points q"]
     """u, in an orthonormal basis of U, its own noise included."""
     probabilities: Float[Array, " points"]
-    separation: Float[Array, ""]
+    separation: Scalar
     """λ."""
-    per_dimension: Float[Array, ""]
+    per_dimension: Scalar
     """α = M/d, samples per dimension."""
-
-
-class Outliers(NamedTuple):
-    """The q candidates, by decreasing eigenvalue; those that are outliers come first."""
-
-    exist: Bool[Array, " q"]
-    eigenvalues: Float[Array, " q"]
-    """The edge of the bulk where there is no outlier."""
-    projections: Float[Array, " q"]
-    """|P_U v|² of the eigenvector; zero where there is no outlier."""
-    directions: Float[Array, "q q"]
-    """The unit vectors P_U v/|P_U v| as rows."""
-    edge: Float[Array, ""]
-    """The right edge of the bulk."""
 
 
 def weighted_sample(
@@ -68,7 +55,7 @@ def weighted_sample(
     )
 
 
-def bulk_inverse(sample: WeightedSample, m: ArrayLike) -> Float[Array, "..."]:
+def bulk_inverse(sample: WeightedSample, m: ArrayLike) -> Floats:
     """z(m) = −1/m + (1/λ) E[w/(1 + wm/(λα))], the inverse of m(z) = lim (1/d) tr (A − z)^{−1}.
 
     >>> one = weighted_sample([1.0], [[0.0]], 1.0, 2.0)
@@ -78,6 +65,20 @@ def bulk_inverse(sample: WeightedSample, m: ArrayLike) -> Float[Array, "..."]:
     m = jnp.asarray(m, float)
     w = sample.weights.reshape((1,) * m.ndim + (-1,))
     return -1 / m + (w / (1 + w * m[..., None] / _scale(sample))) @ sample.probabilities / sample.separation
+
+
+class Outliers(NamedTuple):
+    """The q candidates, by decreasing eigenvalue; those that are outliers come first."""
+
+    exist: Bool[Array, " q"]
+    eigenvalues: Float[Array, " q"]
+    """The edge of the bulk where there is no outlier."""
+    projections: Float[Array, " q"]
+    """|P_U v|² of the eigenvector; zero where there is no outlier."""
+    directions: Float[Array, "q q"]
+    """The unit vectors P_U v/|P_U v| as rows."""
+    edge: Scalar
+    """The right edge of the bulk."""
 
 
 def weighted_outliers(sample: WeightedSample) -> Outliers:
@@ -125,7 +126,7 @@ def weighted_outliers(sample: WeightedSample) -> Outliers:
     )
 
 
-def outlier_alignment(found: Outliers, vector: ArrayLike, count: int) -> Float[Array, ""]:
+def outlier_alignment(found: Outliers, vector: ArrayLike, count: int) -> Scalar:
     """ρ² = |P x|²/|x|² of a vector in U, P onto the eigenvectors of the `count` largest outliers.
 
     Setting     `vector` x in the coordinates of the sample that `found` belongs to

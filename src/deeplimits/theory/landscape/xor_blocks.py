@@ -23,28 +23,12 @@ CRITICAL_RIDGE = 1 / 8
 
 
 class XorBlocks(NamedTuple):
-    """Second-layer blocks."""
+    """A block of a layer, or its eigenvalues, with s = v·g(WY)."""
 
-    hessian: Float[Array, "K K"]
-    """E σ'(s) g(WY)g(WY)', s = v·g(WY)."""
-    gradient: Float[Array, "K K"]
-    """E (σ(s) − y)² g(WY)g(WY)'."""
-
-
-class XorRestEigenvalues(NamedTuple):
-    """At a rest point without noise: a eigenvalues are not zero, and all agree."""
-
-    hessian: Float[Array, ""]
-    """β(1 − 4β)S, S = log((1 − 4β)/(4β))."""
-    gradient: Float[Array, ""]
-    """4β²S."""
-
-
-class XorRestBlocks(NamedTuple):
-    """First-layer blocks of an active neuron at rest, all four types active: on μ and on ν alike."""
-
-    hessian: Float[Array, ""]
-    gradient: Float[Array, ""]
+    hessian: Array
+    """Of the Hessian: E σ'(s) g(WY)g(WY)' in the second layer."""
+    gradient: Array
+    """Of the second moment of the gradients: E (σ(s) − y)² g(WY)g(WY)' in the second layer."""
 
 
 def xor_second_layer(state: XorState, separation: ArrayLike, *, points: int = 1024) -> XorBlocks:
@@ -112,7 +96,7 @@ def xor_weighted_block(
     return weighted_sample(w.ravel(), u.reshape(-1, width + 2), lam, per_dimension)
 
 
-def xor_rest_eigenvalues(ridge: ArrayLike) -> XorRestEigenvalues:
+def xor_rest_eigenvalues(ridge: ArrayLike) -> XorBlocks:
     """The eigenvalues of second-layer blocks at a rest point with a types: a of them equal these, the others are zero.
 
     >>> [round(float(part), 12) for part in xor_rest_eigenvalues(0.05)]
@@ -120,17 +104,17 @@ def xor_rest_eigenvalues(ridge: ArrayLike) -> XorRestEigenvalues:
     """
     beta = _resting(ridge)
     mass = jnp.log((1 - 4 * beta) / (4 * beta))
-    return XorRestEigenvalues(beta * (1 - 4 * beta) * mass, 4 * beta**2 * mass)
+    return XorBlocks(beta * (1 - 4 * beta) * mass, 4 * beta**2 * mass)
 
 
-def xor_rest_first_layer(ridge: ArrayLike, output: ArrayLike) -> XorRestBlocks:
+def xor_rest_first_layer(ridge: ArrayLike, output: ArrayLike) -> XorBlocks:
     """The two equal eigenvalues of the blocks W_iW_i, on μ and ν: β(1 − 4β)v_i² and 4β²v_i², all four types active.
 
     >>> [round(float(part), 12) for part in xor_rest_first_layer(0.05, 1.0)]
     [0.04, 0.01]
     """
     beta, v = _resting(ridge), arguments.number("output", output, arguments.FINITE)
-    return XorRestBlocks(beta * (1 - 4 * beta) * v**2, 4 * beta**2 * v**2)
+    return XorBlocks(beta * (1 - 4 * beta) * v**2, 4 * beta**2 * v**2)
 
 
 def xor_outlier_counts(width: int) -> Float[Array, "5"]:

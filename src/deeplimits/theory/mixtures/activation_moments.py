@@ -10,15 +10,13 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import POSITIVE, argument
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.quadrature import line_nodes
-
-Floats = Float[Array, "..."]
 
 
 class LayerMoments(NamedTuple):

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import OutsideValidity
 from deeplimits.numerics.arguments import POSITIVE, function, known, number, of_kind
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.mixtures.gaussian_mixtures import GaussianMixture, KernelData
 
 NOT_SMOOTH = "f or one of its first two derivatives is not finite where the kernel is expanded; take a smooth f"
@@ -20,12 +21,12 @@ NOT_SMOOTH = "f or one of its first two derivatives is not finite where the kern
 class Expansion(NamedTuple):
     """f and its derivatives where almost all entries are, and its value on the diagonal."""
 
-    place: Float[Array, ""]
+    place: Scalar
     """τ, around which the entries off the diagonal lie."""
-    value: Float[Array, ""]
-    slope: Float[Array, ""]
-    curvature: Float[Array, ""]
-    diagonal: Float[Array, ""]
+    value: Scalar
+    slope: Scalar
+    curvature: Scalar
+    diagonal: Scalar
 
 
 def distance_expansion(f: Callable[[Array], Array], variance: ArrayLike = 1.0) -> Expansion:
@@ -115,23 +116,23 @@ def _with_diagonal(matrix: Array, value: Array) -> Array:
 class Clustering(NamedTuple):
     """Spectral clustering of two balanced classes ±μ by a kernel of distances."""
 
-    informative: Float[Array, ""]
+    informative: Scalar
     """The eigenvalue of the eigenvector that knows the classes; the upper edge below the transition."""
-    overlap: Float[Array, ""]
+    overlap: Scalar
     """Squared alignment of that eigenvector with the classes, (v'y)²/n."""
-    error: Float[Array, ""]
+    error: Scalar
     """Share of points on the wrong side when sorted by its sign."""
-    threshold: Float[Array, ""]
+    threshold: Scalar
     """The |μ|² at which the transition is."""
     edges: Float[Array, "2"]
     """Ends of the bulk."""
-    at_point: Float[Array, ""]
+    at_point: Scalar
     """κ, where n − p eigenvalues lie when there are fewer dimensions than points."""
-    norm: Float[Array, ""]
+    norm: Scalar
     """The eigenvalue that fluctuating norms make; the upper edge where they make none."""
-    norm_overlap: Float[Array, ""]
+    norm_overlap: Scalar
     """Squared alignment of its eigenvector with these norms."""
-    rank: Float[Array, ""]
+    rank: Scalar
     """The place of the informative eigenvector, 1 for the largest eigenvalue; 0 below the transition."""
 
 

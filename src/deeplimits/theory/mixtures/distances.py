@@ -8,9 +8,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.numerics.arguments import POSITIVE, array, inside, number, of_kind, whole
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.mixtures.gaussian_mixtures import GaussianMixture
-
-Floats = Float[Array, "..."]
 
 
 class PairDistances(NamedTuple):

@@ -10,6 +10,7 @@ from jaxtyping import Array, Float, Int
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import known
+from deeplimits.numerics.shapes import Scalar
 
 ROUNDING = 1e-9
 """How far below zero, relative to the largest, rounding may put an eigenvalue of a covariance."""
@@ -23,7 +24,7 @@ class GaussianMixture(NamedTuple):
     proportions: Float[Array, " classes"]
 
     @property
-    def variance(self) -> Float[Array, ""]:
+    def variance(self) -> Scalar:
         """τ₀² = tr C°/p, C° = Σ π_a C_a: the squared length of a point, per dimension."""
         traces = jnp.einsum("aii->a", self.covariances)
         return self.proportions @ traces / self.means.shape[1]
@@ -107,7 +108,7 @@ class KernelData(NamedTuple):
     labels: Int[Array, " n"]
     overlap: Float[Array, "classes classes"]
     """T_ab = tr(C_aC_b)/p."""
-    variance: Float[Array, ""]
+    variance: Scalar
     """τ₀² = tr C°/p."""
 
     @property

@@ -11,20 +11,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array
 from scipy import optimize
 
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.activations import Activation, ActivationLike, polynomial
-from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, number, of_kind
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.numerics.quasi_random import gaussian_points
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.mixtures.activation_moments import _moments
 from deeplimits.theory.mixtures.layer_equivalents import DeepKernel, deep_coefficients
 
-Floats = Float[Array, "..."]
 MOST_ROUNDS = 3000
 STILL = 1e-14
 STARTS = 40
@@ -101,13 +100,9 @@ def equilibrium_coefficients(
 
 
 def continuous(activation: ActivationLike) -> Activation:
-    sigma = named(activation)
-    if not sigma.continuous:
-        raise OutsideValidity(
-            f"activation = {sigma.name} jumps, so that small changes of the state grow without bound and there is no "
-            "stable fixed point; take a continuous activation"
-        )
-    return sigma
+    return moments.continuous(
+        activation, "that small changes of the state grow without bound and there is no stable fixed point"
+    )
 
 
 def _scale(sigma: Activation, s_a: Array, s_b: Array, tau0: Array) -> Array:

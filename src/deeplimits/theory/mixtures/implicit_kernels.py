@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import NotConverged, OutsideValidity
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, array, number
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.mixtures.dual_matrices import dual_matrix
 from deeplimits.theory.mixtures.implicit import MOST_ROUNDS, STILL, continuous
@@ -26,9 +27,9 @@ class Fixed(NamedTuple):
 
     conjugate: Float[Array, "n n"]
     tangent: Float[Array, "n n"]
-    residual: Float[Array, ""]
+    residual: Scalar
     """The largest change of an entry in another round, relative to the largest entry."""
-    contraction: Float[Array, ""]
+    contraction: Scalar
     """The largest σ_a² E φ'(u)² among the points: entries off by ε are off by less than ε/(1 − contraction)."""
 
 

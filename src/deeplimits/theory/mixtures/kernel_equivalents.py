@@ -11,6 +11,7 @@ from deeplimits.errors import OutsideValidity
 from deeplimits.models.activations import ActivationLike
 from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import known
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.mixtures.activation_moments import kernel_coefficients
 from deeplimits.theory.mixtures.dual_matrices import dual_matrix
@@ -28,7 +29,7 @@ class KernelEquivalent(NamedTuple):
     """F = [X/√p, s, J]"""
     core: Float[Array, "r r"]
     """G = diag(k₁I, k₂, k₃T/p)"""
-    shift: Float[Array, ""]
+    shift: Scalar
     """δ = k₀ − τ₀²k₁"""
 
     def matrix(self) -> Float[Array, "n n"]:

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.activations import ActivationLike
 from deeplimits.numerics.arguments import POSITIVE, number
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.mixtures.activation_moments import layer_moments
 
 FADED = 1e-150
@@ -20,15 +20,15 @@ FADED = 1e-150
 class DeepKernel(NamedTuple):
     """A kernel behind one layer: k₁X'X/p + k₂ss' + k₃JTJ'/p + (k₀ − τ₀²k₁)I, s and T as in `kernel_data`."""
 
-    linear: Float[Array, ""]
+    linear: Scalar
     """k₁"""
-    quadratic: Float[Array, ""]
+    quadratic: Scalar
     """k₂"""
-    classes: Float[Array, ""]
+    classes: Scalar
     """k₃"""
-    diagonal: Float[Array, ""]
+    diagonal: Scalar
     """k₀, the kernel of a point with itself; infinite for the tangent kernel of an activation that jumps."""
-    own: Float[Array, ""]
+    own: Scalar
     """k₄ = ∂k₀/∂τ₀²: how the diagonal follows the length of the input; for the conjugate kernel."""
 
 
@@ -37,7 +37,7 @@ class DeepCoefficients(NamedTuple):
 
     conjugate: tuple[DeepKernel, ...]
     tangent: tuple[DeepKernel, ...]
-    means: tuple[Float[Array, ""], ...]
+    means: tuple[Scalar, ...]
     """E σ_l(τ_{l−1}ξ), which each layer takes off."""
 
 

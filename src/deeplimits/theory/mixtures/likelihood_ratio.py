@@ -4,15 +4,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import known
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.kernels import positive
 
 
-def limiting_error(distance: ArrayLike, shape: ArrayLike) -> Float[Array, "..."]:
+def limiting_error(distance: ArrayLike, shape: ArrayLike) -> Floats:
     """The smallest error for two balanced Gaussian classes whose difference is of these sizes, in the limit.
 
     Setting     `distance` |C^{−1/2}(μ₁ − μ₂)|, `shape` |C^{−1/2}(C₁ − C₂)C^{−1/2}|_F, both of order one as p → ∞
@@ -28,7 +29,7 @@ def limiting_error(distance: ArrayLike, shape: ArrayLike) -> Float[Array, "..."]
     return ndtr(-jnp.sqrt(d**2 + s**2 / 2) / 2)
 
 
-def oracle_error(difference: ArrayLike, first: ArrayLike, second: ArrayLike) -> Float[Array, ""]:
+def oracle_error(difference: ArrayLike, first: ArrayLike, second: ArrayLike) -> Scalar:
     """The smallest error with which two balanced Gaussian classes can be told apart in high dimension.
 
     Setting     N(μ₁, C₁) and N(μ₂, C₂) of equal weight, all known; `difference` Δ = μ₁ − μ₂ in R^p; covariances as

@@ -16,10 +16,10 @@ from deeplimits.models.activations import activation as named
 from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, array, known, number, whole
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.mixtures.activation_moments import layer_moments
 from deeplimits.theory.spectra.ridge_equation import effective_ridge
 
-Floats = Float[Array, "..."]
 BLIND = 1e-12
 
 
@@ -61,7 +61,7 @@ class RankOne(NamedTuple):
     """The rank-one part of the first gradient."""
 
     matrix: Float[Array, "neurons p"]
-    singular_value: Float[Array, ""]
+    singular_value: Scalar
     """Its one singular value."""
 
 

@@ -10,11 +10,11 @@ import jax.numpy as jnp
 from jax.scipy.special import betainc
 from jax.scipy.stats import norm
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.numerics import panels
 from deeplimits.numerics.arguments import A_NUMBER, FINITE, argument, whole
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Floats
 
 LARGE = 200
 """From this dimension on the density is integrated: the incomplete beta function loses digits like N."""
@@ -35,7 +35,7 @@ def _log_constant(dimension: int) -> float:
     return math.log(w) / 2 + series - math.log(math.pi) / 2
 
 
-def equator_exceedance(threshold: ArrayLike, dimension: int) -> Float[Array, "..."]:
+def equator_exceedance(threshold: ArrayLike, dimension: int) -> Floats:
     """P(√N |m| > u), exact: the regularized incomplete beta function I_{1−u²/N}((N−1)/2, 1/2).
 
     >>> round(float(equator_exceedance(2.0, 100)), 10)
@@ -55,7 +55,7 @@ def equator_exceedance(threshold: ArrayLike, dimension: int) -> Float[Array, "..
     return jnp.where(u > 0, found, 1.0)
 
 
-def equator_density(overlap: ArrayLike, dimension: int) -> Float[Array, "..."]:
+def equator_density(overlap: ArrayLike, dimension: int) -> Floats:
     """Density of m on (−1, 1), proportional to (1 − m²)^{(N−3)/2}.
 
     >>> round(float(equator_density(0.3, 3)), 12)  # uniform on the sphere in three dimensions
@@ -77,8 +77,8 @@ def fourth_moment(dimension: int) -> float:
 class Distribution(NamedTuple):
     """Density and distribution function of a law, at the same points."""
 
-    density: Float[Array, "..."]
-    cdf: Float[Array, "..."]
+    density: Floats
+    cdf: Floats
 
 
 def half_sphere_law(x: ArrayLike, dimension: int) -> "Distribution":
@@ -112,7 +112,7 @@ def gaussian_law(x: ArrayLike) -> Distribution:
     return Distribution(norm.pdf(x), norm.cdf(x))
 
 
-def tail_bound(threshold: ArrayLike) -> Float[Array, "..."]:
+def tail_bound(threshold: ArrayLike) -> Floats:
     """The bound P(√N |m| > u) ≤ 2 exp(−u²/2), at every N."""
     u = jnp.maximum(argument("threshold", threshold, A_NUMBER), 0.0)
     return 2 * jnp.exp(-(u**2) / 2)

@@ -9,10 +9,10 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, array, choice, number, of_kind
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.online_sgd.xor import CRITICAL_RIDGE, XorState, check_state, rest_loss, type_mass
 
 TYPES = ("mu+", "mu-", "nu+", "nu-")
@@ -107,7 +107,7 @@ def _mass(ridge: float) -> float:
     return float(type_mass(ridge))
 
 
-def _type(v: Float[Array, ""], mu: Float[Array, ""], nu: Float[Array, ""], near: float) -> str:
+def _type(v: Scalar, mu: Scalar, nu: Scalar, near: float) -> str:
     """The type of one neuron, or what is wrong with it."""
     if max(abs(v), abs(mu), abs(nu)) <= near:
         return "0"

@@ -21,8 +21,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
-
-Floats = Float[Array, "..."]
+from deeplimits.numerics.shapes import Floats
 
 NODES = 2048
 REACH = 5e4
@@ -37,7 +36,7 @@ class Rule(NamedTuple):
     points: Float[Array, "... nodes"]
     weights: Float[Array, "... nodes"]
 
-    def integrate(self, values: Float[Array, "..."]) -> Float[Array, "..."]:
+    def integrate(self, values: Floats) -> Floats:
         """∫g dν from the values of g at the points."""
         return jnp.sum(jnp.multiply(*same_rank(self.weights, values)), axis=-1)
 

@@ -8,11 +8,9 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.numerics.ranks import same_rank
-
-Floats = Float[Array, "..."]
+from deeplimits.numerics.shapes import Floats
 
 
 class Filter(NamedTuple):

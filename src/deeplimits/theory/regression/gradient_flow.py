@@ -9,18 +9,17 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from deeplimits.numerics import roots
 from deeplimits.numerics.arguments import COUNT, NOT_NEGATIVE, POSITIVE, UNTIL_THE_END, argument, array, known
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.regression.edge_quadrature import marchenko_pastur_rule, resolved
 from deeplimits.theory.regression.filters import Filter, descent_filter, flow_filter
 from deeplimits.theory.regression.ridgeless import ridgeless_risk
 from deeplimits.theory.regression.risks import Risk
-
-Floats = Float[Array, "..."]
 
 
 def ridge_flow(

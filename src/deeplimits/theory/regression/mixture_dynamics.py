@@ -12,16 +12,14 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import erfc
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.errors import NotConverged
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, UNTIL_THE_END, argument, known
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.regression.edge_quadrature import REACH, Rule, marchenko_pastur_rule, resolved, spiked_rule
 from deeplimits.theory.regression.filters import mean_decay
 from deeplimits.theory.regression.minimum import minimum
-
-Floats = Float[Array, "..."]
 
 
 class Classification(NamedTuple):

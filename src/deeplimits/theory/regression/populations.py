@@ -12,6 +12,7 @@ from deeplimits.errors import ParameterError
 from deeplimits.models.atoms import Atoms
 from deeplimits.models.shown import shown
 from deeplimits.numerics.arguments import NOT_NEGATIVE, PART, POSITIVE, argument, array, probabilities
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 
@@ -111,9 +112,9 @@ class LatentRegression(NamedTuple):
     """The linear regression that a latent-space model is."""
 
     population: Population
-    signal: Float[Array, ""]
+    signal: Scalar
     """‖β‖²."""
-    noise_variance: Float[Array, ""]
+    noise_variance: Scalar
 
 
 def latent_features(

@@ -19,6 +19,7 @@ from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, at_least, known
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.kernels.infinite_width import InfiniteWidth
 from deeplimits.theory.spectra.ridge_equation import effective_ridge
 
@@ -26,8 +27,6 @@ from deeplimits.theory.spectra.ridge_equation import effective_ridge
 LARGEST_MEAN = 0.1
 # Eigenvalues of the kernel below this share of n times the largest are rounding.
 RANK = 1e-15
-
-Floats = Float[Array, "..."]
 
 
 class FeatureErrors(NamedTuple):
@@ -52,7 +51,7 @@ class FeatureRegression(NamedTuple):
     cross: Float[Array, "m n"]
     """Kernel between test and training points, in that basis."""
     test_labels: Float[Array, "m k"]
-    test_trace: Float[Array, ""]
+    test_trace: Scalar
     """Mean of K(x̂, x̂) over the test points."""
 
     def errors(self, features: ArrayLike, ridge: ArrayLike) -> FeatureErrors:

@@ -11,18 +11,16 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.models.atoms import Atoms
 from deeplimits.numerics import roots
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, SHARE, argument
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.regression.minimum import minimum
 from deeplimits.theory.regression.populations import Population, PopulationLike, as_population
 from deeplimits.theory.regression.risks import Risk
 from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD, effective_ridge
-
-Floats = Float[Array, "..."]
 
 
 def ridge_risk(

@@ -11,6 +11,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, whole
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.regression.risks import Risk
 from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD
 
@@ -35,7 +36,7 @@ def ridgeless_risk(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLik
     return Risk(bias, variance)
 
 
-def ridgeless_norm(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
+def ridgeless_norm(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLike) -> Floats:
     """Limit of ‖β̂‖²: the signal that is seen, plus the variance.
 
     >>> float(ridgeless_norm(0.5, 1.0, 1.0)), float(ridgeless_norm(2.0, 1.0, 1.0))
@@ -46,7 +47,7 @@ def ridgeless_norm(gamma: ArrayLike, signal: ArrayLike, noise_variance: ArrayLik
     return jnp.asarray(signal, float) * jnp.minimum(1.0, 1 / gamma) + variance
 
 
-def ridgeless_training_error(gamma: ArrayLike, noise_variance: ArrayLike) -> Float[Array, "..."]:
+def ridgeless_training_error(gamma: ArrayLike, noise_variance: ArrayLike) -> Floats:
     """Limit of the mean squared residual on the training data, σ²(1 − γ)₊.
 
     >>> float(ridgeless_training_error(0.25, 1.0)), float(ridgeless_training_error(2.0, 1.0))
@@ -115,7 +116,7 @@ def ridgeless_finite_sample_risk(n: int, p: int, signal: float, noise_variance: 
     return Risk(jnp.asarray(bias), jnp.asarray(variance))
 
 
-def ridgeless_finite_sample_norm(n: int, p: int, signal: float, noise_variance: float) -> Float[Array, ""]:
+def ridgeless_finite_sample_norm(n: int, p: int, signal: float, noise_variance: float) -> Scalar:
     """E‖β̂‖² = r² min(1, n/p) + E V for Gaussian features, exact at every n and p.
 
     E V is that of `ridgeless_finite_sample_risk`.
@@ -127,7 +128,7 @@ def ridgeless_finite_sample_norm(n: int, p: int, signal: float, noise_variance: 
     return signal * min(1.0, n / p) + ridgeless_finite_sample_risk(n, p, signal, noise_variance).variance
 
 
-def ridgeless_finite_sample_training_error(n: int, p: int, noise_variance: float) -> Float[Array, ""]:
+def ridgeless_finite_sample_training_error(n: int, p: int, noise_variance: float) -> Scalar:
     """E‖y − Xβ̂‖²/n = σ²(1 − p/n)₊, exact for every design of full rank: the residual is the noise off its columns.
 
     >>> float(ridgeless_finite_sample_training_error(40, 20, 1.0))
@@ -162,7 +163,7 @@ def design_risk(
 class Ablation(NamedTuple):
     """What one prediction of minimum-norm least squares gets wrong, direction by direction."""
 
-    bias: Float[Array, ""]
+    bias: Scalar
     """⟨x₀, (X⁺X − I)β⟩: what the rows of X do not see."""
     inverse: Float[Array, " r"]
     """1/s_r, the inverse singular values of X."""
@@ -172,7 +173,7 @@ class Ablation(NamedTuple):
     """⟨u_r, ε⟩: how much the noise does."""
 
     @property
-    def error(self) -> Float[Array, ""]:
+    def error(self) -> Scalar:
         """⟨x₀, β̂ − β⟩ = bias + Σ_r test·residual/s_r: it is large only where all three are."""
         return self.bias + jnp.sum(self.inverse * self.test * self.residual)
 

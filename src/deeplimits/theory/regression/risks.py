@@ -2,9 +2,7 @@
 
 from typing import NamedTuple
 
-from jaxtyping import Array, Float
-
-Floats = Float[Array, "..."]
+from deeplimits.numerics.shapes import Floats
 
 
 class Risk(NamedTuple):

@@ -27,10 +27,11 @@ from deeplimits.numerics.arguments import (
 )
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.regression.risks import Risk
 
 
-def order_statistic_moment(power: ArrayLike, k: int, n: int, dimension: int) -> Float[Array, ""]:
+def order_statistic_moment(power: ArrayLike, k: int, n: int, dimension: int) -> Scalar:
     """E R^power, R the distance of the (k+1)-st nearest of n uniform points in the unit ball; 1 if k = n.
 
     Γ(k+1+q/d) Γ(n+1) / (Γ(k+1) Γ(n+1+q/d)): R^d is a Beta(k+1, n−k) variable.
@@ -42,9 +43,7 @@ def order_statistic_moment(power: ArrayLike, k: int, n: int, dimension: int) -> 
     return jnp.exp(_log_gamma_ratio(k + 1.0, share) - _log_gamma_ratio(n + 1.0, share))
 
 
-def order_statistic_limit(
-    power: ArrayLike, k: int, n: ArrayLike, dimension: int, density: ArrayLike
-) -> Float[Array, "..."]:
+def order_statistic_limit(power: ArrayLike, k: int, n: ArrayLike, dimension: int, density: ArrayLike) -> Floats:
     """E R^q at an interior point with density p, for n → ∞ at fixed k: Γ(k+1+q/d)/Γ(k+1) (n p V_d)^{−q/d}.
 
     >>> near = order_statistic_limit(2.0, 5, 10**6, 2, 1 / math.pi)
@@ -68,7 +67,7 @@ def _neighbours(k: int, n: int, dimension: int) -> None:
         raise ParameterError(f"k = {k} is not allowed; it must be between 1 and n = {n}")
 
 
-def _log_gamma_ratio(z: float, s: Float[Array, ""]) -> Float[Array, ""]:
+def _log_gamma_ratio(z: float, s: Scalar) -> Scalar:
     """log Γ(z + s)/Γ(z) for z ≥ 1 and s ≥ 0, by Stirling's series in which the large terms have been subtracted."""
     shift = np.arange(max(0.0, np.ceil(20 - z)))
     below = jnp.sum(jnp.log1p(s[..., None] / (z + shift)), axis=-1)
@@ -82,7 +81,7 @@ def _log_gamma_ratio(z: float, s: Float[Array, ""]) -> Float[Array, ""]:
     return stirling - below
 
 
-def nearest_neighbours_bias_linear(slope: ArrayLike, k: int, n: int, dimension: int) -> Float[Array, ""]:
+def nearest_neighbours_bias_linear(slope: ArrayLike, k: int, n: int, dimension: int) -> Scalar:
     """E bias² of the k-NN average for a linear f with gradient norm `slope`: g² m₂ / (k(d+2)).
 
     >>> round(float(nearest_neighbours_bias_linear(1.0, k=5, n=50, dimension=2)), 13)
@@ -92,9 +91,7 @@ def nearest_neighbours_bias_linear(slope: ArrayLike, k: int, n: int, dimension: 
     return argument("slope", slope, FINITE) ** 2 * second / (k * (dimension + 2))
 
 
-def nearest_neighbours_bias_cone(
-    slope: ArrayLike, power: ArrayLike, k: int, n: int, dimension: int
-) -> Float[Array, ""]:
+def nearest_neighbours_bias_cone(slope: ArrayLike, power: ArrayLike, k: int, n: int, dimension: int) -> Scalar:
     """E bias² of the k-NN average for the cone f = L‖x − x₀‖^β.
 
     L² m_{2β} [(1/k) d/(d+2β) + (1 − 1/k)(d/(d+β))²]
@@ -109,7 +106,7 @@ def nearest_neighbours_bias_cone(
     return slope**2 * moment * (same / k + (1 - 1 / k) * different)
 
 
-def nearest_neighbours_curvature_bias(laplacian: ArrayLike, k: int, n: int, dimension: int) -> Float[Array, ""]:
+def nearest_neighbours_curvature_bias(laplacian: ArrayLike, k: int, n: int, dimension: int) -> Scalar:
     """E f̂(x₀) − f(x₀) = Δf m₂/(2(d+2)) of the k-NN average where f is quadratic around x₀, Δf its Laplacian.
 
     Setting     n uniform points in the unit ball around x₀; a gradient does not contribute to the mean
@@ -229,9 +226,7 @@ def singular_kernel_risk(
     return Risk(bias, variance)
 
 
-def empty_window_probability(
-    n: int, dimension: int, bandwidth: ArrayLike, *, radius: ArrayLike = 1.0
-) -> Float[Array, "..."]:
+def empty_window_probability(n: int, dimension: int, bandwidth: ArrayLike, *, radius: ArrayLike = 1.0) -> Floats:
     """(1 − (h/ρ)^d)^n: the chance that none of n uniform points of the ball of radius ρ lies within h of its centre.
 
     >>> f"{float(empty_window_probability(100, 2, 10**-0.5)):.6g}"
@@ -243,7 +238,7 @@ def empty_window_probability(
     return jnp.exp(n * jnp.log1p(-jnp.minimum(inside, 1.0)))
 
 
-def kernel_concentration(points: int, dimension: int, singularity: ArrayLike) -> Float[Array, ""]:
+def kernel_concentration(points: int, dimension: int, singularity: ArrayLike) -> Scalar:
     """E ΣK²/(ΣK)² given N points in the window: one over the number of points that the kernel averages over.
 
     N∫ s q E_{q−1}(s) (q E_{q+1}(s))^{N−1} ds → (q − 1)²/(q(q − 2)N), q = d/a > 2; one if N = 1.

@@ -3,11 +3,11 @@
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.arguments import POSITIVE, number
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform, on_the_line
 
 
@@ -56,16 +56,16 @@ class Affine(SpectralMeasure):
     def potential(self, z: NDArray) -> NDArray:
         return np.log(self.scale) + self.law.potential((np.asarray(z, complex) - self.shift) / self.scale)
 
-    def moment(self, order: int) -> Float[Array, ""]:
+    def moment(self, order: int) -> Scalar:
         if order < 0 or self.shift:
             return super().moment(order)
         return self.scale**order * self.law.moment(order)
 
-    def density(self, x: ArrayLike) -> Float[Array, "..."]:
+    def density(self, x: ArrayLike) -> Floats:
         return self.law.density((on_the_line(x) - self.shift) / self.scale) / self.scale
 
-    def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
+    def cdf(self, x: ArrayLike) -> Floats:
         return self.law.cdf((on_the_line(x) - self.shift) / self.scale)
 
-    def quantile(self, q: ArrayLike) -> Float[Array, "..."]:
+    def quantile(self, q: ArrayLike) -> Floats:
         return self.scale * self.law.quantile(q) + self.shift

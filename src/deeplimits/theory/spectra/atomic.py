@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.atoms import Atoms
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform, on_the_line
 
 
@@ -45,13 +45,13 @@ class Atomic(SpectralMeasure):
     def potential(self, z: NDArray) -> NDArray:
         return np.log(np.asarray(z, complex)[..., None] - np.asarray(self.law.values)) @ np.asarray(self.law.weights)
 
-    def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
+    def cdf(self, x: ArrayLike) -> Floats:
         """Σ_{t_k ≤ x} w_k."""
         levels = np.append(0.0, np.minimum(np.cumsum(self.law.weights), 1.0))
         levels[-1] = 1.0
         return jnp.asarray(levels[np.searchsorted(self.law.values, on_the_line(x), side="right")])
 
-    def quantile(self, q: ArrayLike) -> Float[Array, "..."]:
+    def quantile(self, q: ArrayLike) -> Floats:
         """The smallest t_k with cdf(t_k) ≥ q."""
         q = np.asarray(q, float)
         if not np.all((q >= 0) & (q <= 1)):
@@ -61,6 +61,6 @@ class Atomic(SpectralMeasure):
         index = np.searchsorted(levels, q - 1e-15)
         return jnp.asarray(self.law.values[np.minimum(index, len(levels) - 1)])
 
-    def moment(self, order: int) -> Float[Array, ""]:
+    def moment(self, order: int) -> Scalar:
         """Σ_k w_k t_k^order."""
         return jnp.asarray(np.sum(self.law.weights * self.law.values**order))

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Complex, Float
+from jaxtyping import Array, Complex
 from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.atoms import Atoms
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.spectra import marchenko_pastur_formulas as formulas
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform, on_the_line
 
@@ -49,13 +50,13 @@ class MarchenkoPastur(SpectralMeasure):
         """As arrays: of constants a compiler makes (1 − x) + γ into (1 + γ) − x, which forgets a small γ."""
         return jnp.asarray(self.gamma, float), jnp.asarray(self.variance, float)
 
-    def density(self, x: ArrayLike) -> Float[Array, "..."]:
+    def density(self, x: ArrayLike) -> Floats:
         return _density(on_the_line(x), *self._parameters)
 
-    def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
+    def cdf(self, x: ArrayLike) -> Floats:
         return _cdf(on_the_line(x), *self._parameters)
 
-    def moment(self, order: int) -> Float[Array, ""]:
+    def moment(self, order: int) -> Scalar:
         return formulas.marchenko_pastur_moment(order, self.gamma, self.variance)
 
     def moment_transform(self, z: NDArray) -> Transform:
@@ -88,11 +89,11 @@ class MarchenkoPastur(SpectralMeasure):
         gram = marchenko_pastur_transform(x.astype(complex), 1 / self.gamma, self.gamma * self.variance)
         return jnp.asarray(-1 / gram)
 
-    def r_transform(self, w: ArrayLike) -> Float[Array, "..."]:
+    def r_transform(self, w: ArrayLike) -> Floats:
         """R(w) = σ²/(1 − γσ²w)."""
         return jnp.asarray(self.variance / (1 - self.gamma * self.variance * np.asarray(w, float)))
 
-    def s_transform(self, w: ArrayLike) -> Float[Array, "..."]:
+    def s_transform(self, w: ArrayLike) -> Floats:
         """S(w) = 1/(σ²(1 + γw))."""
         return jnp.asarray(1 / (self.variance * (1 + self.gamma * np.asarray(w, float))))
 
@@ -140,19 +141,19 @@ class Semicircle(SpectralMeasure):
         # z = 1/G + s²G: U = ∫G dz = −log G + s²G²/2
         return -np.log(g) + self.variance * g**2 / 2
 
-    def density(self, x: ArrayLike) -> Float[Array, "..."]:
+    def density(self, x: ArrayLike) -> Floats:
         """ρ(x) = √(4s² − x²)/(2πs²)."""
         square = 4 * self.variance - on_the_line(x) ** 2
         inside = square > 0
         return jnp.where(inside, jnp.sqrt(jnp.where(inside, square, 1.0)), 0.0) / (2 * jnp.pi * self.variance)
 
-    def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
+    def cdf(self, x: ArrayLike) -> Floats:
         """F(x) = 1/2 + (θ + sin θ cos θ)/π, sin θ = x/2s."""
         u = jnp.clip(on_the_line(x) / (2 * math.sqrt(self.variance)), -1.0, 1.0)
         root = jnp.sqrt((1 - u) * (1 + u))
         return 0.5 + (jnp.arctan2(u, root) + u * root) / jnp.pi
 
-    def moment(self, order: int) -> Float[Array, ""]:
+    def moment(self, order: int) -> Scalar:
         """Catalan numbers: ∫x^{2k} = s^{2k} C(2k, k)/(k + 1)."""
         if order < 0:
             return super().moment(order)
@@ -161,6 +162,6 @@ class Semicircle(SpectralMeasure):
             return jnp.zeros(())
         return jnp.asarray(self.variance**half * (math.comb(order, half) // (half + 1)))
 
-    def r_transform(self, w: ArrayLike) -> Float[Array, "..."]:
+    def r_transform(self, w: ArrayLike) -> Floats:
         """R(w) = s²w."""
         return jnp.asarray(self.variance * np.asarray(w, float))

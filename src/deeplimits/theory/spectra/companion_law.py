@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.atoms import Atoms
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.spectra import preimages
 from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure, Transform, on_the_line
@@ -51,16 +51,16 @@ class Companion(SpectralMeasure):
         z = np.asarray(z, complex)
         return self.law.gamma * self.law.potential(z) + (1 - self.law.gamma) * np.log(z)
 
-    def density(self, x: ArrayLike) -> Float[Array, "..."]:
+    def density(self, x: ArrayLike) -> Floats:
         return self.law.gamma * self.law.density(x)
 
-    def cdf(self, x: ArrayLike) -> Float[Array, "..."]:
+    def cdf(self, x: ArrayLike) -> Floats:
         x = on_the_line(x)
         # From above, so that no two large masses at zero cancel.
         found = 1 - self.law.gamma * (1 - np.asarray(self.law.cdf(x)))
         return jnp.asarray(np.where(x < 0, 0.0, np.clip(found, 0.0, 1.0)))
 
-    def moment(self, order: int) -> Float[Array, ""]:
+    def moment(self, order: int) -> Scalar:
         if order < 1:
             return super().moment(order) if order else jnp.ones(())
         return self.law.gamma * self.law.moment(order)

@@ -4,11 +4,9 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, array, at_least, whole
-
-Floats = Float[Array, "..."]
+from deeplimits.numerics.shapes import Floats
 
 
 class OperatorGap(NamedTuple):

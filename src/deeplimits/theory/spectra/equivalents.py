@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Complex, Float
+from jaxtyping import Array, Complex
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.atoms import Atoms, as_atoms
@@ -23,10 +23,9 @@ from deeplimits.numerics.arguments import (
 )
 from deeplimits.numerics.checks import valid
 from deeplimits.numerics.ranks import same_rank
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.spectra import laws, marchenko_pastur_formulas
 from deeplimits.theory.spectra.ridge_equation import effective_ridge
-
-Floats = Float[Array, "..."]
 
 
 def companion_below(ridge: ArrayLike, population: Atoms | ArrayLike, gamma: ArrayLike) -> Floats:

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.atoms import Atoms
@@ -120,17 +119,10 @@ def _product(factors: tuple[SpectralMeasure, ...], counts: tuple[int, ...]) -> F
         allowed = np.where(both < 0, positive <= 1, positive == order + 1)
         return np.where(allowed, -sign * np.sign(both) * moves, -1.0)
 
-    fine = np.geomspace(1e-7, 1e10, 204)
-    inner = special.expit(np.linspace(-16.0, 16.0, 161))
-    equation = gaps.Equation(
-        lambda law, x: law.moment_transform(x),
-        place,
-        outward,
-        np.concatenate([-1 - fine[::-1], -inner[::-1], fine]),
-        lambda m, y, above: sum(n * part for n, part in zip(counts, above, strict=True)) - order * (m < 0),
-        (-1.0, 0.0),
-        1.0,
-    )
+    def above(m, y, masses):
+        return sum(n * part for n, part in zip(counts, masses, strict=True)) - order * (m < 0)
+
+    equation = gaps.multiplied(place, outward, above)
     found = Atoms(places, masses)
     split = gaps.supported(factors, equation)
     bulks, shares = gaps.bulks_without_atoms(np.maximum(split.ends, 0.0), split.masses, found)

@@ -159,6 +159,18 @@ class Equation(NamedTuple):
     """A shared value v leaves a relative rounding of |v|/size in the distance of y from a pole."""
 
 
+def multiplied(
+    place: Callable[[Floats, Sequence[Floats]], Floats],
+    outward: Callable[[Floats, Sequence[Floats], Sequence[Floats]], Floats],
+    above: Callable[[float, Sequence[float], Sequence[float]], float],
+) -> Equation:
+    """The equation of a free product, whose terms share the value of their moment transforms."""
+    fine = np.geomspace(1e-7, 1e10, 204)
+    inner = special.expit(np.linspace(-16.0, 16.0, 161))
+    grid = np.concatenate([-1 - fine[::-1], -inner[::-1], fine])
+    return Equation(lambda law, x: law.moment_transform(x), place, outward, grid, above, (-1.0, 0.0), 1.0)
+
+
 def supported(
     laws: Sequence[SpectralMeasure], equation: Equation, *, sheets: Sequence[Sequence[Gap]] | None = None
 ) -> Pieces:

@@ -10,10 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from deeplimits.models.activations import ActivationLike
 from deeplimits.numerics import roots
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.gaussian import moments as gaussian_moments
 from deeplimits.theory.spectra import marchenko_pastur_formulas
 
@@ -21,8 +22,8 @@ from deeplimits.theory.spectra import marchenko_pastur_formulas
 class OddMoments(NamedTuple):
     """η = E σ(ξ)² and ζ = E[ξσ(ξ)]² of an odd activation."""
 
-    eta: Float[Array, ""]
-    zeta: Float[Array, ""]
+    eta: Scalar
+    zeta: Scalar
 
 
 def odd_moments(activation: ActivationLike, variance: ArrayLike = 1.0) -> OddMoments:

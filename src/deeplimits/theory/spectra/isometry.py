@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import digamma, polygamma
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity
 from deeplimits.models.activations import ActivationLike
@@ -16,6 +15,7 @@ from deeplimits.models.activations import activation as named
 from deeplimits.numerics import panels
 from deeplimits.numerics.arguments import NOT_NEGATIVE, PART, POSITIVE, argument, array, at_least, choice, number, whole
 from deeplimits.numerics.roots import bracketed
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.quadrature import line_nodes
 from deeplimits.theory.initialization.phases import edge_of_chaos
@@ -113,7 +113,7 @@ def jacobian_spectrum(depth: int, weights: str, weight_variance: float, slopes: 
     return laws.free_product((of_weights, depth), (slopes, depth))
 
 
-def relative_variance(depth: int, weights: str, spread: ArrayLike) -> Float[Array, "..."]:
+def relative_variance(depth: int, weights: str, spread: ArrayLike) -> Floats:
     """Var/mean² of the squared singular values, L(μ₂/μ₁² − 1 − s₁), s₁ = −1 for Gaussian and 0 for orthogonal weights.
 
     >>> float(relative_variance(4, "gaussian", 2.0)), float(relative_variance(4, "orthogonal", 2.0))
@@ -125,7 +125,7 @@ def relative_variance(depth: int, weights: str, spread: ArrayLike) -> Float[Arra
     return depth * (spread - (0.0 if weights == "gaussian" else 1.0))
 
 
-def largest_squared_singular_value(depth: int, weights: str, active: ArrayLike) -> Float[Array, "..."]:
+def largest_squared_singular_value(depth: int, weights: str, active: ArrayLike) -> Floats:
     """λ_max at criticality σ_w² = 1/p for φ' ∈ {0, 1} active with probability p; traceable in p.
 
     Result      z(M) = ((1 + M)/M)((M + p)/p)^L for Gaussian weights, at M = [−(L−1) + √((L−1)² + 4Lp)]/(2L);
@@ -147,7 +147,7 @@ def largest_squared_singular_value(depth: int, weights: str, active: ArrayLike) 
     return jnp.where(beyond > 0, free, p**-depth_)
 
 
-def atom_at_top(depth: int, active: ArrayLike) -> Float[Array, "..."]:
+def atom_at_top(depth: int, active: ArrayLike) -> Floats:
     """Mass of the atom at p^{−L} for orthogonal weights at criticality, (1 − L(1 − p))₊.
 
     >>> round(float(atom_at_top(8, 0.95)), 10)
@@ -194,18 +194,18 @@ def _orthogonal_defect(u, depth, gain, p, y):
 class LogNorm(NamedTuple):
     """Mean and variance of a logarithm."""
 
-    mean: Float[Array, "..."]
-    variance: Float[Array, "..."]
+    mean: Floats
+    variance: Floats
 
 
 class DeepLinearNorm(NamedTuple):
     """Law of ‖θ‖ for θ' = W_L … W_0, whose direction is uniform and independent of it."""
 
-    mean: Float[Array, ""]
+    mean: Scalar
     """E log ‖θ‖."""
-    variance: Float[Array, ""]
+    variance: Scalar
     """Var log ‖θ‖."""
-    fourth: Float[Array, ""]
+    fourth: Scalar
     """E‖θ‖⁴ = Π (1 + 2/n_l); E‖θ‖² = 1."""
 
 

@@ -10,10 +10,11 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Complex, Float
+from jaxtyping import Array, Complex
 
 from deeplimits.errors import ParameterError
 from deeplimits.numerics.arguments import POSITIVE, argument, known, point, whole
+from deeplimits.numerics.shapes import Floats
 
 SMALL, TERMS = 0.05, 16
 """Below SMALL power series are summed to TERMS terms, which is rounding, where the closed forms cancel."""
@@ -22,8 +23,8 @@ SMALL, TERMS = 0.05, 16
 class Edges(NamedTuple):
     """The two ends of a bulk."""
 
-    lower: Float[Array, "..."]
-    upper: Float[Array, "..."]
+    lower: Floats
+    upper: Floats
 
 
 def marchenko_pastur_edges(gamma: ArrayLike, variance: ArrayLike = 1.0) -> Edges:
@@ -36,12 +37,12 @@ def marchenko_pastur_edges(gamma: ArrayLike, variance: ArrayLike = 1.0) -> Edges
     return Edges(variance * (1 - root) ** 2, variance * (1 + root) ** 2)
 
 
-def marchenko_pastur_atom(gamma: ArrayLike) -> Float[Array, "..."]:
+def marchenko_pastur_atom(gamma: ArrayLike) -> Floats:
     """Mass at zero, (1 − 1/γ)₊: more dimensions than samples leave that share of directions unseen."""
     return jnp.maximum(1 - 1 / argument("gamma", gamma, POSITIVE), 0.0)
 
 
-def marchenko_pastur_density(x: ArrayLike, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Float[Array, "..."]:
+def marchenko_pastur_density(x: ArrayLike, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Floats:
     """Density of the continuous part at x; zero outside the edges.
 
     >>> round(float(marchenko_pastur_density(1.0, 0.5)), 13)
@@ -56,7 +57,7 @@ def marchenko_pastur_density(x: ArrayLike, gamma: ArrayLike, variance: ArrayLike
     return jnp.where(inside, root / (2 * jnp.pi * gamma * jnp.where(inside, x, 1.0)), 0.0)
 
 
-def marchenko_pastur_cdf(x: ArrayLike, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Float[Array, "..."]:
+def marchenko_pastur_cdf(x: ArrayLike, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Floats:
     """Distribution function at x, the atom at zero included.
 
     >>> round(float(marchenko_pastur_cdf(1.0, 0.5)), 13)
@@ -95,7 +96,7 @@ def _distances(u, gamma):
     return below, above
 
 
-def marchenko_pastur_moment(order: int, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Float[Array, "..."]:
+def marchenko_pastur_moment(order: int, gamma: ArrayLike, variance: ArrayLike = 1.0) -> Floats:
     """The moment ∫ x^order dμ, the Narayana polynomial in γ; of negative order where γ < 1, and infinite beyond.
 
     ∫x^{−k−1} = (1 − γ)^{−2k−1} σ^{−4k−2} ∫x^k.
@@ -116,7 +117,7 @@ def marchenko_pastur_moment(order: int, gamma: ArrayLike, variance: ArrayLike = 
     return variance**order * sum(terms[1:], terms[0])
 
 
-def marchenko_pastur_log_moment(gamma: ArrayLike, variance: ArrayLike = 1.0) -> Float[Array, "..."]:
+def marchenko_pastur_log_moment(gamma: ArrayLike, variance: ArrayLike = 1.0) -> Floats:
     """∫ log x dμ = log σ² − 1 − ((1 − γ)/γ) log(1 − γ) for γ ≤ 1, and −∞ beyond, where there is an atom at zero.
 
     It is the limit of (1/N) log det X'X/M.

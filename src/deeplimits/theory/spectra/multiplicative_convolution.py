@@ -7,11 +7,11 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 from numpy.typing import NDArray
 from scipy import special
 
 from deeplimits.errors import NotConverged
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.spectra import series
 from deeplimits.theory.spectra.combined import Combined
 from deeplimits.theory.spectra.half_plane import fixed_point
@@ -65,13 +65,13 @@ class FreeProduct(Combined):
         found = Transform(value[0].reshape(np.shape(z)), turned.reshape(np.shape(z)))
         return found if np.iscomplexobj(z) else Transform(np.real(found.value), np.real(found.slope))
 
-    def moment(self, order: int) -> Float[Array, ""]:
+    def moment(self, order: int) -> Scalar:
         """From the S-transforms, which multiply: power series up to this order."""
         if order < 1:
             return super().moment(order)
         return jnp.asarray(series.product_moments(self.factors, self.counts, order)[-1])
 
-    def mean(self) -> Float[Array, ""]:
+    def mean(self) -> Scalar:
         """The product of the means."""
         return self.moment(1)
 

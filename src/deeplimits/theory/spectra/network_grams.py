@@ -12,6 +12,7 @@ from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import POSITIVE, argument, at_least, number
 from deeplimits.numerics.roots import bracketed
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.gaussian import moments as gaussian_moments
 from deeplimits.theory.spectra import laws, marchenko_pastur_formulas, preimages
 from deeplimits.theory.spectra.companion_law import companion_law
@@ -269,7 +270,7 @@ def conjugate_kernel_spectrum(
 
 
 def conjugate_kernel_transform(
-    y: Float[Array, " points"], share: Float[Array, ""], data_ratio: Float[Array, ""], width_ratios: Sequence[Array]
+    y: Float[Array, " points"], share: Scalar, data_ratio: Scalar, width_ratios: Sequence[Array]
 ) -> Float[Array, " points"]:
     """∫ y/(y + λ) dμ_L(λ) for y > 0, traceable and differentiable: all layers are one explicit map of a point z₀ < 0.
 

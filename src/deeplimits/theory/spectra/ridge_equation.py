@@ -6,14 +6,12 @@ high dimension, and ridge regression on random features.
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.models.atoms import Atoms, as_atoms
 from deeplimits.numerics.arguments import NOT_NEGATIVE, argument, array, probabilities
 from deeplimits.numerics.ranks import same_rank
 from deeplimits.numerics.roots import bracketed
-
-Floats = Float[Array, "..."]
+from deeplimits.numerics.shapes import Floats
 
 AT_THRESHOLD = 1e-12
 """A ratio that differs from the interpolation threshold by less is at it."""

@@ -13,6 +13,7 @@ from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.models.atoms import Atoms
 from deeplimits.numerics import roots
 from deeplimits.numerics.arguments import POSITIVE, number, point
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.spectra import preimages
 from deeplimits.theory.spectra.atomic import Atomic
 from deeplimits.theory.spectra.cumulants import moments_of_cumulants
@@ -121,7 +122,7 @@ class SampleCovariance(SpectralMeasure):
         upper[inside] = self._upper_mass(self._preimage(flat[inside].astype(complex)))
         return jnp.asarray(np.where(flat < 0, 0.0, np.clip(1 - upper, 0.0, 1.0)).reshape(x.shape))
 
-    def moment(self, order: int) -> Float[Array, ""]:
+    def moment(self, order: int) -> Scalar:
         """From the free cumulants of the companion law, κ_k = γ∫t^k dH: its moments are γ times those of this law."""
         if order < 1:
             return super().moment(order) if order else jnp.ones(())

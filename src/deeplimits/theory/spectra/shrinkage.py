@@ -2,11 +2,11 @@
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics.arguments import FINITE, POSITIVE, argument, number
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.spectra import laws
 from deeplimits.theory.spectra.closed_laws import MarchenkoPastur
 from deeplimits.theory.spectra.preimages import first_and_second, monotone_preimage
@@ -14,7 +14,7 @@ from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 
-def oracle_shrinkage(law: SampleCovariance | MarchenkoPastur, eigenvalues: ArrayLike) -> Float[Array, "..."]:
+def oracle_shrinkage(law: SampleCovariance | MarchenkoPastur, eigenvalues: ArrayLike) -> Floats:
     """d(λ) = λ/|1 − γ − γλ m(λ)|²: what û'Σû is for a sample eigenvector with eigenvalue λ.
 
     Setting     a sample covariance matrix with limiting law `law`; λ inside a bulk, or 0 where γ > 1
@@ -69,7 +69,7 @@ def _preimage_of_zero(law: SampleCovariance) -> float:
     return float(monotone_preimage(image, np.zeros(1), left, right)[0])
 
 
-def oracle_inverse_shrinkage(law: SampleCovariance | MarchenkoPastur, eigenvalues: ArrayLike) -> Float[Array, "..."]:
+def oracle_inverse_shrinkage(law: SampleCovariance | MarchenkoPastur, eigenvalues: ArrayLike) -> Floats:
     """û'Σ^{-1}û → (1 − γ − 2γλ Re m(λ))/λ for γ < 1: the best eigenvalues for the precision matrix.
 
     >>> from deeplimits.theory.spectra import laws
@@ -88,7 +88,7 @@ def oracle_inverse_shrinkage(law: SampleCovariance | MarchenkoPastur, eigenvalue
     return jnp.asarray((1 - law.gamma - 2 * law.gamma * values * np.real(np.asarray(law.boundary(values)))) / values)
 
 
-def linear_shrinkage_intensity(population: SpectralMeasure | ArrayLike, gamma: float) -> Float[Array, ""]:
+def linear_shrinkage_intensity(population: SpectralMeasure | ArrayLike, gamma: float) -> Scalar:
     """ρ* = γm₁²/(γm₁² + Var H): how far to go from the sample covariance towards a multiple of the identity.
 
     Setting     (1 − ρ)Σ̂ + ρ (tr Σ̂/p) I, squared Frobenius loss

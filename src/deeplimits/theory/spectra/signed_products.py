@@ -5,12 +5,11 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 from numpy.typing import NDArray
-from scipy import special
 
 from deeplimits.errors import NotConverged
 from deeplimits.models.atoms import Atoms
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.spectra import gaps, series, supports
 from deeplimits.theory.spectra.combined import Combined
 from deeplimits.theory.spectra.half_plane import fixed_point
@@ -62,13 +61,13 @@ class SignedProduct(Combined):
         turns = np.floor((np.imag(total) + np.pi / 2) / (2 * np.pi))
         return (total - 2j * np.pi * turns).reshape(np.shape(z))
 
-    def moment(self, order: int) -> Float[Array, ""]:
+    def moment(self, order: int) -> Scalar:
         """From power series, which need no quadrature."""
         if order < 1:
             return super().moment(order)
         return jnp.asarray(series.signed_product_moments(self.positive, self.signed, order)[-1])
 
-    def mean(self) -> Float[Array, ""]:
+    def mean(self) -> Scalar:
         """The product of the means."""
         return self.moment(1)
 
@@ -154,17 +153,7 @@ def signed_product(positive: SpectralMeasure, signed: SpectralMeasure) -> Signed
         total = (part + masses[1] + (m < 0)) % 2
         return total if total < 1.5 else 0.0
 
-    fine = np.geomspace(1e-7, 1e10, 204)
-    inner = special.expit(np.linspace(-16.0, 16.0, 161))
-    equation = gaps.Equation(
-        lambda law, x: law.moment_transform(x),
-        place,
-        outward,
-        np.concatenate([-1 - fine[::-1], -inner[::-1], fine]),
-        above,
-        (-1.0, 0.0),
-        1.0,
-    )
+    equation = gaps.multiplied(place, outward, above)
     # Where B has both signs, M_B may turn within a gap.
     sheets = [gaps.gaps_of(positive), gaps.monotone(signed, lambda x: signed.moment_transform(x).slope)]
     split = gaps.supported(pair, equation, sheets=sheets)

@@ -20,6 +20,7 @@ from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.checks import converged
 from deeplimits.numerics.ranks import same_rank
 from deeplimits.numerics.roots import bracketed
+from deeplimits.numerics.shapes import Floats, Scalar
 from deeplimits.theory.spectra.marchenko_pastur_formulas import Edges
 from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD
 
@@ -91,7 +92,7 @@ def curve(a: Float[Array, " points"], population: Atoms, gamma: Array) -> Spectr
     return SpectralCurve(x, density, 1 - upper / (jnp.pi * gamma))
 
 
-def slope_at(alpha: Float[Array, "..."], population: Atoms, gamma: Array) -> Float[Array, "..."]:
+def slope_at(alpha: Floats, population: Atoms, gamma: Array) -> Floats:
     """ψ'(α) at real α; −∞ at an atom, and an atom at zero counts for nothing."""
     t, w, at = same_rank(*population, alpha[..., None])
     distance = jnp.where(t > 0, at - t, 1.0)
@@ -112,7 +113,7 @@ def outer_ends(population: Atoms, gamma: Array) -> Edges:
     return Edges(low, high)
 
 
-def nonlinear_shrinkage_loss(law: SpectralCurve, a: Array, population: Atoms, gamma: Array) -> Float[Array, ""]:
+def nonlinear_shrinkage_loss(law: SpectralCurve, a: Array, population: Atoms, gamma: Array) -> Scalar:
     """∫ t² dH − ∫ d² dμ along a curve, d = |α|²/λ: what remains when each û keeps its best eigenvalue d = û'Σû.
 
     An eigenvector û at λ has the share w_k t_k/|α − t_k|², normalized, of its square in the eigenspace of t_k, in the

@@ -15,6 +15,7 @@ from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.models.atoms import Atoms
 from deeplimits.numerics import roots
 from deeplimits.numerics.arguments import A_NUMBER, argument, point
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.spectra.cumulants import cumulants_of_moments
 from deeplimits.theory.spectra.inversion import invert
 from deeplimits.theory.spectra.rule import NODES, Rule, quadrature_rule
@@ -199,7 +200,7 @@ class SpectralMeasure(ABC):
         last = max([*edges[:, 1:].ravel(), *places[masses > 0]])
         return jnp.asarray(np.where(np.isnan(answer), last, answer).reshape(q.shape))
 
-    def moment(self, order: int) -> Float[Array, ""]:
+    def moment(self, order: int) -> Scalar:
         """The moment ∫ x^order dμ; infinite where a negative power is not integrable at zero."""
         if order < 0:
             places, masses = (np.asarray(part) for part in self.atoms)
@@ -212,7 +213,7 @@ class SpectralMeasure(ABC):
                 return jnp.asarray(jnp.inf)
         return self.expect(lambda x: x ** float(order))
 
-    def expect(self, function: Callable[[Floats], Floats]) -> Float[Array, ""]:
+    def expect(self, function: Callable[[Floats], Floats]) -> Scalar:
         """∫ f dμ for a function of an array."""
         points, masses = (np.asarray(part) for part in self.quadrature())
         return jnp.asarray(float(np.sum(function(points) * masses)))
@@ -278,11 +279,11 @@ class SpectralMeasure(ABC):
         """`quantile`, in scipy's words."""
         return self.quantile(q)
 
-    def mean(self) -> Float[Array, ""]:
+    def mean(self) -> Scalar:
         """∫ x dμ."""
         return self.moment(1)
 
-    def var(self) -> Float[Array, ""]:
+    def var(self) -> Scalar:
         """∫ (x − mean)² dμ."""
         return self.moment(2) - self.mean() ** 2
 

@@ -5,15 +5,13 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.atoms import Atoms
 from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, POSITIVE, above, argument
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.spectra import laws, preimages
 from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance
-
-Floats = Float[Array, "..."]
 
 
 class Spike(NamedTuple):

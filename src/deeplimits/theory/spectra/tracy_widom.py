@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import airy
 
@@ -22,6 +21,7 @@ from deeplimits.errors import ParameterError
 from deeplimits.models.atoms import merged
 from deeplimits.numerics import panels, roots
 from deeplimits.numerics.arguments import POSITIVE, number, whole
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.spectra import painleve
 from deeplimits.theory.spectra.atomic import Atomic
 from deeplimits.theory.spectra.sample_covariance_law import SampleCovariance, sample_covariance
@@ -40,7 +40,7 @@ class _Point(NamedTuple):
     survival: NDArray
 
 
-def tracy_widom_cdf(s: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
+def tracy_widom_cdf(s: ArrayLike, beta: int = 2) -> Floats:
     """F_β(s), the limiting probability that the scaled largest eigenvalue is at most s.
 
     Setting     the largest eigenvalue of an N×N Gaussian matrix with real (β = 1), complex (2) or quaternion (4)
@@ -55,7 +55,7 @@ def tracy_widom_cdf(s: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
     return _each(s, beta, lambda point: np.where(point.survival < 0.5, 1 - point.survival, np.exp(point.log_cdf)))
 
 
-def tracy_widom_sf(s: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
+def tracy_widom_sf(s: ArrayLike, beta: int = 2) -> Floats:
     """1 − F_β(s), without cancellation.
 
     >>> float(tracy_widom_sf(4.0, 2)) < 1e-6
@@ -64,7 +64,7 @@ def tracy_widom_sf(s: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
     return _each(s, beta, lambda point: point.survival)
 
 
-def tracy_widom_logcdf(s: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
+def tracy_widom_logcdf(s: ArrayLike, beta: int = 2) -> Floats:
     """log F_β(s), finite for every s.
 
     >>> round(float(tracy_widom_logcdf(-100.0, 2)), 6)
@@ -73,7 +73,7 @@ def tracy_widom_logcdf(s: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
     return _each(s, beta, lambda point: point.log_cdf)
 
 
-def tracy_widom_pdf(s: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
+def tracy_widom_pdf(s: ArrayLike, beta: int = 2) -> Floats:
     """The density F_β'(s).
 
     >>> round(float(tracy_widom_pdf(-2.0, 2)), 10)
@@ -82,7 +82,7 @@ def tracy_widom_pdf(s: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
     return _each(s, beta, lambda point: np.exp(point.log_cdf) * point.slope)
 
 
-def tracy_widom_quantile(p: ArrayLike, beta: int = 2) -> Float[Array, "..."]:
+def tracy_widom_quantile(p: ArrayLike, beta: int = 2) -> Floats:
     """The s with F_β(s) = p, 0 < p < 1, by bisection and Newton's method.
 
     >>> round(float(tracy_widom_quantile(0.95, 1)), 4)
@@ -155,7 +155,7 @@ def largest_eigenvalue_pvalue(
     population: SpectralMeasure | ArrayLike | None = None,
     variance: float = 1.0,
     beta: int = 1,
-) -> Float[Array, "..."]:
+) -> Floats:
     """The probability that noise alone gives a largest eigenvalue of X'X/n at least as large as `value`.
 
     Setting     n samples of dimension p, independent entries of the given variance, or data with the given population

@@ -4,12 +4,13 @@ from collections.abc import Callable
 
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Complex, Float
+from jaxtyping import Array, Complex
 from numpy.typing import ArrayLike, NDArray
 
 from deeplimits.errors import NotConverged, OutsideValidity, ParameterError
 from deeplimits.numerics import arguments, panels
 from deeplimits.numerics.arguments import FINITE, POSITIVE, argument, array, whole
+from deeplimits.numerics.shapes import Floats
 
 
 def mass_between(transform: Callable, low: float, high: float, *, height: float = 1e-4, panel: int = 400) -> float:
@@ -114,7 +115,7 @@ def _on_circle(a, function, centre, radius, nodes):
     return np.einsum("k,kij->ij", np.asarray(function(jnp.asarray(z))) * radius * turn / nodes, resolvents)
 
 
-def density_from_transform(transform: Callable, x: ArrayLike, *, height: float = 1e-4) -> Float[Array, "..."]:
+def density_from_transform(transform: Callable, x: ArrayLike, *, height: float = 1e-4) -> Floats:
     """(1/π) Im S(x + iε) extrapolated from ε and ε/2: the density inside a bulk to O(ε²), O(√ε) at an edge.
 
     >>> from deeplimits.theory.spectra import marchenko_pastur_stieltjes

@@ -2,13 +2,14 @@ r"""The laziness κ = |h − y| ‖D²h‖/‖Dh‖² of h = α Σ_i a_i σ(⟨w
 
 import jax.numpy as jnp
 from jax.scipy.special import erf
-from jaxtyping import Array, Float
+from jaxtyping import Array
 from numpy.typing import ArrayLike
 
 from deeplimits.errors import ParameterError
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import arguments
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.gaussian.moments import second_moment, slope_moment
 
 
@@ -36,9 +37,7 @@ def _block_norm(slope: Array, curvature: Array) -> Array:
     return (jnp.abs(curvature) + jnp.sqrt(curvature**2 + 4 * slope**2)) / 2
 
 
-def expected_laziness(
-    activation: ActivationLike, width: ArrayLike, exponent: ArrayLike, label: ArrayLike
-) -> Float[Array, ""]:
+def expected_laziness(activation: ActivationLike, width: ArrayLike, exponent: ArrayLike, label: ArrayLike) -> Scalar:
     """E κ for p neurons with a = ±1, w·x ~ N(0, 1) and α = p^{−s}, up to a relative O(1/p).
 
     The output is normal with variance p^{1−2s} E σ²; its mean distance from y has a closed form. The largest of p
@@ -63,7 +62,7 @@ def expected_laziness(
 
 def laziness_of_identical_neurons(
     activation: ActivationLike, scale: ArrayLike, width: int, a: ArrayLike, w: ArrayLike, x: ArrayLike, label: ArrayLike
-) -> Float[Array, ""]:
+) -> Scalar:
     """κ of p identical neurons (a, w) at one scalar input, exactly.
 
     κ = |αp a s − y| ‖[[0, s'x], [s'x, a s''x²]]‖ / (αp (s² + (a s'x)²)), s = σ(wx)

@@ -4,15 +4,13 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument, at_least
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.gaussian.moments import second_moment
 from deeplimits.theory.kernels.two_layer_kernels import two_layer_gram
-
-Floats = Float[Array, "..."]
 
 
 class OutputScaling(NamedTuple):

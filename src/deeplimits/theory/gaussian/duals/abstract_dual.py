@@ -5,11 +5,9 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.gaussian.pairs import Pair, coincident
-
-Floats = Float[Array, "..."]
 
 
 class Features(NamedTuple):

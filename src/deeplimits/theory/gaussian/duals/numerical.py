@@ -8,16 +8,15 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
 
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import panels
+from deeplimits.numerics.shapes import Floats
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.pairs import Pair
 from deeplimits.theory.gaussian.quadrature import REACH, expect, line_nodes, pair_rule
 
-Floats = Float[Array, "..."]
 _PANEL = 14
 DEGREES = (64, 160, 400, 1000)
 """Lengths of series to choose from."""

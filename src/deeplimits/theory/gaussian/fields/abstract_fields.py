@@ -5,6 +5,7 @@ import abc
 import equinox as eqx
 from jaxtyping import Array, Float
 
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.duals.abstract_dual import Scaled as ScaledDual
 from deeplimits.theory.gaussian.pairs import pair
@@ -34,11 +35,11 @@ class Fields(eqx.Module):
         """E σ''_a σ_b"""
 
     @abc.abstractmethod
-    def i4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
+    def i4(self, c: Float[Array, "4 4"]) -> Scalar:
         """E σ'_0 σ'_1 σ_2 σ_3"""
 
     @abc.abstractmethod
-    def j4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
+    def j4(self, c: Float[Array, "4 4"]) -> Scalar:
         """E σ'_0 σ'_1 σ'_2 σ'_3"""
 
     @abc.abstractmethod
@@ -61,10 +62,10 @@ class Scaled(Fields):
         b = self.argument**2
         return b * self.factor**2 * self.base.k20(b * caa, b * cbb, b * cab)
 
-    def i4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
+    def i4(self, c: Float[Array, "4 4"]) -> Scalar:
         return self.argument**2 * self.factor**4 * self.base.i4(self.argument**2 * c)
 
-    def j4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
+    def j4(self, c: Float[Array, "4 4"]) -> Scalar:
         return self.argument**4 * self.factor**4 * self.base.j4(self.argument**2 * c)
 
     def squares(self, c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Float[Array, "p p"]:

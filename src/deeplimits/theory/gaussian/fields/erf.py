@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.numerics.symmetric import diagonal, filled, upper
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual, Scaled
 from deeplimits.theory.gaussian.duals.analytic import Erf
@@ -29,7 +30,7 @@ class ErfSaad(Fields):
         # E σ''_a σ_b = −(2/π) C_ab / ((1 + C_aa) √Λ), Λ = (1 + C_aa)(1 + C_bb) − C_ab², and (2/π)/√Λ = E σ'_a σ'_b
         return -cab / (1 + caa) * self.j2(caa, cbb, cab)
 
-    def i4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
+    def i4(self, c: Float[Array, "4 4"]) -> Scalar:
         """E σ'_0 σ'_1 σ_2 σ_3: the weight σ'_0 σ'_1 tilts the Gaussian into another one, of covariance S."""
         once = _tilted(c, 0)
         tilted = _tilted(once, 1)[2:, 2:]
@@ -37,7 +38,7 @@ class ErfSaad(Fields):
         correlation = tilted[0, 1] / jnp.sqrt((1 + tilted[0, 0]) * (1 + tilted[1, 1]))
         return TWO_OVER_PI**2 / jnp.sqrt((1 + c[0, 0]) * (1 + once[1, 1])) * arcsin(correlation)
 
-    def j4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
+    def j4(self, c: Float[Array, "4 4"]) -> Scalar:
         # E σ'σ'σ'σ' = (2/π)² det(I + C)^{−1/2}
         return TWO_OVER_PI**2 / jnp.sqrt(jnp.linalg.det(jnp.eye(4) + c))
 

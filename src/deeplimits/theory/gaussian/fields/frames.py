@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.numerics import double_double as dd
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.numerics.symmetric import diagonal
 
 VANISHING = 1e-15
@@ -40,7 +41,7 @@ class Frame(NamedTuple):
     """|v_i ∧ v_j ∧ v_k|² and |v_i ∧ v_j ∧ v_l|² by pairs (i, j) with the others (k, l)."""
     products: Float[Array, " 6"]
     """(v_i ∧ v_j ∧ v_k)·(v_i ∧ v_j ∧ v_l)"""
-    volume: Float[Array, ""]
+    volume: Scalar
     """|v_0 ∧ v_1 ∧ v_2 ∧ v_3|"""
 
 
@@ -76,7 +77,7 @@ def frame(c: Float[Array, "4 4"]) -> Frame:
     )
 
 
-def _vectors(c: Float[Array, "4 4"]) -> tuple[dd.Doubled, Float[Array, ""]]:
+def _vectors(c: Float[Array, "4 4"]) -> tuple[dd.Doubled, Scalar]:
     """Unit vectors whose inner products are the correlations, and their volume: Cholesky, the largest pivot first."""
     variances = diagonal(c)
     rest, columns, volume = dd.doubled(c), [], jnp.ones(())

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.numerics.symmetric import diagonal, filled, upper
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.duals.kinked import PiecewiseLinear
@@ -46,10 +47,10 @@ class Relu(Fields):
         root = jnp.sqrt(jnp.where(alive, where.determinant, 1.0))
         return jnp.where(alive, root / (2 * math.pi * jnp.where(alive, caa, 1.0)), 0.0)
 
-    def i4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
+    def i4(self, c: Float[Array, "4 4"]) -> Scalar:
         return i4(c)
 
-    def j4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
+    def j4(self, c: Float[Array, "4 4"]) -> Scalar:
         return j4(c)
 
     def squares(self, c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Float[Array, "p p"]:
@@ -72,7 +73,7 @@ class Relu(Fields):
         return filled(values, students)
 
 
-def i4(c: Float[Array, "4 4"]) -> Float[Array, ""]:
+def i4(c: Float[Array, "4 4"]) -> Scalar:
     """E 1[λ_0 > 0] 1[λ_1 > 0] relu(λ_2) relu(λ_3), for any covariance, singular ones included."""
     alive = jnp.all(diagonal(c) > 0)
     c = jnp.where(alive, c, jnp.eye(4))
@@ -108,7 +109,7 @@ def i4(c: Float[Array, "4 4"]) -> Float[Array, ""]:
     return deviations[2] * deviations[3] * total
 
 
-def j4(c: Float[Array, "4 4"]) -> Float[Array, ""]:
+def j4(c: Float[Array, "4 4"]) -> Scalar:
     """P(all four fields are positive), for fields that may coincide but not be opposite."""
     alive = jnp.all(diagonal(c) > 0)
     c = jnp.where(alive, c, jnp.eye(4))

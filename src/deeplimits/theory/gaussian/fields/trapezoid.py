@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import NotConverged
 from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.numerics.symmetric import diagonal
 
 # Nodes on [−reach, reach] by number of dimensions: rounding decides in one to three, the cost in four.
@@ -181,7 +182,7 @@ def nodes(dimensions: int, *, finer: int = 1) -> list[Array]:
     ]
 
 
-def expectation(function, c: Float[Array, "n n"], indices: list[int]) -> Float[Array, ""]:
+def expectation(function, c: Float[Array, "n n"], indices: list[int]) -> Scalar:
     """E f(λ_{i₁}, λ_{i₂}, ...) over Gaussian fields of covariance c; the first axis is looped over, to save memory."""
     index = jnp.asarray(indices)
     chosen = c[index][:, index]
@@ -190,7 +191,7 @@ def expectation(function, c: Float[Array, "n n"], indices: list[int]) -> Float[A
     return by_width(chosen, lambda finer: _expectation(function, chosen, finer))
 
 
-def _expectation(function, c: Float[Array, "n n"], finer: int) -> Float[Array, ""]:
+def _expectation(function, c: Float[Array, "n n"], finer: int) -> Scalar:
     dimensions = c.shape[0]
     factor = semidefinite_factor(c)
     axes = nodes(dimensions, finer=finer)

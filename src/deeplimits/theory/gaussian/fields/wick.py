@@ -3,6 +3,7 @@ r"""Closed forms for σ(x) = x² and σ(x) = x, by Wick's theorem."""
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.duals.analytic import Polynomial
 from deeplimits.theory.gaussian.duals.kinked import PiecewiseLinear
@@ -20,7 +21,7 @@ class Square(Fields):
         # E σ''_a σ_b = 2 C_bb
         return 2 * cbb + 0 * cab
 
-    def i4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
+    def i4(self, c: Float[Array, "4 4"]) -> Scalar:
         # The 15 pairings of E λ_a λ_b λ_c² λ_d², times 4.
         ab, ac, ad, bc, bd, cd = c[0, 1], c[0, 2], c[0, 3], c[1, 2], c[1, 3], c[2, 3]
         cc, dd = c[2, 2], c[3, 3]
@@ -28,7 +29,7 @@ class Square(Fields):
             ab * (cc * dd + 2 * cd**2) + 2 * ac * bc * dd + 2 * ad * bd * cc + 4 * ac * bd * cd + 4 * ad * bc * cd
         )
 
-    def j4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
+    def j4(self, c: Float[Array, "4 4"]) -> Scalar:
         return 16 * (c[0, 1] * c[2, 3] + c[0, 2] * c[1, 3] + c[0, 3] * c[1, 2])
 
     def squares(self, c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Float[Array, "p p"]:
@@ -52,10 +53,10 @@ class Identity(Fields):
     def k20(self, caa: Array, cbb: Array, cab: Array) -> Array:
         return jnp.zeros_like(cab)
 
-    def i4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
+    def i4(self, c: Float[Array, "4 4"]) -> Scalar:
         return c[2, 3]
 
-    def j4(self, c: Float[Array, "4 4"]) -> Float[Array, ""]:
+    def j4(self, c: Float[Array, "4 4"]) -> Scalar:
         return jnp.ones(())
 
     def squares(self, c: Float[Array, "n n"], v: Float[Array, " n"], students: int) -> Float[Array, "p p"]:

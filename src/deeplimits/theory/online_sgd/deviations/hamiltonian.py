@@ -16,6 +16,7 @@ from jaxtyping import Array, Float
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Scalar
 
 Hamiltonian = Callable[[Array, Array], Array]
 """H(x, p) for vectors x and p of the same length."""
@@ -54,7 +55,7 @@ def hamiltonian_of_data(gradient: Callable, data: ArrayLike, weights: ArrayLike 
 class Lagrangian(NamedTuple):
     """sup_p [⟨p, v⟩ − H(x, p)], and the p where it is attained."""
 
-    cost: Float[Array, ""]
+    cost: Scalar
     momentum: Float[Array, " d"]
 
 
@@ -95,7 +96,7 @@ def lagrangian(hamiltonian: Hamiltonian, x: ArrayLike, velocity: ArrayLike) -> L
     return valid(Lagrangian(-excess(p), p), found & jnp.all(jnp.isfinite(p)), UNREACHABLE)
 
 
-def path_action(hamiltonian: Hamiltonian, path: ArrayLike, times: ArrayLike) -> Float[Array, ""]:
+def path_action(hamiltonian: Hamiltonian, path: ArrayLike, times: ArrayLike) -> Scalar:
     """S = ∫ sup_p [⟨p, ẋ⟩ − H(x, p)] dt of a path through these points at these times, joined by straight lines.
 
     SGD with step δ stays near the path with probability exp(−(S + o(1))/δ). By the midpoint rule: of a smooth path

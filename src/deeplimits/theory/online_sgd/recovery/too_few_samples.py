@@ -9,9 +9,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.numerics import arguments
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.online_sgd.landscapes import Landscape
 from deeplimits.theory.online_sgd.spherical_ode import velocity
 
@@ -22,11 +22,11 @@ LEVELS = 60
 class MartingaleBound(NamedTuple):
     """How large the sum of the gradient's errors along the signal becomes."""
 
-    variance: Float[Array, ""]
+    variance: Scalar
     """E M_T² ≤ Cδ²α/N."""
-    largest: Float[Array, ""]
+    largest: Scalar
     """E sup_{t≤T} M_t² ≤ 4Cδ²α/N, by Doob's maximal inequality."""
-    share: Float[Array, ""]
+    share: Scalar
     """2δ√(Cα): the size of the largest error relative to m_0 ~ N^{−1/2}; the noise is negligible where it is ≪ 1."""
 
 
@@ -66,7 +66,7 @@ def no_recovery_bound(
     threshold: ArrayLike,
     *,
     start: ArrayLike | None = None,
-) -> Float[Array, ""]:
+) -> Scalar:
     """A bound on P(sup |m_t| ≥ η over αN samples): small where α ≪ α_c, so that nothing is recovered.
 
     Setting     spherical online SGD with step δ/N, from a uniform point, or from a given m_0 (`start`)

@@ -4,10 +4,10 @@ import math
 
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
 
 from deeplimits.numerics.arguments import NOT_NEGATIVE, Allowed, argument, at_least, number
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Floats
 
 
 def chaos_bound(
@@ -21,7 +21,7 @@ def chaos_bound(
     gradient_noise: ArrayLike = 0.0,
     dimension: int = 1,
     inverse_temperature: ArrayLike = math.inf,
-) -> Float[Array, "..."]:
+) -> Floats:
     r"""A bound on √E|θ_i − θ̄_i|² between p interacting particles and independent copies of the mean-field flow.
 
     Setting     dθ_i = b(θ_i, ρ_p)dτ + √(2/β) dB_i in R^D (D = `dimension`), ρ_p their empirical law, θ_i(0)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from deeplimits.errors import NotConverged, ParameterError
 from deeplimits.numerics import flows
 from deeplimits.numerics.arguments import FINITE, NOT_NEGATIVE, argument, array, of_kind
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.two_layer.mean_field import frozen_steps
 from deeplimits.theory.two_layer.mean_field.frozen_steps import bernoulli
 from deeplimits.theory.two_layer.mean_field.solvable_flows import check_temperature
@@ -31,20 +32,20 @@ class Interaction(NamedTuple):
     """V on the grid, ridge not included."""
     pair: Float[Array, "n n"]
     """U on the grid."""
-    constant: Float[Array, ""]
+    constant: Scalar
     """E y²/2."""
-    ridge: Float[Array, ""]
-    inverse_temperature: Float[Array, ""]
+    ridge: Scalar
+    inverse_temperature: Scalar
 
     @property
-    def spacing(self) -> Float[Array, ""]:
+    def spacing(self) -> Scalar:
         return self.grid[1] - self.grid[0]
 
     def potential(self, density: Float[Array, " n"]) -> Float[Array, " n"]:
         """Ψ_λ(θ; ρ)."""
         return self.external + self.spacing * self.pair @ density + self.ridge * self.grid**2 / 2
 
-    def free_energy(self, density: Float[Array, " n"]) -> Float[Array, ""]:
+    def free_energy(self, density: Float[Array, " n"]) -> Scalar:
         """F(ρ); it never increases along the flow."""
         h = self.spacing
         risk = self.constant + h * self.external @ density + h**2 * density @ self.pair @ density / 2

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.checks import converged
+from deeplimits.numerics.shapes import Scalar
 
 UNREACHED = "the equations need more steps than allowed; raise epsilon or ask for earlier times"
 
@@ -28,7 +29,7 @@ class SingleIndex(eqx.Module):
 
     target: Float[Array, " degrees"]
     activation_coefficients: Float[Array, " degrees"]
-    epsilon: Float[Array, ""]
+    epsilon: Scalar
 
     def __init__(self, target: ArrayLike, activation_coefficients: ArrayLike, epsilon: ArrayLike):
         self.target = arguments.argument("target", target, arguments.FINITE)

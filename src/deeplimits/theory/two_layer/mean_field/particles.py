@@ -21,6 +21,7 @@ from deeplimits.models.activations import ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.checks import converged
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.two_layer.overlaps.integrals import Moments
 
 UNREACHED = "the flow needs more steps than allowed or diverges; ask for earlier times"
@@ -91,7 +92,7 @@ def risk(
     outputs: Float[Array, " k"],
     moments: Moments,
     mirror: int | None = None,
-) -> Float[Array, ""]:
+) -> Scalar:
     """R(ρ) = ½ vᵀ I₂ v: the output is linear in ρ, the risk is a convex quadratic functional."""
     every, v = _sources(particles, teacher, outputs, mirror)
     return 0.5 * v @ moments.second_moments(every @ every.T, particles.w.shape[0]) @ v
@@ -177,7 +178,7 @@ def dissipation(
     activation: ActivationLike,
     *,
     train_outputs: bool = True,
-) -> Float[Array, ""]:
+) -> Scalar:
     """−dR/dτ = ∫|∇Ψ|² dρ.
 
     >>> float(dissipation(Particles(jnp.eye(1)), jnp.eye(1), jnp.ones(1), "identity"))  # at the teacher nothing moves

@@ -17,6 +17,7 @@ from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Task
 from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.checks import converged
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.numerics.symmetric import diagonal
 from deeplimits.theory.gaussian.fields import trapezoid
 from deeplimits.theory.two_layer.overlaps.equations import moments
@@ -116,7 +117,7 @@ def _pairs_by_quadrature(task: Task, covariances, variances, neurons: int):
     return tuple(jnp.concatenate(both, axis=1) for both in zip(with_students, with_teachers, strict=True))
 
 
-def risk(task: Task, state: Reduced) -> Float[Array, ""]:
+def risk(task: Task, state: Reduced) -> Scalar:
     """R = ½ E_{λ*}[(f* − f̄)²], f̄ the mean over neurons and over each neuron's own noise."""
     arguments.of_kind("task", task, Task)
     covariances, variances, v = _fields(task, state)

@@ -9,13 +9,14 @@ from numpy.typing import ArrayLike
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics import arguments, flows
+from deeplimits.numerics.shapes import Floats
 
 
 class Gaussian(NamedTuple):
     """Mean and variance of a normal law."""
 
-    mean: Float[Array, "..."]
-    variance: Float[Array, "..."]
+    mean: Floats
+    variance: Floats
 
 
 def noisy_linear_neuron(

@@ -28,23 +28,24 @@ from deeplimits.errors import ParameterError, UnknownName
 from deeplimits.models.activations import ActivationLike
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics.arguments import of_kind
+from deeplimits.numerics.shapes import Scalar
 
 
 class Foreign(NamedTuple):
     """A task in another convention."""
 
     convention: str
-    step: Float[Array, ""]
+    step: Scalar
     """Learning rate of the first layer as that convention writes it."""
-    output_rate: Float[Array, ""]
+    output_rate: Scalar
     """Learning rate of the second layer as that convention writes it; 0 if frozen."""
     outputs: Float[Array, " p"]
     teacher_outputs: Float[Array, " k"]
-    noise: Float[Array, ""]
+    noise: Scalar
     """Standard deviation of the label noise in the units of that convention's outputs."""
-    time_unit: Float[Array, ""]
+    time_unit: Scalar
     """One unit of our t in that convention's time."""
-    risk_unit: Float[Array, ""]
+    risk_unit: Scalar
     """Our risk times this is theirs."""
 
 

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from deeplimits.errors import ParameterError
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.numerics.arguments import FINITE, argument, at_least, of_kind
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.two_layer.overlaps.integrals import Moments, check_covariance
 
 
@@ -72,7 +73,7 @@ def moments(task: Task) -> Moments:
 
 
 @_checked
-def risk(task: Task, state: Overlaps) -> Float[Array, ""]:
+def risk(task: Task, state: Overlaps) -> Scalar:
     """R = ½ Σ_cc' v_c v_c' I₂(c, c'), the excess risk; that of noisy labels is R + Δ/2.
 
     Rounding leaves an absolute floor of about 1e-16; below, `risk_near_teacher` takes the differences themselves.

@@ -8,12 +8,12 @@ r"""One quadratic neuron that learns one quadratic neuron: escape from mediocrit
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
 from numpy.typing import ArrayLike
 
 from deeplimits.numerics import flows
 from deeplimits.numerics.arguments import NOT_NEGATIVE, POSITIVE, argument
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Scalar
 
 EULER_GAMMA = 0.5772156649015329
 SPAN = 12.0
@@ -23,11 +23,11 @@ SPAN = 12.0
 class Mediocrity(NamedTuple):
     """The plateau M = 0: its norm Q, the growth rate of M on it, and the noise that drives M away from 0."""
 
-    norm: Float[Array, ""]
-    growth: Float[Array, ""]
-    diffusion: Float[Array, ""]
+    norm: Scalar
+    growth: Scalar
+    diffusion: Scalar
     """D in Var(dM) = D (γ/d) dt."""
-    upper: Float[Array, ""]
+    upper: Scalar
     """The upper root Q on M = 0: a student that starts with a larger norm diverges there; infinite at γ = 0."""
 
 
@@ -67,10 +67,10 @@ def mediocrity(step: ArrayLike, *, noise_variance: ArrayLike = 0.0, teacher: Arr
 class EscapeTime(NamedTuple):
     """t_esc ≃ (ln d)/(2λ) + (centre − ln|N|)/λ in law, N a standard normal variable."""
 
-    growth: Float[Array, ""]
-    centre: Float[Array, ""]
+    growth: Scalar
+    centre: Scalar
 
-    def mean(self, dimension: ArrayLike) -> Float[Array, ""]:
+    def mean(self, dimension: ArrayLike) -> Scalar:
         """E t_esc, with E ln|N| = −(γ_E + ln 2)/2."""
         d = jnp.asarray(dimension, float)
         return (jnp.log(d) / 2 + self.centre + (EULER_GAMMA + jnp.log(2.0)) / 2) / self.growth
@@ -99,7 +99,7 @@ def escape_time(
     return EscapeTime(start.growth, _travel(g, delta, p, level, start) - jnp.log(s) / 2)
 
 
-def _travel(g, delta, p, level, start: Mediocrity) -> Float[Array, ""]:
+def _travel(g, delta, p, level, start: Mediocrity) -> Scalar:
     """lim_{M₀→0} λ t(M₀ → level) + ln M₀, by integrating dt/d ln M − 1/λ over ln M: the integrand vanishes like M²."""
     first = jnp.log(level) - SPAN
 

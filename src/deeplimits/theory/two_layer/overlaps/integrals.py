@@ -20,6 +20,7 @@ from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics import arguments
 from deeplimits.numerics.arguments import FINITE, argument, known
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.numerics.symmetric import diagonal
 from deeplimits.theory.gaussian.closed_forms import closed_forms
 from deeplimits.theory.gaussian.fields import Fields, trapezoid
@@ -77,7 +78,7 @@ class Moments(eqx.Module):
             return trapezoid.Quadrature(self.activation, self.teacher_activation).squares(c, v, students)
         return self._closed.squares(c, v, students)
 
-    def i2(self, c: ArrayLike, a: int, b: int) -> Float[Array, ""]:
+    def i2(self, c: ArrayLike, a: int, b: int) -> Scalar:
         """E σ_a σ_b."""
         c = _checked(c, a, b)
         if self._closed is None:
@@ -85,7 +86,7 @@ class Moments(eqx.Module):
             return _on_distinct(self.activation, c, (a, b), lambda x, y: value(x) * value(y))
         return self._closed.i2(c[a, a], c[b, b], c[a, b])
 
-    def j2(self, c: ArrayLike, a: int, b: int) -> Float[Array, ""]:
+    def j2(self, c: ArrayLike, a: int, b: int) -> Scalar:
         """E σ'_a σ'_b."""
         c = _checked(c, a, b)
         if self._closed is None:
@@ -93,7 +94,7 @@ class Moments(eqx.Module):
             return _on_distinct(self.activation, c, (a, b), lambda x, y: slope(x) * slope(y))
         return self._closed.j2(c[a, a], c[b, b], c[a, b])
 
-    def i3(self, c: ArrayLike, a: int, b: int, d: int) -> Float[Array, ""]:
+    def i3(self, c: ArrayLike, a: int, b: int, d: int) -> Scalar:
         """E σ'_a λ_b σ_d = C_ab E σ''_a σ_d + C_bd E σ'_a σ'_d, by Stein's lemma."""
         c = _checked(c, a, b, d)
         if self._closed is None:
@@ -103,7 +104,7 @@ class Moments(eqx.Module):
             curvature = self._closed.k20(c[a, a], c[d, d], c[a, d])
         return c[a, b] * curvature + c[b, d] * self.j2(c, a, d)
 
-    def i4(self, c: ArrayLike, a: int, b: int, d: int, e: int) -> Float[Array, ""]:
+    def i4(self, c: ArrayLike, a: int, b: int, d: int, e: int) -> Scalar:
         """E σ'_a σ'_b σ_d σ_e."""
         c = _checked(c, a, b, d, e)
         if self._closed is None:
@@ -114,7 +115,7 @@ class Moments(eqx.Module):
         index = jnp.array([a, b, d, e])
         return jax.jit(self._closed.i4)(c[index][:, index])
 
-    def j4(self, c: ArrayLike, a: int, b: int, d: int, e: int) -> Float[Array, ""]:
+    def j4(self, c: ArrayLike, a: int, b: int, d: int, e: int) -> Scalar:
         """E σ'_a σ'_b σ'_d σ'_e."""
         c = _checked(c, a, b, d, e)
         if self._closed is None:
@@ -157,7 +158,7 @@ def activation_integrals(activation: ActivationLike) -> Moments:
     return Moments(sigma, sigma)
 
 
-def _on_distinct(sigma: Activation, c: Float[Array, "n n"], indices: tuple[int, ...], function) -> Float[Array, ""]:
+def _on_distinct(sigma: Activation, c: Float[Array, "n n"], indices: tuple[int, ...], function) -> Scalar:
     """Integrate over the distinct fields only: equal indices share a variable."""
     distinct = list(dict.fromkeys(indices))
     places = [distinct.index(index) for index in indices]

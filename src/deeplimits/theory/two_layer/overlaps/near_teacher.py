@@ -3,18 +3,19 @@ r"""The risk of students that have nearly learnt the teacher, where risk(Ω) wou
 import jax
 import jax.numpy as jnp
 from jax.typing import ArrayLike
-from jaxtyping import Array, Float
+from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.models.committees import Task
 from deeplimits.numerics.arguments import array, of_kind
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.gaussian.fields import trapezoid
 from deeplimits.theory.two_layer.overlaps.integrals import check_covariance
 
 
 def risk_near_teacher(
     task: Task, changes: ArrayLike, with_teacher: ArrayLike, *, output_changes: ArrayLike | None = None
-) -> Float[Array, ""]:
+) -> Scalar:
     r"""R to leading order in what is left to learn, with all its digits however small it is.
 
     Setting     p = k students, the i-th beside the i-th teacher: λ_i = λ*_i + ε_i, a_i = a*_i + α_i; E εε' = `changes`

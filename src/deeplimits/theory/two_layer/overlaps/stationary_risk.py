@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from deeplimits.models.committees import Task
 from deeplimits.numerics.arguments import FINITE, argument, of_kind
 from deeplimits.numerics.checks import valid
+from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.two_layer.overlaps.equations import moments
 from deeplimits.theory.two_layer.overlaps.integrals import check_covariance
 
@@ -29,7 +30,7 @@ class _Linearization(NamedTuple):
     risk: Float[Array, " s"]
 
 
-def critical_learning_rate(task: Task) -> Float[Array, ""]:
+def critical_learning_rate(task: Task) -> Scalar:
     """γ_c, the learning rate above which a student that has learnt everything is thrown out again.
 
     The smallest γ at which −(1/p)(Bq + qB) + (γ/p³)T[q], on symmetric q, has a zero eigenvalue. Its value for
@@ -49,7 +50,7 @@ def _check(task: Task) -> None:
     argument("teacher_output", task.teacher_output, FINITE)
 
 
-def _isolated(task: Task, critical: Float[Array, ""], isolation: Float[Array, ""]) -> Float[Array, ""]:
+def _isolated(task: Task, critical: Scalar, isolation: Scalar) -> Scalar:
     return valid(
         critical,
         isolation >= 1e-12,
@@ -58,7 +59,7 @@ def _isolated(task: Task, critical: Float[Array, ""], isolation: Float[Array, ""
     )
 
 
-def noise_floor(task: Task) -> Float[Array, ""]:
+def noise_floor(task: Task) -> Scalar:
     r"""Risk at which one-pass SGD with label noise stays: exact in γ, first order in Δ.
 
     Setting     p = k students started at or led to the teacher, a = a*, second layer fixed; learning rate γ, noise of
@@ -87,7 +88,7 @@ def noise_floor(task: Task) -> Float[Array, ""]:
 
 
 @eqx.filter_jit
-def _around_the_teacher(task: Task) -> tuple[Float[Array, ""], Float[Array, ""], Float[Array, ""]]:
+def _around_the_teacher(task: Task) -> tuple[Scalar, Scalar, Scalar]:
     """The floor, γ_c, and the smallest damping over the largest."""
     parts = _linearize(task)
     p = task.teachers
