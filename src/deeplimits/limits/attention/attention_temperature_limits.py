@@ -14,7 +14,7 @@ from deeplimits.showcase import Showcase
 from deeplimits.theory.attention import temperatures
 
 SMALLEST = 690.0
-"""Minus the logarithm of the smallest numbers."""
+"""Weights below e to the minus this, where numbers end, are taken for that: in what is stated and in what is measured."""
 
 
 class AttentionTemperatureLimits(Limit):
@@ -26,7 +26,7 @@ class AttentionTemperatureLimits(Limit):
                 freezes (the largest score of a token is its own); at any β dH/dβ = −β Var_A(s), so that the entropy H
                 falls from log n, and ∂_β log Z = ⟨s⟩_A
     Validity    β ≥ 0, distinct scores; size counts N
-    Finite size O(1/N) for the hot side; the rest holds at every N
+    Finite size O(1/N) for the hot side, O(1/N²) with two tokens; the rest holds at every N
     Computed by attention.hot_deviation (uniform), attention.cold_rate (argmax), attention.gibbs_row (entropy,
                 log_partition)
     References  geshkovski2025 Sec 2
@@ -71,12 +71,13 @@ class AttentionTemperatureLimits(Limit):
         row = temperatures.gibbs_row(scores, jnp.broadcast_to(self.beta, scores.shape[:1]))
         places = jnp.arange(1.0, self.tokens + 1)
         cold = jnp.broadcast_to(self.extreme, scores.shape[:1])
-        # Smaller weights than numbers have are told to be those.
+        # Smaller weights than numbers have are told to be the smallest, here and in `_log`.
         rest = jnp.minimum(temperatures.cold_rate(scores, cold).most, SMALLEST / self.extreme)
         return {
             "uniform": Value(
                 jnp.max(jnp.abs(temperatures.hot_deviation(scores))), label="deviation of hot attention from uniform",
-                symbol=r"\max|s-\bar s|", rate=1.0,
+                # Of two tokens nA − 1 = ± tanh(β(s₁ − s₂)/2), which is odd in β.
+                symbol=r"\max|s-\bar s|", rate=2.0 if self.tokens == 2 else 1.0,
             ),
             "argmax": Bound(
                 rest, label="decay in β of what is left to the other tokens", symbol=r"-\log(1-\max A)/\beta",
@@ -115,5 +116,5 @@ class AttentionTemperatureLimits(Limit):
 
 
 def _log(x: Array) -> Array:
-    """The logarithm; what has underflowed is as small as numbers are."""
-    return jnp.log(jnp.maximum(x, jnp.finfo(float).tiny))
+    """The logarithm; what has underflowed, or is about to, is as small as numbers are."""
+    return jnp.log(jnp.maximum(x, jnp.exp(-SMALLEST)))
