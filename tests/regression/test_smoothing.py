@@ -36,7 +36,7 @@ def test_distance_moments_are_beta_integrals():
 @pytest.mark.parametrize("order", [1.01, 1.5, 2.0, 4.0, 40.0, 400.0])
 def test_exponential_integral(order):
     s = np.array([1e-14, 1e-9, 1e-4, 0.1, 1.0, 7.0, 50.0, 300.0])
-    with mpmath.workdps(500):
+    with mpmath.workdps(60 if order < 100 else 500):  # large orders cancel
         exact = [float(mpmath.expint(order, mpmath.mpf(value))) for value in s]
     np.testing.assert_allclose(smoothing.exponential_integral(order, jnp.asarray(s)), exact, rtol=1e-13)
 
