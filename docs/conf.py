@@ -17,7 +17,10 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinxcontrib.bibtex",
+    "formulas",
 ]
+html_math_renderer = "mathml"
+myst_update_mathjax = False
 bibtex_reference_style = "author_year"
 bibtex_bibfiles = ["../src/deeplimits/references.bib"]
 default_role = "code"

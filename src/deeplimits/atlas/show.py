@@ -10,7 +10,7 @@ from typing import Any
 import deeplimits
 from deeplimits import references
 from deeplimits.catalogue import Entry
-from deeplimits.lab import panels, scan
+from deeplimits.lab import panels, points, scan
 from deeplimits.lab.compare import compare
 from deeplimits.lab.task import Task, digest, module_path
 from deeplimits.limit import values_of
@@ -21,7 +21,8 @@ AMOUNTS = {"small": 0.25, "medium": 1.0, "large": 4.0}
 """How the usual number of samples is multiplied."""
 PATIENCE = {"small": 2.0, "medium": 4.0, "large": 8.0}
 """Seconds for the theory along the sliders of a limit."""
-OWN = ("deeplimits.atlas.show", "deeplimits.lab.panels", "deeplimits.lab.scan", "deeplimits.render.web.pictures")
+OWN = ("deeplimits.atlas.show", "deeplimits.lab.panels", "deeplimits.lab.points", "deeplimits.lab.scan",
+       "deeplimits.render.web.pictures")  # fmt: skip
 """What shapes a page's data, besides what shapes the numbers."""
 
 
@@ -93,7 +94,7 @@ def compare_and_show(entry: Entry, size: str) -> tuple[dict[str, Any], dict[str,
     compared = time.process_time() - began
     showcase = cls.showcase
     if showcase.parameters or showcase.size or showcase.samples:
-        trials, samples = panels.simulated(shown, showcase.size, showcase.samples)
+        trials, samples = points.simulated(shown, showcase.size, showcase.samples)
         count = showcase.size or max(limit.usual.sizes)
         kept = {name: found for name, found in comparison.trials.items() if found[0].stated.kind in panels.WHOLE}
         trials = {**trials, **(kept if not showcase.parameters else {})}

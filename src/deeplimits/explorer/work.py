@@ -10,7 +10,7 @@ from deeplimits.atlas.show import page_about
 from deeplimits.catalogue import Entry, catalogue
 from deeplimits.errors import TooCostly
 from deeplimits.explorer.requests import Asked
-from deeplimits.lab import beforehand, panels, scan, simulate
+from deeplimits.lab import beforehand, panels, points, scan, simulate
 from deeplimits.lab.budget import duration
 from deeplimits.lab.compilation import use_cache
 from deeplimits.lab.predict import predict
@@ -163,7 +163,7 @@ def add(asked: Asked, first: int, samples: int, before: Any) -> tuple[Any, dict[
     if stated:
         shown = dict(predict(task.limit))  # the system whose statements the page draws
         trials |= {
-            name: panels.beside(shown[name], kind.trial(task.size, results[name], drawn=True))
+            name: points.beside(shown[name], kind.trial(task.size, results[name], drawn=True))
             for name, kind in stated.items()
         }
     marks: dict[str, Any] = {}
@@ -171,7 +171,7 @@ def add(asked: Asked, first: int, samples: int, before: Any) -> tuple[Any, dict[
     for name, trial in trials.items():
         kind = trial.stated
         if panels.is_drawn_over(kind):
-            if kind.kind in panels.NUMBERS and (one := panels.spot(trial)):
+            if kind.kind in points.NUMBERS and (one := points.spot(trial)):
                 measured[name] = one
         else:
             drawn = panels.picture_of(kind, [trial]).marks

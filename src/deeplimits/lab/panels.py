@@ -12,20 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from deeplimits.errors import DeeplimitsError
-from deeplimits.lab import scan
-from deeplimits.lab.predict import predict
-from deeplimits.lab.simulate import chunk_size, run, seconds
-from deeplimits.lab.task import Task
-from deeplimits.limit import Limit, replace, speaks_of_draws
-from deeplimits.parameters import parameters_of
-from deeplimits.predictions import Bound, Identity, Kind, Picture, Trial
-from deeplimits.predictions.means import Averaged
-from deeplimits.predictions.picture import SIMULATION, Mark, Number, Points
-from deeplimits.render import bars
+from deeplimits.lab import points, scan
+from deeplimits.limit import Limit, speaks_of_draws
+from deeplimits.predictions import Identity, Kind, Picture, Trial
+from deeplimits.predictions.picture import SIMULATION, Mark, Number
 from deeplimits.render.web import pictures
 from deeplimits.render.web.letters import letters
-from deeplimits.statistics import FEWEST_SAMPLES
 
 FINE = 90
 """Points of a line that a slider moves."""
@@ -37,20 +29,8 @@ MOST_WHOLE = 24
 """The same where it counts something, and every value is compiled anew."""
 COARSE = 0.02
 """Where interpolation errs by a larger share of a panel's height, a slider goes from one computed value to the next."""
-SPOTS = 7
-"""At how many values of that parameter systems are simulated, where one program does it for all or it is their size."""
-SAMPLES = 200
-"""Systems that are drawn beside the theory, at most."""
-LARGER = 2.0
-"""How far beyond the largest usual size a point over a parameter that is the size may lie."""
-
-
-FRESH = 2.0
-"""Seconds for systems along a parameter that has other whole numbers, and so another program, at each value."""
 WHOLE = ("Exponent",)
 """Kinds that say nothing without simulations of several sizes: of these all are drawn."""
-NUMBERS = ("Value", "Probability", "Bound")
-"""Kinds of which one number may be drawn over a parameter."""
 
 
 def picture_of(kind: Kind, trials: Sequence[Trial] = ()) -> Picture:
@@ -82,51 +62,16 @@ def panel(name: str, kind: Kind, trials: Sequence[Trial] = ()) -> dict[str, Any]
         "symbol": letters(kind.symbol),
         "picture": pictures.compact(picture, spread=kind.kind == "Curve"),
         "number": is_drawn_over(kind),
-        "said": kind.report(trials, (), None).gap if isinstance(kind, Identity) and trials else kind.summary(),
+        "said": kind.judge(trials).report.gap if isinstance(kind, Identity) and trials else kind.summary(),
     }
-    if found["number"] and trials and kind.kind in NUMBERS:
-        found["measured"] = spot(trials[-1])
+    if found["number"] and trials and kind.kind in points.NUMBERS:
+        found["measured"] = points.spot(trials[-1])
     return found
 
 
 def is_drawn_over(kind: Kind) -> bool:
     """Whether a prediction is a number that is drawn over a parameter."""
     return scan.is_number(kind) and kind.kind not in WHOLE and not isinstance(kind, Identity)
-
-
-def beside(kind: Kind, trial: Trial) -> Trial:
-    """What was measured of drawn systems, each beside its own statement, as it lies beside the one that is shown.
-
-    It keeps its ratio to what was stated of its own draw, or its difference, whichever the two are compared by.
-    """
-    if not isinstance(kind, Averaged | Bound):
-        return trial
-    field = kind.states if isinstance(kind, Averaged) else "value"
-    own, shown = (np.asarray(getattr(one, field), dtype=float) for one in (trial.stated, kind))
-    if own.shape != shown.shape or np.array_equal(own, shown):
-        return trial
-    if kind.per_draw == "difference":
-        moved = trial.measured + (shown - own)
-    elif np.all(own != 0):
-        moved = trial.measured * (shown / own)
-    else:
-        return trial
-    return Trial(trial.size, dataclasses.replace(trial.stated, **{field: shown}), moved)
-
-
-def spot(trial: Trial) -> dict[str, Any] | None:
-    """The measured value of a number, with its error bar; of what must not cross a bound, the nearest to it."""
-    if isinstance(trial.stated, Bound):
-        nearest = trial.measured.max() if trial.stated.side == "upper" else trial.measured.min()
-        return {"size": trial.size, "y": pictures.rounded(float(nearest)), "nearest": True}
-    marks = trial.stated.picture([trial]).marks
-    found = [mark for mark in marks if isinstance(mark, Points) and mark.role == SIMULATION and len(mark.x) == 1]
-    if not found:
-        return None
-    middle = found[-1].y
-    low, high = found[-1].low or middle, found[-1].high or middle
-    y, low, high = (pictures.rounded(one[0]) for one in (middle, low, high))
-    return {"size": trial.size, "y": y, "low": low, "high": high}
 
 
 def theory_of(limit: Limit) -> dict[str, Any]:
@@ -143,35 +88,6 @@ def is_charted(limit: Limit) -> bool:
 def charts_of(limit: Limit) -> list[dict[str, Any]]:
     """Further pictures of the theory."""
     return [{"name": name, "picture": pictures.compact(one)} for name, one in limit.charts().items()]
-
-
-def with_points(
-    limit: Limit,
-    chart: Mapping[str, Any],
-    panels: Sequence[Mapping[str, Any]],
-    over: str,
-    spots: Sequence[Mapping[str, Any]],
-) -> dict[str, Any]:
-    """A chart with what was measured of it: of a number over the parameter that is its axis, of curves it repeats."""
-    picture, marks = chart["picture"], []
-    for one in panels:
-        for line in picture["marks"]:
-            if not one["number"] and line["mark"] == "line" and line.get("label") == one["label"]:
-                found = [mark for mark in one["picture"]["marks"] if mark.get("role") == SIMULATION]
-                marks += [{**mark, "series": line.get("series", 0)} for mark in found]
-    symbol = letters(parameters_of(type(limit))[over].symbol) if over else ""
-    same = [one for one in panels if one["number"] and one["symbol"] and one["symbol"] == picture["y"]["symbol"]]
-    if symbol and symbol == picture["x"]["symbol"] and same:
-        name, measured = same[0]["name"], same[0].get("measured")
-        found = [(one["x"], one["numbers"][name]) for one in spots if name in one["numbers"]]
-        found += [(pictures.rounded(float(getattr(limit, over))), measured)] if measured else []
-        places = [x for mark in picture["marks"] for x in mark.get("x", ()) if x is not None]
-        found = [one for one in found if min(places) <= one[0] <= max(places)]
-        rows = {part: [one.get(part) for _, one in found] for part in ("y", "low", "high")}
-        sizes = ", ".join(str(size) for size in sorted({one["size"] for _, one in found}))
-        label = f"simulation, n = {sizes}"
-        marks += [{"mark": "points", "role": SIMULATION, "label": label, "x": [x for x, _ in found], **rows}]
-    return {**chart, "picture": {**picture, "marks": [*picture["marks"], *marks]}}
 
 
 def first_of(limit: Limit, panels: Sequence[Mapping[str, Any]], charts: Sequence[Mapping[str, Any]]) -> str:
@@ -192,83 +108,6 @@ def over_of(limit: Limit) -> str:
     names = list(scan.sliders(limit))
     wanted = type(limit).showcase.over
     return wanted if wanted in names else (names[0] if names else "")
-
-
-def simulated(limit: Limit, size: int = 0, samples: int = 0, budget: float = 2.0) -> tuple[dict[str, list[Trial]], int]:
-    """A few systems at a limit's own parameters: the trials of each result, and how many systems there are."""
-    task = affordable(limit, size or max(limit.usual.sizes), samples, budget)
-    return trials_of(task), task.samples
-
-
-def affordable(limit: Limit, size: int, samples: int, budget: float) -> Task:
-    """As many systems as fit the time, at least as many as are simulated at once."""
-    block = chunk_size(limit, limit.usual.samples)
-    if samples:
-        return Task(limit, size, samples)
-    cost = seconds(Task(limit, size, block))
-    least = -(-FEWEST_SAMPLES // block)  # below which there are no error bars
-    blocks = max(least, min(int(budget / max(cost, 1e-9)), -(-SAMPLES // block)))
-    return Task(limit, size, blocks * block)
-
-
-def trials_of(task: Task) -> dict[str, list[Trial]]:
-    """The trials of one block of systems."""
-    with bars.progress(task.samples, "", False) as bar:
-        simulation = run(task, bar)
-    stated = dict(scan.theory(simulation.limit))
-    found = {name: [kind.trial(task.size, simulation[name])] for name, kind in stated.items()}
-    for name, kind in simulation.stated.items():
-        found[name] = [kind.trial(task.size, simulation[name], drawn=True)]
-    return found
-
-
-def spots(limit: Limit, slider: scan.Slider, names: Sequence[str], budget: float = 1.5) -> list[dict[str, Any]]:
-    """Numbers measured at a few values of a parameter: at all of them where those systems are of one program.
-
-    Elsewhere each value is compiled anew, and it is as many as there is time for, spread over the range.
-    """
-    if not names:
-        return []
-    shared = scan.is_sized(limit, slider) or scan.same_systems(limit, slider)
-    values = slider.values(SPOTS + 2, slider.low)[1:-1]
-    if not shared:
-        values = [values[index] for index in spread(len(values))]
-    found, began = [], time.process_time()
-    largest = max(limit.usual.sizes)
-    for value in values:
-        before = time.process_time()
-        if before - began > 2 * budget:
-            break
-        try:
-            moved = replace(limit, **{slider.name: value})
-            size = scan.size_at(moved, slider)
-            if size is None or size > LARGER * largest:
-                continue
-            task = affordable(moved, size, 0, budget / SPOTS)
-            if seconds(task) > 2 * budget:
-                continue  # walks that take for ever at a weak signal
-            measured = trials_of(task)
-            if speaks_of_draws(limit):
-                stated = dict(predict(moved))
-                measured = {name: [beside(stated[name], one) for one in some] for name, some in measured.items()}
-        except DeeplimitsError:
-            continue  # the theorem does not cover this value; the line has a gap there too
-        here = {name: spot(measured[name][-1]) for name in names if name in measured}
-        found.append({"x": pictures.rounded(value), "numbers": {name: one for name, one in here.items() if one}})
-        now = time.process_time()
-        if not shared and now - began + (now - before) > FRESH:
-            break  # the next would take about as long as this one
-    return sorted(found, key=lambda one: one["x"])
-
-
-def spread(count: int) -> list[int]:
-    """The numbers below `count` in an order in which those that come first lie far apart.
-
-    >>> spread(7)
-    [1, 5, 3, 0, 2, 4, 6]
-    """
-    first = [index for index in (count // 5, count - 1 - count // 5, count // 2) if index < count]
-    return list(dict.fromkeys([*first, *range(count)]))
 
 
 def tables(
@@ -387,7 +226,7 @@ def document(
 ) -> dict[str, Any]:
     """The showcase of a limit: panels, charts, sliders with their tables, and what was simulated."""
     kinds = scan.dense(limit)
-    trials = {name: [beside(kinds[name], one) for one in some] for name, some in trials.items() if name in kinds}
+    trials = {name: [points.beside(kinds[name], one) for one in some] for name, some in trials.items() if name in kinds}
     panels = [panel(name, kind, trials.get(name, ())) for name, kind in kinds.items()]
     if speaks_of_draws(limit):
         whatever = set(scan.theory(limit))
@@ -395,11 +234,13 @@ def document(
     charts = charts_of(limit)
     over = over_of(limit)
     rows, spent = tables(limit, panels, over, budget)
-    numbers = [one["name"] for one in panels if one["number"] and one["kind"] in NUMBERS]
-    found = spots(limit, scan.sliders(limit)[over], numbers) if over else []
-    charts = [with_points(limit, one, panels, over, found) for one in charts]
+    numbers = [one["name"] for one in panels if one["number"] and one["kind"] in points.NUMBERS]
+    first = first_of(limit, panels, charts)
+    large = first in numbers or any(one["name"] == first for one in charts)
+    found = points.spots(limit, scan.sliders(limit)[over], numbers, anew=large) if over else []
+    charts = [points.with_points(limit, one, panels, over, found) for one in charts]
     return {
-        "first": first_of(limit, panels, charts),
+        "first": first,
         "see": type(limit).showcase.see,
         "over": over,
         "panels": panels,

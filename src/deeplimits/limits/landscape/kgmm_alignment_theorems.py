@@ -14,7 +14,7 @@ from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import kgmm, weighted_covariance
 
 RECORDS, POINTS = 4, 128
-DENSE = 12 * RECORDS
+DENSE = 3 * RECORDS
 """Points of the line that is drawn."""
 # The k-th outlier must stand this far from the edge, and the gradients' first from the second.
 APART = 1.15

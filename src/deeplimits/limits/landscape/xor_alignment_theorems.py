@@ -15,7 +15,7 @@ from deeplimits.theory.landscape import xor_blocks
 from deeplimits.theory.online_sgd import xor
 
 RECORDS, PER_DIMENSION, TOP = 3, 10, 4
-DENSE = 12 * RECORDS
+DENSE = 4 * RECORDS
 """Points of the line that is drawn."""
 # A start in the basin of all four clusters: one neuron for each, and two that come late.
 OUTPUT = (1.0, 0.8, -0.9, -0.7, 0.4, -0.4)

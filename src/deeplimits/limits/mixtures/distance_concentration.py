@@ -33,7 +33,7 @@ class DistanceConcentration(Limit):
     distance: Array = real(2.0, 0.0, 6.0, symbol="d", doc="distance d between the class means")
     shape: Array = real(0.3, 0.0, 0.9, symbol="h", doc="how unequal the variances of the coordinates are, h")
 
-    usual = Run(sizes=(100, 400, 1600), samples=2500, batch=20)
+    usual = Run(sizes=(25, 100, 400, 1600), samples=2500, batch=20)
     showcase = Showcase(
         first="between",
         see="Points of one class and of two are at almost the same distance: d² is spread over p coordinates.",
