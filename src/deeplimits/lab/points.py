@@ -102,7 +102,7 @@ def with_points(
 
 def simulated(limit: Limit, size: int = 0, samples: int = 0, budget: float = 2.0) -> tuple[dict[str, list[Trial]], int]:
     """A few systems at a limit's own parameters: the trials of each result, and how many systems there are."""
-    task = affordable(limit, size or max(limit.usual.sizes), samples, budget)
+    task = affordable(limit, size or scan.size_of(limit), samples, budget)
     return trials_of(task), task.samples
 
 
@@ -143,7 +143,7 @@ def spots(
     if not shared:
         values = [values[index] for index in spread(len(values))]
     found, began = [], time.process_time()
-    largest = max(limit.usual.sizes)
+    largest = scan.size_of(limit)
     for value in values:
         before = time.process_time()
         try:

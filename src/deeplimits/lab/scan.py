@@ -36,6 +36,11 @@ def shown_at(limit_class: type[Limit], **changes: Any) -> Limit:
     return limit_class(**{**limit_class.showcase.parameters, **changes})
 
 
+def size_of(limit: Limit) -> int:
+    """The size of the systems that a limit is shown with."""
+    return type(limit).showcase.size or max(limit.usual.sizes)
+
+
 LEAST_MOVED = 0.05
 """A parameter that changes by a smaller share from one size to another was only rounded."""
 
@@ -267,7 +272,7 @@ def stated_at(limit: Limit, **changes: Any) -> dict[str, Kind] | str:
 
 def same_systems(limit: Limit, slider: Slider) -> bool:
     """Whether systems along a parameter have the same whole numbers, so that one compiled program simulates them."""
-    size = max(limit.usual.sizes)
+    size = size_of(limit)
     try:
         found = [
             beforehand.finite(limit, replace(limit, **{slider.name: value}).at_size(size))[0]
@@ -280,7 +285,7 @@ def same_systems(limit: Limit, slider: Slider) -> bool:
 
 def is_sized(limit: Limit, slider: Slider) -> bool:
     """Whether a parameter follows the size: then systems of different sizes lie along it."""
-    size = max(limit.usual.sizes)
+    size = size_of(limit)
     try:
         low, high = (float(getattr(limit.at_size(one)[1], slider.name)) for one in (min(limit.usual.sizes), size))
     except DeeplimitsError:
@@ -290,7 +295,7 @@ def is_sized(limit: Limit, slider: Slider) -> bool:
 
 def size_at(limit: Limit, slider: Slider) -> int | None:
     """The size of systems that have the limit's own value of a parameter; None where there is none."""
-    size, wanted = max(limit.usual.sizes), float(getattr(limit, slider.name))
+    size, wanted = size_of(limit), float(getattr(limit, slider.name))
 
     def misses(one: int) -> bool:
         real = float(getattr(limit.at_size(one)[1], slider.name))

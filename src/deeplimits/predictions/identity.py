@@ -90,7 +90,7 @@ class Identity(Kind):
         """What was measured over what is stated of the same draw: the diagonal, and the numbers on it."""
         stated = [np.ravel(self.value), *(np.ravel(np.asarray(trial.stated.value)) for trial in trials)]
         low, high = (float(found) for found in (min(map(np.min, stated)), max(map(np.max, stated))))
-        margin = 0.05 * (high - low) or 0.1 * abs(high) or 1.0
+        margin = 0.05 * (high - low) if high - low > 1e-6 * abs(high) else 0.1 * abs(high) or 1.0
         ends = low - margin, high + margin
         alone = [] if trials else [Points(*[np.ravel(self.value)] * 2, label="theory")]
         found = alone or [_pairs(trial) for trial in trials]

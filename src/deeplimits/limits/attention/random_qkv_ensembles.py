@@ -40,7 +40,11 @@ class RandomQkvEnsembles(Limit):
 
     usual = Run(sizes=(32, 64, 128), samples=60, batch=10)
     showcase = Showcase(
-        see="Scores of order one in every ensemble: which random transformers climb an energy, and which do not."
+        over="dimension",
+        first="own_scores",
+        ranges={"dimension": (4, 1000)},
+        see="Scores are of order one in every dimension, and a token's own become twice as large as those of others; "
+        "where values are the scores themselves, every random transformer climbs its energy.",
     )
 
     def theory(self):

@@ -41,13 +41,13 @@ class AbcParametrization(Limit):
     showcase = Showcase(
         first="exponents",
         see="Features move by n^(−r): by n^(−1/2) in the kernel parametrization, and as much at every width on the "
-        "white line r = 0, where the maximal-update one lies; beyond it training blows up.",
+        "white line r = 0, where the maximal-update one lies; below it training blows up, left of it the outputs do.",
     )
 
     def charts(self):
         # The output's weights n^(−a) and the learning rate n^(−c), the other layers as in the kernel parametrization.
         inner = parametrizations.ntk(self.hidden)
-        powers, rates = np.linspace(0.5, 1.25, 61), np.linspace(-1.25, 0.75, 81)
+        powers, rates = np.linspace(0.4, 1.25, 69), np.linspace(-1.25, 0.75, 81)
 
         def exponent(a, c):
             try:
@@ -57,13 +57,13 @@ class AbcParametrization(Limit):
                 return np.nan
 
         found = np.array([[exponent(float(a), float(c)) for a in powers] for c in rates])
-        # r = 0: along it a falls short of c only where the start is as large as what is learned
-        edge = rates[np.argmax(np.isfinite(found), axis=0)]
+        learned = powers[powers >= 0.5]
         marks = (
-            Field(powers, rates, found, label="exponent r"),
-            Line(powers, edge, label="r = 0: features are learned"),
+            Field(powers, rates, -found, label="power −r of the width"),
+            # r = min(a, 2a + c) + c vanishes where c = −a.
+            Line(learned, -learned, label="r = 0: features are learned"),
             # μP in this gauge: weights n^(−1) at the output, rate n
-            Points([0.5, 1.0], [0.0, -1.0], label="kernel, and maximal update"),
+            Points([0.5, 1.0], [0.0, -1.0], label="kernel (above), maximal update (below)"),
         )
         across, heights = Axis("power of the output's weights", "a_{L+1}"), Axis("power of the learning rate", "c")
         return {"exponents": Picture(across, heights, marks)}

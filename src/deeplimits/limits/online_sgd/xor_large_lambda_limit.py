@@ -63,7 +63,7 @@ class XorLargeLambdaLimit(Limit):
     showcase = Showcase(
         parameters={"horizon": 10.0},
         first="overlaps",
-        see="Overlaps against the flow slide to zero within a moment and stay there; the others grow to their rest.",
+        see="Overlaps against the flow slide to zero within a moment and stay there, while the others grow.",
     )
 
     def charts(self):

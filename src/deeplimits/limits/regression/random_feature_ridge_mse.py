@@ -51,6 +51,7 @@ class RandomFeatureRidgeMse(Limit):
     usual = Run(sizes=(60, 120, 240), samples=600)
     showcase = Showcase(
         first="test_curve",
+        parameters={"ridge": 0.002, "gammas": (0.1, 0.3, 0.6, 0.85, 1.0, 1.2, 1.6, 2.5, 4.0)},
         see="The test error peaks where features are as many as points; the training error vanishes beyond.",
     )
 
