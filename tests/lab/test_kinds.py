@@ -181,6 +181,23 @@ def test_an_identity_alone_shows_the_numbers_it_states(shape, mark):
     with_matplotlib.figure("title", [], {"stated": picture})
 
 
+@pytest.mark.parametrize("shape", [(), (5,), (3, 4)])
+def test_an_identity_lies_on_its_diagonal(shape):
+    rng = np.random.default_rng(0)
+    systems = rng.standard_normal((6, *shape))
+    stated = Identity(systems, label="i", tolerance=1e-12, reason="rounding").trial(7, systems + 0.5, drawn=True)
+    line, found = stated.stated.against([stated]).marks
+    assert line.x == line.y
+    assert (line.role, found.role) == (THEORY, SIMULATION)
+    assert np.asarray(found.y) - np.asarray(found.x) == pytest.approx(0.5)
+    assert line.x[0] < min(found.x) <= max(found.x) < line.x[1]
+    assert set(found.x) <= set(systems.ravel().tolist())
+    # Before anything is simulated the numbers that are stated stand there, of one system.
+    alone = Identity(np.full(shape, 2.0), label="i", tolerance=1e-12, reason="rounding").against()
+    assert [mark.role for mark in alone.marks] == [THEORY, THEORY]
+    assert alone.marks[0].x[0] < 2.0 < alone.marks[0].x[1]
+
+
 def wigner(rng, n, spike=0.0):
     noise = rng.standard_normal((n, n))
     matrix = (noise + noise.T) / np.sqrt(2 * n)

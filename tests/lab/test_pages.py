@@ -59,11 +59,26 @@ def test_every_figure_is_drawn_and_nothing_is_asked_for(site, chromium):
 
 
 def test_points_are_spoken_of_where_they_are(site, chromium):
-    page = opened(chromium, f"{site.as_uri()}/limits/spiked-covariance-bbp.html#-show=transition").page
-    assert not page.locator("#points").is_visible()  # a picture of the theory alone
+    for shown in ("transition", "overlap"):
+        page = opened(chromium, f"{site.as_uri()}/limits/spiked-covariance-bbp.html#-show={shown}").page
+        assert page.locator("#stage .simulation circle").count() > 3
+        assert page.locator("#points").is_visible()
+        page.close()
+    page = opened(chromium, f"{site.as_uri()}/limits/spiked-covariance-bbp.html#strength=1.9&-show=overlap").page
+    assert not page.locator("#points").is_visible()  # the theory alone, where nothing was simulated
     page.close()
-    page = opened(chromium, f"{site.as_uri()}/limits/spiked-covariance-bbp.html#-show=overlap").page
-    assert page.locator("#points").is_visible()
+
+
+def test_no_two_ticks_of_an_axis_read_alike(site, chromium):
+    page = opened(chromium, f"{site.as_uri()}/limits/marchenko-pastur-law.html").page
+    for low, high in ((0.66438, 0.66439), (1.998, 2.0), (-3e-9, 5e-9), (123456.0, 123457.0)):
+        axis = {"label": "", "symbol": ""}
+        picture = {"x": axis, "y": axis, "marks": [{"mark": "line", "x": [0, 1], "y": [low, high]}]}
+        drawn = "picture => { const holder = document.createElement('div'); deeplimits.draw(holder, picture); return "
+        drawn += "[...holder.querySelectorAll('.grid text[text-anchor=end]')].map(one => one.textContent); }"
+        ticks = page.evaluate(drawn, picture)
+        assert len(ticks) > 2
+        assert len(set(ticks)) == len(ticks), ticks
     page.close()
 
 

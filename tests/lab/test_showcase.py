@@ -2,13 +2,15 @@
 
 import time
 
+import numpy as np
 import pytest
 
 import deeplimits as dl
 from deeplimits.lab import panels, points, scan
 from deeplimits.lab.task import Task
-from deeplimits.limit import Limit
+from deeplimits.limit import Limit, replace
 from deeplimits.parameters import parameters_of
+from deeplimits.predictions import Bound, Curve, Value
 from deeplimits.render.web import pictures
 
 ENTRIES = dl.catalogue.limits()
@@ -109,3 +111,77 @@ def test_a_slider_has_fewer_values_where_each_is_compiled_anew(monkeypatch):
     shown = [panels.panel(key, kind) for key, kind in kinds.items()]
     rows = panels.tables(limit, shown, "strength", 0.45)[0]
     assert all(len(row.get("values", ())) <= 14 for row in rows)
+
+
+def planted(kind, per_draw, stated, shown, measured):
+    """What was stated of two drawn systems and measured of them, and what is stated of the one that is shown."""
+    both = kind(np.array(stated), label="x", per_draw=per_draw).trial(10, np.array(measured), drawn=True)
+    return points.beside(kind(shown, label="x", per_draw=per_draw), both)
+
+
+@pytest.mark.parametrize("kind", [Value, Bound])
+def test_what_is_measured_of_drawn_systems_lies_beside_the_theory_of_the_one_that_is_shown(kind):
+    # Twice and three times as large as stated of each, and one and two more than that.
+    found = planted(kind, "ratio", [1.0, 3.0], 10.0, [2.0, 9.0])
+    assert found.measured.tolist() == pytest.approx([20.0, 30.0])
+    found = planted(kind, "difference", [1.0, 3.0], 10.0, [2.0, 5.0])
+    assert found.measured.tolist() == pytest.approx([11.0, 12.0])
+    assert float(found.stated.value) == 10.0
+
+
+def test_a_point_of_a_drawn_system_lies_on_its_line():
+    # Exact for every draw: whatever is drawn, what the page shows is on the line.
+    limit = scan.shown_at(dl.catalogue["gd-linear-stability"])
+    stated = dict(dl.predict(limit))
+    found = points.trials_of(points.affordable(limit, 20, 16, 0.1))
+    drawn = [name for name, kind in stated.items() if isinstance(kind, Value)]
+    assert drawn
+    for name in drawn:
+        trial = points.beside(stated[name], found[name][-1])
+        assert float(trial.stated.value) == pytest.approx(float(stated[name].value))
+
+
+def test_where_each_value_is_compiled_anew_there_are_as_many_points_as_there_is_time_for(monkeypatch):
+    limit = scan.shown_at(dl.catalogue["bai-yin-edges"])
+    slider = scan.sliders(limit)["gamma"]
+    assert not scan.same_systems(limit, slider)
+    assert points.spots(limit, slider, ["largest"], anew=False) == []
+    monkeypatch.setattr(points, "FRESH", 0.0)
+    (spot,) = points.spots(limit, slider, ["largest"], 0.05)
+    stated = float(dl.predict(replace(limit, gamma=spot["x"]))["largest"].value)
+    assert spot["numbers"]["largest"]["y"] == pytest.approx(stated, rel=0.1)
+
+
+def test_no_point_is_waited_for_that_takes_for_ever(monkeypatch):
+    limit = scan.shown_at(dl.catalogue["sample-complexity-thresholds"])
+    weak = scan.Slider("signal", 0.1, 0.4, True)
+    monkeypatch.setattr(points, "trials_of", lambda task: pytest.fail("it was simulated"))
+    assert points.spots(limit, weak, ["too_few"]) == []
+
+
+def test_a_chart_over_the_parameter_that_numbers_are_drawn_over_has_their_points():
+    limit = scan.shown_at(dl.catalogue["spiked-covariance-bbp"])
+    shown = [panels.panel(name, kind) for name, kind in scan.dense(limit).items()]
+    (chart,) = [one for one in panels.charts_of(limit) if one["name"] == "transition"]
+    far = max(max(mark["x"]) for mark in chart["picture"]["marks"] if "x" in mark) + 1
+    spots = [{"x": x, "numbers": {"eigenvalue": {"size": 60, "y": 3.0, "low": 2.0, "high": 4.0}}} for x in (1.0, far)]
+    marks = points.with_points(limit, chart, shown, "strength", spots)["picture"]["marks"]
+    (found,) = [mark for mark in marks if mark.get("role") == "simulation"]
+    assert (found["x"], found["y"], found["low"]) == ([1.0], [3.0], [2.0])
+    assert points.with_points(limit, chart, shown, "gamma", spots)["picture"] == chart["picture"]
+
+
+def test_a_line_that_takes_seconds_a_point_has_few():
+    limit = scan.shown_at(dl.catalogue["mean-field-wasserstein-flow"])
+    assert len(scan.finer(limit).times) == type(limit).showcase.fine == 24
+
+
+def test_a_line_is_cut_at_a_pole_and_nowhere_else():
+    def ends(dense):
+        x = np.array([1.0, 2.0])
+        shown = Curve(x, x, axis="x", label="y", dense_x=np.array([0.5, 1.0, 2.0]), dense_y=np.array([dense, 1.0, 2.0]))
+        return shown.picture().y.low, shown.picture().y.high
+
+    assert ends(-1.5) == ends(4.5) == (None, None)
+    assert ends(400.0) == (None, 3.0)
+    assert ends(-400.0) == (0.0, None)

@@ -163,8 +163,9 @@ def spots(
         here = {name: spot(measured[name][-1]) for name in names if name in measured}
         found.append({"x": pictures.rounded(value), "numbers": {name: one for name, one in here.items() if one}})
         now = time.process_time()
-        if now - began + (now - before) > (2 * budget if shared else FRESH):
-            break  # the next would take about as long as this one
+        # What is compiled anew takes about as long the next time; of one program the first was the longest.
+        if (now - began > 2 * budget) if shared else (now - began + (now - before) > FRESH):
+            break
     return sorted(found, key=lambda one: one["x"])
 
 

@@ -63,7 +63,7 @@ class KernelGradientFlow(Limit):
         lines = [
             Line(line, training.gradient_flow(matrix, labels, time * unit, cross=cross).test, series=series,
                  label=f"t = {time:g} N/λ_{{max}}")
-            for series, time in enumerate((1.0, 10.0, 100.0, 1000.0))
+            for series, time in enumerate((1.0, 10.0, 30.0, 1000.0))
         ]  # fmt: skip
         data = Points(places, labels, label="labels")
         return {"learned": Picture(Axis("angle of the input", r"\theta"), Axis("output", "f_t"), (*lines, data))}
