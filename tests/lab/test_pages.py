@@ -64,7 +64,7 @@ def test_points_are_spoken_of_where_they_are(site, chromium):
         assert page.locator("#stage .simulation circle").count() > 3
         assert page.locator("#points").is_visible()
         page.close()
-    page = opened(chromium, f"{site.as_uri()}/limits/spiked-covariance-bbp.html#strength=1.9&-show=overlap").page
+    page = opened(chromium, f"{site.as_uri()}/limits/spiked-covariance-bbp.html#gamma=0.8&-show=overlap").page
     assert not page.locator("#points").is_visible()  # the theory alone, where nothing was simulated
     page.close()
 
@@ -77,7 +77,7 @@ def test_no_two_ticks_of_an_axis_read_alike(site, chromium):
         drawn = "picture => { const holder = document.createElement('div'); deeplimits.draw(holder, picture); return "
         drawn += "[...holder.querySelectorAll('.grid text[text-anchor=end]')].map(one => one.textContent); }"
         ticks = page.evaluate(drawn, picture)
-        assert len(ticks) > 2
+        assert len(ticks) >= 2
         assert len(set(ticks)) == len(ticks), ticks
     page.close()
 

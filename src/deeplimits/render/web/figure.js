@@ -148,7 +148,7 @@ window.deeplimits = window.deeplimits || { limits: {} };
   // Ticks in so many digits that two of them never read alike.
   function told(axis, major) {
     const step = axis.log || major.length < 2 ? 0 : Math.abs(major[1] - major[0]);
-    const needed = step ? Math.ceil(Math.log10(Math.max(...major.map(Math.abs)) / step) - 1e-9) + 1 : 4;
+    const needed = step ? Math.ceil(Math.log10(Math.max(...major.map(Math.abs)) / step) - 1e-9) + 2 : 4;
     return major.map((value) => said(value, Math.min(Math.max(4, needed), 12)));
   }
 
