@@ -63,7 +63,10 @@ def main() -> None:
         took = of_limit(entry)
         if took is not None:
             found[entry.name] = took
-        print(f"\r{len(found)} limits", end="", file=sys.stderr, flush=True)
+            # At once, so that a run that is cut short has said what it found.
+            print(f"  {entry.name:<45} wall {took[0]:8.1f} ms, CPU {took[1]:8.1f} ms", file=sys.stderr, flush=True)
+    if not found:
+        sys.exit("no limit that was asked for has a slider")
     for number, kind in enumerate(("wall", "CPU")):
         times = sorted(took[number] for took in found.values())
         late = sum(one > SOON for one in times)
