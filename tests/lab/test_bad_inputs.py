@@ -38,6 +38,8 @@ COMMANDS = [
     ("show no-such-thing-at-all", "no entry 'no-such-thing-at-all'"),
     ("show marchenko-pastur-lw", "did you mean"),
     (f"show {MP} --json", "--json"),
+    ("show gausian_matrix", "did you mean gaussian_matrix"),
+    ("show spectra.marchenko_pastur_densty", "did you mean marchenko_pastur_density"),
     ("cite no-such-thing", "no entry 'no-such-thing'"),
     ("list --jsn", "--json"),
     ("predict", "NAME"),
