@@ -326,15 +326,24 @@ for call in json.load(sys.stdin):
         print(json.dumps(["refused", str(error)]))
     except BaseException as error:
         print(json.dumps(["raised " + type(error).__name__, str(error)]))
+
+found = dl.compare(Own(), sizes=(10, 20), samples=8)
+found.plot("own.png")
+found.to_html("own.html")
+dl.predict(Own()).plot("prediction.png")
+print(json.dumps(found.cite()))
 """
 
 
-def test_in_python():
+def test_in_python(tmp_path):
     """As a user has it, without the tests' checks of types; in a script, whose limit stands in `__main__`."""
     calls = [call for call, _ in CALLS]
     command = [sys.executable, "-c", SCRIPT]
-    ran = subprocess.run(command, input=json.dumps(calls), capture_output=True, text=True, check=True)
-    for (call, words), line in zip(CALLS, ran.stdout.splitlines(), strict=True):
+    ran = subprocess.run(command, input=json.dumps(calls), capture_output=True, text=True, check=True, cwd=tmp_path)
+    *answers, cited = ran.stdout.splitlines()
+    assert json.loads(cited) == ""
+    assert {path.name for path in tmp_path.iterdir()} == {"own.png", "own.html", "prediction.png"}
+    for (call, words), line in zip(CALLS, answers, strict=True):
         outcome, said = json.loads(line)
         assert (outcome, words in said, said.count("\n")) == ("refused", True, 0), (call, words, outcome, said)
 
