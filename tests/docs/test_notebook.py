@@ -54,7 +54,7 @@ def test_a_limit_of_ones_own_in_a_notebook(tmp_path):
         (limit, values),
         (network, "FullyConnected(hidden_layers=2, activation='relu', weight_variance=2,"),
         (task, "Task(teacher=[[1]]"),
-        (population, "Population(eigenvalues=[1, 4]"),
+        (population, "Population(eigenvalues=Atoms(values=[1, 4], "),
         (cite, "@book{vershynin2018,\n"),
         (small, "GaussianNorm(dimension=7)"),
     ):
