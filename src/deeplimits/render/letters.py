@@ -3,8 +3,8 @@
 import re
 import unicodedata
 
-SIGNS = dict(
-    line.split(" ", 1)
+SIGNS = {
+    line[0]: line[2:]
     for line in """\
 ─ -;│ |;− -;– -;— -;… ...;⋯ ...;’ ';‘ ';′ ';“ ';” ';→ ->;← <-;↦ ->;↔ <->
 ⟨ <;⟩ >;‖ ||;⌈ [;⌉ ];⌊ [;⌋ ];≤ <=;≥ >=;≠ !=;≈ ~;≃ ~;≲ <~;≪ <<;≫ >>
@@ -12,7 +12,7 @@ SIGNS = dict(
 ∑ sum;∏ prod;∫ integral;∂ d;∇ grad;⊥ _perp;∥ _par;∩ &;∪ |;† ^*;ℓ l
 λ lambda;Λ Lambda;ς sigma;ϑ theta
 \N{COMBINING CIRCUMFLEX ACCENT} ^;\N{COMBINING TILDE} ~;\N{COMBINING MACRON} -""".replace("\n", ";").split(";")
-)
+}
 """How one types them; also Greek letters whose names in Unicode are others."""
 INDICES = {"<super>": "^", "<sub>": "_"}
 """What stands before a letter above or below the line."""

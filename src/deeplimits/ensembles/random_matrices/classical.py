@@ -46,11 +46,11 @@ def gaussian_eigenvalues(key: PRNGKeyArray, size: int, beta: float = 1.0) -> Flo
     [-2.0, 2.0]
     """
     n = arguments.whole("size", size, 1)
-    beta = arguments.number("beta", beta, arguments.POSITIVE)
+    strength = arguments.number("beta", beta, arguments.POSITIVE)
     centre, beside = jax.random.split(key)
-    diagonal = jnp.sqrt(2 / (beta * n)) * jax.random.normal(centre, (n,))
-    chi = _chi(beside, beta * jnp.arange(n - 1.0, 0.0, -1.0))
-    return _tridiagonal(diagonal, chi / jnp.sqrt(beta * n))
+    diagonal = jnp.sqrt(2 / (strength * n)) * jax.random.normal(centre, (n,))
+    chi = _chi(beside, strength * jnp.arange(n - 1.0, 0.0, -1.0))
+    return _tridiagonal(diagonal, chi / jnp.sqrt(strength * n))
 
 
 def wishart_eigenvalues(key: PRNGKeyArray, samples: int, dimension: int, beta: float = 1.0) -> Float[Array, " p"]:
@@ -70,13 +70,13 @@ def wishart_eigenvalues(key: PRNGKeyArray, samples: int, dimension: int, beta: f
     """
     n = arguments.whole("samples", samples, 1)
     p = arguments.whole("dimension", dimension, 1)
-    beta = arguments.number("beta", beta, arguments.POSITIVE)
+    strength = arguments.number("beta", beta, arguments.POSITIVE)
     few, many = min(n, p), max(n, p)
     on, below = jax.random.split(key)
-    d = _chi(on, beta * jnp.arange(many * 1.0, many * 1.0 - few, -1.0))
-    s = _chi(below, beta * jnp.arange(few - 1.0, 0.0, -1.0))
+    d = _chi(on, strength * jnp.arange(many * 1.0, many * 1.0 - few, -1.0))
+    s = _chi(below, strength * jnp.arange(few - 1.0, 0.0, -1.0))
     diagonal = d**2 + jnp.concatenate([jnp.zeros(1), s**2])
-    found = _tridiagonal(diagonal / (beta * n), d[:-1] * s / (beta * n))
+    found = _tridiagonal(diagonal / (strength * n), d[:-1] * s / (strength * n))
     return jnp.concatenate([jnp.zeros(p - few), jnp.maximum(found, 0.0)])
 
 
