@@ -103,6 +103,7 @@ ROOMS = {
     "attention": "attention, transformers, tokens",
     "bayes": "Bayesian deep linear networks: evidence, posterior, model selection",
     "bias": "implicit bias: which solution the optimizer picks",
+    "ensembles": "finite random systems, to be drawn: matrices, networks, estimators, training",
     "expressivity": "expressivity: paths, linear regions, breakpoints, entropy and widths",
     "gaussian": "Gaussian integrals, dual activations, conjugate kernels",
     "inequalities": "concentration inequalities",
@@ -215,7 +216,10 @@ class Catalogue(Mapping[str, Any]):
         classes = {entry.about.name: entry.name for entry in self._entries.values() if entry.role == "limit"}
         if name in classes:
             return self._entries[classes[name]]
-        hint = did_you_mean(name, self._entries) or "; `deeplimits list` shows all names"
+        names = {one.rpartition(".")[2]: one for one in offered}
+        wanted = name.rpartition(".")[2].replace("-", "_")
+        hint = did_you_mean(name, self._entries, least=0.75) or did_you_mean(wanted, names, least=0.75)
+        hint = hint or did_you_mean(name, self._entries) or "; `deeplimits list` shows all names"
         raise UnknownName(f"the catalogue has no entry {name!r}{hint}")
 
     def limits(self) -> Listing:

@@ -234,6 +234,8 @@ def _diagnose(options: argparse.Namespace) -> int:
     from deeplimits.diagnosis.loading import loaded
     from deeplimits.diagnosis.running import diagnose
 
+    if options.html:
+        guard.check_output(options.html, "html")
     given = loaded(options.model, options.data)
     report = diagnose(
         given.model,

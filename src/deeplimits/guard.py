@@ -6,6 +6,7 @@ C++ nothing catches it and the process ends with a segmentation fault. Threads t
 while the interpreter takes itself apart.
 """
 
+import codecs
 import contextlib
 import errno
 import io
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from deeplimits.errors import DeeplimitsError, ParameterError
+from deeplimits.render.letters import ascii_of
 
 BAD_INPUT, INTERRUPTED = 1, 130
 
@@ -69,10 +71,17 @@ def _say(text: str, code: int) -> int:
 
 
 def _write_what_can_be_written() -> None:
-    """A terminal or pipe in an encoding without some letter gets a question mark for it."""
+    """On a terminal or in a pipe whose encoding has no Greek, no rules and no arrows, these are spelt out."""
+    codecs.register_error("deeplimits.spelt", _spelt)
     for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="replace")
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "backslashreplace"):
+            stream.reconfigure(errors="deeplimits.spelt")
+
+
+def _spelt(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return ascii_of(error.object[error.start : error.end]), error.end
 
 
 def _discard_output() -> None:

@@ -42,11 +42,11 @@ def pictures() -> list[PictureOf]:
 
 
 def doors() -> list[Any]:
-    """The rooms of theory, and `measure`, with the rooms inside them."""
-    tops = [importlib.import_module(f"deeplimits.{top}") for top in ("theory", "measure")]
+    """The rooms of theory, `measure` and `ensembles`, with the rooms inside them."""
+    tops = [importlib.import_module(f"deeplimits.{top}") for top in ("theory", "measure", "ensembles")]
     found = [pkgutil.walk_packages(top.__path__, f"{top.__name__}.") for top in tops]
     names = [info.name for infos in found for info in infos if info.ispkg]
-    rooms = [importlib.import_module(name) for name in ("deeplimits.measure", *names)]
+    rooms = [importlib.import_module(name) for name in ("deeplimits.measure", "deeplimits.ensembles", *names)]
     return [room for room in rooms if "__all__" in vars(room)]
 
 

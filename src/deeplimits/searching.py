@@ -9,6 +9,9 @@ SYNONYMS = {
     "bias variance tradeoff": ("bias variance",),
     "chaos": ("order chaos",),
     "edge of chaos": ("order chaos", "criticality"),
+    "gaussian ensemble": ("gaussian matrix", "gaussian β ensemble"),
+    "gaussian orthogonal ensemble": ("goe",),
+    "gaussian unitary ensemble": ("gue",),
     "gp": ("gaussian process", "kernel ridge"),
     "gradient descent": ("gradient flow",),
     "grokking": ("lazy",),
@@ -29,6 +32,7 @@ SYNONYMS = {
     "support vector machine": ("hard margin",),
     "svm": ("hard margin", "support vector"),
     "transformer": ("attention",),
+    "wigner": ("goe", "semicircle"),
     "weight decay": ("ridge",),
     **dict.fromkeys(
         ("elu", "gelu", "mish", "selu", "sigmoid", "silu", "softplus", "softsign", "swish"), ("activation",)

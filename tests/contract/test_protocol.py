@@ -23,25 +23,32 @@ def limit_of(name):
     return dl.catalogue[name]()
 
 
+def of_another_package(name):
+    """Whether an entry point brought it: its functions stand in its own file, whose name is its own affair."""
+    return not dl.catalogue.entry(name).target.startswith("deeplimits.")
+
+
 @each_limit
 def test_is_a_final_limit_with_a_complete_docstring(name):
     limit = limit_of(name)
     assert isinstance(limit, Limit)
     assert isinstance(limit.usual, Run)
     assert len(limit.usual.sizes) >= 2
-    sections = dl.catalogue.entry(name).about.statement.sections
-    assert {"Setting", "Result", "Validity", "Finite size", "Computed by", "References"} <= set(sections)
+    about = dl.catalogue.entry(name).about
+    sections = about.statement.sections
+    assert {"Setting", "Result", "Validity", "Finite size", "References"} <= set(sections)
+    assert "Computed by" in sections or of_another_package(name)
     validity = " ".join(sections["Validity"].lower().split())
     assert "size counts" in validity, "the docstring must say what a size counts"
-    assert dl.catalogue.entry(name).about.statement.references
-    assert all(key in references.entries() for key in dl.catalogue.entry(name).about.statement.references)
+    assert about.statement.references
+    assert references.bibtex(about.statement.references, about.module)
 
 
 @each_limit
 def test_class_and_file_are_named_like_the_entry(name):
     entry = dl.catalogue.entry(name)
     file = name.replace("-", "_")
-    assert entry.target == f"deeplimits.limits.{entry.room}.{file}:{class_name(name)}"
+    assert entry.target == f"deeplimits.limits.{entry.room}.{file}:{class_name(name)}" or of_another_package(name)
     assert getattr(dl.limits, class_name(name)) is dl.catalogue[name]
 
 

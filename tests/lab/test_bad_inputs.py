@@ -38,6 +38,8 @@ COMMANDS = [
     ("show no-such-thing-at-all", "no entry 'no-such-thing-at-all'"),
     ("show marchenko-pastur-lw", "did you mean"),
     (f"show {MP} --json", "--json"),
+    ("show gausian_matrix", "did you mean gaussian_matrix"),
+    ("show spectra.marchenko_pastur_densty", "did you mean marchenko_pastur_density"),
     ("cite no-such-thing", "no entry 'no-such-thing'"),
     ("list --jsn", "--json"),
     ("predict", "NAME"),
@@ -159,7 +161,8 @@ COMMANDS = [
     ("diagnose model.py:make --budget never", "'30s'"),
     ("diagnose model.py:make --most-memory big", "'500MB'"),
     ("diagnose model.py:make --only no-such-part", "must be one of"),
-    ("diagnose model.py:make --html /nowhere/r.html", "/nowhere"),
+    ("diagnose model.py:make --html /nowhere/r.html", "html = '/nowhere/r.html' cannot be written"),
+    ("diagnose model.py:make", "needs its parameters"),
     ("figure no-such-figure", "`deeplimits figure` lists all"),
     ("figure matrix-pcs", "did you mean matrix-pca"),
     ("figure F3 --size huge", "--size"),
@@ -324,15 +327,24 @@ for call in json.load(sys.stdin):
         print(json.dumps(["refused", str(error)]))
     except BaseException as error:
         print(json.dumps(["raised " + type(error).__name__, str(error)]))
+
+found = dl.compare(Own(), sizes=(10, 20), samples=8)
+found.plot("own.png")
+found.to_html("own.html")
+dl.predict(Own()).plot("prediction.png")
+print(json.dumps(found.cite()))
 """
 
 
-def test_in_python():
+def test_in_python(tmp_path):
     """As a user has it, without the tests' checks of types; in a script, whose limit stands in `__main__`."""
     calls = [call for call, _ in CALLS]
     command = [sys.executable, "-c", SCRIPT]
-    ran = subprocess.run(command, input=json.dumps(calls), capture_output=True, text=True, check=True)
-    for (call, words), line in zip(CALLS, ran.stdout.splitlines(), strict=True):
+    ran = subprocess.run(command, input=json.dumps(calls), capture_output=True, text=True, check=True, cwd=tmp_path)
+    *answers, cited = ran.stdout.splitlines()
+    assert json.loads(cited) == ""
+    assert {path.name for path in tmp_path.iterdir()} == {"own.png", "own.html", "prediction.png"}
+    for (call, words), line in zip(CALLS, answers, strict=True):
         outcome, said = json.loads(line)
         assert (outcome, words in said, said.count("\n")) == ("refused", True, 0), (call, words, outcome, said)
 

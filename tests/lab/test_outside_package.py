@@ -1,73 +1,57 @@
 """A package elsewhere brings a limit by an entry point, with its citation: a user meets it like any other."""
 
 import os
+import re
+import shutil
 import subprocess
 import sys
+import zipfile
+from pathlib import Path
 
 import pytest
 
-LIMIT = '''
-import jax
+pytest.importorskip("setuptools", reason="nothing here builds packages: pip install setuptools")
 
-from deeplimits.limit import Limit, Run, real
-from deeplimits.predictions import Value
+ROOT = Path(__file__).parents[2]
 
 
-class SampleMean(Limit):
-    """The mean of noisy samples.
-
-    Setting     n samples of mean a and variance one
-    Limit       n → ∞
-    Result      their mean tends to a
-    Validity    size counts the samples n
-    Finite size exact on average at every n
-    References  nobody2099
-    """
-
-    level: object = real(1.0, 0.0, 10.0, symbol="a", doc="the mean")
-    usual = Run(sizes=(10, 20), samples=2000)
-
-    def theory(self):
-        return {"mean": Value(self.level, label="mean of the samples")}
-
-    def at_size(self, size):
-        return {"size": size}, self
-
-    def simulate(self, key, *, size: int):
-        return {"mean": self.level + jax.random.normal(key, (size,)).mean()}
-'''
-BIB = """@book{nobody2099,
-  author = {Nobody, Ann},
-  title = {Means},
-  publisher = {Nowhere},
-  year = {2099},
-}
-"""
+def files_on_the_page():
+    """The files of the package, as CONTRIBUTING.md has them."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("## A limit in a package of your own")[2]
+    found = {"their_limits/__init__.py": ""}
+    for language, block in re.findall(r"```(\w+)\n(.*?)```", page, re.DOTALL):
+        named = re.match(r"# (\S+\.py)\n", block)
+        name = named[1] if named else {"toml": "pyproject.toml", "bibtex": "their_limits/references.bib"}.get(language)
+        if name:
+            found[name] = block
+    return found
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """As an installer leaves it: the package, and beside it what it declares."""
-    place = tmp_path_factory.mktemp("site")
-    package, declared = place / "their_limits", place / "their_limits-1.0.dist-info"
-    package.mkdir()
-    declared.mkdir()
-    (package / "__init__.py").write_text("", encoding="utf-8")
-    (package / "means.py").write_text(LIMIT, encoding="utf-8")
-    (package / "references.bib").write_text(BIB, encoding="utf-8")
-    (declared / "METADATA").write_text("Metadata-Version: 2.1\nName: their-limits\nVersion: 1.0\n", encoding="utf-8")
-    (declared / "entry_points.txt").write_text(
-        "[deeplimits.limits]\nsample-mean = their_limits.means:SampleMean\n", encoding="utf-8"
-    )
+    """The package built and unpacked, as an installer leaves it."""
+    source, place = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("site")
+    for name, text in files_on_the_page().items():
+        path = source / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    build = "import sys; from setuptools import build_meta; build_meta.build_wheel(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", build, str(place)], cwd=source, check=True, capture_output=True)
+    (wheel,) = place.glob("*.whl")
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(place)
+    shutil.copytree(source / "tests", place / "tests")
     return place
 
 
 def run(installed, *arguments):
     known = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([str(installed), *([known] if known else [])])
-    command = [sys.executable, "-c", "from deeplimits.cli import main; main()", *arguments]
-    ran = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
-    assert ran.returncode == 0, ran.stderr
+    code = "import sys; from deeplimits.cli import main; sys.exit(main())"
+    command = [sys.executable, *(arguments if arguments[0] == "-m" else ("-c", code, *arguments))]
+    environment = {**os.environ, "PYTHONPATH": path}
+    ran = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=installed)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 
 
@@ -85,3 +69,7 @@ def test_it_is_compared_and_drawn(installed, tmp_path):
     assert said.startswith("sample-mean (level = 2)")
     assert "AGREES" in said.splitlines()[-1]
     assert "Nobody" in page.read_text(encoding="utf-8")
+
+
+def test_its_own_tests_pass(installed):
+    assert "2 passed" in run(installed, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/test_means.py")
