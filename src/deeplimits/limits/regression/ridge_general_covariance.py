@@ -45,7 +45,6 @@ class RidgeGeneralCovariance(Limit):
 
     usual = Run(sizes=(24, 48, 96), samples=160)
     showcase = Showcase(
-        first="risk_curve",
         parameters={"gammas": (0.15, 0.25, 0.4, 0.6, 0.8, 1.25, 1.6, 2.2, 3.2, 5.0)},
         see="Even a little ridge turns the pole at γ = 1 into a hill; leave-one-out sees it from the data.",
     )
