@@ -62,7 +62,6 @@ class XorLargeLambdaLimit(Limit):
     usual = Run(sizes=(20, 40, 80), samples=10_000, batch=1000)
     showcase = Showcase(
         parameters={"horizon": 10.0},
-        first="overlaps",
         see="Overlaps against the flow slide to zero within a moment and stay there; the others grow to their rest.",
     )
 

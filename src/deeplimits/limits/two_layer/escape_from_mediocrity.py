@@ -39,7 +39,7 @@ class EscapeFromMediocrity(Limit):
     usual = Run(sizes=(16, 32, 64), samples=400, batch=200)
     showcase = Showcase(
         see="The time to leave the plateau is ½ ln d plus a random number: half of the logarithm of the "
-        "dimension, and the luck of the start.",
+        "dimension, and the luck of the start."
     )
 
     level = 0.9

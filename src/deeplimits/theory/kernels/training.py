@@ -122,7 +122,7 @@ def gradient_descent(
 
 
 class Ensemble(NamedTuple):
-    """The Gaussian process that infinitely wide networks form after training, at new points; for each time, if several."""
+    """The Gaussian process that infinitely wide networks form after training, at new points, or that at each time."""
 
     mean: Floats
     covariance: Floats
