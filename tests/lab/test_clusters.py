@@ -80,22 +80,29 @@ def cluster(workers):
                 process.kill()
 
 
+@contextlib.contextmanager
+def killed(kill, path):
+    """Something killed as soon as three results are kept."""
+
+    def wait():
+        waited_for(lambda: count(path) >= 3)
+        kill()
+
+    killer = threading.Thread(target=wait)
+    killer.start()
+    yield
+    killer.join()
+
+
 @pytest.mark.slow
 def test_a_scheduler_that_is_killed(tmp_path):
     path, levels = tmp_path / "a.db", np.linspace(0.0, 1.0, 60)
     with cluster(1) as (address, scheduler, _):
         lanes = Dask(address)
         waited_for(lambda: lanes.count() == 1)
-
-        def kill():
-            waited_for(lambda: count(path) >= 3)
-            scheduler.kill()
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        with pytest.raises(SweepStopped, match=r"scheduler at .* is gone; \d+ of 60 results are in .* goes on"):
+        gone = r"scheduler at .* is gone; \d+ of 60 results are in .* goes on"
+        with killed(scheduler.kill, path), pytest.raises(SweepStopped, match=gone):
             dl.sweep(Slow, level=levels, store=path, executor=lanes, samples=8, progress=False)
-        killer.join()
     before = rows(path)
     assert 3 <= len(before) < 60
     assert len(dl.sweep(Slow, level=levels, store=path, workers=2, samples=8, progress=False)) == 60
@@ -109,16 +116,9 @@ def test_a_worker_of_a_cluster_that_is_killed(tmp_path):
     with cluster(2) as (address, _, _):
         lanes = Dask(address)
         waited_for(lambda: lanes.count() == 2)
-        victims = lanes._client.run(os.getpid)
-
-        def kill():
-            waited_for(lambda: count(path) >= 3)
-            os.kill(next(iter(victims.values())), signal.SIGKILL)
-
-        killer = threading.Thread(target=kill)
-        killer.start()
-        found = dl.sweep(Slow, level=levels, store=path, executor=lanes, samples=8, progress=False)
-        killer.join()
+        victim = next(iter(lanes._client.run(os.getpid).values()))
+        with killed(lambda: os.kill(victim, signal.SIGKILL), path):
+            found = dl.sweep(Slow, level=levels, store=path, executor=lanes, samples=8, progress=False)
     assert len(found) == len(rows(path)) == 24
 
 

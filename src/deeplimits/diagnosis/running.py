@@ -6,7 +6,7 @@ import math
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +36,7 @@ from deeplimits.measure.estimates import Estimate
 from deeplimits.numerics import arguments
 from deeplimits.render import bars
 
-UNITS = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 SIZES = {"kB": 1e3, "MB": 1e6, "GB": 1e9}
 OPTIONS = tuple(name for name in inspect.signature(open_model).parameters if name not in ("network", "loss", "data"))
 """What `diagnose` passes on to `open_model`."""
@@ -193,12 +193,7 @@ def budget_of(given: float | str) -> float:
     >>> budget_of("2m"), budget_of(5)
     (120.0, 5.0)
     """
-    if isinstance(given, str):
-        match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*(s|m|min|h)?\s*", given)
-        if match is None:
-            raise ParameterError(f"budget = {given!r} is not allowed; give seconds, or '30s', '2m', '1h'")
-        return budget_of(float(match[1]) * UNITS[match[2] or "s"])
-    return float(arguments.number("budget", given, arguments.POSITIVE))
+    return _amount("budget", given, UNITS, "seconds, or '30s', '2m', '1h'")
 
 
 def memory_of(given: float | str) -> float:
@@ -207,12 +202,16 @@ def memory_of(given: float | str) -> float:
     >>> memory_of("2GB"), memory_of(1e6)
     (2000000000.0, 1000000.0)
     """
+    return _amount("memory", given, SIZES, "bytes, or '500MB', '2GB'")
+
+
+def _amount(name: str, given: float | str, units: Mapping[str, float], allowed: str) -> float:
     if isinstance(given, str):
-        match = re.fullmatch(r"\s*([0-9.]+(?:e[0-9]+)?)\s*(kB|MB|GB)\s*", given)
+        match = re.fullmatch(rf"\s*([0-9.]+(?:e[0-9]+)?)\s*({'|'.join(units)})\s*", given)
         if match is None:
-            raise ParameterError(f"memory = {given!r} is not allowed; give bytes, or '500MB', '2GB'")
-        return memory_of(float(match[1]) * SIZES[match[2]])
-    return float(arguments.number("memory", given, arguments.POSITIVE))
+            raise ParameterError(f"{name} = {given!r} is not allowed; give {allowed}")
+        given = float(match[1]) * units[match[2]]
+    return float(arguments.number(name, given, arguments.POSITIVE))
 
 
 def _size(count: float) -> str:

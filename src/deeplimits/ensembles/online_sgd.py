@@ -64,7 +64,7 @@ def spherical(
     return _loop(key, start, jax.grad(loss), draw, advance, marks, observe)
 
 
-def _advanced(x: Float[Array, " N"], gradient: Float[Array, " N"], rate: Float[Array, ""]) -> Float[Array, " N"]:
+def _advanced(x: Float[Array, " N"], gradient: Float[Array, " N"], rate: Scalar) -> Float[Array, " N"]:
     """The same step where x is long and waits for memory: x̃ = ax − δg is written once, by its length divided already.
 
     |x̃|² = a²|x|² − 2aδ⟨g, x⟩ + δ²|g|² with a = 1 + δ⟨g, x⟩ loses the more digits the larger δ|g| is: beyond one it is

@@ -14,7 +14,7 @@ from deeplimits.showcase import Showcase
 from deeplimits.theory.attention import temperatures
 
 SMALLEST = 690.0
-"""Weights below e to the minus this, where numbers end, are taken for that: in what is stated and in what is measured."""
+"""Weights below e to the minus this, where numbers end, are taken for it: in what is stated and in what is measured."""
 
 
 class AttentionTemperatureLimits(Limit):

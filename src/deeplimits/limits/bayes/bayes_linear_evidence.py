@@ -33,7 +33,7 @@ class BayesLinearEvidence(Limit):
 
     usual = Run(sizes=(8, 16), samples=12_000, batch=200)
     showcase = Showcase(
-        see="The evidence has a peak at one variance of the weights, and a network with more layers has a sharper one.",
+        see="The evidence has a peak at one variance of the weights, and a network with more layers has a sharper one."
     )
 
     def theory(self):

@@ -32,7 +32,7 @@ class BayesLinearPosterior(Limit):
     usual = Run(sizes=(8, 16), samples=5000, batch=100)
     showcase = Showcase(
         see="What the posterior says of the part that no label shows is right on average over networks, at "
-        "every prior: here it grows with the prior's scale.",
+        "every prior: here it grows with the prior's scale."
     )
 
     def validity(self):

@@ -34,9 +34,7 @@ class CircleDiffusion(Limit):
     fast: int = integer(2, 1, 10, symbol="f", doc="step length in the fast half")
 
     usual = Run(sizes=(8, 16, 32), samples=300, batch=300)
-    showcase = Showcase(
-        first="density", see="Walkers collect where the noise is weak, although no force drives them there."
-    )
+    showcase = Showcase(see="Walkers collect where the noise is weak, although no force drives them there.")
 
     # Independent walkers in one simulation, because a walker is one success or failure.
     walkers = 50

@@ -48,7 +48,6 @@ class DiagonalNetworkBias(Limit):
 
     usual = Run(sizes=(3, 6), samples=10)
     showcase = Showcase(
-        first="norms",
         see="From a small start the flow ends at the sparsest solution, from a large one at the shortest: in between "
         "its two norms trade places, and finite networks end where the formula says, to the solver's tolerance.",
     )

@@ -65,7 +65,7 @@ class FluctuationDissipation(Limit):
     usual = Run(sizes=(1000, 2000, 4000), samples=300, batch=60)
     showcase = Showcase(
         see="Position and noise balance: what is measured on the left equals half the step times the noise "
-        "on the right.",
+        "on the right."
     )
 
     def validity(self):

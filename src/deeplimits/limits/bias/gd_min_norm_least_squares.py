@@ -47,7 +47,6 @@ class GdMinNormLeastSquares(Limit):
 
     usual = Run(sizes=(10, 40), samples=10)
     showcase = Showcase(
-        first="learned",
         see="Each singular direction of the data is learned at a rate of its own, the largest first; what lies across "
         "the row space never is. The iterates are these, to rounding.",
     )

@@ -55,7 +55,6 @@ class GdSeparableMaxMargin(Limit):
 
     usual = Run(sizes=(4, 8), samples=10)
     showcase = Showcase(
-        first="approach",
         see="The direction becomes the hard-margin predictor's, but slowly: its distance falls like 1/log t.",
     )
 

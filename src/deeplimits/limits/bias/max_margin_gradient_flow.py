@@ -34,10 +34,7 @@ class MaxMarginGradientFlow(Limit):
     gamma: Array = real(60.0, 20.0, 1000.0, log=True, symbol="d/n", doc="features per point")
 
     usual = Run(sizes=(60, 120, 240), samples=80)
-    showcase = Showcase(
-        first="approach",
-        see="Direction and margin come closer like 1/log t: much more slowly than the loss.",
-    )
+    showcase = Showcase(see="Direction and margin come closer like 1/log t: much more slowly than the loss.")
 
     def charts(self):
         return {"approach": approach(self.points, round(self.points * float(self.gamma)))}

@@ -35,7 +35,6 @@ class GateIndependence(Limit):
     usual = Run(sizes=(4, 6), samples=40_000, batch=500)
     showcase = Showcase(
         parameters={"hidden": 4},
-        first="active",
         see="Fair coins: the open gates of the last layer follow the binomial law, whatever the law of the "
         "weights; what zero has in excess are networks that a layer before has switched off.",
     )

@@ -34,9 +34,8 @@ class JacobianLognormal(Limit):
 
     usual = Run(sizes=(32, 64, 128), samples=25_000, batch=500)
     showcase = Showcase(
-        first="law",
         see="The size of a signal is log-normal, and the variance of its logarithm is five times depth over "
-        "width: deeper is wider.",
+        "width: deeper is wider."
     )
 
     def theory(self):

@@ -30,7 +30,7 @@ class NtkOffdiagonal(Limit):
     usual = Run(sizes=(12, 36), samples=30_000, batch=250)
     showcase = Showcase(
         see="The tangent kernel of two inputs grows with the cosine between them, towards the value L + 1 "
-        "that it has on the diagonal.",
+        "that it has on the diagonal."
     )
 
     def theory(self):

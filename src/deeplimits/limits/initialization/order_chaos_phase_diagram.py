@@ -50,7 +50,6 @@ class OrderChaosPhaseDiagram(Limit):
 
     usual = Run(sizes=(100, 300), samples=1500, batch=5)
     showcase = Showcase(
-        first="phases",
         see="Left of the white line χ⊥ is below one and inputs become alike; right of it they part, however "
         "close they were.",
     )

@@ -45,7 +45,6 @@ class KernelGradientFlow(Limit):
 
     usual = Run(sizes=(32, 128), samples=40)
     showcase = Showcase(
-        first="learned",
         see="Training is kernel regression stopped at some time, to rounding: slow functions are learned first, fast "
         "ones when training goes on a hundred times as long.",
     )

@@ -57,8 +57,7 @@ class NtkTrainingConstancy(Limit):
 
     usual = Run(sizes=(48, 144, 432), samples=1100)
     showcase = Showcase(
-        first="kernel_motion",
-        see="Kernel and weights move less the wider the network: training stays near its start.",
+        first="kernel_motion", see="Kernel and weights move less the wider the network: training stays near its start."
     )
 
     # Independent networks in one simulation, from which an unbiased variance is formed.

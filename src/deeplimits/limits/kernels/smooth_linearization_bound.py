@@ -39,7 +39,7 @@ class SmoothLinearizationBound(Limit):
 
     usual = Run(sizes=(100, 400, 1600), samples=40)
     showcase = Showcase(
-        see="No network leaves its linearization further than the bound, which grows with the square of the distance.",
+        see="No network leaves its linearization further than the bound, which grows with the square of the distance."
     )
 
     def theory(self):

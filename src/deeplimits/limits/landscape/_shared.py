@@ -1,9 +1,11 @@
-"""What the limits about classes have in common: a network of two layers; the four parts, by loops over classes."""
+"""What the limits about classes have in common: a network of two layers, mean paths, and the four parts, by loops."""
 
 from typing import NamedTuple
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+from deeplimits.predictions import Curve
 
 
 class Layers(NamedTuple):
@@ -11,6 +13,17 @@ class Layers(NamedTuple):
 
     first: Float[Array, "K d"]
     second: Float[Array, "C K"]
+
+
+def over_time(
+    times: Float[Array, " times"], values: Float[Array, " times"], records: int, label: str, symbol: str
+) -> Curve:
+    """A mean path drawn at many times and compared at so many, approached like the inverse of the dimension."""
+    every = len(times) // records
+    x, y = (row[every - 1 :: every] for row in (times, values))
+    return Curve(
+        x, y, dense_x=times, dense_y=values, label=label, symbol=symbol, axis="time", axis_symbol="t", rate=1.0
+    )
 
 
 def parts_by_loops(

@@ -48,7 +48,6 @@ class CatapultRecursion(Limit):
     usual = Run(sizes=(100, 200), samples=60)
     showcase = Showcase(
         parameters={"steps": 40},
-        first="loss",
         see="Above ηλ₀ = 2 the loss first grows, until the curvature has fallen below 2/η, and training ends well "
         "after all: a catapult. Networks follow this recursion to rounding.",
     )

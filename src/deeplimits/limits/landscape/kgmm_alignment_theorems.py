@@ -8,8 +8,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from deeplimits.ensembles import mixture_training, reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, rounded, whole
+from deeplimits.limits.landscape._shared import over_time
 from deeplimits.numerics import draws
-from deeplimits.predictions import Curve, Value
+from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import kgmm, weighted_covariance
 
@@ -76,24 +77,10 @@ class KgmmAlignmentTheorems(Limit):
         return ()
 
     def theory(self):
-        times = self.horizon * jnp.arange(1.0, RECORDS + 1) / RECORDS
-        dense = self.horizon * jnp.arange(1.0, DENSE + 1) / DENSE
-        path = self._path(dense)
-        alignment = path.alignment(self.classes) ** 2
-        every = DENSE // RECORDS
-        return {
-            "span": Curve(
-                times,
-                alignment[every - 1 :: every],
-                dense_x=dense,
-                dense_y=alignment,
-                label="squared alignment with the means",
-                symbol=r"\rho(x^c, \mathrm{Span}\,\mu)^2",
-                axis="time",
-                axis_symbol="t",
-                rate=1.0,
-            )
-        }
+        times = self.horizon * jnp.arange(1.0, DENSE + 1) / DENSE
+        alignment = self._path(times).alignment(self.classes) ** 2
+        label, symbol = "squared alignment with the means", r"\rho(x^c, \mathrm{Span}\,\mu)^2"
+        return {"span": over_time(times, alignment, RECORDS, label, symbol)}
 
     def _path(self, times):
         return kgmm.kgmm_symmetric_path(times, self.classes, self.separation, self.ridge, self.step)

@@ -47,7 +47,6 @@ class NeuralCollapseUfm(Limit):
 
     usual = Run(sizes=(10, 20), samples=20)
     showcase = Showcase(
-        first="size",
         see="Descent ends in the simplex with logits of exactly this size, which a stronger penalty shrinks until, at "
         "f = 1, everything collapses to zero.",
     )

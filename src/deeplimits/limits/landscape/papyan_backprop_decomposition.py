@@ -42,7 +42,7 @@ class PapyanBackpropDecomposition(Limit):
     usual = Run(sizes=(50, 100, 200), samples=600)
     showcase = Showcase(
         see="How much of the class structure of backpropagated errors survives the gates, over how alike "
-        "inputs of a class are.",
+        "inputs of a class are."
     )
 
     def theory(self):

@@ -41,7 +41,7 @@ class PapyanFeatureDecomposition(Limit):
 
     usual = Run(sizes=(5, 10), samples=800, batch=20)
     showcase = Showcase(
-        see="The parts of the second moment: common, between classes, within them; the last grows with the noise.",
+        see="The parts of the second moment: common, between classes, within them; the last grows with the noise."
     )
 
     def theory(self):

@@ -8,8 +8,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, real, rounded, whole
+from deeplimits.limits.landscape._shared import over_time
 from deeplimits.numerics import draws
-from deeplimits.predictions import Curve, Value
+from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import xor_blocks
 from deeplimits.theory.online_sgd import xor
@@ -58,26 +59,13 @@ class XorAlignmentTheorems(Limit):
     showcase = Showcase(see="The first layer moves into the plane of the means.")
 
     def theory(self):
-        times = self.horizon * jnp.arange(1.0, RECORDS + 1) / RECORDS
-        dense, every = self.horizon * jnp.arange(1.0, DENSE + 1) / DENSE, DENSE // RECORDS
+        times = self.horizon * jnp.arange(1.0, DENSE + 1) / DENSE
         start = xor.XorState(jnp.asarray(OUTPUT), jnp.asarray(ALONG_MU), jnp.asarray(ALONG_NU), SIDE * jnp.eye(6))
-        path = xor.xor_ballistic(start, dense, self.separation, self.ridge, self.step, points=8192)
+        path = xor.xor_ballistic(start, times, self.separation, self.ridge, self.step, points=8192)
         along = jnp.sum(path.output**2 * (path.along_mu**2 + path.along_nu**2), axis=1)
         beside = jnp.sum(path.output**2 * jnp.einsum("tii->ti", path.overlaps), axis=1)
-        share = along / (along + beside)
-        return {
-            "first_layer": Curve(
-                times,
-                share[every - 1 :: every],
-                dense_x=dense,
-                dense_y=share,
-                label="first layer in the plane of the means",
-                symbol=r"\rho^2",
-                axis="time",
-                axis_symbol="t",
-                rate=1.0,
-            )
-        }
+        label, symbol = "first layer in the plane of the means", r"\rho^2"
+        return {"first_layer": over_time(times, along / (along + beside), RECORDS, label, symbol)}
 
     def at_size(self, size):
         n = whole(size, "N", self, least=20)

@@ -31,7 +31,7 @@ class NeymanPearsonNontrivialRate(Limit):
     usual = Run(sizes=(400, 1600, 6400), samples=600, batch=20)
     showcase = Showcase(
         see="Means at a distance of order one make neither an easy nor an impossible problem: nobody's error "
-        "can be below this line.",
+        "can be below this line."
     )
 
     def theory(self):

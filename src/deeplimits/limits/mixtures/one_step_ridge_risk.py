@@ -49,7 +49,7 @@ class OneStepRidgeRisk(Limit):
 
     usual = Run(sizes=(40, 80, 160), samples=200)
     showcase = Showcase(
-        see="The further the first step goes, the lower the risk of ridge regression on the features after it.",
+        see="The further the first step goes, the lower the risk of ridge regression on the features after it."
     )
 
     def at_size(self, size):

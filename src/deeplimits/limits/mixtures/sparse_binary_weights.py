@@ -36,7 +36,7 @@ class SparseBinaryWeights(Limit):
     usual = Run(sizes=(60, 120, 240), samples=200)
     showcase = Showcase(
         see="The more weights are zero, the more the kernel grows in one direction, which centring takes off; "
-        "its diagonal stays.",
+        "its diagonal stays."
     )
 
     def theory(self):

@@ -29,9 +29,7 @@ class EquatorInitialization(Limit):
     threshold: Array = real(1.0, 0.0, 6.0, symbol="u", doc="threshold of the tail probability, in units of 1/√N")
 
     usual = Run(sizes=(16, 32, 64), samples=80_000, batch=500)
-    showcase = Showcase(
-        first="overlap", see="√N times the overlap of a random start with the signal is a standard normal number."
-    )
+    showcase = Showcase(see="√N times the overlap of a random start with the signal is a standard normal number.")
 
     def theory(self):
         x = jnp.linspace(-5.0, 5.0, 401)

@@ -49,7 +49,6 @@ class ExitTimesSearchVsDescent(Limit):
     usual = Run(sizes=(160, 320, 640), samples=4000, batch=1000)
     showcase = Showcase(
         over="dimension",
-        first="search",
         ranges={
             "dimension": (40.0, 100000.0),
             "signal": (1.2, 10.0),

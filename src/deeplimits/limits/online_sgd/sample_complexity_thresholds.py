@@ -53,8 +53,7 @@ class SampleComplexityThresholds(Limit):
 
     usual = Run(sizes=(48, 96, 192, 384), samples=4000, batch=200)
     showcase = Showcase(
-        first="samples",
-        see="The number of samples is a power of the dimension that the information exponent sets.",
+        first="samples", see="The number of samples is a power of the dimension that the information exponent sets."
     )
 
     def validity(self):

@@ -43,10 +43,7 @@ class EarlyStoppedGradientFlowRisk(Limit):
     times: Array = axis((0.2, 0.5, 1.0, 2.0, 5.0, 20.0), 0.0, 1e4, log=True, symbol="t", doc="times of the flow")
 
     usual = Run(sizes=(32, 64, 128), samples=300)
-    showcase = Showcase(
-        first="risk",
-        see="While training goes on the bias falls and the variance rises: the best time lies between.",
-    )
+    showcase = Showcase(see="While training goes on the bias falls and the variance rises: the best time lies between.")
 
     def charts(self):
         times = dense_times(self.times)

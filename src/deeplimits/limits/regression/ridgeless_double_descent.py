@@ -42,7 +42,6 @@ class RidgelessDoubleDescent(Limit):
 
     usual = Run(sizes=(40, 80, 160), samples=160)
     showcase = Showcase(
-        first="risk_curve",
         ranges={"gamma": (0.1, 10.0), "noise": (0.1, 2.0), "signal": (0.1, 4.0)},
         parameters={"gammas": (0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 1.25, 1.5, 2.0, 3.0, 5.0, 8.0)},
         see="The risk rises to a peak where features are as many as samples, and falls again beyond it.",

@@ -41,7 +41,6 @@ class DynamicalIsometry(Limit):
 
     usual = Run(sizes=(24, 48, 96), samples=800)
     showcase = Showcase(
-        first="spread",
         see="With depth the squared singular values of a Jacobian spread around one, with orthogonal weights less, and "
         "not at all where all units are active.",
     )

@@ -41,7 +41,6 @@ class GeneralizedMpSilverstein(Limit):
     usual = Run(sizes=(40, 80, 160), samples=100)
     showcase = Showcase(
         ranges={"large": (1.1, 30.0), "gamma": (0.02, 4.0)},
-        first="eigenvalues",
         see="Two population eigenvalues give one band or two; more samples, a smaller γ, split it.",
     )
 

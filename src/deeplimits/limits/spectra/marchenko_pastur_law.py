@@ -38,7 +38,6 @@ class MarchenkoPasturLaw(Limit):
 
     usual = Run(sizes=(50, 100, 200), samples=200)
     showcase = Showcase(
-        first="eigenvalues",
         ranges={"gamma": (0.05, 3.0), "variance": (0.25, 4.0)},
         see="Eigenvalues of pure noise spread from (1 − √γ)² to (1 + √γ)², though all population eigenvalues are one.",
     )

@@ -41,7 +41,6 @@ class NonlinearGramSpectrum(Limit):
 
     usual = Run(sizes=(40, 80, 160), samples=80)
     showcase = Showcase(
-        first="eigenvalues",
         ranges={"data_ratio": (0.1, 4.0), "width_ratio": (0.2, 8.0)},
         see="The nonlinearity enters the spectrum through two numbers only.",
     )

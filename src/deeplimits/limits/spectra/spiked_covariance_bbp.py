@@ -30,7 +30,6 @@ class SpikedCovarianceBbp(Limit):
     usual = Run(sizes=(60, 120, 240), samples=600)
     showcase = Showcase(
         ranges={"strength": (0.75, 6.0), "gamma": (0.05, 3.0)},
-        first="transition",
         see="Below √γ the spike is invisible: the largest eigenvalue stays at the edge. Above it an "
         "eigenvalue leaves the bulk.",
     )

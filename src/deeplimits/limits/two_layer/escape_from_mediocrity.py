@@ -38,9 +38,8 @@ class EscapeFromMediocrity(Limit):
 
     usual = Run(sizes=(16, 32, 64), samples=400, batch=200)
     showcase = Showcase(
-        first="escape_law",
         see="The time to leave the plateau is ½ ln d plus a random number: half of the logarithm of the "
-        "dimension, and the luck of the start.",
+        "dimension, and the luck of the start."
     )
 
     level = 0.9

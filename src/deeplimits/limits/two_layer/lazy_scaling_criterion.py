@@ -40,7 +40,6 @@ class LazyScalingCriterion(Limit):
 
     usual = Run(sizes=(20, 60, 180), samples=600, batch=20)
     showcase = Showcase(
-        first="criterion",
         see="How nonlinear training is: the criterion falls like a power of the width in one scaling and not "
         "in the other.",
     )

@@ -16,13 +16,15 @@ RANK = 1e-10
 """Directions of between-class covariance below this share of its largest are not inverted."""
 
 
-class FeatureParts(NamedTuple):
-    """The three parts of the second moment of features, as matrices."""
-
-    mean: Float[Array, "d d"]
+class _Three(NamedTuple):
+    mean: Array
     """μ_G μ_Gᵀ, which knows no class"""
-    between: Float[Array, "d d"]
-    within: Float[Array, "d d"]
+    between: Array
+    within: Array
+
+
+class FeatureParts(_Three):
+    """The three parts of the second moment of features, as matrices."""
 
     @property
     def whole(self) -> Float[Array, "d d"]:
@@ -39,12 +41,8 @@ class FeatureParts(NamedTuple):
         return FeatureTraces(*(jnp.trace(part) for part in self))
 
 
-class FeatureTraces(NamedTuple):
-    """Traces of the parts of the second moment of features."""
-
-    mean: Scalar
-    between: Scalar
-    within: Scalar
+class FeatureTraces(_Three):
+    """Traces of the parts of the second moment of features, numbers."""
 
 
 class Moments(NamedTuple):

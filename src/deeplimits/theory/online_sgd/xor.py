@@ -16,19 +16,7 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity, ParameterError
-from deeplimits.numerics import flows
-from deeplimits.numerics.arguments import (
-    NOT_NEGATIVE,
-    POSITIVE,
-    argument,
-    array,
-    choice,
-    inside,
-    known,
-    number,
-    of_kind,
-    whole,
-)
+from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.checks import converged, valid
 from deeplimits.numerics.quasi_random import gaussian_points
 
@@ -62,10 +50,11 @@ def velocity(
     >>> round(float(-velocity(at, 1e12, 0.0, 1.0).output[0]), 6)
     -0.067235
     """
-    lam, alpha = number("separation", separation, POSITIVE), number("ridge", ridge, NOT_NEGATIVE)
-    c = number("step", step, NOT_NEGATIVE)
+    lam = arguments.number("separation", separation, arguments.POSITIVE)
+    alpha = arguments.number("ridge", ridge, arguments.NOT_NEGATIVE)
+    c = arguments.number("step", step, arguments.NOT_NEGATIVE)
     check_state(state)
-    whole("points", points, 1)
+    arguments.whole("points", points, 1)
     v, mu, nu, overlaps = (jnp.asarray(part, float) for part in state)
     width = v.shape[0]
     z = jnp.asarray(gaussian_points(width + 2, points)) / jnp.sqrt(lam)
@@ -108,13 +97,13 @@ def xor_ballistic(
     >>> [round(float(part), 2) for part in found.output[:, 0]]
     [1.0, 0.92]
     """
-    of_kind("start", start, XorState)
+    arguments.of_kind("start", start, XorState)
     check_state(start)
-    for name, value, allowed in (("separation", separation, POSITIVE), ("ridge", ridge, NOT_NEGATIVE)):
-        number(name, value, allowed)
-    number("step", step, NOT_NEGATIVE)
-    whole("points", points, 2)
-    count = whole("steps", steps, 2) if steps is not None else usual_steps(times, 4.0, 36)
+    arguments.number("separation", separation, arguments.POSITIVE)
+    arguments.number("ridge", ridge, arguments.NOT_NEGATIVE)
+    arguments.number("step", step, arguments.NOT_NEGATIVE)
+    arguments.whole("points", points, 2)
+    count = arguments.whole("steps", steps, 2) if steps is not None else usual_steps(times, 4.0, 36)
 
     moments = jnp.atleast_1d(jnp.asarray(times, float))
 
@@ -131,7 +120,7 @@ def xor_ballistic(
 
 
 def usual_steps(times: ArrayLike, per_unit: float, least: int) -> int:
-    if not known(times):
+    if not arguments.known(times):
         return least
     return max(least, math.ceil(per_unit * float(np.max(np.asarray(times, float), initial=0.0))))
 
@@ -141,15 +130,15 @@ def check_state(state: XorState) -> None:
 
     >>> check_state(XorState(jnp.ones(1), jnp.ones(1), jnp.zeros(1), jnp.ones((1, 1))))
     """
-    width = array("output", state.output, ("K",)).shape[0]
-    array("along_mu", state.along_mu, (width,), why="one for each neuron")
-    array("along_nu", state.along_nu, (width,), why="one for each neuron")
+    width = arguments.array("output", state.output, ("K",)).shape[0]
+    arguments.array("along_mu", state.along_mu, (width,), why="one for each neuron")
+    arguments.array("along_nu", state.along_nu, (width,), why="one for each neuron")
     _check_overlaps(state.overlaps, width)
 
 
 def _check_overlaps(overlaps: ArrayLike, width: int) -> None:
-    array("overlaps", overlaps, (width, width), why="one for each pair of neurons")
-    if not known(overlaps):
+    arguments.array("overlaps", overlaps, (width, width), why="one for each pair of neurons")
+    if not arguments.known(overlaps):
         return
     matrix = np.asarray(overlaps, float)
     least = float(np.linalg.eigvalsh((matrix + matrix.T) / 2)[0])
@@ -170,10 +159,11 @@ def escape_matrix(
     −v_i[½(1 + 1/λ)T¹_ij + T⁰_ij/(2λ)] − αδ_ij with T^y_ij = δ_ij √(λ/(2πR_ii)) E[σ(v·g(h)) − y | h_i = 0]
     + v_j E[1{h_i>0} 1{h_j>0} σ'(v·g(h))], h ~ N(0, R/λ).
     """
-    lam, alpha = number("separation", separation, POSITIVE), number("ridge", ridge, NOT_NEGATIVE)
-    v = array("output", output, ("K",))
+    lam = arguments.number("separation", separation, arguments.POSITIVE)
+    alpha = arguments.number("ridge", ridge, arguments.NOT_NEGATIVE)
+    v = arguments.array("output", output, ("K",))
     width = v.shape[0]
-    whole("points", points, 1)
+    arguments.whole("points", points, 1)
     _check_overlaps(overlaps, width)
     overlaps = jnp.asarray(overlaps, float)
     positive = jnp.diag(overlaps) > 0
@@ -193,7 +183,7 @@ def escape_matrix(
     at_zero = jnp.stack([on_the_kink(i) for i in range(width)])
     density = jnp.sqrt(lam / (2 * jnp.pi * variances))
     ones, zeros = (jnp.diag(density * (at_zero - label)) + together for label in (1.0, 0.0))
-    own, other = (ones, zeros) if choice("mean", mean, ("mu", "nu")) == "mu" else (zeros, ones)
+    own, other = (ones, zeros) if arguments.choice("mean", mean, ("mu", "nu")) == "mu" else (zeros, ones)
     return -v[:, None] * ((1 + 1 / lam) / 2 * own + other / (2 * lam)) - alpha * jnp.eye(width)
 
 
@@ -203,7 +193,9 @@ def type_mass(ridge: ArrayLike) -> Array:
     >>> round(float(type_mass(0.05)), 12)
     1.38629436112
     """
-    alpha = argument("ridge", ridge, inside(0, CRITICAL_RIDGE), "nothing but zero is at rest from 1/8 on")
+    alpha = arguments.argument(
+        "ridge", ridge, arguments.inside(0, CRITICAL_RIDGE), "nothing but zero is at rest from 1/8 on"
+    )
     return jnp.log1p(-4 * alpha) - jnp.log(4 * alpha)
 
 
@@ -215,7 +207,7 @@ def rest_loss(ridge: float, active: int) -> float:
     """
     if not 0 < ridge < CRITICAL_RIDGE:
         raise OutsideValidity(f"ridge = {ridge:g}: nonzero rest points exist only for 0 < ridge < 1/8")
-    if whole("active", active) > 4:
+    if arguments.whole("active", active) > 4:
         raise ParameterError(f"active = {active} is not allowed; there are four types")
     s = float(type_mass(ridge))
     return (active * math.log1p(math.exp(-s)) + (4 - active) * math.log(2)) / 4 + ridge * active * s
@@ -235,7 +227,7 @@ def xor_component_count(width: int) -> int:
     >>> [xor_component_count(width) for width in range(1, 8)]
     [5, 17, 35, 39, 16, 16, 16]
     """
-    width = whole("width", width, 1)
+    width = arguments.whole("width", width, 1)
     return sum(math.comb(4, a) * (math.factorial(width) if a == width else 1) for a in range(min(4, width) + 1))
 
 
@@ -245,7 +237,7 @@ def components_by_enumeration(width: int) -> int:
     Two rest points with the same active types are neighbours where one arises from the other by emptying a neuron
     whose type has another neuron, or by filling an empty one.
     """
-    width = whole("width", width, 1)
+    width = arguments.whole("width", width, 1)
     if width > MOST_ENUMERATED:
         raise ParameterError(
             f"width = {width} is not allowed; 5^width assignments are looked at, so take at most {MOST_ENUMERATED}, or "
@@ -273,7 +265,7 @@ def xor_success_probability(width: int) -> float:
     >>> xor_success_probability(4)
     0.09375
     """
-    width = whole("width", width, 1)
+    width = arguments.whole("width", width, 1)
     return sum((-1) ** a * math.comb(4, a) * ((4 - a) / 4) ** width for a in range(5))
 
 
@@ -283,8 +275,8 @@ def active_types_probability(width: int, active: int) -> float:
     >>> active_types_probability(4, 3)
     0.5625
     """
-    width = whole("width", width, 1)
-    if whole("active", active) > 4:
+    width = arguments.whole("width", width, 1)
+    if arguments.whole("active", active) > 4:
         raise ParameterError(f"active = {active} is not allowed; there are four types")
     onto = sum((-1) ** j * math.comb(active, j) * (active - j) ** width for j in range(active + 1))
     return sum(1 for _ in combinations(range(4), active)) * onto / 4**width
