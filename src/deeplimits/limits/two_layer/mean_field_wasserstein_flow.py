@@ -116,7 +116,7 @@ class MeanFieldWassersteinFlow(Limit):
         )
         found = _features(flow.w[-1], flow.a[-1], self._frequencies())
         if mirror is not None:
-            found = (found + _features(flow.w[-1] * jnp.array([1.0, -1.0]), flow.a[-1], self._frequencies())) / 2
+            found = (found + _features(flow.w[-1].at[:, mirror].multiply(-1.0), flow.a[-1], self._frequencies())) / 2
         return flow.risk, weights @ found
 
     def validity_at(self, size):
