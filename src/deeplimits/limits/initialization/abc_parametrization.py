@@ -40,8 +40,8 @@ class AbcParametrization(Limit):
     usual = Run(sizes=(250, 4000), samples=300)
     showcase = Showcase(
         first="exponents",
-        see="Features move by n^(−r): by n^(−1/2) in the kernel parametrization, and as much at every width on the white "
-        "line r = 0, where the maximal-update one lies; beyond it training blows up.",
+        see="Features move by n^(−r): by n^(−1/2) in the kernel parametrization, and as much at every width on the "
+        "white line r = 0, where the maximal-update one lies; beyond it training blows up.",
     )
 
     def charts(self):

@@ -9,6 +9,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from deeplimits.ensembles import mixture_training, reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, rounded, whole
 from deeplimits.numerics import draws
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Curve, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import kgmm, weighted_covariance
@@ -68,7 +69,7 @@ class KgmmAlignmentTheorems(Limit):
         if last < APART * edge:
             return (
                 f"eigenvalue {k} of the Hessian's block, {last:.3g}, does not stand apart from the edge of the bulk, "
-                f"{edge:.3g}; take more test samples per dimension",
+                f"{edge:.3g}; take more samples per dimension than per_dimension = {written(self.per_dimension)}",
             )
         first, second = float(gradient.eigenvalues[0]), float(gradient.eigenvalues[1])
         if first < APART * second:

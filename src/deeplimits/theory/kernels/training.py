@@ -122,7 +122,8 @@ def gradient_descent(
 
 
 class Ensemble(NamedTuple):
-    """The Gaussian process that infinitely wide networks form after training, at new points; for each time, if several."""
+    """The Gaussian process that infinitely wide networks form after training, at new points; for each "
+    "time of several."""
 
     mean: Floats
     covariance: Floats
