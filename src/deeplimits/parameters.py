@@ -220,7 +220,8 @@ def _short(value: Any) -> str:
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, float):
-        return short(value)
+        # As it was given: a rounded number may be an allowed one.
+        return repr(value).removesuffix(".0")
     try:
         said = repr(value)
     except ValueError:  # a whole number of more digits than Python writes

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import deeplimits as dl
 from conftest import each_limit
 from deeplimits import indexing, references
-from deeplimits.errors import OutsideValidity, ParameterError
+from deeplimits.errors import DeeplimitsError, OutsideValidity, ParameterError
 from deeplimits.index import class_name
 from deeplimits.lab.task import imports
 from deeplimits.limit import Limit, Run, from_json, speaks_of_draws, to_json, values_of
@@ -50,6 +50,25 @@ def test_class_and_file_are_named_like_the_entry(name):
     file = name.replace("-", "_")
     assert entry.target == f"deeplimits.limits.{entry.room}.{file}:{class_name(name)}" or of_another_package(name)
     assert getattr(dl.limits, class_name(name)) is dl.catalogue[name]
+
+
+@each_limit
+def test_rounding_at_a_size_refuses_nothing(name):
+    """At the ends of the ranges whole numbers of a finite system lie beyond; a user never gave those values."""
+    cls = dl.catalogue[name]
+    sizes = {size for usual in cls.usual.sizes for size in (usual, round(1.37 * usual), 2 * usual - 1)}
+    for parameter, kind in parameters_of(cls).items():
+        for end in (kind.low, kind.high) if kind.kind == "real" else ():
+            if not np.isfinite(end):
+                continue
+            limit = cls(**{parameter: end})
+            for size in sizes:
+                try:
+                    limit.at_size(size)
+                except ParameterError as error:
+                    raise AssertionError(f"{parameter} = {end} at size {size}: {error}") from error
+                except DeeplimitsError:
+                    pass  # its own condition
 
 
 @each_limit

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import deeplimits as dl
-from deeplimits.errors import OutsideValidity, TooCostly
+from deeplimits.errors import DeeplimitsError, OutsideValidity, TooCostly
 from deeplimits.lab import budget, cost, rounds
 from deeplimits.lab.task import Task
 from deeplimits.limit import Run
@@ -193,3 +193,18 @@ def test_a_statement_that_is_zero_at_some_sizes_is_judged():
     assert found.agrees
     assert found.noticed is not None
     assert found.noticed < 0.2
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("spiked-covariance-bbp", {"strength": 0.05449196814865688}),
+        ("gd-linear-stability", {"gamma": 0.9922816745332091}),
+        ("marchenko-pastur-law", {"gamma": 100.00000001}),
+        ("no-free-lunch", {"seen": 848, "cells": 623}),
+    ],
+)
+def test_a_refusal_names_the_number_that_was_given(name, values):
+    given, value = next(iter(values.items()))
+    with pytest.raises(DeeplimitsError, match=rf"{given} = {value}\b"):
+        dl.compare(name, **values)

@@ -43,6 +43,29 @@ def test_risk_falls_by_the_dissipation():
     assert abs(float(slope + particles.dissipation(start, teacher, outputs, "erf_saad"))) < 1e-14
 
 
+def test_one_of_two_mirrored_particles_is_enough():
+    half = Particles([[0.5, 0.4], [-0.3, 0.6]], [1.0, -0.5], [0.3, 0.7])
+    both = np.concatenate([half.w, half.w.at[:, 1].multiply(-1.0)])
+    whole = Particles(both, np.tile(half.a, 2), np.tile(half.weights, 2) / 2)
+    one = wasserstein_flow(half, [[1.0, 0.0]], [1.5], [0.5, 2.0], mirror=1)
+    two = wasserstein_flow(whole, [[1.0, 0.0]], [1.5], [0.5, 2.0])
+    np.testing.assert_allclose(one.risk, two.risk, rtol=1e-9)
+    np.testing.assert_allclose(one.w, two.w[:, :2], rtol=1e-8)
+    for axis, teacher in ((2, [[1.0, 0.0]]), (0, [[1.0, 0.0]]), (-1, [[1.0, 0.0]])):
+        with pytest.raises(ParameterError, match=f"mirror = {axis}"):
+            wasserstein_flow(half, teacher, [1.5], [0.5], mirror=axis)
+
+
+@pytest.mark.parametrize("activation", ["erf_saad", "erf"])
+@pytest.mark.parametrize("dimension", [1, 2, 3])
+def test_integrals_between_neurons_are_those_of_their_covariance(activation, dimension):
+    w = jnp.asarray(np.random.default_rng(0).standard_normal((6, dimension)) * np.geomspace(1e-3, 1e6, 6)[:, None])
+    w = w.at[5].set(w[4] * (1 + 1e-9))
+    integrals = activation_integrals(activation)
+    for found, expected in zip(integrals.between(w, 4), integrals.pairs(w @ w.T, 4), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-15)
+
+
 def test_quadratic_neurons_close():
     """The particle flow's second moment obeys the matrix equation, and its scalar case is logistic."""
     points, weights = initial_laws.gauss_hermite(3, 2)

@@ -57,6 +57,16 @@ def between(low: float, high: float) -> Allowed:
     return Allowed(lambda x: (x >= low) & (x <= high), f"between {low:g} and {high:g}")
 
 
+def written(value: Any) -> str:
+    """A number as it was given: the shortest that is read as it, where six digits would say another one.
+
+    >>> written(0.9999999), written(jnp.asarray(3.0))
+    ('0.9999999', '3')
+    """
+    number = float(value)
+    return repr(int(number)) if number.is_integer() and abs(number) < 1e15 else repr(number)
+
+
 def known(*values: Any) -> bool:
     """Whether all values have numbers now, and are not abstract ones inside `jit`, `grad` or `vmap`."""
     leaves = jax.tree.leaves(values)
@@ -93,7 +103,7 @@ def _refuse(name: str, numbers: np.ndarray, allowed: Allowed, why: str) -> None:
         place = tuple(int(index) for index in np.argwhere(wrong)[0])
         entry = f"{name}[{', '.join(map(str, place))}]" if place else name
         reason = f" ({why})" if why else ""
-        raise ParameterError(f"{entry} = {numbers[place]:g} is not allowed; it must be {allowed.words}{reason}")
+        raise ParameterError(f"{entry} = {written(numbers[place])} is not allowed; it must be {allowed.words}{reason}")
 
 
 def number(name: str, value: Given, allowed: Allowed, why: str = "") -> Scalar:

@@ -8,7 +8,7 @@ from deeplimits.ensembles.data import gaussian_arrays
 from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.limit import Limit, Run, axis, integer, real, whole
 from deeplimits.limits.attention._shared import plane
-from deeplimits.numerics.arguments import known
+from deeplimits.numerics.arguments import known, written
 from deeplimits.predictions import Curve, Identity
 from deeplimits.showcase import Showcase, log_points
 from deeplimits.theory.attention import kuramoto
@@ -54,7 +54,7 @@ class BetaZeroKuramoto(Limit):
     def validity_at(self, size):
         if not known(self.start) or size * float(self.start) ** 2 >= FEWEST:
             return ()
-        return (f"start = {float(self.start):g} needs at least {round(FEWEST / float(self.start) ** 2) + 1} tokens",)
+        return (f"start = {written(self.start)} needs at least {round(FEWEST / float(self.start) ** 2) + 1} tokens",)
 
     def theory(self):
         return {

@@ -6,7 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.ensembles.transformers.random_layers import tokens_in_their_span
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
-from deeplimits.numerics.arguments import known
+from deeplimits.numerics.arguments import known, written
 from deeplimits.predictions import Picture, Value
 from deeplimits.predictions.picture import Axis, Field, Line
 from deeplimits.showcase import Showcase
@@ -42,7 +42,7 @@ class ClusteringPhaseDiagram(Limit):
     def validity(self):
         if not known(self.dimension) or float(self.dimension) >= self.tokens:
             return ()
-        return (f"dimension = {float(self.dimension):g} is below tokens = {self.tokens}",)
+        return (f"dimension = {written(self.dimension)} is below tokens = {self.tokens}",)
 
     def theory(self):
         time = jnp.exp(equiangular.equiangular_time(1 - self.gap, 0.0, self.tokens, self.beta))

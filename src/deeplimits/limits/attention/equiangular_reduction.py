@@ -11,7 +11,7 @@ from deeplimits.ensembles.matrices import uniform_orthogonal
 from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.ensembles.transformers.random_layers import tokens_in_their_span
 from deeplimits.limit import Limit, Run, axis, choice, integer, real, replace, whole
-from deeplimits.numerics.arguments import known
+from deeplimits.numerics.arguments import known, written
 from deeplimits.predictions import Curve, Identity
 from deeplimits.showcase import Showcase, log_points
 from deeplimits.theory.attention import equiangular
@@ -52,9 +52,9 @@ class EquiangularReduction(Limit):
         n, least = self.tokens, -1 / (self.tokens - 1)
         wrong = []
         if known(self.start) and float(self.start) <= least + REST:
-            wrong.append(f"start = {float(self.start):g} is not above −1/(n−1) = {least:g}: no {n} tokens have it")
+            wrong.append(f"start = {written(self.start)} is not above −1/(n−1) = {least:g}: no {n} tokens have it")
         if known(self.dimension) and float(self.dimension) < n:
-            wrong.append(f"dimension = {float(self.dimension):g} is below tokens = {n}")
+            wrong.append(f"dimension = {written(self.dimension)} is below tokens = {n}")
         return tuple(wrong)
 
     def theory(self):

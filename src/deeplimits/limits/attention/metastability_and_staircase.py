@@ -10,7 +10,7 @@ from deeplimits.ensembles.matrices import uniform_orthogonal
 from deeplimits.ensembles.transformers import particles as ensemble
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
 from deeplimits.limits.attention._shared import plane
-from deeplimits.numerics.arguments import known
+from deeplimits.numerics.arguments import known, written
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.attention import staircase
@@ -62,9 +62,11 @@ class MetastabilityAndStaircase(Limit):
         if known(self.beta, self.angle):
             beta, angle = float(self.beta), float(self.angle)
             if beta * (1 - math.cos(angle)) > LONGEST:
-                wrong.append(f"clusters at angle = {angle:g} wait for e^{beta * (1 - math.cos(angle)):.0f}; take less")
+                wrong.append(
+                    f"clusters at angle = {written(angle)} wait for e^{beta * (1 - math.cos(angle)):.0f}; take less"
+                )
             if math.cos(angle) >= NEAR:
-                wrong.append(f"clusters at angle = {angle:g} have merged already (cosine {NEAR})")
+                wrong.append(f"clusters at angle = {written(angle)} have merged already (cosine {NEAR})")
         return tuple(wrong)
 
     def theory(self):

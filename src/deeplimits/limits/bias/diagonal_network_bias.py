@@ -7,8 +7,9 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, flows
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, integer, real, rounded, whole
 from deeplimits.models.designs import Design
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Identity
 from deeplimits.predictions.picture import Axis, Line, Picture
 from deeplimits.showcase import Showcase
@@ -77,12 +78,14 @@ class DiagonalNetworkBias(Limit):
             limit = f"at least {SMALLEST ** (1 / deeper):.2g}"
         else:
             return ()
-        return (f"alpha = {alpha:g} at depth = {self.depth} leaves too few digits in double precision; take {limit}",)
+        return (
+            f"alpha = {written(alpha)} at depth = {self.depth} leaves too few digits in double precision; take {limit}",
+        )
 
     def at_size(self, size):
         n = whole(size, "n", self)
         d = whole(n * float(self.gamma), "d", self, least=n + 1)
-        return {"samples": n, "features": d}, replace(self, gamma=d / n)
+        return {"samples": n, "features": d}, rounded(self, gamma=d / n)
 
     def draw(self, key, *, samples: int, features: int):
         entries = data.independent_entries(key, samples + 1, features + 1)

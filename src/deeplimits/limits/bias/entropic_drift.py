@@ -10,6 +10,7 @@ from jaxtyping import Array
 
 from deeplimits.limit import Limit, Run, axis, integer, real, rounded, whole
 from deeplimits.numerics import draws
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Curve, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import slow_directions
@@ -49,7 +50,7 @@ class EntropicDrift(Limit):
     def validity(self):
         steepest = 1.5 * (1 + float(self.start) ** 2 / 2)
         if float(self.step) * steepest >= 0.5:
-            return (f"step = {float(self.step):g} times the curvature {steepest:g} is not small; take a smaller step",)
+            return (f"step = {written(self.step)} times the curvature {steepest:g} is not small; take a smaller step",)
         return ()
 
     def validity_at(self, size):
@@ -60,7 +61,8 @@ class EntropicDrift(Limit):
             return ()
         return (
             f"at 1/η = {size} the correction to a decay by exp(−{decay:.3g}), coordinates = {self.coordinates}, up to "
-            f"slow_times = {time:g}, is not small; take sizes of at least {math.ceil(decay / LARGEST_DECAY)}, or "
+            f"slow_times = {written(time)}, is not small; take sizes of at least "
+            f"{math.ceil(decay / LARGEST_DECAY)}, or "
             "shorter times",
         )
 

@@ -6,7 +6,8 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, trainers
-from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.limit import Limit, Run, real, rounded, whole
+from deeplimits.numerics.arguments import written
 from deeplimits.numerics.shapes import Scalar
 from deeplimits.predictions import Identity, Value
 from deeplimits.showcase import Showcase
@@ -50,7 +51,7 @@ class GdLinearStability(Limit):
 
     def validity(self):
         if abs(float(self.gamma) - 1) < 0.05:
-            return (f"gamma = {float(self.gamma):g} is too close to 1, where the condition number is infinite",)
+            return (f"gamma = {written(self.gamma)} is too close to 1, where the condition number is infinite",)
         return ()
 
     def theory(self):
@@ -73,7 +74,7 @@ class GdLinearStability(Limit):
     def at_size(self, size):
         n = whole(size, "n", self, least=4)
         d = whole(n * float(self.gamma), "d", self, least=2)
-        return {"samples": n, "features": d}, replace(self, gamma=d / n)
+        return {"samples": n, "features": d}, rounded(self, gamma=d / n)
 
     def draw(self, key, *, samples: int, features: int):
         x = data.independent_entries(key, samples, features)

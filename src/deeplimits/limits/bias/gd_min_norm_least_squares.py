@@ -7,7 +7,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from deeplimits.ensembles import data, flows, trainers
-from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, integer, real, rounded, whole
 from deeplimits.models.designs import Design
 from deeplimits.numerics.shapes import Scalar
 from deeplimits.predictions import Identity
@@ -64,7 +64,7 @@ class GdMinNormLeastSquares(Limit):
     def at_size(self, size):
         n = whole(size, "n", self)
         d = whole(n * float(self.gamma), "d", self)
-        return {"samples": n, "features": d}, replace(self, gamma=d / n)
+        return {"samples": n, "features": d}, rounded(self, gamma=d / n)
 
     def draw(self, key, *, samples: int, features: int):
         entries = data.independent_entries(key, samples + 1, features + 1)

@@ -11,6 +11,7 @@ from deeplimits.ensembles import trainers
 from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.limits.bias._shared import nothing_fluctuates, top_eigenvalue
 from deeplimits.models import designs
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Curve, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import least_squares, noisy_descent, sgd_noise
@@ -55,7 +56,7 @@ class GdSgdNoisyGd(Limit):
         x, _ = designs.polynomial_regression(self.samples, self.features)
         largest = sgd_noise.largest_sgd_step(x, self.batch_size, self.sampling) * top_eigenvalue(x)
         if float(self.step) >= largest:
-            return (f"step = {float(self.step):g} is not below {largest:.4g}, where SGD diverges; take a smaller step",)
+            return (f"step = {written(self.step)} is not below {largest:.4g}, where SGD diverges; take a smaller step",)
         return ()
 
     def _seen(self):

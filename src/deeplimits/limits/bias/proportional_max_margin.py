@@ -8,6 +8,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import data, estimators
 from deeplimits.limit import Limit, Run, choice, real, rounded, whole
 from deeplimits.numerics import panels
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import proportional_margin
@@ -40,7 +41,7 @@ class ProportionalMaxMargin(Limit):
         least = proportional_margin.separability_threshold(self.labels, strength=float(self.strength))
         if float(self.gamma) <= 1.2 * least:
             return (
-                f"gamma = {float(self.gamma):g} is not above 1.2 times the separability threshold {least:.4g}; finite "
+                f"gamma = {written(self.gamma)} is not above 1.2 times the separability threshold {least:.4g}; finite "
                 "samples would not be separable, so take more features per sample",
             )
         return ()

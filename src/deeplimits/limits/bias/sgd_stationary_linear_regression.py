@@ -10,6 +10,7 @@ from deeplimits.limit import Limit, Run, choice, integer, real, replace, whole
 from deeplimits.limits.bias._shared import nothing_fluctuates, top_eigenvalue
 from deeplimits.measure import fluctuation_dissipation
 from deeplimits.models import designs
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Curve, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.bias import sgd_noise
@@ -56,7 +57,7 @@ class SgdStationaryLinearRegression(Limit):
         largest = sgd_noise.largest_sgd_step(x, self.batch_size, self.sampling) * top_eigenvalue(x)
         if float(self.step) >= 0.95 * largest:
             return (
-                f"step = {float(self.step):g} is not below 0.95 of {largest:.4g}, where the second moment becomes "
+                f"step = {written(self.step)} is not below 0.95 of {largest:.4g}, where the second moment becomes "
                 "infinite; take a smaller step",
             )
         return ()

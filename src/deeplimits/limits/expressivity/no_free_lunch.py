@@ -41,10 +41,14 @@ class NoFreeLunch(Limit):
         return {"error": Value(error, label="error over all cells", symbol=r"E\,\mathrm{err}")}
 
     def validity(self):
-        return () if self.seen < self.cells else ("all cells are seen and the error is zero; take seen below cells",)
+        if self.seen < self.cells:
+            return ()
+        return (f"seen = {self.seen} is not below cells = {self.cells}: all are seen, and the error is zero",)
 
     def validity_at(self, size):
-        return () if size > self.seen else (f"with {size} cells all are seen; take more than {self.seen}",)
+        if size > self.seen:
+            return ()
+        return (f"of {size} cells seen = {self.seen} leaves none over; take sizes of at least {self.seen + 1}",)
 
     def at_size(self, size):
         return sized(self, cells=size, least=2)

@@ -9,6 +9,7 @@ from deeplimits.ensembles import deep_networks
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.limits.initialization._shared import layer_curve
 from deeplimits.models.activations import activation
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Picture, Value
 from deeplimits.predictions.picture import Axis, Field, Line, Points
 from deeplimits.showcase import Showcase
@@ -66,8 +67,8 @@ class OrderChaosPhaseDiagram(Limit):
             phase = phases.phase(self.activation, float(getattr(self, field)), float(self.bias_variance))
             if phase.name != wanted:
                 found.append(
-                    f"{field} = {float(getattr(self, field)):g} is in the {phase.name} phase (χ_⊥ = "
-                    f"{phase.perpendicular:.4g}) at bias variance {float(self.bias_variance):g}"
+                    f"{field} = {written(getattr(self, field))} is in the {phase.name} phase (χ_⊥ = "
+                    f"{phase.perpendicular:.4g}) at bias variance {written(self.bias_variance)}"
                 )
         return tuple(found)
 

@@ -9,7 +9,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import trainers, two_layer_networks
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, whole
 from deeplimits.models.activations import activation
-from deeplimits.numerics.arguments import known
+from deeplimits.numerics.arguments import known, written
 from deeplimits.predictions import Exponent, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory import gaussian
@@ -79,7 +79,8 @@ class NtkVsMeanFieldScaling(Limit):
             return ()
         least = math.ceil(smallest ** (1 / (2 * exponent)))
         return (
-            f"exponent = {exponent:g} gives m = {size} neurons a scale α = {size**exponent:.2g}, and neurons that move "
+            f"exponent = {written(exponent)} gives m = {size} neurons a scale α = {size**exponent:.2g}, "
+            "and neurons that move "
             f"far in fitting the labels; take sizes of at least {least}, an exponent of 0 or nearer to 1/2, or fewer "
             "steps",
         )

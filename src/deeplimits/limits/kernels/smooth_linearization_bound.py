@@ -7,7 +7,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import two_layer_networks
 from deeplimits.limit import Limit, Run, activation_choice, choice, integer, real, sized
 from deeplimits.models import activations
-from deeplimits.numerics.arguments import known
+from deeplimits.numerics.arguments import known, written
 from deeplimits.predictions import Bound
 from deeplimits.showcase import Showcase
 from deeplimits.theory.kernels import linearization
@@ -54,7 +54,7 @@ class SmoothLinearizationBound(Limit):
             return ()
         least = LEAST_MOVE * size**0.5
         return (
-            f"distance = {float(self.distance):g} shared by m = {size} neurons leaves too few digits of a remainder "
+            f"distance = {written(self.distance)} shared by m = {size} neurons leaves too few digits of a remainder "
             f"that attains its bound; take a distance of at least {least:.2g}, fewer neurons, or case = 'random'",
         )
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.limit import Limit, Run, axis, real, whole
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Bound, Curve, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import catapult
@@ -56,7 +57,7 @@ class CatapultPhaseDiagram(Limit):
     def validity(self):
         near = [c for c in self.multiples.tolist() if abs(c - catapult.LARGEST) < NEAR]
         if near:
-            return (f"multiples contains {near[0]:g}, within {NEAR:g} of the threshold 4; leave it out",)
+            return (f"multiples contains {written(near[0])}, within {NEAR:g} of the threshold 4; leave it out",)
         return ()
 
     def theory(self):

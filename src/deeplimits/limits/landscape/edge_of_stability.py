@@ -7,6 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
 from deeplimits.limit import Limit, Run, axis, integer, real, whole
+from deeplimits.numerics.arguments import written
 from deeplimits.numerics.shapes import Scalar
 from deeplimits.predictions import Curve, Probability, Value
 from deeplimits.showcase import Showcase
@@ -65,7 +66,8 @@ class EdgeOfStability(Limit):
             near = [c for c in self.sharpnesses.tolist() if abs(c / edge - 1) < NEAR]
             if near:
                 return (
-                    f"sharpnesses contains {near[0]:g}, within {NEAR:.1%} of the threshold {edge:.4g} of {method}; "
+                    f"sharpnesses contains {written(near[0])}, within {NEAR:.1%} of the threshold "
+                    f"{edge:.4g} of {method}; "
                     "leave it out",
                 )
         return ()

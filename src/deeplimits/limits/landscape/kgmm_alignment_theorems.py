@@ -10,6 +10,7 @@ from deeplimits.ensembles import mixture_training, reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, rounded, whole
 from deeplimits.limits.landscape._shared import over_time
 from deeplimits.numerics import draws
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import kgmm, weighted_covariance
@@ -69,7 +70,7 @@ class KgmmAlignmentTheorems(Limit):
         if last < APART * edge:
             return (
                 f"eigenvalue {k} of the Hessian's block, {last:.3g}, does not stand apart from the edge of the bulk, "
-                f"{edge:.3g}; take more test samples per dimension",
+                f"{edge:.3g}; take more samples per dimension than per_dimension = {written(self.per_dimension)}",
             )
         first, second = float(gradient.eigenvalues[0]), float(gradient.eigenvalues[1])
         if first < APART * second:

@@ -5,6 +5,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import mixture_training
 from deeplimits.limit import Limit, Run, choice, integer, real, rounded, whole
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.landscape import kgmm, weighted_covariance
@@ -46,7 +47,8 @@ class WeightedCovarianceSpectrum(Limit):
         if first < APART * second:
             return (
                 f"the largest outlier, {first:.4g}, is not {APART:g} times as large as what comes next, {second:.4g}; "
-                "take other amplitudes or more samples",
+                f"take another amplitude than {written(self.amplitude)}, or per_dimension above "
+                f"{written(self.per_dimension)}",
             )
         return ()
 

@@ -7,7 +7,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import class_mixtures
 from deeplimits.limit import Limit, Run, choice, real, rounded, whole
 from deeplimits.limits.mixtures.kernel_linearization import KERNELS
-from deeplimits.numerics.arguments import known
+from deeplimits.numerics.arguments import known, written
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.distance_kernels import kernel_clustering
@@ -53,7 +53,7 @@ class KernelSpectralClustering(Limit):
         found = kernel_clustering(KERNELS[self.kernel], self.gamma, self.strength)
         if float(self.strength) < APART * float(found.threshold):
             return (
-                f"strength = {float(self.strength):g} is not beyond {APART:g} times the transition at "
+                f"strength = {written(self.strength)} is not beyond {APART:g} times the transition at "
                 f"{float(found.threshold):.4g}; take a larger one (beside it the eigenvector settles in large systems "
                 "only)",
             )

@@ -6,7 +6,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import data, one_step
 from deeplimits.limit import Limit, Run, activation_choice, real
 from deeplimits.limits.mixtures._shared import at_two_ratios
-from deeplimits.numerics.arguments import known
+from deeplimits.numerics.arguments import known, written
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.mixtures.one_step import one_step_spike
@@ -54,7 +54,7 @@ class OneStepSpikeAndAlignment(Limit):
         if float(found.strength) >= APART * float(found.threshold):
             return ()
         return (
-            f"step = {float(self.step):g} is not beyond {APART:g} times the critical one, "
+            f"step = {written(self.step)} is not beyond {APART:g} times the critical one, "
             f"{float(found.critical_step):.4g}; take a larger step",
         )
 

@@ -5,7 +5,7 @@ from typing import Any
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import replace, whole
+from deeplimits.limit import rounded, whole
 from deeplimits.predictions import Curve
 from deeplimits.theory.online_sgd.landscapes import Landscape
 
@@ -32,7 +32,7 @@ def paced(limit: Any, size: int, points: int, least: int) -> tuple[dict[str, Any
     """Dimension and steps between `points` marks up to the horizon τ = steps/N; the limit at the horizon they have."""
     n = whole(size, "N", limit, least=least)
     every = whole(float(limit.horizon) * n / points, "steps between records", limit)
-    return {"dimension": n, "every": every}, replace(limit, horizon=every * points / n)
+    return {"dimension": n, "every": every}, rounded(limit, horizon=every * points / n)
 
 
 def moment_curves(landscape: Landscape, overlaps: Array) -> dict[str, Curve]:

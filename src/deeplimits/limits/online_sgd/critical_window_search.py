@@ -9,6 +9,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, integer, real, rounded, whole
 from deeplimits.limits.online_sgd._shared import even_times
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Curve
 from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import critical_window, landscapes
@@ -49,7 +50,7 @@ class CriticalWindowSearch(Limit):
         if float(self.start) < 0.9 * float(self.level):
             return ()
         return (
-            f"start = {float(self.start):g} is not below level = {float(self.level):g} by a tenth of it, so that there "
+            f"start = {written(self.start)} is not below level = {written(self.level)} by a tenth of it, so that there "
             "is nothing to wait for; start lower or raise the level",
         )
 
@@ -68,7 +69,7 @@ class CriticalWindowSearch(Limit):
         n = whole(size, "N", self, least=16)
         if float(self.level) > 0.5 * math.sqrt(n):
             raise OutsideValidity(
-                f"CriticalWindowSearch: at N = {n} the level {float(self.level):g}/√N is not small against 1; take a "
+                f"CriticalWindowSearch: at N = {n} the level {written(self.level)}/√N is not small against 1; take a "
                 f"size of at least {math.ceil(4 * float(self.level) ** 2)}"
             )
         per_unit = n ** (self.order - 1) / float(self.step) ** 2

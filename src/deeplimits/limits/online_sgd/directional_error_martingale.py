@@ -8,6 +8,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import landscapes
@@ -57,7 +58,8 @@ class DirectionalErrorMartingale(Limit):
         if n < needed:
             raise OutsideValidity(
                 f"DirectionalErrorMartingale: at N = {n} the correlation leaves the equator before "
-                f"samples_per_dimension = {alpha:g}, with signal = {lam:g} and step = {delta:g}; take sizes of at "
+                f"samples_per_dimension = {written(alpha)}, with signal = {written(lam)} and step = "
+                f"{written(delta)}; take sizes of at "
                 f"least {needed:.3g}, or a smaller samples_per_dimension"
             )
         steps = whole(float(self.samples_per_dimension) * n, "steps", self)

@@ -9,6 +9,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, real, replace, too_small, whole
 from deeplimits.numerics import draws
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Law, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import exit_times, landscapes, spherical_ode
@@ -64,13 +65,14 @@ class ExitTimesSearchVsDescent(Limit):
         lam, delta = float(self.signal), float(self.step)
         if delta >= lam:
             return (
-                f"step = {delta:g} is not below the critical step λ = {lam:g}, so that nothing is found; take a "
+                f"step = {written(delta)} is not below the critical step λ = {written(lam)}, so that "
+                "nothing is found; take a "
                 "smaller one",
             )
         plateau = float(_plateau(lam, delta))
         if not float(self.threshold) < float(self.end) < 0.98 * plateau:
             return (
-                f"threshold = {float(self.threshold):g}, end = {float(self.end):g}: they must be increasing and "
+                f"threshold = {written(self.threshold)}, end = {written(self.end)}: they must be increasing and "
                 f"below the plateau {plateau:.4g} (by 2 % or more), so lower them or take a smaller step",
             )
         return ()
@@ -102,8 +104,10 @@ class ExitTimesSearchVsDescent(Limit):
         return too_small(
             size,
             needed,
-            f"at N = {size} signal = {lam:g} and step = {delta:g} search from a start not small beside threshold = "
-            f"{eta:g}, or with a correction not small beside the limit law; take sizes of at least {needed:.3g}, a "
+            f"at N = {size} signal = {written(lam)} and step = {written(delta)} search from a start not "
+            "small beside threshold = "
+            f"{written(eta)}, or with a correction not small beside the limit law; take sizes of at "
+            f"least {needed:.3g}, a "
             "larger threshold or a smaller step",
         )
 

@@ -8,6 +8,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, axis, real
 from deeplimits.limits.online_sgd._shared import correlation_curve, even_times, moment_curves, paced
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Probability
 from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import landscapes, spherical_ode
@@ -86,7 +87,7 @@ class PopulationLossOnlinePca(Limit):
             return ()
         return (
             f"at N = {size} the correlation at the horizon, {reached:.4g} in the limit, fluctuates about threshold = "
-            f"{eta:g}: it is on the other side with probability exp(−{rate:.2g} N); take sizes of at least "
+            f"{written(eta)}: it is on the other side with probability exp(−{rate:.2g} N); take sizes of at least "
             f"{CERTAIN / max(rate, 1e-12):.0f}, or a threshold further away",
         )
 

@@ -9,6 +9,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, integer, real, whole
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Exponent, Probability
 from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import landscapes, spherical_ode
@@ -63,7 +64,8 @@ class SampleComplexityThresholds(Limit):
             # v = 0 at δ = −2(1 − η²)φ'(η)/(s η)
             critical = -2 * (1 - eta**2) * float(landscape.slope(eta)) / (self.order * eta)
             return (
-                f"threshold = {eta:g} is never reached with step = {c:g}: the critical step is {critical:.4g}, so "
+                f"threshold = {written(eta)} is never reached with step = {written(c)}: the critical "
+                f"step is {critical:.4g}, so "
                 "take a smaller one",
             )
         return ()
@@ -87,7 +89,7 @@ class SampleComplexityThresholds(Limit):
         n = whole(size, "N", self, least=16)
         if float(self.start) > 0.5 * math.sqrt(n) * float(self.threshold):
             raise OutsideValidity(
-                f"SampleComplexityThresholds: at N = {n} the start {float(self.start):g}/√N is not small against the "
+                f"SampleComplexityThresholds: at N = {n} the start {written(self.start)}/√N is not small against the "
                 f"threshold; take a size of at least {math.ceil((2 * float(self.start) / float(self.threshold)) ** 2)}"
             )
         return {"dimension": n}, self

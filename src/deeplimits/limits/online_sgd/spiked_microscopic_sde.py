@@ -9,7 +9,8 @@ from jax.scipy.stats import norm
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, integer, real, replace, too_small, whole
+from deeplimits.limit import Limit, Run, integer, real, rounded, too_small, whole
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Law, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import spiked_tensor
@@ -98,14 +99,16 @@ class SpikedMicroscopicSde(Limit):
         return too_small(
             size,
             needed,
-            f"at N = {size} with signal = {lam:g} and step = {c:g} the scaled overlap does not stay of order one up to "
-            f"time = {time:g}, or a path explodes; take sizes of at least {math.ceil(needed)}, or a shorter time",
+            f"at N = {size} with signal = {written(lam)} and step = {written(c)} the scaled overlap does "
+            "not stay of order one up to "
+            f"time = {written(time)}, or a path explodes; take sizes of at least {math.ceil(needed)}, or "
+            "a shorter time",
         )
 
     def at_size(self, size):
         n = whole(size, "N", self, least=10)
         half = whole(float(self.time) * n / float(self.step) / 2, "steps", self)
-        return {"dimension": n, "half": half}, replace(self, time=2 * half * float(self.step) / n)
+        return {"dimension": n, "half": half}, rounded(self, time=2 * half * float(self.step) / n)
 
     def simulate(self, key, *, dimension: int, half: int):
         root = jnp.sqrt(1.0 * dimension)

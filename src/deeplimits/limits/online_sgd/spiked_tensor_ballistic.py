@@ -9,6 +9,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import Limit, Run, integer, real, rounded, whole
 from deeplimits.limits.online_sgd._shared import even_times
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Curve, Exponent, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import spiked_tensor
@@ -79,7 +80,7 @@ class SpikedTensorBallistic(Limit):
         least = 24 * self.order * float(self.step) * largest ** (self.order - 1)
         if n < least:
             raise OutsideValidity(
-                f"SpikedTensorBallistic: at N = {n} SGD may diverge; with step = {float(self.step):g} the "
+                f"SpikedTensorBallistic: at N = {n} SGD may diverge; with step = {written(self.step)} the "
                 f"dimension must be at least {least:.4g}: take such a size, or a smaller step"
             )
         every = whole(float(self.horizon) * n / float(self.step) / POINTS, "steps between records", self)

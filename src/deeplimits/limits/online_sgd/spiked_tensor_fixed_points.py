@@ -8,6 +8,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.numerics import roots
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import spiked_tensor
@@ -57,7 +58,7 @@ class SpikedTensorFixedPoints(Limit):
         critical = float(np.asarray(spiked_tensor.critical_signal(self.order, float(self.step))))
         if float(self.signal) < 1.05 * critical:
             return (
-                f"signal = {float(self.signal):g} is not above the threshold {critical:.4g} by 5 %; there is no "
+                f"signal = {written(self.signal)} is not above the threshold {critical:.4g} by 5 %; there is no "
                 "rest point with an overlap to approach, so raise the signal or take a smaller step",
             )
         return ()
@@ -76,14 +77,15 @@ class SpikedTensorFixedPoints(Limit):
         least = 8 * k * c * (1.5 * float(self.signal) ** (2 / k) + c) ** (k - 1)
         if size < least:
             found.append(
-                f"at N = {size} SGD diverges; with step = {c:g} the critical dimension is about {least:.3g}, so take a "
+                f"at N = {size} SGD diverges; with step = {written(c)} the critical dimension is about "
+                f"{least:.3g}, so take a "
                 "larger size or a smaller step"
             )
         back = spiked_tensor.escape_actions(float(self.signal), k, c)[1]
         if size * back < SURE:
             found.append(
                 f"at N = {size} noise carries SGD back over the saddle, in a time of order exp({back:.2g} N), since "
-                f"signal = {float(self.signal):g} is near the threshold; take sizes of at least {SURE / back:.0f}, or "
+                f"signal = {written(self.signal)} is near the threshold; take sizes of at least {SURE / back:.0f}, or "
                 "a larger signal"
             )
         return tuple(found)

@@ -11,6 +11,7 @@ from deeplimits.ensembles import reduced_chains
 from deeplimits.limit import Limit, Run, activation_choice, real
 from deeplimits.limits.online_sgd._shared import correlation_curve, even_times, paced
 from deeplimits.models.activations import activation
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Probability
 from deeplimits.showcase import Showcase
 from deeplimits.theory.online_sgd import effective, landscapes, spherical_ode
@@ -77,7 +78,8 @@ class WeakAndStrongRecovery(Limit):
             needed = (CERTAIN * deviation / max(abs(reached - level), 1e-9)) ** 2
             if size < needed:
                 return (
-                    f"at N = {size} the correlation at the horizon, {reached:.4g} in the limit with deviations "
+                    f"at N = {size} the correlation at horizon = {written(self.horizon)}, {reached:.4g} in the limit "
+                    "with deviations "
                     f"{deviation:.2g}/√N, is not clear of {name} = {level:.4g}; take sizes of at least {needed:.0f}, "
                     "or a level further away",
                 )

@@ -5,7 +5,7 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
-from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.limit import Limit, Run, real, rounded, whole
 from deeplimits.limits.online_sgd._shared import even_times
 from deeplimits.predictions import Curve
 from deeplimits.showcase import Showcase
@@ -68,7 +68,7 @@ class XorGmmBallistic(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=8)
         every = whole(float(self.horizon) * n / float(self.step) / POINTS, "steps between records", self)
-        return {"dimension": n, "every": every}, replace(self, horizon=every * POINTS * float(self.step) / n)
+        return {"dimension": n, "every": every}, rounded(self, horizon=every * POINTS * float(self.step) / n)
 
     def simulate(self, key, *, dimension: int, every: int):
         def step(sample, state):

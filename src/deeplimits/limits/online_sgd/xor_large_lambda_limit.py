@@ -7,8 +7,9 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import reduced_chains
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.limit import Limit, Run, real, rounded, whole
 from deeplimits.numerics import draws
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Curve, Probability
 from deeplimits.predictions.picture import Axis, Line, Picture
 from deeplimits.showcase import Showcase
@@ -95,11 +96,11 @@ class XorLargeLambdaLimit(Limit):
         late = sum(_not_yet(abs(m), v, n, steps) for m, v in zip(ALONG_NU[:2], OUTPUT[:2], strict=True))
         if late > CERTAIN:
             raise OutsideValidity(
-                f"XorLargeLambdaLimit: with 1/δ = {n} steps per unit of time, horizon = {float(self.horizon):g} is too "
+                f"XorLargeLambdaLimit: with 1/δ = {n} steps per unit of time, horizon = {written(self.horizon)} is too "
                 f"short for overlaps against the flow to reach 0: they do not with probability {late:.2g}; take a "
                 f"longer horizon, or a size below {1 / max(map(abs, ALONG_NU[:2])):.0f}"
             )
-        return {"per_unit": n, "steps": steps}, replace(self, horizon=steps / n)
+        return {"per_unit": n, "steps": steps}, rounded(self, horizon=steps / n)
 
     def simulate(self, key, *, per_unit: int, steps: int):
         def step(sample, state):

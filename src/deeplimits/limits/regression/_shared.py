@@ -8,7 +8,8 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, replace, whole
+from deeplimits.limit import Limit, rounded, whole
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Curve
 from deeplimits.theory.spectra.ridge_equation import AT_THRESHOLD
 
@@ -26,7 +27,7 @@ def features_of(limit: Limit, samples: int, gamma: float, least: int = 1, name: 
     n, p = samples, whole(gamma * samples, "p", limit, least)
     if abs(p - n) < CLOSEST:
         raise OutsideValidity(
-            f"{type(limit).__name__}: at n = {n} {name} = {gamma:.10g} means p = {p}, and a finite sample needs "
+            f"{type(limit).__name__}: at n = {n} {name} = {written(gamma)} means p = {p}, and a finite sample needs "
             f"|p - n| >= {CLOSEST} for its mean risk to be measurable; take sizes from "
             f"{int(np.ceil(round(CLOSEST / max(abs(gamma - 1), 1e-12), 6)))} on, or {name} further from 1"
         )
@@ -39,7 +40,7 @@ def proportional(
     """n = `size` samples of p features, and the limit at the ratio p/n that these have."""
     n = whole(size, "n", limit, least=least)
     p = whole(float(limit.gamma) * n, "p", limit)
-    return dict(zip(names, (n, p), strict=True)), replace(limit, gamma=p / n)
+    return dict(zip(names, (n, p), strict=True)), rounded(limit, gamma=p / n)
 
 
 def dense_times(times: Array) -> Array:

@@ -7,6 +7,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
 from deeplimits.limit import Limit, Run, integer, real, replace, whole
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Exponent, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.regression import smoothing
@@ -45,7 +46,7 @@ class NadarayaWatsonSingularKernel(Limit):
         found = []
         if float(self.singularity) >= self.dimension / 2:
             found.append(
-                f"singularity = {float(self.singularity):g} is not below d/2 = {self.dimension / 2:g}: "
+                f"singularity = {written(self.singularity)} is not below d/2 = {self.dimension / 2:g}: "
                 "the variance bound is infinite there"
             )
         if float(self.slope) == 0 and float(self.noise) == 0:

@@ -1,12 +1,15 @@
 r"""Double descent of minimum-norm least squares."""
 
+from itertools import pairwise
+
 import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, estimators
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, axis, real, replace, whole
+from deeplimits.limit import Limit, Run, axis, real, rounded, whole
 from deeplimits.limits.regression._shared import at_threshold, features_of, risk_curve
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.regression import ridgeless
@@ -87,12 +90,15 @@ class RidgelessDoubleDescent(Limit):
         p = features_of(self, n, float(self.gamma))
         # The nearest to the threshold first, which needs the largest size.
         nearest = sorted(map(float, self.gammas), key=lambda gamma: abs(gamma - 1))
-        along = tuple(sorted(features_of(self, n, gamma, name="gammas") for gamma in nearest))
-        if len(set(along)) < len(along):
-            raise OutsideValidity(
-                f"RidgelessDoubleDescent: at n = {n} two points of gammas round to the same p; take a larger size"
-            )
-        realised = replace(self, gamma=p / n, gammas=[q / n for q in along])
+        found = sorted((features_of(self, n, gamma, name="gammas"), gamma) for gamma in nearest)
+        along = tuple(p for p, _ in found)
+        for (p_of_one, one), (p_of_next, other) in pairwise(found):
+            if p_of_one == p_of_next:
+                raise OutsideValidity(
+                    f"RidgelessDoubleDescent: at n = {n} gammas = {written(one)} and {written(other)} both mean "
+                    f"p = {p_of_one}; take a larger size"
+                )
+        realised = rounded(self, gamma=p / n, gammas=[q / n for q in along])
         return {"samples": n, "features": p, "along": along}, realised
 
     def simulate(self, key, *, samples: int, features: int, along: tuple[int, ...]):

@@ -3,8 +3,9 @@ r"""The extreme eigenvalues of a sample covariance matrix."""
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.limit import Limit, Run, real, rounded, whole
 from deeplimits.measure import spectra
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.spectra import marchenko_pastur_formulas
@@ -34,7 +35,7 @@ class BaiYinEdges(Limit):
 
     def validity(self):
         if abs(float(self.gamma) - 1) < 0.05:
-            return (f"gamma = {float(self.gamma):g} is within 5 % of 1, where the lower edge is hard",)
+            return (f"gamma = {written(self.gamma)} is within 5 % of 1, where the lower edge is hard",)
         return ()
 
     def theory(self):
@@ -47,7 +48,7 @@ class BaiYinEdges(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=2)
         m = whole(n / float(self.gamma), "M", self, least=2)
-        return {"samples": m, "dimension": n}, replace(self, gamma=n / m)
+        return {"samples": m, "dimension": n}, rounded(self, gamma=n / m)
 
     def simulate(self, key, *, samples: int, dimension: int):
         x = data.independent_entries(key, samples, dimension)

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.limit import Limit, Run, real, rounded, whole
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.spectra import isometry
@@ -46,7 +46,7 @@ class DeepLinearNorm(Limit):
     def at_size(self, size):
         n = whole(size, "n", self, least=2)
         factors = max(whole(n * float(self.depth_per_width), "L+1", self), 1)
-        return {"width": n, "factors": factors}, replace(self, depth_per_width=factors / n, width=float(n))
+        return {"width": n, "factors": factors}, rounded(self, depth_per_width=factors / n, width=float(n))
 
     def simulate(self, key, *, width: int, factors: int):
         start = jnp.ones(1), jnp.zeros(())

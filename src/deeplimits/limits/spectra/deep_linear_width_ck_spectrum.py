@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, matrices
-from deeplimits.limit import Limit, Run, activation_choice, axis, real, replace, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, real, rounded, whole
 from deeplimits.limits.spectra._shared import resolvent_curve
 from deeplimits.measure import spectra
 from deeplimits.models.activations import activation
@@ -57,7 +57,7 @@ class DeepLinearWidthCkSpectrum(Limit):
             whole(n / float(ratio), "d", self, least=8)
             for ratio in (self.data_ratio, self.first_ratio, self.second_ratio)
         )
-        realised = replace(self, data_ratio=n / widths[0], first_ratio=n / widths[1], second_ratio=n / widths[2])
+        realised = rounded(self, data_ratio=n / widths[0], first_ratio=n / widths[1], second_ratio=n / widths[2])
         return {"samples": n, "widths": widths}, realised
 
     def simulate(self, key, *, samples: int, widths: tuple[int, ...]):

@@ -6,10 +6,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import matrices
-from deeplimits.limit import Limit, Run, axis, choice, integer, real, replace, too_small, whole
+from deeplimits.limit import Limit, Run, axis, choice, integer, real, rounded, too_small, whole
 from deeplimits.limits.spectra._shared import resolvent_curve
 from deeplimits.measure import spectra
-from deeplimits.numerics.arguments import known
+from deeplimits.numerics.arguments import known, written
 from deeplimits.predictions import Value
 from deeplimits.predictions.picture import Axis, Line, Picture
 from deeplimits.showcase import Showcase
@@ -81,14 +81,14 @@ class DynamicalIsometry(Limit):
         return too_small(
             size,
             least,
-            f"N = {size} is narrow for depth = {self.depth} and active = {float(self.active):g}: fluctuations of the "
+            f"N = {size} is narrow for depth = {self.depth} and active = {written(self.active)}: fluctuations of the "
             f"layers multiply; take sizes of at least {least}, or a smaller depth",
         )
 
     def at_size(self, size):
         n = whole(size, "N", self, least=4)
         count = min(max(round(n * float(self.active)), 1), n)
-        return {"width": n}, replace(self, active=count / n)
+        return {"width": n}, rounded(self, active=count / n)
 
     def simulate(self, key, *, width: int):
         jacobian = matrices.gated_product(key, width, self.depth, self.weights, 1 / self.active, self.active)

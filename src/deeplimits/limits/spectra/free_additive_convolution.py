@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import matrices
-from deeplimits.limit import Limit, Run, axis, real, replace, whole
+from deeplimits.limit import Limit, Run, axis, real, rounded, whole
 from deeplimits.models.atoms import Atoms
 from deeplimits.predictions import Curve, Value
 from deeplimits.showcase import Showcase
@@ -78,7 +78,7 @@ class FreeAdditiveConvolution(Limit):
             for share in (self.first_share, self.second_share)
         )
         sizes = {"dimension": n, "first_count": one, "second_count": two}
-        return sizes, replace(self, first_share=one / n, second_share=two / n)
+        return sizes, rounded(self, first_share=one / n, second_share=two / n)
 
     def simulate(self, key, *, dimension: int, first_count: int, second_count: int):
         place = jnp.arange(dimension)

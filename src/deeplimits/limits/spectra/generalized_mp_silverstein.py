@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, Run, real, replace, whole
+from deeplimits.limit import Limit, Run, real, rounded, whole
 from deeplimits.limits.spectra._shared import cosine_grid
 from deeplimits.measure import spectra
 from deeplimits.models.atoms import Atoms
@@ -80,7 +80,7 @@ class GeneralizedMpSilverstein(Limit):
         p = whole(size, "p", self, least=4)
         count = min(max(whole(p * float(self.share), "wp", self), 1), p - 1)
         n = whole(p / float(self.gamma), "n", self, least=2)
-        return {"samples": n, "dimension": p, "large": count}, replace(self, gamma=p / n, share=count / p)
+        return {"samples": n, "dimension": p, "large": count}, rounded(self, gamma=p / n, share=count / p)
 
     def simulate(self, key, *, samples: int, dimension: int, large: int):
         covariance = jnp.where(jnp.arange(dimension) < dimension - large, 1.0, self.large)

@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, Run, choice, real, replace, whole
+from deeplimits.limit import Limit, Run, choice, real, rounded, whole
 from deeplimits.limits.spectra._shared import cosine_grid
 from deeplimits.measure import spectra
 from deeplimits.predictions import Spectrum, Value
@@ -71,7 +71,7 @@ class MarchenkoPasturLaw(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=2)
         m = whole(n / float(self.gamma), "M", self)
-        return {"samples": m, "dimension": n}, replace(self, gamma=n / m)
+        return {"samples": m, "dimension": n}, rounded(self, gamma=n / m)
 
     def simulate(self, key, *, samples: int, dimension: int):
         x = jnp.sqrt(self.variance) * data.independent_entries(key, samples, dimension, law=self.entries)

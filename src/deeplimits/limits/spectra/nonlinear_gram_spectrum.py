@@ -7,10 +7,10 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import data, matrices
-from deeplimits.limit import Limit, Run, activation_choice, real, replace, whole
+from deeplimits.limit import Limit, Run, activation_choice, real, rounded, whole
 from deeplimits.measure import spectra
 from deeplimits.models.activations import activation
-from deeplimits.numerics.arguments import known
+from deeplimits.numerics.arguments import known, written
 from deeplimits.predictions import Spectrum
 from deeplimits.showcase import Showcase
 from deeplimits.theory.spectra import gram_curve
@@ -59,7 +59,7 @@ class NonlinearGramSpectrum(Limit):
         if broadening <= LARGEST_BROADENING * size:
             return ()
         return (
-            f"at n = {size} with data_ratio = {float(self.data_ratio):g} and width_ratio = {float(self.width_ratio):g} "
+            f"at n = {size} with data_ratio = {written(self.data_ratio)} and width_ratio = {written(self.width_ratio)} "
             "the fluctuating norms of the inputs broaden the bulk; take sizes of at least "
             f"{math.ceil(broadening / LARGEST_BROADENING)}",
         )
@@ -68,7 +68,7 @@ class NonlinearGramSpectrum(Limit):
         n = whole(size, "n", self, least=4)
         p = whole(n / float(self.data_ratio), "p", self, least=2)
         width = whole(n * float(self.width_ratio), "N", self, least=2)
-        return {"samples": n, "inputs": p, "width": width}, replace(self, data_ratio=n / p, width_ratio=width / n)
+        return {"samples": n, "inputs": p, "width": width}, rounded(self, data_ratio=n / p, width_ratio=width / n)
 
     def simulate(self, key, *, samples: int, inputs: int, width: int):
         x = data.independent_entries(key, inputs, samples)

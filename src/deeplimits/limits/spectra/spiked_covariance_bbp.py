@@ -5,6 +5,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import data
 from deeplimits.limit import Limit, Run, real, rounded, whole
+from deeplimits.numerics.arguments import written
 from deeplimits.predictions import Picture, Value
 from deeplimits.predictions.picture import Axis, Line, Rule
 from deeplimits.showcase import Showcase
@@ -37,7 +38,7 @@ class SpikedCovarianceBbp(Limit):
     def validity(self):
         if float(self.strength) <= float(jnp.sqrt(self.gamma)) * 1.05:
             return (
-                f"strength = {float(self.strength):g} is not above the threshold √γ = "
+                f"strength = {written(self.strength)} is not above the threshold √γ = "
                 f"{float(jnp.sqrt(self.gamma)):.4g}, where an outlier begins",
             )
         return ()

@@ -5,7 +5,7 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import data
-from deeplimits.limit import Limit, Run, axis, choice, real, replace, whole
+from deeplimits.limit import Limit, Run, axis, choice, real, rounded, whole
 from deeplimits.measure import spectra
 from deeplimits.predictions import Curve, Identity, Value
 from deeplimits.showcase import Showcase
@@ -68,7 +68,7 @@ class StieltjesTransformAndInversion(Limit):
     def at_size(self, size):
         n = whole(size, "N", self, least=2)
         m = whole(n / float(self.gamma), "M", self, least=2)
-        return {"samples": m, "dimension": n}, replace(self, gamma=n / m)
+        return {"samples": m, "dimension": n}, rounded(self, gamma=n / m)
 
     def draw(self, key, *, samples: int, dimension: int):
         x = data.independent_entries(key, samples, dimension)

@@ -1,5 +1,6 @@
 """What the limits about two-layer networks have in common: where they start, their clocks, their curves."""
 
+from itertools import pairwise
 from typing import Any
 
 import jax.numpy as jnp
@@ -9,7 +10,7 @@ from jaxtyping import Array
 from deeplimits.errors import OutsideValidity
 from deeplimits.limit import replace, whole
 from deeplimits.models.committees import Overlaps
-from deeplimits.numerics.arguments import known
+from deeplimits.numerics.arguments import known, written
 from deeplimits.predictions import Curve
 
 
@@ -28,11 +29,19 @@ def in_dimension(limit: Any, size: int) -> tuple[dict[str, int], Any]:
 
 def steps_at(times: Array, steps_per_time: float, owner: object) -> tuple[tuple[int, ...], list[float]]:
     """Numbers of SGD steps nearest to the times wanted, and the times they really take."""
-    steps = tuple(round(t * steps_per_time) for t in np.atleast_1d(np.asarray(times)).tolist())
-    if steps[0] < 1 or len(set(steps)) < len(steps):
+    wanted = np.atleast_1d(np.asarray(times)).tolist()
+    steps = tuple(round(t * steps_per_time) for t in wanted)
+    if steps[0] < 1:
         raise OutsideValidity(
-            f"{type(owner).__name__}: at this size two of the times fall on one step; take a larger size or later times"
+            f"{type(owner).__name__}: time {written(wanted[0])} is less than half a step of {1 / steps_per_time:.3g} "
+            "at this size; take a larger size or later times"
         )
+    for (time, one), (later, other) in pairwise(zip(wanted, steps, strict=True)):
+        if one == other:
+            raise OutsideValidity(
+                f"{type(owner).__name__}: times {written(time)} and {written(later)} fall on one step of "
+                f"{1 / steps_per_time:.3g} at this size; take a larger size, or times further apart"
+            )
     return steps, [count / steps_per_time for count in steps]
 
 
@@ -46,4 +55,4 @@ def no_room(limit: Any) -> tuple[str, ...]:
     fields = limit.students + limit.teachers
     if not known(limit.dimension) or float(limit.dimension) >= fields:
         return ()
-    return (f"dimension = {float(limit.dimension):g} is below p + k = {fields}",)
+    return (f"dimension = {written(limit.dimension)} is below p + k = {fields}",)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, rounded, whole
 from deeplimits.limits.two_layer._shared import aligned_start, no_room, steps_at, time_curve
 from deeplimits.measure import committees as measure
 from deeplimits.models.activations import activation
@@ -77,7 +77,7 @@ class ClassicalGradientFlowLimit(Limit):
             unit = max(1.0, 24 * max(norm, 1.0) / self.students)
         inverse = whole(size * unit, "1/gamma", self)
         marks, times = steps_at(self.times, self.dimension * self.students * inverse, self)
-        return {"inverse_rate": inverse, "marks": marks}, replace(self, times=times)
+        return {"inverse_rate": inverse, "marks": marks}, rounded(self, times=times)
 
     def simulate(self, key, *, inverse_rate: int, marks: tuple[int, ...]):
         sgd_key, test_key = jax.random.split(key)

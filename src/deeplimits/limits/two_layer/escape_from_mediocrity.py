@@ -7,7 +7,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import overlap_steps
 from deeplimits.limit import Limit, Run, real, replace, whole
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.numerics.arguments import known
+from deeplimits.numerics.arguments import known, written
 from deeplimits.predictions import Law, Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.two_layer.overlaps import escape
@@ -52,11 +52,11 @@ class EscapeFromMediocrity(Limit):
             return ()
         step, variance = float(self.step), float(self.noise) ** 2
         if not float(escape.discriminant(step, noise_variance=variance)) >= 0:
-            return (f"step = {step:g} leaves no plateau: the student's norm diverges",)
+            return (f"step = {written(step)} leaves no plateau: the student's norm diverges",)
         reached = 1 - step * variance / (2 - 12 * step)
         if not reached > self.level**2:
             return (
-                f"noise = {float(self.noise):g} at step = {step:g} keeps the overlap below "
+                f"noise = {written(self.noise)} at step = {written(step)} keeps the overlap below "
                 f"{max(reached, 0.0) ** 0.5:.3g}",
             )
         return ()

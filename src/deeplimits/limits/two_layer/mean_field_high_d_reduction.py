@@ -7,10 +7,11 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
 from deeplimits.errors import OutsideValidity
-from deeplimits.limit import Limit, Run, activation_choice, axis, real, replace, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, real, rounded, whole
 from deeplimits.limits.two_layer._shared import steps_at, time_curve
 from deeplimits.models.activations import activation
 from deeplimits.models.committees import Overlaps, Task
+from deeplimits.numerics.arguments import written
 from deeplimits.showcase import Showcase, log_points
 from deeplimits.theory.two_layer.mean_field import reduction
 
@@ -77,12 +78,13 @@ class MeanFieldHighDReduction(Limit):
             # A step multiplies the error on its own sample by 1 − 4(γ/p)λ²; of 10⁵ fields the largest has λ² = 23Q.
             if 48 * step * largest > p:
                 raise OutsideValidity(
-                    f"MeanFieldHighDReduction: step = {step:g} is too large for {p} quadratic students of squared norm "
+                    f"MeanFieldHighDReduction: step = {written(step)} is too large for {p} quadratic "
+                    "students of squared norm "
                     f"{largest:.3g}, under which SGD diverges; take a step of at most {p / (48 * largest):.2g}, "
                     f"smaller overlaps and norms, or sizes of at least {int(48 * step * largest) + 1}"
                 )
         marks, times = steps_at(self.times, d * p / float(self.step), self)
-        return {"students": p, "dimension": d, "marks": marks}, replace(self, times=times)
+        return {"students": p, "dimension": d, "marks": marks}, rounded(self, times=times)
 
     def simulate(self, key, *, students: int, dimension: int, marks: tuple[int, ...]):
         m, q = self._kinds()

@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, rounded, whole
 from deeplimits.limits.two_layer._shared import steps_at
 from deeplimits.models.committees import Task
 from deeplimits.numerics import draws
-from deeplimits.numerics.arguments import known
+from deeplimits.numerics.arguments import known, written
 from deeplimits.numerics.checks import valid
 from deeplimits.predictions import Curve, Exponent
 from deeplimits.showcase import Showcase, log_points
@@ -116,7 +116,7 @@ class MeanFieldWassersteinFlow(Limit):
         )
         found = _features(flow.w[-1], flow.a[-1], self._frequencies())
         if mirror is not None:
-            found = (found + _features(flow.w[-1] * jnp.array([1.0, -1.0]), flow.a[-1], self._frequencies())) / 2
+            found = (found + _features(flow.w[-1].at[:, mirror].multiply(-1.0), flow.a[-1], self._frequencies())) / 2
         return flow.risk, weights @ found
 
     def validity_at(self, size):
@@ -128,14 +128,15 @@ class MeanFieldWassersteinFlow(Limit):
         if kick <= LARGEST_KICK * size:
             return ()
         return (
-            f"step = {step:g} with target = {target:g} lets {size} neurons leave the flow in single steps; take "
+            f"step = {written(step)} with target = {written(target)} lets {size} neurons leave the flow "
+            "in single steps; take "
             f"sizes of at least {math.ceil(kick / LARGEST_KICK)}, a smaller step or a smaller target",
         )
 
     def at_size(self, size):
         p = whole(size, "p", self)
         marks, times = steps_at(self.times, p / float(self.step), self)
-        return {"neurons": p, "marks": marks}, replace(self, times=times)
+        return {"neurons": p, "marks": marks}, rounded(self, times=times)
 
     def simulate(self, key, *, neurons: int, marks: tuple[int, ...]):
         d = self.dimension

@@ -11,7 +11,7 @@ from jaxtyping import Array
 from deeplimits.ensembles import overlap_steps
 from deeplimits.limit import Limit, Run, integer, real, whole
 from deeplimits.models.committees import Overlaps, Task
-from deeplimits.numerics.arguments import known
+from deeplimits.numerics.arguments import known, written
 from deeplimits.predictions import Value
 from deeplimits.showcase import Showcase
 from deeplimits.theory.two_layer.overlaps.stationary_risk import critical_learning_rate, noise_floor
@@ -58,14 +58,16 @@ class NoiseFloorAndCriticalLearningRate(Limit):
         critical, floor = _around(self.units, float(self.step))
         step, noise = float(self.step), float(self.noise)
         if step >= critical:
-            return (f"step = {step:g} is not below the critical learning rate {critical:.6g}: nothing is at rest",)
+            return (
+                f"step = {written(step)} is not below the critical learning rate {critical:.6g}: nothing is at rest",
+            )
         # The term of second order, measured by `two_layer.fixed_point` at p = 1, 2, 3 and γ/γ_c from 0.05 to 0.9:
         # between −1.2 and −5.6 times pR/(1 − γ/γ_c), relative to the first.
         second = 6 * self.units * floor / (1 - step / critical)
         if second * noise**2 <= SECOND_ORDER:
             return ()
         return (
-            f"noise = {noise:g} is too large for the first order at step = {step:g}; take at most "
+            f"noise = {written(noise)} is too large for the first order at step = {written(step)}; take at most "
             f"{math.sqrt(SECOND_ORDER / second):.3g}, or solve for the state of rest (two_layer.fixed_point)",
         )
 

@@ -9,12 +9,12 @@ from jax.typing import ArrayLike
 from jaxtyping import Array
 
 from deeplimits.ensembles import committees as ensemble
-from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, activation_choice, axis, integer, real, rounded, whole
 from deeplimits.limits.two_layer._shared import aligned_start, steps_at, time_curve
 from deeplimits.measure import committees as measure
 from deeplimits.models.activations import activation
 from deeplimits.models.committees import Task
-from deeplimits.numerics.arguments import known
+from deeplimits.numerics.arguments import known, written
 from deeplimits.showcase import Showcase, log_points
 from deeplimits.theory.gaussian import closed_forms
 from deeplimits.theory.two_layer.overlaps import integration
@@ -105,14 +105,14 @@ class SaadSollaOde(Limit):
             return ()
         return (
             f"at d = {size} single steps of the second layer may make it run away with output_rate = "
-            f"{float(self.output_rate):g} and step = {float(self.step):g}; take sizes of at least "
+            f"{written(self.output_rate)} and step = {written(self.step)}; take sizes of at least "
             f"{math.ceil(kick / LARGEST_KICK)}, or smaller ones of these",
         )
 
     def at_size(self, size):
         d = whole(size, "d", self, least=self.students + self.teachers)
         marks, times = steps_at(self.times, d * self.students / float(self.step), self)
-        return {"dimension": d, "marks": marks}, replace(self, times=times)
+        return {"dimension": d, "marks": marks}, rounded(self, times=times)
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
         sgd_key, test_key = jax.random.split(key)

@@ -10,7 +10,7 @@ from deeplimits.ensembles import overlap_steps
 from deeplimits.limit import Limit, Run, choice, integer, real, rounded, whole
 from deeplimits.limits.two_layer._shared import aligned_start, steps_at
 from deeplimits.models.committees import Task
-from deeplimits.numerics.arguments import known
+from deeplimits.numerics.arguments import known, written
 from deeplimits.predictions import Exponent
 from deeplimits.showcase import Showcase
 from deeplimits.theory.two_layer.overlaps import integration
@@ -63,8 +63,9 @@ class SgdConcentrationRate(Limit):
             return ()
         least = math.ceil(step / (longest * self.students))
         return (
-            f"step = {step:g} makes steps of time {step / (size * self.students):.2g} at d = {size} with "
-            f"{self.students} students, not small beside 1 and time = {time:g}; take sizes of at least {least}, or a "
+            f"step = {written(step)} makes steps of time {step / (size * self.students):.2g} at d = {size} with "
+            f"{self.students} students, not small beside 1 and time = {written(time)}; take sizes of at "
+            f"least {least}, or a "
             "smaller step",
         )
 

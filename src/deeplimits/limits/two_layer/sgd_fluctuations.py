@@ -4,7 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import overlap_steps
-from deeplimits.limit import Limit, Run, activation_choice, real, replace, whole
+from deeplimits.limit import Limit, Run, activation_choice, real, rounded, whole
 from deeplimits.limits.two_layer._shared import steps_at
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.predictions import Value
@@ -63,7 +63,7 @@ class SgdFluctuations(Limit):
     def at_size(self, size):
         d = whole(size, "d", self, least=2)
         marks, times = steps_at(self.time, d / float(self.step), self)
-        return {"dimension": d, "marks": marks}, replace(self, time=times[0])
+        return {"dimension": d, "marks": marks}, rounded(self, time=times[0])
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
         record = overlap_steps.overlap_chain(key, *self._setting(), jnp.array(marks), dimension)

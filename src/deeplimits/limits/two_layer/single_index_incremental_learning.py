@@ -9,7 +9,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import single_index
 from deeplimits.limit import Limit, Run, axis, real, rounded, whole
-from deeplimits.numerics.arguments import known
+from deeplimits.numerics.arguments import known, written
 from deeplimits.predictions import Curve
 from deeplimits.showcase import Showcase, log_points
 from deeplimits.theory.two_layer.mean_field import incremental, initial_laws
@@ -78,7 +78,8 @@ class SingleIndexIncrementalLearning(Limit):
             return ()
         larger = f"sizes of at least {math.ceil(math.exp(least))}, or " if least < 12 else ""
         return (
-            f"at time {latest:g}, {latest / math.sqrt(epsilon):.3g} times the square root of epsilon, {size} neurons "
+            f"at time {written(latest)}, {latest / math.sqrt(epsilon):.3g} times the square root of "
+            f"epsilon, {size} neurons "
             f"leave the saddles by other ways; take {larger}earlier times",
         )
 

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array
 
 from deeplimits.ensembles import overlap_steps
-from deeplimits.limit import Limit, Run, axis, integer, real, replace, whole
+from deeplimits.limit import Limit, Run, axis, integer, real, rounded, whole
 from deeplimits.limits.two_layer._shared import steps_at, time_curve
 from deeplimits.models.committees import Overlaps, Task
 from deeplimits.showcase import Showcase, log_points
@@ -67,7 +67,7 @@ class SymmetricPlateauAndSpecialization(Limit):
     def at_size(self, size):
         d = whole(size, "d", self, least=2 * self.units)
         marks, times = steps_at(self.times, d * self.units / float(self.step), self)
-        return {"dimension": d, "marks": marks}, replace(self, times=times)
+        return {"dimension": d, "marks": marks}, rounded(self, times=times)
 
     def simulate(self, key, *, dimension: int, marks: tuple[int, ...]):
         record = overlap_steps.overlap_chain(key, *self._setting(), jnp.array(marks), dimension)

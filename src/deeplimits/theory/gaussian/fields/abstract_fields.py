@@ -3,6 +3,7 @@
 import abc
 
 import equinox as eqx
+import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from deeplimits.numerics.shapes import Scalar
@@ -34,6 +35,14 @@ class Fields(eqx.Module):
     def k20(self, caa: Array, cbb: Array, cab: Array) -> Array:
         """E σ''_a σ_b"""
 
+    def between(self, own: Float[Array, "p d"], every: Float[Array, "n d"]) -> tuple[Array, Array, Array]:
+        """E σσ, E σ'σ' and E σ''σ between the fields ⟨w, x⟩ of two lists of vectors w, x ~ N(0, I_d)."""
+        rows, columns = jnp.sum(own**2, axis=1)[:, None], jnp.sum(every**2, axis=1)[None, :]
+        covariances = own @ every.T
+        integrals = (self.i2, self.j2, self.k20)
+        i2, j2, k20 = (integral(rows, columns, covariances) for integral in integrals)
+        return i2, j2, k20
+
     @abc.abstractmethod
     def i4(self, c: Float[Array, "4 4"]) -> Scalar:
         """E σ'_0 σ'_1 σ_2 σ_3"""
@@ -61,6 +70,11 @@ class Scaled(Fields):
     def k20(self, caa: Array, cbb: Array, cab: Array) -> Array:
         b = self.argument**2
         return b * self.factor**2 * self.base.k20(b * caa, b * cbb, b * cab)
+
+    def between(self, own: Float[Array, "p d"], every: Float[Array, "n d"]) -> tuple[Array, Array, Array]:
+        i2, j2, k20 = self.base.between(self.argument * own, self.argument * every)
+        inner, outer = self.argument**2, self.factor**2
+        return outer * i2, inner * outer * j2, inner * outer * k20
 
     def i4(self, c: Float[Array, "4 4"]) -> Scalar:
         return self.argument**2 * self.factor**4 * self.base.i4(self.argument**2 * c)

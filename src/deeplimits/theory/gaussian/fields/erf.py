@@ -30,6 +30,22 @@ class ErfSaad(Fields):
         # E σ''_a σ_b = −(2/π) C_ab / ((1 + C_aa) √Λ), Λ = (1 + C_aa)(1 + C_bb) − C_ab², and (2/π)/√Λ = E σ'_a σ'_b
         return -cab / (1 + caa) * self.j2(caa, cbb, cab)
 
+    def between(self, own: Float[Array, "p d"], every: Float[Array, "n d"]) -> tuple[Array, Array, Array]:
+        """As integrals of pairs, at a tenth of their cost, in one and two dimensions."""
+        if own.shape[1] > 2:
+            return super().between(own, every)
+        rows, columns = 1 + jnp.sum(own**2, axis=1)[:, None], 1 + jnp.sum(every**2, axis=1)[None, :]
+        covariances = own @ every.T
+        # Λ = 1 + |v|² + |w|² + (v₁w₂ − v₂w₁)², a sum of squares, where (1 + |v|²)(1 + |w|²) − ⟨v, w⟩² would cancel.
+        determinant = rows + columns - 1
+        if own.shape[1] == 2:
+            determinant = determinant + (own[:, :1] * every[None, :, 1] - own[:, 1:] * every[None, :, 0]) ** 2
+        shrink = jax.lax.rsqrt(rows) * jax.lax.rsqrt(columns)
+        j2 = TWO_OVER_PI * jax.lax.rsqrt(determinant)
+        # |⟨v, w⟩| < √((1 + |v|²)(1 + |w|²)), also after rounding
+        i2 = TWO_OVER_PI * arcsin(jnp.clip(covariances * shrink, -1.0, 1.0))
+        return i2, j2, -covariances / rows * j2
+
     def i4(self, c: Float[Array, "4 4"]) -> Scalar:
         """E σ'_0 σ'_1 σ_2 σ_3: the weight σ'_0 σ'_1 tilts the Gaussian into another one, of covariance S."""
         once = _tilted(c, 0)

@@ -73,7 +73,7 @@ def velocity(
 ) -> Velocity:
     """(ẇ, ȧ) = −∇Ψ(θ; ρ) at every particle."""
     every, v = _sources(particles, teacher, outputs, mirror)
-    i2, j2, k20 = moments.pairs(every @ every.T, particles.w.shape[0])
+    i2, j2, k20 = moments.between(every, particles.w.shape[0])
     moved = particles.a[:, None] * ((k20 @ v)[:, None] * particles.w + (j2 * v[None, :]) @ every)
     return Velocity(moved, i2 @ v if train_outputs else jnp.zeros_like(particles.a))
 

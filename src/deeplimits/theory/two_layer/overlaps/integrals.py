@@ -65,6 +65,12 @@ class Moments(eqx.Module):
             self._closed.k20(rows, columns, covariances),
         )
 
+    def between(self, w: Float[Array, "n d"], students: int) -> trapezoid.PairIntegrals:
+        """`pairs` of the fields ⟨w_i, x⟩, x ~ N(0, I)."""
+        if self._closed is None:
+            return self.pairs(w @ w.T, students)
+        return trapezoid.PairIntegrals(*self._closed.between(w[:students], w))
+
     def second_moments(self, c: Float[Array, "n n"], students: int) -> Float[Array, "n n"]:
         """I₂ between all fields."""
         if self._closed is None:
