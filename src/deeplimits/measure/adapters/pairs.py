@@ -22,6 +22,10 @@ class Pairs(NamedTuple):
     error: float
     """Standard error of the mean cosine over independent features."""
 
+    def of(self, count: int) -> "Pairs":
+        """The first pairs alone."""
+        return Pairs(self.first[:count], self.second[:count], self.both[:count], self.error)
+
     @property
     def cosine(self) -> float:
         """Mean cosine of two samples, positions and features together."""
