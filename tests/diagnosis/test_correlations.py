@@ -55,7 +55,7 @@ def test_measured_angles_follow_the_recursion_of_pairs(kind):
     assert np.sum(off**2) > 24, off
 
 
-def tanh_images(variances, layers=7, channels=200, pooled=False):
+def tanh_images(variances, layers=5, channels=60, pooled=False):
     parts, before = [torch.nn.Unflatten(1, (1, 8, 8))], 1
     for _ in range(layers):
         one = torch.nn.Conv2d(before, channels, 1)
@@ -78,7 +78,7 @@ def test_convolutions_have_the_depth_scale_of_fully_connected_layers(variances):
     if chi < 1:  # in the chaotic phase the scale of the theory is that at the fixed point below 1
         scale = float(theory.initialization.depth_scales("tanh", *variances).correlation_scale)
         assert scale == pytest.approx(-1 / np.log(chi), rel=1e-3)
-    x, y = digits(32)
+    x, y = digits(16)
     # One place of an image has one number: its square is as at the fixed point.
     x = np.sign(x + 1e-3) * ((start - variances[1]) / variances[0]) ** 0.5
     read = architecture(open_model(tanh_images(variances), loss, (x.astype("float32"), y)))

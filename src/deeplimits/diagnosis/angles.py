@@ -108,6 +108,8 @@ def angles(chain: tuple[LayerSignal, ...], rows: np.ndarray | None) -> Angles | 
         moved = c + 1e-3 * np.sqrt(a * b) * (1 - c / np.sqrt(a * b))
         step = _mean(a, b, moved) - _mean(a, b, c)
         one, other, after, after_moved = next_kernels(layer, a, b, c, moved)
+        if not np.all(one > 0) or not np.all(other > 0):
+            return None
         passed = (_mean(one, other, after_moved) - _mean(one, other, after)) / step if step > 0 else 1.0
         a, b, c, shift = one, other, after, passed * shift
         cosines.append(_mean(a, b, c) + shift)

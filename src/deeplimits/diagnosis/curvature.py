@@ -102,6 +102,7 @@ def _negative(subject: Subject, matrix, top: float) -> Finding:
         "curvature",
         severity,
         sentence,
+        "train on from here: this is no minimum." if severity == "note" else "",
         measured=Estimate(value, error, products=bottom.products, seed=subject.seed),
         what="smallest eigenvalue of the Hessian",
         theory=0.0,

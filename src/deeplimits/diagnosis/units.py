@@ -213,6 +213,8 @@ def _along(subject: Subject, chain: tuple[LayerSignal, ...]) -> dict[str, Kernel
     for place, layer in enumerate(chain):
         if place:
             variances = np.diag(whole)
+            if not np.all(variances > 0):
+                break
             a, b, c = next_kernels(layer, variances[i], variances[j], whole[i, j])
             whole = np.zeros_like(whole)
             whole[i, j] = whole[j, i] = c
