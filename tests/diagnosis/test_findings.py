@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from deeplimits import diagnose, diagnosis, references
-from deeplimits.diagnosis import angles, catapult, meanings, spectrum, stationarity
+from deeplimits.diagnosis import angles, catapult, inputs, meanings, spectrum, stationarity
 from deeplimits.diagnosis.findings import SEVERITIES, Finding
 from deeplimits.diagnosis.subject import Subject, read_optimizer
 from deeplimits.errors import ParameterError
@@ -153,6 +153,17 @@ def complete(report):
         if one.name not in meanings.MEANINGS or not one.room or not one.sentence.endswith("."):
             yield f"{one.name}: not explained"
     assert report.cite().count("@") == len({key for one in report.findings for key in one.references})
+
+
+def test_the_error_of_the_effective_dimension_is_its_scatter():
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(30):
+        rows = rng.normal(size=(200, 12)) * np.arange(1, 13) ** -0.5
+        one = inputs._spectrum(rows).measured
+        found.append((one.value, one.error))
+    values, errors = np.array(found).T
+    assert 0.6 < errors.mean() / values.std(ddof=1) < 1.6
 
 
 KEYS = set(references.entries())
