@@ -48,7 +48,7 @@ def test_flat_shares_are_those_of_the_tail(name):
         slope = np.asarray(activation(name).derivative(u))
         edge = u[np.argmax(slope < 0.01 * slope[0])]
     exact = np.mean(erfc(edge / np.sqrt(2 * variances)))
-    assert found == pytest.approx(exact, abs=3e-4)
+    assert found == pytest.approx(exact, abs=3e-5)
 
 
 def shares(kind, seed, wrong=0.0):
