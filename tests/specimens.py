@@ -107,6 +107,27 @@ def convolutional_residual(channels, blocks):
     )  # fmt: skip
 
 
+TOKENS = np.random.default_rng(0).integers(0, 50, (40, 6))
+LABELS = np.arange(40) % 5
+
+
+class Sequences(torch.nn.Module):
+    """A small transformer of PyTorch's own layers."""
+
+    def __init__(self, width=32, first=True):
+        super().__init__()
+        self.words = torch.nn.Embedding(50, width)
+        self.places = torch.nn.Parameter(torch.randn(6, width) * 0.1)
+        layer = torch.nn.TransformerEncoderLayer(
+            width, 4, 2 * width, batch_first=True, norm_first=first, activation="gelu"
+        )
+        self.blocks = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.head = torch.nn.Linear(width, 5)
+
+    def forward(self, x):
+        return self.head(self.blocks(self.words(x) + self.places).mean(1))
+
+
 def largest_step(net, data):
     """The largest stable step of gradient descent, from the report without an optimizer."""
     found = diagnose(net, loss, data, only=("learning rate",), budget="1h")["step-size"]

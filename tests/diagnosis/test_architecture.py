@@ -7,33 +7,14 @@ import pytest
 import torch
 
 from deeplimits import diagnose
-from deeplimits.diagnosis.backward import expected_slopes, shared_out
+from deeplimits.diagnosis.backward import expected_slopes, scatter, shared_out
 from deeplimits.diagnosis.blocks import stream
+from deeplimits.diagnosis.initialization import log_scatter
 from deeplimits.diagnosis.propagation import expected
 from deeplimits.measure.adapters import open_model
 from deeplimits.measure.adapters.architecture import Architecture, architecture, multiplier
 from deeplimits.measure.adapters.signals import layer_signals
-from specimens import convolutional, digits, loss, residual
-
-TOKENS = np.random.default_rng(0).integers(0, 50, (40, 6))
-LABELS = np.arange(40) % 5
-
-
-class Sequences(torch.nn.Module):
-    """A small transformer of PyTorch's own layers."""
-
-    def __init__(self, width=32, first=True):
-        super().__init__()
-        self.words = torch.nn.Embedding(50, width)
-        self.places = torch.nn.Parameter(torch.randn(6, width) * 0.1)
-        layer = torch.nn.TransformerEncoderLayer(
-            width, 4, 2 * width, batch_first=True, norm_first=first, activation="gelu"
-        )
-        self.blocks = torch.nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
-        self.head = torch.nn.Linear(width, 5)
-
-    def forward(self, x):
-        return self.head(self.blocks(self.words(x) + self.places).mean(1))
+from specimens import LABELS, TOKENS, Sequences, convolutional, digits, fully_connected, loss, residual
 
 
 def read(net, data, **options) -> Architecture:
@@ -95,6 +76,27 @@ def test_measured_gradients_follow_the_line(kind):
     assert abs(ratios.mean() - 1) < 4 * ratios.std(ddof=1) / 8**0.5 + 0.05, ratios
     off = np.array([gradients(kind, seed, 1.5) for seed in range(8)])
     assert abs(off.mean() - 1) > 4 * off.std(ddof=1) / 8**0.5 + 0.05, off
+    # How far they scatter is stated for one sample; the mean over 64 scatters less.
+    torch.manual_seed(0)
+    found = read(
+        residual(120, 4, kind == "normalized") if kind != "convolutional" else convolutional(60, 4), digits(64)
+    )
+    places, lines = stream(found), expected(found)
+    stated = scatter(found, lines, expected_slopes(found, lines), places[0], places[-1]) ** 0.5
+    assert 0.1 * stated < np.log(ratios).std(ddof=1) < 1.8 * stated, (ratios, stated)
+
+
+def test_the_scatter_of_gradients_is_that_of_a_chain():
+    torch.manual_seed(0)
+    net = fully_connected((64, 50, 70, 40, 10))
+    found = read(net, digits(64))
+    lines = expected(found)
+    first, _, last = found.of("affine")[:-1]
+    stated = scatter(found, lines, expected_slopes(found, lines), first, last)
+    # From what enters the second hidden layer's activation back: two layers of ReLU, 5/n each.
+    assert stated == pytest.approx(5 / 50 + 5 / 70, rel=1e-6)
+    chain = layer_signals(open_model(net, loss, digits(64))).chain
+    assert stated == pytest.approx(log_scatter(chain), rel=1e-6)
 
 
 @pytest.mark.parametrize(("pool", "share"), [(torch.nn.AvgPool2d(2), 1 / 16), (torch.nn.MaxPool2d(2), 1.0)])

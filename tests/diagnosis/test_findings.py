@@ -1,14 +1,16 @@
 """Findings about angles, curvature, noise and the catapult beside what is exactly known; and how all are explained."""
 
+import ast
 import copy
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from deeplimits import diagnose
-from deeplimits.diagnosis import angles, catapult, meanings, spectrum, stationarity
+from deeplimits import diagnose, diagnosis, references
+from deeplimits.diagnosis import angles, catapult, inputs, meanings, spectrum, stationarity
 from deeplimits.diagnosis.findings import SEVERITIES, Finding
 from deeplimits.diagnosis.subject import Subject, read_optimizer
 from deeplimits.errors import ParameterError
@@ -105,13 +107,100 @@ def test_every_finding_is_explained():
     assert Finding("my-own", "x", "note", "y").title == "My own"
 
 
-def test_all_findings_of_a_report_are_explained_and_the_page_of_the_docs_has_them():
-    from pathlib import Path
+PLACES = ("name", "room", "severity", "sentence", "action", "measured", "what", "theory", "assumptions", "references")
 
+
+def written():
+    """Every place in the diagnosis that makes a finding: its file and line, its name, and what it gives."""
+    for path in sorted(Path(diagnosis.__file__).parent.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Finding":
+                given = dict(zip(PLACES, node.args, strict=False))
+                given |= {one.arg: one.value for one in node.keywords}
+                yield f"{path.name}:{node.lineno}", given
+
+
+def keys_in(node):
+    return {one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)}
+
+
+def test_every_kind_of_finding_has_a_reference_an_action_and_assumptions():
+    names = set()
+    for place, given in written():
+        name = given["name"]
+        names |= {name.value} if isinstance(name, ast.Constant) else {"idle-units", "saturated-units"}
+        cited = keys_in(given["references"]) - {"Linear", "sum", "idle"} if "references" in given else set()
+        assert cited, f"{place} makes a finding without a reference"
+        assert cited <= set(references.entries()), place
+        theory = given.get("theory")
+        if theory is not None and not (isinstance(theory, ast.Constant) and theory.value is None):
+            assert "assumptions" in given, f"{place} gives a value of theory without what it rests on"
+        severity = given["severity"]
+        if not keys_in(severity) or keys_in(severity) & {"critical", "warning"}:
+            assert "action" in given, f"{place} may be urgent and says nothing of what to do"
+    assert names == set(meanings.MEANINGS)
+
+
+def complete(report):
+    """Whatever a finding of a report lacks."""
+    for one in report.findings:
+        yield from (f"{one.name}: no reference" for _ in "1" if not one.references)
+        yield from (f"{one.name}: {key} is not in the bibliography" for key in one.references if key not in KEYS)
+        if one.severity in ("critical", "warning") and not one.action:
+            yield f"{one.name}: no action"
+        if one.theory is not None and not (one.assumptions and one.theory_what and one.measured is not None):
+            yield f"{one.name}: theory without assumptions, or without a measurement"
+        if one.name not in meanings.MEANINGS or not one.room or not one.sentence.endswith("."):
+            yield f"{one.name}: not explained"
+    assert report.cite().count("@") == len({key for one in report.findings for key in one.references})
+
+
+def test_the_error_of_the_effective_dimension_is_its_scatter():
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(30):
+        rows = rng.normal(size=(200, 12)) * np.arange(1, 13) ** -0.5
+        one = inputs._spectrum(rows).measured
+        found.append((one.value, one.error))
+    values, errors = np.array(found).T
+    assert 0.6 < errors.mean() / values.std(ddof=1) < 1.6
+
+
+KEYS = set(references.entries())
+
+
+def test_faults_of_data_and_weights_are_complete_findings():
+    x, y = digits(120)
+    crowded = np.concatenate([x, x[:60], x[:1]]), np.concatenate([y, y[:60], (y[:1] + 1) % 10])
+    torch.manual_seed(0)
+    net = fully_connected((64, 30, 10))
+    quick = ("data", "initialization", "weights")
+    same = diagnose(net, loss, (np.ones((40, 64), "float32"), np.arange(40) % 10), only=quick)
+    zero, nan, rare = (copy.deepcopy(net) for _ in range(3))
+    with torch.no_grad():
+        zero[2].weight.zero_()
+        nan[0].weight[0, 0] = float("nan")
+    few = np.maximum(np.arange(120) - 110, 0)
+    reports = [
+        diagnose(net, loss, crowded, only=quick), same, diagnose(zero, loss, (x, y), only=quick),
+        diagnose(nan, loss, (x, y), only=quick), diagnose(rare, loss, (x, few), only=quick),
+    ]  # fmt: skip
+    assert not [said for report in reports for said in complete(report)]
+    names = {one.name: one.severity for report in reports[::-1] for one in report.findings}
+    for name in ("contradictions", "repeats", "balance", "inputs", "zero-weights", "broken-parameters"):
+        assert name in names
+    assert reports[0]["repeats"].severity == "warning"
+    assert same["inputs"].severity == "critical"
+    assert reports[4]["balance"].severity == "warning"
+    assert "northcutt2021" in reports[0].cite()
+
+
+def test_all_findings_of_a_report_are_explained_and_the_page_of_the_docs_has_them():
     torch.manual_seed(0)
     net = fully_connected((64, 30, 30, 30, 10))
     report = diagnose(net, loss, digits(), optimizer=("gd", 0.05), budget="10m")
     assert not report.left_out
+    assert not list(complete(report))
     assert {one.name for one in report.findings} <= set(meanings.MEANINGS)
     text = str(report)
     assert all(len(line) <= 120 for line in text.splitlines())

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from deeplimits.diagnosis import correlations
 from deeplimits.diagnosis.correlations import FEW
 from deeplimits.diagnosis.findings import Assumption, Finding
 from deeplimits.diagnosis.propagation import mixed
@@ -44,7 +45,7 @@ def examine(subject: Subject, chain: tuple[LayerSignal, ...], independent: bool,
         phase, scales = theory.phase(name, c_w, c_b), theory.depth_scales(name, c_w, c_b)
     except DeeplimitsError:
         return
-    found = angles(chain, rows_of(subject, chain[0]))
+    found = angles(chain, rows_of(subject, chain[0])) or by_position(subject, chain)
     last, first, depth = chain[-2], chain[0], len(chain) - 1
     merged = 1 - last.cosine < 0.01 * (1 - first.cosine)
     lost = scales.correlation_scale < depth / FEW
@@ -62,14 +63,17 @@ def examine(subject: Subject, chain: tuple[LayerSignal, ...], independent: bool,
         f"{keeps}, and the network is {depth} deep; {two}"
         + (f", where theory expects {line:.3f}." if line is not None else "."),
         "" if severity == "fine" else mending,
-        Estimate(last.cosine, None if found is None else float(found.error[-2])),
+        Estimate(
+            last.cosine if found is None else float(found.measured[-2]),
+            None if found is None else float(found.error[-2]),
+        ),
         "mean cosine of two samples before the output",
         line,
         (
             Assumption("weights are independent and centred, as at initialization", independent),
             Assumption("layers are wide", None),
         ),
-        ("schoenholz2017", "poole2016"),
+        ("schoenholz2017", "poole2016", *(["xiao2018"] if any(one.kind != "Linear" for one in chain) else [])),
         None if found is None else _picture(found),
         brief=f"{two} ({phase.name} phase)",
     )
@@ -104,6 +108,8 @@ def angles(chain: tuple[LayerSignal, ...], rows: np.ndarray | None) -> Angles | 
         moved = c + 1e-3 * np.sqrt(a * b) * (1 - c / np.sqrt(a * b))
         step = _mean(a, b, moved) - _mean(a, b, c)
         one, other, after, after_moved = next_kernels(layer, a, b, c, moved)
+        if not np.all(one > 0) or not np.all(other > 0):
+            return None
         passed = (_mean(one, other, after_moved) - _mean(one, other, after)) / step if step > 0 else 1.0
         a, b, c, shift = one, other, after, passed * shift
         cosines.append(_mean(a, b, c) + shift)
@@ -122,6 +128,23 @@ def _first(layer: LayerSignal, rows: np.ndarray, left: np.ndarray, right: np.nda
 
 def _mean(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> float:
     return float(np.mean(c / np.sqrt(a * b)))
+
+
+def by_position(subject: Subject, chain: tuple[LayerSignal, ...]) -> Angles | None:
+    """The same where layers are convolutions, or take tokens: pairs of samples at every position."""
+    read = subject.architecture
+    place = {one.name: one.place for one in reversed(read.of("affine"))}
+    if not all(one.name in place for one in chain):
+        return None
+    count, places = correlations.followed_pairs(read), [place[one.name] for one in chain]
+    made = [subject.alike[i] for i in places]
+    seen = [read.operations[i].pairs for i in places]
+    if any(one is None or one.restarted for one in made) or any(one is None for one in seen):
+        return None
+    lines = [(one.cosine, one.error) for one in made if one is not None]
+    measured = np.array([one.of(count).cosine for one in seen if one is not None])
+    predicted, error = (np.array(column) for column in zip(*lines, strict=True))
+    return Angles(measured, predicted, error) if np.all(np.isfinite([measured, predicted])) else None
 
 
 def next_kernels(layer: LayerSignal, a: np.ndarray, b: np.ndarray, *covariances: np.ndarray) -> list[np.ndarray]:

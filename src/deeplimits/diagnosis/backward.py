@@ -14,11 +14,11 @@ import math
 
 import numpy as np
 
-from deeplimits.diagnosis.propagation import Expected
+from deeplimits.diagnosis.propagation import Expected, squared_slope
 from deeplimits.errors import DeeplimitsError
 from deeplimits.measure.adapters.architecture import Architecture, Operation
 from deeplimits.models.activations import activation
-from deeplimits.theory.gaussian import slope_moment
+from deeplimits.theory.gaussian import second_moment, slope_moment
 
 
 def expected_slopes(read: Architecture, stated: list[Expected]) -> np.ndarray:
@@ -36,6 +36,42 @@ def expected_slopes(read: Architecture, stated: list[Expected]) -> np.ndarray:
         if not takers or not math.isfinite(found[place]):
             found[place] = one.slope
     return found
+
+
+def scatter(read: Architecture, stated: list[Expected], slopes: np.ndarray, first: Operation, last: Operation) -> float:
+    """Relative variance of the squared derivatives at `first` over those at `last`, over draws of the weights.
+
+    A layer of width n of independent weights adds 2/n, an activation 3 (E σ'⁴/(E σ'²)² − 1)/n, and parts that meet in
+    a place of width n the product of their shares, 4 s (1 − s)/n: one sample's; many samples have less.
+    """
+    found = np.zeros(len(read.operations))
+    for one in reversed(read.operations[first.place : last.place]):
+        takers = [other for other in read.operations[one.place + 1 : last.place + 1] if one.place in other.sources]
+        parts = np.array([law(taker, one, stated[one.place], read) * slopes[taker.place] for taker in takers])
+        if not takers or not np.all(np.isfinite(parts)) or not parts.sum() > 0:
+            continue
+        shares = parts / parts.sum()
+        own = np.array([_fresh(taker, one, stated[one.place]) for taker in takers])
+        passed = np.array([found[taker.place] for taker in takers])
+        found[one.place] = float(shares**2 @ (own + passed) + 2 * (1 - shares @ shares) / features(one))
+    return float(found[first.place])
+
+
+def features(one: Operation) -> int:
+    """Of channels first where there are places."""
+    return int(one.shape[1 if len(one.shape) > 3 else -1]) if one.shape else 1
+
+
+def _fresh(taker: Operation, one: Operation, given: Expected) -> float:
+    """Relative variance that one operation adds."""
+    if taker.kind == "affine":
+        return 2 / features(one)
+    if taker.kind == "activation" and taker.what:
+        sigma = activation(taker.what)
+        square = float(np.mean(np.asarray(slope_moment(sigma, given.moment))))
+        fourth = float(np.mean(np.asarray(second_moment(squared_slope(sigma), given.moment))))
+        return 3 * max(fourth / square**2 - 1, 0.0) / features(one) if square > 0 else 0.0
+    return 0.0
 
 
 def law(taker: Operation, one: Operation, given: Expected, read: Architecture) -> float:

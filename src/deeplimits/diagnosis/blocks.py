@@ -135,7 +135,8 @@ def gradient_size(read: Architecture, stated: list[Expected], independent: bool)
     if len(places) < 2:
         return
     measured = np.array([one.slope for one in places])
-    line = backward.expected_slopes(read, stated)[[one.place for one in places]]
+    slopes = backward.expected_slopes(read, stated)
+    line = slopes[[one.place for one in places]]
     known = bool(np.all(np.isfinite(line)) and np.all(line > 0))
     factor, theory = float(measured[0] / measured[-1]), float(line[0] / line[-1]) if known else None
     shared = backward.shared_out(read, places[0], places[-1])
@@ -154,7 +155,7 @@ def gradient_size(read: Architecture, stated: list[Expected], independent: bool)
         severity,
         f"{said}.",
         "" if severity == "fine" else _mending(places[0].kind == "sum", len(places)),
-        Estimate(factor, None),
+        Estimate(factor, factor * math.sqrt(backward.scatter(read, stated, slopes, places[0], places[-1]))),
         "squared gradient at the beginning over that at the end",
         theory,
         (
@@ -179,7 +180,7 @@ def branches(read: Architecture, stated: list[Expected]) -> Iterator[Finding]:
     trunk = read.trunk
     if len(trunk) < 2:
         return
-    shares, lines, names = [], [], []
+    shares, lines, names, errors = [], [], [], []
     for before, one in zip([None, *trunk], trunk, strict=False):
         inside = read.above(one.place) if before is None else {before.place}
         own = [p for p in one.sources if before is not None and (p in inside or before.place in read.above(p))]
@@ -192,6 +193,7 @@ def branches(read: Architecture, stated: list[Expected]) -> Iterator[Finding]:
         shares.append(sum(float(read.operations[p].moment.mean()) for p in rest) / max(carried, 1e-300))
         lines.append(sum(stated[p].mean for p in rest) / max(stated[main].mean, 1e-300))
         names.append(_layer(read, rest[0]))
+        errors.append(shares[-1] * math.sqrt(sum(stated[p].spread for p in (*rest, main))))
     if len(shares) < 2:
         return
     worst = int(np.argmax(shares))
@@ -211,7 +213,7 @@ def branches(read: Architecture, stated: list[Expected]) -> Iterator[Finding]:
         ""
         if severity == "fine"
         else f"divide the weights of {names[worst]} by about {few(math.sqrt(shares[worst] / max(others, 1e-12)))}.",
-        Estimate(shares[worst], None),
+        Estimate(shares[worst], errors[worst]),
         "mean square of a branch over that of the stream",
         lines[worst],
         (Assumption("weights are independent and centred, as at initialization", None),),

@@ -77,7 +77,10 @@ class Alike(NamedTuple):
 
 def alike(read: Architecture, stated: list[Expected]) -> list[Alike | None]:
     """The prediction at every operation; None where samples cannot be told apart."""
-    random = np.random.default_rng(0)
+    random, count = np.random.default_rng(0), followed_pairs(read)
+    read = read._replace(
+        operations=tuple(one._replace(pairs=one.pairs and one.pairs.of(count)) for one in read.operations)
+    )
     found: list[Alike | None] = []
     for one in read.operations:
         given = [found[place] for place in one.sources]
@@ -92,6 +95,11 @@ def alike(read: Architecture, stated: list[Expected]) -> list[Alike | None]:
                 made = None
         found.append(made or _measured(one))
     return found
+
+
+def followed_pairs(read: Architecture) -> int:
+    """How many pairs were kept of every operation: of large images fewer."""
+    return min((len(one.pairs.first) for one in read.operations if one.pairs is not None), default=0)
 
 
 def _fits(made: Alike, one: Operation) -> bool:
@@ -113,7 +121,7 @@ def _followed(one: Operation, given: list[Alike | None], stated: list[Expected],
     c, pairs = one.constants, one.pairs
     if not given or pairs is None or any(part is None for part in given):
         return None
-    parts = [_shortened(part, len(pairs.first)) for part in given if part is not None]
+    parts = [part for part in given if part is not None]
     first, source = parts[0], read.operations[one.sources[0]]
     gaussian = stated[source.place].gaussian
     if one.kind == "affine":
@@ -129,17 +137,6 @@ def _followed(one: Operation, given: list[Alike | None], stated: list[Expected],
     if one.kind in ("scale", "shift"):
         return _linear(first, c.get("factor", 1.0), c.get("shift", 0.0))
     return None
-
-
-def _shortened(one: Alike, count: int) -> Alike:
-    """The first pairs alone."""
-    return Alike(
-        one.first[:count],
-        one.second[:count],
-        one.both[:, :count],
-        None if one.inner is None else one.inner[:, :count],
-        one.restarted,
-    )
 
 
 def _linear(one: Alike, factor: float, offset: float) -> Alike:
@@ -248,7 +245,8 @@ def examine(
     if len(places) < 2 or any(one.pairs is None for one in places):
         return
     lines = [one for one in (made[place.place] for place in places) if one is not None]
-    measured = np.array([one.pairs.cosine for one in places if one.pairs is not None])
+    count = followed_pairs(read)
+    measured = np.array([one.pairs.of(count).cosine for one in places if one.pairs is not None])
     predicted, error = np.array([one.cosine for one in lines]), np.array([one.error for one in lines])
     if len(lines) < len(places) or not np.all(np.isfinite([measured, predicted])):
         return

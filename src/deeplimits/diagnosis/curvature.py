@@ -102,6 +102,7 @@ def _negative(subject: Subject, matrix, top: float) -> Finding:
         "curvature",
         severity,
         sentence,
+        "train on from here: this is no minimum." if severity == "note" else "",
         measured=Estimate(value, error, products=bottom.products, seed=subject.seed),
         what="smallest eigenvalue of the Hessian",
         theory=0.0,
@@ -118,13 +119,17 @@ def _shares(subject: Subject) -> Iterator[Finding]:
     except DeeplimitsError:
         return
     parts = ("what tells classes apart", "pairs of classes", "differences within classes", "the right labels")
+    # Of v₀/Σv, the parts being independent estimates.
+    errors = np.array([float(one.error) for one in traces])
+    weights = np.array([1 - traces.shares[0], *(-traces.shares[0] * np.ones(3))])
+    error = float(np.linalg.norm(weights * errors)) / sum(float(one.value) for one in traces)
     said = ", ".join(f"{float(share):.0%} from {name}" for name, share in zip(parts, traces.shares, strict=True))
     yield Finding(
         "class-shares",
         "curvature",
         "note",
         f"of the curvature (the trace of the Gauss-Newton matrix) comes {said}.",
-        measured=Estimate(float(traces.shares[0]), None, seed=subject.seed),
+        measured=Estimate(float(traces.shares[0]), error, seed=subject.seed),
         what="share of the class means",
         references=("papyan2020",),
         picture=Picture(

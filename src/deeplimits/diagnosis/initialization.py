@@ -245,7 +245,7 @@ def log_scatter(chain: tuple[LayerSignal, ...]) -> float:
         sigma = activation(layer.before or "identity")
         square = float(np.mean(np.asarray(slope_moment(sigma, below.leaving))))
         fourth = float(np.mean(np.asarray(second_moment(squared_slope(sigma), below.leaving))))
-        total += (3 * fourth / square**2 - 1) / layer.width if square > 0 else 0.0
+        total += (3 * fourth / square**2 - 1) / below.width if square > 0 else 0.0
     return total
 
 

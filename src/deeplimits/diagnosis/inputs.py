@@ -13,6 +13,10 @@ from deeplimits.theory.regression import ridgeless_finite_sample_risk
 
 LARGEST = 2**26
 """Entries of the inputs that are looked at."""
+MOST_WORK = 2e9
+"""Multiplications beyond which the error of the effective dimension is not computed."""
+BLOCKS = 10
+"""Of samples, whose scatter is the error of the effective dimension."""
 MEAN_SHARE = (0.9, 0.999)
 REPEATED = (0.01, 0.2)
 """Shares of samples that are there more than once: worth a note, a warning."""
@@ -75,7 +79,7 @@ def _spectrum(rows: np.ndarray) -> Finding:
         if severity != "fine"
         else f"{said}. {peak}",
         "" if severity == "fine" else "subtract the mean of each feature.",
-        Estimate(dimension, None),
+        Estimate(dimension, _jackknifed(rows) if rows.size * min(rows.shape) < MOST_WORK else None),
         "effective dimension (Σλ)²/Σλ² of the centred inputs",
         references=("hastie2022",),
         brief=said + ".",
@@ -93,6 +97,19 @@ def _spectrum(rows: np.ndarray) -> Finding:
             ),
         ),
     )
+
+
+def _jackknifed(rows: np.ndarray) -> float:
+    """Standard error of (Σλ)²/Σλ², by leaving out blocks of samples in turn."""
+    parts = np.array_split(np.random.default_rng(0).permutation(len(rows)), min(BLOCKS, len(rows)))
+    left = []
+    for part in parts:
+        kept = np.delete(rows, part, axis=0)
+        kept = kept - kept.mean(axis=0)
+        gram = kept @ kept.T if len(kept) < kept.shape[1] else kept.T @ kept
+        size = float(np.sum(gram**2))
+        left.append(float(np.trace(gram)) ** 2 / size if size > 0 else 0.0)
+    return float(np.sqrt((len(parts) - 1) * np.mean((np.array(left) - np.mean(left)) ** 2)))
 
 
 def _peak(samples: int, rank: int, features: int) -> str:

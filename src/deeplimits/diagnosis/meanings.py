@@ -83,11 +83,14 @@ MEANINGS = {
     "idle-units": Meaning(
         "Dead units",
         "A ReLU unit whose input is negative for every sample passes nothing on and gets no gradient: it cannot "
-        "come back.",
+        "come back. Some are idle by chance alone, the more the more alike samples are to the layer.",
+        "Points: the share of each layer's units that pass nothing on. With bars: what chance makes of these samples.",
     ),
     "saturated-units": Meaning(
         "Saturated units",
         "Where an activation like tanh is flat its slope is nearly zero, and no gradient gets through.",
+        "Points: the share of each layer's units and samples without a slope. With bars: what theory expects of "
+        "weights of these variances.",
     ),
     "output-size": Meaning(
         "The size of the outputs",

@@ -29,8 +29,8 @@ IDLE = (0.5, 0.95)
 SATURATED = (0.3, 0.8)
 POINTS, SHIFTS = 512, 8
 """Of the lattice by which orthants are integrated, and how often it is moved at random."""
-GRID = np.linspace(-9.0, 9.0, 18001)
-WEIGHTS = np.exp(-(GRID**2) / 2)
+GRID = 400_001
+"""Places at which slopes are looked at."""
 LAYERS = 12
 """Layers of a chain whose idle units are computed, the first and the last among them."""
 
@@ -91,13 +91,15 @@ def flat_share(name: str, variances: np.ndarray) -> float:
     >>> round(flat_share("tanh", np.array([9.0])), 4)  # |u| > 2.993
     0.3184
     """
-    values = np.unique(np.asarray(variances, float).ravel())
-    if len(values) > 200:  # the law of many variances, by its quantiles
-        values = np.quantile(np.asarray(variances, float), (np.arange(200) + 0.5) / 200)
-    else:
-        values = np.asarray(variances, float).ravel()
-    flat = np.asarray(is_flat(name, np.sqrt(values)[:, None] * GRID[None]))
-    return float(np.mean(flat @ WEIGHTS) / WEIGHTS.sum())
+    sizes = np.sqrt(np.asarray(variances, float).ravel())
+    reach = 9.0 * max(float(sizes.max()), 1e-3)
+    u = np.linspace(-reach, reach, GRID)
+    flat = np.concatenate([[False], np.asarray(is_flat(name, u)), [False]])
+    # Where flat stretches begin and end, half a step before what was looked at; those at the ends go on.
+    edges = -reach + (np.flatnonzero(flat[1:] != flat[:-1]) - 0.5) * (u[1] - u[0])
+    edges[edges < -reach], edges[edges > reach] = -np.inf, np.inf
+    starts, ends = (ndtr(part[None] / np.maximum(sizes, 1e-300)[:, None]) for part in (edges[::2], edges[1::2]))
+    return float(np.mean((ends - starts).sum(axis=1)))
 
 
 def examine(subject: Subject) -> Iterator[Finding]:
@@ -213,6 +215,8 @@ def _along(subject: Subject, chain: tuple[LayerSignal, ...]) -> dict[str, Kernel
     for place, layer in enumerate(chain):
         if place:
             variances = np.diag(whole)
+            if not np.all(variances > 0):
+                break
             a, b, c = next_kernels(layer, variances[i], variances[j], whole[i, j])
             whole = np.zeros_like(whole)
             whole[i, j] = whole[j, i] = c

@@ -22,6 +22,10 @@ class Pairs(NamedTuple):
     error: float
     """Standard error of the mean cosine over independent features."""
 
+    def of(self, count: int) -> "Pairs":
+        """The first pairs alone."""
+        return Pairs(self.first[:count], self.second[:count], self.both[:count], self.error)
+
     @property
     def cosine(self) -> float:
         """Mean cosine of two samples, positions and features together."""
@@ -65,4 +69,5 @@ def pairs(values: np.ndarray, samples: int, axis: int, errors: bool) -> Pairs | 
                              for i in range(len(starts))])  # fmt: skip
         if np.all(np.isfinite(left_out)):
             error = float(np.sqrt((len(starts) - 1) * np.mean((left_out - left_out.mean()) ** 2)))
-    return Pairs(*(one / width for one in whole), error)
+    first, second, both = (one / width for one in whole)
+    return Pairs(first, second, both, error)

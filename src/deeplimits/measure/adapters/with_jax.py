@@ -263,16 +263,15 @@ def opened(network: Any, loss: Callable[[Any, Any], Any], parameters: Any, *, pr
     with_paths, structure = jax.tree_util.tree_flatten_with_path(tree)
     if not with_paths:
         raise ParameterError("the network has no parameters")
-    if type(tree).__module__.startswith("flax.nnx"):  # whose variables hold their array as .value
-        with_paths = [(path[:-1], leaf) for path, leaf in with_paths]
+    held = type(tree).__module__.startswith("flax.nnx")  # whose variables hold their array as .value
     names, leaves, places = [], [], []
     for index, (path, leaf) in enumerate(with_paths):
+        name = _name(path[:-1] if held else path)
         if not eqx.is_array_like(leaf):
-            raise ParameterError(f"the parameter {_name(path)} is a {type(leaf).__name__}; it must be an array")
+            raise ParameterError(f"the parameter {name} is a {type(leaf).__name__}; it must be an array")
         array = jnp.asarray(leaf)
         if precision is not None and jnp.issubdtype(array.dtype, jnp.floating):
             array = array.astype(precision)
-        name = _name(path)
         names.append(name)
         leaves.append(array)
         if jnp.issubdtype(array.dtype, jnp.complexfloating):
@@ -312,8 +311,7 @@ def function_and_tree(network: Any, parameters: Any) -> _Taken:
 
 def _is_variable(tree: Any, path: tuple[Any, ...]) -> bool:
     """flax keeps parameters under 'params' and everything else beside it."""
-    nested = isinstance(tree, Mapping) and "params" in tree
-    return not nested or getattr(path[0], "key", None) == "params"
+    return not (isinstance(tree, Mapping) and "params" in tree) or getattr(path[0], "key", None) == "params"
 
 
 def _name(path: tuple[Any, ...]) -> str:
