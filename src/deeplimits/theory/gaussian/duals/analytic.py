@@ -10,7 +10,6 @@ from deeplimits.theory.gaussian.angles import angles, small_arcsine
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.pairs import Pair
 
-
 SMALL_TANGENT = 0.3
 """Of the angle to the opposite, below which GELU's terms are those of its series."""
 
