@@ -177,8 +177,11 @@ def test_gelu_of_opposite_inputs():
         bracket = a * b + c**2 * (1 / (1 + a) + 1 / (1 + b) - 1)
         return float(c / 4 + c * arc / (2 * mpmath.pi) + bracket / (2 * mpmath.pi * root))
 
-    for a, rtol in ((1.0, 1e-14), (1e4, 1e-11), (1e8, 1e-7)):
-        assert float(dual("gelu", a, a, -a)) == pytest.approx(exactly(a, a, -a), rel=rtol)
+    for a in (1.0, 10.0, 20.0, 21.0, 22.0, 1e2, 1e4, 1e8, 1e12):
+        assert float(dual("gelu", a, a, -a)) == pytest.approx(exactly(a, a, -a), rel=1e-14)
+        assert float(dual("gelu", a, 4 * a, -2 * a)) == pytest.approx(exactly(a, 4 * a, -2 * a), rel=1e-14)
+        c = -a * (1 - 1 / 64)
+        assert float(dual("gelu", a, a, c)) == pytest.approx(exactly(a, a, c), rel=2e-14)
 
 
 def test_deviation_of_a_quadratic_form_is_given_where_it_is_known():

@@ -144,6 +144,18 @@ def test_smooth_activations_with_orthogonal_weights():
     assert 0 < float(law.cdf(0.5)) < float(law.cdf(1.0)) < 1
 
 
+@pytest.mark.parametrize("depth", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_nodes_that_stand_for_smooth_slopes_are_no_bulks(depth):
+    """tanh: no density at depth 1, five gaps near 1e-6 at depth 2, where the law has none."""
+    slopes = isometry.slope_law("tanh", 0.5)
+    with pytest.raises(OutsideValidity, match="show as separate bulks"):
+        isometry.jacobian_spectrum(depth, "orthogonal", 1.5, slopes)
+    # Of a piecewise linear activation there is nothing to blur.
+    assert isometry.jacobian_spectrum(1, "orthogonal", 2.0, isometry.slope_law("relu", 0.5)).atoms.values.tolist() == [
+        0.0, 2.0,
+    ]  # fmt: skip
+
+
 def test_isometry_refuses_what_is_no_network():
     for call in (
         lambda: isometry.largest_squared_singular_value(4, "Gaussian", 0.5),

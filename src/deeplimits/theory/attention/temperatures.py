@@ -9,6 +9,7 @@ from jaxtyping import Array, Float
 
 from deeplimits.errors import ParameterError
 from deeplimits.numerics import arguments
+from deeplimits.numerics.ranks import same_rank
 from deeplimits.numerics.shapes import Floats
 
 
@@ -33,8 +34,7 @@ def gibbs_row(scores: ArrayLike, beta: ArrayLike) -> GibbsRow:
     >>> gibbs_row([1.0, 0.0, -1.0], 1e4).weights.tolist()
     [1.0, 0.0, 0.0]
     """
-    s = _row(scores, 1)
-    b = arguments.argument("beta", beta, arguments.NOT_NEGATIVE)[..., None]
+    s, b = _rows(scores, 1, beta, arguments.NOT_NEGATIVE)
     top = jnp.max(s, axis=-1, keepdims=True)
     log_weights = b * (s - top) - logsumexp(b * (s - top), axis=-1, keepdims=True)
     weights = jnp.exp(log_weights)
@@ -73,11 +73,22 @@ def cold_rate(scores: ArrayLike, beta: ArrayLike) -> ColdRate:
     >>> round(float(found.least), 6), round(float(found.most), 6)
     (0.930685, 1.000009)
     """
-    s = _row(scores, 2)
-    b = arguments.argument("beta", beta, arguments.POSITIVE)
-    ordered = jnp.sort(s, axis=-1)
+    s, b = _rows(scores, 2, beta, arguments.POSITIVE)
+    ordered, b = jnp.sort(s, axis=-1), b[..., 0]
     gap, others = ordered[..., -1] - ordered[..., -2], s.shape[-1] - 1.0
     return ColdRate(gap - jnp.log(others) / b, gap + jnp.log1p(others * jnp.exp(-b * gap)) / b)
+
+
+def _rows(scores, least, beta, allowed):
+    """Scores, and temperatures with one more axis, of one rank."""
+    found, b = _row(scores, least), arguments.argument("beta", beta, allowed)
+    try:
+        jnp.broadcast_shapes(found.shape[:-1], b.shape)
+    except ValueError:
+        raise ParameterError(
+            f"beta has shape {b.shape}; with scores of shape {found.shape} give one number, or one for each row"
+        ) from None
+    return same_rank(found, b[..., None])
 
 
 def _row(scores, least):

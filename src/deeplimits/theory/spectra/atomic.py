@@ -64,3 +64,8 @@ class Atomic(SpectralMeasure):
     def moment(self, order: int) -> Scalar:
         """Σ_k w_k t_k^order."""
         return jnp.asarray(np.sum(self.law.weights * self.law.values**order))
+
+
+@dataclass(frozen=True)
+class Nodes(Atomic):
+    """Atoms that stand for a law with a density, as the nodes of a quadrature: their moments are its moments."""

@@ -20,7 +20,7 @@ from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.quadrature import line_nodes
 from deeplimits.theory.initialization.phases import edge_of_chaos
 from deeplimits.theory.spectra import laws
-from deeplimits.theory.spectra.atomic import Atomic
+from deeplimits.theory.spectra.atomic import Atomic, Nodes
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 WEIGHTS = ("gaussian", "orthogonal")
@@ -84,7 +84,9 @@ def slope_law(activation: ActivationLike, variance: float) -> Atomic:
         rule = panels.even(-9.0, 9.0, PANELS, PANEL_NODES)
         nodes, weights = math.sqrt(variance) * rule.nodes, rule.weights * np.exp(-(rule.nodes**2) / 2)
     slopes = np.asarray(found.derivative(jnp.asarray(nodes))) ** 2
-    return laws.from_atoms(np.ravel(slopes), np.ravel(weights) / weights.sum())
+    law = laws.from_atoms(np.ravel(slopes), np.ravel(weights) / weights.sum())
+    # A piecewise linear φ has no more slopes than pieces.
+    return law if len(law.law.values) <= len(found.kinks) + 1 else Nodes(law.law)
 
 
 def jacobian_spectrum(depth: int, weights: str, weight_variance: float, slopes: Atomic | float) -> SpectralMeasure:
@@ -96,7 +98,8 @@ def jacobian_spectrum(depth: int, weights: str, weight_variance: float, slopes: 
     Result      the free product of L laws of WW' (Marchenko-Pastur at γ = 1, or one point) and L laws of D²:
                 Gaussian zM = (1 + M)(σ_w²(M + p))^L, orthogonal zM = (1 + M)(σ_w²(M + p)/(1 + M))^L for the latter,
                 M = zG − 1, on the branch M ≈ mean/z at infinity
-    Validity    N → ∞ at fixed depth; D and W free of each other, as they are in the limit
+    Validity    N → ∞ at fixed depth; D and W free of each other, as they are in the limit; with orthogonal weights and
+                a smooth φ, whose `slope_law` is made of nodes, depths at which these no longer show (for tanh from 3)
     References  pennington2017; pennington2018
 
     >>> law = jacobian_spectrum(4, "gaussian", 2.0, 0.5)
@@ -110,7 +113,14 @@ def jacobian_spectrum(depth: int, weights: str, weight_variance: float, slopes: 
         p = float(number("slopes", slopes, PART, "the probability of an active unit"))
         slopes = laws.from_atoms([1.0]) if p == 1 else laws.from_atoms([0.0, 1.0], [1 - p, p])
     of_weights = laws.marchenko_pastur(1.0, gain) if weights == "gaussian" else laws.from_atoms([gain])
-    return laws.free_product((of_weights, depth), (slopes, depth))
+    alone = isinstance(slopes, Nodes) and weights == "orthogonal"
+    law = laws.free_product((of_weights, depth), (slopes, depth)) if depth > 1 or not alone else slopes
+    if alone and len(law.edges) != 1:
+        raise OutsideValidity(
+            f"at depth = {depth} with orthogonal weights the {len(slopes.law.values)} nodes that stand for a smooth φ' "
+            "show as separate bulks, which the law has not; take a deeper network, or Gaussian weights"
+        )
+    return law
 
 
 def relative_variance(depth: int, weights: str, spread: ArrayLike) -> Floats:

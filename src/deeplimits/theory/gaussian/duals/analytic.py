@@ -10,6 +10,9 @@ from deeplimits.theory.gaussian.angles import angles, small_arcsine
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.pairs import Pair
 
+SMALL_TANGENT = 0.3
+"""Of the angle to the opposite, below which GELU's terms are those of its series."""
+
 
 class _Lifted:
     """The angle between (√k u, 1) and (√k v, 1): arcsine laws are about it. r = kc/√((1 + ka)(1 + kb))."""
@@ -63,7 +66,14 @@ class Gelu(Dual):
         # K = c/4 + c asin(·)/2π + [ab − c² + c²(1/(1 + a) + 1/(1 + b))]/(2π√D)
         bracket = where.determinant + c**2 * (1 / (1 + a) + 1 / (1 + b))
         # c/4 + c asin(·)/2π = c(π − θ)/2π
-        return (c * lifted.supplement + bracket / lifted.root_determinant) / (2 * math.pi)
+        usual = c * lifted.supplement + bracket / lifted.root_determinant
+        # Where π − θ = atan t is small, t = √D/|c|, both are about √D: their sum is, with L² = (1 + a)(1 + b),
+        # 1/√D − (2 + a + b) √D/L² + |c| (t − atan t)
+        opposite = lifted.root_determinant < -SMALL_TANGENT * c
+        t = jnp.where(opposite, lifted.root_determinant / jnp.where(opposite, -c, 1.0), 0.0)
+        share = (1 / (1 + a) + 1 / (1 + b)) * lifted.root_determinant
+        near = 1 / lifted.root_determinant - share - c * t**3 * _arctangent_rest(t**2)
+        return jnp.where(opposite, near, usual) / (2 * math.pi)
 
     def slope(self, where: Pair):
         a, b, c = where.a, where.b, where.covariance
@@ -71,6 +81,14 @@ class Gelu(Dual):
         # K̇ = 1/4 + asin(·)/2π + (c/(2π√D))(1/(1 + a) + 1/(1 + b) + 1/D)
         bracket = 1 / (1 + a) + 1 / (1 + b) + 1 / lifted.root_determinant**2
         return (lifted.supplement + c * bracket / lifted.root_determinant) / (2 * math.pi)
+
+
+def _arctangent_rest(square):
+    """(t − atan t)/t³ for t² = `square`, t ≤ 0.3."""
+    total = jnp.zeros_like(square)
+    for k in reversed(range(16)):
+        total = 1 / (2 * k + 3) - square * total
+    return total
 
 
 class Bell(Dual):
