@@ -1,9 +1,51 @@
 """What a statistical instrument answers: a value, how far chance may have moved it, and how it was found."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
+
+
+@runtime_checkable
+class Measured(Protocol):
+    """What every instrument that looks at a user's network says of its answer, under one set of names.
+
+    An `Estimate` has them, and so has every named result of `measure.curvature`, `measure.classes` and
+    `measure.training`; None where an instrument has no such thing, as a standard error where nothing was drawn.
+
+    >>> isinstance(Estimate(1.0, 0.1), Measured)
+    True
+    """
+
+    @property
+    def value(self) -> Any:
+        """What was measured."""
+        ...
+
+    @property
+    def standard_error(self) -> Any:
+        """How far chance may have moved it."""
+        ...
+
+    @property
+    def residual(self) -> Any:
+        """How well its equation is solved."""
+        ...
+
+    @property
+    def products(self) -> Any:
+        """How many products with a matrix, or passes through the network, it took."""
+        ...
+
+    @property
+    def seed(self) -> int | None:
+        """What its draws started from."""
+        ...
+
+    @property
+    def seconds(self) -> Any:
+        """How long it took."""
+        ...
 
 
 class Estimate(NamedTuple):
@@ -33,6 +75,11 @@ class Estimate(NamedTuple):
     """What its draws started from."""
     seconds: float | None = None
     """How long it took."""
+
+    @property
+    def standard_error(self) -> Any:
+        """The error, under the name by which all instruments have it."""
+        return self.error
 
     @property
     def z(self) -> Any:

@@ -43,8 +43,9 @@ def open_model(
 
     `select` varies only the parameters of these names (shell patterns, or names of layers). Batches are cut into pieces
     of at most `chunk` samples; up to `memory` bytes of data are kept. PyTorch modules are measured in evaluation mode
-    unless `mode` is 'train' (random layers then keep the masks drawn from `seed`), and in their own precision unless
-    `precision` is 'float64' or 'float32'.
+    unless `mode` is 'train' (random layers then keep the masks drawn from `seed`), and networks in their own precision
+    unless `precision` is 'float64' or 'float32'. Of a network in float32 on a processor the outputs and the loss are
+    taken in float64 all the same, which costs one more pass forwards; with precision='float32' they are not.
 
     Nothing of the user's is changed: not the parameters, gradients, buffers, mode or hooks, nor any generator of random
     numbers. What is worth knowing stands in `notes` of the model.

@@ -5,6 +5,7 @@ Features h_i with class means μ_c, their frequencies π_c and the global mean �
     Σ_i h_i h_iᵀ/N = μ_G μ_Gᵀ + Σ_c π_c (μ_c − μ_G)(μ_c − μ_G)ᵀ + (1/N) Σ_i (h_i − μ_{c(i)})(h_i − μ_{c(i)})ᵀ
 """
 
+import time
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -82,6 +83,36 @@ class Collapse(NamedTuple):
     """|W/|W|_F − M/|M|_F|_F with the centred class means M"""
     nc4: Scalar | None = None
     """share of samples at which argmax of the outputs is not the class with the nearest mean"""
+
+
+class NetworkCollapse(Collapse):
+    """The same of a user's network, with what it took."""
+
+    products = 0
+    """none are made: features are all that is looked at"""
+    seed = None
+    """nothing is drawn"""
+    seconds: float
+
+    @classmethod
+    def since(cls, begin: float, found: Collapse) -> "NetworkCollapse":
+        """What was found since a time of `time.perf_counter`."""
+        made = cls(*found)
+        made.seconds = time.perf_counter() - begin
+        return made
+
+    @property
+    def value(self) -> tuple[Array | None, ...]:
+        """NC1 to NC4: within over between, norms and angles of the means, distance of the classifier, mismatch."""
+        return self.nc1, self.nc2_norms, self.nc2_angles, self.nc3, self.nc4
+
+    @property
+    def standard_error(self) -> None:
+        """None: the measures are exact on the features they are given."""
+
+    @property
+    def residual(self) -> None:
+        """None: no equation is solved."""
 
 
 def moments(features: Float[Array, "n d"], labels: Int[Array, " n"], classes: int) -> Moments:

@@ -6,6 +6,7 @@ cross-entropy. Its class and cross parts are held as C and C(C−1) vectors; its
 with vectors from their definitions, two passes through the network each.
 """
 
+import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -38,7 +39,23 @@ class GradientDecomposition(NamedTuple):
     within: Curvature
     same: Curvature
     products: int
-    """passes through all data that were made"""
+    """products with transposed Jacobians of all data that were made"""
+    seconds: float
+    seed: None = None
+    """nothing is drawn"""
+
+    @property
+    def value(self) -> tuple[np.ndarray, np.ndarray, Curvature, Curvature]:
+        """The parts: class, cross, within, same."""
+        return self.classes, self.cross, self.within, self.same
+
+    @property
+    def standard_error(self) -> None:
+        """None: the parts are exact."""
+
+    @property
+    def residual(self) -> None:
+        """None: no equation is solved."""
 
     def __matmul__(self, vector: np.ndarray) -> np.ndarray:
         """The sum of all parts times a vector."""
@@ -141,6 +158,7 @@ def gradient_decomposition(model: Model, *, size: int = 256) -> GradientDecompos
     >>> found.traces().shares.round(3).tolist()
     [0.25, 0.0, 0.25, 0.5]
     """
+    begin = time.perf_counter()
     count = len(model.classes())
     if count**2 * model.size * 8 > VECTORS:
         raise TooCostly(
@@ -159,7 +177,13 @@ def gradient_decomposition(model: Model, *, size: int = 256) -> GradientDecompos
     within = Curvature("within part", model, model.size, _within(source, means))
     same = Curvature("same part", model, model.size, _same(source))
     return GradientDecomposition(
-        found, np.asarray(class_rows(found)), np.asarray(cross_rows(found)), within, same, count
+        found,
+        np.asarray(class_rows(found)),
+        np.asarray(cross_rows(found)),
+        within,
+        same,
+        count,
+        time.perf_counter() - begin,
     )
 
 
@@ -230,6 +254,26 @@ class BackpropDecomposition(NamedTuple):
     """(d, d) matrix"""
     whole: np.ndarray
     """(d, d) matrix Σ w δ δᵀ, summed by itself"""
+    products: int
+    """passes of an error backwards through all data"""
+    seconds: float
+    seed: None = None
+    """nothing is drawn"""
+
+    @property
+    def value(self) -> Traces:
+        """The traces of the parts."""
+        return self.traces
+
+    @property
+    def standard_error(self) -> None:
+        """None: the parts are exact."""
+
+    @property
+    def residual(self) -> float:
+        """How far the traces of the parts are from the trace of the whole, relative to it."""
+        whole = float(np.trace(self.whole))
+        return abs(float(self.traces.whole) - whole) / whole if whole else 0.0
 
 
 def backprop_decomposition(model: Model, *, layer: str | int | None = None) -> BackpropDecomposition:
@@ -246,6 +290,7 @@ def backprop_decomposition(model: Model, *, layer: str | int | None = None) -> B
     >>> bool(np.isclose(found.traces.whole, np.trace(found.whole)))
     True
     """
+    begin = time.perf_counter()
     source = _ByClass(model, 256)
     count = len(source.labels)
     w, sums = np.zeros((count, count)), None
@@ -267,7 +312,10 @@ def backprop_decomposition(model: Model, *, layer: str | int | None = None) -> B
         within += np.einsum("nc,nca,ncb->ab", weights, centred, centred)
     a, b = class_rows(found), cross_rows(found)
     sizes = Traces(jnp.sum(a**2), jnp.sum(b**2), jnp.asarray(np.trace(within)), jnp.asarray(np.trace(same)))
-    return BackpropDecomposition(sizes, np.asarray(row_spectrum(a)), _spectrum(np.asarray(b)), within, same, whole)
+    return BackpropDecomposition(
+        sizes, np.asarray(row_spectrum(a)), _spectrum(np.asarray(b)), within, same, whole,
+        products=2 * count, seconds=time.perf_counter() - begin,
+    )  # fmt: skip
 
 
 class _WithErrors(NamedTuple):
@@ -282,7 +330,7 @@ def _errors(model: Model, source: _ByClass, layer: str | int | None) -> Iterator
         yield _WithErrors(part, inside.sensitivities.reshape(n, c, -1))
 
 
-def measure_collapse(model: Model, *, layer: str | int | None = None) -> feature_moments.Collapse:
+def measure_collapse(model: Model, *, layer: str | int | None = None) -> feature_moments.NetworkCollapse:
     """NC1 to NC4 at what enters a layer: the last linear one by default, whose rows are the classifier's weights.
 
     Streams over the data: class means first, then what is around them. NC3 and the geometry of the weights are left out
@@ -299,6 +347,7 @@ def measure_collapse(model: Model, *, layer: str | int | None = None) -> feature
     >>> bool(found.within_over_between < 1e-12)
     True
     """
+    begin = time.perf_counter()
     labels = model.classes()
     count, values = len(labels), np.array(labels)
     if count < 2:
@@ -319,9 +368,10 @@ def measure_collapse(model: Model, *, layer: str | int | None = None) -> feature
         nearest = np.asarray(feature_moments.nearest_mean(jnp.asarray(found.features), jnp.asarray(means)))
         wrong += float(np.sum(found.chosen != nearest))
     rows = jnp.asarray(weights) if weights is not None and weights.shape == means.shape else None
-    return feature_moments.collapse_of(
+    found = feature_moments.collapse_of(
         jnp.asarray(means), jnp.asarray(within), rows, mismatch=jnp.asarray(wrong / model.samples)
     )
+    return feature_moments.NetworkCollapse.since(begin, found)
 
 
 class _Entered(NamedTuple):

@@ -35,6 +35,16 @@ class SpectralDensity(NamedTuple):
     seed: int
     seconds: float
 
+    @property
+    def value(self) -> "Law":
+        """The law itself: all points with their weights."""
+        return self.atoms()
+
+    @property
+    def standard_error(self) -> float:
+        """The largest standard error of `cdf` at any node."""
+        return float(self.cdf(self.nodes.ravel()).error.max(initial=0.0))
+
     def cdf(self, x: np.ndarray) -> Estimate:
         """The share of eigenvalues up to x, with its standard error over probes; nodes count half at themselves."""
         x = np.asarray(x, float)

@@ -12,6 +12,7 @@ stochastic Airy operator −d²/dx² + x + 2·(white noise). Whatever the edge a
 """
 
 import functools
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,25 @@ class Outliers(NamedTuple):
     level: float
     """p-values below this over `most` count"""
     seed: int
+    seconds: float
+
+    @property
+    def value(self) -> int:
+        """How many there are."""
+        return self.count
+
+    @property
+    def standard_error(self) -> None:
+        """None: it is a test, whose p-values stand for it."""
+
+    @property
+    def residual(self) -> None:
+        """None: no equation is solved."""
+
+    @property
+    def products(self) -> int:
+        """None were made here: the eigenvalues were given."""
+        return 0
 
 
 def count_outliers(eigenvalues: np.ndarray, *, most: int | None = None, level: float = 0.01, seed: int = 0) -> Outliers:
@@ -53,6 +73,7 @@ def count_outliers(eigenvalues: np.ndarray, *, most: int | None = None, level: f
     >>> count_outliers(np.linalg.eigvalsh(spiked)[::-1], most=5).count
     2
     """
+    begin = time.perf_counter()
     values = np.asarray(eigenvalues, float)
     if values.ndim != 1 or np.any(np.diff(values) > 0) or not np.all(np.isfinite(values)):
         raise ParameterError("eigenvalues must be one finite list, largest first")
@@ -66,7 +87,7 @@ def count_outliers(eigenvalues: np.ndarray, *, most: int | None = None, level: f
     p = np.array([p_value(values[k : k + LEVELS + 1], seed=seed) for k in range(most)])
     found = np.flatnonzero(p < level / most)
     count = int(found[-1]) + 1 if len(found) else 0
-    return Outliers(count, p, _fit(values[count : count + LEVELS]).edge, level, seed)
+    return Outliers(count, p, _fit(values[count : count + LEVELS]).edge, level, seed, time.perf_counter() - begin)
 
 
 def p_value(values: np.ndarray, *, seed: int = 0) -> float:

@@ -47,6 +47,20 @@ class Eigenpairs(NamedTuple):
     others: np.ndarray
     """the remaining Ritz values, descending, not converged"""
 
+    @property
+    def value(self) -> np.ndarray:
+        """The eigenvalues."""
+        return self.values
+
+    @property
+    def standard_error(self) -> None:
+        """None: nothing is left to chance; `error` is a bound."""
+
+    @property
+    def residual(self) -> float:
+        """The largest residual."""
+        return float(self.residuals.max())
+
 
 def eigenpairs(
     operator: LinearOperator | np.ndarray,

@@ -5,6 +5,7 @@ a loop of JAX with the parameters of the step; in a loop of PyTorch without, sin
 has the hooks of Lightning's callbacks. It never touches what it looks at.
 """
 
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,6 +35,21 @@ class Record(NamedTuple):
     """the largest curvature that the optimizer bears"""
     size: int
     """how many parameters"""
+    residual: np.ndarray | None = None
+    """largest |Av − θv| of each measurement"""
+    seconds: np.ndarray | None = None
+    """how long each took"""
+    seed: int | None = None
+    """of the first start"""
+
+    @property
+    def value(self) -> np.ndarray:
+        """The sharpness."""
+        return self.sharpness
+
+    @property
+    def standard_error(self) -> None:
+        """None: each measurement is exact, to its residual."""
 
 
 class SharpnessRecorder(TrainerHooks):
@@ -90,6 +106,7 @@ class SharpnessRecorder(TrainerHooks):
     def __call__(self, parameters: Any = None, *, second_moments: Any = None) -> None:
         """Look at these parameters (flat or by name, or as the tree that the model was opened with), or at the user's
         module as it is now; `second_moments` is Adam's √v̂ + ε, alike."""
+        begin = time.perf_counter()
         self.calls += 1
         if (self.calls - 1) % self.every:
             return
@@ -100,7 +117,18 @@ class SharpnessRecorder(TrainerHooks):
         inside = found.vectors.T @ gradient
         share = float(inside @ inside / max(gradient @ gradient, 1e-300))
         overlap = np.nan if self.vectors is None else subspace_overlap(self.vectors, found.vectors)
-        self.rows.append(_Row(self.calls - 1, model.loss(), found.values, share, overlap, found.products))
+        self.rows.append(
+            _Row(
+                self.calls - 1,
+                model.loss(),
+                found.values,
+                share,
+                overlap,
+                found.products,
+                found.residual,
+                time.perf_counter() - begin,
+            )
+        )
         self.vectors = found.vectors
 
     def _measure(self, model: Model, scale: np.ndarray | None) -> Eigenpairs:
@@ -130,8 +158,10 @@ class SharpnessRecorder(TrainerHooks):
         """Everything measured so far."""
         if not self.rows:
             raise ParameterError("nothing has been recorded yet; call the recorder in the training loop")
-        columns = [np.array(part) for part in zip(*self.rows, strict=True)]
-        return Record(*columns, threshold=self.threshold, size=self.model.size)
+        *columns, residual, seconds = [np.array(part) for part in zip(*self.rows, strict=True)]
+        return Record(
+            *columns, threshold=self.threshold, size=self.model.size, residual=residual, seconds=seconds, seed=self.seed
+        )
 
 
 class _Row(NamedTuple):
@@ -141,6 +171,8 @@ class _Row(NamedTuple):
     share: float
     overlap: float
     products: int
+    residual: float
+    seconds: float
 
 
 def subspace_overlap(one: np.ndarray, other: np.ndarray) -> float:
