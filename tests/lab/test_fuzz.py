@@ -220,6 +220,13 @@ def test_lists_in_lists_are_looked_through():
     assert refused(from_json, {"name": "knn-bias-variance", "parameters": {"noise": [deep, -1.0]}}) is not None
 
 
+def test_a_name_from_a_file_keeps_to_its_line():
+    said = refused(from_json, {"name": NAMES[0], "parameters": {"\n\x1b[31m" + 999 * "x": None}})
+    assert said is not None
+    assert said.isprintable()
+    assert len(said) < 500
+
+
 def test_a_range_is_not_endless():
     for text in ("0:1:1000000000000", "0:1:" + "9" * 4000):
         with pytest.raises(ValueError, match=r"at most 1,000,000|Exceeds"):
