@@ -44,7 +44,7 @@ def run(name: str) -> bool:
         given, sys.argv = sys.argv, sys.argv[:1]
         try:
             importlib.import_module(f"benchmarks.{name}").main()
-        except Exception:
+        except (Exception, SystemExit):
             traceback.print_exc()
             return False
         finally:

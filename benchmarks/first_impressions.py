@@ -29,22 +29,27 @@ def seconds(code: str, repeats: int = 3) -> float:
     return statistics.median(times)
 
 
-def cold(verb: str, name: str) -> dict:
-    """One command on one limit in a fresh interpreter: wall seconds, and the parts it reports of itself."""
+def cold(verb: str, name: str) -> dict | None:
+    """One command on one limit in a fresh interpreter: wall seconds, and the parts it reports of itself; None, with a
+    line, where it fails."""
     environment = {**os.environ, "DEEPLIMITS_CACHE": "0"}
     start = time.perf_counter()
     done = subprocess.run([sys.executable, str(COLD), verb, name], env=environment, capture_output=True, text=True)
     wall = time.perf_counter() - start
     if done.returncode:
-        sys.exit(f"{verb} {name} failed:\n{done.stderr[-2000:]}")
+        print(f"\n{verb} {name} failed: {(done.stderr.strip() or 'no word').splitlines()[-1][:300]}")
+        return None
     return {"name": name, "wall": wall, **json.loads(done.stdout.splitlines()[-1])}
 
 
 def table(verb: str, names: list[str]) -> None:
     found = []
-    for name in names:
-        found.append(cold(verb, name))
-        print(f"\r{verb}: {len(found)} of {len(names)}", end="", file=sys.stderr, flush=True)
+    for number, name in enumerate(names):
+        if (one := cold(verb, name)) is not None:
+            found.append(one)
+        print(f"\r{verb}: {number + 1} of {len(names)}", end="", file=sys.stderr, flush=True)
+    if not found:
+        return
     walls = sorted(one["wall"] for one in found)
     print(f"\ncold {verb}, {len(found)} limits: median {statistics.median(walls):.1f} s, largest {walls[-1]:.1f} s")
     print(f"{'the slowest':<40} wall   cpu  import  trace  lower  compile  programs")

@@ -190,7 +190,8 @@ def reduced(chains: int = 1000, steps: int = 500) -> None:
 
         def path(key, n=n):
             model = reduced_chains.online_pca(n, SIGNAL)
-            return reduced_chains.spherical_path(model, model.samples(key, (steps,)), jnp.asarray(0.2), STEP, 1)
+            samples = model.samples(key, (steps,))
+            return reduced_chains.spherical_path(model, samples, jnp.asarray(0.2), STEP, [steps])[-1]
 
         many = jax.jit(jax.vmap(path))
         rates[n] = chains * steps_per_second(lambda _, many=many: jax.block_until_ready(many(keys)), steps)

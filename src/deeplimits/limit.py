@@ -263,7 +263,9 @@ def _check_names(limit: Limit, changes: Mapping[str, Any]) -> None:
 def _no_parameter(cls: type, name: str) -> str:
     names = parameters_of(cls)
     hint = did_you_mean(name, names)
-    return f"{cls.__name__} has no parameter {name}; it has {', '.join(names) or 'none'}{hint}"
+    # A name from a file may be any text.
+    said = name if name.isidentifier() else repr(name[:80])
+    return f"{cls.__name__} has no parameter {said}; it has {', '.join(names) or 'none'}{hint}"
 
 
 def speaks_of_draws(limit: Limit) -> bool:

@@ -8,12 +8,15 @@ import dataclasses
 import inspect
 import itertools
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from deeplimits.errors import ParameterError
+
+LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +46,7 @@ class Parameter(ABC):
         return [self.read(part) for part in text.split(",")]
 
     def refuse(self, owner: str, name: str, value: Any) -> ParameterError:
-        return ParameterError(f"{owner}: {name} = {_short(value)} is not allowed; it must be {self.allowed}")
+        return ParameterError(f"{owner}: {name} = {shown(value)} is not allowed; it must be {self.allowed}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,11 +58,12 @@ class _Ranged(Parameter):
     @property
     def _interval(self) -> str:
         if math.isinf(self.high):
-            return f"at least {_short(self.low)}"
-        return f"between {_short(self.low)} and {_short(self.high)}"
+            return f"at least {shown(self.low)}"
+        return f"between {shown(self.low)} and {shown(self.high)}"
 
     def _inside(self, value: float) -> bool:
-        return math.isfinite(value) and self.low <= value <= self.high
+        # A whole number may be larger than any that a computer calculates with.
+        return -LARGEST <= value <= LARGEST and self.low <= value <= self.high
 
 
 class Real(_Ranged):
@@ -142,7 +146,7 @@ class Axis(_Ranged):
             raise self.refuse(owner, name, value)
         for entry in entries:
             if not self._inside(entry):
-                raise ParameterError(f"{owner}: {name} contains {_short(entry)}; it must be {self.allowed}")
+                raise ParameterError(f"{owner}: {name} contains {shown(entry)}; it must be {self.allowed}")
         if any(right <= left for left, right in itertools.pairwise(entries)):
             raise self.refuse(owner, name, value)
 
@@ -208,15 +212,26 @@ def read_many_whole(text: str) -> list[int]:
 
 
 def _entries(value: Any) -> list[Any]:
-    """The numbers in a scalar, a list or an array, as Python objects."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [entry for part in value for entry in _entries(part)]
-    return [float(value) if isinstance(value, int) and not isinstance(value, bool) else value]
+    """The numbers in a scalar, a list or an array, as Python objects; lists in lists as deep as somebody may write."""
+    found, waiting = [], [value]
+    while waiting:
+        one = waiting.pop()
+        one = one.tolist() if hasattr(one, "tolist") else one
+        if isinstance(one, Sequence) and not isinstance(one, str):
+            waiting.extend(reversed(one))
+        elif isinstance(one, int) and not isinstance(one, bool) and abs(one) <= LARGEST:
+            found.append(float(one))
+        else:
+            found.append(one)
+    return found
 
 
-def _short(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value as a sentence writes it, whatever it is: never long.
+
+    >>> shown(2.0), shown(10**5000)
+    ('2', 'a number of thousands of digits')
+    """
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, float):
@@ -226,6 +241,8 @@ def _short(value: Any) -> str:
         said = repr(value)
     except ValueError:  # a whole number of more digits than Python writes
         return "a number of thousands of digits"
+    except RecursionError:
+        return "lists in lists"
     return said if len(said) <= LONGEST else f"{said[:LONGEST]}..."
 
 

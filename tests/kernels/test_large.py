@@ -6,6 +6,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -61,6 +62,23 @@ def test_an_executor_computes_the_same(path, tmp_path):
 def test_the_kernel_of_a_network_goes_to_workers_of_dask():
     cloudpickle = pytest.importorskip("cloudpickle")
     assert pickle.loads(cloudpickle.dumps(WIDE.nngp))(X[:2], X[:2]).shape == (2, 2)
+    # Without it too; and it is the same network, so that nothing is compiled anew for each block.
+    again = pickle.loads(pickle.dumps(WIDE))
+    assert jax.tree.structure(again) == jax.tree.structure(WIDE)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:distributed")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_blocks_are_tasks_of_dask(path, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    alone = gram_file(WIDE.ntk, X, tmp_path / "b.npy", block=32)
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster, set_as_default=False) as client:
+        found = gram_file(WIDE.ntk, X, path, block=32, executor=client.get_executor(pure=False), in_flight=4)
+        counts = client.run(lambda dask_worker: dask_worker.state.executed_count)
+    assert np.array_equal(np.load(found.path), np.load(alone.path))
+    assert len([count for count in counts.values() if count]) == 2
 
 
 def test_what_was_interrupted_goes_on(path, monkeypatch):

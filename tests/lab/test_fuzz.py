@@ -193,11 +193,52 @@ def test_cases_of_campaigns(text):
         campaign.load(text)
 
 
+LARGE = {"large": 10**309, "negative": -(10**309), "unwritable": 10**5000, "among": [1.0, 10**309]}
+TAKING = {"real": "expected-breakpoints", "integer": "knn-bias-variance", "axis": "equiangular-reduction"}
+
+
+@pytest.mark.parametrize("size", LARGE)
+def test_numbers_larger_than_all(size):
+    """Whole numbers of Python and of JSON have no largest; those of a computer have."""
+    for kind, name in TAKING.items():
+        known = parameters_of(dl.catalogue.entry(name).load())
+        parameter = next(one for one, about in known.items() if about.kind == kind)
+        said = refused(from_json, {"name": name, "parameters": {parameter: LARGE[size]}})
+        assert said is not None
+        assert parameter in said
+        assert len(said) < 1000
+    said = refused(Plan.from_document, {"limit": NAMES[0], "until": LARGE[size]})
+    assert said is not None
+    assert "until" in said
+
+
+def test_lists_in_lists_are_looked_through():
+    deep = [1.0]
+    for _ in range(900):
+        deep = [deep]
+    assert refused(from_json, {"name": "knn-bias-variance", "parameters": {"neighbours": deep}}) is not None
+    assert refused(from_json, {"name": "knn-bias-variance", "parameters": {"noise": [deep, -1.0]}}) is not None
+
+
+def test_a_name_from_a_file_keeps_to_its_line():
+    said = refused(from_json, {"name": NAMES[0], "parameters": {"\n\x1b[31m" + 999 * "x": None}})
+    assert said is not None
+    assert said.isprintable()
+    assert len(said) < 500
+
+
 def test_a_range_is_not_endless():
     for text in ("0:1:1000000000000", "0:1:" + "9" * 4000):
         with pytest.raises(ValueError, match=r"at most 1,000,000|Exceeds"):
             read_list(text)
     assert read_list("1:1.7976931348623157e308:3log")[-1] == 1.7976931348623157e308
+
+
+class Whole(bytes):
+    """A file, not shown where a test fails."""
+
+    def __repr__(self):
+        return "WHOLE"
 
 
 @pytest.fixture(scope="module")
@@ -207,7 +248,7 @@ def whole(tmp_path_factory):
         store.put({f"k{i}": ({"size": i}, Outcome({"risk": np.arange(40.0) + i})) for i in range(8)})
         store.put({"bad": ({}, Outcome(sentence="no"))})
         store.plan({"limit": NAMES[0], "varying": {}}, 9)
-    return path.read_bytes()
+    return Whole(path.read_bytes())
 
 
 @st.composite

@@ -139,6 +139,19 @@ def test_a_file_that_is_something_else(path, what):
         Store(path).close()
 
 
+def test_a_scheme_that_is_no_text(path):
+    """What SQLite says of it quotes it, and is no text either."""
+    data = bytearray(filled(path).read_bytes())
+    place = data.index(b"CREATE TABLE results") + 8
+    data[place] = 0x80
+    path.write_bytes(bytes(data))
+    for reading in (True, False):
+        with pytest.raises(StoreError, match=r"is damaged .*salvage"):
+            Store(path, reading=reading)
+    with pytest.raises(StoreError, match="is left as it is"):
+        salvage(path)
+
+
 def test_a_database_of_another_program_and_one_with_a_trigger(path, tmp_path):
     damaged(path, "CREATE TABLE mine (x)")
     with pytest.raises(StoreError, match="another program"):

@@ -17,7 +17,7 @@ from deeplimits.lab.simulate import memory, numbers, seconds
 from deeplimits.lab.sweep import Missing, each, listed
 from deeplimits.lab.task import Task
 from deeplimits.limit import Limit, values_of
-from deeplimits.parameters import parameters_of
+from deeplimits.parameters import LARGEST, parameters_of, shown
 
 MOST_POINTS = 1_000_000
 LOOKED_AT = 24
@@ -56,8 +56,8 @@ class Plan:
         if self.per_task is not None:
             check_count(self.per_task, "per_task", 1)
         until = self.until
-        if until is not None and not (isinstance(until, int | float) and math.isfinite(until) and until > 0):
-            raise ParameterError(f"until = {until!r} is not allowed; it must be a positive number, as 0.01")
+        if until is not None and not (isinstance(until, int | float) and 0 < until <= LARGEST):
+            raise ParameterError(f"until = {shown(until)} is not allowed; it must be a positive number, as 0.01")
         return dataclasses.replace(self, sizes=sizes)
 
     @property

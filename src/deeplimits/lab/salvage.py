@@ -9,7 +9,7 @@ from typing import Any
 
 from deeplimits.errors import ParameterError
 from deeplimits.lab.outcomes import Outcome, from_rows
-from deeplimits.lab.store import APPLICATION, VERSION, Store, StoreError, document, locked
+from deeplimits.lab.store import APPLICATION, FAULTS, VERSION, Store, StoreError, document, locked
 
 
 def salvage(path: str | Path) -> tuple[int, Path]:
@@ -60,7 +60,7 @@ def _copied(old: sqlite3.Connection, new: Store) -> int:
 
 
 def _refuse_newer(old: sqlite3.Connection, path: Path) -> None:
-    with contextlib.suppress(sqlite3.Error):
+    with contextlib.suppress(*FAULTS):
         version = old.execute("PRAGMA user_version").fetchone()[0]
         ours = old.execute("PRAGMA application_id").fetchone()[0] == APPLICATION
         if ours and version > VERSION and old.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok":
@@ -100,5 +100,5 @@ def _rows(old: sqlite3.Connection, table: str, columns: str, where: str = "", va
                     seen.add(row[0])
                     yield row
             return
-        except sqlite3.Error:
+        except FAULTS:
             continue

@@ -30,6 +30,8 @@ SCHEMA = (
     "CREATE TABLE arrays (key TEXT NOT NULL, part TEXT NOT NULL, place INTEGER NOT NULL, name TEXT NOT NULL,"
     " dtype TEXT NOT NULL, shape TEXT NOT NULL, data BLOB NOT NULL, PRIMARY KEY (key, part, place)) WITHOUT ROWID",
 )
+FAULTS = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite's module raises over a file; the second where it cannot read what SQLite says of a damaged one."""
 TABLES = {"plans", "results", "arrays"}
 LONGEST = 1_000_000
 """Letters of a plan that is read."""
@@ -163,8 +165,8 @@ class Store:
         """What SQLite says, as a sentence with what to do."""
         try:
             yield
-        except sqlite3.Error as error:
-            said = str(error)
+        except FAULTS as error:
+            said = "what it is made of cannot be read" if isinstance(error, UnicodeDecodeError) else str(error)
             code = getattr(error, "sqlite_errorname", "") or ""
             if code.startswith("SQLITE_FULL") or "full" in said:
                 raise StoreError(
@@ -295,7 +297,7 @@ def locked(path: Path, patience: float = 1.0) -> sqlite3.Connection:
         lock = sqlite3.connect(address, uri=True, timeout=patience, isolation_level=None, check_same_thread=False)
         lock.execute("PRAGMA journal_mode = OFF")
         lock.execute("BEGIN EXCLUSIVE")
-    except sqlite3.Error as error:
+    except FAULTS as error:
         if lock is not None:
             lock.close()
         if (getattr(error, "sqlite_errorname", "") or "").startswith("SQLITE_BUSY"):

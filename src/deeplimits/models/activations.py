@@ -64,6 +64,10 @@ class Activation:
     def __repr__(self) -> str:
         return f"Activation({self.name!r})"
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # By its name: another process then has its own, and compiles what is made with it once.
+        return (activation, (self.name,)) if NAMED.get(self.name) is self else super().__reduce_ex__(protocol)
+
 
 def _bell(u):
     return jnp.exp(-(u**2) / 2) / math.sqrt(2 * math.pi)
@@ -277,18 +281,14 @@ NAMED = {
             "gaussian",
             lambda u: jnp.exp(-(u**2) / 2),
             lambda u: -u * jnp.exp(-(u**2) / 2),
-            lambda u: (u**2 - 1) * jnp.exp(-(u**2) / 2),
-            even=True,
-            **TAME,
+            lambda u: (u**2 - 1) * jnp.exp(-(u**2) / 2), even=True, **TAME,
         ),
         Activation(
             "bump",
             lambda u: u**2 * jnp.exp(-(u**2)),
             lambda u: 2 * u * (1 - u**2) * jnp.exp(-(u**2)),
             lambda u: (2 - 10 * u**2 + 4 * u**4) * jnp.exp(-(u**2)),
-            even=True,
-            through_origin=True,
-            **TAME,
+            even=True, through_origin=True, **TAME,
         ),
         polynomial(0.0, 0.0, 0.5, name="quadratic"),
         polynomial(0.0, 0.0, 1.0, name="square"),
@@ -366,15 +366,14 @@ def from_function(
     def value(u):
         return jnp.asarray(function(u), float)
 
+    called = getattr(function, "__name__", "it")
     try:
         jax.eval_shape(lambda u: function(u), jax.ShapeDtypeStruct((), float))
     except jax.errors.TracerArrayConversionError:
-        called = getattr(function, "__name__", "it")
         raise ParameterError(
             f"activation = {called} is not allowed: it uses NumPy, which JAX cannot trace; write it with jax.numpy"
         ) from None
     except jax.errors.ConcretizationTypeError:
-        called = getattr(function, "__name__", "it")
         raise ParameterError(
             f"activation = {called} is not allowed: it asks for the number itself, as math.sin and `if u > 0` do, "
             "which JAX cannot trace; write it with jax.numpy, and a choice as jnp.where"
