@@ -43,12 +43,19 @@ def mean_cosine(first: np.ndarray, second: np.ndarray, both: np.ndarray) -> np.n
         return np.mean(both.sum(axis=-1) / size, axis=-1)
 
 
+class Chosen(NamedTuple):
+    """The two samples of every pair."""
+
+    left: np.ndarray
+    right: np.ndarray
+
+
 @functools.cache
-def chosen(samples: int) -> tuple[np.ndarray, np.ndarray]:
+def chosen(samples: int) -> Chosen:
     """Pairs of different samples, always the same ones, the first of them for whoever takes fewer."""
     left, right = np.triu_indices(samples, 1)
     order = np.random.default_rng(0).permutation(len(left))[:PAIRS]
-    return left[order], right[order]
+    return Chosen(left[order], right[order])
 
 
 def pairs(values: np.ndarray, samples: int, axis: int, errors: bool) -> Pairs | None:

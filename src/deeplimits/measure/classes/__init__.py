@@ -6,7 +6,6 @@ with door(__name__):
     from deeplimits.measure.classes.features import Collapse as Collapse
     from deeplimits.measure.classes.features import FeatureParts as FeatureParts
     from deeplimits.measure.classes.features import Moments as Moments
-    from deeplimits.measure.classes.features import NetworkCollapse as NetworkCollapse
     from deeplimits.measure.classes.features import feature_parts as feature_parts
     from deeplimits.measure.classes.features import moments as moments
     from deeplimits.measure.classes.features import neural_collapse as neural_collapse

@@ -5,7 +5,6 @@ Features h_i with class means μ_c, their frequencies π_c and the global mean �
     Σ_i h_i h_iᵀ/N = μ_G μ_Gᵀ + Σ_c π_c (μ_c − μ_G)(μ_c − μ_G)ᵀ + (1/N) Σ_i (h_i − μ_{c(i)})(h_i − μ_{c(i)})ᵀ
 """
 
-import time
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -83,23 +82,12 @@ class Collapse(NamedTuple):
     """|W/|W|_F − M/|M|_F|_F with the centred class means M"""
     nc4: Scalar | None = None
     """share of samples at which argmax of the outputs is not the class with the nearest mean"""
-
-
-class NetworkCollapse(Collapse):
-    """The same of a user's network, with what it took."""
-
+    seconds: float | None = None
+    """how long it took, where a network was measured"""
     products = 0
     """none are made: features are all that is looked at"""
     seed = None
     """nothing is drawn"""
-    seconds: float
-
-    @classmethod
-    def since(cls, begin: float, found: Collapse) -> "NetworkCollapse":
-        """What was found since a time of `time.perf_counter`."""
-        made = cls(*found)
-        made.seconds = time.perf_counter() - begin
-        return made
 
     @property
     def value(self) -> tuple[Array | None, ...]:

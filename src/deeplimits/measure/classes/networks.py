@@ -45,7 +45,7 @@ class GradientDecomposition(NamedTuple):
     """nothing is drawn"""
 
     @property
-    def value(self) -> tuple[np.ndarray, np.ndarray, Curvature, Curvature]:
+    def value(self) -> tuple[np.ndarray | Curvature, ...]:
         """The parts: class, cross, within, same."""
         return self.classes, self.cross, self.within, self.same
 
@@ -330,7 +330,7 @@ def _errors(model: Model, source: _ByClass, layer: str | int | None) -> Iterator
         yield _WithErrors(part, inside.sensitivities.reshape(n, c, -1))
 
 
-def measure_collapse(model: Model, *, layer: str | int | None = None) -> feature_moments.NetworkCollapse:
+def measure_collapse(model: Model, *, layer: str | int | None = None) -> feature_moments.Collapse:
     """NC1 to NC4 at what enters a layer: the last linear one by default, whose rows are the classifier's weights.
 
     Streams over the data: class means first, then what is around them. NC3 and the geometry of the weights are left out
@@ -371,7 +371,7 @@ def measure_collapse(model: Model, *, layer: str | int | None = None) -> feature
     found = feature_moments.collapse_of(
         jnp.asarray(means), jnp.asarray(within), rows, mismatch=jnp.asarray(wrong / model.samples)
     )
-    return feature_moments.NetworkCollapse.since(begin, found)
+    return found._replace(seconds=time.perf_counter() - begin)
 
 
 class _Entered(NamedTuple):

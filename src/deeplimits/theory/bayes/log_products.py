@@ -51,12 +51,19 @@ class Library(NamedTuple):
 HOST, TRACED = Library(np, scipy.special), Library(jnp, jax.scipy.special)
 
 
-def placed(*values: Any) -> tuple[Library, list[Any]]:
+class Placed(NamedTuple):
+    """Values as arrays of a library."""
+
+    library: Library
+    values: list[Any]
+
+
+def placed(*values: Any) -> Placed:
     """NumPy and SciPy, with the values as its arrays, where all are known and not too many; else JAX."""
     few = all(np.size(leaf) <= MOST_ON_HOST for leaf in jax.tree.leaves(values))
     if few and known(*values):
-        return HOST, [jax.tree.map(np.asarray, value) for value in values]
-    return TRACED, list(values)
+        return Placed(HOST, [jax.tree.map(np.asarray, value) for value in values])
+    return Placed(TRACED, list(values))
 
 
 class _Contour(NamedTuple):

@@ -17,6 +17,8 @@ class Atomic(SpectralMeasure):
     """Σ_k w_k δ(t_k), the t_k increasing and distinct. Made by `spectra.from_atoms` and `spectra.from_eigenvalues`."""
 
     law: Atoms
+    nodes: bool = False
+    """Whether they stand for a law with a density, as the nodes of a quadrature: their moments are its moments."""
 
     @property
     def edges(self):
@@ -64,8 +66,3 @@ class Atomic(SpectralMeasure):
     def moment(self, order: int) -> Scalar:
         """Σ_k w_k t_k^order."""
         return jnp.asarray(np.sum(self.law.weights * self.law.values**order))
-
-
-@dataclass(frozen=True)
-class Nodes(Atomic):
-    """Atoms that stand for a law with a density, as the nodes of a quadrature: their moments are its moments."""

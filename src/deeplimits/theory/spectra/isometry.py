@@ -20,7 +20,7 @@ from deeplimits.theory.gaussian import moments
 from deeplimits.theory.gaussian.quadrature import line_nodes
 from deeplimits.theory.initialization.phases import edge_of_chaos
 from deeplimits.theory.spectra import laws
-from deeplimits.theory.spectra.atomic import Atomic, Nodes
+from deeplimits.theory.spectra.atomic import Atomic
 from deeplimits.theory.spectra.spectral_measure import SpectralMeasure
 
 WEIGHTS = ("gaussian", "orthogonal")
@@ -86,7 +86,7 @@ def slope_law(activation: ActivationLike, variance: float) -> Atomic:
     slopes = np.asarray(found.derivative(jnp.asarray(nodes))) ** 2
     law = laws.from_atoms(np.ravel(slopes), np.ravel(weights) / weights.sum())
     # A piecewise linear φ has no more slopes than pieces.
-    return law if len(law.law.values) <= len(found.kinks) + 1 else Nodes(law.law)
+    return law if len(law.law.values) <= len(found.kinks) + 1 else Atomic(law.law, nodes=True)
 
 
 def jacobian_spectrum(depth: int, weights: str, weight_variance: float, slopes: Atomic | float) -> SpectralMeasure:
@@ -113,7 +113,7 @@ def jacobian_spectrum(depth: int, weights: str, weight_variance: float, slopes: 
         p = float(number("slopes", slopes, PART, "the probability of an active unit"))
         slopes = laws.from_atoms([1.0]) if p == 1 else laws.from_atoms([0.0, 1.0], [1 - p, p])
     of_weights = laws.marchenko_pastur(1.0, gain) if weights == "gaussian" else laws.from_atoms([gain])
-    alone = isinstance(slopes, Nodes) and weights == "orthogonal"
+    alone = slopes.nodes and weights == "orthogonal"
     law = laws.free_product((of_weights, depth), (slopes, depth)) if depth > 1 or not alone else slopes
     if alone and len(law.edges) != 1:
         raise OutsideValidity(

@@ -1,6 +1,7 @@
 """What the integrals of an activation over several Gaussian fields are."""
 
 import abc
+from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -10,6 +11,14 @@ from deeplimits.numerics.shapes import Scalar
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual
 from deeplimits.theory.gaussian.duals.abstract_dual import Scaled as ScaledDual
 from deeplimits.theory.gaussian.pairs import pair
+
+
+class PairIntegrals(NamedTuple):
+    """I₂ = E σ_i σ_c, J₂ = E σ'_i σ'_c and K₂₀ = E σ''_i σ_c between the students and all fields."""
+
+    i2: Float[Array, "p n"]
+    j2: Float[Array, "p n"]
+    k20: Float[Array, "p n"]
 
 
 class Fields(eqx.Module):
@@ -35,13 +44,11 @@ class Fields(eqx.Module):
     def k20(self, caa: Array, cbb: Array, cab: Array) -> Array:
         """E σ''_a σ_b"""
 
-    def between(self, own: Float[Array, "p d"], every: Float[Array, "n d"]) -> tuple[Array, Array, Array]:
+    def between(self, own: Float[Array, "p d"], every: Float[Array, "n d"]) -> PairIntegrals:
         """E σσ, E σ'σ' and E σ''σ between the fields ⟨w, x⟩ of two lists of vectors w, x ~ N(0, I_d)."""
         rows, columns = jnp.sum(own**2, axis=1)[:, None], jnp.sum(every**2, axis=1)[None, :]
         covariances = own @ every.T
-        integrals = (self.i2, self.j2, self.k20)
-        i2, j2, k20 = (integral(rows, columns, covariances) for integral in integrals)
-        return i2, j2, k20
+        return PairIntegrals(*(integral(rows, columns, covariances) for integral in (self.i2, self.j2, self.k20)))
 
     @abc.abstractmethod
     def i4(self, c: Float[Array, "4 4"]) -> Scalar:
@@ -71,10 +78,10 @@ class Scaled(Fields):
         b = self.argument**2
         return b * self.factor**2 * self.base.k20(b * caa, b * cbb, b * cab)
 
-    def between(self, own: Float[Array, "p d"], every: Float[Array, "n d"]) -> tuple[Array, Array, Array]:
+    def between(self, own: Float[Array, "p d"], every: Float[Array, "n d"]) -> PairIntegrals:
         i2, j2, k20 = self.base.between(self.argument * own, self.argument * every)
         inner, outer = self.argument**2, self.factor**2
-        return outer * i2, inner * outer * j2, inner * outer * k20
+        return PairIntegrals(outer * i2, inner * outer * j2, inner * outer * k20)
 
     def i4(self, c: Float[Array, "4 4"]) -> Scalar:
         return self.argument**2 * self.factor**4 * self.base.i4(self.argument**2 * c)

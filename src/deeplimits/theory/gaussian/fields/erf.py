@@ -12,7 +12,7 @@ from deeplimits.numerics.shapes import Scalar
 from deeplimits.numerics.symmetric import diagonal, filled, upper
 from deeplimits.theory.gaussian.duals.abstract_dual import Dual, Scaled
 from deeplimits.theory.gaussian.duals.analytic import Erf
-from deeplimits.theory.gaussian.fields.abstract_fields import Fields
+from deeplimits.theory.gaussian.fields.abstract_fields import Fields, PairIntegrals
 
 TWO_OVER_PI = 2 / math.pi
 # Entries of the largest intermediate array that `squares` makes at once: half a megabyte stays in cache.
@@ -30,7 +30,7 @@ class ErfSaad(Fields):
         # E σ''_a σ_b = −(2/π) C_ab / ((1 + C_aa) √Λ), Λ = (1 + C_aa)(1 + C_bb) − C_ab², and (2/π)/√Λ = E σ'_a σ'_b
         return -cab / (1 + caa) * self.j2(caa, cbb, cab)
 
-    def between(self, own: Float[Array, "p d"], every: Float[Array, "n d"]) -> tuple[Array, Array, Array]:
+    def between(self, own: Float[Array, "p d"], every: Float[Array, "n d"]) -> PairIntegrals:
         """As integrals of pairs, at a tenth of their cost, in one and two dimensions."""
         if own.shape[1] > 2:
             return super().between(own, every)
@@ -44,7 +44,7 @@ class ErfSaad(Fields):
         j2 = TWO_OVER_PI * jax.lax.rsqrt(determinant)
         # |⟨v, w⟩| < √((1 + |v|²)(1 + |w|²)), also after rounding
         i2 = TWO_OVER_PI * arcsin(jnp.clip(covariances * shrink, -1.0, 1.0))
-        return i2, j2, -covariances / rows * j2
+        return PairIntegrals(i2, j2, -covariances / rows * j2)
 
     def i4(self, c: Float[Array, "4 4"]) -> Scalar:
         """E σ'_0 σ'_1 σ_2 σ_3: the weight σ'_0 σ'_1 tilts the Gaussian into another one, of covariance S."""

@@ -7,7 +7,7 @@ number of dimensions is the number of distinct fields, four at most. The teacher
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import equinox as eqx
 import jax
@@ -20,6 +20,7 @@ from deeplimits.models.activations import Activation, ActivationLike
 from deeplimits.models.activations import activation as named
 from deeplimits.numerics.shapes import Scalar
 from deeplimits.numerics.symmetric import diagonal
+from deeplimits.theory.gaussian.fields.abstract_fields import PairIntegrals
 
 # Nodes on [−reach, reach] by number of dimensions: rounding decides in one to three, the cost in four.
 _REACH = {1: 9.0, 2: 9.0, 3: 7.8, 4: 7.5}
@@ -28,14 +29,6 @@ WIDE, FINER = 9.0, 4
 """In one and two dimensions fields of a variance above the first are integrated with a step that is so much shorter."""
 RESOLVED = 1e-4
 """Relative error of E σ² and E σ'², whose poles are sharper than the integrals', above which a field is too wide."""
-
-
-class PairIntegrals(NamedTuple):
-    """I₂ = E σ_i σ_c, J₂ = E σ'_i σ'_c and K₂₀ = E σ''_i σ_c between the students and all fields."""
-
-    i2: Float[Array, "p n"]
-    j2: Float[Array, "p n"]
-    k20: Float[Array, "p n"]
 
 
 class Quadrature(eqx.Module):

@@ -69,6 +69,7 @@ def velocity(
     outputs: Float[Array, " k"],
     moments: Moments,
     train_outputs: bool,
+    *,
     mirror: int | None = None,
 ) -> Velocity:
     """(ẇ, ȧ) = −∇Ψ(θ; ρ) at every particle."""
@@ -91,6 +92,7 @@ def risk(
     teacher: Float[Array, "k d"],
     outputs: Float[Array, " k"],
     moments: Moments,
+    *,
     mirror: int | None = None,
 ) -> Scalar:
     """R(ρ) = ½ vᵀ I₂ v: the output is linear in ρ, the risk is a convex quadratic functional."""
@@ -163,11 +165,13 @@ def _solve(
     start: Particles, teacher, outputs, times, moments: Moments, train_outputs: bool, mirror: int | None, rtol: float
 ) -> Flow:
     def slope(t, y):
-        return velocity(Particles(y[0], y[1], start.weights), teacher, outputs, moments, train_outputs, mirror)
+        return velocity(Particles(y[0], y[1], start.weights), teacher, outputs, moments, train_outputs, mirror=mirror)
 
     found = flows.solve(slope, (start.w, start.a), times, rtol=rtol, atol=rtol / 100, throw=False, otherwise=UNREACHED)
     w, a = found.states
-    risks = jax.lax.map(lambda y: risk(Particles(y[0], y[1], start.weights), teacher, outputs, moments, mirror), (w, a))
+    risks = jax.lax.map(
+        lambda y: risk(Particles(y[0], y[1], start.weights), teacher, outputs, moments, mirror=mirror), (w, a)
+    )
     return Flow(times, w, a, risks, found.converged)
 
 

@@ -24,6 +24,7 @@ from deeplimits.numerics.shapes import Scalar
 from deeplimits.numerics.symmetric import diagonal
 from deeplimits.theory.gaussian.closed_forms import closed_forms
 from deeplimits.theory.gaussian.fields import Fields, trapezoid
+from deeplimits.theory.gaussian.fields.abstract_fields import PairIntegrals
 
 
 class Moments(eqx.Module):
@@ -53,23 +54,23 @@ class Moments(eqx.Module):
         for sigma in {self.activation, self.teacher_activation}:
             trapezoid.check_variance(sigma, largest, min(c.shape[0], 4))
 
-    def pairs(self, c: Float[Array, "n n"], students: int) -> trapezoid.PairIntegrals:
+    def pairs(self, c: Float[Array, "n n"], students: int) -> PairIntegrals:
         """I₂, J₂ and K₂₀ = E σ''_i σ_c for every student i and every field c: all that the gradient needs."""
         if self._closed is None:
             return trapezoid.Quadrature(self.activation, self.teacher_activation).pairs(c, students)
         variances = diagonal(c)
         rows, columns, covariances = variances[:students, None], variances[None, :], c[:students]
-        return trapezoid.PairIntegrals(
+        return PairIntegrals(
             self._closed.i2(rows, columns, covariances),
             self._closed.j2(rows, columns, covariances),
             self._closed.k20(rows, columns, covariances),
         )
 
-    def between(self, w: Float[Array, "n d"], students: int) -> trapezoid.PairIntegrals:
+    def between(self, w: Float[Array, "n d"], students: int) -> PairIntegrals:
         """`pairs` of the fields ⟨w_i, x⟩, x ~ N(0, I)."""
         if self._closed is None:
             return self.pairs(w @ w.T, students)
-        return trapezoid.PairIntegrals(*self._closed.between(w[:students], w))
+        return self._closed.between(w[:students], w)
 
     def second_moments(self, c: Float[Array, "n n"], students: int) -> Float[Array, "n n"]:
         """I₂ between all fields."""
