@@ -126,7 +126,7 @@ def test_ranges_as_on_the_command_line_and_bad_ones():
         ({"noise": []}, "has no value"),
         ({"nose": [1.0]}, "has no parameter nose"),
         ({"noise": [1.0, "xyz"]}, "is not allowed"),
-        ({"until": -1.0}, "until = -1.0"),
+        ({"until": -1.0}, "until = -1 "),
         ({"per_task": 0}, "per_task = 0"),
         ({"workers": -1}, "workers = -1"),
         ({"time_limit": 0}, "time_limit = 0"),

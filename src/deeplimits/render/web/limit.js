@@ -384,7 +384,7 @@
     let sentence = "";
     for (const [key, text] of words) {
       if (key === "-over") { if (rows[text]) state.over = text; else sentence = `numbers cannot be drawn over ${text}`; continue; }
-      if (key === "-show") { state.first = text; continue; }
+      if (key === "-show") { state.first = text; state.chosen = true; continue; }
       const one = about[key];
       const value = one && (one.kind === "real" || one.kind === "integer") ? Number(text) : text;
       const bad = refused(key, value) || (typeof value === "number" && Number.isNaN(value) ? `${key} = ${text} is not allowed; it must be ${one.allowed}` : "");
