@@ -70,7 +70,7 @@ def tanh_images(variances, layers=5, channels=60, pooled=False):
     return torch.nn.Sequential(*parts, torch.nn.Flatten(), torch.nn.Linear(64 * channels, 10))
 
 
-@pytest.mark.parametrize("variances", [(0.8, 0.3), (1.5, 0.5)])
+@pytest.mark.parametrize("variances", [(0.8, 0.3), pytest.param((1.5, 0.5), marks=pytest.mark.slow)])
 def test_convolutions_have_the_depth_scale_of_fully_connected_layers(variances):
     torch.manual_seed(0)
     start = float(theory.initialization.fixed_point("tanh", *variances))
@@ -110,6 +110,7 @@ def test_near_inputs_part_as_stated(norm):
         assert rate == pytest.approx(1.0, rel=0.02)  # ReLU branches keep near inputs as they are: no depth scale
 
 
+@pytest.mark.slow
 def test_what_is_said_of_the_depth_scale():
     torch.manual_seed(0)
     plain = diagnose(residual(60, 4, False), loss, digits(), only=("initialization",))["depth-scale"]

@@ -26,8 +26,8 @@ def digits():
 
 @pytest.mark.parametrize("options", [
     {"activation": "relu"}, {"activation": "erf", "parametrization": "standard"},
-    {"activation": "gelu", "parametrization": "mup"},
-    {"activation": "sin", "skip": 0.5},
+    pytest.param({"activation": "gelu", "parametrization": "mup"}, marks=pytest.mark.slow),
+    pytest.param({"activation": "sin", "skip": 0.5}, marks=pytest.mark.slow),
     {"activation": "tanh", "layer_norm": True, "parametrization": "standard"},
 ], ids=str)  # fmt: skip
 def test_finite_networks_approach_their_limit(options):

@@ -122,6 +122,7 @@ def test_spiked_matrix():
     close(found.diffusion, spiked_tensor.path_noise(jnp.array([0.3, 0.7]), 2, c) / N)
 
 
+@pytest.mark.slow
 def test_xor():
     dimension, lam, ridge, c = 200, 4.0, 0.05, 2.0
     state = xor.XorState(OUTPUT, ALONG_MU, ALONG_NU, OVERLAPS)

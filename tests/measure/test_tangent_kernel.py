@@ -24,7 +24,11 @@ def build(widths=(5, 5), outputs=2, **options):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"parametrization": "standard", "skip": 0.6}, {"parametrization": "mup", "layer_norm": True}],
+    [
+        {},
+        pytest.param({"parametrization": "standard", "skip": 0.6}, marks=pytest.mark.slow),
+        {"parametrization": "mup", "layer_norm": True},
+    ],
     ids=str,
 )
 def test_all_contractions_are_the_product_of_jacobians(options):

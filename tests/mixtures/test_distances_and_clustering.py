@@ -131,7 +131,7 @@ def test_the_linearized_kernel_is_the_matrix_of_the_theorem():
     assert gap < 0.15 < np.linalg.norm(take @ whole @ take, 2) / 10
 
 
-@pytest.mark.parametrize("f", [heat, rational])
+@pytest.mark.parametrize("f", [heat, pytest.param(rational, marks=pytest.mark.slow)])
 def test_linearized_kernels_approach_the_kernel_in_operator_norm(f):
     """Two classes that differ in mean, size and shape: the distance falls like p^(−1/2)."""
     gaps = []

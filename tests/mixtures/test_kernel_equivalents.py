@@ -112,7 +112,11 @@ def gaps(activations, size, tangent, *, draws=3):
     return np.mean(found, axis=0)
 
 
-@pytest.mark.parametrize(("activations", "tangent"), [(["relu"] * 2, False), (["relu"] * 2, True), (["sign"], False)])
+@pytest.mark.parametrize(("activations", "tangent"), [
+    pytest.param(["relu"] * 2, False, marks=pytest.mark.slow),
+    pytest.param(["relu"] * 2, True, marks=pytest.mark.slow),
+    (["sign"], False),
+])  # fmt: skip
 def test_equivalents_approach_in_operator_norm(activations, tangent):
     """The distance falls like p^(−1/2), for activations with kinks and jumps too."""
     first, second = (gaps(activations, p, tangent)[0] for p in (60, 240))
@@ -120,7 +124,7 @@ def test_equivalents_approach_in_operator_norm(activations, tangent):
     assert -0.8 < slope < -0.3, (first, second)
 
 
-@pytest.mark.parametrize("tangent", [False, True])
+@pytest.mark.parametrize("tangent", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_every_part_of_an_equivalent_is_needed(tangent):
     """In its own direction each part is there, to half of its size at least, and without it that much is missing."""
     p = 200

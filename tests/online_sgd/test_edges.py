@@ -416,7 +416,7 @@ def test_few_points_for_the_clusters_are_refused():
     )
 
 
-@pytest.mark.parametrize("margin", [1e-4, 1e-9])
+@pytest.mark.parametrize("margin", [pytest.param(1e-4, marks=pytest.mark.slow), 1e-9])
 def test_descent_of_a_cubic_link_from_near_the_equator(margin):
     """−φ' = a m²: ∫ dm/(a m²(1 − m²)) = [−1/m + artanh m]/a; the slope had its rounding from elsewhere, and 1e-6 was
     refused."""

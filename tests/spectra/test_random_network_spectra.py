@@ -137,7 +137,7 @@ def test_fluctuations_of_a_spike_in_the_gaussian_equivalent():
     assert abs(np.mean(overlaps) - spike.overlap_data) < 5 * np.std(overlaps) / np.sqrt(draws) + 5 / n
 
 
-@pytest.mark.parametrize(("side", "index"), [("data", 0), ("weights", 1)])
+@pytest.mark.parametrize(("side", "index"), [("data", 0), pytest.param("weights", 1, marks=pytest.mark.slow)])
 def test_spikes_of_simulated_features(side, index):
     """t²−1 with Rademacher entries on one side: one spike, whose place, overlap and scatter differ by O(1/p)."""
     spike = network_grams.nonlinear_gram_spikes((2.0, 0.0, 2.0), 4 / 3, 3.0, **{

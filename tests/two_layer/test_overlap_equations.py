@@ -33,7 +33,9 @@ def test_drift_reference():
     assert abs(float(equations.risk(Task(np.eye(2)), STATE)) - 0.09206603471354) < 1e-14
 
 
-@pytest.mark.parametrize("name", ["erf_saad", "erf", "relu", "square", "quadratic", "identity"])
+@pytest.mark.parametrize(
+    "name", ["erf_saad", "erf", pytest.param("relu", marks=pytest.mark.slow), "square", "quadratic", "identity"]
+)
 def test_contractions_match_single_integrals(name):
     """The equations sum I₃ and I₄ without ever forming them."""
     task = Task(np.array([[1.0, 0.3], [0.3, 0.8]]), noise=0.02**0.5, activation=name, teacher_output=[1.0, -0.7])
