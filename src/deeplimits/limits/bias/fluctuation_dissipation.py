@@ -112,22 +112,24 @@ class FluctuationDissipation(Limit):
 
     def stated(self, system):
         # Σ (θ_t − c)·∇L_B = (η/2) Σ ‖∇L_B‖² + (‖θ_0 − c‖² − ‖θ_T − c‖²)/(2η), and fresh batches have the mean ∇L
-        moved = (jnp.sum(system.begin**2) - jnp.sum(system.end**2)) / (2 * self.step * system.steps)
+        begin, end = (jnp.sum(place**2) / (2 * self.step * system.steps) for place in (system.begin, system.end))
         return {
             "first_relation": Value(
-                system.noise + moved,
+                system.noise + begin - end,
                 label="position side, as its noise side says",
                 symbol=r"\langle(\theta-c)\cdot\nabla L\rangle",
                 per_draw="difference",
             ),
+            # The end on the other side, so that nothing cancels in what roundings are compared with.
             "telescope": Identity(
-                system.noise + moved,
-                label="mean product of position and batch gradient",
-                symbol=r"\langle(\theta-c)\cdot\nabla L_B\rangle",
+                system.noise + begin,
+                label="mean product of position and batch gradient, and the end",
+                symbol=r"\langle(\theta-c)\cdot\nabla L_B\rangle+|\theta_T-c|^2/(2\eta T)",
                 tolerance=1e-12,
                 reason="some thousand roundings of 2.2e-16, one at each step",
             ),
         }
 
     def measured(self, system):
-        return {"first_relation": system.position, "telescope": system.with_batch}
+        left = jnp.sum(system.end**2) / (2 * self.step * system.steps)
+        return {"first_relation": system.position, "telescope": system.with_batch + left}
