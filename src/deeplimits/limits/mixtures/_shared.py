@@ -10,6 +10,7 @@ from jaxtyping import Array
 
 from deeplimits.ensembles import class_mixtures
 from deeplimits.limit import Limit, Run, activation_choice, integer, real, rounded, whole
+from deeplimits.models.activations import activation as named
 from deeplimits.predictions import Value
 from deeplimits.theory.mixtures.gaussian_mixtures import GaussianMixture, KernelData, kernel_data
 from deeplimits.theory.mixtures.kernel_equivalents import equivalent_kernel
@@ -48,6 +49,15 @@ class DeepMixtureKernel(MixtureKernel):
 
     kernel: ClassVar[str]
     """Which: conjugate or tangent."""
+
+    def validity(self):
+        if named(self.activation).even:
+            return (
+                f"activation = {self.activation} is even, so that nothing of the class means is left in the kernel and "
+                "its largest eigenvalue need not stand apart from the others: then it comes only like p^(−1/2); the "
+                "matrices themselves are compared by mixtures.equivalent_kernel",
+            )
+        return ()
 
     def stated(self, system):
         data = described(system)

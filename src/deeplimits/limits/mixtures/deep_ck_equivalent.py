@@ -12,7 +12,7 @@ class DeepCkEquivalent(DeepMixtureKernel):
     Limit       p → ∞ with n/p fixed
     Result      K_L = α₁X'X/p + α₂ss' + α₃JTJ'/p + (τ_L² − τ₀²α₁)I in operator norm, α and τ as in
                 `mixtures.deep_coefficients`: so are all eigenvalues of the two centred matrices the same
-    Validity    any activation with E σ² finite; size counts the dimension p
+    Validity    activations with E σ² finite, not even ones, of which no class mean is left; size counts the dimension p
     Finite size |K − K̃| = O(p^(−1/2)), separate eigenvalues and means of many O(1/p)
     Computed by mixtures.deep_coefficients, mixtures.equivalent_kernel
     References  gu2022 Thm 1

@@ -12,7 +12,7 @@ class DeepNtkEquivalent(DeepMixtureKernel):
     Limit       p → ∞ with n/p fixed
     Result      Θ_L = β₁X'X/p + β₂ss' + β₃JTJ'/p + (κ_L² − τ₀²β₁)I in operator norm, β and κ as in
                 `mixtures.deep_coefficients`: so are all eigenvalues of the two centred matrices the same
-    Validity    continuous activations; size counts the dimension p
+    Validity    continuous activations, not even ones, of which no class mean is left; size counts the dimension p
     Finite size |Θ − Θ̃| = O(p^(−1/2)), separate eigenvalues and means of many O(1/p)
     Computed by mixtures.deep_coefficients, mixtures.equivalent_kernel
     References  gu2022 Thm 2
