@@ -1,11 +1,13 @@
 """k Gaussian classes and weighted covariances: reference values, quadrature, SGD written out, large matrices."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from deeplimits.errors import ParameterError
+from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.limits.landscape.kgmm_hessian_g_blocks import KgmmHessianGBlocks
 from deeplimits.theory import landscape, spectra
 from deeplimits.theory.online_sgd import XorState
@@ -232,3 +234,10 @@ def test_bad_input():
         landscape.weighted_sample([-1.0], [[0.0]], 1.0, 1.0)
     with pytest.raises(ParameterError, match="separation"):
         landscape.weighted_sample([1.0], [[0.0]], 0.0, 1.0)
+
+
+@pytest.mark.parametrize(("separation", "ridge"), [(1e-12, 0.05), (10.0, 1e12)])
+def test_a_path_of_too_many_relaxations_is_refused_before_it_is_followed(separation, ridge):
+    said = re.escape(f"separation = {separation:g} and ridge = {ridge:g} make the spread relax")
+    with pytest.raises(OutsideValidity, match=said):
+        landscape.kgmm_symmetric_path([2.0], 3, separation, ridge, 1.0)

@@ -12,7 +12,7 @@ import numpy as np
 from jax.typing import ArrayLike
 from jaxtyping import Array, Float
 
-from deeplimits.errors import ParameterError
+from deeplimits.errors import OutsideValidity, ParameterError
 from deeplimits.numerics import arguments, flows
 from deeplimits.numerics.arguments import known
 from deeplimits.numerics.checks import converged
@@ -25,6 +25,8 @@ from deeplimits.theory.landscape.weighted_covariance import WeightedSample, weig
 JITTER = 1e-13
 UNCERTAIN = 2e-3
 """Statistics may change by this where the number of steps is halved; a fifteenth of it is the error of order four."""
+MOST_RELAXATIONS = 3e3
+"""Along a path of the symmetric mixture: an explicit method takes a step or so for each, and each an integral."""
 
 
 class MixtureState(NamedTuple):
@@ -136,6 +138,15 @@ def kgmm_symmetric_path(
         return drift.force - pull * a, -2 * pull * r + c / lam * drift.noise
 
     moments = arguments.times("times", times)
+    if known(lam, beta, moments) and moments.size:
+        # No softmax is more curved than the even one, where s = 1/k.
+        rate = 2 * (1 / (k * float(lam)) + float(beta))
+        if rate * float(moments[-1]) > MOST_RELAXATIONS:
+            raise OutsideValidity(
+                f"separation = {float(lam):g} and ridge = {float(beta):g} make the spread relax at the rate "
+                f"{rate:.3g}, too fast to be followed to the time {float(moments[-1]):g}: at most "
+                f"{MOST_RELAXATIONS:g} relaxations are; kgmm_fixed_point is where it comes to rest"
+            )
     solved = flows.solve(field, (jnp.zeros(()), jnp.ones(())), moments, rtol=1e-8, atol=1e-10)
     amplitude, rest = solved.states
     return SymmetricState(amplitude, rest, jnp.exp(-2 * beta * moments))
